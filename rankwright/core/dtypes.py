@@ -1,0 +1,107 @@
+"""Whatever the caller has, as the arrays we compute with; refusals name the row and column."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from rankwright.core.types import F64, AnyArray, FloatMatrix
+from rankwright.errors import DataError
+
+_BLOCK = 1 << 22
+
+
+def as_feature_matrix(X: Any) -> FloatMatrix:
+    """Return ``X`` as C-contiguous float32 or float64, or as CSR; NaN stands for missing."""
+    if sparse.issparse(X):
+        return _as_csr(X)
+    array = np.asarray(X)
+    if array.ndim == 1 and array.dtype != object:
+        raise DataError(
+            f"X must have two dimensions, not the shape {array.shape}; "
+            "one feature is X.reshape(-1, 1)."
+        )
+    if array.ndim != 2:
+        raise DataError(f"X must be a table of rows and features, not of shape {array.shape}.")
+    if array.dtype not in (np.float32, np.float64):
+        array = _to_float64(array)
+    array = np.ascontiguousarray(array)
+    _refuse_infinite(array)
+    return array
+
+
+def as_vector(values: Any, name: str, length: int) -> AnyArray:
+    """Return ``values`` as a one-dimensional array of the given length."""
+    array = np.asarray(values)
+    if array.ndim == 2 and 1 in array.shape:
+        array = array.ravel()
+    if array.shape != (length,):
+        raise DataError(
+            f"{name} has {array.shape[0] if array.ndim == 1 else array.shape} values, "
+            f"where {length} are expected."
+        )
+    return array
+
+
+def as_float_vector(values: Any, name: str, length: int) -> F64:
+    """Return ``values`` as float64 of the given length, naming the first that is no number."""
+    array = as_vector(values, name, length)
+    if array.dtype.kind not in "fiub":
+        for row, value in enumerate(array.tolist()):
+            if not _is_number(value):
+                raise DataError(f"{name} must be numbers; row {row} holds {value!r}.")
+    return np.ascontiguousarray(array, np.float64)
+
+
+def _as_csr(X: Any) -> sparse.csr_array[Any]:
+    matrix = sparse.csr_array(X)
+    if matrix.ndim != 2:
+        raise DataError(f"X must be a table of rows and features, not of shape {matrix.shape}.")
+    if matrix.dtype not in (np.float32, np.float64):
+        matrix = matrix.astype(np.float64)
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy() if matrix is X or np.shares_memory(matrix.data, X.data) else matrix
+        matrix.sum_duplicates()
+    if np.isinf(matrix.data).any():
+        at = int(np.flatnonzero(np.isinf(matrix.data))[0])
+        row = int(np.searchsorted(matrix.indptr, at, side="right")) - 1
+        raise _infinite(row, int(matrix.indices[at]))
+    return matrix
+
+
+def _to_float64(array: AnyArray) -> AnyArray:
+    if array.dtype.kind not in "fiub":
+        for row, column in np.ndindex(*array.shape):
+            if not _is_number(array[row, column]):
+                raise DataError(
+                    f"X must be numbers; row {row}, feature column {column} holds "
+                    f"{array[row, column]!r}. Encode text first, or drop the column."
+                )
+    return array.astype(np.float64)
+
+
+def _refuse_infinite(array: AnyArray) -> None:
+    rows = max(1, _BLOCK // max(1, array.shape[1]))
+    for start in range(0, len(array), rows):
+        bad = np.isinf(array[start : start + rows])
+        if bad.any():
+            row, column = np.argwhere(bad)[0]
+            raise _infinite(start + int(row), int(column))
+
+
+def _infinite(row: int, column: int) -> DataError:
+    return DataError(
+        f"X is infinite at row {row}, feature column {column}; use NaN for a missing value."
+    )
+
+
+def _is_number(value: Any) -> bool:
+    if value is None:
+        return True  # astype(float) reads None as NaN
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return not isinstance(value, str)

@@ -1,0 +1,79 @@
+"""``@kernel``: a Numba function whose cache can never be stale.
+
+Numba checks only the file a function stands in, so a kernel kept its old machine code after a
+helper in another file changed. Here all kernels share one cache folder named by a hash of every
+source file that holds a kernel: edit one and all are compiled anew.
+
+Write kernels as plain module-level functions that call other kernels by name; no closures, no
+function arguments, no jitclasses, since those do not load from the cache. ``NUMBA_DISABLE_JIT=1``
+runs them as Python. ``RANKWRIGHT_CACHE`` moves the folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numba
+from numba.core import config
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+_KEEP_SECONDS = 30 * 86_400
+
+
+def kernel(function: Function) -> Function:
+    """Compile ``function`` on first call, without the GIL, and keep the machine code on disk."""
+    before, config.CACHE_DIR = config.CACHE_DIR, str(_cache_folder())
+    try:
+        compiled: Function = numba.njit(nogil=True, cache=True, error_model="numpy")(function)
+    finally:
+        config.CACHE_DIR = before
+    return compiled
+
+
+def kernel_hash(package: Path = _PACKAGE) -> str:
+    """Return a digest of every source file below ``package`` that defines a kernel."""
+    digest = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        source = path.read_bytes()
+        if b"@kernel" in source:
+            digest.update(path.relative_to(package).as_posix().encode())
+            digest.update(source)
+    return digest.hexdigest()[:16]
+
+
+@cache
+def _cache_folder() -> Path:
+    folder = _cache_root() / f"kernels-{kernel_hash()}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:  # a read-only home: compile into a folder that lasts as long as the machine
+        folder = Path(tempfile.gettempdir()) / f"rankwright-{os.getuid()}" / folder.name
+        folder.mkdir(parents=True, exist_ok=True)
+    _drop_old_folders(folder)
+    return folder
+
+
+def _cache_root() -> Path:
+    if chosen := os.environ.get("RANKWRIGHT_CACHE"):
+        return Path(chosen)
+    if os.name == "nt":
+        return Path(os.environ.get("LOCALAPPDATA", tempfile.gettempdir())) / "rankwright"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rankwright"
+
+
+def _drop_old_folders(current: Path) -> None:
+    now = time.time()
+    os.utime(current)
+    for other in current.parent.glob("kernels-*"):
+        if other != current and now - other.stat().st_mtime > _KEEP_SECONDS:
+            shutil.rmtree(other, ignore_errors=True)

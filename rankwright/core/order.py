@@ -1,0 +1,119 @@
+"""The one tie rule: scores descending, equal scores in the order the documents came.
+
+Everything that puts documents in order goes through here. A NaN score counts as the lowest; -0.0
+equals 0.0. Where a convention breaks ties otherwise, it gives a key, and a smaller key goes first
+among equal scores; documents equal in both keep their order.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rankwright.core.jit import kernel
+from rankwright.core.parallel import map_queries
+from rankwright.core.types import F64, I64
+
+_RUN = 12
+
+# --- kernels ---------------------------------------------------------------------------------
+
+
+@kernel
+def _before(s, key, i, j):  # type: ignore[no-untyped-def]
+    """Whether document i must stand before document j, which came later or earlier alike."""
+    if s[i] > s[j]:
+        return True
+    if s[i] < s[j]:
+        return False
+    if s[i] != s[i]:  # NaN against NaN is a tie; NaN against a number loses
+        return s[j] != s[j] and len(key) > 0 and key[i] < key[j]
+    if s[j] != s[j]:
+        return True
+    return len(key) > 0 and key[i] < key[j]
+
+
+@kernel
+def sort_query(lo, hi, s, key, order, spare):  # type: ignore[no-untyped-def]
+    """Stable merge sort of documents lo:hi into ``order[lo:hi]``; ``spare`` is scratch."""
+    for start in range(lo, hi, _RUN):
+        for i in range(start, min(start + _RUN, hi)):
+            j = i
+            while j > start and _before(s, key, i, order[j - 1]):
+                order[j] = order[j - 1]
+                j -= 1
+            order[j] = i
+    width = _RUN
+    while width < hi - lo:
+        for start in range(lo, hi, 2 * width):
+            middle, end = min(start + width, hi), min(start + 2 * width, hi)
+            if middle < end and _before(s, key, order[middle], order[middle - 1]):
+                spare[start:middle] = order[start:middle]
+                i, j, k = start, middle, start
+                while i < middle:
+                    if j < end and _before(s, key, order[j], spare[i]):
+                        order[k] = order[j]
+                        j += 1
+                    else:
+                        order[k] = spare[i]
+                        i += 1
+                    k += 1
+        width *= 2
+
+
+@kernel
+def _sort_queries(lo, hi, indptr, s, key, order, spare):  # type: ignore[no-untyped-def]
+    for q in range(lo, hi):
+        sort_query(indptr[q], indptr[q + 1], s, key, order, spare)
+
+
+@kernel
+def _limit_groups(indptr, order, group, limit, seen, kept, kept_indptr):  # type: ignore[no-untyped-def]
+    """Keep the first ``limit`` documents of each group of each query; ``seen`` starts at zero."""
+    n = 0
+    for q in range(len(indptr) - 1):
+        for r in range(indptr[q], indptr[q + 1]):
+            g = group[order[r]]
+            seen[g] += 1
+            if seen[g] <= limit:
+                kept[n] = order[r]
+                n += 1
+        for r in range(indptr[q], indptr[q + 1]):
+            seen[group[order[r]]] = 0
+        kept_indptr[q + 1] = n
+    return n
+
+
+# --- API -------------------------------------------------------------------------------------
+
+
+def ranking(s: F64, indptr: I64, *, key: F64 | None = None, n_threads: int | None = None) -> I64:
+    """Return row numbers, best first, query after query.
+
+    Parameters
+    ----------
+    s
+        Scores of all documents.
+    indptr
+        Rows of query q are ``indptr[q]:indptr[q + 1]``.
+    key
+        Decides among equal scores, smaller first; by default the order of the rows decides.
+    """
+    order = np.empty(len(s), np.int64)
+    spare = np.empty(len(s), np.int64)
+    chosen = np.empty(0) if key is None else np.ascontiguousarray(key, np.float64)
+    map_queries(_sort_queries, indptr, s, chosen, order, spare, n_threads=n_threads)
+    return order
+
+
+def limit_per_group(order: I64, indptr: I64, group: I64, limit: int) -> tuple[I64, I64]:
+    """Drop from a ranking all but the best ``limit`` documents of each group.
+
+    ``group`` numbers each row's group from 0. Returns the shorter ranking and its own boundaries;
+    taking documents greedily in order of score is the best choice for any measure that falls with
+    the rank.
+    """
+    kept = np.empty(len(order), np.int64)
+    kept_indptr = np.zeros(len(indptr), np.int64)
+    seen = np.zeros(int(group.max(initial=-1)) + 1, np.int64)
+    n = _limit_groups(indptr, order, group, limit, seen, kept, kept_indptr)
+    return kept[:n], kept_indptr

@@ -1,0 +1,85 @@
+"""Threads over queries, with the same bytes for any number of threads.
+
+Work is cut into ranges of whole queries that depend on the data alone; each range runs a serial
+``nogil`` kernel, so no kernel needs ``parallel=True`` and no result depends on who ran it.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from rankwright.core.types import F64, I64
+from rankwright.errors import UsageError
+
+_DOCUMENTS_PER_RANGE = 16_384
+_CHUNK = 4_096
+
+_pools: dict[int, ThreadPoolExecutor] = {}
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pools.clear)  # threads do not survive a fork
+
+
+def thread_count(n_threads: int | None = None) -> int:
+    """Return ``n_threads``, or else ``RANKWRIGHT_THREADS``, or else the cores we may use."""
+    if n_threads is None:
+        text = os.environ.get("RANKWRIGHT_THREADS", "")
+        if not text:
+            return _cores()
+        if not text.isdecimal():
+            raise UsageError(f"RANKWRIGHT_THREADS must be a whole number from 1, not '{text}'.")
+        n_threads = int(text)
+    if n_threads < 1:
+        raise UsageError(f"the number of threads must be 1 or more, not {n_threads}.")
+    return n_threads
+
+
+def map_queries(
+    kernel: Callable[..., None], indptr: I64, *args: Any, n_threads: int | None = None
+) -> None:
+    """Call ``kernel(lo, hi, indptr, *args)`` for ranges of queries that cover all of them once."""
+    bounds = query_ranges(indptr)
+    map_ranges(kernel, bounds, indptr, *args, n_threads=n_threads)
+
+
+def map_ranges(
+    kernel: Callable[..., None], bounds: I64, *args: Any, n_threads: int | None = None
+) -> None:
+    """Call ``kernel(bounds[i], bounds[i + 1], *args)`` for every i, on up to ``n_threads``."""
+    threads = min(thread_count(n_threads), len(bounds) - 1)
+    ranges = zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
+    if threads <= 1:
+        for lo, hi in ranges:
+            kernel(lo, hi, *args)
+        return
+    if threads not in _pools:
+        _pools[threads] = ThreadPoolExecutor(threads, thread_name_prefix="rankwright")
+    futures = [_pools[threads].submit(kernel, lo, hi, *args) for lo, hi in ranges]
+    for future in futures:
+        future.result()
+
+
+def query_ranges(indptr: I64) -> I64:
+    """Return query numbers that cut the queries into ranges of about equal documents."""
+    documents = int(indptr[-1] - indptr[0])
+    pieces = max(1, math.ceil(documents / _DOCUMENTS_PER_RANGE))
+    goals = indptr[0] + documents * np.arange(1, pieces) / pieces
+    cuts = np.searchsorted(indptr, goals)
+    return np.unique(np.concatenate(([0], cuts, [len(indptr) - 1]))).astype(np.int64)
+
+
+def ordered_sum(values: F64) -> float:
+    """Add ``values`` in fixed chunks from left to right: one result, however they were computed."""
+    starts = np.arange(0, len(values), _CHUNK)
+    return math.fsum(np.add.reduceat(values, starts)) if len(values) else 0.0
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -1,0 +1,123 @@
+"""The protocols between losses, models, solvers and metrics.
+
+A ranking algorithm is a loss on scores x a model x a solver. A loss knows scores, grades and the
+query boundaries; a model knows how parameters make scores; a solver knows a problem.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+    from rankwright.data.ranking_data import RankingData
+
+F64: TypeAlias = NDArray[np.float64]
+I64: TypeAlias = NDArray[np.int64]
+AnyArray: TypeAlias = NDArray[Any]
+FloatMatrix: TypeAlias = "NDArray[np.float32] | NDArray[np.float64] | csr_array[Any]"
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What a loss can do, compared once with what a solver needs.
+
+    ``integrable`` says that ``grad`` is the gradient of ``value`` (LambdaRank's is not);
+    ``curvature`` that ``grad_curv`` gives a diagonal, exact or an upper bound.
+    """
+
+    family: str
+    labels: str = "graded"
+    smooth: bool = True
+    convex: bool = False
+    shift_invariant: bool = True
+    integrable: bool = True
+    curvature: bool = False
+    hess_vec: bool = False
+    stochastic: bool = False
+
+
+class BoundLoss(Protocol):
+    """A loss on one data set: label order, ideal values, warm starts and buffers live here."""
+
+    def value(self, s: F64) -> float:
+        """Return the weighted sum of the loss over queries."""
+
+    def grad(self, s: F64, out: F64) -> float:
+        """Write the gradient in the scores to ``out`` and return the value."""
+
+    def grad_curv(self, s: F64, out: F64, curv: F64) -> float:
+        """As ``grad``, with a diagonal of the Hessian (exact, or an upper bound) in ``curv``."""
+
+    def hess_vec(self, v: F64, out: F64) -> None:
+        """Write the Hessian at the last ``grad`` times ``v`` to ``out``."""
+
+    def targets(self, s: F64, out: F64) -> None:
+        """Write the targets that the inner minimisation chooses for ``s``."""
+
+
+class Loss(Protocol):
+    """Hyper-parameters of a loss: a frozen dataclass without arrays or state."""
+
+    traits: ClassVar[Traits]
+
+    def bind(self, data: RankingData, *, n_threads: int = 1) -> BoundLoss:
+        """Prepare the loss for one data set."""
+
+
+class Metric(Protocol):
+    """A measure of a ranking; frozen, and its ``repr`` is its name: ``ndcg@10``."""
+
+    def per_query(self, s: F64, data: RankingData, out: F64) -> None:
+        """Write the value of each query to ``out`` (NaN: the query is left out of the mean)."""
+
+
+class Problem(Protocol):
+    """What a solver sees of loss and model together."""
+
+    size: int
+
+    def value(self, w: F64) -> float:
+        """Return the objective at ``w``."""
+
+    def grad(self, w: F64, out: F64) -> float:
+        """Write the gradient at ``w`` to ``out`` and return the objective."""
+
+    def hess_vec(self, v: F64, out: F64) -> None:
+        """Write the Hessian at the last ``grad`` times ``v`` to ``out``."""
+
+    def precondition(self) -> F64:
+        """Return a positive diagonal close to the Hessian's."""
+
+
+@dataclass(frozen=True, slots=True)
+class SolveResult:
+    """Where a solver ended, how close to optimal, and why it stopped."""
+
+    w: F64
+    value: float
+    optimality: float
+    iterations: int
+    stopped: str
+    curve: list[float] = field(default_factory=list)
+
+
+class Solver(Protocol):
+    """Minimises a problem; ``needs`` names the traits it cannot do without."""
+
+    needs: ClassVar[frozenset[str]]
+
+    def solve(
+        self,
+        problem: Problem,
+        start: F64 | None = None,
+        *,
+        watch: Callable[[int, F64, float], bool] | None = None,
+    ) -> SolveResult:
+        """Minimise ``problem`` from ``start``; ``watch`` may stop the run by returning True."""

@@ -1,0 +1,1 @@
+"""Ranking data: the container, and readers and writers of every common form."""

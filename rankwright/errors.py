@@ -1,0 +1,28 @@
+"""The errors a user meets: one sentence each, saying where the fault is and what to do next."""
+
+from __future__ import annotations
+
+
+class RankwrightError(Exception):
+    """Base of all errors raised on purpose; the command line prints it and exits with 2."""
+
+
+class DataError(RankwrightError, ValueError):
+    """The input data is not what it should be; names the file, line, row, query or column."""
+
+
+class UsageError(RankwrightError, ValueError):
+    """A name or an option is wrong; names the nearest right ones."""
+
+
+class IncompatibleError(RankwrightError, TypeError):
+    """Two parts that do not fit together, such as a solver and a loss it cannot minimise."""
+
+
+class MissingExtraError(RankwrightError, ImportError):
+    """An optional package is not installed; names the pip command that brings it."""
+
+    def __init__(self, package: str, extra: str, purpose: str) -> None:
+        super().__init__(
+            f"{purpose} needs {package}, which is not installed: pip install 'rankwright[{extra}]'"
+        )

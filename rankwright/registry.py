@@ -1,0 +1,65 @@
+"""Every part by its name: ``name -> "module:Class"``, imported when first asked for.
+
+Adding a part is one file and one line here; the key is also the file's name, the word on the
+command line and the heading in the documentation.
+"""
+
+from __future__ import annotations
+
+import difflib
+from importlib import import_module
+from typing import Any
+
+from rankwright.errors import UsageError
+
+METRICS = {
+    "auc": "rankwright.metrics.auc:AUC",
+    "best": "rankwright.metrics.best:Best",
+    "bpref": "rankwright.metrics.bpref:BPref",
+    "dcg": "rankwright.metrics.dcg:DCG",
+    "domination_error": "rankwright.metrics.domination_error:DominationError",
+    "err": "rankwright.metrics.err:ERR",
+    "eru": "rankwright.metrics.eru:ERU",
+    "f1": "rankwright.metrics.f1:F1",
+    "hit": "rankwright.metrics.hit:Hit",
+    "kendall": "rankwright.metrics.kendall:Kendall",
+    "map": "rankwright.metrics.map:MAP",
+    "mrr": "rankwright.metrics.mrr:MRR",
+    "ndcg": "rankwright.metrics.ndcg:NDCG",
+    "p": "rankwright.metrics.p:Precision",
+    "pair_error": "rankwright.metrics.pair_error:PairError",
+    "rbp": "rankwright.metrics.rbp:RBP",
+    "recall": "rankwright.metrics.recall:Recall",
+    "rprec": "rankwright.metrics.rprec:RPrec",
+    "wta": "rankwright.metrics.wta:WTA",
+}
+
+FORMATS = {
+    "arrow": "rankwright.data.tabular:Arrow",
+    "csv": "rankwright.data.tabular:Csv",
+    "letor": "rankwright.data.letor:Letor",
+    "lightgbm": "rankwright.data.lightgbm:LightGBMText",
+    "parquet": "rankwright.data.tabular:Parquet",
+    "ratings": "rankwright.data.ratings:Ratings",
+    "store": "rankwright.data.store:Store",
+    "trec": "rankwright.data.trec:Trec",
+    "tsv": "rankwright.data.tabular:Tsv",
+}
+
+KINDS: dict[str, dict[str, str]] = {"metrics": METRICS, "formats": FORMATS}
+
+
+def resolve(kind: str, name: str) -> Any:
+    """Return the registered part ``name`` of ``kind``, or say which names come near."""
+    table = KINDS[kind]
+    if name not in table:
+        raise UsageError(unknown(kind.removesuffix("s"), name, table))
+    module, _, attribute = table[name].partition(":")
+    return getattr(import_module(module), attribute)
+
+
+def unknown(what: str, name: str, known: Any) -> str:
+    """Return the sentence for a name that is not ``known``, with the nearest right ones."""
+    near = difflib.get_close_matches(name, list(known), n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(sorted(known))}."
+    return f"there is no {what} '{name}'; {hint}"
