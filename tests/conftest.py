@@ -1,0 +1,48 @@
+"""Fixtures for real data: set RANKWRIGHT_DATA to the folder that holds it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The folder with the real data sets."""
+    folder = os.environ.get("RANKWRIGHT_DATA")
+    if not folder:
+        pytest.skip("RANKWRIGHT_DATA does not name a folder with the real data sets")
+    return Path(folder).resolve()
+
+
+@pytest.fixture(scope="session")
+def golden_dir(data_dir: Path) -> Path:
+    """Real outputs of other tools."""
+    folder = data_dir.parent / "golden"
+    if not folder.is_dir():
+        pytest.skip("there is no folder 'golden' beside RANKWRIGHT_DATA")
+    return folder
+
+
+def _rebuild_folds(data_dir: Path, name: str, out: Path) -> Path:
+    subprocess.run(
+        [sys.executable, str(data_dir / "rebuild_folds.py"), name, str(out)],
+        check=True,
+        capture_output=True,
+    )
+    return out
+
+
+@pytest.fixture(scope="session")
+def mq2008(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """MQ2008 in its five official folds."""
+    return _rebuild_folds(data_dir, "MQ2008", tmp_path_factory.mktemp("mq2008"))
+
+
+@pytest.fixture(scope="session")
+def ohsumed(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """OHSUMED (LETOR 3.0, normalised per query) in its five official folds."""
+    out = tmp_path_factory.mktemp("ohsumed")
+    return _rebuild_folds(data_dir, "OHSUMED_LETOR3/QueryLevelNorm", out)
