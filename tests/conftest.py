@@ -46,3 +46,14 @@ def ohsumed(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """OHSUMED (LETOR 3.0, normalised per query) in its five official folds."""
     out = tmp_path_factory.mktemp("ohsumed")
     return _rebuild_folds(data_dir, "OHSUMED_LETOR3/QueryLevelNorm", out)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if os.environ.get("RANKWRIGHT_NO_SKIPS") and terminalreporter.stats.get("skipped"):
+        terminalreporter.write_line("RANKWRIGHT_NO_SKIPS is set, and tests were skipped", red=True)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if os.environ.get("RANKWRIGHT_NO_SKIPS") and reporter and reporter.stats.get("skipped"):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -49,7 +49,8 @@ def as_float_vector(values: Any, name: str, length: int) -> F64:
     """Return ``values`` as float64 of the given length, naming the first that is no number."""
     array = as_vector(values, name, length)
     if array.dtype.kind not in "fiub":
-        for row, value in enumerate(array.tolist()):
+        listed = array.tolist() if isinstance(values, np.ndarray) else list(values)
+        for row, value in enumerate(listed):
             if not _is_number(value):
                 raise DataError(f"{name} must be numbers; row {row} holds {value!r}.")
     return np.ascontiguousarray(array, np.float64)

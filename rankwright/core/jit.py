@@ -19,25 +19,23 @@ import time
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numba
 from numba.core import config
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _KEEP_SECONDS = 30 * 86_400
 
 
-def kernel(function: Function) -> Function:
+def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile ``function`` on first call, without the GIL, and keep the machine code on disk."""
-    before, config.CACHE_DIR = config.CACHE_DIR, str(_cache_folder())
-    try:
-        compiled: Function = numba.njit(nogil=True, cache=True, error_model="numpy")(function)
+    before = config.CACHE_DIR  # type: ignore[attr-defined]
+    config.CACHE_DIR = str(_cache_folder())  # type: ignore[attr-defined]
+    try:  # Numba chooses the folder while it decorates; nobody else's kernels move
+        return numba.njit(nogil=True, cache=True, error_model="numpy")(function)
     finally:
-        config.CACHE_DIR = before
-    return compiled
+        config.CACHE_DIR = before  # type: ignore[attr-defined]
 
 
 def kernel_hash(package: Path = _PACKAGE) -> str:

@@ -283,7 +283,9 @@ def group_rows(qid: AnyArray) -> tuple[I64, AnyArray, I64 | None]:
 def _clean_ids(qid: AnyArray) -> AnyArray:
     if qid.dtype.kind == "f":
         if np.isnan(qid).any():
-            raise DataError(f"the query id is missing at row {int(np.flatnonzero(np.isnan(qid))[0])}.")
+            raise DataError(
+                f"the query id is missing at row {int(np.flatnonzero(np.isnan(qid))[0])}."
+            )
         whole = qid.astype(np.int64)
         return whole if (whole == qid).all() else qid
     if qid.dtype.kind == "O":

@@ -1,4 +1,4 @@
-"""Bytes of a file, whatever it is wrapped in: plain, ``.gz``, ``.xz``, ``.bz2``, or ``-`` (stdin)."""
+"""Bytes of a file, whatever it is wrapped in: plain, ``.gz``, ``.xz``, ``.bz2``; ``-`` is stdin."""
 
 from __future__ import annotations
 

@@ -1,0 +1,63 @@
+# Every target works from a clean checkout: it needs make and Python 3.11 or later, no more.
+
+PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
+EXTRAS := neural,dask,tune,report,serve,onnx,parquet,dev
+
+.PHONY: demo test lint format pages bench soak setup clean
+
+demo: $(VENV)/.core  ## a panel of rankers on embedded data, a table and report.html
+	$(BIN)/rankwright demo
+
+test: $(VENV)/.all  ## the whole test suite
+	$(BIN)/python -m pytest -n auto
+
+lint: $(VENV)/.all  ## style, types, layers, generated pages
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python tools/generate_pages.py --check
+
+format: $(VENV)/.all  ## mend what can be mended automatically
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+pages: $(VENV)/.all  ## write the generated parts of docs/ anew
+	$(BIN)/python tools/generate_pages.py
+
+bench: $(VENV)/.bench  ## ratios against peers in the same run; fails below a floor
+	$(BIN)/python benchmarks/run.py $(AREA)
+
+soak: $(VENV)/.soak  ## long fuzzing; SECONDS_EACH=60 by default
+	$(BIN)/python fuzz/run.py --seconds $(or $(SECONDS_EACH),60)
+
+setup: $(VENV)/.all  ## .venv with every extra
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf .hypothesis benchmarks/results report.html
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/bin/python:
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or later is needed; none was found."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.core: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) --editable .
+	@touch $@
+
+$(VENV)/.all: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) --editable ".[$(EXTRAS)]"
+	@touch $@ $(VENV)/.core
+
+$(VENV)/.bench: $(VENV)/.all
+	$(PIP) --editable ".[bench]"
+	@touch $@
+
+$(VENV)/.soak: $(VENV)/.all
+	$(PIP) --editable ".[soak]"
+	@touch $@

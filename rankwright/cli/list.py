@@ -1,0 +1,51 @@
+"""``rankwright list KIND``: the names of what is there, with a line on each."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from inspect import getdoc
+from typing import Annotated, Any
+
+import typer
+
+from rankwright import registry
+from rankwright.cli import console
+from rankwright.errors import UsageError
+
+
+def list_names(
+    kind: Annotated[
+        str, typer.Argument(help=f"{', '.join(registry.KINDS)}, conventions, data or shapes.")
+    ],
+    json: console.JsonOption = False,
+) -> None:
+    """List what is there by name: metrics, conventions, formats, data sets, synthetic shapes."""
+    entries = _entries(kind)
+    if json:
+        console.print_json({kind: entries})
+        return
+    width = max(map(len, entries))
+    for name, line in entries.items():
+        console.out.print(f"[bold]{name:<{width}}[/]  ", end="")
+        console.out.print(line, markup=False, soft_wrap=True)
+
+
+def _entries(kind: str) -> dict[str, str]:
+    if kind in registry.KINDS:
+        table = registry.KINDS[kind]
+        return {name: _first_line(registry.resolve(kind, name)) for name in sorted(table)}
+    others = {
+        "conventions": ("rankwright.metrics.convention", "descriptions"),
+        "data": ("rankwright.data.catalog", "descriptions"),
+        "shapes": ("rankwright.data.synthetic", "descriptions"),
+    }
+    if kind not in others:
+        known = [*registry.KINDS, *others]
+        raise UsageError(registry.unknown("kind of thing to list called", kind, known))
+    module, function = others[kind]
+    described: dict[str, str] = getattr(import_module(module), function)()
+    return described
+
+
+def _first_line(part: Any) -> str:
+    return (getdoc(part) or "").partition("\n")[0]

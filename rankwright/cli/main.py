@@ -1,0 +1,77 @@
+"""``rankwright``: parses the command line and hands over to the verb's own file."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from rankwright import __version__
+from rankwright.cli import console
+from rankwright.cli.convert import convert
+from rankwright.cli.demo import demo
+from rankwright.cli.evaluate import evaluate
+from rankwright.cli.inspect import inspect
+from rankwright.cli.list import list_names
+from rankwright.errors import RankwrightError
+
+app = typer.Typer(
+    name="rankwright",
+    help="Learning to rank: any loss with any model, and metrics whose convention is named.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(demo)
+app.command("list")(list_names)
+app.command()(inspect)
+app.command()(evaluate)
+app.command()(convert)
+
+_verbose = False
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        console.out.print(f"rankwright {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[  # noqa: ARG001
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+    verbose: Annotated[
+        bool, typer.Option("-v", "--verbose", help="Show the traceback of an error too.")
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("-q", "--quiet", help="Print results and errors only.")
+    ] = False,
+) -> None:
+    global _verbose
+    _verbose = verbose
+    console.err.quiet = quiet
+
+
+def run() -> None:
+    """Run the command line; a fault in the input is one sentence on standard error and exit 2."""
+    try:
+        app()
+    except RankwrightError as fault:
+        _fail(str(fault), 2)
+    except KeyboardInterrupt:
+        _fail("interrupted.", 130)
+    except BrokenPipeError:  # the reader of our output went away, as in `... | head`
+        sys.stderr.close()
+        sys.exit(1)
+
+
+def _fail(sentence: str, code: int) -> None:
+    if _verbose:
+        import traceback
+
+        traceback.print_exc()
+    sys.stderr.write(f"rankwright: {sentence}\n")
+    sys.exit(code)

@@ -1,0 +1,64 @@
+import os
+import subprocess
+import sys
+
+import pytest
+
+from rankwright.core.jit import kernel, kernel_hash
+
+
+@kernel
+def add_one(x):
+    return x + 1
+
+
+def test_a_kernel_computes():
+    assert add_one(2) == 3
+
+
+@pytest.mark.parametrize("changed", ["uses.py", "helper.py"])
+def test_the_hash_changes_with_any_file_that_holds_a_kernel(tmp_path, changed):
+    (tmp_path / "uses.py").write_text("from helper import f\n@kernel\ndef g(): return f()")
+    (tmp_path / "helper.py").write_text("@kernel\ndef f(): return 1")
+    (tmp_path / "other.py").write_text("x = 1")
+    before = kernel_hash(tmp_path)
+    (tmp_path / "other.py").write_text("x = 2")
+    assert kernel_hash(tmp_path) == before
+    (tmp_path / changed).write_text("@kernel\ndef f(): return 2")
+    assert kernel_hash(tmp_path) != before
+
+
+def run(code, **environment):
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+
+
+SORT = """
+import numpy as np
+from rankwright.core import order
+print(order.ranking(np.array([1., 3., 2.]), np.array([0, 3])).tolist())
+print(type(order.sort_query).__name__)
+"""
+
+
+def test_kernels_are_kept_in_the_folder_that_rankwright_cache_names(tmp_path):
+    run(SORT, RANKWRIGHT_CACHE=str(tmp_path))
+    kept = list(tmp_path.glob(f"kernels-{kernel_hash()}/*/*.nbi"))
+    assert any("sort_query" in path.name for path in kept)
+
+
+def test_without_the_compiler_kernels_run_as_python():
+    assert run(SORT, NUMBA_DISABLE_JIT="1").split("\n")[:2] == ["[1, 2, 0]", "function"]
+
+
+def test_other_users_of_numba_keep_their_own_cache_folder():
+    code = (
+        "from numba.core import config; before = config.CACHE_DIR\n"
+        "import rankwright.core.order\nprint(config.CACHE_DIR == before)"
+    )
+    assert run(code).strip() == "True"

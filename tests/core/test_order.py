@@ -1,0 +1,80 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rankwright.core.order import limit_per_group, ranking
+
+scores = st.lists(
+    st.one_of(st.integers(-3, 3).map(float), st.just(float("nan")), st.just(-0.0)), max_size=60
+)
+
+
+def by_python(s, key=None):
+    """Python's own stable sort: NaN last, larger score first, smaller key first."""
+    rule = [
+        (np.isnan(v), 0.0 if np.isnan(v) else -v, 0 if key is None else key[i])
+        for i, v in enumerate(s)
+    ]
+    return sorted(range(len(s)), key=lambda i: rule[i])
+
+
+def test_equal_scores_keep_the_order_of_the_rows():
+    order = ranking(np.array([1.0, 2.0, 1.0, 2.0]), np.array([0, 4]))
+    assert order.tolist() == [1, 3, 0, 2]
+
+
+def test_a_smaller_key_goes_first_among_equal_scores():
+    s, key = np.array([1.0, 1.0, 2.0]), np.array([5.0, 3.0, 9.0])
+    assert ranking(s, np.array([0, 3]), key=key).tolist() == [2, 1, 0]
+
+
+def test_nan_counts_as_the_lowest_score():
+    s = np.array([np.nan, -np.inf, 0.0])
+    assert ranking(s, np.array([0, 3])).tolist() == [2, 1, 0]
+
+
+def test_queries_are_ordered_one_after_the_other():
+    s = np.array([1.0, 2.0, 5.0, 3.0, 4.0])
+    assert ranking(s, np.array([0, 2, 2, 5])).tolist() == [1, 0, 2, 4, 3]
+
+
+@given(scores)
+def test_agrees_with_a_stable_sort(s):
+    assert ranking(np.array(s), np.array([0, len(s)])).tolist() == by_python(s)
+
+
+@given(scores, st.randoms())
+def test_agrees_with_a_stable_sort_by_key(s, random):
+    key = [random.randint(0, 2) for _ in s]
+    order = ranking(np.array(s), np.array([0, len(s)]), key=np.array(key, float))
+    assert order.tolist() == by_python(s, key)
+
+
+@pytest.mark.parametrize("threads", [2, 5])
+def test_the_number_of_threads_changes_nothing(threads):
+    s = np.random.default_rng(0).integers(0, 50, 100_000).astype(float)
+    indptr = np.arange(0, 100_001, 50)
+    one = ranking(s, indptr, n_threads=1)
+    assert (ranking(s, indptr, n_threads=threads) == one).all()
+
+
+def test_limit_per_group_keeps_the_best_of_each_group_in_each_query():
+    order = np.array([2, 0, 1, 5, 4, 3])
+    group = np.array([0, 0, 0, 1, 0, 1])
+    kept, indptr = limit_per_group(order, np.array([0, 3, 6]), group, 1)
+    assert kept.tolist() == [2, 5, 4]
+    assert indptr.tolist() == [0, 1, 3]
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=30), st.integers(1, 3))
+def test_limit_per_group_agrees_with_counting(groups, limit):
+    order = np.random.default_rng(1).permutation(len(groups))
+    kept, _ = limit_per_group(order, np.array([0, len(groups)]), np.array(groups), limit)
+    count = dict.fromkeys(groups, 0)
+    expected = []
+    for i in order:
+        count[groups[i]] += 1
+        if count[groups[i]] <= limit:
+            expected.append(i)
+    assert kept.tolist() == expected
