@@ -55,8 +55,16 @@ class BoundLoss(Protocol):
     def grad_curv(self, s: F64, out: F64, curv: F64) -> float:
         """As ``grad``, with a diagonal of the Hessian (exact, or an upper bound) in ``curv``."""
 
+
+class HessianLoss(BoundLoss, Protocol):
+    """A bound loss with Hessian products: ``traits.hess_vec`` says so."""
+
     def hess_vec(self, v: F64, out: F64) -> None:
         """Write the Hessian at the last ``grad`` times ``v`` to ``out``."""
+
+
+class TargetLoss(BoundLoss, Protocol):
+    """A bound loss that is a minimum over targets, such as IntervalRank's and MEMR's."""
 
     def targets(self, s: F64, out: F64) -> None:
         """Write the targets that the inner minimisation chooses for ``s``."""
@@ -67,7 +75,7 @@ class Loss(Protocol):
 
     traits: ClassVar[Traits]
 
-    def bind(self, data: RankingData, *, n_threads: int = 1) -> BoundLoss:
+    def bind(self, data: RankingData, *, n_threads: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
 
 

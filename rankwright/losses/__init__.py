@@ -1,0 +1,1 @@
+"""Losses on scores: one file each, named as in the registry."""

@@ -1,0 +1,120 @@
+"""From a kernel over queries to a bound loss: what all losses share.
+
+Decided here, for every loss:
+
+- the value is the sum over queries, each times its weight;
+- a query whose documents all have one grade carries no order and contributes nothing;
+- a document of weight w counts as w equal documents, in sums over documents and over pairs alike
+  (a loss that uses ranks says in its own file what else it does).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rankwright.core.parallel import map_queries, ordered_sum
+from rankwright.core.types import F64
+from rankwright.data.ranking_data import RankingData
+from rankwright.errors import DataError, IncompatibleError
+
+NOTHING = np.empty(0)
+
+
+class KernelLoss:
+    """A bound loss computed by ``kernel(lo, hi, indptr, s, *args, weight, value, grad, curv)``.
+
+    The kernel writes ``value[q]`` for its queries and, where the arrays have a length, the
+    gradient and the diagonal curvature of their documents, all times ``weight[q]``; a query of
+    weight 0 gets zeros. ``weight`` is 0 where the query has one grade or no document.
+    """
+
+    def __init__(
+        self,
+        kernel: Callable[..., None],
+        data: RankingData,
+        *args: Any,
+        curvature: bool = False,
+        n_threads: int | None = None,
+    ) -> None:
+        self._kernel = kernel
+        self._indptr = data.indptr
+        self._args = args
+        self._weight = order_weight(data)
+        self._per_query = np.zeros(data.n_queries)
+        self._curvature = curvature
+        self._n_threads = n_threads
+
+    def value(self, s: F64) -> float:
+        """Return the weighted sum over queries."""
+        return self._run(s, NOTHING, NOTHING)
+
+    def grad(self, s: F64, out: F64) -> float:
+        """Write the gradient to ``out`` and return the value."""
+        return self._run(s, out, NOTHING)
+
+    def grad_curv(self, s: F64, out: F64, curv: F64) -> float:
+        """Write the gradient and the diagonal curvature, and return the value."""
+        if not self._curvature:
+            raise IncompatibleError("this loss has no curvature; use grad.")
+        return self._run(s, out, curv)
+
+    @property
+    def per_query(self) -> F64:
+        """The weighted loss of each query at the last scores."""
+        return self._per_query
+
+    def _run(self, s: F64, grad: F64, curv: F64) -> float:
+        map_queries(
+            self._kernel,
+            self._indptr,
+            s,
+            *self._args,
+            self._weight,
+            self._per_query,
+            grad,
+            curv,
+            n_threads=self._n_threads,
+        )
+        return ordered_sum(self._per_query)
+
+
+def order_weight(data: RankingData) -> F64:
+    """Return each query's weight, 0 where its documents do not differ in grade."""
+    weight = np.ones(data.n_queries) if data.query_weight is None else data.query_weight.copy()
+    filled = data.sizes > 0
+    starts = data.indptr[:-1][filled]
+    differs = np.zeros(data.n_queries, bool)
+    if len(starts):
+        low, high = np.minimum.reduceat(data.y, starts), np.maximum.reduceat(data.y, starts)
+        differs[filled] = low < high
+    weight[~differs] = 0.0
+    return weight
+
+
+def document_weight(data: RankingData) -> F64:
+    """Return each document's weight, 1 where none was given."""
+    return np.ones(data.n_documents) if data.sample_weight is None else data.sample_weight
+
+
+def grade_targets(data: RankingData, targets: str | tuple[float, ...]) -> F64:
+    """Return the target score of each document's grade.
+
+    ``"gain"`` is 2^g - 1, ``"linear"`` is g, and a list gives the target of grade 0, 1, 2, …
+    """
+    if targets == "gain":
+        return np.exp2(data.y) - 1.0
+    if targets == "linear":
+        return data.y.copy()
+    table = np.asarray(targets, np.float64)
+    if table.ndim != 1 or (np.diff(table) <= 0).any():
+        raise DataError(f"targets must rise from grade to grade; got {targets!r}.")
+    grade = data.y.astype(np.int64)
+    if (grade != data.y).any() or grade.max() >= len(table):
+        raise DataError(
+            f"targets has a value for grades 0 to {len(table) - 1}; the data has grade "
+            f"{data.y[(grade != data.y) | (grade >= len(table))][0]:g}."
+        )
+    return table[grade]

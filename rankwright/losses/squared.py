@@ -1,0 +1,60 @@
+"""Squared error against the target of each document's grade: regression, order by order (GBDT).
+
+With y_i the target of document i and w_i its weight, the loss of a query is
+
+    L(s) = sum_i w_i/2 (s_i - y_i)^2                                                          (1)
+
+with gradient w_i (s_i - y_i) and curvature w_i.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rankwright.core.jit import kernel
+from rankwright.core.types import BoundLoss, Traits
+from rankwright.data.ranking_data import RankingData
+from rankwright.losses.base import KernelLoss, document_weight, grade_targets
+
+# --- kernels ---------------------------------------------------------------------------------
+
+
+@kernel
+def _queries(lo, hi, indptr, s, y, w, weight, value, grad, curv):  # type: ignore[no-untyped-def]
+    for q in range(lo, hi):
+        total = 0.0
+        for i in range(indptr[q], indptr[q + 1]):
+            step = weight[q] * w[i] * (s[i] - y[i])
+            total += 0.5 * step * (s[i] - y[i])  # (1)
+            if len(grad):
+                grad[i] = step
+            if len(curv):
+                curv[i] = weight[q] * w[i]
+        value[q] = total
+
+
+# --- API -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Squared:
+    """Squared error to the target of the grade: the pointwise loss of GBDT and MART.
+
+    Parameters
+    ----------
+    targets : "linear", "gain" or a tuple
+        Target score of a grade: the grade, 2^grade - 1, or a value per grade.
+    """
+
+    targets: str | tuple[float, ...] = "linear"
+
+    traits: ClassVar[Traits] = Traits(
+        family="pointwise", convex=True, shift_invariant=False, curvature=True
+    )
+
+    def bind(self, data: RankingData, *, n_threads: int | None = None) -> BoundLoss:
+        """Prepare the loss for one data set."""
+        y = grade_targets(data, self.targets)
+        args = (y, document_weight(data))
+        return KernelLoss(_queries, data, *args, curvature=True, n_threads=n_threads)

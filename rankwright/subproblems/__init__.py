@@ -1,0 +1,1 @@
+"""Inner problems solved once per query, as pure kernels."""
