@@ -1,0 +1,161 @@
+"""``rankwright evaluate``: how good is a ranking, under which convention, and what ties decide."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rankwright.cli import console
+from rankwright.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from rankwright.core.types import F64
+    from rankwright.data.ranking_data import RankingData
+    from rankwright.metrics.evaluate import Evaluation
+
+
+def evaluate(
+    data: Annotated[str, typer.Argument(help="A file, or the name of a data set.")],
+    scores: Annotated[
+        Path | None,
+        typer.Option(help="One score per line, RankLib's three columns, or a TREC run."),
+    ] = None,
+    feature: Annotated[
+        str | None, typer.Option(help="Rank by one feature: its id in the file, or its name.")
+    ] = None,
+    metrics: Annotated[
+        str, typer.Option(help="Such as ndcg@1:5,p@1:5,map,err(max=4)@10.")
+    ] = "ndcg@1,ndcg@5,ndcg@10,map",
+    convention: Annotated[
+        str, typer.Option(help="One or several, such as standard,letor4.")
+    ] = "standard",
+    per_query: Annotated[
+        Path | None, typer.Option(help="Write the values of each query to this TSV file.")
+    ] = None,
+    format: Annotated[  # noqa: A002
+        str | None, typer.Option(help="The data's format, where its name does not tell.")
+    ] = None,
+    ties: Annotated[
+        bool, typer.Option("--ties", help="Show worst, mean and best over the orders of ties.")
+    ] = False,
+    json: console.JsonOption = False,
+) -> None:
+    """Evaluate scores, or a single feature, under one or several named conventions."""
+    from rankwright.data.files import load
+    from rankwright.metrics.evaluate import evaluate as measure
+
+    loaded = load(data, format=format)
+    chosen = _scores(loaded, scores, feature)
+    names = [name.strip() for name in convention.split(",")]
+    results = {name: measure(loaded, chosen, metrics, convention=name) for name in names}
+    if per_query is not None:
+        _write_per_query(per_query, loaded, results)
+    if json:
+        console.print_json(_as_json(results, ties))
+        return
+    _print_table(results, ties)
+    _print_remarks(results)
+
+
+def _scores(data: RankingData, scores: Path | None, feature: str | None) -> F64:
+    if (scores is None) == (feature is None):
+        raise UsageError("say what to evaluate: --scores FILE or --feature ID, one of the two.")
+    if scores is not None:
+        from rankwright.data.trec import read_scores
+
+        return read_scores(scores, data)
+    assert feature is not None
+    return _column(data, feature)
+
+
+def _column(data: RankingData, feature: str) -> F64:
+    import numpy as np
+    from scipy import sparse
+
+    names = data.feature_names or ()
+    if feature in names:
+        column = names.index(feature)
+    elif feature.isdecimal() and not names and 1 <= int(feature) <= data.n_features:
+        column = int(feature) - 1
+    else:
+        known = f"names such as {', '.join(names[:3])}" if names else f"ids 1 to {data.n_features}"
+        raise UsageError(f"there is no feature '{feature}'; the data has {known}.")
+    X = data.X[:, [column]]
+    values = np.asarray(X.todense() if sparse.issparse(X) else X, np.float64).ravel()
+    if np.isnan(values).any():
+        row = int(np.flatnonzero(np.isnan(values))[0])
+        raise DataError(f"feature {feature} is missing in row {row}; it cannot rank by itself.")
+    return values
+
+
+def _as_json(results: dict[str, Evaluation], ties: bool) -> dict[str, Any]:
+    def one(result: Evaluation) -> dict[str, Any]:
+        record: dict[str, Any] = {
+            "convention": result.convention.name,
+            "queries": result.n_queries,
+            "empty_queries": result.empty_queries,
+            "metrics": dict(result),
+        }
+        if ties:
+            record["ties"] = {name: interval for name, interval in result.tie_intervals().items()}
+        return record
+
+    if len(results) == 1:
+        return one(next(iter(results.values())))
+    return {name: one(result) for name, result in results.items()}
+
+
+def _print_table(results: dict[str, Evaluation], ties: bool) -> None:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    table.add_column("metric")
+    for name in results:
+        table.add_column(name, justify="right")
+        if ties:
+            table.add_column("worst / mean / best over ties", justify="right")
+    intervals = {name: result.tie_intervals() for name, result in results.items()} if ties else {}
+    for key in next(iter(results.values())):
+        cells = []
+        for name, result in results.items():
+            cells.append(f"{result[key]:.4f}")
+            if ties:
+                cells.append(" ".join(f"{value:.4f}" for value in intervals[name][key]))
+        table.add_row(key, *cells)
+    console.out.print(table)
+
+
+def _print_remarks(results: dict[str, Evaluation]) -> None:
+    from rankwright.metrics.convention import differences
+
+    first = next(iter(results.values()))
+    share = first.empty_queries / first.n_queries
+    console.out.print(
+        f"{first.n_queries} queries, {first.empty_queries} of them ({share:.1%}) without a relevant "
+        f"document; convention {', '.join(results)}.",
+        soft_wrap=True,
+    )
+    for other in list(results.values())[1:]:
+        console.out.print(f"{first.convention.name} and {other.convention.name} differ:")
+        for clause in differences(first.convention, other.convention):
+            console.out.print(f"  {clause}", markup=False, soft_wrap=True)
+    if first.tie_queries:
+        console.say(
+            f"Note: in {first.tie_queries} queries documents of different grade have equal scores, "
+            "and the convention's tie rule decides; --ties shows how much."
+        )
+
+
+def _write_per_query(path: Path, data: RankingData, results: dict[str, Evaluation]) -> None:
+    from rankwright.data.target import atomic_text
+
+    with atomic_text(path) as stream:
+        names = list(next(iter(results.values())))
+        stream.write("\t".join(["convention", "qid", *names]) + "\n")
+        for convention, result in results.items():
+            columns = [result.per_query[name] for name in names]
+            for q, qid in enumerate(data.qid.tolist()):
+                values = [repr(float(column[q])) for column in columns]
+                stream.write("\t".join([convention, str(qid), *values]) + "\n")

@@ -1,0 +1,34 @@
+"""What any ranker must beat: chance, and the best single feature."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from rankwright.core.rng import stream
+from rankwright.core.types import F64
+from rankwright.data.ranking_data import RankingData
+from rankwright.metrics.evaluate import evaluate
+
+
+def random_scores(data: RankingData, *, seed: int = 0) -> F64:
+    """Return a score by chance for each document."""
+    return stream(seed, "baseline", "random").random(data.n_documents)
+
+
+def best_feature(train: RankingData, *, metric: str = "ndcg@10") -> tuple[int, int]:
+    """Return the feature that ranks ``train`` best by itself, and its direction (1 or -1)."""
+    candidates = [
+        (evaluate(train, sign * feature_scores(train, column), metric)[metric], -column, sign)
+        for column in range(train.n_features)
+        for sign in (1, -1)
+    ]
+    _, column, sign = max(candidates)
+    return -column, sign
+
+
+def feature_scores(data: RankingData, column: int) -> F64:
+    """Return one feature as scores; a missing value counts as zero."""
+    values = data.X[:, [column]]
+    dense = values.toarray() if sparse.issparse(values) else values
+    return np.nan_to_num(np.asarray(dense, np.float64).ravel(), nan=0.0)
