@@ -46,12 +46,43 @@ FORMATS = {
     "tsv": "rankwright.data.tabular:Tsv",
 }
 
-KINDS: dict[str, dict[str, str]] = {"metrics": METRICS, "formats": FORMATS}
+MODELS = {
+    "forest": "rankwright.models.forest:Forest",
+    "linear": "rankwright.models.linear:Linear",
+    "trees": "rankwright.models.trees:Trees",
+}
+
+SOLVERS = {
+    "boost": "rankwright.solvers.boost:Boost",
+    "lbfgs": "rankwright.solvers.lbfgs:LBFGS",
+}
+
+RANKERS = {
+    "compose": "rankwright.rankers.compose:Compose",
+    "gbdt": "rankwright.rankers.gbdt:GBDT",
+    "gbrank": "rankwright.rankers.gbrank:GBRank",
+    "intervalrank": "rankwright.rankers.intervalrank:IntervalRank",
+    "lambdamart": "rankwright.rankers.lambdamart:LambdaMART",
+    "listmle": "rankwright.rankers.listmle:ListMLE",
+    "random_forest": "rankwright.rankers.random_forest:RandomForest",
+    "xendcg": "rankwright.rankers.xendcg:XENDCG",
+}
+
+ALIASES = {"mart": "gbdt"}
+
+KINDS: dict[str, dict[str, str]] = {
+    "rankers": RANKERS,
+    "models": MODELS,
+    "solvers": SOLVERS,
+    "metrics": METRICS,
+    "formats": FORMATS,
+}
 
 
 def resolve(kind: str, name: str) -> Any:
     """Return the registered part ``name`` of ``kind``, or say which names come near."""
     table = KINDS[kind]
+    name = ALIASES.get(name, name)
     if name not in table:
         raise UsageError(unknown(kind.removesuffix("s"), name, table))
     module, _, attribute = table[name].partition(":")

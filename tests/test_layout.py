@@ -10,7 +10,13 @@ from rankwright import registry
 
 ROOT = Path(rankwright.__file__).parent
 SOURCES = sorted(ROOT.rglob("*.py"))
-SHARED = {"metrics": {"base", "convention", "evaluate", "significance"}, "losses": {"base"}}
+SHARED = {
+    "metrics": {"base", "convention", "evaluate", "position", "ranked", "significance", "swap"},
+    "losses": {"base"},
+    "models": {"tree_text"},
+    "solvers": set(),
+    "rankers": {"base", "inputs", "selection"},
+}
 ONE_FILE_EACH = [kind for kind in SHARED if kind in registry.KINDS]
 
 

@@ -99,7 +99,7 @@ def _as_json(results: dict[str, Evaluation], ties: bool) -> dict[str, Any]:
             "metrics": dict(result),
         }
         if ties:
-            record["ties"] = {name: interval for name, interval in result.tie_intervals().items()}
+            record["ties"] = dict(result.tie_intervals())
         return record
 
     if len(results) == 1:
@@ -133,8 +133,8 @@ def _print_remarks(results: dict[str, Evaluation]) -> None:
     first = next(iter(results.values()))
     share = first.empty_queries / first.n_queries
     console.out.print(
-        f"{first.n_queries} queries, {first.empty_queries} of them ({share:.1%}) without a relevant "
-        f"document; convention {', '.join(results)}.",
+        f"{first.n_queries} queries, {first.empty_queries} of them ({share:.1%}) without a "
+        f"relevant document; convention {', '.join(results)}.",
         soft_wrap=True,
     )
     for other in list(results.values())[1:]:

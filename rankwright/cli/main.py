@@ -14,6 +14,8 @@ from rankwright.cli.demo import demo
 from rankwright.cli.evaluate import evaluate
 from rankwright.cli.inspect import inspect
 from rankwright.cli.list import list_names
+from rankwright.cli.rank import rank
+from rankwright.cli.train import train
 from rankwright.errors import RankwrightError
 
 app = typer.Typer(
@@ -26,7 +28,9 @@ app = typer.Typer(
 app.command()(demo)
 app.command("list")(list_names)
 app.command()(inspect)
+app.command()(train)
 app.command()(evaluate)
+app.command()(rank)
 app.command()(convert)
 
 _verbose = False

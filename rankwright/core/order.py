@@ -13,7 +13,8 @@ from rankwright.core.jit import kernel
 from rankwright.core.parallel import map_queries
 from rankwright.core.types import F64, I64
 
-_RUN = 12
+_RUN = 12  # longest run for insertion
+_COUNTED_RUN = 128  # longest run for counting, which the compiler turns into vector instructions
 
 # --- kernels ---------------------------------------------------------------------------------
 
@@ -33,16 +34,49 @@ def _before(s, key, i, j):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def _insert_run(lo, hi, s, key, order):  # type: ignore[no-untyped-def]
+    """Sort documents lo:hi into ``order[lo:hi]`` by insertion."""
+    for i in range(lo, hi):
+        j = i
+        while j > lo and _before(s, key, i, order[j - 1]):
+            order[j] = order[j - 1]
+            j -= 1
+        order[j] = i
+
+
+@kernel
+def _count_run(lo, hi, s, order):  # type: ignore[no-untyped-def]
+    """Put each document of lo:hi where the number of documents before it says; no NaN, no key."""
+    scores, places = s[lo:hi], order[lo:hi]
+    for i in range(len(scores)):
+        later = scores[i + 1 :]
+        before = 0
+        for j in range(i):
+            before += scores[j] >= scores[i]
+        for j in range(len(later)):
+            before += later[j] > scores[i]
+        places[before] = lo + i
+
+
+@kernel
+def _is_plain(scores, key):  # type: ignore[no-untyped-def]
+    """Whether the scores alone decide: there is no key and no NaN."""
+    missing = 0
+    for i in range(len(scores)):
+        missing += scores[i] != scores[i]
+    return len(key) == 0 and missing == 0
+
+
+@kernel
 def sort_query(lo, hi, s, key, order, spare):  # type: ignore[no-untyped-def]
     """Stable merge sort of documents lo:hi into ``order[lo:hi]``; ``spare`` is scratch."""
-    for start in range(lo, hi, _RUN):
-        for i in range(start, min(start + _RUN, hi)):
-            j = i
-            while j > start and _before(s, key, i, order[j - 1]):
-                order[j] = order[j - 1]
-                j -= 1
-            order[j] = i
-    width = _RUN
+    plain = _is_plain(s[lo:hi], key)
+    width = _COUNTED_RUN if plain else _RUN
+    for start in range(lo, hi, width):
+        if plain:
+            _count_run(start, min(start + width, hi), s, order)
+        else:
+            _insert_run(start, min(start + width, hi), s, key, order)
     while width < hi - lo:
         for start in range(lo, hi, 2 * width):
             middle, end = min(start + width, hi), min(start + 2 * width, hi)

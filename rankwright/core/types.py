@@ -6,7 +6,7 @@ query boundaries; a model knows how parameters make scores; a solver knows a pro
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
@@ -97,6 +97,10 @@ class Problem(Protocol):
     def grad(self, w: F64, out: F64) -> float:
         """Write the gradient at ``w`` to ``out`` and return the objective."""
 
+
+class NewtonProblem(Problem, Protocol):
+    """A problem with second derivatives."""
+
     def hess_vec(self, v: F64, out: F64) -> None:
         """Write the Hessian at the last ``grad`` times ``v`` to ``out``."""
 
@@ -129,3 +133,54 @@ class Solver(Protocol):
         watch: Callable[[int, F64, float], bool] | None = None,
     ) -> SolveResult:
         """Minimise ``problem`` from ``start``; ``watch`` may stop the run by returning True."""
+
+
+class Watch(Protocol):
+    """Looks on while a model is fitted: records curves, picks the best round, may end the run."""
+
+    valid: RankingData | None
+    wants_train: bool
+    interrupted: bool  # set by the model when Ctrl-C ended its rounds
+
+    def seen(self, t: int, value: float, train: F64 | None, valid: F64 | None) -> bool:
+        """Take in the loss and the scores after round ``t``; True ends the run."""
+
+    def best(self) -> int:
+        """Return the round to keep, counted from 1."""
+
+
+class FittedModel(Protocol):
+    """What a model has learnt: makes scores, and can be written to a model file."""
+
+    n_features: int
+
+    def scores(self, X: FloatMatrix, *, n_threads: int | None = None) -> F64:
+        """Return the score of each row."""
+
+    def arrays(self) -> dict[str, AnyArray]:
+        """Return the arrays of the model, by name."""
+
+    def texts(self) -> dict[str, str]:
+        """Return the texts of the model, by name."""
+
+
+class Model(Protocol):
+    """Parameters of a model family: a frozen dataclass that can be fitted under any loss."""
+
+    def fit(
+        self,
+        loss: Loss,
+        data: RankingData,
+        *,
+        watch: Watch,
+        start: FittedModel | None = None,
+        seed: int = 0,
+        n_threads: int | None = None,
+    ) -> FittedModel:
+        """Minimise ``loss`` over ``data``, from ``start`` where given."""
+
+    @staticmethod
+    def restore(
+        arrays: Mapping[str, AnyArray], texts: Mapping[str, str], n_features: int
+    ) -> FittedModel:
+        """Build the fitted model from its own arrays and texts."""

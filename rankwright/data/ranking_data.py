@@ -198,6 +198,26 @@ class RankingData:
         part = self._rows(rows)
         return replace(part, indptr=indptr, qid=self.qid[chosen], query_weight=weight, row=None)
 
+    def with_n_features(self, n_features: int) -> RankingData:
+        """Return the data padded with zero features, as text that leaves zeros out needs it.
+
+        Features beyond ``n_features`` are refused: whoever was fitted on fewer cannot use them.
+        """
+        extra = n_features - self.n_features
+        if extra == 0:
+            return self
+        if extra < 0:
+            raise DataError(
+                f"the data has {self.n_features} features where {n_features} are expected; "
+                "take those that the ranker was fitted on."
+            )
+        if sparse.issparse(self.X):
+            padding = sparse.csr_array((self.n_documents, extra), dtype=self.X.dtype)
+            X = sparse.csr_array(sparse.hstack([self.X, padding]))
+        else:
+            X = np.hstack([self.X, np.zeros((self.n_documents, extra), self.X.dtype)])
+        return replace(self, X=X, feature_names=None)
+
     def in_caller_order(self, values: AnyArray) -> AnyArray:
         """Return per-document ``values`` of this data in the order of the caller's rows."""
         if self.row is None:

@@ -141,3 +141,14 @@ def test_concatenate_refuses_a_query_in_two_parts():
     data = make([1, 1, 2])
     with pytest.raises(DataError, match="query 2 is in more than one part"):
         concatenate([data.select([1]), data.select([1])])
+
+
+@pytest.mark.parametrize("form", [np.array, sparse.csr_array])
+def test_missing_trailing_features_are_zeros_and_unknown_ones_are_refused(form):
+    data = RankingData.from_arrays(form(np.ones((2, 2))), [0, 1], qid=[1, 1])
+    wide = data.with_n_features(3)
+    X = wide.X.toarray() if sparse.issparse(wide.X) else wide.X
+    assert X.tolist() == [[1, 1, 0], [1, 1, 0]]
+    assert data.with_n_features(2) is data
+    with pytest.raises(DataError, match="has 2 features where 1 are expected"):
+        data.with_n_features(1)

@@ -1,0 +1,44 @@
+"""``rankwright rank``: put the documents of a file in order with a saved model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rankwright.cli import console
+
+
+def rank(
+    model: Annotated[Path, typer.Argument(help="A model file.")],
+    data: Annotated[str, typer.Argument(help="A file, or the name of a data set.")],
+    output: Annotated[
+        str, typer.Option("-o", "--output", help="Where the TREC run goes; - is standard output.")
+    ] = "-",
+    per_group: Annotated[
+        int | None, typer.Option(help="At most so many documents of each group per query.")
+    ] = None,
+    tag: Annotated[str, typer.Option(help="The run's name, its last column.")] = "rankwright",
+    threads: Annotated[int | None, typer.Option(help="Threads; all cores by default.")] = None,
+    json: console.JsonOption = False,
+) -> None:
+    """Rank a file's documents, query by query, as a TREC run."""
+    from rankwright.data.files import load
+    from rankwright.data.trec import write_run
+    from rankwright.errors import UsageError
+    from rankwright.persist.model_file import load as load_model
+
+    if json and output == "-":
+        raise UsageError("--json and the run cannot share standard output: give -o FILE.")
+    ranker = load_model(model)
+    ranker.n_threads = threads
+    documents = load(data).with_n_features(ranker.n_features_in_)
+    scores = ranker.predict(documents)
+    write_run(documents, scores, output, tag=tag, per_group=per_group)
+    if json:
+        console.print_json(
+            {"run": output, "queries": documents.n_queries, "documents": documents.n_documents}
+        )
+    elif output != "-":
+        console.out.print(f"wrote {output}: {documents.n_queries} queries", soft_wrap=True)

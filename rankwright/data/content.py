@@ -1,0 +1,83 @@
+"""What data holds, whatever the order of its rows: a code per row, a fixed order, a digest."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwright.core.jit import kernel
+from rankwright.core.order import ranking
+from rankwright.core.parallel import map_ranges
+from rankwright.core.types import I64, AnyArray
+from rankwright.data.ranking_data import RankingData
+
+_ROWS = 1 << 15
+
+# --- kernels ---------------------------------------------------------------------------------
+
+
+@kernel
+def _mix(code, word):  # type: ignore[no-untyped-def]
+    code = (code ^ word) * np.uint64(1099511628211)
+    return code ^ (code >> np.uint64(29))
+
+
+@kernel
+def _hash_dense(lo, hi, words, code):  # type: ignore[no-untyped-def]
+    for i in range(lo, hi):
+        for j in range(words.shape[1]):
+            code[i] = _mix(code[i], np.uint64(words[i, j]))
+
+
+@kernel
+def _hash_sparse(lo, hi, indptr, indices, words, code):  # type: ignore[no-untyped-def]
+    for i in range(lo, hi):
+        for k in range(indptr[i], indptr[i + 1]):
+            code[i] = _mix(_mix(code[i], np.uint64(indices[k])), np.uint64(words[k]))
+
+
+# --- API -------------------------------------------------------------------------------------
+
+
+def row_codes(data: RankingData, *, n_threads: int | None = None) -> NDArray[np.uint64]:
+    """Return a 64-bit code of each row's grade and features."""
+    code = data.y.view(np.uint64).copy()
+    bounds = np.append(np.arange(0, data.n_documents, _ROWS), data.n_documents)
+    X = data.X
+    if isinstance(X, np.ndarray):
+        map_ranges(_hash_dense, bounds, _bits(X), code, n_threads=n_threads)
+    else:
+        arrays = X.indptr, X.indices, _bits(X.data)
+        map_ranges(_hash_sparse, bounds, *arrays, code, n_threads=n_threads)
+    return code
+
+
+def content_order(data: RankingData, *, n_threads: int | None = None) -> I64:
+    """Return rows, query after query, in an order that depends on what they hold alone."""
+    code = row_codes(data, n_threads=n_threads)
+    return ranking((code >> np.uint64(11)).astype(np.float64), data.indptr, n_threads=n_threads)
+
+
+def content_digest(data: RankingData, *, n_threads: int | None = None) -> str:
+    """Return a digest of the queries, grades, features and weights.
+
+    Shuffled rows and renamed queries leave it as it is; anything else changes it.
+    """
+    code = row_codes(data, n_threads=n_threads)
+    if data.sample_weight is not None:
+        code ^= data.sample_weight.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    filled = data.sizes > 0
+    sums = np.zeros(data.n_queries, np.uint64)
+    if filled.any():
+        sums[filled] = np.add.reduceat(code, data.indptr[:-1][filled])
+    digest = hashlib.sha256(f"{data.n_documents} x {data.n_features}".encode())
+    weight = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
+    for column in (sums, data.sizes, weight):
+        digest.update(np.ascontiguousarray(column).tobytes())
+    return digest.hexdigest()
+
+
+def _bits(values: AnyArray) -> AnyArray:
+    return values.view(np.uint32 if values.dtype == np.float32 else np.uint64)

@@ -1,0 +1,120 @@
+"""Random forests for ranking: many small boosted models, each on queries drawn with replacement.
+
+A query drawn m times counts with weight m, so the data is binned once and never copied. The
+forest's score is the mean over its bags; leaf values are divided by the number of bags, and what
+is kept is one ensemble of trees like any other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from rankwright.core.rng import stream
+from rankwright.core.types import F64, Loss, Watch
+from rankwright.data.ranking_data import RankingData
+from rankwright.errors import UsageError
+from rankwright.models.tree_text import first_trees, mean_of_forests
+from rankwright.models.trees import (
+    BinnedData,
+    FittedTrees,
+    Trees,
+    current_scores,
+    empty_forest,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Forest(Trees):
+    """A mean of boosted models, each on its own draw of queries and features.
+
+    Parameters
+    ----------
+    n_bags
+        Number of draws.
+    bag_fraction
+        Queries drawn for a bag, with replacement, as a share of all.
+
+    The other parameters are those of `Trees`; by default a bag is one large tree.
+    """
+
+    n_bags: int = 300
+    bag_fraction: float = 1.0
+    n_trees: int = 1
+    num_leaves: int = 100
+    min_documents: int = 1
+    feature_fraction: float = 0.3
+
+    def fit(
+        self,
+        loss: Loss,
+        data: RankingData,
+        *,
+        watch: Watch,
+        start: FittedTrees | None = None,
+        seed: int = 0,
+        n_threads: int | None = None,
+    ) -> FittedTrees:
+        """Fit the bags one after the other; ``watch`` sees the mean of those so far."""
+        if start is not None:
+            raise UsageError("a forest cannot be continued; fit one with more bags.")
+        binned = BinnedData(data, watch.valid, self.lightgbm_params(data, seed, n_threads))
+        initial = self.descent(loss, data, seed=seed, n_threads=n_threads).best_constant()
+        none = empty_forest(initial, data.n_features)
+        silent, mean = _Silent(watch), _RunningMean()
+        texts: list[str] = []
+        for bag in range(self.n_bags):
+            drawn = _draw_queries(data, self.bag_fraction, seed, bag)
+            bag_seed = int(stream(seed, "forest", "seed", bag).integers(2**62))
+            run = self.descent(loss, drawn, seed=bag_seed, n_threads=n_threads)
+            booster = binned.booster(none)
+            done = self.grow(booster, run, silent, 0)
+            texts.append(first_trees(booster.model_to_string(), done))
+            mean.add(*current_scores(booster, watch))
+            if watch.seen(bag + 1, silent.value, *mean.scores()):
+                break
+        kept = texts[: watch.best()]
+        return FittedTrees(mean_of_forests(kept), initial, data.n_features)
+
+
+class _Silent:
+    """Lets a bag grow without looking at it; remembers the loss."""
+
+    def __init__(self, watch: Watch) -> None:
+        self.valid = watch.valid
+        self.wants_train = self.interrupted = False
+        self.value = float("nan")
+
+    def seen(self, t: int, value: float, train: F64 | None, valid: F64 | None) -> bool:  # noqa: ARG002
+        self.value = value
+        return False
+
+    def best(self) -> int:
+        return 0
+
+
+class _RunningMean:
+    """Scores on train and valid, averaged over the bags so far."""
+
+    def __init__(self) -> None:
+        self._sums: list[F64 | None] = [None, None]
+        self._count = 0
+
+    def add(self, *scores: F64 | None) -> None:
+        self._count += 1
+        for i, values in enumerate(scores):
+            so_far = self._sums[i]
+            self._sums[i] = values if so_far is None or values is None else so_far + values
+
+    def scores(self) -> tuple[F64 | None, F64 | None]:
+        train, valid = (None if total is None else total / self._count for total in self._sums)
+        return train, valid
+
+
+def _draw_queries(data: RankingData, fraction: float, seed: int, bag: int) -> RankingData:
+    count = max(1, round(fraction * data.n_queries))
+    picked = stream(seed, "forest", "queries", bag).integers(0, data.n_queries, count)
+    times = np.bincount(picked, minlength=data.n_queries).astype(np.float64)
+    weight = times if data.query_weight is None else times * data.query_weight
+    return replace(data, query_weight=weight)

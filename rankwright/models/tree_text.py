@@ -1,0 +1,45 @@
+"""LightGBM's model text: taken apart into trees and put together again, without LightGBM."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+_TREE = re.compile(r"^Tree=\d+\n(.*?\n\n\n)", flags=re.DOTALL | re.MULTILINE)
+_HEAD_END = re.compile(r"^Tree=0\n|^end of trees\n", flags=re.MULTILINE)
+_VALUES = re.compile(r"^(leaf_value|internal_value)=(.*)$", flags=re.MULTILINE)
+
+
+def first_trees(text: str, n_trees: int) -> str:
+    """Return the first trees alone; the parameter block, which names thread counts, goes too."""
+    return _assemble(text, tree_blocks(text)[:n_trees])
+
+
+def join_trees(texts: Sequence[str]) -> str:
+    """Return one text with the trees of all ``texts``, in order."""
+    return _assemble(texts[-1], [block for text in texts for block in tree_blocks(text)])
+
+
+def mean_of_forests(texts: Sequence[str]) -> str:
+    """Return one text that scores the mean of what ``texts`` score."""
+    share = 1.0 / len(texts)
+    blocks = [block for text in texts for block in tree_blocks(text)]
+    scaled = [_VALUES.sub(lambda found: _scaled(found, share), block) for block in blocks]
+    return _assemble(texts[-1], scaled)
+
+
+def tree_blocks(text: str) -> list[str]:
+    """Return the lines of each tree."""
+    return _TREE.findall(text)
+
+
+def _scaled(found: re.Match[str], factor: float) -> str:
+    values = " ".join(repr(float(value) * factor) for value in found[2].split())
+    return f"{found[1]}={values}"
+
+
+def _assemble(text: str, blocks: Sequence[str]) -> str:
+    trees = [f"Tree={i}\n{block}" for i, block in enumerate(blocks)]
+    sizes = " ".join(str(len(tree.encode())) for tree in trees)
+    head = re.sub(r"tree_sizes=.*", f"tree_sizes={sizes}", _HEAD_END.split(text, maxsplit=1)[0])
+    return f"{head}{''.join(trees)}end of trees\n"

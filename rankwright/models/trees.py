@@ -1,0 +1,294 @@
+"""Boosted regression trees on LightGBM, under any loss and without its limits.
+
+Each round the loss's gradient and curvature (`rankwright.solvers.boost`) go to LightGBM as a
+custom objective, so lists may be of any length and grades any real number. Labels never reach
+LightGBM; the initial score is ours and is added back when scoring.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+import lightgbm as lgb
+import numpy as np
+from scipy import sparse
+
+from rankwright.core.parallel import thread_count
+from rankwright.core.types import F64, I64, AnyArray, FloatMatrix, Loss, Watch
+from rankwright.data.ranking_data import RankingData
+from rankwright.errors import UsageError
+from rankwright.models.tree_text import first_trees, join_trees
+from rankwright.solvers.boost import Boost, Descent
+
+
+@dataclass(frozen=True, slots=True)
+class Trees:
+    """Gradient-boosted regression trees; takes missing values and categories as they are.
+
+    Parameters
+    ----------
+    n_trees, num_leaves, learning_rate, max_depth
+        Size of the model and of its steps; no limit on the depth by default.
+    min_documents, min_curvature
+        The least number of documents, and sum of curvature, of a leaf.
+    l2, l1
+        Penalties on leaf values.
+    leaves, direction, row_fraction, query_fraction, feature_fraction
+        See `rankwright.solvers.boost.Boost`.
+    monotone : mapping or sequence
+        1 or -1 for features whose score must rise or fall with them, by name, column or in order.
+    categorical : sequence
+        Features that hold category numbers, by name or column.
+    max_bins
+        Number of thresholds tried for a feature.
+    """
+
+    n_trees: int = 100
+    num_leaves: int = 31
+    learning_rate: float = 0.1
+    max_depth: int | None = None
+    min_documents: int = 20
+    min_curvature: float = 1e-3
+    l2: float = 0.0
+    l1: float = 0.0
+    leaves: str = "newton"
+    direction: str = "gradient"
+    row_fraction: float = 1.0
+    query_fraction: float = 1.0
+    feature_fraction: float = 1.0
+    monotone: Mapping[str | int, int] | Sequence[int] | None = None
+    categorical: Sequence[str | int] | None = None
+    max_bins: int = 255
+
+    def fit(
+        self,
+        loss: Loss,
+        data: RankingData,
+        *,
+        watch: Watch,
+        start: FittedTrees | None = None,
+        seed: int = 0,
+        n_threads: int | None = None,
+    ) -> FittedTrees:
+        """Boost ``n_trees`` trees against ``loss``, after those of ``start``."""
+        run = self.descent(loss, data, seed=seed, n_threads=n_threads)
+        model = start or empty_forest(run.best_constant(), data.n_features)
+        binned = BinnedData(data, watch.valid, self.lightgbm_params(data, seed, n_threads))
+        booster = binned.booster(model)
+        done = self.grow(booster, run, watch, model.n_trees)
+        keep = min(watch.best() - model.n_trees, done)
+        new = first_trees(booster.model_to_string(), keep)
+        text = join_trees([model.text, new]) if model.n_trees else new
+        return FittedTrees(text, model.initial, data.n_features)
+
+    @staticmethod
+    def restore(
+        arrays: Mapping[str, AnyArray],
+        texts: Mapping[str, str],
+        n_features: int,
+    ) -> FittedTrees:
+        """Build the fitted model from its own arrays and texts."""
+        return FittedTrees(texts["lightgbm"], float(arrays["initial"][0]), n_features)
+
+    # --- steps of a fit, also used by the forest -------------------------------------------------
+
+    def descent(
+        self, loss: Loss, data: RankingData, *, seed: int, n_threads: int | None
+    ) -> Descent:
+        """Return the run that turns scores into gradients."""
+        boost = Boost(**{field.name: getattr(self, field.name) for field in fields(Boost)})
+        return boost.start(loss, data, seed=seed, n_threads=n_threads)
+
+    def grow(self, booster: lgb.Booster, run: Descent, watch: Watch, first: int) -> int:
+        """Add trees until all are there or the watch ends the run; return how many were added."""
+        value = np.nan
+
+        def objective(scores: F64, _: Any) -> tuple[AnyArray, AnyArray]:
+            nonlocal value
+            value, gradient, curvature = run.step(t, scores)
+            return gradient, curvature
+
+        try:
+            for t in range(first, first + self.n_trees):
+                _allow_columns(booster, run.columns(t))
+                empty = booster.update(fobj=objective)
+                if empty and not run.samples:
+                    break
+                if watch.seen(t + 1, value, *current_scores(booster, watch)):
+                    break
+        except KeyboardInterrupt:  # what was learnt so far is kept
+            if booster.current_iteration() == 0:
+                raise
+            watch.interrupted = True
+        return int(booster.current_iteration())
+
+    def lightgbm_params(
+        self, data: RankingData, seed: int, n_threads: int | None
+    ) -> dict[str, Any]:
+        """Return LightGBM's parameters; with these its result depends on data and seed alone."""
+        params = {
+            "objective": "none",
+            "metric": "none",
+            "verbosity": -1,
+            "deterministic": True,
+            "force_row_wise": True,
+            "num_threads": thread_count(n_threads),
+            "seed": seed,
+            "feature_pre_filter": False,
+            "bin_construct_sample_cnt": max(200_000, data.n_documents),
+            "max_bin": self.max_bins,
+            "num_leaves": self.num_leaves,
+            "learning_rate": self.learning_rate,
+            "max_depth": -1 if self.max_depth is None else self.max_depth,
+            "min_data_in_leaf": self.min_documents,
+            "min_sum_hessian_in_leaf": self.min_curvature,
+            "lambda_l1": self.l1,
+            "lambda_l2": self.l2,
+        }
+        if self.monotone is not None:
+            params["monotone_constraints"] = _signs(self.monotone, data)
+        if self.categorical is not None:
+            params["categorical_feature"] = [_column(name, data) for name in self.categorical]
+        return params
+
+
+@dataclass(frozen=True)
+class FittedTrees:
+    """A boosted forest: LightGBM's text and the score that every document starts from."""
+
+    text: str
+    initial: float
+    n_features: int
+
+    @cached_property
+    def booster(self) -> lgb.Booster:
+        """LightGBM's own model, without the initial score."""
+        return lgb.Booster(model_str=self.text)
+
+    @property
+    def n_trees(self) -> int:
+        """Number of trees."""
+        return int(self.booster.num_trees()) if self.text else 0
+
+    def scores(self, X: FloatMatrix, *, n_threads: int | None = None) -> F64:
+        """Return the score of each row."""
+        if self.n_trees == 0:
+            return np.full(X.shape[0], self.initial)
+        threads = thread_count(n_threads)
+        predicted = self.booster.predict(_as_lightgbm(X), num_threads=threads)
+        return self.initial + np.asarray(predicted, np.float64)
+
+    def contributions(self, X: FloatMatrix) -> F64:
+        """Return SHAP values: one column per feature, and the expected score last."""
+        values = np.asarray(self.booster.predict(_as_lightgbm(X), pred_contrib=True), np.float64)
+        values[:, -1] += self.initial
+        return values
+
+    def importance(self, kind: str) -> F64:
+        """Return each feature's total gain, or its number of splits."""
+        return np.asarray(self.booster.feature_importance(kind), np.float64)
+
+    def arrays(self) -> dict[str, AnyArray]:
+        """Return the initial score."""
+        return {"initial": np.array([self.initial])}
+
+    def texts(self) -> dict[str, str]:
+        """Return LightGBM's model text."""
+        return {"lightgbm": self.text}
+
+
+class BinnedData:
+    """Train and valid data as LightGBM bins them, once for any number of boosters."""
+
+    def __init__(
+        self, data: RankingData, valid: RankingData | None, params: dict[str, Any]
+    ) -> None:
+        self._params = dict(params)
+        self._categorical = self._params.pop("categorical_feature", "auto")
+        self._train, self._train_bins = data, self._bins(data, None)
+        self._valid = [] if valid is None else [(valid, self._bins(valid, self._train_bins))]
+
+    def booster(self, start: FittedTrees) -> lgb.Booster:
+        """Return a booster without trees whose scores are those of ``start``."""
+        self._train_bins.set_init_score(start.scores(self._train.X))
+        booster = lgb.Booster(self._params, self._train_bins)
+        for valid, bins in self._valid:
+            booster.add_valid(bins.set_init_score(start.scores(valid.X)), "valid")
+        return booster
+
+    def _bins(self, data: RankingData, reference: lgb.Dataset | None) -> lgb.Dataset:
+        label = np.zeros(data.n_documents, np.float32)
+        X = _as_lightgbm(data.X)
+        return lgb.Dataset(
+            X,
+            label,
+            reference=reference,
+            params=self._params,
+            categorical_feature=self._categorical,
+        ).construct()
+
+
+def _allow_columns(booster: lgb.Booster, columns: I64 | None) -> None:
+    """Let the next tree split on ``columns`` alone: the others' gain is multiplied by 0.
+
+    LightGBM's own sampling of features draws from a stream that a resumed run cannot continue.
+    """
+    if columns is not None:
+        share = np.zeros(booster.num_feature())
+        share[columns] = 1.0
+        booster.reset_parameter({"feature_contri": share.tolist()})
+
+
+def empty_forest(initial: float, n_features: int) -> FittedTrees:
+    """Return a model without trees, which scores ``initial`` everywhere."""
+    return FittedTrees("", initial, n_features)
+
+
+def current_scores(booster: lgb.Booster, watch: Watch) -> tuple[F64 | None, F64 | None]:
+    """Return the scores on train (where wanted) and on valid (where there is one)."""
+    held: dict[str, F64] = {}
+
+    def hold(name: str) -> Any:
+        def metric(scores: F64, _: Any) -> tuple[str, float, bool]:
+            held[name] = np.array(scores, np.float64)
+            return "held", 0.0, True
+
+        return metric
+
+    if watch.wants_train:
+        booster.eval_train(hold("train"))
+    if watch.valid is not None:
+        booster.eval_valid(hold("valid"))
+    return held.get("train"), held.get("valid")
+
+
+def _as_lightgbm(X: FloatMatrix) -> Any:
+    return sparse.csr_matrix(X) if sparse.issparse(X) else X
+
+
+def _column(name: str | int, data: RankingData) -> int:
+    names = data.feature_names or ()
+    if name in names:
+        return names.index(str(name))
+    if isinstance(name, int | np.integer) and 0 <= name < data.n_features:
+        return int(name)
+    raise UsageError(
+        f"there is no feature {name!r}; use a name or a column from 0 to {data.n_features - 1}."
+    )
+
+
+def _signs(monotone: Mapping[str | int, int] | Sequence[int], data: RankingData) -> list[int]:
+    if not isinstance(monotone, Mapping):
+        if len(monotone) != data.n_features:
+            raise UsageError(
+                f"monotone has {len(monotone)} signs for {data.n_features} features; "
+                "a mapping such as {'price': -1} names only some."
+            )
+        return list(monotone)
+    signs = [0] * data.n_features
+    for name, sign in monotone.items():
+        signs[_column(name, data)] = sign
+    return signs

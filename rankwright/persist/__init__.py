@@ -1,0 +1,1 @@
+"""The model file: saved whole, checked on the way in, never pickled."""

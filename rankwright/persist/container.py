@@ -1,0 +1,90 @@
+"""A zip of named parts with a receipt: what a model file is, whatever model is inside.
+
+``receipt.json`` lists the SHA-256 of every other part, and the zip's comment holds the receipt's
+own. Dates are fixed and the order of parts is that of their names, so equal models are equal
+bytes. Reading checks sizes before it inflates anything and digests before it parses anything.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rankwright.data.target import atomic_path
+from rankwright.errors import RankwrightError
+
+FORMAT = 1
+_RECEIPT = "receipt.json"
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+_MOST_BYTES = 4 << 30
+_MOST_RATIO = 200  # deflate reaches about 1000 on zeros; models stay below 20
+
+
+class ModelFileError(RankwrightError, ValueError):
+    """A model file is damaged, foreign, or of another version."""
+
+
+def write_parts(path: str | Path, receipt: Mapping[str, Any], parts: Mapping[str, bytes]) -> None:
+    """Write the parts and their receipt as one file that appears whole or not at all."""
+    digests = {name: hashlib.sha256(content).hexdigest() for name, content in parts.items()}
+    full = {"format": FORMAT, **receipt, "parts": digests}
+    text = json.dumps(full, indent=1, sort_keys=True, allow_nan=False).encode() + b"\n"
+    with atomic_path(path) as partial, zipfile.ZipFile(partial, "w") as archive:
+        for name, content in sorted({**parts, _RECEIPT: text}.items()):
+            entry = zipfile.ZipInfo(name, _EPOCH)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.external_attr = 0o644 << 16
+            archive.writestr(entry, content)
+        archive.comment = hashlib.sha256(text).hexdigest().encode()
+
+
+def read_parts(path: str | Path) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """Return the receipt and the other parts of a model file, all checked."""
+    path = Path(path)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            _refuse_bombs(path, archive)
+            parts = {entry.filename: archive.read(entry) for entry in archive.infolist()}
+            signed = archive.comment.decode("ascii", "replace")
+    except FileNotFoundError:
+        raise ModelFileError(f"{path} does not exist.") from None
+    except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError, OSError, NotImplementedError) as e:
+        raise ModelFileError(f"{path} is no model file, or is damaged: {e}.") from None
+    except Exception as fault:  # zlib.error and the like, of an altered stream
+        raise ModelFileError(f"{path} is damaged: {fault}.") from None
+    return _checked_receipt(path, parts, signed), parts
+
+
+def _checked_receipt(path: Path, parts: dict[str, bytes], signed: str) -> dict[str, Any]:
+    text = parts.pop(_RECEIPT, None)
+    if text is None:
+        raise ModelFileError(f"{path} is a zip without a receipt, not a model file.")
+    if hashlib.sha256(text).hexdigest() != signed:
+        raise ModelFileError(f"{path} was altered: its receipt does not match its seal.")
+    receipt: dict[str, Any] = json.loads(text)
+    if receipt["format"] != FORMAT:
+        raise ModelFileError(
+            f"{path} has format {receipt['format']}, this version of Rankwright reads "
+            f"{FORMAT}: use the version that wrote it ({receipt.get('rankwright', 'unknown')})."
+        )
+    if set(receipt["parts"]) != set(parts):
+        raise ModelFileError(f"{path} was altered: its parts are not those of its receipt.")
+    for name, digest in receipt["parts"].items():
+        if hashlib.sha256(parts[name]).hexdigest() != digest:
+            raise ModelFileError(f"{path} was altered: part {name} does not match its digest.")
+    return receipt
+
+
+def _refuse_bombs(path: Path, archive: zipfile.ZipFile) -> None:
+    entries = archive.infolist()
+    size = sum(entry.file_size for entry in entries)
+    packed = max(1, sum(entry.compress_size for entry in entries))
+    if len(entries) > 1000 or size > _MOST_BYTES or size / packed > _MOST_RATIO:
+        raise ModelFileError(
+            f"{path} would unpack {packed} bytes to {size} in {len(entries)} parts; "
+            "no model is like that, so it is refused."
+        )

@@ -1,0 +1,95 @@
+"""Save a fitted ranker and load it again: the same scores to the last bit.
+
+The receipt holds the ranker's name and parameters, the versions that made it, a digest of the
+training data, the convention, the feature names and the learning curves; no times, paths or
+thread counts, so that the same seed and data give the same bytes.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load as load_arrays
+from safetensors.numpy import save as save_arrays
+
+from rankwright import __version__, registry
+from rankwright.errors import UsageError
+from rankwright.persist.container import ModelFileError, read_parts, write_parts
+
+if TYPE_CHECKING:
+    from rankwright.rankers.base import Ranker
+
+_LIBRARIES = ("numpy", "scipy", "lightgbm")
+_NOT_KEPT = {"n_threads", "verbose"}
+_FLOAT = "float"
+
+
+def save(ranker: Ranker, path: str | Path) -> None:
+    """Write a fitted ranker to a model file."""
+    model = ranker._fitted()
+    names = getattr(ranker, "feature_names_in_", None)
+    receipt = {
+        "rankwright": __version__,
+        "libraries": {name: version(name) for name in _LIBRARIES},
+        "ranker": ranker.name,
+        "parameters": _plain(
+            {k: v for k, v in ranker.get_params(deep=False).items() if k not in _NOT_KEPT}
+        ),
+        "data": ranker.data_digest_,
+        "convention": ranker.convention,
+        "n_features": ranker.n_features_in_,
+        "feature_names": None if names is None else list(names),
+        "best_iteration": ranker.best_iteration_,
+        "curve": _plain(ranker.curve_),
+    }
+    arrays = {name: np.ascontiguousarray(array) for name, array in model.arrays().items()}
+    parts = {f"{name}.txt": text.encode() for name, text in model.texts().items()}
+    write_parts(path, receipt, {**parts, "arrays.safetensors": save_arrays(arrays)})
+
+
+def load(path: str | Path) -> Ranker:
+    """Read a model file; the ranker scores as the saved one did."""
+    receipt, parts = read_parts(path)
+    try:
+        kind = registry.resolve("rankers", receipt["ranker"])
+        ranker: Ranker = kind(**_restored(receipt["parameters"]))
+        family = registry.resolve("models", ranker.model)
+        arrays = load_arrays(parts.pop("arrays.safetensors"))
+        texts = {name.removesuffix(".txt"): content.decode() for name, content in parts.items()}
+        ranker.model_ = family.restore(arrays, texts, receipt["n_features"])
+    except (KeyError, TypeError, SafetensorError, UnicodeDecodeError, UsageError) as fault:
+        raise ModelFileError(f"{path} does not hold what its receipt says: {fault}") from None
+    ranker.n_features_in_ = receipt["n_features"]
+    ranker.best_iteration_ = receipt["best_iteration"]
+    ranker.data_digest_ = receipt["data"]
+    ranker.curve_ = {name: list(_restored(v)) for name, v in receipt["curve"].items()}
+    if receipt["feature_names"] is not None:
+        ranker.feature_names_in_ = np.array(receipt["feature_names"], object)
+    return ranker
+
+
+def _plain(value: Any) -> Any:
+    """Return a parameter as JSON holds it; numbers that are not finite become their names."""
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | np.ndarray):
+        return [_plain(item) for item in value]
+    if isinstance(value, np.generic):
+        return _plain(value.item())
+    if isinstance(value, float) and not np.isfinite(value):
+        return {_FLOAT: repr(value)}
+    return value
+
+
+def _restored(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(_restored(item) for item in value)
+    if isinstance(value, dict):
+        if set(value) == {_FLOAT}:
+            return float(value[_FLOAT])
+        return {key: _restored(item) for key, item in value.items()}
+    return value

@@ -1,0 +1,1 @@
+"""Rankers: presets of a loss, a model and its parameters, as scikit-learn estimators."""

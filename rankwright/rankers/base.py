@@ -1,0 +1,323 @@
+"""`Ranker`: one loss under a choice of models, as a scikit-learn estimator.
+
+A ranker's signature is made of its loss's parameters, those of the models it may use (the first
+is the default), and the common ones; a subclass names its parts and its own defaults and holds no
+mathematics::
+
+    class IntervalRank(Ranker):
+        loss_name = "interval"
+        models = ("trees", "linear")
+        defaults = {"scale_by_size": True}
+
+Model parameters stand at None, "the model's own default", so that one given for a model that is
+not chosen can be told apart and refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, fields
+from inspect import Parameter, Signature
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError as SklearnNotFittedError
+
+from rankwright import registry
+from rankwright.core.order import limit_per_group, ranking
+from rankwright.core.types import F64, I64, FittedModel, Loss, Model
+from rankwright.data.content import content_digest
+from rankwright.data.ranking_data import RankingData
+from rankwright.errors import DataError, RankwrightError, UsageError
+from rankwright.metrics.evaluate import evaluate
+from rankwright.rankers.inputs import features_like, ranking_data
+from rankwright.rankers.selection import Progress, Selection
+
+COMMON: dict[str, Any] = {
+    "metric": "ndcg@10",
+    "select_metric": None,
+    "convention": "standard",
+    "early_stopping": None,
+    "n_threads": None,
+    "seed": 0,
+    "verbose": False,
+}
+
+
+class NotFittedError(RankwrightError, SklearnNotFittedError):
+    """A ranker was used before it was fitted."""
+
+
+class Ranker(BaseEstimator):
+    """Base of all rankers; see a subclass for its parameters.
+
+    Attributes
+    ----------
+    model_ : the fitted model
+    curve_ : dict of lists
+        Loss, and the metric on train and valid, after each round.
+    best_iteration_ : int
+    interrupted_ : bool
+        Whether Ctrl-C ended the fit; the best model so far is kept.
+    n_features_in_ : int
+    feature_names_in_ : array of str, where the features had names
+    """
+
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"qid": True}
+    __metadata_request__score: ClassVar[dict[str, bool]] = {"qid": True}
+
+    name: ClassVar[str]
+    loss_name: ClassVar[str | None] = None
+    models: ClassVar[tuple[str, ...]]
+    defaults: ClassVar[dict[str, Any]] = {}
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.name = cls.__module__.rpartition(".")[2]
+        cls.__init__ = _constructor(_parameters(cls))  # type: ignore[method-assign]
+
+    # --- fitting -----------------------------------------------------------------------------
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        qid: Any = None,
+        group_sizes: Any = None,
+        sample_weight: Any = None,
+        query_weight: Any = None,
+        eval_set: Any = None,
+        start: Ranker | None = None,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Fit to documents X with grades y, grouped by ``qid`` or ``group_sizes``.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, frame or RankingData
+            With a frame, ``y`` and ``qid`` may be names of its columns.
+        eval_set : RankingData or (X, y, qid)
+            Valid data: selects the best round, and l2 where that is "auto".
+        start : fitted ranker
+            Continue from its model.
+        progress : callable
+            Called with the round and a short text after each round.
+        """
+        data = ranking_data(X, y, qid, group_sizes, sample_weight, query_weight)
+        self._with_qid = qid is not None or group_sizes is not None or data.n_queries > 1
+        valid = None if eval_set is None else self._valid_data(eval_set, data)
+        watch = Selection(
+            metric=self.select_metric or self.metric,
+            convention=self.convention,
+            train=data,
+            valid=valid,
+            early_stopping=self.early_stopping,
+            progress=progress or (_print_round if self.verbose else None),
+            n_threads=self.n_threads,
+        )
+        self.model_ = self._fit_model(data, watch, None if start is None else start.model_)
+        self.data_digest_ = content_digest(data, n_threads=self.n_threads)
+        self.curve_ = watch.curve
+        self.best_iteration_ = watch.best()
+        self.interrupted_ = watch.interrupted
+        self.n_features_in_ = data.n_features
+        if data.feature_names is not None:
+            self.feature_names_in_ = np.array(data.feature_names, object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        return self
+
+    def _fit_model(
+        self, data: RankingData, watch: Selection, start: FittedModel | None
+    ) -> FittedModel:
+        return self.make_model().fit(
+            self.make_loss(data),
+            data,
+            watch=watch,
+            start=start,
+            seed=self.seed,
+            n_threads=self.n_threads,
+        )
+
+    def make_loss(self, data: RankingData) -> Loss:  # noqa: ARG002
+        """Return the loss of this ranker's parameters, for ``data``."""
+        assert self.loss_name is not None, "a ranker without a loss of its own makes it itself"
+        kind = registry.resolve("losses", self.loss_name)
+        made: Loss = kind(**{f.name: getattr(self, f.name) for f in fields(kind)})
+        return made
+
+    def make_model(self) -> Model:
+        """Return the chosen model with this ranker's parameters."""
+        if self.model not in self.models:
+            known = ", ".join(self.models)
+            raise UsageError(
+                f"{type(self).__name__} has no model '{self.model}'; it takes {known}."
+            )
+        kind = registry.resolve("models", self.model)
+        own = {f.name for f in fields(kind)}
+        given = {
+            name: getattr(self, name)
+            for name in _model_parameters(self.models)
+            if getattr(self, name) is not None
+        }
+        stray = sorted(given.keys() - own)
+        if stray:
+            raise UsageError(
+                f"{stray[0]} is not a parameter of model '{self.model}'; leave it out, "
+                f"or choose the model it belongs to ({', '.join(_models_with(stray[0]))})."
+            )
+        preset = {name: value for name, value in self.defaults.items() if name in own}
+        made: Model = kind(**{**preset, **given})
+        return made
+
+    def _valid_data(self, eval_set: Any, data: RankingData) -> RankingData:
+        if isinstance(eval_set, tuple) and len(eval_set) == 3:
+            valid = ranking_data(*eval_set)
+        else:
+            valid = ranking_data(eval_set)
+        if valid.n_features != data.n_features:
+            raise DataError(
+                f"the valid data has {valid.n_features} features, the training data "
+                f"{data.n_features}."
+            )
+        return valid
+
+    # --- use ---------------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> F64:
+        """Return a score for each row; a higher one ranks first.
+
+        For arrays and frames in the caller's order of rows, for RankingData in its own.
+        """
+        features = features_like(self, X)
+        return self._fitted().scores(features, n_threads=self.n_threads)
+
+    def rank(
+        self,
+        X: Any,
+        *,
+        qid: Any = None,
+        group: Any = None,
+        per_group: int | None = None,
+    ) -> I64:
+        """Return row numbers, best first, query after query.
+
+        With ``per_group`` at most that many documents of each ``group`` (host, topic) are kept
+        per query; the others are left out.
+        """
+        if isinstance(X, RankingData):
+            data = X
+        else:
+            ids = np.zeros(len(X), np.int64) if qid is None else qid
+            data = ranking_data(X, None, ids)
+        order = ranking(self.predict(data), data.indptr, n_threads=self.n_threads)
+        if per_group is not None:
+            groups = data.group if group is None else np.asarray(group)
+            if groups is None:
+                raise UsageError("per_group needs the group of each row: pass group=...")
+            if group is not None and data.row is not None:
+                groups = groups[data.row]
+            codes = np.unique(groups, return_inverse=True)[1]
+            order, _ = limit_per_group(order, data.indptr, codes, per_group)
+        return order if data.row is None else data.row[order]
+
+    def score(self, X: Any, y: Any = None, *, qid: Any = None) -> float:
+        """Return the mean of the selection metric over queries."""
+        if qid is None and not isinstance(X, RankingData) and getattr(self, "_with_qid", False):
+            raise UsageError(
+                "this ranker was fitted with qid: score needs qid=... too "
+                "(in cross-validation, pass params={'qid': qid})."
+            )
+        data = ranking_data(X, y, qid)
+        metric = self.select_metric or self.metric
+        found = evaluate(data, self.predict(data), [metric], convention=self.convention)
+        return found[metric]
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted ranker to a model file; `rankwright.load_model` reads it."""
+        from rankwright.persist.model_file import save
+
+        save(self, path)
+
+    def _fitted(self) -> FittedModel:
+        if not hasattr(self, "model_"):
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first.")
+        model: FittedModel = self.model_
+        return model
+
+    @property
+    def coef_(self) -> F64:
+        """Weights of a linear model, in the scale of the data."""
+        return self._part("coef", "linear")
+
+    @property
+    def booster_(self) -> Any:
+        """LightGBM's own model of a tree ensemble."""
+        return self._part("booster", "tree")
+
+    def _part(self, name: str, family: str) -> Any:
+        if not hasattr(self._fitted(), name):
+            raise AttributeError(f"only a {family} model has this; the model is '{self.model}'.")
+        return getattr(self.model_, name)
+
+
+def ranker(name: str, **parameters: Any) -> Ranker:
+    """Return the ranker called ``name``, such as ``lambdamart``, with the given parameters."""
+    made: Ranker = registry.resolve("rankers", name)(**parameters)
+    return made
+
+
+# --- parameters --------------------------------------------------------------------------------
+
+
+def _parameters(cls: type[Ranker]) -> dict[str, Any]:
+    of_models = dict.fromkeys(_model_parameters(cls.models))
+    of_loss = {}
+    if cls.loss_name is not None:
+        loss = registry.resolve("losses", cls.loss_name)
+        of_loss = {f.name: _default(f) for f in fields(loss)}
+    own = {k: v for k, v in cls.defaults.items() if k not in of_models}
+    return {"model": cls.models[0], **of_models, **COMMON, **of_loss, **own}
+
+
+def _default(field: Any) -> Any:
+    return field.default if field.default is not MISSING else field.default_factory()
+
+
+def _model_parameters(models: tuple[str, ...]) -> list[str]:
+    names: dict[str, None] = {}
+    for model in models:
+        names.update(dict.fromkeys(f.name for f in fields(registry.resolve("models", model))))
+    return list(names)
+
+
+def _models_with(parameter: str) -> list[str]:
+    return [
+        name
+        for name in registry.KINDS["models"]
+        if parameter in {f.name for f in fields(registry.resolve("models", name))}
+    ]
+
+
+def _constructor(defaults: dict[str, Any]) -> Any:
+    def __init__(self: Ranker, **parameters: Any) -> None:  # noqa: N807
+        for name in parameters:
+            if name not in defaults:
+                what = f"parameter of {type(self).__name__}"
+                raise UsageError(registry.unknown(what, name, defaults))
+        for name, default in defaults.items():
+            setattr(self, name, parameters.get(name, default))
+
+    keyword = Parameter.KEYWORD_ONLY
+    own = [Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)]
+    shown = [Parameter(name, keyword, default=default) for name, default in defaults.items()]
+    __init__.__signature__ = Signature([*own, *shown])  # type: ignore[attr-defined]
+    return __init__
+
+
+def _print_round(t: int, text: str) -> None:
+    import sys
+
+    sys.stderr.write(f"{t:6d}  {text}\n")

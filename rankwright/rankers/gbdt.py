@@ -1,0 +1,15 @@
+"""GBDT, MART: boosted regression trees on the grades."""
+
+from __future__ import annotations
+
+from rankwright.rankers.base import Ranker
+
+
+class GBDT(Ranker):
+    """GBDT, MART: boosted regression trees on the grades.
+
+    The pointwise baseline: squared error to the target of each document's grade. Alias ``mart``.
+    """
+
+    loss_name = "squared"
+    models = ("trees", "linear")

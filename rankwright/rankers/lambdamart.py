@@ -1,0 +1,16 @@
+"""LambdaMART: boosted trees on gradients weighted by what a swap would change."""
+
+from __future__ import annotations
+
+from rankwright.rankers.base import Ranker
+
+
+class LambdaMART(Ranker):
+    """LambdaMART: boosted trees on gradients weighted by what a swap would change.
+
+    The gradient of a pair is RankNet's times the change of the metric if the two documents
+    swapped places (`burges2010overview`). Any metric with a swap: ndcg, dcg, map, mrr, err, p.
+    """
+
+    loss_name = "lambdarank"
+    models = ("trees", "linear")

@@ -1,0 +1,1 @@
+"""Solvers: each minimises a problem and knows nothing of queries or features."""

@@ -1,0 +1,22 @@
+import numpy as np
+import pytest
+from scipy import sparse
+
+from rankwright.core.products import times_vector, transposed_times_vector
+
+X = np.random.default_rng(0).normal(size=(50_000, 7))
+W, G = np.random.default_rng(1).normal(size=7), np.random.default_rng(2).normal(size=50_000)
+
+
+@pytest.mark.parametrize("matrix", [X, X.astype(np.float32), sparse.csr_array(X)])
+def test_products_agree_with_numpy(matrix):
+    dense = matrix.toarray() if sparse.issparse(matrix) else matrix.astype(float)
+    np.testing.assert_allclose(times_vector(matrix, W), dense @ W, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(transposed_times_vector(matrix, G), dense.T @ G, rtol=1e-10)
+
+
+@pytest.mark.parametrize("threads", [2, 5])
+def test_the_number_of_threads_changes_no_bit(threads):
+    one = transposed_times_vector(X, G, n_threads=1).tobytes()
+    assert transposed_times_vector(X, G, n_threads=threads).tobytes() == one
+    assert (times_vector(X, W, n_threads=threads) == times_vector(X, W, n_threads=1)).all()

@@ -1,0 +1,49 @@
+import numpy as np
+import pytest
+from small_data import Onlooker, small_data
+
+from rankwright.errors import UsageError
+from rankwright.losses.squared import Squared
+from rankwright.models.forest import Forest
+
+DATA = small_data()
+
+
+def fit(forest, watch=None, **more):
+    return forest.fit(Squared(), DATA, watch=watch or Onlooker(), **more)
+
+
+def test_a_forest_is_the_mean_of_its_bags():
+    watch = Onlooker()
+    model = fit(Forest(n_bags=4, num_leaves=8), watch)
+    np.testing.assert_allclose(model.scores(DATA.X), watch.train_scores[-1], atol=1e-9)
+    assert model.n_trees == 4
+
+
+def test_bags_differ_and_the_seed_decides_them():
+    a, b = fit(Forest(n_bags=3)), fit(Forest(n_bags=3), seed=1)
+    assert a.text == fit(Forest(n_bags=3)).text
+    assert a.text != b.text
+
+
+def test_more_bags_begin_with_the_same_ones():
+    few, many = Onlooker(), Onlooker()
+    fit(Forest(n_bags=2), few)
+    fit(Forest(n_bags=5), many)
+    assert (few.train_scores[1] == many.train_scores[1]).all()
+
+
+@pytest.mark.parametrize("threads", [2, 5])
+def test_the_number_of_threads_changes_no_byte(threads):
+    assert fit(Forest(n_bags=3), n_threads=threads).text == fit(Forest(n_bags=3), n_threads=1).text
+
+
+def test_a_forest_finds_the_order():
+    model = fit(Forest(n_bags=30))
+    assert np.corrcoef(model.scores(DATA.X), DATA.y)[0, 1] > 0.7
+
+
+def test_a_forest_cannot_be_continued():
+    model = fit(Forest(n_bags=2))
+    with pytest.raises(UsageError, match="cannot be continued"):
+        fit(Forest(n_bags=2), start=model)

@@ -1,0 +1,159 @@
+import lightgbm as lgb
+import numpy as np
+import pytest
+from scipy import sparse
+from small_data import Onlooker, small_data
+
+from rankwright.data.ranking_data import RankingData
+from rankwright.errors import UsageError
+from rankwright.losses.squared import Squared
+from rankwright.models.trees import Trees
+
+DATA = small_data()
+
+
+def fit(trees=None, data=DATA, watch=None, **more):
+    return (trees or Trees(n_trees=5)).fit(Squared(), data, watch=watch or Onlooker(), **more)
+
+
+def test_squared_error_gives_lightgbms_own_regression_trees():
+    ours = fit(Trees(n_trees=20, num_leaves=7, learning_rate=0.2))
+    params = {
+        "objective": "regression", "num_leaves": 7, "learning_rate": 0.2, "verbosity": -1,
+        "deterministic": True, "force_row_wise": True,
+    }  # fmt: skip
+    theirs = lgb.train(params, lgb.Dataset(DATA.X, DATA.y), 20)
+    np.testing.assert_allclose(ours.scores(DATA.X), theirs.predict(DATA.X), atol=1e-6)
+
+
+def test_the_initial_score_is_the_mean_and_is_added_back():
+    model = fit()
+    assert model.initial == pytest.approx(DATA.y.mean())
+    difference = model.scores(DATA.X) - model.booster.predict(DATA.X)
+    assert np.ptp(difference) < 1e-12
+
+
+@pytest.mark.parametrize("threads", [2, 5])
+def test_the_number_of_threads_changes_no_byte(threads):
+    weights = np.exp(np.random.default_rng(0).normal(size=DATA.n_documents) * 3)
+    data = small_data(sample_weight=weights)
+    assert fit(data=data, n_threads=threads).text == fit(data=data, n_threads=1).text
+
+
+def test_shuffled_rows_give_the_same_trees():
+    rows = np.random.default_rng(1).permutation(DATA.n_documents)
+    shuffled = RankingData.from_arrays(DATA.X[rows], DATA.y[rows], qid=DATA.query_of_row()[rows])
+    assert fit(data=shuffled).text == fit().text
+
+
+def test_sparse_data_give_the_same_trees_as_dense():
+    X = np.where(np.abs(DATA.X) > 1, DATA.X, 0.0)
+    dense = RankingData.from_arrays(X, DATA.y, qid=DATA.query_of_row())
+    thin = RankingData.from_arrays(sparse.csr_array(X), DATA.y, qid=DATA.query_of_row())
+    np.testing.assert_allclose(fit(data=thin).scores(thin.X), fit(data=dense).scores(X), atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "trees",
+    [
+        Trees(n_trees=6),
+        Trees(n_trees=6, feature_fraction=0.5, row_fraction=0.7, query_fraction=0.8),
+    ],
+)
+def test_continuing_ends_where_an_uninterrupted_run_does(trees):
+    from dataclasses import replace
+
+    whole = fit(trees)
+    half = fit(replace(trees, n_trees=2))
+    rest = fit(replace(trees, n_trees=4), start=half)
+    assert rest.text == whole.text
+
+
+def test_a_fraction_of_the_features_limits_each_tree():
+    model = fit(Trees(n_trees=8, feature_fraction=0.34))
+    frame = model.booster.trees_to_dataframe()
+    used = frame.dropna(subset=["split_feature"]).groupby("tree_index").split_feature.nunique()
+    assert (used <= 2).all()
+    assert frame.split_feature.nunique() > 2
+
+
+def test_the_best_round_is_kept():
+    watch = Onlooker(valid=small_data(seed=5), keep=3)
+    model = fit(Trees(n_trees=10), watch=watch)
+    assert model.n_trees == 3
+    np.testing.assert_allclose(model.scores(watch.valid.X), watch.valid_scores[2], atol=1e-12)
+    np.testing.assert_allclose(model.scores(DATA.X), watch.train_scores[2], atol=1e-12)
+
+
+def test_the_watch_may_end_the_run():
+    assert fit(Trees(n_trees=10), watch=Onlooker(stop_at=4)).n_trees == 4
+
+
+def test_ctrl_c_keeps_the_trees_so_far():
+    class Interrupting(Onlooker):
+        def seen(self, t, *more):
+            if t == 4:
+                raise KeyboardInterrupt
+            return super().seen(t, *more)
+
+    watch = Interrupting()
+    assert fit(Trees(n_trees=10), watch=watch).n_trees == 3
+    assert watch.interrupted
+
+
+def test_lists_and_grades_beyond_lightgbms_limits():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(10_500, 3)), rng.integers(0, 200, 10_500)
+    data = RankingData.from_arrays(X, y, group_sizes=[10_500])
+    assert fit(Trees(n_trees=2), data=data).n_trees == 2
+
+
+def test_missing_values_and_categories_are_learnt_from():
+    rng = np.random.default_rng(0)
+    category = rng.integers(0, 6, 600).astype(float)
+    hole = np.where(rng.random(600) < 0.5, np.nan, 0.0)
+    y = (category % 2) + np.isnan(hole)
+    data = RankingData.from_arrays(
+        np.column_stack([category, hole]), y, group_sizes=[30] * 20, feature_names=["kind", "hole"]
+    )
+    model = fit(Trees(n_trees=60, learning_rate=0.3, categorical=["kind"]), data=data)
+    assert np.abs(model.scores(data.X) - y).max() < 0.05
+
+
+def test_monotone_features_never_turn():
+    model = fit(Trees(n_trees=30, monotone={0: -1, 1: 1}))
+    grid = np.zeros((50, 6))
+    for column, sign in ((0, -1), (1, 1)):
+        line = grid.copy()
+        line[:, column] = np.linspace(-3, 3, 50)
+        assert (np.diff(model.scores(line)) * sign >= 0).all()
+
+
+def test_shap_values_add_up_to_the_score():
+    model = fit()
+    np.testing.assert_allclose(model.contributions(DATA.X).sum(1), model.scores(DATA.X), atol=1e-9)
+
+
+def test_importance_finds_the_features_that_matter():
+    model = fit(Trees(n_trees=20))
+    for kind in ("gain", "split"):
+        assert set(np.argsort(-model.importance(kind))[:2]) == {0, 1}
+
+
+def test_arrays_and_texts_restore_the_model():
+    model = fit()
+    again = Trees.restore(model.arrays(), model.texts(), model.n_features)
+    assert (again.scores(DATA.X) == model.scores(DATA.X)).all()
+
+
+@pytest.mark.parametrize(
+    ("trees", "sentence"),
+    [
+        (Trees(monotone=[1]), "monotone has 1 signs for 6 features"),
+        (Trees(monotone={"price": 1}), "no feature 'price'"),
+        (Trees(categorical=[9]), "no feature 9"),
+    ],
+)
+def test_wrong_columns_are_told(trees, sentence):
+    with pytest.raises(UsageError, match=sentence):
+        fit(trees)

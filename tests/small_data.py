@@ -1,0 +1,36 @@
+"""Small random ranking data for tests of models and rankers."""
+
+import numpy as np
+
+from rankwright.data.ranking_data import RankingData
+
+
+def small_data(queries=30, documents=20, features=6, grades=3, seed=0, dtype=np.float64, **more):
+    """Grades follow the sum of the first two features, with noise."""
+    rng = np.random.default_rng(seed)
+    n = queries * documents
+    X = rng.normal(size=(n, features)).astype(dtype)
+    utility = X[:, 0] + X[:, 1] + rng.normal(size=n) * 0.5
+    y = np.digitize(utility, np.quantile(utility, np.arange(1, grades) / grades))
+    return RankingData.from_arrays(X, y, qid=np.repeat(np.arange(queries), documents), **more)
+
+
+class Onlooker:
+    """A watch that sees everything and never stops anything."""
+
+    wants_train = True
+    interrupted = False
+
+    def __init__(self, valid=None, stop_at=None, keep=None):
+        self.valid, self.stop_at, self.keep = valid, stop_at, keep
+        self.values, self.train_scores, self.valid_scores = [], [], []
+
+    def seen(self, t, value, train, valid):
+        self.values.append(value)
+        self.train_scores.append(train)
+        self.valid_scores.append(valid)
+        self.last = t
+        return t == self.stop_at
+
+    def best(self):
+        return self.keep or self.last
