@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rankwright.core.types import Traits
+from rankwright.core.types import Loss, Solver, Traits
 from rankwright.errors import IncompatibleError
 
 NEEDS = {
@@ -16,31 +16,27 @@ NEEDS = {
 }
 
 
-def check_fit(
-    solver: str,
-    loss: str,
-    traits: Traits,
-    needs_of: Mapping[str, frozenset[str]],
-) -> None:
-    """Raise `IncompatibleError` unless ``traits`` has all that ``solver`` needs.
+def check_fit(solver: str, loss: Loss, solvers: Mapping[str, type[Solver]]) -> None:
+    """Raise `IncompatibleError` unless ``loss`` has all that ``solver`` needs.
 
     Parameters
     ----------
-    solver, loss
-        Names, as the user wrote them.
-    traits
-        What the loss can do.
-    needs_of
-        The needs of every solver that could be used instead, ``solver`` included.
+    solver
+        Name of the solver, as in ``solvers``.
+    loss
+        The loss; it goes by the name of its file.
+    solvers
+        Every solver that could be used, by name.
     """
-    missing = _missing(needs_of[solver], traits)
+    missing = _missing(solvers[solver].needs, loss.traits)
     if not missing:
         return
     wanted = " and ".join(NEEDS[need] for need in missing)
-    others = [name for name, needs in needs_of.items() if not _missing(needs, traits)]
+    others = [name for name, other in solvers.items() if not _missing(other.needs, loss.traits)]
     advice = f"Use {_either(others)}." if others else "No solver here minimises it."
     has = "has none" if len(missing) == 1 and missing[0] in _NOUNS else "is not one"
-    raise IncompatibleError(f"{solver} needs {wanted}; loss '{loss}' {has}. {advice}")
+    name = type(loss).__module__.rpartition(".")[2]
+    raise IncompatibleError(f"{solver} needs {wanted}; loss '{name}' {has}. {advice}")
 
 
 _NOUNS = frozenset({"hess_vec", "curvature"})

@@ -20,8 +20,8 @@ def as_feature_matrix(X: Any) -> FloatMatrix:
     array = np.asarray(X)
     if array.ndim == 1 and array.dtype != object:
         raise DataError(
-            f"X must have two dimensions, not the shape {array.shape}; "
-            "one feature is X.reshape(-1, 1)."
+            f"X must have two dimensions, not the shape {array.shape}. Reshape your data: "
+            "X.reshape(-1, 1) is one feature, X.reshape(1, -1) one document."
         )
     if array.ndim != 2:
         raise DataError(f"X must be a table of rows and features, not of shape {array.shape}.")
@@ -60,6 +60,8 @@ def _as_csr(X: Any) -> sparse.csr_array[Any]:
     matrix = sparse.csr_array(X)
     if matrix.ndim != 2:
         raise DataError(f"X must be a table of rows and features, not of shape {matrix.shape}.")
+    if matrix.dtype.kind == "c":
+        raise DataError("Complex data not supported: X must be real numbers.")
     if matrix.dtype not in (np.float32, np.float64):
         matrix = matrix.astype(np.float64)
     if not matrix.has_canonical_format:
@@ -73,6 +75,8 @@ def _as_csr(X: Any) -> sparse.csr_array[Any]:
 
 
 def _to_float64(array: AnyArray) -> AnyArray:
+    if array.dtype.kind == "c":
+        raise DataError("Complex data not supported: X must be real numbers.")
     if array.dtype.kind not in "fiub":
         for row, column in np.ndindex(*array.shape):
             if not _is_number(array[row, column]):

@@ -52,15 +52,18 @@ def map_ranges(
 ) -> None:
     """Call ``kernel(bounds[i], bounds[i + 1], *args)`` for every i, on up to ``n_threads``."""
     threads = min(thread_count(n_threads), len(bounds) - 1)
-    ranges = zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
-    if threads <= 1:
-        for lo, hi in ranges:
+    ranges = list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True))
+
+    def run(first: int) -> None:
+        for lo, hi in ranges[first::threads]:
             kernel(lo, hi, *args)
+
+    if threads <= 1:
+        run(0)
         return
     if threads not in _pools:
         _pools[threads] = ThreadPoolExecutor(threads, thread_name_prefix="rankwright")
-    futures = [_pools[threads].submit(kernel, lo, hi, *args) for lo, hi in ranges]
-    for future in futures:
+    for future in [_pools[threads].submit(run, first) for first in range(threads)]:
         future.result()
 
 

@@ -28,14 +28,16 @@ def _mix(code, word):  # type: ignore[no-untyped-def]
 def _hash_dense(lo, hi, words, code):  # type: ignore[no-untyped-def]
     for i in range(lo, hi):
         for j in range(words.shape[1]):
-            code[i] = _mix(code[i], np.uint64(words[i, j]))
+            if words[i, j]:  # zeros are left out, as in sparse data
+                code[i] = _mix(_mix(code[i], np.uint64(j)), np.uint64(words[i, j]))
 
 
 @kernel
 def _hash_sparse(lo, hi, indptr, indices, words, code):  # type: ignore[no-untyped-def]
     for i in range(lo, hi):
         for k in range(indptr[i], indptr[i + 1]):
-            code[i] = _mix(_mix(code[i], np.uint64(indices[k])), np.uint64(words[k]))
+            if words[k]:
+                code[i] = _mix(_mix(code[i], np.uint64(indices[k])), np.uint64(words[k]))
 
 
 # --- API -------------------------------------------------------------------------------------
@@ -54,10 +56,16 @@ def row_codes(data: RankingData, *, n_threads: int | None = None) -> NDArray[np.
     return code
 
 
-def content_order(data: RankingData, *, n_threads: int | None = None) -> I64:
-    """Return rows, query after query, in an order that depends on what they hold alone."""
+def content_order(data: RankingData, *, n_threads: int | None = None) -> tuple[I64, I64]:
+    """Return rows and queries in an order that depends on what they hold alone.
+
+    The first array lists the rows, query after query; the second the queries in that order.
+    """
     code = row_codes(data, n_threads=n_threads)
-    return ranking((code >> np.uint64(11)).astype(np.float64), data.indptr, n_threads=n_threads)
+    key = (code >> np.uint64(11)).astype(np.float64)
+    within = ranking(key, data.indptr, n_threads=n_threads)
+    queries = np.argsort(_query_codes(data, code), kind="stable")
+    return within[data.rows_of(queries)], queries
 
 
 def content_digest(data: RankingData, *, n_threads: int | None = None) -> str:
@@ -68,15 +76,22 @@ def content_digest(data: RankingData, *, n_threads: int | None = None) -> str:
     code = row_codes(data, n_threads=n_threads)
     if data.sample_weight is not None:
         code ^= data.sample_weight.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    codes = _query_codes(data, code)
+    order = np.argsort(codes, kind="stable")
+    digest = hashlib.sha256(f"{data.n_documents} x {data.n_features}".encode())
+    weight = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
+    for column in (codes, data.sizes, weight):
+        digest.update(np.ascontiguousarray(column[order]).tobytes())
+    return digest.hexdigest()
+
+
+def _query_codes(data: RankingData, code: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return the sum of the codes of each query's rows."""
     filled = data.sizes > 0
     sums = np.zeros(data.n_queries, np.uint64)
     if filled.any():
         sums[filled] = np.add.reduceat(code, data.indptr[:-1][filled])
-    digest = hashlib.sha256(f"{data.n_documents} x {data.n_features}".encode())
-    weight = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
-    for column in (sums, data.sizes, weight):
-        digest.update(np.ascontiguousarray(column).tobytes())
-    return digest.hexdigest()
+    return sums
 
 
 def _bits(values: AnyArray) -> AnyArray:

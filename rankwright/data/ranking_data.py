@@ -92,8 +92,11 @@ class RankingData:
         """
         features = as_feature_matrix(X)
         n = features.shape[0]
-        if n == 0:
-            raise DataError("there are no rows.")
+        if 0 in features.shape:
+            what = "sample(s)" if n == 0 else "feature(s)"
+            raise DataError(
+                f"X has 0 {what} (shape={features.shape}) while a minimum of 1 is required."
+            )
         if (qid is None) == (group_sizes is None):
             raise DataError(
                 "give the query of each row as qid=..., or the number of rows of each query as "
@@ -191,11 +194,9 @@ class RankingData:
     def select(self, queries: Any) -> RankingData:
         """Return the data of the given query numbers (or of a mask over queries), in that order."""
         chosen = np.arange(self.n_queries)[queries]
-        starts, sizes = self.indptr[chosen], self.sizes[chosen]
-        indptr = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-        rows = np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], sizes)
+        indptr = np.concatenate(([0], np.cumsum(self.sizes[chosen]))).astype(np.int64)
         weight = None if self.query_weight is None else self.query_weight[chosen]
-        part = self._rows(rows)
+        part = self._rows(self.rows_of(chosen))
         return replace(part, indptr=indptr, qid=self.qid[chosen], query_weight=weight, row=None)
 
     def with_n_features(self, n_features: int) -> RankingData:
@@ -225,6 +226,12 @@ class RankingData:
         back = np.empty_like(values)
         back[self.row] = values
         return back
+
+    def rows_of(self, queries: I64) -> I64:
+        """Return the rows of the given query numbers, one query after the other."""
+        starts, sizes = self.indptr[queries], self.sizes[queries]
+        ends = np.cumsum(sizes)
+        return np.arange(sizes.sum()) + np.repeat(starts - (ends - sizes), sizes)
 
     def query_of_row(self) -> I64:
         """Return the query number of each row."""
@@ -335,6 +342,8 @@ def _weights(values: Any, name: str, length: int) -> F64:
     if bad.any():
         at = int(np.flatnonzero(bad)[0])
         raise DataError(f"{name} must be finite and 0 or more; number {at} is {weights[at]}.")
+    if not weights.any():
+        raise DataError(f"every {name} is zero, so nothing would count.")
     return weights
 
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rankwright.core.rng import stream
-from rankwright.core.types import F64, Loss, Watch
+from rankwright.core.types import F64, I64, Loss, Watch
+from rankwright.data.content import content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.models.tree_text import first_trees, mean_of_forests
@@ -59,13 +60,14 @@ class Forest(Trees):
         """Fit the bags one after the other; ``watch`` sees the mean of those so far."""
         if start is not None:
             raise UsageError("a forest cannot be continued; fit one with more bags.")
+        _, queries = content_order(data, n_threads=n_threads)
         binned = BinnedData(data, watch.valid, self.lightgbm_params(data, seed, n_threads))
         initial = self.descent(loss, data, seed=seed, n_threads=n_threads).best_constant()
         none = empty_forest(initial, data.n_features)
         silent, mean = _Silent(watch), _RunningMean()
         texts: list[str] = []
         for bag in range(self.n_bags):
-            drawn = _draw_queries(data, self.bag_fraction, seed, bag)
+            drawn = _draw_queries(data, queries, self.bag_fraction, seed, bag)
             bag_seed = int(stream(seed, "forest", "seed", bag).integers(2**62))
             run = self.descent(loss, drawn, seed=bag_seed, n_threads=n_threads)
             booster = binned.booster(none)
@@ -112,9 +114,13 @@ class _RunningMean:
         return train, valid
 
 
-def _draw_queries(data: RankingData, fraction: float, seed: int, bag: int) -> RankingData:
+def _draw_queries(
+    data: RankingData, queries: I64, fraction: float, seed: int, bag: int
+) -> RankingData:
+    """Return ``data`` with each query weighted by how often it was drawn."""
     count = max(1, round(fraction * data.n_queries))
     picked = stream(seed, "forest", "queries", bag).integers(0, data.n_queries, count)
-    times = np.bincount(picked, minlength=data.n_queries).astype(np.float64)
+    times = np.zeros(data.n_queries)
+    times[queries] = np.bincount(picked, minlength=data.n_queries)
     weight = times if data.query_weight is None else times * data.query_weight
     return replace(data, query_weight=weight)

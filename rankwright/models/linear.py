@@ -15,6 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from rankwright import registry
+from rankwright.core.compat import check_fit
 from rankwright.core.products import times_vector, transposed_times_vector
 from rankwright.core.types import F64, AnyArray, BoundLoss, FloatMatrix, Loss, Watch
 from rankwright.data.ranking_data import RankingData
@@ -62,6 +64,7 @@ class Linear:
         n_threads: int | None = None,
     ) -> FittedLinear:
         """Minimise (1), from the weights of ``start`` where given."""
+        check_fit("lbfgs", loss, registry.all_of("solvers"))
         fill = _fill_values(data.X, self.missing)
         X = _filled(data.X, fill)
         deviation = _deviations(X) if self.scale else np.ones(data.n_features)
@@ -176,7 +179,7 @@ def _filled(X: FloatMatrix, fill: F64 | None) -> FloatMatrix:
     if fill is None:
         column = X.indices[np.flatnonzero(gaps)[0]] if sparse.issparse(X) else gaps.any(0).argmax()
         raise DataError(
-            f"feature column {column} has missing values, which a linear model does not take; "
+            f"feature column {column} has missing values (NaN), which a linear model does not take; "
             "pass missing='mean' or missing='zero', or use model='trees'."
         )
     filled = X.copy()

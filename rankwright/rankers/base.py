@@ -247,6 +247,13 @@ class Ranker(BaseEstimator):
         model: FittedModel = self.model_
         return model
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self.model != "linear"
+        tags.target_tags.required = True
+        return tags
+
     @property
     def coef_(self) -> F64:
         """Weights of a linear model, in the scale of the data."""

@@ -13,4 +13,4 @@ class LambdaMART(Ranker):
     """
 
     loss_name = "lambdarank"
-    models = ("trees", "linear")
+    models = ("trees",)

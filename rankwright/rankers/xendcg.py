@@ -8,8 +8,8 @@ from rankwright.rankers.base import Ranker
 class XENDCG(Ranker):
     """XE-NDCG: boosted trees on a cross entropy that bounds NDCG.
 
-    As LightGBM's ``rank_xendcg`` (`bruch2019xendcg`); the noise of each round is seeded.
+    As LightGBM's ``rank_xendcg`` (`bruch2021xendcg`); the noise of each round is seeded.
     """
 
     loss_name = "xendcg"
-    models = ("trees", "linear")
+    models = ("trees",)

@@ -9,7 +9,7 @@ first multiplied by the L-BFGS estimate of the inverse Hessian in function space
 
 Three things make the result depend on the data and the seed alone:
 
-- documents enter the loss in an order fixed by their content, so shuffling rows changes no bit;
+- documents and queries enter in an order fixed by their content, so shuffling rows changes no bit;
 - g and h are rounded to a common grid on which every sum of n of them is exact in float64,
 
       step = 2^(exponent(max |g|) - 52 + ceil(log2 n)),                                       (2)
@@ -86,14 +86,13 @@ class Descent:
         self, boost: Boost, loss: Loss, data: RankingData, seed: int, n_threads: int | None
     ) -> None:
         self._boost, self._seed, self._n_threads = boost, seed, n_threads
-        self._order = content_order(data, n_threads=n_threads)
-        self._loss: BoundLoss = loss.bind(_grades_in_order(data, self._order), n_threads=n_threads)
+        self._order, queries = content_order(data, n_threads=n_threads)
+        ordered = _grades_in_order(data, self._order, queries)
+        self._loss: BoundLoss = loss.bind(ordered, n_threads=n_threads)
         self._shift_invariant = loss.traits.shift_invariant
         self._newton = boost.leaves == "newton" and loss.traits.curvature
-        self._weight = (np.repeat(order_weight(data), data.sizes) * document_weight(data))[
-            self._order
-        ]
-        self._query = data.query_of_row()[self._order]
+        self._weight = np.repeat(order_weight(ordered), ordered.sizes) * document_weight(ordered)
+        self._query = ordered.query_of_row()
         self._n_queries, self._n_features = data.n_queries, data.n_features
         n = data.n_documents
         self._s, self._g, self._h = np.empty(n), np.empty(n), self._weight.copy()
@@ -182,14 +181,13 @@ class Descent:
         return out
 
 
-def _grades_in_order(data: RankingData, order: I64) -> RankingData:
-    """Return what a loss may know of ``data``, with the documents in ``order``."""
-    weight = None if data.sample_weight is None else data.sample_weight[order]
+def _grades_in_order(data: RankingData, rows: I64, queries: I64) -> RankingData:
+    """Return what a loss may know of ``data``, with rows and queries in the given order."""
     return RankingData(
         X=np.empty((data.n_documents, 0)),
-        y=data.y[order],
-        indptr=data.indptr,
-        qid=data.qid,
-        query_weight=data.query_weight,
-        sample_weight=weight,
+        y=data.y[rows],
+        indptr=np.concatenate(([0], np.cumsum(data.sizes[queries]))).astype(np.int64),
+        qid=data.qid[queries],
+        query_weight=None if data.query_weight is None else data.query_weight[queries],
+        sample_weight=None if data.sample_weight is None else data.sample_weight[rows],
     )

@@ -1,35 +1,48 @@
+from types import SimpleNamespace
+
 import pytest
 
 from rankwright.core.compat import check_fit
 from rankwright.core.types import Traits
 from rankwright.errors import IncompatibleError
 
-NEEDS = {
-    "tron": frozenset({"smooth", "hess_vec"}),
-    "lbfgs": frozenset({"smooth"}),
-    "boost": frozenset(),
-    "bundle": frozenset({"convex"}),
+SOLVERS = {
+    name: SimpleNamespace(needs=frozenset(needs))
+    for name, needs in {
+        "tron": {"smooth", "hess_vec"},
+        "lbfgs": {"smooth"},
+        "boost": set(),
+        "bundle": {"convex"},
+    }.items()
 }
 
 
+def loss(**traits):
+    """A loss whose file would be called lambdarank."""
+    kind = type("Example", (), {"__module__": "rankwright.losses.lambdarank"})
+    made = kind()
+    made.traits = Traits("listwise", **traits)
+    return made
+
+
 def test_a_loss_with_all_that_the_solver_needs_passes():
-    check_fit("tron", "retarget", Traits("list", hess_vec=True), NEEDS)
+    check_fit("tron", loss(hess_vec=True), SOLVERS)
 
 
 def test_the_sentence_names_what_is_missing_and_what_would_do():
     with pytest.raises(IncompatibleError) as fault:
-        check_fit("tron", "lambdarank", Traits("list"), NEEDS)
+        check_fit("tron", loss(), SOLVERS)
     assert str(fault.value) == (
         "tron needs a Hessian-vector product; loss 'lambdarank' has none. Use lbfgs or boost."
     )
 
 
 def test_the_sentence_for_a_property():
-    with pytest.raises(IncompatibleError, match=r"bundle needs a convex loss; loss 'x' is not one"):
-        check_fit("bundle", "x", Traits("list"), NEEDS)
+    sentence = r"bundle needs a convex loss; loss 'lambdarank' is not one"
+    with pytest.raises(IncompatibleError, match=sentence):
+        check_fit("bundle", loss(), SOLVERS)
 
 
 def test_no_solver_at_all():
-    only = {"tron": NEEDS["tron"]}
     with pytest.raises(IncompatibleError, match="No solver here minimises it"):
-        check_fit("tron", "x", Traits("list"), only)
+        check_fit("tron", loss(), {"tron": SOLVERS["tron"]})

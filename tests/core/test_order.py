@@ -51,6 +51,19 @@ def test_agrees_with_a_stable_sort_by_key(s, random):
     assert order.tolist() == by_python(s, key)
 
 
+@pytest.mark.parametrize("n", [127, 128, 129, 257, 700])
+@pytest.mark.parametrize("odd", [None, np.nan, -np.inf, -0.0])
+def test_long_lists_agree_with_a_stable_sort(n, odd):
+    """Longer than a run that is sorted by counting; with NaN, by insertion."""
+    s = np.random.default_rng(n).integers(-9, 9, n).astype(float)
+    if odd is not None:
+        s[::7] = odd
+    s = np.concatenate([s, -s])
+    order = ranking(s, np.array([0, n, 2 * n]))
+    assert order[:n].tolist() == by_python(s[:n])
+    assert (order[n:] - n).tolist() == by_python(s[n:])
+
+
 @pytest.mark.parametrize("threads", [2, 5])
 def test_the_number_of_threads_changes_nothing(threads):
     s = np.random.default_rng(0).integers(0, 50, 100_000).astype(float)

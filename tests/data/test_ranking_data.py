@@ -95,6 +95,7 @@ def test_fractional_grades_and_missing_features_are_welcome():
         ({"group_sizes": [1.5, 0.5]}, "whole numbers"),
         ({"qid": [1, 1], "query_weight": [-1]}, "query_weight must be finite and 0 or more"),
         ({"qid": [1, 1], "query_weight": [1, 2]}, "the same on all rows of a query"),
+        ({"qid": [1, 1], "sample_weight": [0, 0]}, "every sample_weight is zero"),
         ({"qid": [1, 1], "sample_weight": [1, np.nan]}, "sample_weight must be finite"),
         ({"qid": [1, 1], "feature_names": ["a", "b"]}, "2 feature names for 1 features"),
     ],
@@ -116,7 +117,7 @@ def test_names_used_twice_are_refused():
 
 
 def test_no_rows_are_refused():
-    with pytest.raises(DataError, match="no rows"):
+    with pytest.raises(DataError, match=r"0 sample\(s\)"):
         RankingData.from_arrays(np.empty((0, 2)), [], qid=[])
 
 

@@ -1,0 +1,212 @@
+"""``rankwright inspect``: what a data set holds, and what in it will mislead; worst first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rankwright.cli import console
+
+if TYPE_CHECKING:
+    from rankwright.data.inspect import DataProfile, Profile
+    from rankwright.data.ranking_data import RankingData
+
+_LISTED = 10
+
+
+def inspect(
+    data: Annotated[
+        list[str],
+        typer.Argument(
+            help="Files, LETOR Fold folders, or names of data sets; several are compared."
+        ),
+    ],
+    format: Annotated[  # noqa: A002
+        str | None, typer.Option(help="The data's format, where its name does not tell.")
+    ] = None,
+    json: console.JsonOption = False,
+) -> None:
+    """Show what data sets hold, and what in them will spoil training or flatter an evaluation."""
+    from rankwright.data.inspect import inspect as look
+
+    profile = look(_loaded(data, format))
+    sentences = findings(profile)
+    if json:
+        console.print_json({**profile.to_dict(), "findings": sentences})
+        return
+    for one in profile.data:
+        _print_shape(one)
+    console.out.print("[bold]findings[/]")
+    for sentence in sentences or ["nothing to remark."]:
+        console.out.print(f"- {sentence}", markup=False, soft_wrap=True)
+
+
+def findings(profile: Profile) -> list[str]:
+    """Return what is worth knowing, as sentences, the most harmful first."""
+    several = len(profile.data) > 1
+    ranked: list[tuple[int, str]] = []
+    for pair in profile.overlaps:
+        if pair.queries:
+            ranked.append(
+                (
+                    0,
+                    f"{pair.first} and {pair.second} share {_count(pair.queries, 'query')} "
+                    f"({_some(pair.examples, pair.queries)}): what is learned on one is no "
+                    "surprise on the other.",
+                )
+            )
+        if pair.documents:
+            ranked.append(
+                (
+                    1,
+                    f"{_count(pair.documents, 'document')} of {pair.second} "
+                    f"{_verb(pair.documents, 'has', 'have')} the features of one of {pair.first}.",
+                )
+            )
+    for one in profile.data:
+        prefix = f"{one.name}: " if several else ""
+        remarks = [*_about_lists(one), *_about_features(one)]
+        ranked += [(rank, prefix + sentence) for rank, sentence in remarks]
+    return [sentence for _, sentence in sorted(ranked, key=lambda item: item[0])]
+
+
+def _about_lists(one: DataProfile) -> Iterator[tuple[int, str]]:
+    order, copies = one.order, one.duplicate_documents
+    if order.sorted:
+        best = order.sorted == "best first"
+        yield (
+            2,
+            f"in {order.best_first if best else order.worst_first:,} of {order.lists:,} lists with "
+            f"several grades the rows stand {order.sorted} (by chance {order.by_chance:,g}): where "
+            f"scores tie and file order decides, rankings look {'better' if best else 'worse'} "
+            "than they are. Shuffle the rows, or evaluate with --ties.",
+        )
+    if one.scattered_queries:
+        yield (
+            3,
+            f"the rows of {_count(one.scattered_queries, 'query')} do not stand together "
+            f"({_some(one.scattered_examples, one.scattered_queries)}); they were joined here, "
+            "where RankLib takes each run of rows for a list of its own.",
+        )
+    if copies.documents:
+        conflict = (
+            f"; {_count(copies.conflicting, 'set')} of equal documents "
+            f"{_verb(copies.conflicting, 'has', 'have')} different grades, which no ranker can get "
+            "right"
+        )
+        yield (
+            4 if copies.conflicting else 8,
+            f"{_count(copies.documents, 'document')} in {_count(copies.queries, 'query')} "
+            f"{_verb(copies.documents, 'equals', 'equal')} another of the same query in every "
+            f"feature{conflict if copies.conflicting else ''}.",
+        )
+    if one.empty_queries:
+        yield (
+            5,
+            f"{one.empty_queries:,} of {_count(one.queries, 'query')} "
+            f"{_verb(one.empty_queries, 'has', 'have')} no relevant document; conventions differ "
+            "in whether these count as 0, count as 1 or are left out.",
+        )
+    if one.one_grade_queries:
+        yield (
+            6,
+            f"{one.one_grade_queries:,} of {_count(one.queries, 'query')} "
+            f"{_verb(one.one_grade_queries, 'has', 'have')} a single grade above 0: every order of "
+            f"{_verb(one.one_grade_queries, 'it', 'them')} is as good.",
+        )
+
+
+def _about_features(one: DataProfile) -> Iterator[tuple[int, str]]:
+    if one.missing_values:
+        share = one.missing_values / (one.documents * one.features)
+        most = sorted(one.missing_by_feature, key=lambda f: -one.missing_by_feature[f])
+        yield (
+            7,
+            f"{one.missing_values:,} values ({share:.2%}) are missing, in {len(most):,} of "
+            f"{_count(one.features, 'feature')}, most in {_list(most)}.",
+        )
+    for rank, chosen, what in (
+        (9, one.constant_features, "constant"),
+        (10, one.query_constant_features, "the same for all documents of a query"),
+    ):
+        if chosen:
+            yield (
+                rank,
+                f"{len(chosen):,} of {_count(one.features, 'feature')} "
+                f"{_verb(len(chosen), 'is', 'are')} {what}: {_list(chosen)}.",
+            )
+    if one.duplicate_features:
+        spare = sum(len(group) - 1 for group in one.duplicate_features)
+        groups = [" = ".join(map(str, group)) for group in one.duplicate_features]
+        yield (
+            11,
+            f"{spare:,} of {_count(one.features, 'feature')} {_verb(spare, 'is', 'are')} "
+            f"{_verb(spare, 'a copy', 'copies')} of another: {_list(groups)}.",
+        )
+
+
+def _loaded(data: list[str], format: str | None) -> Iterator[tuple[str, RankingData]]:  # noqa: A002
+    """Yield name and data, one at a time, so that only one is in memory."""
+    from rankwright.data.files import load
+
+    for name in (path for given in data for path in _files(given)):
+        with console.err.status(f"reading {name}"):
+            loaded = load(name, format=format)
+        yield name, loaded
+
+
+def _files(given: str) -> list[str]:
+    """Return the files of a LETOR Fold folder, or what was given."""
+    found = {part: sorted(Path(given).glob(f"{part}.txt*")) for part in ("train", "vali", "test")}
+    return [str(paths[0]) for paths in found.values()] if all(found.values()) else [given]
+
+
+def _print_shape(one: DataProfile) -> None:
+    lengths, grades = one.list_lengths, one.grades
+    console.out.print(f"[bold]{one.name}[/]")
+    kind = "sparse" if one.sparse else "dense"
+    size = ", ".join(
+        _count(number, what)
+        for number, what in (
+            (one.documents, "document"),
+            (one.queries, "query"),
+            (one.features, "feature"),
+        )
+    )
+    console.out.print(f"  {size}, {kind}", soft_wrap=True)
+    span = f"{lengths.shortest:,} to " if lengths.shortest < lengths.longest else ""
+    console.out.print(
+        f"  lists of {span}{_count(lengths.longest, 'document')}, median {lengths.median:,g}"
+    )
+    if grades.counts is None:
+        text = f"{grades.distinct:,} grades from {grades.lowest:g} to {grades.highest:g}"
+    else:
+        shares = (
+            f"{grade:g}: {count:,} ({count / one.documents:.1%})"
+            for grade, count in grades.counts.items()
+        )
+        text = f"grades {', '.join(shares)}"
+    console.out.print(f"  {text}", soft_wrap=True)
+
+
+def _count(number: int, what: str) -> str:
+    plural = "queries" if what == "query" else f"{what}s"
+    return f"{number:,} {what if number == 1 else plural}"
+
+
+def _verb(number: int, singular: str, plural: str) -> str:
+    return singular if number == 1 else plural
+
+
+def _some(examples: Iterable[Any], number: int) -> str:
+    shown = list(map(str, examples))
+    return ", ".join(shown) + (", ..." if number > len(shown) else "")
+
+
+def _list(items: Iterable[Any]) -> str:
+    shown = list(map(str, items))
+    rest = len(shown) - _LISTED
+    return ", ".join(shown[:_LISTED]) + (f" and {rest:,} more" if rest > 0 else "")

@@ -1,0 +1,397 @@
+"""What a data set holds, and what in it will spoil training or flatter an evaluation.
+
+One pass over the features, in ranges of whole queries. Columns, rows and hence duplicates are
+compared by 64-bit hashes that add up over the entries,
+
+    row i:    sum_f mix(x_if) a_f        column f:    sum_i mix(x_if) b_i        (mod 2^64),
+
+with odd multipliers a, b and nothing for a zero, so that a sparse matrix gives the same hashes as
+a dense one. Between files only these row hashes and the query ids are kept, so files may be handed
+over one after the other and need not fit in memory together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from scipy import sparse
+
+from rankwright.core.jit import kernel
+from rankwright.core.parallel import map_queries, map_ranges, query_ranges
+from rankwright.core.types import I64, AnyArray
+from rankwright.data.ranking_data import RankingData
+
+_PIECES = 32
+_EXAMPLES = 5
+_MOST_GRADES = 50
+
+# --- kernels ---------------------------------------------------------------------------------
+
+
+@kernel
+def _mix(x):  # type: ignore[no-untyped-def]
+    """Scramble a number's 64 bits (splitmix64); 0 for zeros, one value for all NaN."""
+    if x == 0:
+        return np.uint64(0)
+    h = np.float64(x).view(np.uint64) if x == x else np.uint64(0x7FF8000000000000)
+    h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return h ^ (h >> np.uint64(31))
+
+
+@kernel
+def _multiplier(i):  # type: ignore[no-untyped-def]
+    return _mix(np.float64(i) + 0.5) | np.uint64(1)
+
+
+@kernel
+def _same(a, b):  # type: ignore[no-untyped-def]
+    return a == b or (a != a and b != b)
+
+
+@kernel
+def _scan_dense(lo, hi, bounds, indptr, X, low, high, known, varies, columns, rows):  # type: ignore[no-untyped-def]
+    piece = np.searchsorted(bounds, lo)
+    d = X.shape[1]
+    multiplier = np.empty(d, np.uint64)
+    for f in range(d):
+        multiplier[f] = _multiplier(f)
+    for q in range(lo, hi):
+        start = indptr[q]
+        for i in range(start, indptr[q + 1]):
+            own = _multiplier(i)
+            for f in range(d):
+                x = X[i, f]
+                if x == x:
+                    known[piece, f] += 1
+                    low[piece, f] = min(low[piece, f], x)
+                    high[piece, f] = max(high[piece, f], x)
+                if not _same(x, X[start, f]):
+                    varies[piece, f] = True
+                h = _mix(x)
+                columns[piece, f] += h * own
+                rows[i] += h * multiplier[f]
+
+
+@kernel
+def _scan_sparse(  # type: ignore[no-untyped-def]
+    lo, hi, bounds, indptr, row, column, value, low, high, known, varies, columns, rows
+):
+    """As `_scan_dense`; here ``known`` counts the entries that are neither missing nor zero."""
+    piece = np.searchsorted(bounds, lo)
+    d = low.shape[1]
+    stored, seen = np.zeros(d, np.int64), np.empty(d, value.dtype)
+    for q in range(lo, hi):
+        first, last = row[indptr[q]], row[indptr[q + 1]]
+        for i in range(indptr[q], indptr[q + 1]):
+            own = _multiplier(i)
+            for e in range(row[i], row[i + 1]):
+                f, x = column[e], value[e]
+                if x == 0:
+                    continue
+                if x == x:
+                    known[piece, f] += 1
+                    low[piece, f] = min(low[piece, f], x)
+                    high[piece, f] = max(high[piece, f], x)
+                if stored[f] == 0:
+                    seen[f] = x
+                elif not _same(x, seen[f]):
+                    varies[piece, f] = True
+                stored[f] += 1
+                h = _mix(x)
+                columns[piece, f] += h * own
+                rows[i] += h * _multiplier(f)
+        for e in range(first, last):
+            if 0 < stored[column[e]] < indptr[q + 1] - indptr[q]:
+                varies[piece, column[e]] = True
+            stored[column[e]] = 0
+
+
+@kernel
+def _scan_lists(lo, hi, indptr, y, rows, lowest, highest, falls, rises, chance, copies, conflicts):  # type: ignore[no-untyped-def]
+    """Grades of each list, whether they stand in order, and documents equal to another."""
+    for q in range(lo, hi):
+        start, n = indptr[q], indptr[q + 1] - indptr[q]
+        if n == 0:
+            continue
+        grades, hashes = y[start : start + n], rows[start : start + n]
+        ordered = np.sort(grades)
+        lowest[q], highest[q] = ordered[0], ordered[-1]
+        chance[q] = -math.lgamma(n + 1.0)
+        run = 0
+        for i in range(1, n + 1):
+            if i < n and grades[i] > grades[i - 1]:
+                falls[q] = False
+            if i < n and grades[i] < grades[i - 1]:
+                rises[q] = False
+            if i == n or ordered[i] != ordered[run]:
+                chance[q] += math.lgamma(i - run + 1.0)
+                run = i
+        chance[q] = math.exp(chance[q])
+        order = np.argsort(hashes, kind="mergesort")
+        run = 0
+        for i in range(1, n + 1):
+            if i == n or hashes[order[i]] != hashes[order[run]]:
+                group = grades[order[run:i]]
+                copies[q] += len(group) - 1
+                conflicts[q] += group.min() < group.max()
+                run = i
+
+
+# --- API -------------------------------------------------------------------------------------
+
+Label: TypeAlias = "int | str"
+"""A feature: its name where it has one, else its number from 1, as in LETOR files."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lengths:
+    """How many documents the lists have."""
+
+    shortest: int
+    median: float
+    longest: int
+
+
+@dataclass(frozen=True, slots=True)
+class Grades:
+    """Which grades there are; ``counts`` is None where there are more than 50."""
+
+    distinct: int
+    lowest: float
+    highest: float
+    counts: dict[float, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """Documents with the features of another in their query.
+
+    ``documents`` counts all but one of each set of equal ones, ``conflicting`` the sets whose
+    members have different grades.
+    """
+
+    documents: int
+    queries: int
+    conflicting: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileOrder:
+    """How many lists of several grades stand in the order of the grades.
+
+    ``by_chance`` is how many would if the rows came in random order. Where ``sorted`` says "best
+    first", a ranker whose scores tie gets the ideal order for nothing.
+    """
+
+    lists: int
+    best_first: int
+    worst_first: int
+    by_chance: float
+    sorted: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class DataProfile:
+    """What one data set holds."""
+
+    name: str
+    documents: int
+    queries: int
+    features: int
+    sparse: bool
+    list_lengths: Lengths
+    grades: Grades
+    empty_queries: int
+    """Queries without a document of a grade above 0."""
+    one_grade_queries: int
+    """Queries whose documents all have the same grade above 0."""
+    missing_values: int
+    missing_by_feature: dict[Label, int]
+    constant_features: tuple[Label, ...]
+    query_constant_features: tuple[Label, ...]
+    """Features that differ between queries but never within one."""
+    duplicate_features: tuple[tuple[Label, ...], ...]
+    duplicate_documents: Copies
+    scattered_queries: int
+    """Queries whose rows did not stand together in the file."""
+    scattered_examples: tuple[str, ...]
+    order: FileOrder
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """What two files share.
+
+    ``queries`` counts equal query ids, ``documents`` the rows of the second file whose features
+    are those of a row of the first (rows of zeros left out).
+    """
+
+    first: str
+    second: str
+    queries: int
+    examples: tuple[str, ...]
+    documents: int
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What `inspect` found: each data set by itself, and what any two share."""
+
+    data: tuple[DataProfile, ...]
+    overlaps: tuple[Overlap, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain dicts, tuples, numbers and strings."""
+        return asdict(self)
+
+
+Inspectable: TypeAlias = (
+    "RankingData | Mapping[str, RankingData] | Iterable[RankingData | tuple[str, RankingData]]"
+)
+
+
+def inspect(data: Inspectable, *, n_threads: int | None = None) -> Profile:
+    """Profile one data set or several, and compare those.
+
+    Parameters
+    ----------
+    data
+        A data set; several by name; or several, or pairs of name and data, one after the other
+        (a generator that loads each when asked keeps one at a time in memory).
+    """
+    profiles: list[DataProfile] = []
+    overlaps: list[Overlap] = []
+    seen: list[tuple[str, dict[str, None], AnyArray]] = []
+    for name, one in _named(data):
+        hashes = np.zeros(one.n_documents, np.uint64)
+        profiles.append(_profile(name, one, hashes, n_threads))
+        ids = dict.fromkeys(map(str, one.qid.tolist()))
+        for other, other_ids, other_hashes in seen:
+            shared = [id_ for id_ in ids if id_ in other_ids]
+            rows = np.isin(hashes, other_hashes) & (hashes != 0)
+            examples = tuple(shared[:_EXAMPLES])
+            overlaps.append(Overlap(other, name, len(shared), examples, int(rows.sum())))
+        seen.append((name, ids, np.unique(hashes)))
+    return Profile(tuple(profiles), tuple(overlaps))
+
+
+def _named(data: Inspectable) -> Iterable[tuple[str, RankingData]]:
+    if isinstance(data, RankingData):
+        yield "data", data
+    elif isinstance(data, Mapping):
+        yield from data.items()
+    else:
+        for number, item in enumerate(data, start=1):
+            yield (f"data {number}", item) if isinstance(item, RankingData) else item
+
+
+def _profile(name: str, data: RankingData, hashes: AnyArray, threads: int | None) -> DataProfile:
+    features = _features(data, hashes, threads)
+    queries = data.n_queries
+    lowest, highest, chance = np.zeros(queries), np.zeros(queries), np.ones(queries)
+    falls, rises = np.ones(queries, bool), np.ones(queries, bool)
+    copies, conflicts = np.zeros(queries, np.int64), np.zeros(queries, np.int64)
+    orders = (lowest, highest, falls, rises, chance, copies, conflicts)
+    map_queries(_scan_lists, data.indptr, data.y, hashes, *orders, n_threads=threads)
+    scattered = _scattered(data)
+    return DataProfile(
+        name=name,
+        documents=data.n_documents,
+        queries=queries,
+        features=data.n_features,
+        sparse=sparse.issparse(data.X),
+        list_lengths=Lengths(
+            int(data.sizes.min()), float(np.median(data.sizes)), int(data.sizes.max())
+        ),
+        grades=_grades(data),
+        empty_queries=int((highest == 0).sum()),
+        one_grade_queries=int(((lowest == highest) & (highest > 0)).sum()),
+        duplicate_documents=Copies(
+            int(copies.sum()), int((copies > 0).sum()), int(conflicts.sum())
+        ),
+        scattered_queries=len(scattered),
+        scattered_examples=tuple(str(data.qid[q]) for q in scattered[:_EXAMPLES]),
+        order=_file_order(falls, rises, chance, lowest < highest),
+        **features,
+    )
+
+
+def _features(data: RankingData, hashes: AnyArray, n_threads: int | None) -> dict[str, Any]:
+    """Return the fields of a profile that come from the features; fills the row hashes."""
+    X, n, d = data.X, data.n_documents, data.n_features
+    bounds = query_ranges(data.indptr)
+    bounds = np.append(bounds[: -1 : math.ceil(len(bounds) / _PIECES)], bounds[-1])
+    shape = (len(bounds) - 1, d)
+    low, high = np.full(shape, np.inf), np.full(shape, -np.inf)
+    known, varies = np.zeros(shape, np.int64), np.zeros(shape, bool)
+    columns = np.zeros(shape, np.uint64)
+    found = (low, high, known, varies, columns, hashes)
+    if sparse.issparse(X):
+        entries = (X.indptr, X.indices, X.data)
+        map_ranges(_scan_sparse, bounds, bounds, data.indptr, *entries, *found, n_threads=n_threads)
+        gaps = np.bincount(X.indices[np.isnan(X.data)], minlength=d)
+        zeros = known.sum(axis=0) + gaps < n
+        low[0, zeros], high[0, zeros] = np.minimum(low[0, zeros], 0), np.maximum(high[0, zeros], 0)
+    else:
+        map_ranges(_scan_dense, bounds, bounds, data.indptr, X, *found, n_threads=n_threads)
+        gaps = n - known.sum(axis=0)
+    lowest, highest = low.min(axis=0), high.max(axis=0)
+    constant = ((lowest == highest) & (gaps == 0)) | (gaps == n)
+    still = ~varies.any(axis=0) & ~constant
+    label: list[Label] = list(data.feature_names or range(1, d + 1))
+
+    def labels(chosen: AnyArray) -> tuple[Label, ...]:
+        return tuple(label[f] for f in np.flatnonzero(chosen))
+
+    return {
+        "missing_values": int(gaps.sum()),
+        "missing_by_feature": {label[f]: int(gaps[f]) for f in np.flatnonzero(gaps)},
+        "constant_features": labels(constant),
+        "query_constant_features": labels(still),
+        "duplicate_features": tuple(
+            tuple(label[f] for f in group)
+            for group in _equal(columns.sum(axis=0, dtype=np.uint64), ~constant)
+        ),
+    }
+
+
+def _equal(hashes: AnyArray, among: AnyArray) -> list[list[int]]:
+    """Return the groups of two or more equal hashes, by their first member."""
+    groups: dict[int, list[int]] = {}
+    for f in np.flatnonzero(among).tolist():
+        groups.setdefault(int(hashes[f]), []).append(f)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def _grades(data: RankingData) -> Grades:
+    values, counts = np.unique(data.y, return_counts=True)
+    table = None
+    if len(values) <= _MOST_GRADES:
+        keys = [int(value) if value.is_integer() else value for value in values.tolist()]
+        table = dict(zip(keys, counts.tolist(), strict=True))
+    return Grades(len(values), float(values[0]), float(values[-1]), table)
+
+
+def _scattered(data: RankingData) -> I64:
+    if data.row is None:
+        return np.empty(0, np.int64)
+    breaks = np.flatnonzero(np.diff(data.row) != 1) + 1
+    inside = breaks[~np.isin(breaks, data.indptr)]
+    return np.unique(np.searchsorted(data.indptr, inside, side="right") - 1)
+
+
+def _file_order(falls: AnyArray, rises: AnyArray, chance: AnyArray, several: AnyArray) -> FileOrder:
+    """Judge the order of rows: far more lists in order than chance would put there."""
+    lists, expected = int(several.sum()), float(chance[several].sum())
+    best, worst = int((falls & several).sum()), int((rises & several).sum())
+    doubt = 5 * math.sqrt(float((chance * (1 - chance))[several].sum()))
+    clear = max(0.9, doubt, 0.05 * lists)
+    kind = None
+    if max(best, worst) - expected >= clear:
+        kind = "best first" if best >= worst else "worst first"
+    return FileOrder(lists, best, worst, round(expected, 2), kind)

@@ -1,0 +1,197 @@
+"""Cut data into train, valid and test by whole queries; folds, and LETOR's Fold folders.
+
+The same seed gives the same parts whatever the ids of the queries and the order of rows within
+them: the draw is over query numbers. Unshuffled, queries stay in their order and k parts have
+floor(Q / k) queries each, the rest in the last, which is RankLib's ``-kcv`` and how LETOR cut
+OHSUMED. Shuffled, the sizes of the parts differ by one at most.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, overload
+
+import numpy as np
+
+from rankwright.core.rng import stream
+from rankwright.core.types import I64
+from rankwright.data.ranking_data import RankingData, concatenate
+from rankwright.data.source import COMPRESSED
+from rankwright.errors import DataError, UsageError
+
+_ENDINGS = ("", *COMPRESSED)
+
+
+class Fold(NamedTuple):
+    """Train, valid (None where none was asked for) and test."""
+
+    train: RankingData
+    valid: RankingData | None
+    test: RankingData
+
+
+def train_valid_test(
+    data: RankingData,
+    sizes: Sequence[float] = (0.6, 0.2, 0.2),
+    *,
+    shuffle: bool = True,
+    seed: int = 0,
+) -> Fold:
+    """Split the queries of ``data`` in three.
+
+    Parameters
+    ----------
+    sizes
+        Shares of the queries for train, valid and test, adding up to 1; valid may be 0.
+    shuffle
+        Draw the queries at random; otherwise the first ones are train, the last ones test.
+    """
+    if len(sizes) != 3 or min(sizes) < 0 or abs(sum(sizes) - 1) > 1e-9:
+        raise UsageError(
+            f"sizes must be three shares that add up to 1, such as (0.6, 0.2, 0.2), not {sizes}."
+        )
+    order = _order(data, shuffle, seed, "train_valid_test")
+    cuts = np.rint(np.cumsum(sizes)[:2] * data.n_queries).astype(int)
+    parts = np.split(order, cuts)
+    for name, share, part in zip(("train", "valid", "test"), sizes, parts, strict=True):
+        if len(part) == 0 and (share > 0 or name != "valid"):
+            raise DataError(
+                f"{data.n_queries} queries are too few for sizes {tuple(sizes)}: "
+                f"none would be left for {name}."
+            )
+    train, valid, test = (data.select(np.sort(part)) for part in parts)
+    return Fold(train, valid if valid.n_queries else None, test)
+
+
+def k_folds(
+    data: RankingData, k: int = 5, *, valid: bool = True, shuffle: bool = True, seed: int = 0
+) -> Iterator[Fold]:
+    """Yield k folds; every query is in the test part of exactly one.
+
+    Parameters
+    ----------
+    valid
+        Rotate as LETOR does: of the parts S1..Sk, fold i trains on the k - 2 from Si on,
+        validates on the next and tests on the one after. Otherwise fold i tests on Si, trains on
+        the others and has no valid part.
+    shuffle
+        Deal the queries to the parts at random.
+    """
+    fewest = 3 if valid else 2
+    if k < fewest:
+        kinds = "train, valid and test" if valid else "train and test"
+        raise UsageError(f"k must be {fewest} or more for {kinds}, not {k}.")
+    if k > data.n_queries:
+        raise DataError(f"{data.n_queries} queries cannot be cut into {k} folds.")
+    order = _order(data, shuffle, seed, "k_folds")
+    if shuffle:
+        parts = [np.sort(part) for part in np.array_split(order, k)]
+    else:
+        parts = np.split(order, np.arange(1, k) * (len(order) // k))
+    return _folds(data, parts, valid)
+
+
+def letor_folds(folder: str | Path, **options: Any) -> LetorFolds:
+    """Return the folds of a folder in LETOR's layout; each is read when it is asked for.
+
+    Parameters
+    ----------
+    folder
+        Holds ``Fold1``, ``Fold2``, ... with ``train.txt``, ``vali.txt`` and ``test.txt`` each, or
+        the parts ``S1.txt``, ``S2.txt``, ..., of which fold i trains on the k - 2 from Si on,
+        validates on the next and tests on the one after. Files may be compressed.
+    **options
+        For the reader of the files, as in ``rankwright.load``.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise DataError(f"{folder} is not a folder; LETOR's folds lie in Fold1, Fold2, ... of one.")
+    names = sorted(path.name for path in folder.iterdir())
+    numbers = _numbered(names, r"Fold(\d+)")
+    if numbers:
+        files = [
+            tuple((_file(folder / f"Fold{i}" / part),) for part in ("train", "vali", "test"))
+            for i in numbers
+        ]
+        return LetorFolds(files, options)
+    numbers = _numbered(names, r"S(\d+)\.txt(?:\.gz|\.xz|\.bz2)?")
+    if len(numbers) < 3:
+        raise DataError(
+            f"{folder} has neither folders Fold1, Fold2, ... nor three or more parts S1.txt, "
+            "S2.txt, ...; name the folder that holds them."
+        )
+    parts = [_file(folder / f"S{i}") for i in numbers]
+    turns = [parts[i:] + parts[:i] for i in range(len(parts))]
+    return LetorFolds([(turn[:-2], turn[-2:-1], turn[-1:]) for turn in turns], options)
+
+
+class LetorFolds(Sequence[Fold]):
+    """The folds of a folder; ``folds[i]`` reads one, a loop reads one after the other."""
+
+    def __init__(self, files: Sequence[Sequence[Sequence[Path]]], options: dict[str, Any]) -> None:
+        self.files = files
+        self.options = options
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    @overload
+    def __getitem__(self, index: int) -> Fold: ...
+    @overload
+    def __getitem__(self, index: slice) -> LetorFolds: ...
+    def __getitem__(self, index: int | slice) -> Fold | LetorFolds:
+        if isinstance(index, slice):
+            return LetorFolds(self.files[index], self.options)
+        parts = self.files[index]
+        paths = [path for part in parts for path in part]
+        loaded = dict(zip(paths, load_alike(paths, **self.options), strict=True))
+        return Fold(*(_joined([loaded[path] for path in part]) for part in parts))
+
+
+def load_alike(paths: Sequence[Path], **options: Any) -> list[RankingData]:
+    """Load LETOR files that belong together, with as many features each as the widest has."""
+    from rankwright.data.files import load
+
+    options.setdefault("format", "letor")
+    loaded = [load(path, **options) for path in paths]
+    widest = max(data.n_features for data in loaded)
+    return [
+        data if data.n_features == widest else load(path, **{**options, "n_features": widest})
+        for path, data in zip(paths, loaded, strict=True)
+    ]
+
+
+def _folds(data: RankingData, parts: list[I64], valid: bool) -> Iterator[Fold]:
+    for i in range(len(parts)):
+        if valid:
+            *train, middle, last = parts[i:] + parts[:i]
+            chosen = data.select(middle)
+        else:
+            train, last, chosen = parts[:i] + parts[i + 1 :], parts[i], None
+        yield Fold(data.select(np.concatenate(train)), chosen, data.select(last))
+
+
+def _order(data: RankingData, shuffle: bool, seed: int, name: str) -> I64:
+    if shuffle:
+        return stream(seed, name).permutation(data.n_queries)
+    return np.arange(data.n_queries)
+
+
+def _joined(parts: list[RankingData]) -> RankingData:
+    return parts[0] if len(parts) == 1 else concatenate(parts)
+
+
+def _numbered(names: list[str], pattern: str) -> list[int]:
+    """Return 1, 2, ... for as many names of the pattern as follow each other from 1."""
+    found = {int(match[1]) for name in names if (match := re.fullmatch(pattern, name))}
+    return [i for i in range(1, len(found) + 1) if found >= set(range(1, i + 1))]
+
+
+def _file(stem: Path) -> Path:
+    for ending in _ENDINGS:
+        path = stem.with_name(f"{stem.name}.txt{ending}")
+        if path.is_file():
+            return path
+    raise DataError(f"{stem}.txt does not exist, neither plain nor compressed.")

@@ -1,0 +1,1 @@
+"""Measures of a ranking, one per file, under conventions that have names."""

@@ -1,0 +1,55 @@
+"""Area under the ROC curve: how often a relevant document stands above one that is not.
+
+    AUC = (1/(R N)) sum_{relevant i, other j} [s_i > s_j] + [s_i = s_j] / 2                      (1)
+
+with N = n - R. Looks at scores, so that a tie counts one half under every convention; a query with
+only one kind of document is left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from rankwright.core.jit import kernel
+from rankwright.core.types import F64
+from rankwright.metrics.base import PairMetric
+from rankwright.metrics.ranked import Judged, Ranked
+
+# --- kernels ---------------------------------------------------------------------------------
+
+
+@kernel
+def _auc(lo, hi, indptr, g, ends, min_grade, out):  # type: ignore[no-untyped-def]
+    for q in range(lo, hi):
+        relevant = others = lost = 0.0
+        r = indptr[q]
+        while r < indptr[q + 1]:
+            found = 0
+            for i in range(r, ends[r]):
+                found += g[i] >= min_grade
+            rest = ends[r] - r - found
+            lost += found * (others + rest / 2)
+            relevant += found
+            others += rest
+            r = ends[r]
+        out[q] = 1.0 - lost / (relevant * others)  # (1)
+
+
+# --- API -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class AUC(PairMetric):
+    """Share of pairs of a relevant and another document that stand in the right order."""
+
+    key: ClassVar[str] = "auc"
+
+    min_grade: float | None = None
+
+    def compute(self, ranked: Ranked, mean: bool, out: F64) -> None:  # noqa: ARG002, D102
+        ranked.map(_auc, ranked.grades, ranked.ends, float(self.setting("min_grade")), out)
+
+    def nothing_to_find(self, judged: Judged) -> Any:  # noqa: D102
+        relevant = judged.relevant(self.setting("min_grade"))
+        return (relevant == 0) | (relevant == judged.sizes)

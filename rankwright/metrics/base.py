@@ -1,0 +1,249 @@
+"""What every measure is: a frozen value whose ``repr`` is its name, and one way to be computed.
+
+The name carries everything: ``ndcg@10``, ``err(max=5)@10``, ``p(min_grade=2)@5``,
+``ndcg(gain=linear,max_per_group=2)@5``. A parameter that is not written comes from the convention.
+
+**A query with nothing to find.** Every measure knows for which queries no order of the documents
+can earn anything: no document with a gain, no relevant document, or, for measures of pairs, no two
+documents to put in order; queries without documents are always among them. `Metric.values` settles
+them, here and nowhere else: measures that divide by what there is to find get the convention's
+``empty``, measures of pairs leave the query out, and the rest keep the 0 they come to; under
+``empty="skip"`` all leave it out. A query that is left out has the value NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from rankwright.core.types import F64, I64
+from rankwright.data.ranking_data import RankingData
+from rankwright.errors import DataError, UsageError
+from rankwright.metrics.convention import SKIP, STANDARD, WORDS, Convention
+from rankwright.metrics.ranked import Judged, Ranked
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Metric:
+    """A measure of a ranking; build it by name with `rankwright.metric`.
+
+    Attributes
+    ----------
+    k : int or None
+        Cut-off: only the first k ranks count.
+    empty, ties
+        In place of the convention's clauses.
+    max_per_group : int or None
+        Rank only the best so many documents of each group; the best possible list is held to the
+        same limit.
+    convention : Convention
+        Where parameters come from that are not given.
+    """
+
+    key: ClassVar[str]
+    takes_k: ClassVar[bool] = True
+    maximise: ClassVar[bool] = True
+    when_empty: ClassVar[str] = "zero"  # "convention": its clause decides; SKIP: left out
+    takes_limit: ClassVar[bool] = True  # makes sense of max_per_group
+
+    k: int | None = None
+    empty: float | str | None = None
+    ties: str | None = None
+    max_per_group: int | None = None
+    convention: Convention = STANDARD
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value is not None and field.name in PARAMETERS:
+                PARAMETERS[field.name](field.name, value)
+        if self.k is not None and not self.takes_k:
+            raise UsageError(f"{self.key} looks at the whole list; write it without @{self.k}.")
+        if self.max_per_group is not None and not self.takes_limit:
+            raise UsageError(f"{self.key} compares all documents; write it without max_per_group.")
+        if self.averages_ties and self.max_per_group is not None:
+            raise UsageError(
+                f"{self!r}: ties=mean does not go with max_per_group, since the order of ties "
+                "decides which documents of a group stay; write ties=worst, best or file."
+            )
+
+    def __repr__(self) -> str:
+        given = [
+            f"{field.name}={_text(value)}"
+            for field in fields(self)
+            if field.name not in ("k", "convention")
+            and (value := getattr(self, field.name)) != field.default
+        ]
+        arguments = f"({','.join(given)})" if given else ""
+        return f"{self.key}{arguments}{'' if self.k is None else f'@{self.k}'}"
+
+    @classmethod
+    def build(cls, parameters: dict[str, str], k: int | None, convention: Convention) -> Self:
+        """Build from the texts in a name."""
+        known = [f.name for f in fields(cls) if f.name not in ("k", "convention")]
+        for name in parameters:
+            if name not in known:
+                raise UsageError(f"{cls.key} has no parameter '{name}'; it has {', '.join(known)}.")
+        values: dict[str, Any] = {name: _value(text) for name, text in parameters.items()}
+        return cls(k=k, convention=convention, **values)
+
+    # --- what a measure says of itself -------------------------------------------------------
+
+    def setting(self, clause: str) -> Any:
+        """Return a parameter of this measure, or else the convention's clause of that name."""
+        given = getattr(self, clause, None)
+        return getattr(self.convention, clause) if given is None else given
+
+    @property
+    def own_ties(self) -> bool:
+        """Whether tied scores have a meaning of their own in this measure."""
+        return False
+
+    @property
+    def averages_ties(self) -> bool:
+        """Whether the value is the mean over the orders of tied documents."""
+        return bool(self.setting("ties") == "mean")
+
+    def compute(self, ranked: Ranked, mean: bool, out: F64) -> None:
+        """Write the value of each query, or its mean over tied orders, before `values` settles."""
+        raise NotImplementedError
+
+    def nothing_to_find(self, judged: Judged) -> Any:
+        """Return a mask of the queries in which no order can earn anything."""
+        raise NotImplementedError
+
+    # --- values ------------------------------------------------------------------------------
+
+    def judge(self, data: RankingData, *, n_threads: int | None = None) -> Judged:
+        """Return the grades of ``data`` as this measure sees them."""
+        whole = self.convention.integer_grades
+        limit = self.max_per_group
+        return Judged(data, integer_grades=whole, max_per_group=limit, n_threads=n_threads)
+
+    def values(self, ranked: Ranked, *, mean: bool | None = None) -> F64:
+        """Return the value of each query; NaN: left out of the mean.
+
+        ``mean`` averages over tied orders whatever the convention says.
+        """
+        out = np.empty(len(ranked.indptr) - 1)
+        if mean is None:
+            mean = self.averages_ties and not self.own_ties
+        with np.errstate(divide="ignore", invalid="ignore"):  # empty queries are settled below
+            self.compute(ranked, mean, out)
+        out[self.nothing_to_find(ranked.judged)] = self.value_when_empty()
+        return out
+
+    def value_when_empty(self) -> float:
+        """Return the value of a query with nothing to find."""
+        value = self.setting("empty")
+        if value == SKIP or self.when_empty == SKIP:
+            return np.nan
+        return float(value) if self.when_empty == "convention" else 0.0
+
+    def per_query(self, s: F64, data: RankingData, out: F64) -> None:
+        """Write the value of each query under scores ``s`` to ``out``."""
+        ranked = Ranked(self.judge(data), checked_scores(s, data), self.setting("ties"))
+        out[:] = self.values(ranked)
+
+    def cut(self, judged: Judged) -> I64:
+        """Return how many ranks of each query count."""
+        return judged.sizes if self.k is None else np.full(len(judged.sizes), self.k, np.int64)
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class PairMetric(Metric):
+    """A measure that compares documents two by two, by their scores rather than their ranks."""
+
+    takes_k: ClassVar[bool] = False
+    takes_limit: ClassVar[bool] = False
+    when_empty: ClassVar[str] = SKIP
+
+    @property
+    def own_ties(self) -> bool:  # noqa: D102
+        return True
+
+
+def checked_scores(s: Any, data: RankingData) -> F64:
+    """Return scores as float64, one per row of ``data``, naming the first fault."""
+    scores = np.asarray(s)
+    if scores.ndim == 2 and scores.shape[1] == 1:
+        scores = scores[:, 0]
+    if scores.shape != (data.n_documents,):
+        given = str(len(scores)) if scores.ndim == 1 else f"an array of shape {scores.shape}"
+        raise DataError(
+            f"there must be one score per row: {data.n_documents} are expected, not {given}."
+        )
+    if scores.dtype.kind not in "fiub":
+        raise DataError(f"scores must be numbers, not of type {scores.dtype}.")
+    scores = np.ascontiguousarray(scores, np.float64)
+    missing = np.isnan(scores)
+    if missing.any():
+        row = int(missing.argmax())
+        query = data.qid[np.searchsorted(data.indptr, row, side="right") - 1]
+        raise DataError(f"the score of row {row} (query {query}) is NaN; it has no place in order.")
+    return scores
+
+
+# --- parameters in names ---------------------------------------------------------------------
+
+
+def _whole(name: str, value: Any) -> None:
+    if not isinstance(value, int) or value < 1:
+        raise UsageError(f"{name} must be a whole number from 1, not {value}.")
+
+
+def _word(name: str, value: Any) -> None:
+    words = WORDS[name]
+    if callable(words) or value not in words:
+        known = " or ".join(str(known) for known in words) if not callable(words) else ""
+        raise UsageError(f"{name} must be {known}, not {value}.")
+
+
+def _number(low: float, high: float = np.inf) -> Callable[[str, Any], None]:
+    def check(name: str, value: Any) -> None:
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not low < value < high:
+            limits = f"above {low:g}" if high == np.inf else f"between {low:g} and {high:g}"
+            raise UsageError(f"{name} must be a number {limits}, not {value}.")
+
+    return check
+
+
+def _yes_or_no(name: str, value: Any) -> None:
+    if not isinstance(value, bool):
+        raise UsageError(f"{name} must be true or false, not {value}.")
+
+
+# One meaning for each parameter, whatever measure takes it.
+PARAMETERS: dict[str, Callable[[str, Any], None]] = {
+    "alpha": _number(1),
+    "d": _number(-np.inf),
+    "discount": _word,
+    "empty": _word,
+    "gain": _word,
+    "k": _whole,
+    "max": _number(0),
+    "max_per_group": _whole,
+    "min_grade": _number(0),
+    "modified": _yes_or_no,
+    "normalised": _yes_or_no,
+    "p": _number(0, 1),
+    "ties": _word,
+}
+
+
+def _value(text: str) -> Any:
+    if text in ("true", "false"):
+        return text == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

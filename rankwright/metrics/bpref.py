@@ -1,0 +1,69 @@
+"""Binary preference: how many non-relevant documents stand above each relevant one.
+
+    bpref = (1/R) sum_{relevant i} (1 - min(N_i, R) / min(N, R))                                 (1)
+
+with N the number of non-relevant documents and N_i how many of them stand above document i; all
+documents count as judged, as trec_eval computes it (`buckley2004bpref`). Over the orders of ties
+the number of non-relevant documents of the block above i is equally likely 0, 1, ..., or all of
+them (2).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from rankwright.core.jit import kernel
+from rankwright.core.types import F64
+from rankwright.metrics.base import Metric
+from rankwright.metrics.ranked import Judged, Ranked
+
+# --- kernels ---------------------------------------------------------------------------------
+
+
+@kernel
+def _bpref(lo, hi, indptr, g, ends, min_grade, relevant, out):  # type: ignore[no-untyped-def]
+    for q in range(lo, hi):
+        R = relevant[q]
+        most = min(indptr[q + 1] - indptr[q] - R, R)
+        above = 0
+        total = 0.0
+        r = indptr[q]
+        while r < indptr[q + 1]:
+            end = ends[r] if len(ends) else r + 1
+            found = 0
+            for i in range(r, end):
+                found += g[i] >= min_grade
+            others = end - r - found
+            if found:
+                cost = 0.0
+                for n in range(above, above + others + 1):
+                    cost += min(n, R)
+                cost /= others + 1  # (2)
+                total += found * (1.0 - cost / most if cost > 0 else 1.0)  # (1)
+            above += others
+            r = end
+        out[q] = total / R
+
+
+# --- API -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class BPref(Metric):
+    """Preference of relevant over non-relevant documents, cut at R of the latter."""
+
+    key: ClassVar[str] = "bpref"
+    takes_k: ClassVar[bool] = False
+    takes_limit: ClassVar[bool] = False
+    when_empty: ClassVar[str] = "convention"
+
+    min_grade: float | None = None
+
+    def compute(self, ranked: Ranked, mean: bool, out: F64) -> None:  # noqa: D102
+        min_grade = float(self.setting("min_grade"))
+        relevant = ranked.judged.relevant(min_grade)
+        ranked.map(_bpref, ranked.grades, ranked.blocks(mean), min_grade, relevant, out)
+
+    def nothing_to_find(self, judged: Judged) -> Any:  # noqa: D102
+        return judged.top < self.setting("min_grade")

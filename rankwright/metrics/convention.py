@@ -1,0 +1,269 @@
+"""What a measure means: every choice on which tools differ, under a name.
+
+Two tools that both print "NDCG@10" may differ in a dozen clauses. A `Convention` writes them all
+down; `CONVENTIONS` holds the presets, each of which reproduces the numbers of the tool it is named
+after, and `differences` says which clauses separate two of them.
+
+Three words are used throughout. *k* is the cut-off and *n* the length of the list; a document is
+*relevant* if its grade is at least ``min_grade``, and *R* counts the relevant ones; a query is
+*empty* for a measure if no document in it can earn anything (all grades 0; no relevant document).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields
+
+from rankwright.errors import UsageError
+from rankwright.registry import unknown
+
+SKIP = "skip"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Convention:
+    """How measures are computed; the defaults are those of ``standard``.
+
+    Attributes
+    ----------
+    name : str
+        What is printed next to every figure.
+    gain : {"exp2", "linear"}
+        What a document of grade g earns in DCG and NDCG: 2^g - 1, or g.
+    discount : {"log2", "letor", "reciprocal"}
+        Weight of rank r in DCG and NDCG: 1/log2(r + 1); 1 for ranks 1 and 2 and 1/log2(r) below;
+        or 1/r.
+    empty : 0, 1 or "skip"
+        Value of an empty query in the measures that divide by what there is to find (ndcg, map,
+        recall, f1, rprec, bpref, wta, normalised eru); the others are 0 there by themselves.
+        "skip" leaves the query out of the mean of any measure.
+    empty_map : 0, 1, "skip" or None
+        The same for map alone; None: as ``empty``.
+    empty_unweighted : bool
+        Under query weights, an empty query adds its value to the sum of NDCG with weight 1
+        instead of its own, while its own weight stays in the divisor.
+    one_document : {"keep", "skip"}
+        Whether NDCG leaves out lists of one document.
+    ties : {"file", "reverse", "doc_id", "worst", "best", "mean"}
+        Order of equal scores: as in the file; last in the file first; highest document id first
+        (without ids: last in the file first); lowest grade first; highest grade first; or the
+        mean of the measure over all orders.
+    map_ties : {"order", "together"}
+        Whether map takes tied documents in the order of ``ties``, or all at once, with the
+        precision after the last of them.
+    min_grade : float
+        Lowest grade that counts as relevant.
+    precision_denominator : {"k", "min(k,n)"}
+        What P@k divides by where the list is shorter than k.
+    map_denominator : {"R", "min(R,k)"}
+        What map@k divides by.
+    short_list : {"keep", "zero"}
+        Whether NDCG@k of a list shorter than k is 0.
+    ndcg_without_k : {"whole", "mean"}
+        ``ndcg`` without a cut-off: NDCG of the whole list, or the mean of NDCG@1 ... NDCG@n.
+    err_gain : {"exp2", "label"}
+        Probability that ERR gives a grade: (2^g - 1) / 2^max, or the grade itself.
+    err_max : float
+        Highest grade there is, for ERR.
+    err_above_max : {"refuse", "allow"}
+        What to do about a higher one.
+    rbp_gain : {"binary", "linear"}
+        What a document earns in RBP: 1 if relevant, or its grade.
+    mrr_precision : {"float64", "float32"}
+    integer_grades : bool
+        Whether grades are cut to whole numbers first.
+    """
+
+    name: str = "custom"
+    gain: str = "exp2"
+    discount: str = "log2"
+    empty: float | str = 0
+    empty_map: float | str | None = None
+    empty_unweighted: bool = False
+    one_document: str = "keep"
+    ties: str = "file"
+    map_ties: str = "order"
+    min_grade: float = 1
+    precision_denominator: str = "k"
+    map_denominator: str = "R"
+    short_list: str = "keep"
+    ndcg_without_k: str = "whole"
+    err_gain: str = "exp2"
+    err_max: float = 4
+    err_above_max: str = "refuse"
+    rbp_gain: str = "binary"
+    mrr_precision: str = "float64"
+    integer_grades: bool = False
+
+    def __post_init__(self) -> None:
+        for clause in fields(self):
+            if clause.name in WORDS:
+                value, words = getattr(self, clause.name), WORDS[clause.name]
+                if not callable(words) and value not in words:
+                    known = ", ".join(repr(known) for known in words)
+                    raise UsageError(f"{clause.name} must be one of {known}, not {value!r}.")
+        for number in (self.min_grade, self.err_max):
+            if not (isinstance(number, (int, float)) and 0 < number < math.inf):
+                raise UsageError(f"min_grade and err_max must be positive numbers, not {number!r}.")
+
+    @classmethod
+    def preset(cls, name: str) -> Convention:
+        """Return the convention called ``name``, or say which names come near."""
+        if name not in CONVENTIONS:
+            raise UsageError(unknown("convention", name, CONVENTIONS))
+        return CONVENTIONS[name]
+
+
+def _grade(value: float) -> str:
+    whole = round(value, 6)
+    return f"g > {whole:g}" if whole < value else f"g >= {value:g}"
+
+
+Words = dict[float | str | bool | None, str] | Callable[[float], str]
+_EMPTY: dict[float | str | bool | None, str] = {0: "0", 1: "1", SKIP: "left out"}
+# What each clause says in words, by value; the order is that of the table.
+WORDS: dict[str, Words] = {
+    "gain": {"exp2": "2^g - 1", "linear": "g"},
+    "discount": {
+        "log2": "1/log2(r + 1)",
+        "letor": "1 for ranks 1, 2; then 1/log2(r)",
+        "reciprocal": "1/r",
+    },
+    "empty": _EMPTY,
+    "empty_map": {None: "as empty", **_EMPTY},
+    "empty_unweighted": {False: "no", True: "yes"},
+    "one_document": {"keep": "kept", SKIP: "left out"},
+    "ties": {
+        "file": "file order",
+        "reverse": "last in file first",
+        "doc_id": "highest document id first",
+        "worst": "lowest grade first",
+        "best": "highest grade first",
+        "mean": "mean over orders",
+    },
+    "map_ties": {"order": "as ties", "together": "taken together"},
+    "min_grade": _grade,
+    "precision_denominator": {"k": "k", "min(k,n)": "min(k, n)"},
+    "map_denominator": {"R": "R", "min(R,k)": "min(R, k)"},
+    "short_list": {"keep": "as any", "zero": "0"},
+    "ndcg_without_k": {"whole": "whole list", "mean": "mean of NDCG@1..n"},
+    "err_gain": {"exp2": "(2^g - 1)/2^max", "label": "g"},
+    "err_max": lambda value: f"{value:g}",
+    "err_above_max": {"refuse": "refused", "allow": "allowed"},
+    "rbp_gain": {"binary": "1 if relevant", "linear": "g"},
+    "mrr_precision": {"float64": "float64", "float32": "float32"},
+    "integer_grades": {False: "no", True: "yes"},
+}
+
+ABOUT = {
+    "gain": "gain of grade g (dcg, ndcg)",
+    "discount": "weight of rank r (dcg, ndcg)",
+    "empty": "empty query",
+    "empty_map": "empty query, map",
+    "empty_unweighted": "empty query unweighted (ndcg)",
+    "one_document": "list of one document (ndcg)",
+    "ties": "equal scores",
+    "map_ties": "equal scores, map",
+    "min_grade": "relevant",
+    "precision_denominator": "P@k divides by",
+    "map_denominator": "map@k divides by",
+    "short_list": "NDCG@k of a list shorter than k",
+    "ndcg_without_k": "ndcg without @k",
+    "err_gain": "probability of grade g (err)",
+    "err_max": "highest grade (err)",
+    "err_above_max": "a higher grade (err)",
+    "rbp_gain": "gain of grade g (rbp)",
+    "mrr_precision": "precision of 1/rank (mrr)",
+    "integer_grades": "grades cut to whole numbers",
+}
+
+STANDARD = Convention(name="standard")
+CONVENTIONS = {
+    convention.name: convention
+    for convention in (
+        STANDARD,
+        Convention(name="letor3", discount="letor"),
+        Convention(name="letor4", discount="letor", short_list="zero", ndcg_without_k="mean"),
+        Convention(
+            name="mslr", discount="letor", short_list="zero", ndcg_without_k="mean", min_grade=2
+        ),
+        Convention(
+            name="ranklib",
+            precision_denominator="min(k,n)",
+            err_above_max="allow",
+            mrr_precision="float32",
+            integer_grades=True,
+        ),
+        Convention(name="lightgbm", empty=1, empty_unweighted=True, map_denominator="min(R,k)"),
+        Convention(
+            name="xgboost",
+            empty=1,
+            empty_unweighted=True,
+            precision_denominator="min(k,n)",
+            map_denominator="min(R,k)",
+        ),
+        Convention(
+            name="catboost",
+            gain="linear",
+            empty=1,
+            empty_map=0,
+            ties="worst",
+            min_grade=math.nextafter(0.5, 1),
+            precision_denominator="min(k,n)",
+            map_denominator="min(R,k)",
+            err_gain="label",
+            err_above_max="allow",
+        ),
+        Convention(
+            name="sklearn", gain="linear", one_document=SKIP, ties="mean", map_ties="together"
+        ),
+        Convention(name="trec_eval", gain="linear", ties="doc_id"),
+        Convention(name="ranx", gain="linear", rbp_gain="linear"),
+    )
+}
+
+_DESCRIPTIONS = {
+    "standard": "the default: gain 2^g - 1, discount 1/log2(rank + 1), an empty query is 0",
+    "letor3": "Microsoft's evaluation script of LETOR 3.0",
+    "letor4": "Microsoft's evaluation script of LETOR 4.0 (MQ2007, MQ2008)",
+    "mslr": "Microsoft's evaluation script of MSLR-WEB; relevant from grade 2",
+    "ranklib": "RankLib 2.18",
+    "lightgbm": "LightGBM's ndcg and map",
+    "xgboost": "XGBoost's ndcg, map and pre; a trailing minus (ndcg@10-) makes an empty query 0",
+    "catboost": "CatBoost's NDCG, DCG, MAP, PrecisionAt, RecallAt, MRR, ERR; worst case over ties",
+    "sklearn": "scikit-learn's ndcg_score, dcg_score, average_precision_score; mean over ties",
+    "trec_eval": "trec_eval and pytrec_eval; ties by document id, descending",
+    "ranx": "ranx, whose own order of ties is not defined",
+}
+
+
+def descriptions() -> dict[str, str]:
+    """Return what each preset is, in a line."""
+    return dict(_DESCRIPTIONS)
+
+
+def differences(a: Convention, b: Convention) -> list[str]:
+    """Return one sentence for each clause in which two conventions differ."""
+    return [
+        f"{ABOUT[clause]}: {in_words(a, clause)} ({a.name}), {in_words(b, clause)} ({b.name})"
+        for clause in WORDS
+        if asdict(a)[clause] != asdict(b)[clause]
+    ]
+
+
+def in_words(convention: Convention, clause: str) -> str:
+    """Return what ``convention`` says on ``clause``."""
+    words, value = WORDS[clause], getattr(convention, clause)
+    return words(value) if callable(words) else words[value]
+
+
+def conventions_table() -> str:
+    """Return all presets as a Markdown table, a clause a row; a dot: as ``standard``."""
+    lines = [f"| clause | {' | '.join(CONVENTIONS)} |", "|---" * (len(CONVENTIONS) + 1) + "|"]
+    for clause, about in ABOUT.items():
+        usual = in_words(STANDARD, clause)
+        cells = [in_words(convention, clause) for convention in CONVENTIONS.values()]
+        shown = [cells[0], *("·" if cell == usual else cell for cell in cells[1:])]
+        lines.append(f"| {about} | {' | '.join(shown)} |")
+    return "\n".join(lines)

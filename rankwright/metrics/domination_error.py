@@ -1,0 +1,67 @@
+"""Domination error: the share of documents that do not stand above everything they should.
+
+    domination_error = (1/|I|) sum_{i in I} [s_j > s_i for some j with g_j < g_i]                (1)
+
+over the documents I that dominate some other, g_i > min g (`stevens2010domination`). Looks at
+scores: a tie is no error under any convention. Over the orders of ties a document that shares its
+block with m dominated ones, and has none above, stands before all of them with probability
+
+    1/(m + 1)                                                                                    (2)
+
+A query with a single grade is left out. Lower is better.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from rankwright.core.jit import kernel
+from rankwright.core.types import F64
+from rankwright.metrics.base import PairMetric
+from rankwright.metrics.ranked import Judged, Ranked
+
+# --- kernels ---------------------------------------------------------------------------------
+
+
+@kernel
+def _domination_error(lo, hi, indptr, g, ends, mean, bottom, out):  # type: ignore[no-untyped-def]
+    for q in range(lo, hi):
+        lowest_above = np.inf
+        dominating, errors = 0, 0.0
+        r = indptr[q]
+        while r < indptr[q + 1]:
+            inner = np.sort(g[r : ends[r]])
+            below = 0  # documents of the block with a lower grade
+            for i in range(len(inner)):
+                if i and inner[i] > inner[i - 1]:
+                    below = i
+                if inner[i] > bottom[q]:
+                    dominating += 1
+                    if inner[i] > lowest_above:
+                        errors += 1.0
+                    elif mean:
+                        errors += below / (below + 1.0)  # (2)
+            lowest_above = min(lowest_above, inner[0])
+            r = ends[r]
+        out[q] = errors / dominating  # (1)
+
+
+# --- API -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class DominationError(PairMetric):
+    """Share of documents with a document of lower grade above them."""
+
+    key: ClassVar[str] = "domination_error"
+    maximise: ClassVar[bool] = False
+
+    def compute(self, ranked: Ranked, mean: bool, out: F64) -> None:  # noqa: D102
+        bottom = ranked.judged.bottom
+        ranked.map(_domination_error, ranked.grades, ranked.ends, mean, bottom, out)
+
+    def nothing_to_find(self, judged: Judged) -> Any:  # noqa: D102
+        return judged.top == judged.bottom

@@ -1,0 +1,109 @@
+"""Expected reciprocal rank: one over the rank at which a reader is content and stops.
+
+A document of grade g contents the reader with probability R(g):
+
+    ERR@k = sum_{r = 1}^{min(k, n)} (1/r) R(g_r) prod_{i < r} (1 - R(g_i)),
+    R(g) = (2^g - 1) / 2^max                                                                     (1)
+
+with ``max`` the highest grade there is (`chapelle2009err`). The mean over the orders of ties
+needs only the mean product of j of the block's factors 1 - R, the elementary symmetric polynomial
+e_j over the number of subsets: with E_j that mean, c documents before the block and S the product
+of their factors, the block contributes
+
+    S sum_{j = 1}^{t} (E_{j - 1} - E_j) / (c + j),
+    E_j of n factors = ((n - j) E_j + j x_n E_{j - 1}) / n  of n - 1 factors and the n-th        (2)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from rankwright.core.jit import kernel
+from rankwright.core.types import F64
+from rankwright.data.ranking_data import RankingData
+from rankwright.errors import DataError
+from rankwright.metrics.base import Metric
+from rankwright.metrics.ranked import EXP2, Judged, Ranked
+from rankwright.metrics.swap import ERR_SWAP, SwapForm
+
+# --- kernels ---------------------------------------------------------------------------------
+
+
+@kernel
+def _expected_reciprocal_rank(lo, hi, indptr, stop, ends, cut, out):  # type: ignore[no-untyped-def]
+    for q in range(lo, hi):
+        start, last = indptr[q], min(indptr[q] + cut[q], indptr[q + 1])
+        alive, total = 1.0, 0.0
+        r = start
+        while r < last:
+            end = ends[r] if len(ends) else r + 1
+            if end == r + 1:
+                total += alive * stop[r] / (end - start)  # (1)
+                alive *= 1.0 - stop[r]
+            else:
+                depth = min(end, last) - r
+                products = _mean_products(stop[r:end], depth)
+                for j in range(1, depth + 1):
+                    total += alive * (products[j - 1] - products[j]) / (r - start + j)  # (2)
+                alive *= products[depth]
+            r = end
+        out[q] = total
+
+
+@kernel
+def _mean_products(stop, depth):  # type: ignore[no-untyped-def]
+    """E_0 to E_depth of (2) for the factors 1 - stop."""
+    products = np.zeros(depth + 1)
+    products[0] = 1.0
+    for n in range(1, len(stop) + 1):
+        for j in range(min(n, depth), 0, -1):
+            products[j] += j * ((1.0 - stop[n - 1]) * products[j - 1] - products[j]) / n
+    return products
+
+
+# --- API -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class ERR(Metric):
+    """Expected reciprocal rank of the document a reader stops at; ``max``: the highest grade."""
+
+    key: ClassVar[str] = "err"
+
+    max: float | None = None
+
+    def compute(self, ranked: Ranked, mean: bool, out: F64) -> None:  # noqa: D102
+        stop = self._probabilities(ranked.judged, ranked.grades)
+        cut = self.cut(ranked.judged)
+        ranked.map(_expected_reciprocal_rank, stop, ranked.blocks(mean), cut, out)
+
+    def nothing_to_find(self, judged: Judged) -> Any:  # noqa: D102
+        return judged.top <= 0
+
+    def swap_form(self, data: RankingData) -> SwapForm:
+        """Return what it takes to know the effect of swapping two documents."""
+        judged = self.judge(data)
+        stop = self._probabilities(judged, judged.grades)
+        return SwapForm.of(self, judged, ERR_SWAP, stop, np.empty(0), np.ones(data.n_queries))
+
+    def _probabilities(self, judged: Judged, grades: F64) -> F64:
+        """Return R(g) for grades that come query after query."""
+        label = self.convention.err_gain == "label" and self.max is None
+        highest = 1.0 if label else float(self.max or self.convention.err_max)
+        if self.convention.err_above_max == "refuse" or self.max is not None:
+            self._refuse_above(judged, highest)
+        return grades if label else judged.gains(grades, EXP2, 0.0) / 2.0**highest
+
+    def _refuse_above(self, judged: Judged, highest: float) -> None:
+        above = judged.top > highest
+        if above.any():
+            query = int(above.argmax())
+            needed = int(np.ceil(judged.top.max()))
+            raise DataError(
+                f"query {judged.data.qid[query]} has a document of grade {judged.top[query]:g}, "
+                f"above the highest grade {highest:g} that ERR is told of; "
+                f"write err(max={needed})."
+            )

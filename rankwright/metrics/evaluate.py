@@ -1,0 +1,291 @@
+"""Measure a ranking: ``evaluate(data, scores, "ndcg@1:5,map")``.
+
+Scores are sorted once for all measures that order ties alike; what the grades alone say (the best
+possible list, the number of relevant documents) is worked out once per data set by an `Evaluator`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rankwright.core.parallel import ordered_sum
+from rankwright.core.types import F64
+from rankwright.data.ranking_data import RankingData
+from rankwright.errors import UsageError
+from rankwright.metrics.base import Metric, checked_scores
+from rankwright.metrics.convention import Convention
+from rankwright.metrics.ranked import Judged, Ranked
+from rankwright.registry import resolve
+
+_NAME = re.compile(
+    r"""(?P<key>[A-Za-z]\w*)
+        (?:\((?P<parameters>[^()]*)\))?
+        (?:@(?P<first>\d+)(?::(?P<last>\d+))?)?
+        (?P<minus>-?)""",
+    re.VERBOSE,
+)
+_COMMA = re.compile(r",(?![^(]*\))")  # not between parentheses
+_HELP = "write it like ndcg@10, ndcg@1:5, err(max=4)@10 or p(min_grade=2)@5"
+
+# --- names -----------------------------------------------------------------------------------
+
+
+def metric(name: str, *, convention: str | Convention = "standard") -> Metric:
+    """Return the measure called ``name``.
+
+    Parameters
+    ----------
+    name : str
+        Such as ``ndcg@10``, ``err(max=5)@10`` or ``ndcg(gain=linear,max_per_group=2)@5``.
+    convention : str or Convention
+        Where parameters come from that the name leaves out.
+
+    Examples
+    --------
+    >>> metric("NDCG(gain=linear)@5")
+    ndcg(gain=linear)@5
+    """
+    found = list(_measures(name, _convention(convention)))
+    if len(found) != 1:
+        raise UsageError(f"'{name}' names {len(found)} measures, where one is expected.")
+    return found[0][1]
+
+
+def measures(
+    names: str | Metric | Iterable[str | Metric], *, convention: str | Convention = "standard"
+) -> dict[str, Metric]:
+    """Return measures by name as the caller spelled it; ``ndcg@1:3`` stands for three."""
+    chosen = _convention(convention)
+    listed = [names] if isinstance(names, (str, Metric)) else list(names)
+    found: dict[str, Metric] = {}
+    for item in listed:
+        if isinstance(item, Metric):
+            found[repr(item)] = item
+        else:
+            for name in _COMMA.split(item):
+                found.update(_measures(name.strip(), chosen))
+    if not found:
+        raise UsageError(f"there is no measure to compute; {_HELP}.")
+    return found
+
+
+def _measures(name: str, convention: Convention) -> Iterator[tuple[str, Metric]]:
+    match = _NAME.fullmatch(name.strip())
+    if match is None:
+        raise UsageError(f"'{name}' is not the name of a measure; {_HELP}.")
+    kind = resolve("metrics", match["key"].lower())
+    parameters = dict(_parameters(name, match["parameters"] or ""))
+    if match["minus"]:
+        parameters.setdefault("empty", "0")
+    if match["last"] is None:
+        k = None if match["first"] is None else int(match["first"])
+        yield name, kind.build(parameters, k, convention)
+        return
+    first, last = int(match["first"]), int(match["last"])
+    if first > last:
+        raise UsageError(f"'{name}' counts down; write the lower cut-off first.")
+    head = name.partition("@")[0]
+    for k in range(first, last + 1):
+        yield f"{head}@{k}{match['minus']}", kind.build(parameters, k, convention)
+
+
+def _parameters(name: str, text: str) -> Iterator[tuple[str, str]]:
+    for part in text.split(","):
+        if part.strip():
+            key, equals, value = part.partition("=")
+            if not equals:
+                raise UsageError(f"'{name}': '{part.strip()}' has no value; {_HELP}.")
+            yield key.strip(), value.strip()
+
+
+def _convention(convention: str | Convention) -> Convention:
+    return convention if isinstance(convention, Convention) else Convention.preset(convention)
+
+
+# --- evaluating ------------------------------------------------------------------------------
+
+
+def evaluate(
+    data: RankingData,
+    scores: Any,
+    metrics: str | Metric | Iterable[str | Metric],
+    *,
+    convention: str | Convention = "standard",
+    n_threads: int | None = None,
+) -> Evaluation:
+    """Return the mean of each measure over queries, and much that lies behind it.
+
+    Parameters
+    ----------
+    data : RankingData
+    scores : array-like (n,)
+        One score per row of ``data``, higher is better.
+    metrics : str, Metric, or an iterable of them
+        Such as ``"ndcg@1:5,map"``.
+    convention : str or Convention
+        What the measures mean where their names leave it open.
+    """
+    return Evaluator(data, metrics, convention=convention, n_threads=n_threads)(scores)
+
+
+class Evaluator:
+    """Measures on one data set, for evaluating many score vectors.
+
+    Parameters are those of `evaluate`; call it with scores.
+    """
+
+    def __init__(
+        self,
+        data: RankingData,
+        metrics: str | Metric | Iterable[str | Metric],
+        *,
+        convention: str | Convention = "standard",
+        n_threads: int | None = None,
+    ) -> None:
+        self.data = data
+        self.convention = _convention(convention)
+        self.metrics = measures(metrics, convention=self.convention)
+        self._n_threads = n_threads
+        self._judged: dict[Any, Judged] = {}
+
+    def __call__(self, scores: Any) -> Evaluation:
+        """Return the measures of these scores."""
+        s = checked_scores(scores, self.data)
+        shared: dict[Any, Ranked] = {}
+        per_query = {}
+        for name, measure in self.metrics.items():
+            per_query[name] = measure.values(self._ranked(measure, s, shared))
+        means = {name: self._mean(name, values) for name, values in per_query.items()}
+        whole = [ranked for ranked in shared.values() if ranked.judged.max_per_group is None]
+        ranked = whole[0] if whole else Ranked(self._judge(False, None), s, "file")
+        return Evaluation(
+            means=means,
+            per_query=per_query,
+            convention=self.convention,
+            n_queries=self.data.n_queries,
+            empty_queries=int((ranked.judged.top <= 0).sum()),
+            tie_queries=ranked.tied_queries(),
+            _evaluator=self,
+            _scores=s.copy(),  # the caller may go on to change its own
+        )
+
+    def tie_intervals(self, s: F64) -> dict[str, TieInterval]:
+        """Return each measure's mean for the worst, the average and the best order of ties."""
+        shared: dict[str, dict[Any, Ranked]] = {"worst": {}, "file": {}, "best": {}}
+        found = {}
+        for name, measure in self.metrics.items():
+            of_ties = {}
+            for ties, mean in (("worst", False), ("file", True), ("best", False)):
+                if mean and measure.max_per_group is not None:
+                    of_ties[ties] = np.nan
+                    continue
+                ranked = self._ranked(measure, s, shared[ties], ties=ties, strict=not mean)
+                of_ties[ties] = self._mean(name, measure.values(ranked, mean=mean))
+            found[name] = TieInterval(of_ties["worst"], of_ties["file"], of_ties["best"])
+        return found
+
+    def _ranked(
+        self,
+        measure: Metric,
+        s: F64,
+        shared: dict[Any, Ranked],
+        *,
+        ties: str | None = None,
+        strict: bool = False,
+    ) -> Ranked:
+        ties = ties or str(measure.setting("ties")).replace("mean", "file")
+        whole, limit = measure.convention.integer_grades, measure.max_per_group
+        key = (ties, whole, limit)
+        if key not in shared:
+            shared[key] = Ranked(self._judge(whole, limit), s, ties, strict=strict)
+        return shared[key]
+
+    def _judge(self, integer_grades: bool, limit: int | None) -> Judged:
+        key = (integer_grades, limit)
+        if key not in self._judged:
+            self._judged[key] = Judged(
+                self.data,
+                integer_grades=integer_grades,
+                max_per_group=limit,
+                n_threads=self._n_threads,
+            )
+        return self._judged[key]
+
+    def _mean(self, name: str, values: F64) -> float:
+        """Return the weighted mean over the queries that are not left out."""
+        kept = ~np.isnan(values)
+        weight = np.ones(len(values)) if self.data.query_weight is None else self.data.query_weight
+        total = ordered_sum(weight[kept])
+        if total == 0:
+            return float("nan")
+        measure = self.metrics[name]
+        counted = weight
+        if measure.key == "ndcg" and measure.convention.empty_unweighted:
+            judged = self._judge(measure.convention.integer_grades, measure.max_per_group)
+            counted = np.where(measure.nothing_to_find(judged), 1.0, weight)
+        return ordered_sum(counted[kept] * values[kept]) / total
+
+
+class TieInterval(NamedTuple):
+    """A measure's mean over queries for three ways to order tied documents."""
+
+    worst: float
+    mean: float
+    best: float
+
+
+@dataclass(frozen=True, repr=False)
+class Evaluation(Mapping[str, float]):
+    """Means by measure, under the names that the caller gave.
+
+    Attributes
+    ----------
+    per_query : dict of (Q,) arrays
+        Value of each query; NaN where it is left out of the mean.
+    convention : Convention
+    n_queries : int
+    empty_queries : int
+        Queries in which every document has grade 0.
+    tie_queries : int
+        Queries in which documents of different grade have equal scores, so that the convention's
+        rule for ties has a say.
+    """
+
+    means: dict[str, float]
+    per_query: dict[str, F64]
+    convention: Convention
+    n_queries: int
+    empty_queries: int
+    tie_queries: int
+    _evaluator: Evaluator = field(compare=False)
+    _scores: F64 = field(compare=False)
+
+    def __getitem__(self, name: str) -> float:
+        return self.means[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.means)
+
+    def __len__(self) -> int:
+        return len(self.means)
+
+    def tie_intervals(self) -> dict[str, TieInterval]:
+        """Return each measure's mean for the worst, the average and the best order of ties.
+
+        The average is exact, over all orders; it is NaN under ``max_per_group``.
+        """
+        return self._evaluator.tie_intervals(self._scores)
+
+    def __repr__(self) -> str:
+        width = max(map(len, self.means))
+        lines = [f"  {name:<{width}}  {mean:.4f}" for name, mean in self.means.items()]
+        about = (
+            f"convention {self.convention.name}, {self.n_queries} queries, "
+            f"{self.empty_queries} empty, {self.tie_queries} with ties that matter"
+        )
+        return "\n".join([f"Evaluation ({about})", *lines])

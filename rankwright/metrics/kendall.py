@@ -1,0 +1,39 @@
+"""Kendall's tau-b between scores and grades, as SciPy computes it.
+
+    tau_b = (C - D) / sqrt((P - T_s) (P - T_g)),      P = n (n - 1) / 2                          (1)
+
+with C pairs in the same order by score and by grade, D in opposite order, T_s pairs with equal
+scores and T_g with equal grades. Equal scores are part of the measure under every convention; since
+tau-b rewards scores that are tied where grades are, its value may lie outside the interval over
+tied orders, where T_s = 0. A query with a single grade, or a single score, is left out.
+`pair_error` looks only at pairs that the grades put in order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from rankwright.core.types import F64
+from rankwright.metrics.base import PairMetric
+from rankwright.metrics.pair_error import pair_counts
+from rankwright.metrics.ranked import Judged, Ranked
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Kendall(PairMetric):
+    """Kendall's rank correlation tau-b between scores and grades."""
+
+    key: ClassVar[str] = "kendall"
+
+    def compute(self, ranked: Ranked, mean: bool, out: F64) -> None:  # noqa: D102
+        graded, wrong, tied, tied_scores = pair_counts(ranked).T
+        sizes = ranked.judged.sizes.astype(np.float64)
+        pairs = sizes * (sizes - 1) / 2
+        ordered = pairs if mean else pairs - tied_scores
+        out[:] = (graded - tied - 2 * wrong) / np.sqrt(ordered * graded)  # (1)
+
+    def nothing_to_find(self, judged: Judged) -> Any:  # noqa: D102
+        return judged.top == judged.bottom

@@ -1,0 +1,85 @@
+"""Normalised discounted cumulative gain: DCG against that of the best possible list.
+
+    NDCG@k = DCG@k / IDCG@k,      IDCG@k the DCG@k of the documents in order of grade            (1)
+
+The ideal is made of the query's whole list (held to ``max_per_group`` where that is asked), not of
+its first k ranks. Under LETOR 4.0's convention NDCG without a cut-off is a mean,
+
+    MeanNDCG = (1/n) sum_{k = 1}^{n} NDCG@k                                                      (2)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from rankwright.core.jit import kernel
+from rankwright.core.types import F64
+from rankwright.data.ranking_data import RankingData
+from rankwright.errors import IncompatibleError
+from rankwright.metrics.convention import SKIP
+from rankwright.metrics.dcg import DCG
+from rankwright.metrics.ranked import Judged, Ranked
+from rankwright.metrics.swap import SwapForm
+
+# --- kernels ---------------------------------------------------------------------------------
+
+
+@kernel
+def _mean_over_ranks(lo, hi, indptr, gains, ideal, weights, out):  # type: ignore[no-untyped-def]
+    for q in range(lo, hi):
+        start, n = indptr[q], indptr[q + 1] - indptr[q]
+        dcg = best = total = 0.0
+        for r in range(n):
+            dcg += weights[r] * gains[start + r]
+            best += weights[r] * ideal[start + r]
+            total += dcg / best
+        out[q] = total / n  # (2)
+
+
+# --- API -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class NDCG(DCG):
+    """Normalised discounted cumulative gain of the first k ranks."""
+
+    key: ClassVar[str] = "ndcg"
+    when_empty: ClassVar[str] = "convention"
+
+    def scale(self, judged: Judged) -> F64:  # noqa: D102
+        return self.best_sums(judged)
+
+    def compute(self, ranked: Ranked, mean: bool, out: F64) -> None:  # noqa: D102
+        judged = ranked.judged
+        if self._is_mean_over_ranks:
+            ideal = judged.gains(judged.ideal, *self.gain_rule(judged))
+            gains = ranked.gains(*self.gain_rule(judged), mean=mean)
+            ranked.map(_mean_over_ranks, gains, ideal, self._table(judged), out)
+        else:
+            super().compute(ranked, mean, out)
+        if self.k is not None and self.convention.short_list == "zero":
+            out[judged.sizes < self.k] = 0.0
+
+    def values(self, ranked: Ranked, *, mean: bool | None = None) -> F64:  # noqa: D102
+        out = super().values(ranked, mean=mean)
+        if self.convention.one_document == SKIP:
+            out[ranked.judged.sizes == 1] = np.nan
+        return out
+
+    def swap_form(self, data: RankingData) -> SwapForm:  # noqa: D102
+        if self._is_mean_over_ranks:
+            raise IncompatibleError(
+                "under this convention ndcg without a cut-off is a mean over all cut-offs, which "
+                "has no weights by rank; write ndcg@10, say."
+            )
+        form = super().swap_form(data)
+        if self.k is not None and self.convention.short_list == "zero":
+            form.scale[np.diff(form.indptr) < self.k] = 0.0
+        return form
+
+    @property
+    def _is_mean_over_ranks(self) -> bool:
+        return self.k is None and self.convention.ndcg_without_k == "mean"

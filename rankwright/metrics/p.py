@@ -1,0 +1,39 @@
+"""Precision: the share of the first k ranks that hold relevant documents.
+
+    P@k = (1/k) sum_{r = 1}^{min(k, n)} [g_r >= min_grade]                                       (1)
+
+Some conventions divide by min(k, n); without a cut-off k is n.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from rankwright.core.types import F64
+from rankwright.metrics.position import PositionMetric
+from rankwright.metrics.ranked import BINARY, Judged
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Precision(PositionMetric):
+    """Share of relevant documents in the first k ranks."""
+
+    key: ClassVar[str] = "p"
+
+    min_grade: float | None = None
+
+    def gain_rule(self, judged: Judged) -> tuple[int, float | F64]:  # noqa: ARG002, D102
+        return BINARY, self.setting("min_grade")
+
+    def scale(self, judged: Judged) -> F64:  # noqa: D102
+        return self.ranks_asked(judged)
+
+    def ranks_asked(self, judged: Judged) -> F64:
+        """Return the number of ranks that precision is a share of."""
+        cut = self.cut(judged)
+        if self.convention.precision_denominator == "min(k,n)":
+            cut = np.minimum(cut, judged.sizes)
+        return cut.astype(np.float64)

@@ -1,0 +1,103 @@
+"""All-pairs error: how often two documents of different grade stand in the wrong order.
+
+    pair_error = (1/P) sum_{g_i > g_j} [s_i < s_j] + [s_i = s_j] / 2,    P = |{g_i > g_j}|       (1)
+
+Looks at scores, so that a tie counts one half under every convention; a query with a single grade
+is left out. Lower is better.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from rankwright.core.jit import kernel
+from rankwright.core.types import F64
+from rankwright.metrics.base import PairMetric
+from rankwright.metrics.ranked import Judged, Ranked
+
+# --- kernels ---------------------------------------------------------------------------------
+
+
+@kernel
+def count_pairs(lo, hi, indptr, g, ends, ideal, out):  # type: ignore[no-untyped-def]
+    """Count pairs of different grade, the wrong and the tied of them, and all tied pairs.
+
+    One pass from the best score down, with a Fenwick tree over the grades seen so far.
+    """
+    for q in range(lo, hi):
+        start, n = indptr[q], indptr[q + 1] - indptr[q]
+        seen = np.zeros(n + 1, np.int64)
+        ascending = ideal[start : start + n][::-1]
+        wrong = tied = tied_any = 0
+        r = start
+        while r < start + n:
+            end = ends[r]
+            for i in range(r, end):
+                level = np.searchsorted(ascending, g[i])
+                wrong += _count_below(seen, level)
+            inner = np.sort(g[r:end])
+            tied_any += len(inner) * (len(inner) - 1) // 2
+            tied += _different_pairs(inner)
+            for i in range(r, end):
+                _add(seen, np.searchsorted(ascending, g[i]))
+            r = end
+        out[q, 0] = _different_pairs(ascending)
+        out[q, 1] = wrong
+        out[q, 2] = tied
+        out[q, 3] = tied_any
+
+
+@kernel
+def _different_pairs(ascending):  # type: ignore[no-untyped-def]
+    """Count pairs with different values in a sorted list."""
+    pairs = run = 0
+    for i in range(len(ascending)):
+        run = run + 1 if i and ascending[i] == ascending[i - 1] else 0
+        pairs += i - run
+    return pairs
+
+
+@kernel
+def _add(tree, level):  # type: ignore[no-untyped-def]
+    i = level + 1
+    while i < len(tree):
+        tree[i] += 1
+        i += i & -i
+
+
+@kernel
+def _count_below(tree, level):  # type: ignore[no-untyped-def]
+    total = 0
+    i = level
+    while i > 0:
+        total += tree[i]
+        i -= i & -i
+    return total
+
+
+# --- API -------------------------------------------------------------------------------------
+
+
+def pair_counts(ranked: Ranked) -> F64:
+    """Return, by query, the four counts of `count_pairs`."""
+    out = np.empty((len(ranked.indptr) - 1, 4))
+    ranked.map(count_pairs, ranked.grades, ranked.ends, ranked.judged.ideal, out)
+    return out
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class PairError(PairMetric):
+    """Share of pairs of different grade that stand in the wrong order."""
+
+    key: ClassVar[str] = "pair_error"
+    maximise: ClassVar[bool] = False
+
+    def compute(self, ranked: Ranked, mean: bool, out: F64) -> None:  # noqa: ARG002, D102
+        pairs, wrong, tied, _ = pair_counts(ranked).T
+        out[:] = (wrong + tied / 2) / pairs  # (1)
+
+    def nothing_to_find(self, judged: Judged) -> Any:  # noqa: D102
+        return judged.top == judged.bottom

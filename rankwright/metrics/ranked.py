@@ -1,0 +1,291 @@
+"""Grades in the order of the scores, built once and shared by all measures of an evaluation.
+
+`Judged` is what the grades alone say (the best possible list, the number of relevant documents);
+`Ranked` is one ranking of it. Both hold the grades query after query, best rank first.
+
+A **tie block** is a run of ranks with equal scores. Measures that average over the orders of ties
+get ``ends``: for each rank, where its block ends. ``max_per_group`` keeps the best few documents of
+each group; the list gets shorter, by the same number of documents whatever the scores are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from rankwright.core.jit import kernel
+from rankwright.core.order import limit_per_group, ranking
+from rankwright.core.parallel import map_queries
+from rankwright.core.types import F64, I64
+from rankwright.data.ranking_data import RankingData
+from rankwright.errors import DataError
+
+LINEAR, EXP2, BINARY, ABOVE = range(4)
+_LEVELS = 32  # grades that are whole and below this are sorted by counting
+
+# --- kernels ---------------------------------------------------------------------------------
+
+
+@kernel
+def gain_of(grade, kind, level):  # type: ignore[no-untyped-def]
+    """Return what a document earns: g; 2^g - 1; 1 if g >= level; or what g has above level."""
+    if kind == LINEAR:
+        return grade
+    if kind == BINARY:
+        return 1.0 if grade >= level else 0.0
+    if kind == ABOVE:
+        return max(grade - level, 0.0)
+    if grade < 63.0 and np.floor(grade) == grade:
+        return np.float64((1 << np.int64(grade)) - 1)
+    return 2.0**grade - 1.0
+
+
+@kernel
+def _gains(lo, hi, indptr, grades, kind, level, out):  # type: ignore[no-untyped-def]
+    for q in range(lo, hi):
+        for r in range(indptr[q], indptr[q + 1]):
+            out[r] = gain_of(grades[r], kind, level[q])
+
+
+@kernel
+def _sort_by_counting(lo, hi, indptr, y, out):  # type: ignore[no-untyped-def]
+    """Grades of each query from the highest to the lowest."""
+    count = np.zeros(_LEVELS, np.int64)
+    for q in range(lo, hi):
+        for i in range(indptr[q], indptr[q + 1]):
+            count[np.int64(y[i])] += 1
+        r = indptr[q]
+        for grade in range(_LEVELS - 1, -1, -1):
+            if count[grade]:
+                out[r : r + count[grade]] = grade
+                r += count[grade]
+                count[grade] = 0
+
+
+@kernel
+def _count_relevant(lo, hi, indptr, ideal, min_grade, out):  # type: ignore[no-untyped-def]
+    for q in range(lo, hi):
+        r = indptr[q]
+        while r < indptr[q + 1] and ideal[r] >= min_grade:
+            r += 1
+        out[q] = r - indptr[q]
+
+
+@kernel
+def _tie_ends(lo, hi, indptr, s, order, ends):  # type: ignore[no-untyped-def]
+    for q in range(lo, hi):
+        r = indptr[q]
+        while r < indptr[q + 1]:
+            end = r + 1
+            while end < indptr[q + 1] and s[order[end]] == s[order[r]]:
+                end += 1
+            ends[r:end] = end
+            r = end
+
+
+@kernel
+def _mean_in_blocks(lo, hi, indptr, ends, values):  # type: ignore[no-untyped-def]
+    for q in range(lo, hi):
+        r = indptr[q]
+        while r < indptr[q + 1]:
+            end = ends[r]
+            if end > r + 1:
+                values[r:end] = np.mean(values[r:end])
+            r = end
+
+
+@kernel
+def _ties_that_matter(lo, hi, indptr, grades, s, order, out):  # type: ignore[no-untyped-def]
+    """Whether two documents of the query have equal scores and different grades."""
+    for q in range(lo, hi):
+        out[q] = False
+        for r in range(indptr[q], indptr[q + 1] - 1):
+            if grades[r] != grades[r + 1] and s[order[r]] == s[order[r + 1]]:
+                out[q] = True
+                break
+
+
+# --- API -------------------------------------------------------------------------------------
+
+
+class Judged:
+    """The grades of one data set, and the best list that could be made of them.
+
+    Parameters
+    ----------
+    data
+    integer_grades
+        Cut grades to whole numbers.
+    max_per_group
+        Keep that many documents of each group of a query.
+    """
+
+    def __init__(
+        self,
+        data: RankingData,
+        *,
+        integer_grades: bool = False,
+        max_per_group: int | None = None,
+        n_threads: int | None = None,
+    ) -> None:
+        self.data = data
+        self.grades: F64 = np.trunc(data.y) if integer_grades else data.y
+        self.max_per_group = max_per_group
+        self.n_threads = n_threads
+        self._group = None if max_per_group is None else _group_numbers(data)
+        self._kept: dict[Hashable, Any] = {}
+
+    def once(self, key: Hashable, compute: Callable[[], Any]) -> Any:
+        """Return ``compute()``, remembered under ``key``."""
+        if key not in self._kept:
+            self._kept[key] = compute()
+        return self._kept[key]
+
+    def limited(self, order: I64) -> tuple[I64, I64]:
+        """Return a ranking and its boundaries under the limit per group."""
+        if self._group is None or self.max_per_group is None:
+            return order, self.data.indptr
+        return limit_per_group(order, self.data.indptr, self._group, self.max_per_group)
+
+    @cached_property
+    def ideal(self) -> F64:
+        """Grades of the best list under the limit per group, query after query."""
+        y, indptr = self.grades, self.data.indptr
+        if self._group is None and len(y) and y.max() < _LEVELS and (y == np.trunc(y)).all():
+            out = np.empty(len(y))
+            map_queries(_sort_by_counting, indptr, y, out, n_threads=self.n_threads)
+            return out
+        return y[self.limited(ranking(y, indptr, n_threads=self.n_threads))[0]]
+
+    @cached_property
+    def indptr(self) -> I64:
+        """Boundaries of the lists under the limit per group."""
+        if self._group is None:
+            return self.data.indptr
+        return self.limited(np.arange(len(self.grades)))[1]
+
+    @cached_property
+    def sizes(self) -> I64:
+        """Length of each list."""
+        return np.diff(self.indptr)
+
+    @cached_property
+    def top(self) -> F64:
+        """Highest grade of each query; -inf without documents."""
+        return self._edge(self.indptr[:-1])
+
+    @cached_property
+    def bottom(self) -> F64:
+        """Lowest grade in the best list of each query; -inf without documents."""
+        return self._edge(self.indptr[1:] - 1)
+
+    def _edge(self, ranks: I64) -> F64:
+        out = np.full(len(ranks), -np.inf)
+        filled = self.sizes > 0
+        out[filled] = self.ideal[ranks[filled]]
+        return out
+
+    def relevant(self, min_grade: float) -> F64:
+        """Return R, the number of relevant documents in the best list of each query."""
+
+        def count() -> F64:
+            out = np.empty(len(self.sizes))
+            self.map(_count_relevant, self.ideal, float(min_grade), out)
+            return out
+
+        found: F64 = self.once(("relevant", min_grade), count)
+        return found
+
+    def gains(self, grades: F64, kind: int, level: float | F64) -> F64:
+        """Return what documents earn whose grades come query after query."""
+        levels = np.full(len(self.indptr) - 1, level, np.float64)
+        out = np.empty(len(grades))
+        self.map(_gains, grades, kind, levels, out)
+        return out
+
+    def map(self, function: Callable[..., None], *args: Any) -> None:
+        """Call a kernel for all queries."""
+        map_queries(function, self.indptr, *args, n_threads=self.n_threads)
+
+
+class Ranked:
+    """One ranking of judged documents.
+
+    Parameters
+    ----------
+    judged
+    s
+        Scores of the data's rows.
+    ties
+        Order of equal scores, as in `Convention.ties`; "mean" keeps file order.
+    strict
+        Take the order as it stands: ranks are never tied.
+    """
+
+    def __init__(self, judged: Judged, s: F64, ties: str, *, strict: bool = False) -> None:
+        self.judged = judged
+        self._s = s
+        self._strict = strict
+        key = _tie_key(ties, judged)
+        order = ranking(s, judged.data.indptr, key=key, n_threads=judged.n_threads)
+        self.order = judged.limited(order)[0]
+        self.indptr = judged.indptr
+        self.grades: F64 = judged.grades[self.order]
+
+    @cached_property
+    def ends(self) -> I64:
+        """For each rank, where its tie block ends."""
+        if self._strict:
+            return np.arange(1, len(self.order) + 1)
+        out = np.empty(len(self.order), np.int64)
+        self.map(_tie_ends, self._s, self.order, out)
+        return out
+
+    def blocks(self, mean: bool) -> I64:
+        """Return ``ends`` where the mean over tied orders is wanted; empty: the order stands."""
+        return self.ends if mean else np.empty(0, np.int64)
+
+    def gains(self, kind: int, level: float | F64, *, mean: bool) -> F64:
+        """Return what each rank earns; with ``mean``, on average over its tie block."""
+        out = self.judged.gains(self.grades, kind, level)
+        if mean:
+            self.map(_mean_in_blocks, self.ends, out)
+        return out
+
+    def map(self, function: Callable[..., None], *args: Any) -> None:
+        """Call a kernel for all queries."""
+        self.judged.map(function, *args)
+
+    def tied_queries(self) -> int:
+        """Return how many queries have documents of different grades with equal scores."""
+        out = np.empty(len(self.indptr) - 1, np.bool_)
+        self.map(_ties_that_matter, self.grades, self._s, self.order, out)
+        return int(out.sum())
+
+
+def _tie_key(ties: str, judged: Judged) -> F64 | None:
+    if ties == "worst":
+        return judged.grades
+    if ties == "best":
+        return -judged.grades
+    if ties == "doc_id" and judged.data.doc_id is not None:
+        names = np.unique(judged.data.doc_id.astype(str), return_inverse=True)[1]
+        return -names.astype(np.float64)
+    if ties in ("reverse", "doc_id"):
+        return -np.arange(len(judged.grades), dtype=np.float64)
+    return None
+
+
+def _group_numbers(data: RankingData) -> I64:
+    if data.group is None:
+        raise DataError(
+            "max_per_group needs the group of each document (its host, its topic); "
+            "build the data with group=..."
+        )
+    if data.group.dtype.kind == "O":  # may hold values that do not compare with each other
+        number: dict[Any, int] = {}
+        return np.array([number.setdefault(name, len(number)) for name in data.group.tolist()])
+    return np.unique(data.group, return_inverse=True)[1].astype(np.int64)

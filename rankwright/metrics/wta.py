@@ -1,0 +1,68 @@
+"""Winner takes all: whether the first document is one of the best.
+
+    WTA = [g_1 = max_i g_i]                                                                      (1)
+
+(equation (9) of `le2007dorm`). ``modified`` is the measure that section 6.4 there optimises in its
+place, NDCG at a cut-off of the query's own,
+
+    mWTA = NDCG@m,   m = 3 if the three highest grades are not all equal,
+                     else the rank at which the next lower grade begins in the best list         (2)
+
+(n where there is no lower grade).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from rankwright.core.jit import kernel
+from rankwright.core.types import F64, I64
+from rankwright.metrics.position import PositionMetric, rank_weights
+from rankwright.metrics.ranked import BINARY, EXP2, LINEAR, Judged
+
+# --- kernels ---------------------------------------------------------------------------------
+
+
+@kernel
+def _own_cut_offs(lo, hi, indptr, ideal, out):  # type: ignore[no-untyped-def]
+    for q in range(lo, hi):
+        start, end = indptr[q], indptr[q + 1]
+        r = start
+        while r < end and ideal[r] == ideal[start]:
+            r += 1
+        out[q] = min(max(r - start + 1, 3), end - start)  # (2)
+
+
+# --- API -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class WTA(PositionMetric):
+    """Whether the first document is one of the best; ``modified``: DORM's mWTA."""
+
+    key: ClassVar[str] = "wta"
+    takes_k: ClassVar[bool] = False
+    when_empty: ClassVar[str] = "convention"
+
+    modified: bool = False
+
+    def gain_rule(self, judged: Judged) -> tuple[int, float | F64]:  # noqa: D102
+        if not self.modified:
+            return BINARY, np.where(judged.top > 0, judged.top, np.inf)
+        return EXP2 if self.setting("gain") == "exp2" else LINEAR, 0.0
+
+    def weights(self, n: int) -> F64:  # noqa: D102
+        return rank_weights(self.setting("discount"), n) if self.modified else np.ones(n)
+
+    def scale(self, judged: Judged) -> F64:  # noqa: D102
+        return self.best_sums(judged) if self.modified else super().scale(judged)
+
+    def cut(self, judged: Judged) -> I64:  # noqa: D102
+        if not self.modified:
+            return np.ones(len(judged.sizes), np.int64)
+        out = np.empty(len(judged.sizes), np.int64)
+        judged.map(_own_cut_offs, judged.ideal, out)
+        return out

@@ -1,0 +1,339 @@
+"""What every registered loss must keep; a new line in the registry is tested without a line here."""
+
+from dataclasses import fields
+
+import numpy as np
+import pytest
+from reference.losses import TWINS
+
+from rankwright import registry
+from rankwright.data.ranking_data import RankingData
+from rankwright.errors import UsageError
+from rankwright.losses import loss
+
+VARIANTS = {
+    "gbrank": [{"lambda1": 0.3}, {"lambda1": 0.1, "calibration": 0.2, "targets": "gain"}],
+    "interval": [{"lambda1": 3.0, "scale_by_size": True, "calibration": 0.1}],
+    "lambdarank": [
+        {"normalize": False},
+        {"metric": "ndcg@3", "truncation": 2, "sigma": 0.7},
+        {"metric": "dcg", "truncation": None, "normalize": False},
+        {"metric": "p@2"},
+        {"metric": "map"},
+        {"metric": "mrr", "truncation": 3},
+        {"metric": "err"},
+    ],
+    "listmle": [{"calibration": 0.5, "targets": (0.0, 1.0, 2.5, 3.0, 7.0)}],
+    "listnet": [{"target": "gain"}],
+    "ranknet": [{"sigma": 0.5, "normalize": True}],
+    "squared": [{"targets": "gain"}],
+    "xendcg": [{"sampled": False}, {"newton_terms": 3}, {"sampled": False, "newton_terms": 3}],
+}
+CASES = [(name, params) for name in registry.LOSSES for params in [{}, *VARIANTS.get(name, [])]]
+GRADES = [[2, 0, 1, 1, 0], [1], [0, 0, 0], [3, 1, 4, 0, 1, 2], [], [1, 0]]
+RANKED = [0, 3, 5]  # the queries that hold an order
+
+
+def case_name(case):
+    return "-".join([case[0], *(f"{key}={value}" for key, value in case[1].items())])
+
+
+def having(*traits, **refused):
+    """Parametrise over the losses that claim ``traits``."""
+    chosen = [
+        case
+        for case in CASES
+        if all(getattr(loss(case[0], **case[1]).traits, trait) for trait in traits)
+        and not any(getattr(loss(case[0], **case[1]).traits, trait) for trait in refused)
+    ]
+    return pytest.mark.parametrize("case", chosen, ids=case_name)
+
+
+def make(case):
+    return loss(case[0], **case[1])
+
+
+def data_of(grades, **arrays):
+    y = np.array([grade for query in grades for grade in query], float)
+    sizes = [len(query) for query in grades]
+    return RankingData.from_arrays(np.zeros((len(y), 1)), y, group_sizes=sizes, **arrays)
+
+
+def scores(data, seed=0, size=1.0):
+    return size * np.random.default_rng(seed).normal(size=data.n_documents)
+
+
+def at(bound, s):
+    """Value and gradient, with the buffer full of rubbish before."""
+    grad = np.full(len(s), np.nan)
+    return bound.grad(s, grad), grad
+
+
+# --- values ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tied", [False, True], ids=["distinct", "tied"])
+@pytest.mark.parametrize("case", CASES, ids=case_name)
+def test_value_and_gradient_are_those_of_the_slow_twin(case, tied):
+    rng = np.random.default_rng(1)
+    weights = rng.choice([0.5, 1.0, 2.0], size=17)
+    data = data_of(GRADES, sample_weight=weights)
+    made = make(case)
+    bound = made.bind(data)
+    for t in range(2):
+        if hasattr(bound, "next_round"):
+            bound.next_round(t)
+        s = scores(data, t, 1.5).round(0 if tied else 9)
+        value, grad = at(bound, s)
+        expected, slopes = 0.0, np.zeros(len(s))
+        for q in RANKED:
+            rows = slice(data.indptr[q], data.indptr[q + 1])
+            part = TWINS[case[0]](made, s[rows], data.y[rows], weights[rows], place=(t, q))
+            expected += part[0]
+            slopes[rows] = part[1]
+        assert value == pytest.approx(expected, rel=1e-8)
+        exact = 1e-4 if case[0] == "interval" else 1e-9  # the twin of interval is a QP solver
+        np.testing.assert_allclose(grad, slopes, rtol=exact, atol=exact * np.abs(slopes).max())
+
+
+@pytest.mark.parametrize("case", CASES, ids=case_name)
+def test_value_grad_and_grad_curv_agree_to_the_bit(case):
+    data = data_of(GRADES)
+    s = scores(data)
+    bound = make(case).bind(data)
+    value, grad = at(bound, s)
+    assert bound.value(s) == value
+    if make(case).traits.curvature:
+        again, curv = np.full(len(s), np.nan), np.full(len(s), np.nan)
+        assert bound.grad_curv(s, again, curv) == value
+        np.testing.assert_array_equal(again, grad)
+        assert (curv >= 0).all()
+
+
+# --- derivatives -------------------------------------------------------------------------------
+
+
+def central_differences(function, s, eps=1e-5):
+    steps = eps * np.eye(len(s))
+    return np.array([(function(s + e) - function(s - e)) / (2 * eps) for e in steps])
+
+
+@having("integrable")
+@pytest.mark.parametrize("size", [0.3, 3.0])
+def test_gradient_is_the_derivative_of_the_value(case, size):
+    data = data_of(GRADES, sample_weight=np.linspace(0.5, 2.0, 17))
+    bound = make(case).bind(data)
+    s = scores(data, 2, size)
+    slopes = central_differences(bound.value, s)
+    np.testing.assert_allclose(at(bound, s)[1], slopes, rtol=1e-6, atol=1e-7)
+
+
+@having("integrable", "curvature")
+@pytest.mark.parametrize("size", [0.3, 3.0])
+def test_curvature_is_at_least_the_diagonal_of_the_hessian(case, size):
+    data = data_of(GRADES, sample_weight=np.linspace(0.5, 2.0, 17))
+    bound = make(case).bind(data)
+    s = scores(data, 3, size)
+    diagonal = np.diag(central_differences(lambda x: at(bound, x)[1], s))
+    curv = np.empty(len(s))
+    bound.grad_curv(s, np.empty(len(s)), curv)
+    assert (curv >= diagonal - 1e-6 * np.abs(diagonal).max()).all()
+
+
+@having("convex")
+def test_a_convex_loss_lies_below_its_chords_and_above_its_tangents(case):
+    data = data_of(GRADES)
+    bound = make(case).bind(data)
+    for seed in range(30):
+        a, b = scores(data, seed, 3.0), scores(data, 100 + seed, 3.0)
+        (value_a, grad_a), value_b = at(bound, a), bound.value(b)
+        slack = 1e-9 * (abs(value_a) + abs(value_b))
+        assert bound.value((a + b) / 2) <= (value_a + value_b) / 2 + slack
+        assert value_b >= value_a + grad_a @ (b - a) - slack
+
+
+@pytest.mark.parametrize("case", CASES, ids=case_name)
+def test_from_equal_scores_a_step_downhill_puts_better_grades_higher(case):
+    data = data_of([[0, 1, 1, 2, 0, 2, 1, 0]])
+    grad = at(make(case).bind(data), np.zeros(8))[1]
+    mean = [grad[data.y == grade].mean() for grade in range(3)]
+    assert mean[0] > mean[2]
+
+
+# --- symmetries --------------------------------------------------------------------------------
+
+
+@having("shift_invariant")
+def test_adding_a_constant_to_a_query_changes_nothing(case):
+    data = data_of(GRADES)
+    bound = make(case).bind(data)
+    s = scores(data)
+    value, grad = at(bound, s)
+    for constant in (2.5, 1e4):
+        moved, same = at(bound, s + constant * (1 + data.query_of_row()))
+        assert moved == pytest.approx(value, rel=1e-8)
+        np.testing.assert_allclose(same, grad, rtol=1e-7, atol=1e-7 * np.abs(grad).max())
+    assert np.add.reduceat(grad, data.indptr[RANKED]) == pytest.approx([0, 0, 0], abs=1e-12)
+
+
+@having(stochastic=False)
+def test_the_order_of_documents_does_not_matter(case):
+    data = data_of(GRADES, sample_weight=np.linspace(0.5, 2.0, 17))
+    s = scores(data).round(1)
+    value, grad = at(make(case).bind(data), s)
+    rng = np.random.default_rng(5)
+    order = np.concatenate([rng.permutation(np.arange(*span)) for span in spans(data)])
+    shuffled = RankingData(
+        data.X, data.y[order], data.indptr, data.qid, sample_weight=data.sample_weight[order]
+    )
+    again, moved = at(make(case).bind(shuffled), s[order])
+    assert again == pytest.approx(value, rel=1e-12)
+    np.testing.assert_allclose(moved, grad[order], rtol=1e-9, atol=1e-12)
+
+
+def spans(data):
+    return list(zip(data.indptr[:-1], data.indptr[1:], strict=True))
+
+
+@having(stochastic=False)
+def test_documents_equal_in_score_and_grade_get_equal_gradients(case):
+    data = data_of([[2, 0, 1, 1, 0, 0, 2, 1], [1, 1, 0, 2]])
+    bound = make(case).bind(data)
+    for s in (np.zeros(12), np.array([1, 0, 1, 1, 0, 2, 1, 1, 3, 3, 3, 0.0])):
+        grad, curv = np.empty(12), np.empty(12)
+        bound.grad_curv(s, grad, curv)
+        kind = np.stack([data.query_of_row(), data.y, s], axis=1)
+        for twins in ((kind == one).all(axis=1) for one in kind):
+            assert np.ptp(grad[twins]) == pytest.approx(0, abs=1e-12)
+            assert np.ptp(curv[twins]) == pytest.approx(0, abs=1e-12)
+
+
+# --- queries and weights -----------------------------------------------------------------------
+
+
+@having(stochastic=False)
+def test_the_loss_is_the_sum_over_queries(case):
+    data = data_of(GRADES)
+    s = scores(data)
+    value, grad = at(make(case).bind(data), s)
+    parts = [
+        at(make(case).bind(data.select([q])), s[slice(*span)])
+        for q, span in enumerate(spans(data))
+        if span[0] < span[1]
+    ]
+    assert value == pytest.approx(sum(part[0] for part in parts), rel=1e-12)
+    np.testing.assert_allclose(grad, np.concatenate([part[1] for part in parts]), rtol=1e-12)
+
+
+@pytest.mark.parametrize("case", CASES, ids=case_name)
+def test_queries_without_an_order_contribute_exactly_nothing(case):
+    data = data_of([[1, 1, 1], [2], [], [0, 0]])
+    grad, curv = np.full(6, np.nan), np.full(6, np.nan)
+    bound = make(case).bind(data)
+    assert bound.value(scores(data)) == 0.0
+    assert bound.grad_curv(scores(data), grad, curv) == 0.0
+    assert not grad.any()
+    assert not curv.any()
+
+
+@pytest.mark.parametrize("case", CASES, ids=case_name)
+def test_query_weights_multiply(case):
+    weight = np.array([2.0, 1.0, 1.0, 0.5, 3.0, 0.0])
+    s = scores(data_of(GRADES))
+    plain = make(case).bind(data_of(GRADES))
+    weighted = make(case).bind(data_of(GRADES, query_weight=weight))
+    grad, by_weight = at(plain, s)[1], at(weighted, s)[1]
+    per_row = np.repeat(weight, [len(query) for query in GRADES])
+    np.testing.assert_allclose(by_weight, per_row * grad, rtol=1e-12, atol=1e-300)
+    np.testing.assert_allclose(weighted.per_query, weight * plain.per_query, rtol=1e-12)
+
+
+def repeats(name, made):
+    """Whether a weight counts as copies: not where ranks, noise or a series by document come in."""
+    return (
+        name != "lambdarank"
+        and not made.traits.stochastic
+        and getattr(made, "target", "") != "gain"
+        and getattr(made, "newton_terms", 1) == 1
+    )
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if repeats(case[0], make(case))], ids=case_name
+)
+def test_a_weight_of_two_is_a_document_twice_and_of_zero_none(case):
+    weight = np.array([1, 2, 3, 1, 0, 2, 1, 0, 1, 1, 2, 3, 1, 0, 2, 1, 2])
+    data = data_of(GRADES, sample_weight=weight)
+    query = np.repeat(data.query_of_row(), weight)
+    copies = RankingData.from_arrays(
+        np.zeros((weight.sum(), 1)), np.repeat(data.y, weight), qid=query
+    )
+    s = scores(data)
+    value, grad = at(make(case).bind(data), s)
+    again, of_copies = at(make(case).bind(copies), np.repeat(s, weight))
+    assert value == pytest.approx(again, rel=1e-10)
+    added = np.zeros(len(s))
+    np.add.at(added, np.repeat(np.arange(len(s)), weight), of_copies)
+    np.testing.assert_allclose(grad, added, rtol=1e-8, atol=1e-9)
+
+
+# --- numbers -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", CASES, ids=case_name)
+def test_scores_of_ten_thousand_stay_finite(case):
+    data = data_of([[2, 0, 1, 1, 0, 3, 2, 2, 1, 0, 0, 4], [1, 0]])
+    rng = np.random.default_rng(6)
+    for seed in range(5):
+        s = 1e4 * rng.choice([-1, 0, 1], size=14) + scores(data, seed)
+        grad, curv = np.empty(14), np.empty(14)
+        assert np.isfinite(make(case).bind(data).grad_curv(s, grad, curv))
+        assert np.isfinite(grad).all()
+        assert np.isfinite(curv).all()
+
+
+@pytest.fixture(scope="module")
+def many():
+    rng = np.random.default_rng(7)
+    sizes = rng.integers(0, 300, 400)
+    y = rng.integers(0, 5, sizes.sum())
+    return RankingData.from_arrays(np.zeros((len(y), 1)), y, group_sizes=sizes)
+
+
+@pytest.mark.parametrize("case", CASES, ids=case_name)
+def test_one_two_and_five_threads_give_the_same_bits(case, many):
+    s = scores(many).round(2)
+
+    def bits(n_threads):
+        grad, curv = np.empty(len(s)), np.empty(len(s))
+        value = make(case).bind(many, n_threads=n_threads).grad_curv(s, grad, curv)
+        return np.float64(value).tobytes() + grad.tobytes() + curv.tobytes()
+
+    assert bits(1) == bits(2) == bits(5)
+
+
+# --- names -------------------------------------------------------------------------------------
+
+
+def test_every_registered_loss_has_a_slow_twin():
+    assert TWINS.keys() == registry.LOSSES.keys()
+
+
+@pytest.mark.parametrize("case", CASES, ids=case_name)
+def test_a_loss_is_a_frozen_value(case):
+    assert make(case) == make(case)
+    assert hash(make(case)) == hash(make(case))
+    field = fields(make(case))[0].name
+    with pytest.raises(AttributeError):
+        setattr(make(case), field, None)
+
+
+def test_a_wrong_name_is_answered_with_the_nearest():
+    with pytest.raises(UsageError, match="there is no loss 'lambdrank'; did you mean lambdarank"):
+        loss("lambdrank")
+    with pytest.raises(UsageError, match="no parameter of loss 'ranknet' 'sigmoid'; did you mean s"):
+        loss("ranknet", sigmoid=2.0)
+
+
+def test_a_list_of_targets_is_taken_as_a_tuple():
+    assert loss("squared", targets=[0.0, 1.0]) == loss("squared", targets=(0.0, 1.0))

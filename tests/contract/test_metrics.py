@@ -1,0 +1,250 @@
+"""What every registered measure promises, checked for each against its slow twin."""
+
+from dataclasses import replace
+from itertools import pairwise, permutations, product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reference import metrics as twins
+
+from rankwright.data.ranking_data import RankingData
+from rankwright.metrics.evaluate import Evaluator, evaluate, metric
+from rankwright.metrics.ranked import Ranked
+from rankwright.registry import METRICS
+
+# Spellings beside the bare name, by measure; a new measure is tested without.
+SPELLINGS = {
+    "best": ["best@2"],
+    "dcg": ["dcg@3", "dcg(gain=linear)@2", "dcg(discount=letor)", "dcg(discount=reciprocal)@4"],
+    "err": ["err@3", "err(max=3)@2"],
+    "eru": ["eru(alpha=2)@3", "eru(d=1)", "eru(alpha=3,d=0.5,normalised=true)"],
+    "f1": ["f1@3", "f1(min_grade=2)@2"],
+    "hit": ["hit@1", "hit(min_grade=2)@2"],
+    "map": ["map@2", "map(min_grade=2)@3"],
+    "mrr": ["mrr@2", "mrr(min_grade=2)"],
+    "ndcg": ["ndcg@1", "ndcg@3", "ndcg(gain=linear,discount=letor)@4"],
+    "p": ["p@1", "p@4", "p(min_grade=2)@3"],
+    "rbp": ["rbp@2", "rbp(p=0.5)", "rbp(p=0.95,min_grade=2)@3"],
+    "recall": ["recall@2", "recall(min_grade=2)@3"],
+    "wta": ["wta(modified=true)"],
+}
+NAMES = [name for key in METRICS for name in [key, *SPELLINGS.get(key, [])]]
+LISTS = [(0,), (2,), (0, 1), (1, 1), (0, 0, 0), (2, 0, 1), (2, 2, 1, 0), (1, 0, 0, 2, 1)]
+LISTS += [(2, 0, 0, 1, 0, 2), (2, 2, 2, 2, 0, 1), (0.5, 1.5, 0, 2)]
+swappable = pytest.mark.parametrize(
+    "name", [name for name in NAMES if hasattr(metric(name), "swap_form")]
+)
+positional = pytest.mark.parametrize(
+    "name", [name for name in NAMES if hasattr(metric(name), "position_form")]
+)
+all_names = pytest.mark.parametrize("name", NAMES)
+
+
+def twin(name, g, s):
+    measure = metric(name)
+    given = {
+        field: value
+        for field, value in vars(measure).items()
+        if value is not None and field not in ("convention",)
+    }
+    return getattr(twins, measure.key)([float(x) for x in g], [float(x) for x in s], **given)
+
+
+def settled(name, value):
+    """The standard convention: measures of pairs leave out a query with nothing to find, 0 else."""
+    return (np.nan if metric(name).when_empty == "skip" else 0.0) if value is None else value
+
+
+def many(lists, scores):
+    """One data set with these lists of grades as queries, and their scores end to end."""
+    y = np.concatenate([np.asarray(grades, float) for grades in lists])
+    sizes = [len(grades) for grades in lists]
+    data = RankingData.from_arrays(np.zeros((len(y), 1)), y, group_sizes=sizes)
+    return data, np.concatenate([np.asarray(s, float) for s in scores])
+
+
+def random_lists(n=200, seed=0, tied=False):
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 40, n)
+    lists = [rng.choice([0, 0, 0, 1, 2, 3], size).astype(float) for size in sizes]
+    scores = [rng.integers(0, 6, size) if tied else rng.permutation(size) for size in sizes]
+    return lists, scores
+
+
+@all_names
+@pytest.mark.parametrize("grades", LISTS)
+def test_every_order_has_the_value_of_the_slow_twin(name, grades):
+    n = len(grades)
+    orders = list(permutations(range(n)))
+    lists = [[grades[i] for i in order] for order in orders]
+    data, s = many(lists, [range(n, 0, -1)] * len(orders))
+    found = evaluate(data, s, name).per_query[name]
+    expected = [settled(name, twin(name, g, range(n, 0, -1))) for g in lists]
+    np.testing.assert_allclose(found, expected, rtol=1e-14, atol=1e-15)
+
+
+@all_names
+@pytest.mark.parametrize("grades", LISTS)
+def test_no_order_is_better_than_the_ideal_one(name, grades):
+    orders = list(permutations(grades))
+    data, s = many(orders, [range(len(grades), 0, -1)] * len(orders))
+    values = evaluate(data, s, name).per_query[name]
+    ideal = values[orders.index(tuple(sorted(grades)[::-1]))]
+    if np.isnan(ideal):
+        assert np.isnan(values).all()
+    elif metric(name).maximise:
+        assert ideal >= values.max() - 1e-15
+    else:
+        assert ideal <= values.min() + 1e-15
+
+
+@all_names
+@pytest.mark.parametrize("grades", LISTS)
+def test_worst_mean_and_best_over_ties_are_those_of_all_tied_orders(name, grades):
+    n = len(grades)
+    patterns = [s for s in product(range(3), repeat=n) if max(s) == len(set(s)) - 1]
+    patterns = patterns if n < 6 else patterns[:: len(patterns) // 20]
+    data, s = many([grades] * len(patterns), patterns)
+    tied = [
+        [settled(name, twin(name, g, range(n, 0, -1))) for g in twins.orders_of_ties(grades, p)]
+        for p in patterns
+    ]
+    measure, judged = metric(name), metric(name).judge(data)
+    best_of, worst_of = (np.max, np.min) if measure.maximise else (np.min, np.max)
+    for ties, expected in (("worst", worst_of), ("best", best_of)):
+        found = measure.values(Ranked(judged, s, ties, strict=True), mean=False)
+        np.testing.assert_allclose(found, [expected(t) for t in tied], rtol=1e-12, atol=1e-14)
+    found = measure.values(Ranked(judged, s, "file"), mean=True)
+    np.testing.assert_allclose(found, [np.mean(t) for t in tied], rtol=1e-12, atol=1e-14)
+
+
+@all_names
+def test_tie_intervals_are_means_over_queries_of_those_values(name):
+    lists, scores = random_lists(tied=True)
+    data, s = many(lists, scores)
+    interval = evaluate(data, s, name).tie_intervals()[name]
+    measure, judged = metric(name), metric(name).judge(data)
+    worst, best = (
+        np.nanmean(measure.values(Ranked(judged, s, ties, strict=True), mean=False))
+        for ties in ("worst", "best")
+    )
+    mean = np.nanmean(measure.values(Ranked(judged, s, "file"), mean=True))
+    np.testing.assert_allclose(interval, (worst, mean, best), rtol=1e-12)
+    low, high = sorted((worst, best))
+    assert low - 1e-15 <= mean <= high + 1e-15
+
+
+@pytest.mark.parametrize(
+    ("name", "tied"),
+    [(name, False) for name in NAMES] + [(name, True) for name in NAMES if metric(name).own_ties],
+)
+def test_long_lists_agree_with_the_slow_twin(name, tied):
+    lists, scores = random_lists(40, tied=tied)
+    data, s = many(lists, scores)
+    found = evaluate(data, s, name).per_query[name]
+    by_score = [twins.by_score(g, s) for g, s in zip(lists, scores, strict=True)]
+    expected = [settled(name, twin(name, g, s)) for g, s in by_score]
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
+
+
+documents = st.tuples(st.sampled_from([0.0, 0.0, 0.5, 1.0, 2.0, 3.0]), st.integers(-2, 2))
+
+
+@given(st.sampled_from(NAMES), st.lists(st.lists(documents, min_size=1, max_size=8), min_size=1))
+def test_any_lists_agree_with_the_slow_twin(name, queries):
+    grades = [[g for g, _ in query] for query in queries]
+    scores = [[s for _, s in query] for query in queries]
+    data, s = many(grades, scores)
+    found = evaluate(data, s, name).per_query[name]
+    ranked = [twins.by_score(g, s) for g, s in zip(grades, scores, strict=True)]
+    expected = [settled(name, twin(name, g, s)) for g, s in ranked]
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
+
+
+@swappable
+def test_the_change_by_a_swap_is_that_of_computing_anew(name):
+    lists, scores = random_lists(30)
+    data, s = many(lists, scores)
+    measure = metric(name)
+    order = Ranked(measure.judge(data), s, "file").order
+    form = measure.swap_form(data)
+    for q in range(data.n_queries):
+        rows = slice(data.indptr[q], data.indptr[q + 1])
+        g = data.y[order[rows]]
+        n = len(g)
+        swapped = np.tile(g, (n * n, 1))
+        for i, j in product(range(n), repeat=2):
+            swapped[i * n + j, [i, j]] = g[[j, i]]
+        all_swaps, ranks = many(swapped, [range(n, 0, -1)] * n * n)
+        values = evaluate(all_swaps, ranks, measure).per_query[repr(measure)].reshape(n, n)
+        np.testing.assert_allclose(form.matrix(order, q), abs(values - values[0, 0]), atol=1e-14)
+
+
+@positional
+def test_the_position_form_gives_the_value_back(name):
+    lists, scores = random_lists()
+    if metric(name).key == "mrr":
+        lists = [np.where(np.arange(len(g)) == len(g) // 2, 2.0, 0.0) for g in lists]
+    data, s = many(lists, scores)
+    measure = metric(name)
+    form = measure.position_form(data)
+    order = Ranked(measure.judge(data), s, "file").order
+    values = evaluate(data, s, measure).per_query[repr(measure)]
+    for q in range(data.n_queries):
+        rows = order[data.indptr[q] : data.indptr[q + 1]][: form.cut[q]]
+        assert values[q] == pytest.approx(form.a[: len(rows)] @ form.b[rows], abs=1e-13)
+
+
+@all_names
+def test_the_repr_is_the_name_and_parsing_inverts_it(name):
+    measure = metric(name, convention="letor4")
+    assert metric(repr(measure), convention="letor4") == measure
+    assert repr(measure).partition("@")[2] == name.partition("@")[2]
+
+
+@pytest.mark.parametrize("threads", [2, 5])
+@pytest.mark.parametrize("convention", ["standard", "sklearn"])
+def test_the_number_of_threads_changes_no_bit(threads, convention):
+    rng = np.random.default_rng(0)
+    n = 60_000
+    data = RankingData.from_arrays(
+        np.zeros((n, 1)), rng.integers(0, 4, n), qid=np.sort(rng.integers(0, 900, n))
+    )
+    s = rng.integers(0, 200, n).astype(float)
+    one = evaluate(data, s, NAMES, convention=convention, n_threads=1)
+    other = evaluate(data, s, NAMES, convention=convention, n_threads=threads)
+    assert dict(one) == dict(other)
+    for name in NAMES:
+        assert one.per_query[name].tobytes() == other.per_query[name].tobytes()
+
+
+@all_names
+def test_the_order_of_rows_means_nothing_without_ties(name):
+    lists, scores = random_lists(50)
+    data, s = many(lists, scores)
+    rng = np.random.default_rng(1)
+    mixed = np.concatenate([rng.permutation(np.arange(a, b)) for a, b in pairwise(data.indptr)])
+    other = replace(data, y=data.y[mixed])
+    before, after = evaluate(data, s, name), evaluate(other, s[mixed], name)
+    np.testing.assert_array_equal(before.per_query[name], after.per_query[name])
+
+
+@all_names
+@pytest.mark.parametrize("convention", ["standard", "lightgbm", "sklearn", "letor4", "ranklib"])
+def test_queries_without_documents_and_with_one_are_no_trouble(name, convention):
+    data = RankingData.from_arrays(np.zeros((4, 1)), [0, 2, 1, 1], group_sizes=[0, 1, 1, 2, 0])
+    found = evaluate(data, [0.1, 0.2, 0.3, 0.3], name, convention=convention)
+    values, empty = found.per_query[name], metric(name, convention=convention).value_when_empty()
+    np.testing.assert_array_equal(values[[0, 4]], empty)
+    assert found.empty_queries == 3
+    assert not np.isinf(values).any()
+
+
+def test_a_bound_evaluator_gives_what_evaluate_gives():
+    lists, scores = random_lists()
+    data, s = many(lists, scores)
+    bound = Evaluator(data, NAMES)
+    for scale in (1.0, -1.0):
+        assert dict(bound(scale * s)) == dict(evaluate(data, scale * s, NAMES))

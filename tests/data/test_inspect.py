@@ -1,0 +1,242 @@
+"""`inspect` against brute force on small data, and on real data whose faults are known."""
+
+import json
+import math
+from itertools import combinations, pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+from scipy import sparse
+
+from rankwright.data.inspect import inspect
+from rankwright.data.ranking_data import RankingData
+from rankwright.data.synthetic import synthetic
+
+NAN = math.nan
+
+
+def profile(X, y, sizes=None, **rest):
+    if sizes is not None:
+        rest["group_sizes"] = sizes
+    return inspect(RankingData.from_arrays(X, y, **rest)).data[0]
+
+
+def test_shape_lengths_and_grades():
+    found = profile(np.ones((6, 2)), [0, 1, 2, 0, 0, 1.5], [3, 1, 2])
+    assert (found.documents, found.queries, found.features) == (6, 3, 2)
+    lengths = found.list_lengths
+    assert (lengths.shortest, lengths.median, lengths.longest) == (1, 2, 3)
+    assert found.grades.counts == {0: 3, 1: 1, 1.5: 1, 2: 1}
+    assert (found.grades.lowest, found.grades.highest) == (0, 2)
+
+
+def test_very_many_grades_are_not_listed():
+    found = profile(np.ones((60, 1)), np.arange(60) / 7, [60])
+    assert found.grades.distinct == 60
+    assert found.grades.counts is None
+
+
+def test_queries_without_a_relevant_document_and_queries_of_one_grade_are_counted_apart():
+    found = profile(np.ones((7, 1)), [0, 0, 2, 2, 1, 0, 1], [2, 2, 2, 1])
+    assert found.empty_queries == 1
+    assert found.one_grade_queries == 2
+
+
+def test_missing_values_are_counted_by_feature():
+    found = profile([[NAN, 1.0], [NAN, 2.0], [3.0, NAN]], [0, 1, 2], [3])
+    assert found.missing_values == 3
+    assert found.missing_by_feature == {1: 2, 2: 1}
+
+
+def test_constant_features_are_told_from_those_constant_within_queries():
+    X = [[5, 1, 0, NAN], [5, 1, 1, NAN], [5, 2, 0, NAN], [5, 2, 0, NAN]]
+    found = profile(X, [0, 1, 0, 1], [2, 2])
+    assert found.constant_features == (1, 4)
+    assert found.query_constant_features == (2,)
+
+
+def test_a_feature_that_is_sometimes_missing_is_not_constant():
+    assert profile([[1.0], [NAN]], [0, 1], [2]).constant_features == ()
+
+
+def test_features_are_called_by_their_names():
+    found = profile([[5, 1], [5, 2]], [0, 1], [2], feature_names=["age", "bm25"])
+    assert found.constant_features == ("age",)
+
+
+def test_equal_columns_are_grouped_and_constants_left_out():
+    X = [[1, 2, 1, 0, 0, 2], [3, NAN, 3, 0, 0, NAN], [-0.0, 4, 0.0, 0, 0, 4]]
+    assert profile(X, [0, 1, 2], [3]).duplicate_features == ((1, 3), (2, 6))
+
+
+def test_equal_documents_of_a_query_are_counted_and_conflicting_grades_noted():
+    X = [[1, 2], [1, 2], [1, 2], [7, 7], [1, 2], [3, 3], [3, 3]]
+    found = profile(X, [0, 1, 0, 0, 1, 2, 2], [4, 3]).duplicate_documents
+    assert (found.documents, found.queries, found.conflicting) == (3, 2, 1)
+
+
+def test_queries_whose_rows_were_scattered_are_named():
+    found = profile(np.ones((6, 1)), np.zeros(6), qid=["a", "b", "a", "c", "c", "b"])
+    assert found.scattered_queries == 2
+    assert found.scattered_examples == ("a", "b")
+    assert profile(np.ones((3, 1)), np.zeros(3), qid=["a", "b", "b"]).scattered_queries == 0
+
+
+def test_lists_in_the_order_of_their_grades_are_reported_beside_what_chance_gives():
+    y = [2, 1, 1, 0, 0, 1, 1, 1]
+    order = profile(np.ones((8, 1)), y, [4, 2, 2]).order
+    assert (order.lists, order.best_first, order.worst_first) == (2, 1, 1)
+    assert order.by_chance == pytest.approx(2 / 24 + 1 / 2, abs=0.01)
+
+
+@pytest.mark.parametrize(("sign", "kind"), [(-1, "best first"), (1, "worst first")])
+def test_a_file_sorted_by_grade_is_told_from_a_shuffled_one(sign, kind):
+    data = synthetic("mq2008", queries=60)
+    queries = [data.y[start:end] for start, end in pairwise(data.indptr.tolist())]
+    by_grade = np.concatenate([sign * np.sort(sign * grades) for grades in queries])
+    assert profile(data.X, by_grade, data.sizes).order.sorted == kind
+    assert profile(data.X, data.y, data.sizes).order.sorted is None
+
+
+def test_one_long_sorted_list_is_enough_and_two_documents_are_not():
+    assert profile(np.ones((9, 1)), [2, 2, 2, 1, 1, 1, 0, 0, 0], [9]).order.sorted == "best first"
+    assert profile(np.ones((2, 1)), [1, 0], [2]).order.sorted is None
+
+
+# --- several files -------------------------------------------------------------------------------
+
+
+def part(X, qid):
+    return RankingData.from_arrays(np.asarray(X, float), None, qid=qid)
+
+
+def test_queries_and_documents_shared_between_files_are_counted():
+    train = part([[1, 2], [3, 4], [0, 0]], ["1", "1", "2"])
+    test = part([[3, 4], [3, 4], [0, 0], [9, 9]], ["7", "2", "8", "9"])
+    (overlap,) = inspect({"train": train, "test": test}).overlaps
+    assert (overlap.first, overlap.second) == ("train", "test")
+    assert (overlap.queries, overlap.examples) == (1, ("2",))
+    assert overlap.documents == 2  # rows of zeros are no evidence
+
+
+def test_ids_are_shared_whether_read_as_text_or_as_numbers():
+    assert inspect([part([[1.0]], ["10"]), part([[2.0]], [10])]).overlaps[0].queries == 1
+
+
+def test_float32_and_sparse_rows_are_recognised_in_other_files():
+    X = np.array([[0.5, 0.0], [0.25, 1.0]])
+    single = RankingData.from_arrays(X.astype(np.float32), None, group_sizes=[2])
+    stored = RankingData.from_arrays(sparse.csr_array(X), None, group_sizes=[2])
+    overlaps = inspect([single, part(X, [3, 3]), stored]).overlaps
+    assert [overlap.documents for overlap in overlaps] == [2, 2, 2]
+
+
+def test_files_are_asked_for_one_after_the_other():
+    alive = []
+
+    def loaded():
+        for name in ("a", "b", "c"):
+            alive.append(name)
+            yield name, part([[1.0]], [name])
+
+    assert [one.name for one in inspect(loaded()).data] == alive == ["a", "b", "c"]
+
+
+# --- properties ----------------------------------------------------------------------------------
+
+matrices = arrays.arrays(
+    np.float64,
+    st.tuples(st.integers(1, 10), st.integers(1, 4)),
+    elements=st.sampled_from([0.0, 0.0, 1.0, -1.0, NAN]),
+)
+
+
+def same(a, b):
+    return np.array_equal(a, b, equal_nan=True)
+
+
+@settings(max_examples=200, deadline=None)
+@given(matrices, st.data())
+def test_brute_force_finds_the_same_and_so_does_a_sparse_matrix(X, draw):
+    n, d = X.shape
+    stored = sparse.csr_array(X)
+    if stored.nnz and draw.draw(st.booleans()):
+        stored.data[0] = 0.0  # a zero may be stored, too
+        X = stored.toarray()
+    cut = draw.draw(st.integers(0, n))
+    y = draw.draw(arrays.arrays(np.int64, n, elements=st.integers(0, 2)))
+    found = profile(X, y, [cut, n - cut])
+    assert {**_fields(profile(stored, y, [cut, n - cut])), "sparse": False} == _fields(found)
+
+    queries = [slice(0, cut), slice(cut, n)]
+    constant = [f for f in range(d) if same(X[:, f], np.full(n, X[0, f]))]
+    still = [
+        f
+        for f in range(d)
+        if f not in constant
+        and all(same(X[q, f], np.full(len(X[q]), X[q][0, f])) for q in queries if len(X[q]))
+    ]
+    pairs = [
+        (a + 1, b + 1)
+        for a, b in combinations(range(d), 2)
+        if same(X[:, a], X[:, b]) and a not in constant
+    ]
+    assert found.constant_features == tuple(f + 1 for f in constant)
+    assert found.query_constant_features == tuple(f + 1 for f in still)
+    assert sorted(p for g in found.duplicate_features for p in combinations(g, 2)) == pairs
+    assert found.missing_values == np.isnan(X).sum()
+    kinds = [{tuple(map(str, row + 0.0)) for row in X[q]} for q in queries]
+    assert found.duplicate_documents.documents == n - sum(map(len, kinds))
+
+
+def _fields(found):
+    return {name: getattr(found, name) for name in type(found).__slots__}
+
+
+def test_equal_results_for_any_number_of_threads():
+    data = synthetic("mslr10k", queries=800)
+    assert data.n_documents > 5 * 16_384
+    one, two, five = (inspect(data, n_threads=threads).to_dict() for threads in (1, 2, 5))
+    assert one == two == five
+
+
+def test_the_profile_is_plain_json():
+    found = inspect(synthetic("ohsumed", queries=3)).to_dict()
+    assert json.loads(json.dumps(found))["data"][0]["queries"] == 3
+
+
+# --- real data -----------------------------------------------------------------------------------
+
+
+def test_ohsumed_is_what_its_readme_says(data_dir):
+    from rankwright.data import catalog
+
+    (found,) = inspect({"ohsumed": catalog.load("ohsumed")}).data
+    assert (found.queries, found.documents, found.features) == (106, 16_140, 45)
+    assert found.grades.counts == {0: 11_303, 1: 2_585, 2: 2_252}
+    assert (found.list_lengths.shortest, found.list_lengths.longest) == (35, 320)
+    assert found.empty_queries == 1
+    assert len(found.constant_features) == 9
+    assert found.missing_values == 0
+
+
+def test_raw_ohsumed_has_its_nulls(data_dir):
+    from rankwright.data import catalog
+
+    (found,) = inspect(catalog.load("ohsumed-raw")).data
+    assert found.missing_values == 51_490
+    assert len(found.query_constant_features) == 9
+
+
+def test_mq2008_is_what_its_readme_says_and_its_parts_share_no_query(data_dir):
+    from rankwright.data import catalog
+
+    found = inspect({name: catalog.load(name) for name in ("mq2008/S1", "mq2008/S2")})
+    assert [overlap.queries for overlap in found.overlaps] == [0]
+    (whole,) = inspect(catalog.load("mq2008")).data
+    assert (whole.queries, whole.documents, whole.features) == (784, 15_211, 46)
+    assert whole.grades.counts == {0: 12_279, 1: 2_001, 2: 931}
+    assert whole.empty_queries == 220

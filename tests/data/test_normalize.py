@@ -1,0 +1,246 @@
+"""Normalisers against slow twins, RankLib's scores, LETOR's normalised OHSUMED, scikit-learn."""
+
+import lzma
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+from reference import normalize as reference
+from scipy import sparse
+from sklearn.preprocessing import QuantileTransformer
+
+from rankwright.data.normalize import NORMALIZERS, normalizer
+from rankwright.data.ranking_data import RankingData
+from rankwright.errors import DataError, UsageError
+
+NAN = math.nan
+
+
+def data_of(X, sizes, dtype=np.float64):
+    X = np.asarray(X, dtype) if not sparse.issparse(X) else X
+    return RankingData.from_arrays(X, None, group_sizes=sizes)
+
+
+def normalised(name, data, **parameters):
+    return normalizer(name, **parameters).fit(data).transform(data).X
+
+
+def read_letor(path):
+    """Features and qids of a LETOR file, without the readers under test elsewhere."""
+    opener = lzma.open if path.suffix == ".xz" else open
+    rows, qids = [], []
+    with opener(path, "rt") as lines:
+        for line in lines:
+            _, qid, *pairs = line.partition("#")[0].split()
+            entries = {int(f): v for f, _, v in (pair.partition(":") for pair in pairs)}
+            rows.append([float(entries.get(f, "0").replace("NULL", "nan")) for f in range(1, 46)])
+            qids.append(qid)
+    return np.array(rows), np.array(qids)
+
+
+# --- within a query ------------------------------------------------------------------------------
+
+
+def test_minmax_scales_each_query_on_its_own_and_sends_a_constant_to_zero():
+    data = data_of([[1, 7], [3, 7], [2, 7], [10, 1], [20, 2]], [3, 2])
+    expected = [[0, 0], [1, 0], [0.5, 0], [0, 0], [1, 1]]
+    np.testing.assert_array_equal(normalised("minmax", data), expected)
+
+
+def test_zscore_divides_by_n_minus_one():
+    data = data_of([[1.0], [2.0], [6.0]], [3])
+    sd = math.sqrt((2**2 + 1**2 + 3**2) / 2)
+    np.testing.assert_allclose(normalised("zscore", data).ravel(), np.array([-2, -1, 3]) / sd)
+
+
+def test_zscore_leaves_constants_and_single_documents_alone():
+    data = data_of([[5, 1], [5, 2], [9, 9]], [2, 1])
+    half = math.sqrt(0.5)
+    expected = [[5, -0.5 / half], [5, 0.5 / half], [9, 9]]
+    np.testing.assert_allclose(normalised("zscore", data), expected)
+
+
+def test_sum_makes_absolute_values_add_up_to_one_unless_all_are_zero():
+    data = data_of([[1, 0], [-3, 0]], [2])
+    np.testing.assert_array_equal(normalised("sum", data), [[0.25, 0], [-0.75, 0]])
+
+
+@pytest.mark.parametrize("name", ["minmax", "zscore", "sum"])
+def test_missing_values_stay_missing_and_move_nothing(name):
+    whole = normalised(name, data_of([[1.0], [3.0], [2.0]], [3])).ravel()
+    gap = normalised(name, data_of([[1.0], [NAN], [3.0], [NAN], [2.0]], [5])).ravel()
+    np.testing.assert_array_equal(gap, [whole[0], NAN, whole[1], NAN, whole[2]])
+
+
+@pytest.mark.parametrize("name", sorted(NORMALIZERS))
+def test_a_feature_that_is_always_missing_stays_so(name):
+    assert np.isnan(normalised(name, data_of([[NAN], [NAN]], [2]))).all()
+
+
+matrices = arrays.arrays(
+    np.float32,
+    st.tuples(st.integers(1, 12), st.integers(1, 3)),
+    elements=st.one_of(
+        st.floats(-100, 100, width=32), st.sampled_from([0.0, 1.0, -1.0, np.float32(NAN)])
+    ),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(matrices, st.data(), st.sampled_from(["minmax", "zscore", "sum"]))
+def test_per_query_normalisers_equal_their_slow_twins(X, draw, name):
+    X = X.astype(np.float64)
+    cut = draw.draw(st.integers(0, len(X)))
+    data = data_of(X, [cut, len(X) - cut])
+    twin = reference.per_query(name, X, data.indptr)
+    np.testing.assert_allclose(normalised(name, data), twin, rtol=1e-9, atol=1e-9)
+
+
+@settings(max_examples=150, deadline=None)
+@given(matrices, st.sampled_from(["minmax", "sum", "log"]))
+def test_sparse_equals_dense_bit_for_bit(X, name):
+    X = X if name != "minmax" else np.abs(X)
+    data = data_of(X, [len(X) // 2, len(X) - len(X) // 2], np.float32)
+    stored = data_of(sparse.csr_array(X), [len(X) // 2, len(X) - len(X) // 2])
+    result = normalised(name, stored)
+    assert sparse.issparse(result)
+    assert result.dtype == np.float32
+    np.testing.assert_array_equal(result.toarray(), normalised(name, data))
+
+
+def test_minmax_keeps_a_negative_feature_sparse_where_every_document_has_it():
+    X = sparse.csr_array(np.array([[-2.0, 0.0], [-4.0, 5.0]]))
+    np.testing.assert_array_equal(normalised("minmax", data_of(X, [2])).toarray(), [[1, 0], [0, 1]])
+
+
+def test_minmax_refuses_a_sparse_matrix_whose_zeros_would_move_naming_the_query():
+    X = sparse.csr_array(np.array([[1.0, 0.0], [0.0, 0.0], [0.0, -1.0], [0.0, 0.0]]))
+    with pytest.raises(DataError, match=r"query 1, feature column 1 .*densify=True"):
+        normalised("minmax", data_of(X, [2, 2]))
+    dense = normalised("minmax", data_of(X, [2, 2]), densify=True)
+    np.testing.assert_array_equal(dense, [[1, 0], [0, 0], [0, 0], [0, 1]])
+
+
+@pytest.mark.parametrize("name", ["zscore", "global_zscore", "quantile"])
+def test_normalisers_that_move_zeros_refuse_sparse_matrices_unless_told_to_densify(name):
+    X = np.array([[0.0, 2.0], [1.0, 0.0], [4.0, 0.0]])
+    stored = data_of(sparse.csr_array(X), [3])
+    with pytest.raises(DataError, match="densify=True"):
+        normalizer(name).fit(stored).transform(stored)
+    np.testing.assert_array_equal(
+        normalised(name, stored, densify=True), normalised(name, data_of(X, [3]))
+    )
+
+
+# --- over the training set -----------------------------------------------------------------------
+
+
+def test_global_zscore_uses_what_it_learned_on_train():
+    train, test = data_of([[1.0, 5.0], [NAN, 5.0], [3.0, 5.0]], [2, 1]), data_of([[5.0, 6.0]], [1])
+    fitted = normalizer("global_zscore").fit(train)
+    np.testing.assert_array_equal(fitted.mean, [2, 5])
+    np.testing.assert_array_equal(fitted.scale, [math.sqrt(2), 1])
+    np.testing.assert_allclose(fitted.transform(test).X, [[3 / math.sqrt(2), 1]])
+
+
+def test_a_linear_model_on_global_zscores_folds_back_to_the_raw_features():
+    rng = np.random.default_rng(0)
+    data, w = data_of(rng.normal(3, 2, (20, 4)), [20]), rng.normal(size=4)
+    fitted = normalizer("global_zscore").fit(data)
+    folded = data.X @ (w / fitted.scale) - (w / fitted.scale) @ fitted.mean
+    np.testing.assert_allclose(folded, fitted.transform(data).X @ w)
+
+
+@pytest.mark.parametrize("n_quantiles", [2, 7, 1000])
+def test_quantile_agrees_with_scikit_learn(n_quantiles):
+    rng = np.random.default_rng(1)
+    train = np.column_stack([rng.normal(size=300), rng.poisson(1, 300), np.full(300, 2.0)])
+    train[rng.random(train.shape) < 0.1] = NAN
+    test = np.column_stack([rng.normal(0, 2, 50), rng.poisson(2, 50), np.full(50, 2.0)])
+    peer = QuantileTransformer(n_quantiles=min(n_quantiles, 300), subsample=None).fit(train)
+    fitted = normalizer("quantile", n_quantiles=n_quantiles).fit(data_of(train, [300]))
+    ours = fitted.transform(data_of(test, [50])).X
+    np.testing.assert_allclose(ours, peer.transform(test), atol=1e-12)
+
+
+def test_quantile_sends_the_training_range_to_zero_and_one():
+    train = data_of([[1.0], [2.0], [4.0]], [3])
+    test = data_of([[-9.0], [1.0], [2.0], [3.0], [4.0], [9.0]], [6])
+    ranks = normalizer("quantile").fit(train).transform(test).X
+    np.testing.assert_array_equal(ranks.ravel(), [0, 0, 0.5, 0.75, 1, 1])
+
+
+def test_log_is_odd_and_keeps_zero():
+    data = data_of([[0.0], [math.e - 1], [1 - math.e], [NAN]], [4])
+    np.testing.assert_allclose(normalised("log", data).ravel(), [0, 1, -1, NAN])
+
+
+@pytest.mark.parametrize("name", ["global_zscore", "quantile"])
+def test_data_of_another_width_is_refused(name):
+    fitted = normalizer(name).fit(data_of([[1.0, 2.0], [3.0, 4.0]], [2]))
+    with pytest.raises(DataError, match="fitted on 2 features, but the data has 1"):
+        fitted.transform(data_of([[1.0]], [1]))
+
+
+# --- all of them ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", sorted(NORMALIZERS))
+def test_equal_bytes_for_any_number_of_threads(name):
+    rng = np.random.default_rng(2)
+    X = rng.lognormal(0, 3, (70_000, 5)).astype(np.float32)
+    X[rng.random(X.shape) < 0.05] = NAN
+    data = data_of(X, np.full(700, 100), np.float32)
+    results = []
+    for threads in (1, 2, 5):
+        fitted = normalizer(name).fit(data, n_threads=threads)
+        results.append(fitted.transform(data, n_threads=threads).X)
+    assert results[0].dtype == np.float32
+    assert results[0].tobytes() == results[1].tobytes() == results[2].tobytes()
+    np.testing.assert_array_equal(data.X, X, err_msg="the input must not change")
+
+
+def test_an_unknown_name_brings_the_nearest():
+    with pytest.raises(UsageError, match="did you mean minmax"):
+        normalizer("min-max")
+
+
+# --- what other tools did ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "parameters"),
+    [("linear", "minmax", {"ranklib": True}), ("zscore", "zscore", {}), ("sum", "sum", {})],
+)
+def test_ranklib_scores_are_reproduced_to_the_last_bit(golden_dir, theirs, ours, parameters):
+    X, qid = read_letor(golden_dir / "ranklib/test.txt")
+    data = RankingData.from_arrays(X[:, :12].astype(np.float32), None, qid=qid)
+    model = (golden_dir / f"ranklib/norm/{theirs}.model.txt").read_text().splitlines()[-1]
+    weights = {int(f): float(w) for f, _, w in (pair.partition(":") for pair in model.split())}
+    x = normalised(ours, data, **parameters).astype(np.float64)
+    scores = np.full(data.n_documents, weights[0])
+    for f in range(1, 13):
+        scores = scores + weights[f] * x[:, f - 1]  # RankLib adds in this order, in double
+    lines = (golden_dir / f"ranklib/norm/{theirs}.scores.txt").read_text().splitlines()
+    np.testing.assert_array_equal(scores, [float(line.split("\t")[2]) for line in lines])
+
+
+def test_without_ranklibs_slip_a_negative_feature_still_reaches_one():
+    data = data_of([[-4.0], [-2.0]], [2])
+    np.testing.assert_array_equal(normalised("minmax", data).ravel(), [0, 1])
+    np.testing.assert_array_equal(normalised("minmax", data, ranklib=True).ravel(), [0, 0.5])
+
+
+@pytest.mark.parametrize("part", [1, 2, 3, 4, 5])
+def test_minmax_turns_raw_ohsumed_into_letors_normalised_one(data_dir, part):
+    """LETOR first read NULL as 0 in the BM25 features and as the query's minimum in the others."""
+    raw, qid = read_letor(data_dir / f"OHSUMED_LETOR3/Feature-null/S{part}.txt.xz")
+    official, _ = read_letor(data_dir / f"OHSUMED_LETOR3/QueryLevelNorm/S{part}.txt.xz")
+    bm25 = np.array([11, 12, 26, 27, 41, 42]) - 1
+    raw[:, bm25] = np.nan_to_num(raw[:, bm25], nan=0.0)
+    ours = normalised("minmax", RankingData.from_arrays(raw, None, qid=qid))
+    ours = np.nan_to_num(ours, nan=0.0)  # the minimum becomes 0
+    assert np.abs(ours - official).max() <= 0.5000001e-6  # half a unit of the sixth digit

@@ -1,0 +1,187 @@
+"""Splits keep queries whole; unshuffled they are RankLib's and LETOR's."""
+
+import gzip
+from itertools import chain
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rankwright.data.ranking_data import RankingData
+from rankwright.data.split import k_folds, letor_folds, train_valid_test
+from rankwright.errors import DataError, UsageError
+
+
+def queries(n, *, prefix="q", sizes=None):
+    sizes = [1 + i % 3 for i in range(n)] if sizes is None else sizes
+    qid = np.repeat([f"{prefix}{i}" for i in range(n)], sizes)
+    X = np.arange(len(qid), dtype=float).reshape(-1, 1)
+    return RankingData.from_arrays(X, np.zeros(len(qid)), qid=qid)
+
+
+def ids(part):
+    return None if part is None else part.qid.tolist()
+
+
+def test_unshuffled_split_takes_train_first_and_test_last():
+    split = train_valid_test(queries(10), (0.5, 0.3, 0.2), shuffle=False)
+    assert [ids(part) for part in split] == [
+        ["q0", "q1", "q2", "q3", "q4"],
+        ["q5", "q6", "q7"],
+        ["q8", "q9"],
+    ]
+
+
+def test_shuffled_split_has_the_asked_sizes_and_whole_queries():
+    data = queries(50)
+    split = train_valid_test(data)
+    assert [part.n_queries for part in split] == [30, 10, 10]
+    assert sorted(chain.from_iterable(map(ids, split))) == sorted(ids(data))
+    rows = np.concatenate([part.X.ravel() for part in split])
+    assert sorted(rows) == sorted(data.X.ravel())
+    assert ids(split.train) != ids(data)[:30]
+
+
+def test_seeds_differ_and_repeat():
+    data = queries(40)
+    assert ids(train_valid_test(data, seed=1).test) == ids(train_valid_test(data, seed=1).test)
+    assert ids(train_valid_test(data, seed=1).test) != ids(train_valid_test(data, seed=2).test)
+
+
+def test_valid_may_be_left_out_but_train_and_test_may_not():
+    split = train_valid_test(queries(10), (0.7, 0, 0.3))
+    assert split.valid is None
+    assert (split.train.n_queries, split.test.n_queries) == (7, 3)
+    with pytest.raises(DataError, match=r"2 queries are too few .* none would be left for test"):
+        train_valid_test(queries(2))
+
+
+@pytest.mark.parametrize("sizes", [(0.5, 0.5), (0.5, 0.4, 0.2), (1.2, -0.2, 0.0)])
+def test_sizes_that_are_no_shares_are_refused(sizes):
+    with pytest.raises(UsageError, match="three shares"):
+        train_valid_test(queries(10), sizes)
+
+
+def test_unshuffled_folds_rotate_as_letors_with_the_rest_in_the_last_part():
+    folds = [tuple(map(ids, fold)) for fold in k_folds(queries(7), 3, shuffle=False)]
+    s1, s2, s3 = ["q0", "q1"], ["q2", "q3"], ["q4", "q5", "q6"]
+    assert folds == [(s1, s2, s3), (s2, s3, s1), (s3, s1, s2)]
+
+
+def test_folds_without_valid_test_on_each_part_in_turn():
+    folds = [tuple(map(ids, fold)) for fold in k_folds(queries(4), 2, valid=False, shuffle=False)]
+    assert folds == [(["q2", "q3"], None, ["q0", "q1"]), (["q0", "q1"], None, ["q2", "q3"])]
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(3, 9), st.integers(9, 40), st.booleans(), st.booleans(), st.integers(0, 5))
+def test_every_query_is_tested_once_and_never_trained_on_in_its_fold(k, n, valid, shuffle, seed):
+    data = queries(n)
+    tested = []
+    for fold in k_folds(data, k, valid=valid, shuffle=shuffle, seed=seed):
+        parts = [ids(part) for part in fold if part is not None]
+        assert sorted(chain.from_iterable(parts)) == sorted(ids(data))
+        tested += ids(fold.test)
+        if shuffle:
+            assert n // k <= len(ids(fold.test)) <= n // k + 1
+    assert sorted(tested) == sorted(ids(data))
+
+
+def test_folds_depend_neither_on_ids_nor_on_the_order_of_rows_within_queries():
+    sizes = [4, 2, 3, 5, 1, 2, 2, 3]
+    data, renamed = queries(8, sizes=sizes), queries(8, sizes=sizes, prefix="other-")
+    turned = RankingData.from_arrays(
+        np.concatenate([data.select([q]).X[::-1] for q in range(8)]), None, group_sizes=sizes
+    )
+    number = {id_: i for i, id_ in enumerate(ids(data))}
+    for a, b, c in zip(*(k_folds(d, 4, seed=3) for d in (data, renamed, turned)), strict=True):
+        for one, other, third in zip(a, b, c, strict=True):
+            assert ids(other) == [f"other-{id_[1:]}" for id_ in ids(one)]
+            assert ids(third) == [number[id_] for id_ in ids(one)]
+
+
+def test_too_many_and_too_few_folds_are_refused():
+    with pytest.raises(DataError, match="4 queries cannot be cut into 5 folds"):
+        k_folds(queries(4), 5)
+    with pytest.raises(UsageError, match="k must be 3 or more for train, valid and test"):
+        k_folds(queries(4), 2)
+
+
+def test_unshuffled_folds_are_ranklibs(golden_dir):
+    log = (golden_dir / "ranklib/cv/kcv3.log").read_text()
+    theirs = [line.partition("=")[2].replace('"', "").split() for line in log.splitlines()]
+    theirs = [row for row in theirs if row and row[0].startswith("10")]
+    data = queries(60)
+    folds = list(k_folds(data, 3, valid=False, shuffle=False))
+    ours = [[f"{1000 + int(id_[1:])}" for id_ in ids(fold.train)] for fold in folds]
+    ours += [[f"{1000 + int(id_[1:])}" for id_ in ids(fold.test)] for fold in folds]
+    assert ours == theirs
+
+
+# --- LETOR's folders -----------------------------------------------------------------------------
+
+
+def write_part(path, qids, width=2, opener=open):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    features = " ".join(f"{f}:{f}" for f in range(1, width + 1))
+    with opener(path, "wt") as file:
+        file.writelines(f"1 qid:{qid} {features}\n" for qid in qids)
+
+
+def names(part):
+    return [str(qid) for qid in part.qid]
+
+
+def test_fold_folders_are_read_when_asked_for(tmp_path):
+    for fold in (1, 2):
+        for part in ("train", "vali", "test"):
+            write_part(tmp_path / f"Fold{fold}/{part}.txt", [f"{fold}{part}"])
+    folds = letor_folds(tmp_path)
+    assert len(folds) == 2
+    (tmp_path / "Fold1/test.txt").write_text("nonsense\n")
+    assert [names(part) for part in folds[1]] == [["2train"], ["2vali"], ["2test"]]
+    with pytest.raises(DataError, match=r"test\.txt"):
+        folds[0]
+
+
+def test_parts_are_combined_in_rotation_whatever_their_compression(tmp_path):
+    for i in range(1, 5):
+        opener, ending = (gzip.open, ".gz") if i == 2 else (open, "")
+        write_part(tmp_path / f"S{i}.txt{ending}", [f"a{i}", f"b{i}"], opener=opener)
+    folds = [[names(part) for part in fold] for fold in letor_folds(tmp_path)]
+    assert folds[0] == [["a1", "b1", "a2", "b2"], ["a3", "b3"], ["a4", "b4"]]
+    assert folds[3] == [["a4", "b4", "a1", "b1"], ["a2", "b2"], ["a3", "b3"]]
+
+
+def test_parts_get_the_width_of_the_widest(tmp_path):
+    for i, width in enumerate([2, 4, 3], start=1):
+        write_part(tmp_path / f"S{i}.txt", [str(i)], width=width)
+    assert {part.n_features for part in letor_folds(tmp_path)[0]} == {4}
+
+
+def test_a_folder_without_folds_and_a_fold_without_vali_are_refused(tmp_path):
+    with pytest.raises(DataError, match="neither folders Fold1"):
+        letor_folds(tmp_path)
+    write_part(tmp_path / "Fold1/train.txt", ["1"])
+    with pytest.raises(DataError, match=r"vali\.txt does not exist"):
+        letor_folds(tmp_path)
+    with pytest.raises(DataError, match="is not a folder"):
+        letor_folds(tmp_path / "nowhere")
+
+
+def test_parts_of_ohsumed_make_the_official_folds(data_dir, ohsumed):
+    from_parts = letor_folds(data_dir / "OHSUMED_LETOR3/QueryLevelNorm")
+    official = letor_folds(ohsumed)
+    assert len(from_parts) == len(official) == 5
+    for ours, theirs in zip(from_parts[1], official[1], strict=True):
+        assert names(ours) == names(theirs)
+        np.testing.assert_array_equal(ours.X, theirs.X)
+        np.testing.assert_array_equal(ours.y, theirs.y)
+
+
+def test_letor_cut_ohsumed_into_unshuffled_folds(data_dir):
+    fold = letor_folds(data_dir / "OHSUMED_LETOR3/QueryLevelNorm")[0]
+    whole = queries(106)
+    for ours, official in zip(next(k_folds(whole, 5, shuffle=False)), fold, strict=True):
+        assert [str(int(id_[1:]) + 1) for id_ in ids(ours)] == names(official)

@@ -1,0 +1,103 @@
+"""Tests over per-query values: against SciPy, exact enumeration and their own definitions."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from rankwright.errors import DataError
+from rankwright.metrics.significance import (
+    bootstrap_interval,
+    holm,
+    paired_t,
+    randomisation,
+    welch_t,
+    wilcoxon,
+)
+
+A = np.array([0.9, 0.4, 0.7, 0.8, 0.3, 0.6])
+B = np.array([0.5, 0.45, 0.6, 0.5, 0.2, 0.65])
+
+
+def test_paired_t_is_the_mean_difference_over_its_standard_error():
+    d = A - B
+    t = d.mean() / (d.std(ddof=1) / np.sqrt(len(d)))
+    found = paired_t(A, B)
+    assert found.statistic == pytest.approx(t)
+    assert found.p_value == pytest.approx(2 * stats.t.sf(abs(t), len(d) - 1))
+    assert (found.difference, found.n) == (pytest.approx(d.mean()), 6)
+
+
+def test_welch_t_allows_different_numbers_of_queries():
+    found = welch_t(A, B[:4])
+    error = np.sqrt(A.var(ddof=1) / 6 + B[:4].var(ddof=1) / 4)
+    assert found.statistic == pytest.approx((A.mean() - B[:4].mean()) / error)
+    assert found.n == 10
+
+
+def test_wilcoxon_is_scipys():
+    assert wilcoxon(A, B).p_value == stats.wilcoxon(A, B).pvalue
+
+
+def test_randomisation_of_few_queries_tries_every_swap():
+    d = A - B
+    means = [abs(np.mean(d * signs)) for signs in product((1, -1), repeat=len(d))]
+    exact = np.mean(np.array(means) >= abs(d.mean()) - 1e-12)
+    assert randomisation(A, B).p_value == pytest.approx(exact)
+
+
+def test_randomisation_of_many_queries_is_near_t_and_the_seed_decides():
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(0.5, 0.1, 200), rng.normal(0.51, 0.1, 200)
+    found = randomisation(a, b, seed=3)
+    assert found.p_value == pytest.approx(paired_t(a, b).p_value, abs=0.02)
+    assert randomisation(a, b, seed=3) == found
+    assert randomisation(a, b, seed=4) != found
+
+
+def test_queries_left_out_on_one_side_are_left_out_on_both():
+    a, b = np.append(A, [np.nan, 0.1]), np.append(B, [0.3, np.nan])
+    assert paired_t(a, b) == paired_t(A, B)
+
+
+@pytest.mark.parametrize("test", [paired_t, welch_t, wilcoxon, randomisation])
+def test_equal_systems_do_not_differ(test):
+    assert test(A, A).p_value == 1.0
+
+
+def test_a_difference_without_variance_is_certain():
+    assert paired_t([1.0, 1.5], [0.5, 1.0]).p_value == 0
+    assert welch_t([1.0, 1.0], [0.5, 0.5]).statistic == np.inf
+
+
+def test_a_bootstrap_interval_holds_the_mean_and_the_seed_decides():
+    values = np.random.default_rng(1).random(400)
+    found = bootstrap_interval(values, seed=5)
+    assert found.low < found.mean < found.high
+    assert found.mean == pytest.approx(values.mean())
+    normal = 1.96 * values.std() / 20
+    assert found.high - found.low == pytest.approx(2 * normal, rel=0.05)
+    assert bootstrap_interval(values, seed=5) == found
+    narrow = bootstrap_interval(values, level=0.5, seed=5)
+    assert found.low < narrow.low < narrow.high < found.high
+
+
+def test_holm_multiplies_the_smallest_most_and_never_steps_down():
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([0.5, 0.9]) == [1.0, 1.0]
+    assert holm({"x": 0.02, "y": 0.01}) == pytest.approx({"x": 0.02, "y": 0.02})
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "sentence"),
+    [([1, 2], [1, 2, 3], "the same queries"), ([1, np.nan], [1, 2], "two queries or more, not 1")],
+)
+def test_what_cannot_be_compared_is_refused(a, b, sentence):
+    with pytest.raises(DataError, match=sentence):
+        paired_t(a, b)
+
+
+def test_an_interval_needs_queries():
+    with pytest.raises(DataError, match="two queries or more, not 0"):
+        bootstrap_interval([np.nan])

@@ -1,0 +1,219 @@
+"""Slow twins of the losses: one query, sums written out over documents and pairs.
+
+``TWINS[name](loss, s, y, w)`` returns value and gradient of a query with scores ``s``, grades ``y``
+and document weights ``w``; noise comes as ``place=(round, query)``. A query of one grade is never
+asked for: it contributes nothing, by definition.
+"""
+
+from itertools import combinations, permutations, product
+from math import exp, expm1, log, log1p, log2
+
+import numpy as np
+
+from reference import metrics
+from reference.interval import optimum
+
+
+def targets_of(loss, y):
+    if loss.targets == "gain":
+        return 2.0**y - 1
+    return y.copy() if loss.targets == "linear" else np.array(loss.targets)[y.astype(int)]
+
+
+def calibrated(loss, s, y, w, value, grad):
+    error = s - targets_of(loss, y)
+    return value + loss.calibration / 2 * (w * error**2).sum(), grad + loss.calibration * w * error
+
+
+def squared(loss, s, y, w, **_):
+    error = s - targets_of(loss, y)
+    return (w * error**2).sum() / 2, w * error
+
+
+def query_offset(loss, s, y, w, **_):
+    error = s - targets_of(loss, y)
+    error = error - (w * error).sum() / w.sum()
+    return (w * error**2).sum() / 2, w * error
+
+
+def interval(loss, s, y, w, **_):
+    n = w.sum() if loss.scale_by_size else 1.0
+    target = targets_of(loss, y)
+    value, z = optimum(s, target, w, loss.lambda1 * n, loss.lambda2 * n)
+    return calibrated(loss, s, y, w, value, w * (s - z))
+
+
+def gbrank(loss, s, y, w, **_):
+    value, grad = 0.0, np.zeros(len(s))
+    target = targets_of(loss, y)
+    for i, j in permutations(range(len(s)), 2):
+        pair = w[i] * w[j]
+        if y[i] > y[j]:
+            miss = max(target[i] - target[j] - s[i] + s[j], 0.0)
+            value += pair * miss**2
+            grad[i] -= 2 * pair * miss
+            grad[j] += 2 * pair * miss
+        elif y[i] == y[j]:
+            value += loss.lambda1 * pair * (s[i] - s[j]) ** 2
+            grad[i] += 2 * loss.lambda1 * pair * (s[i] - s[j])
+            grad[j] -= 2 * loss.lambda1 * pair * (s[i] - s[j])
+    return calibrated(loss, s, y, w, value, grad)
+
+
+def log_sum_exp(s, w):
+    top = max(x for x, m in zip(s, w, strict=True) if m > 0)
+    return top + log(sum(m * exp(x - top) for x, m in zip(s, w, strict=True) if m > 0))
+
+
+def listmle(loss, s, y, w, **_):
+    value, grad = 0.0, np.zeros(len(s))
+    for i in range(len(s)):
+        not_above = y <= y[i]
+        if w[i] == 0:
+            continue
+        whole = log_sum_exp(s[not_above], w[not_above])
+        value += w[i] * (whole - s[i])
+        grad[i] -= w[i]
+        for j in np.flatnonzero(not_above & (w > 0)):
+            grad[j] += w[i] * w[j] * exp(s[j] - whole)
+    return calibrated(loss, s, y, w, value, grad)
+
+
+def logistic(x):
+    """log(1 + exp(-x)) and its derivative."""
+    value = log1p(exp(-x)) if x > 0 else -x + log1p(exp(x))
+    return value, expm1(-value)  # -1/(1 + exp(x)) = exp(-value) - 1
+
+
+def logistic_pairs(sigma, s, y, pair_weight):
+    value, grad = 0.0, np.zeros(len(s))
+    for i, j in permutations(range(len(s)), 2):
+        if y[i] > y[j]:
+            loss, slope = logistic(sigma * (s[i] - s[j]))
+            value += pair_weight[i, j] * loss
+            grad[i] += sigma * pair_weight[i, j] * slope
+            grad[j] -= sigma * pair_weight[i, j] * slope
+    return value, grad
+
+
+def ranknet(loss, s, y, w, **_):
+    pair_weight = np.outer(w, w)
+    if loss.normalize:
+        pair_weight = pair_weight / pair_weight[y[:, None] > y].sum()
+    return logistic_pairs(loss.sigma, s, y, pair_weight)
+
+
+def cross_entropy(s, w, shares):
+    whole = log_sum_exp(s, w)
+    softmax = np.array([m * exp(x - whole) if m else 0.0 for x, m in zip(s, w, strict=True)])
+    return (shares * (whole - s)).sum(), shares.sum() * softmax - shares, softmax
+
+
+def listnet(loss, s, y, w, **_):
+    if loss.target == "softmax":
+        shares = w * np.exp(y) / (w * np.exp(y)).sum()
+    else:
+        gain = 2.0**y - 1
+        shares = w * gain / metrics.dcg(sorted(y)[::-1], None)
+    return cross_entropy(s, w, shares)[:2]
+
+
+# --- LambdaRank ------------------------------------------------------------------------------
+
+
+def swap_changes(name, y, orders, truncation):
+    """Mean over rankings of how much the measure changes when two documents trade places."""
+    key, _, k = name.partition("@")
+    changes = np.zeros((len(y), len(y)))
+    for order in orders:
+        value = measure(key, k, y, order)
+        for a, b in combinations(range(len(y)), 2):
+            if a < truncation:
+                swapped = list(order)
+                swapped[a], swapped[b] = order[b], order[a]
+                change = abs(measure(key, k, y, swapped) - value) / len(orders)
+                changes[order[a], order[b]] += change
+                changes[order[b], order[a]] += change
+    return changes
+
+
+def measure(key, k, y, order):
+    found = getattr(metrics, key)([y[i] for i in order], None, int(k) if k else None)
+    return 0.0 if found is None else found
+
+
+def orders_of_ties(s, kind):
+    """All rankings in which equal scores stand in any order, or, given kinds, in order of kind."""
+    blocks = []
+    for score in sorted(set(s))[::-1]:
+        tied = [i for i in range(len(s)) if s[i] == score]
+        if kind is None:
+            blocks.append(list(permutations(tied)))
+        else:
+            alike = [[i for i in tied if kind[i] == k] for k in sorted({kind[i] for i in tied})]
+            parts = product(*(permutations(group) for group in alike))
+            blocks.append([tuple(i for group in part for i in group) for part in parts])
+    return [[i for block in choice for i in block] for choice in product(*blocks)]
+
+
+def lambdarank(loss, s, y, w, **_):
+    is_sum = loss.metric.partition("@")[0] in ("ndcg", "dcg", "p")
+    kind = None if is_sum else list(zip(y, w, strict=True))
+    truncation = len(y) if loss.truncation is None else loss.truncation
+    changes = swap_changes(loss.metric, y, orders_of_ties(s, kind), truncation)
+    if loss.normalize and max(s) > min(s):
+        changes = changes / (0.01 + np.abs(s[:, None] - s))
+    pair_weight = changes * np.outer(w, w)
+    value, grad = logistic_pairs(loss.sigma, s, y, pair_weight)
+    if loss.normalize:
+        size = 0.0
+        for i, j in permutations(range(len(s)), 2):
+            if y[i] > y[j]:
+                slope = logistic(loss.sigma * (s[i] - s[j]))[1]
+                size += 2 * loss.sigma * pair_weight[i, j] * abs(slope)
+        factor = log2(1 + size) / size if size else 1.0
+        value, grad = factor * value, factor * grad
+    return value, grad
+
+
+# --- XE-NDCG ---------------------------------------------------------------------------------
+
+
+def mixed(state, word):
+    """SplitMix64's mixer on Python's integers."""
+    low = 2**64 - 1
+    z = ((state ^ word) + 0x9E3779B97F4A7C15) & low
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & low
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & low
+    return z ^ (z >> 31)
+
+
+def noise(seed, place, n):
+    state = mixed(mixed(mixed(0, seed % 2**64), place[0]), place[1])
+    return np.array([(mixed(state, i) >> 11) / 2**53 for i in range(n)])
+
+
+def xendcg(loss, s, y, w, place=(0, 0)):
+    gamma = noise(loss.seed, place, len(s)) if loss.sampled else np.full(len(s), 0.5)
+    shares = w * (2.0**y - gamma)
+    shares = shares / shares.sum()
+    value, grad, rho = cross_entropy(s, w, shares)
+    off_diagonal = np.outer(rho, rho) - np.diag(rho**2)
+    term = grad
+    for _ in range(loss.newton_terms - 1):
+        term = off_diagonal @ (term / (rho * (1 - rho)))
+        grad = grad + term
+    return value, grad
+
+
+TWINS = {
+    "gbrank": gbrank,
+    "interval": interval,
+    "lambdarank": lambdarank,
+    "listmle": listmle,
+    "listnet": listnet,
+    "query_offset": query_offset,
+    "ranknet": ranknet,
+    "squared": squared,
+    "xendcg": xendcg,
+}
