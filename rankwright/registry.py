@@ -46,6 +46,18 @@ FORMATS = {
     "tsv": "rankwright.data.tabular:Tsv",
 }
 
+LOSSES = {
+    "gbrank": "rankwright.losses.gbrank:GBRank",
+    "interval": "rankwright.losses.interval:Interval",
+    "lambdarank": "rankwright.losses.lambdarank:LambdaRank",
+    "listmle": "rankwright.losses.listmle:ListMLE",
+    "listnet": "rankwright.losses.listnet:ListNet",
+    "query_offset": "rankwright.losses.query_offset:QueryOffset",
+    "ranknet": "rankwright.losses.ranknet:RankNet",
+    "squared": "rankwright.losses.squared:Squared",
+    "xendcg": "rankwright.losses.xendcg:XENDCG",
+}
+
 MODELS = {
     "forest": "rankwright.models.forest:Forest",
     "linear": "rankwright.models.linear:Linear",
@@ -72,6 +84,7 @@ ALIASES = {"mart": "gbdt"}
 
 KINDS: dict[str, dict[str, str]] = {
     "rankers": RANKERS,
+    "losses": LOSSES,
     "models": MODELS,
     "solvers": SOLVERS,
     "metrics": METRICS,
@@ -84,9 +97,15 @@ def resolve(kind: str, name: str) -> Any:
     table = KINDS[kind]
     name = ALIASES.get(name, name)
     if name not in table:
-        raise UsageError(unknown(kind.removesuffix("s"), name, table))
+        what = "loss" if kind == "losses" else kind.removesuffix("s")
+        raise UsageError(unknown(what, name, table))
     module, _, attribute = table[name].partition(":")
     return getattr(import_module(module), attribute)
+
+
+def all_of(kind: str) -> dict[str, Any]:
+    """Return every part of ``kind`` by name."""
+    return {name: resolve(kind, name) for name in KINDS[kind]}
 
 
 def unknown(what: str, name: str, known: Any) -> str:

@@ -7,6 +7,11 @@ from pathlib import Path
 
 import pytest
 
+# Test workers share the cores: one thread each, and none that spins while it waits. Tests of
+# threads ask for them by number.
+os.environ["RANKWRIGHT_THREADS"] = "1"
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
 
 @pytest.fixture(scope="session")
 def data_dir() -> Path:

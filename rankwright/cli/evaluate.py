@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 def evaluate(
     data: Annotated[str, typer.Argument(help="A file, or the name of a data set.")],
+    load: Annotated[Path | None, typer.Option(help="Evaluate this model file.")] = None,
     scores: Annotated[
         Path | None,
         typer.Option(help="One score per line, RankLib's three columns, or a TREC run."),
@@ -42,12 +43,16 @@ def evaluate(
     ] = False,
     json: console.JsonOption = False,
 ) -> None:
-    """Evaluate scores, or a single feature, under one or several named conventions."""
-    from rankwright.data.files import load
+    """Evaluate a model, scores or a single feature, under one or several named conventions."""
+    from rankwright.data.files import load as load_data
     from rankwright.metrics.evaluate import evaluate as measure
 
-    loaded = load(data, format=format)
-    chosen = _scores(loaded, scores, feature)
+    if sum(choice is not None for choice in (load, scores, feature)) != 1:
+        raise UsageError(
+            "say what to evaluate: --load MODEL, --scores FILE or --feature ID, one of them."
+        )
+    loaded = load_data(data, format=format)
+    chosen = _scores(loaded, load, scores, feature)
     names = [name.strip() for name in convention.split(",")]
     results = {name: measure(loaded, chosen, metrics, convention=name) for name in names}
     if per_query is not None:
@@ -59,11 +64,14 @@ def evaluate(
     _print_remarks(results)
 
 
-def _scores(data: RankingData, scores: Path | None, feature: str | None) -> F64:
-    if (scores is None) == (feature is None):
-        raise UsageError("say what to evaluate: --scores FILE or --feature ID, one of the two.")
+def _scores(data: RankingData, model: Path | None, scores: Path | None, feature: str | None) -> F64:
+    if model is not None:
+        from rankwright.persist.model_file import load as load_model
+
+        ranker = load_model(model)
+        return ranker.predict(data.with_n_features(ranker.n_features_in_))
     if scores is not None:
-        from rankwright.data.trec import read_scores
+        from rankwright.data.scores import read_scores
 
         return read_scores(scores, data)
     assert feature is not None

@@ -65,8 +65,6 @@ def run() -> None:
         app()
     except RankwrightError as fault:
         _fail(str(fault), 2)
-    except KeyboardInterrupt:
-        _fail("interrupted.", 130)
     except BrokenPipeError:  # the reader of our output went away, as in `... | head`
         sys.stderr.close()
         sys.exit(1)

@@ -25,7 +25,7 @@ def rank(
 ) -> None:
     """Rank a file's documents, query by query, as a TREC run."""
     from rankwright.data.files import load
-    from rankwright.data.trec import write_run
+    from rankwright.data.scores import write_run
     from rankwright.errors import UsageError
     from rankwright.persist.model_file import load as load_model
 

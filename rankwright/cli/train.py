@@ -78,7 +78,8 @@ def train(
     else:
         _print_results(fitted, results, seconds, save)
     if interrupted:
-        raise KeyboardInterrupt
+        console.say("interrupted: this is the best model so far.")
+        raise typer.Exit(130)
 
 
 def _fit_with_progress(ranker: Ranker, data: RankingData, valid: RankingData | None) -> bool:

@@ -51,14 +51,14 @@ def map_ranges(
     kernel: Callable[..., None], bounds: I64, *args: Any, n_threads: int | None = None
 ) -> None:
     """Call ``kernel(bounds[i], bounds[i + 1], *args)`` for every i, on up to ``n_threads``."""
-    threads = min(thread_count(n_threads), len(bounds) - 1)
+    threads = max(1, min(thread_count(n_threads), len(bounds) - 1))
     ranges = list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True))
 
     def run(first: int) -> None:
         for lo, hi in ranges[first::threads]:
             kernel(lo, hi, *args)
 
-    if threads <= 1:
+    if threads == 1:
         run(0)
         return
     if threads not in _pools:

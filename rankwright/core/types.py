@@ -139,8 +139,11 @@ class Watch(Protocol):
     """Looks on while a model is fitted: records curves, picks the best round, may end the run."""
 
     valid: RankingData | None
-    wants_train: bool
     interrupted: bool  # set by the model when Ctrl-C ended its rounds
+
+    @property
+    def wants_train(self) -> bool:
+        """Whether `seen` is to be given scores on the training data."""
 
     def seen(self, t: int, value: float, train: F64 | None, valid: F64 | None) -> bool:
         """Take in the loss and the scores after round ``t``; True ends the run."""

@@ -212,12 +212,12 @@ class RankingData:
                 f"the data has {self.n_features} features where {n_features} are expected; "
                 "take those that the ranker was fitted on."
             )
-        if sparse.issparse(self.X):
-            padding = sparse.csr_array((self.n_documents, extra), dtype=self.X.dtype)
-            X = sparse.csr_array(sparse.hstack([self.X, padding]))
-        else:
-            X = np.hstack([self.X, np.zeros((self.n_documents, extra), self.X.dtype)])
-        return replace(self, X=X, feature_names=None)
+        if isinstance(self.X, np.ndarray):
+            zeros = np.zeros((self.n_documents, extra), self.X.dtype)
+            return replace(self, X=np.hstack([self.X, zeros]), feature_names=None)
+        padding = sparse.csr_array((self.n_documents, extra), dtype=self.X.dtype)
+        wide = sparse.csr_array(sparse.hstack([self.X, padding]))
+        return replace(self, X=wide, feature_names=None)
 
     def in_caller_order(self, values: AnyArray) -> AnyArray:
         """Return per-document ``values`` of this data in the order of the caller's rows."""
@@ -231,15 +231,30 @@ class RankingData:
         """Return the rows of the given query numbers, one query after the other."""
         starts, sizes = self.indptr[queries], self.sizes[queries]
         ends = np.cumsum(sizes)
-        return np.arange(sizes.sum()) + np.repeat(starts - (ends - sizes), sizes)
+        rows: I64 = np.arange(sizes.sum()) + np.repeat(starts - (ends - sizes), sizes)
+        return rows
+
+    def group_codes(self) -> I64:
+        """Return each document's diversity group as a number from 0."""
+        if self.group is None:
+            raise DataError(
+                "a limit per group needs the group of each document (its host, its topic): "
+                "build the data with group=..."
+            )
+        if self.group.dtype.kind == "O":  # may hold values that do not compare with each other
+            number: dict[Any, int] = {}
+            return np.array([number.setdefault(name, len(number)) for name in self.group.tolist()])
+        return np.unique(self.group, return_inverse=True)[1].astype(np.int64)
 
     def query_of_row(self) -> I64:
         """Return the query number of each row."""
         return np.repeat(np.arange(self.n_queries), self.sizes)
 
     def _rows(self, rows: I64) -> RankingData:
-        picked = {name: getattr(self, name) for name in _PER_DOCUMENT}
-        kept = {name: None if v is None else v[rows] for name, v in picked.items()}
+        kept: dict[str, Any] = {}
+        for name in _PER_DOCUMENT:
+            values = getattr(self, name)
+            kept[name] = None if values is None else values[rows]
         return replace(self, X=self.X[rows], **kept)
 
     def _check_grades(self) -> None:

@@ -7,35 +7,47 @@ import gzip
 import lzma
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from rankwright.errors import DataError
 
-COMPRESSED = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
+COMPRESSED: dict[str, Callable[..., Any]] = {
+    ".gz": gzip.open,
+    ".xz": lzma.open,
+    ".bz2": bz2.open,
+}
+_FIRST_BYTES = {".gz": b"\x1f\x8b\x08", ".xz": b"\xfd7zXZ\x00", ".bz2": b"BZh"}
+_BZ2_BLOCK = b"1AY&SY"
 
 
 @contextmanager
 def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
-    """Open ``path`` for reading its decompressed bytes; faults name the file in one sentence."""
-    if str(path) == "-":
-        yield sys.stdin.buffer
-        return
+    """Open ``path`` (``-`` is standard input) for reading its decompressed bytes.
+
+    Compression is known by the name or by the first bytes; faults are one sentence with the file.
+    """
+    standard = str(path) == "-"
     path = Path(path)
-    if path.is_dir():
+    if not standard and path.is_dir():
         raise DataError(f"{path} is a folder; a file is expected.")
-    opener = COMPRESSED.get(path.suffix.lower(), open)
+    name = display_name(path)
     try:
-        with opener(path, "rb") as stream:
-            yield stream  # type: ignore[misc]
+        with _standard_input() if standard else open(path, "rb") as raw:
+            kind = _compression(path, raw.peek(10)[:10] if hasattr(raw, "peek") else b"")
+            if kind is None:
+                yield raw
+            else:
+                with COMPRESSED[kind](raw, "rb") as stream:
+                    yield stream
     except FileNotFoundError:
-        raise DataError(f"{path} does not exist.") from None
+        raise DataError(f"{name} does not exist.") from None
     except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as fault:
-        raise DataError(f"{path} is damaged or cut short: {fault}.") from None
+        raise DataError(f"{name} is damaged or cut short: {str(fault).rstrip('.')}.") from None
     except OSError as fault:
-        raise DataError(f"{path} cannot be read: {fault.strerror or fault}.") from None
+        raise DataError(f"{name} cannot be read: {fault.strerror or fault}.") from None
 
 
 def plain_suffix(path: str | Path) -> str:
@@ -44,3 +56,21 @@ def plain_suffix(path: str | Path) -> str:
     if path.suffix.lower() in COMPRESSED:
         path = path.with_suffix("")
     return path.suffix.lower()
+
+
+def display_name(path: str | Path) -> str:
+    """Return ``path`` as an error message names it."""
+    return "standard input" if str(path) == "-" else str(path)
+
+
+@contextmanager
+def _standard_input() -> Iterator[Any]:
+    yield sys.stdin.buffer  # not ours to close
+
+
+def _compression(path: Path, first: bytes) -> str | None:
+    for suffix, magic in _FIRST_BYTES.items():
+        if first.startswith(magic) and (suffix != ".bz2" or first[4:] == _BZ2_BLOCK):
+            return suffix
+    suffix = path.suffix.lower()
+    return suffix if suffix in COMPRESSED else None

@@ -21,7 +21,6 @@ from rankwright.core.order import limit_per_group, ranking
 from rankwright.core.parallel import map_queries
 from rankwright.core.types import F64, I64
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import DataError
 
 LINEAR, EXP2, BINARY, ABOVE = range(4)
 _LEVELS = 32  # grades that are whole and below this are sorted by counting
@@ -135,7 +134,7 @@ class Judged:
         self.grades: F64 = np.trunc(data.y) if integer_grades else data.y
         self.max_per_group = max_per_group
         self.n_threads = n_threads
-        self._group = None if max_per_group is None else _group_numbers(data)
+        self._group = None if max_per_group is None else data.group_codes()
         self._kept: dict[Hashable, Any] = {}
 
     def once(self, key: Hashable, compute: Callable[[], Any]) -> Any:
@@ -277,15 +276,3 @@ def _tie_key(ties: str, judged: Judged) -> F64 | None:
     if ties in ("reverse", "doc_id"):
         return -np.arange(len(judged.grades), dtype=np.float64)
     return None
-
-
-def _group_numbers(data: RankingData) -> I64:
-    if data.group is None:
-        raise DataError(
-            "max_per_group needs the group of each document (its host, its topic); "
-            "build the data with group=..."
-        )
-    if data.group.dtype.kind == "O":  # may hold values that do not compare with each other
-        number: dict[Any, int] = {}
-        return np.array([number.setdefault(name, len(number)) for name in data.group.tolist()])
-    return np.unique(data.group, return_inverse=True)[1].astype(np.int64)

@@ -179,8 +179,8 @@ def _filled(X: FloatMatrix, fill: F64 | None) -> FloatMatrix:
     if fill is None:
         column = X.indices[np.flatnonzero(gaps)[0]] if sparse.issparse(X) else gaps.any(0).argmax()
         raise DataError(
-            f"feature column {column} has missing values (NaN), which a linear model does not take; "
-            "pass missing='mean' or missing='zero', or use model='trees'."
+            f"feature column {column} has missing values (NaN), which a linear model does not "
+            "take; pass missing='mean' or missing='zero', or use model='trees'."
         )
     filled = X.copy()
     if sparse.issparse(X):

@@ -15,7 +15,7 @@ not chosen can be told apart and refused.
 
 from __future__ import annotations
 
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, replace
 from inspect import Parameter, Signature
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -25,6 +25,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 
 from rankwright import registry
+from rankwright.core.dtypes import as_vector
 from rankwright.core.order import limit_per_group, ranking
 from rankwright.core.types import F64, I64, FittedModel, Loss, Model
 from rankwright.data.content import content_digest
@@ -45,11 +46,11 @@ COMMON: dict[str, Any] = {
 }
 
 
-class NotFittedError(RankwrightError, SklearnNotFittedError):
+class NotFittedError(RankwrightError, SklearnNotFittedError):  # type: ignore[misc]
     """A ranker was used before it was fitted."""
 
 
-class Ranker(BaseEstimator):
+class Ranker(BaseEstimator):  # type: ignore[misc]
     """Base of all rankers; see a subclass for its parameters.
 
     Attributes
@@ -117,7 +118,7 @@ class Ranker(BaseEstimator):
             progress=progress or (_print_round if self.verbose else None),
             n_threads=self.n_threads,
         )
-        self.model_ = self._fit_model(data, watch, None if start is None else start.model_)
+        self.model_: FittedModel = self._fit_model(data, watch, start._fitted() if start else None)
         self.data_digest_ = content_digest(data, n_threads=self.n_threads)
         self.curve_ = watch.curve
         self.best_iteration_ = watch.best()
@@ -208,19 +209,14 @@ class Ranker(BaseEstimator):
         per query; the others are left out.
         """
         if isinstance(X, RankingData):
-            data = X
+            data = X if group is None else replace(X, group=as_vector(group, "group", len(X.y)))
         else:
-            ids = np.zeros(len(X), np.int64) if qid is None else qid
-            data = ranking_data(X, None, ids)
+            features = features_like(self, X)
+            ids = np.zeros(features.shape[0], np.int64) if qid is None else qid
+            data = RankingData.from_arrays(features, None, qid=ids, group=group)
         order = ranking(self.predict(data), data.indptr, n_threads=self.n_threads)
         if per_group is not None:
-            groups = data.group if group is None else np.asarray(group)
-            if groups is None:
-                raise UsageError("per_group needs the group of each row: pass group=...")
-            if group is not None and data.row is not None:
-                groups = groups[data.row]
-            codes = np.unique(groups, return_inverse=True)[1]
-            order, _ = limit_per_group(order, data.indptr, codes, per_group)
+            order, _ = limit_per_group(order, data.indptr, data.group_codes(), per_group)
         return order if data.row is None else data.row[order]
 
     def score(self, X: Any, y: Any = None, *, qid: Any = None) -> float:
@@ -244,8 +240,7 @@ class Ranker(BaseEstimator):
     def _fitted(self) -> FittedModel:
         if not hasattr(self, "model_"):
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first.")
-        model: FittedModel = self.model_
-        return model
+        return self.model_
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -257,7 +252,8 @@ class Ranker(BaseEstimator):
     @property
     def coef_(self) -> F64:
         """Weights of a linear model, in the scale of the data."""
-        return self._part("coef", "linear")
+        coef: F64 = self._part("coef", "linear")
+        return coef
 
     @property
     def booster_(self) -> Any:

@@ -14,3 +14,4 @@ class LambdaMART(Ranker):
 
     loss_name = "lambdarank"
     models = ("trees",)
+    defaults = {"metric": "ndcg@10"}

@@ -1,4 +1,4 @@
-"""What every registered loss must keep; a new line in the registry is tested without a line here."""
+"""What every loss must keep; one added to the registry is tested without a line here."""
 
 from dataclasses import fields
 
@@ -331,7 +331,9 @@ def test_a_loss_is_a_frozen_value(case):
 def test_a_wrong_name_is_answered_with_the_nearest():
     with pytest.raises(UsageError, match="there is no loss 'lambdrank'; did you mean lambdarank"):
         loss("lambdrank")
-    with pytest.raises(UsageError, match="no parameter of loss 'ranknet' 'sigmoid'; did you mean s"):
+    with pytest.raises(
+        UsageError, match="no parameter of loss 'ranknet' 'sigmoid'; did you mean s"
+    ):
         loss("ranknet", sigmoid=2.0)
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankwright.core.parallel import map_queries, ordered_sum, query_ranges, thread_count
+from rankwright.core.parallel import map_queries, map_ranges, ordered_sum, query_ranges, thread_count
 from rankwright.errors import UsageError
 
 
@@ -30,6 +30,10 @@ def test_map_queries_visits_every_query_once(threads):
 
     map_queries(visit, np.arange(0, 100_001, 100), visits, n_threads=threads)
     assert (visits == 1).all()
+
+
+def test_no_ranges_are_no_work():
+    map_ranges(None, np.array([0]), n_threads=2)
 
 
 def test_an_error_in_a_thread_reaches_the_caller():

@@ -9,7 +9,6 @@ from itertools import combinations, permutations, product
 from math import exp, expm1, log, log1p, log2
 
 import numpy as np
-
 from reference import metrics
 from reference.interval import optimum
 

@@ -1,0 +1,387 @@
+"""Any ranking data by its file name: `load`, `save` and `convert` find the format themselves.
+
+A format is a class named in `rankwright.registry.FORMATS`, with
+
+- ``extensions``: the suffixes that tell it, lower case;
+- ``read(path, **options)`` and ``write(data, path, **options)``;
+- ``holds``: which optional parts of the data it can keep (by default the doc ids alone); what is
+  lost is warned about when writing;
+- for data larger than memory ``read_parts(path, **options)``, which yields the data in parts of
+  whole queries, and ``open_writer(path, **options)``, a context manager with ``append(part)``.
+
+A file never shows half-written: it is written under another name beside its own and then renamed.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import inspect
+import lzma
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from rankwright import registry
+from rankwright.data.ranking_data import RankingData, concatenate
+from rankwright.data.source import COMPRESSED, plain_suffix
+from rankwright.data.target import atomic_path
+from rankwright.errors import DataError, UsageError
+
+PER_DOCUMENT = ("sample_weight", "doc_id", "group", "position")
+"""The optional arrays with one value per document."""
+
+EVERYTHING = frozenset({*PER_DOCUMENT, "query_weight", "feature_names", "qid", "empty queries"})
+"""All that a format may say it ``holds`` besides features, grades and query boundaries."""
+
+_TEXT_HOLDS = frozenset({"doc_id", "qid"})
+_FOLD_PARTS = ("train", "vali", "test")
+_CELLS_PER_PART = 1 << 23
+_FEWEST_ROWS_PER_PART = 1 << 10
+
+
+class PartsDifferError(DataError):
+    """Parts of one file do not fit together, so that it has to be read as a whole."""
+
+
+class DistinctQueries:
+    """Watches the parts of data go by; each query may be in one of them, once."""
+
+    def __init__(self) -> None:
+        self.seen: set[Any] = set()
+
+    def add(self, part: RankingData) -> None:
+        """Refuse a part with a query that was there before."""
+        for query in part.qid.tolist():
+            if query in self.seen:
+                raise PartsDifferError(
+                    f"query {query} is there twice; give the two lists different ids."
+                )
+            self.seen.add(query)
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """What `convert` has written, and where."""
+
+    source: str
+    target: str
+    queries: int
+    documents: int
+    features: int
+
+
+# --- API -------------------------------------------------------------------------------------
+
+
+def load(path: str | Path, *, format: str | None = None, **options: Any) -> RankingData:  # noqa: A002
+    """Read ranking data from a file, a folder, standard input or the catalogue.
+
+    Parameters
+    ----------
+    path
+        A file; a store folder; a LETOR ``Fold`` folder (with ``part="train"``, ``"vali"``,
+        ``"test"`` or ``"all"``); ``"-"`` for standard input; or the name of a data set
+        (``rankwright list data``). Files may be compressed: ``.gz``, ``.xz``, ``.bz2``.
+    format
+        A name of ``rankwright list formats``; by default told by the suffix (``.txt`` is LETOR
+        text). Text without ``qid:`` beside a ``.query`` file is LightGBM's.
+    **options
+        What the format's reader takes: ``dtype``, ``zero_based``, ``qid``, ``label``, ...
+    """
+    if format is None and _is_catalogued(path):
+        from rankwright.data import catalog
+
+        return catalog.load(str(path), **options)
+    if format is None and _fold_files(path):
+        return _load_fold(Path(path), **options)
+    name = format or format_of(path)
+    chosen = _format(name)
+    _check_options(name, "read", chosen.read, options)
+    data: RankingData = chosen.read(path, **options)
+    return data
+
+
+def save(data: RankingData, path: str | Path, *, format: str | None = None, **options: Any) -> None:  # noqa: A002
+    """Write ``data`` to ``path``; warns of what the format cannot hold.
+
+    Rows are written query after query; ``data.row`` is not kept, the file's own order is the
+    caller's order from then on.
+    """
+    name = format or format_of(path, for_writing=True)
+    chosen = _format(name)
+    _check_options(name, "write", chosen.write, options)
+    warn_of_loss(data, name, chosen)
+    chosen.write(data, path, **options)
+
+
+def convert(
+    source: str | Path,
+    target: str | Path,
+    *,
+    from_format: str | None = None,
+    to_format: str | None = None,
+    write_options: dict[str, Any] | None = None,
+    **options: Any,
+) -> Converted:
+    """Read ``source`` and write it to ``target``, part by part where both formats can.
+
+    Parameters
+    ----------
+    from_format, to_format
+        Names of formats; by default told by the suffixes.
+    write_options
+        For the writer.
+    **options
+        For the reader, or else, where only the writer takes them, for the writer.
+    """
+    to_name = to_format or format_of(target, for_writing=True)
+    writer = _format(to_name)
+    for_writer = dict(write_options or {})
+    from_name = from_format
+    if from_format is None and not _is_catalogued(source) and not _fold_files(source):
+        from_name = format_of(source)
+    if from_name is not None:
+        reader = _format(from_name)
+        options = _for_reader(options, for_writer, reader.read, writer.write)
+        _check_options(from_name, "read", reader.read, options)
+    _check_options(to_name, "write", writer.write, for_writer)
+    if from_name is not None and _can_stream(source, reader, writer):
+        try:
+            parts = reader.read_parts(source, **_by_runs(reader, options))
+            return _stream(parts, source, target, to_name, writer, for_writer)
+        except PartsDifferError:
+            pass  # together they may do
+    data = load(source, format=from_name, **options)
+    save(data, target, format=to_name, **for_writer)
+    counts = data.n_queries, data.n_documents, data.n_features
+    return Converted(str(source), str(target), *counts)
+
+
+def format_of(path: str | Path, *, for_writing: bool = False) -> str:
+    """Return the name of the format of ``path``, by its suffix or by what a folder holds."""
+    if str(path) == "-":
+        return "letor"
+    path = Path(path)
+    if path.is_dir() and not for_writing:
+        from rankwright.data.store import is_store
+
+        if is_store(path):
+            return "store"
+        raise DataError(
+            f"{path} is a folder, but neither a store nor a LETOR fold with "
+            "train.txt, vali.txt and test.txt; name a file in it."
+        )
+    suffix = plain_suffix(path)
+    known = {name: _format(name).extensions for name in registry.FORMATS}
+    for name, extensions in known.items():
+        if suffix in extensions:
+            if not for_writing and name in ("letor", "csv", "tsv"):
+                from rankwright.data.lightgbm import has_sizes_beside
+
+                return "lightgbm" if has_sizes_beside(path) else name
+            return name
+    if not for_writing and not path.exists():
+        raise DataError(f"{path} does not exist.")
+    listed = "; ".join(
+        f"{name} ({' '.join(extensions)})" if extensions else name
+        for name, extensions in known.items()
+    )
+    ending = f"the suffix '{suffix}'" if suffix else "no suffix"
+    raise UsageError(
+        f"{path} has {ending}, which tells no format; name one (format=..., or --from and --to "
+        f"for convert): {listed}."
+    )
+
+
+# --- for the formats -------------------------------------------------------------------------
+
+
+def parts_of(data: RankingData, *, rows: int | None = None) -> Iterator[RankingData]:
+    """Yield ``data`` in parts of whole queries, as views, of about ``rows`` documents each."""
+    if rows is None:
+        rows = max(_FEWEST_ROWS_PER_PART, _CELLS_PER_PART // max(1, data.n_features))
+    lo = 0
+    while lo < data.n_queries:
+        end = np.searchsorted(data.indptr, data.indptr[lo] + rows, side="right") - 1
+        hi = max(lo + 1, int(end))
+        yield consecutive(data, lo, hi)
+        lo = hi
+
+
+def consecutive(data: RankingData, lo: int, hi: int) -> RankingData:
+    """Return queries lo to hi, as views of the arrays of ``data``."""
+    rows = slice(int(data.indptr[lo]), int(data.indptr[hi]))
+    cut = {name: getattr(data, name) for name in PER_DOCUMENT}
+    return replace(
+        data,
+        X=data.X[rows],
+        y=data.y[rows],
+        indptr=data.indptr[lo : hi + 1] - data.indptr[lo],
+        qid=data.qid[lo:hi],
+        query_weight=None if data.query_weight is None else data.query_weight[lo:hi],
+        row=None,
+        **{name: None if values is None else values[rows] for name, values in cut.items()},
+    )
+
+
+@contextmanager
+def open_target(path: str | Path) -> Iterator[BinaryIO]:
+    """Open ``path`` for writing bytes, compressed as its suffix says; ``-`` is standard output.
+
+    The file appears under its name when all is written, and not at all after a fault.
+    """
+    if str(path) == "-":
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    path = Path(path)
+    if path.exists() and not path.is_file() and not path.is_dir():
+        with path.open("wb") as stream:  # a device such as /dev/null must not be replaced
+            yield stream
+        return
+    with (
+        atomic_path(path) as partial,
+        partial.open("wb") as raw,
+        _compressing(raw, path.suffix.lower()) as stream,
+    ):
+        yield stream
+
+
+def warn_of_loss(data: RankingData, name: str, chosen: Any) -> None:
+    """Warn of the parts of ``data`` that format ``name`` cannot hold."""
+    holds = getattr(chosen, "holds", _TEXT_HOLDS)
+    optional = (*PER_DOCUMENT, "query_weight", "feature_names")
+    lost = [part for part in optional if part not in holds and getattr(data, part) is not None]
+    if "qid" not in holds and data.qid.tolist() != list(range(data.n_queries)):
+        lost.append("qid")
+    if "empty queries" not in holds and (data.sizes == 0).any():
+        lost.append(f"the {int((data.sizes == 0).sum())} queries without documents")
+    if lost:
+        warnings.warn(f"format '{name}' cannot hold {', '.join(lost)}: left out.", stacklevel=3)
+
+
+# --- choosing --------------------------------------------------------------------------------
+
+
+def _format(name: str) -> Any:
+    return registry.resolve("formats", name)()
+
+
+def _options_of(function: Callable[..., Any]) -> list[str]:
+    """Return the options that a reader or writer takes."""
+    parameters = inspect.signature(function).parameters.values()
+    return [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+
+
+def _check_options(
+    name: str, verb: str, function: Callable[..., Any], options: dict[str, Any]
+) -> None:
+    known = _options_of(function)
+    for option in options:
+        if option not in known:
+            takes = f"it takes {', '.join(known)}" if known else "it takes none"
+            raise UsageError(f"format '{name}' has no option '{option}' to {verb}; {takes}.")
+
+
+def _can_stream(source: str | Path, reader: Any, writer: Any) -> bool:
+    """Return whether both sides go by parts; a pipe cannot be read again if parts do not fit."""
+    both = hasattr(reader, "read_parts") and hasattr(writer, "open_writer")
+    return both and (str(source) != "-" and not Path(source).is_fifo())
+
+
+def _for_reader(
+    options: dict[str, Any],
+    for_writer: dict[str, Any],
+    read: Callable[..., Any],
+    write: Callable[..., Any],
+) -> dict[str, Any]:
+    """Move the options that only the writer takes to ``for_writer``; return the others."""
+    reads, writes = _options_of(read), _options_of(write)
+    for option in [name for name in options if name not in reads and name in writes]:
+        for_writer.setdefault(option, options[option])
+    return {name: options[name] for name in options if name in reads or name not in writes}
+
+
+def _by_runs(reader: Any, options: dict[str, Any]) -> dict[str, Any]:
+    """Let an id that comes back in LETOR text through to the writer, who can ask for a whole."""
+    return {"lists": "adjacent", **options} if "lists" in _options_of(reader.read) else options
+
+
+def _stream(
+    parts: Iterator[RankingData],
+    source: str | Path,
+    target: str | Path,
+    to_name: str,
+    writer: Any,
+    options: dict[str, Any],
+) -> Converted:
+    queries = documents = features = 0
+    with writer.open_writer(target, **options) as out:
+        for part in parts:
+            if not queries:
+                warn_of_loss(part, to_name, writer)
+            out.append(part)
+            queries += part.n_queries
+            documents += part.n_documents
+            features = part.n_features
+    return Converted(str(source), str(target), queries, documents, features)
+
+
+def _is_catalogued(path: str | Path) -> bool:
+    if str(path) == "-" or Path(path).exists():
+        return False
+    from rankwright.data import catalog
+
+    return str(path) in catalog.NAMES
+
+
+# --- LETOR's Fold folders --------------------------------------------------------------------
+
+
+def _fold_files(path: str | Path) -> dict[str, Path]:
+    """Return the parts of a LETOR fold: a folder with train.txt, vali.txt and test.txt."""
+    folder = Path(path)
+    if str(path) == "-" or not folder.is_dir():
+        return {}
+    endings = ("", *COMPRESSED)
+    there = {
+        part: [f for end in endings if (f := folder / f"{part}.txt{end}").is_file()]
+        for part in _FOLD_PARTS
+    }
+    return {part: files[0] for part, files in there.items()} if all(there.values()) else {}
+
+
+def _load_fold(folder: Path, *, part: str | None = None, **options: Any) -> RankingData:
+    from rankwright.data.split import load_alike
+
+    files = _fold_files(folder)
+    if part not in (*files, "all"):
+        raise UsageError(
+            f"{folder} holds {', '.join(file.name for file in files.values())}; name one of them, "
+            f"or say part='train', 'vali', 'test' or 'all'."
+        )
+    chosen = list(files.values()) if part == "all" else [files[str(part)]]
+    parts = load_alike(chosen, **options)
+    return concatenate(parts) if len(parts) > 1 else parts[0]
+
+
+@contextmanager
+def _compressing(raw: BinaryIO, suffix: str) -> Iterator[BinaryIO]:
+    if suffix == ".gz":  # without the time and the name, so that equal data gives equal bytes
+        with gzip.GzipFile("", "wb", fileobj=raw, compresslevel=6, mtime=0) as stream:
+            yield stream  # type: ignore[misc]
+    elif suffix == ".xz":
+        with lzma.open(raw, "wb") as stream:
+            yield stream  # type: ignore[misc]
+    elif suffix == ".bz2":
+        with bz2.open(raw, "wb") as stream:
+            yield stream  # type: ignore[misc]
+    else:
+        yield raw

@@ -1,0 +1,287 @@
+"""Frames of pandas, polars and Arrow to ranking data and back, through narwhals.
+
+Columns play roles: the query id, the grade, features, and the optional ``query_weight``,
+``sample_weight``, ``doc_id``, ``group`` and ``position``. Features must be numbers or booleans; a
+null feature is a missing value (NaN). A null query id, grade or weight is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from scipy import sparse
+
+from rankwright.core.types import F64, AnyArray
+from rankwright.data.ranking_data import RankingData
+from rankwright.errors import DataError, MissingExtraError, UsageError
+from rankwright.registry import unknown
+
+ROLES = ("query_weight", "sample_weight", "doc_id", "group", "position")
+"""The optional columns, by the name of what they become in `RankingData`."""
+
+_WEIGHTS = ("query_weight", "sample_weight")
+_BACKENDS = ("pandas", "polars", "pyarrow")
+
+Columns = Callable[[str], AnyArray]
+"""From the name of a column to its values: numbers (missing: NaN), or objects (missing: None)."""
+
+
+def arrays_of_frame(
+    frame: Any,
+    *,
+    qid: str,
+    label: str | None,
+    features: Sequence[str] | None = None,
+    drop: Iterable[str] = (),
+    columns: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """Return the arguments of `RankingData.from_arrays` for the rows of ``frame``.
+
+    Parameters
+    ----------
+    frame
+        A pandas or polars frame (lazy ones are collected) or an Arrow table.
+    qid, label
+        Columns of query ids and grades; ``label=None`` for documents only to be ranked.
+    features
+        Feature columns; by default all that play no other role.
+    drop
+        Columns that are no features.
+    columns
+        Optional role -> column, see ``ROLES``.
+    """
+    table = _as_table(frame)
+    columns = dict(columns or {})
+    for role in columns:
+        if role not in ROLES:
+            raise UsageError(unknown("column role", role, ROLES))
+    dropped = [drop] if isinstance(drop, str) else list(drop)
+    named = [name for name in (qid, label, *columns.values(), *dropped) if name is not None]
+    for name in [*named, *(features or [])]:
+        if name not in table.columns:
+            raise DataError(unknown("column", name, table.columns))
+    if features is None:
+        features = [name for name in table.columns if name not in named]
+    roles = {"qid": qid, **({} if label is None else {"label": label}), **columns}
+    return arrays_of_columns(columns_of_frame(table), roles, features)
+
+
+def arrays_of_columns(
+    column: Columns, roles: Mapping[str, str], features: Sequence[str]
+) -> dict[str, Any]:
+    """Return the arguments of `RankingData.from_arrays`.
+
+    Parameters
+    ----------
+    column
+        Gives the values of a column by its name.
+    roles
+        Role -> column: ``qid``, and where there is one ``label`` and any of ``ROLES``.
+    features
+        Feature columns; float32 where all are, else float64.
+    """
+    label = roles.get("label")
+    if label in features:
+        raise DataError(f"column '{label}' holds the grades and cannot be a feature too.")
+    queries = checked_ids(column(roles["qid"]), roles["qid"], "query id")
+    return {
+        "X": feature_matrix(column, features, len(queries)),
+        "y": None if label is None else checked_numbers(column(label), label, "grade"),
+        "qid": queries,
+        "feature_names": list(features),
+        **{
+            role: (checked_numbers if role in _WEIGHTS else checked_ids)(column(name), name, role)
+            for role, name in roles.items()
+            if role in ROLES
+        },
+    }
+
+
+def columns_of_frame(frame: Any) -> Columns:
+    """Return the columns of a pandas or polars frame or an Arrow table, to be had by name."""
+    import narwhals as nw
+
+    table = _as_table(frame)
+
+    def column(name: str) -> AnyArray:
+        if name not in table.columns:
+            raise DataError(unknown("column", name, table.columns))
+        values = table[name]
+        if values.dtype == nw.Boolean or values.is_null().all():
+            values = values.cast(nw.Float64)
+        array: AnyArray = values.to_numpy()
+        if array.dtype.kind != "O":
+            return array
+        missing = np.array(values.is_null().to_list(), bool)
+        marked: AnyArray = array.copy()
+        marked[missing] = None  # each package has its own word for it
+        return marked
+
+    return column
+
+
+def frame_of_data(
+    data: RankingData, backend: Literal["pandas", "polars", "pyarrow"] = "pandas"
+) -> Any:
+    """Return ``data`` as a frame: columns ``qid``, ``label``, the optional ones, and the features.
+
+    Parameters
+    ----------
+    backend
+        ``"pandas"``, ``"polars"`` or ``"pyarrow"``.
+    """
+    import narwhals as nw
+
+    if backend not in _BACKENDS:
+        raise UsageError(unknown("frame backend", backend, _BACKENDS))
+    try:
+        return nw.from_dict(columns_of_data(data), backend=backend).to_native()
+    except ModuleNotFoundError:
+        if backend == "pyarrow":
+            raise MissingExtraError("pyarrow", "parquet", "an Arrow table") from None
+        raise UsageError(f"{backend} is not installed: pip install {backend}") from None
+
+
+def columns_of_data(data: RankingData) -> dict[str, AnyArray]:
+    """Return column name -> values, one value per document; sparse features become dense."""
+    columns: dict[str, AnyArray] = {
+        "qid": np.repeat(data.qid, data.sizes),
+        "label": data.y,
+    }
+    if data.query_weight is not None:
+        columns["query_weight"] = np.repeat(data.query_weight, data.sizes)
+    for role in ROLES[1:]:
+        values = getattr(data, role)
+        if values is not None:
+            columns[role] = values
+    X = data.X.toarray() if sparse.issparse(data.X) else data.X
+    for name, values in zip(feature_columns(data), X.T, strict=True):
+        if name in columns:
+            raise DataError(
+                f"a feature is named '{name}', as is the column of another thing; rename it."
+            )
+        columns[name] = values
+    return columns
+
+
+def feature_columns(data: RankingData) -> tuple[str, ...]:
+    """Return the names of the features, ``f1`` to ``fd`` where they have none."""
+    return data.feature_names or default_names(data.n_features)
+
+
+def default_names(n_features: int) -> tuple[str, ...]:
+    """Return ``f1`` to ``fd``: how a table spells features without names."""
+    return tuple(f"f{number}" for number in range(1, n_features + 1))
+
+
+def ids_of_text(values: Sequence[str] | AnyArray) -> AnyArray:
+    """Return ids read as text: whole numbers where every one is written as such, else text.
+
+    ``007`` is not how a whole number is written, so such ids stay text and none is confused.
+    """
+    text = np.asarray(values, str)
+    try:
+        numbers = text.astype(np.int64)
+    except (ValueError, OverflowError):
+        return text
+    return numbers if (numbers.astype(text.dtype) == text).all() else text
+
+
+# --- columns ---------------------------------------------------------------------------------
+
+
+def _as_table(frame: Any) -> Any:
+    import narwhals as nw
+    from narwhals.exceptions import DuplicateError
+
+    try:
+        table = nw.from_native(frame)
+        if isinstance(table, nw.LazyFrame):
+            table = table.collect()
+        names = table.columns
+    except TypeError:
+        raise DataError(
+            f"a pandas, polars or Arrow frame is expected, not {type(frame).__name__}; "
+            "arrays go to from_arrays."
+        ) from None
+    except DuplicateError as fault:
+        raise DataError(f"a column name is used twice: {_one_line(fault)}") from None
+    if not all(isinstance(name, str) for name in names):
+        raise DataError("column names must be text; rename the columns first.")
+    return table
+
+
+def feature_matrix(column: Columns, features: Sequence[str], rows: int) -> AnyArray:
+    """Return the features side by side, or name every one that is not numeric."""
+    faults: dict[str, Any] = {}
+    kinds = set()
+    for name in features:
+        values = column(name)
+        kinds.add(values.dtype)
+        if (at := _first_not_number(values)) is not None:
+            faults[name] = values.tolist()[at]
+    if faults:
+        listed = ", ".join(f"'{name}' (it holds {value!r})" for name, value in faults.items())
+        raise DataError(
+            f"{'these feature columns are' if len(faults) > 1 else 'this feature column is'} not "
+            f"numeric: {listed}; encode them, name the features with features=..., or leave these "
+            f"out with drop={list(faults)}."
+        )
+    X = np.empty((rows, len(features)), np.float32 if kinds == {np.dtype("f4")} else np.float64)
+    for number, name in enumerate(features):
+        X[:, number] = column(name)
+    return X
+
+
+def checked_numbers(values: AnyArray, name: str, role: str) -> F64:
+    """Return a column as numbers, none of them missing."""
+    at = _first_not_number(values)
+    if at is not None:
+        value = values.tolist()[at]
+        raise DataError(f"the {role} (column '{name}') must be a number; row {at} holds {value!r}.")
+    numbers = values.astype(np.float64)
+    _refuse_missing(np.isnan(numbers), name, role)
+    return numbers
+
+
+def checked_ids(values: AnyArray, name: str, role: str) -> AnyArray:
+    """Return a column of ids or positions as they are, none missing but doc ids."""
+    if values.dtype.kind == "O":
+        missing = np.array([value is None for value in values.tolist()], bool)
+        if role == "doc_id":
+            values = np.where(missing, "", values)  # a document may well have no name
+        else:
+            _refuse_missing(missing, name, role)
+        if all(isinstance(value, str) for value in values.tolist()):
+            return values.astype(str)
+    elif values.dtype.kind in "fM":
+        _refuse_missing(np.isnan(values), name, role)
+    return values
+
+
+def _first_not_number(values: AnyArray) -> int | None:
+    """Return the row of the first value that is neither a number nor missing."""
+    if values.dtype.kind in "fiub":
+        return None
+    if values.dtype.kind in "mM":
+        return 0
+    for row, value in enumerate(values.tolist()):
+        try:
+            if isinstance(value, str | bytes):
+                return row
+            float(0 if value is None else value)
+        except (TypeError, ValueError):
+            return row
+    return None
+
+
+def _refuse_missing(missing: AnyArray, name: str, role: str) -> None:
+    if missing.any():
+        row = int(np.flatnonzero(missing)[0])
+        raise DataError(f"the {role} (column '{name}') is missing at row {row}.")
+
+
+def _one_line(fault: Exception) -> str:
+    return " ".join(str(fault).split())

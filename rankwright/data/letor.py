@@ -1,0 +1,321 @@
+"""LETOR and svmlight text: ``<grade> qid:<query id> <feature id>:<value> ... # comment``.
+
+- Feature column j is the id j + 1, or j where ids start at 0; an id that a line does not name is 0
+  (or missing, with ``absent="missing"``); ``NULL``, ``null``, ``NaN``, ``nan``, ``NA`` are missing.
+- Numbers are read exactly as ``float`` reads them; float32 is the rounding of that.
+- Query ids are any text without blanks; where all are integers they become int64. Rows of one
+  query may stand anywhere in the file.
+- Comments name documents: by the word after ``docid =``, or else by the whole comment.
+- Blank lines, lines of comment, CRLF, tabs and a byte order mark are welcome.
+
+A plain file is mapped into memory and never copied: one pass of kernels counts, arrays of the
+right size are made, a second pass fills them. Compressed files and pipes are read block by block.
+"""
+
+from __future__ import annotations
+
+import io
+import mmap
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, BinaryIO, ClassVar, Literal
+
+import numpy as np
+
+from rankwright.core.types import I64
+from rankwright.data.letor_blocks import (
+    Block,
+    BlockReader,
+    Layout,
+    ReadOptions,
+    Text,
+    Totals,
+    stream_blocks,
+)
+from rankwright.data.letor_join import assemble, is_int64, joined
+from rankwright.data.letor_write import LetorWriter
+from rankwright.data.ranking_data import RankingData
+from rankwright.data.source import display_name, open_bytes
+from rankwright.errors import DataError, UsageError
+
+_STREAM_BLOCK = 1 << 23
+
+
+class Letor:
+    """LETOR and svmlight text files with ``qid:``, plain or compressed."""
+
+    extensions: ClassVar[tuple[str, ...]] = (
+        ".txt",
+        ".letor",
+        ".svmlight",
+        ".svm",
+        ".libsvm",
+        ".dat",
+    )
+
+    @staticmethod
+    def read(
+        path: str | Path,
+        *,
+        dtype: Literal["float64", "float32"] = "float64",
+        zero_based: bool | Literal["auto"] = "auto",
+        absent: Literal["zero", "missing"] = "zero",
+        sparse: bool | None = None,
+        n_features: int | None = None,
+        doc_ids: bool = True,
+        lists: Literal["by_id", "adjacent"] = "by_id",
+        max_feature_id: int = 1 << 26,
+        group_sizes: Any = None,
+        n_threads: int | None = None,
+    ) -> RankingData:
+        """Read a file (``-`` is standard input).
+
+        Parameters
+        ----------
+        dtype
+            Of the features: float64 or float32.
+        zero_based
+            Whether the lowest feature id is 0 (True) or 1 (False). By default the first line with
+            features decides: if it names 0, ids start at 0. A 0 later on is then a fault.
+        absent
+            What a feature is that a line does not name: ``"zero"`` or ``"missing"`` (NaN).
+        sparse
+            CSR (True) or dense (False); by default dense, unless fewer than 20 % of the values
+            are other than 0 and there are over 256 features. CSR leaves out written zeros.
+        n_features
+            How many features there are, where the file may not name the last ones.
+        doc_ids
+            Whether to keep the comments as names of documents.
+        lists
+            ``"by_id"`` puts all rows of one id together; with ``"adjacent"`` an id that comes
+            back after others is a list of its own, as in RankLib.
+        max_feature_id
+            A higher id is taken for a fault.
+        group_sizes
+            For a file without ``qid:``: how many rows each query has.
+        """
+        options = ReadOptions(
+            dtype=dtype,
+            zero_based=zero_based,
+            absent=absent,
+            sparse=sparse,
+            n_features=n_features,
+            doc_ids=doc_ids,
+            lists=lists,
+            max_feature_id=max_feature_id,
+            group_sizes=group_sizes,
+            n_threads=n_threads,
+        )
+        reader = BlockReader(display_name(path), options)
+        blocks, totals = [], Totals()
+        with open_bytes(path) as stream:
+            for text in _texts(stream):
+                block, here = reader.read(text)
+                blocks.append(block.without_spans())
+                totals += here
+                reader.lines = totals.lines
+        layout = reader.layout(totals)
+        _refuse_empty(reader, totals, layout)
+        sizes = _checked_sizes(reader, totals)
+        block = joined(blocks, layout, options)
+        return assemble(block, options, sizes, integers=all(map(is_int64, set(block.run_ids))))
+
+    @staticmethod
+    def read_parts(
+        path: str | Path, *, part_bytes: int = 1 << 26, **options: Any
+    ) -> Iterator[RankingData]:
+        """Yield a file larger than memory in parts of whole queries, of one number of features.
+
+        The file is read twice, ``part_bytes`` of text at a time (more where one query has more):
+        first to learn how many features there are. A query that comes back in a later part is a
+        fault, as it cannot be put together.
+
+        Parameters
+        ----------
+        part_bytes
+            About how much text a part holds.
+        **options
+            As of `read`.
+        """
+        if part_bytes < 1:
+            raise UsageError(f"part_bytes must be 1 or more, not {part_bytes}.")
+        reader = BlockReader(display_name(path), ReadOptions(**options))
+        with _readable_twice(path) as reopen:
+            totals = Totals()
+            with reopen() as stream:
+                for text in _texts(stream, part_bytes):
+                    totals += Totals.of(reader.survey(text))
+            layout = reader.layout(totals)
+            with reopen() as stream:
+                parts = _parts(stream, part_bytes, reader, layout, totals)
+                yield from (part for part in parts if _is_meant(layout, reader))
+        _refuse_empty(reader, totals, layout)  # last, as a bad line says more
+
+    @staticmethod
+    def write(
+        data: RankingData, path: str | Path, *, zeros: bool | None = None, zero_based: bool = False
+    ) -> None:
+        """Write ``data`` (to ``-``, standard output) so that reading it gives the same bits.
+
+        Query and document weights, groups, positions, feature names and queries without documents
+        have no place in this format.
+
+        Parameters
+        ----------
+        zeros
+            Whether values of 0 are written; by default all of dense features, and what a sparse
+            matrix stores. Left out or not, they are read as 0, and their sign is kept.
+        zero_based
+            Whether feature ids start at 0; by default they start at 1.
+        """
+        with LetorWriter(path, zeros=zeros, zero_based=zero_based) as writer:
+            writer.append(data)
+
+    @staticmethod
+    def open_writer(
+        path: str | Path, *, zeros: bool | None = None, zero_based: bool = False
+    ) -> LetorWriter:
+        """Return a context manager whose ``append`` writes queries; options as of `write`."""
+        return LetorWriter(path, zeros=zeros, zero_based=zero_based)
+
+
+# --- text ------------------------------------------------------------------------------------
+
+
+def _texts(stream: BinaryIO, size: int | None = None) -> Iterator[Text]:
+    """Yield a plain file as one text, mapped into memory; all else, or with ``size``, in blocks."""
+    if size is None and _is_plain_file(stream):
+        if os.fstat(stream.fileno()).st_size:
+            yield Text(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ), starts_file=True)
+        return
+    for number, block in enumerate(stream_blocks(stream, size or _STREAM_BLOCK)):
+        yield Text(block, starts_file=number == 0)
+
+
+def _is_plain_file(stream: BinaryIO) -> bool:
+    if not isinstance(stream, io.BufferedReader):
+        return False
+    try:
+        regular = stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
+    except OSError:  # a stand-in without a file below
+        return False
+    return regular and stream.tell() == 0
+
+
+@contextmanager
+def _readable_twice(
+    path: str | Path,
+) -> Iterator[Callable[[], AbstractContextManager[BinaryIO]]]:
+    """Yield what opens ``path`` from its start, again and again; a pipe is first put on disk."""
+    if str(path) != "-" and not Path(path).is_fifo():
+        yield lambda: open_bytes(path)
+        return
+    with tempfile.TemporaryFile() as copy:
+        with open_bytes(path) as stream:
+            shutil.copyfileobj(stream, copy, _STREAM_BLOCK)
+
+        def reopen() -> AbstractContextManager[BinaryIO]:
+            copy.seek(0)
+            return nullcontext(copy)
+
+        yield reopen
+
+
+# --- parts -----------------------------------------------------------------------------------
+
+
+def _parts(
+    stream: BinaryIO, size: int, reader: BlockReader, layout: Layout, totals: Totals
+) -> Iterator[RankingData]:
+    """Yield whole queries; the text of a last one that may go on is kept for the next part."""
+    sizes, first_query = _checked_sizes(reader, totals), 0
+    seen: set[str] = set()
+    blocks, kept, starts_file = stream_blocks(stream, size), b"", True
+    while True:
+        fresh = _at_least(blocks, len(kept))  # as much again: a long query is not read too often
+        if not (kept or fresh):
+            return
+        text = Text(kept + fresh, starts_file=starts_file)
+        block = reader.read_as(text, reader.survey(text), layout)
+        taken = None if sizes is None else _whole(sizes[first_query:], len(block.y))
+        rows = len(block.y)
+        if taken is not None:
+            rows = int(taken.sum())
+        elif fresh and rows:
+            rows = int(block.run_starts[-1])
+        cut = len(kept) + len(fresh)
+        if rows < len(block.y):
+            cut = text.start_of_line(int(block.spans[rows, 0]))
+        if rows:
+            part = block.head(rows)
+            if reader.options.lists == "by_id":
+                _refuse_returning(part, seen, reader, text)
+            if part.doc_id is None and reader.options.doc_ids and totals.comments:
+                part.doc_id = np.zeros(rows, "U1")
+            data = assemble(part, reader.options, taken, integers=totals.other_ids == 0)
+            if taken is not None:
+                data = replace(data, qid=data.qid + first_query)
+                first_query += len(taken)
+            yield data
+        kept, starts_file = text.buffer[cut:], starts_file and cut == 0
+        reader.lines += text.lines_before(cut)
+
+
+def _at_least(blocks: Iterator[bytes], size: int) -> bytes:
+    taken = []
+    while size >= 0 and (block := next(blocks, b"")):
+        taken.append(block)
+        size -= len(block)
+    return b"".join(taken)
+
+
+def _whole(sizes: I64, rows: int) -> I64:
+    """Return the sizes of the queries that ``rows`` rows hold wholly."""
+    return sizes[: np.searchsorted(np.cumsum(sizes), rows, side="right")]
+
+
+def _refuse_returning(part: Block, seen: set[str], reader: BlockReader, text: Text) -> None:
+    for row, name in zip(part.run_starts.tolist(), part.run_ids, strict=True):
+        if name in seen:
+            reader.fault(
+                text,
+                int(part.spans[row, 0]),
+                f"query {name} comes back after other queries; sort the file by query, "
+                "or read it as a whole.",
+            )
+    seen.update(part.run_ids)
+
+
+# --- from blocks to data ---------------------------------------------------------------------
+
+
+def _is_meant(layout: Layout, reader: BlockReader) -> bool:
+    """Whether there are features, or none are asked for."""
+    return layout.width > 0 or reader.options.n_features is not None
+
+
+def _refuse_empty(reader: BlockReader, totals: Totals, layout: Layout) -> None:
+    if not totals.rows:
+        raise DataError(f"{reader.name} has no data lines.")
+    if not _is_meant(layout, reader):
+        raise DataError(f"{reader.name} names no feature on any line; is it a LETOR file?")
+
+
+def _checked_sizes(reader: BlockReader, totals: Totals) -> I64 | None:
+    if reader.options.group_sizes is None:
+        return None
+    sizes = np.asarray(reader.options.group_sizes)
+    if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or (sizes < 0).any():
+        raise DataError("group_sizes must be whole numbers, 0 or more, one per query.")
+    if int(sizes.sum()) != totals.rows:
+        raise DataError(
+            f"{reader.name} has {totals.rows} data lines, but the sizes of the queries add up to "
+            f"{int(sizes.sum())}."
+        )
+    return sizes.astype(np.int64)

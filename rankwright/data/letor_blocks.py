@@ -1,0 +1,429 @@
+"""Blocks of LETOR text to arrays: survey a block, make room, parse it, name its rows.
+
+A block is whole lines, cut at line ends into chunks that depend on the text alone; kernels read
+the chunks on several threads. `BlockReader` keeps what goes from block to block: whether ids
+start at 0 or 1, and how many lines came before.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, BinaryIO, Literal, NamedTuple, NoReturn
+
+import numpy as np
+from scipy import sparse as sp
+
+from rankwright.core.parallel import map_ranges
+from rankwright.core.types import F64, I64, AnyArray, FloatMatrix
+from rankwright.data import letor_kernels as kernels
+from rankwright.data.letor_line import Rules, read_line
+from rankwright.errors import DataError, UsageError
+
+_CHUNK = 1 << 20
+_SAMPLE_FROM, _SAMPLE_STEP = 4, 16  # chunks
+_ROWS_PER_RANGE = 1 << 16
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_SPARSE_BELOW, _SPARSE_OVER = 0.2, 256
+_TOP = {"float64": np.inf, "float32": 2.0**128 - 2.0**103}  # what no longer rounds below inf
+_FEATURE_ID = re.compile(rb"(?<![^ \t\r])(\d+):")
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """The options of `Letor.read`, where they are described, checked."""
+
+    dtype: Literal["float64", "float32"] = "float64"
+    zero_based: bool | Literal["auto"] = "auto"
+    absent: Literal["zero", "missing"] = "zero"
+    sparse: bool | None = None
+    n_features: int | None = None
+    doc_ids: bool = True
+    lists: Literal["by_id", "adjacent"] = "by_id"
+    max_feature_id: int = 1 << 26
+    group_sizes: AnyArray | None = None
+    n_threads: int | None = None
+
+    def __post_init__(self) -> None:
+        choices = {
+            "dtype": ("float64", "float32"),
+            "zero_based": ("auto", True, False),
+            "absent": ("zero", "missing"),
+            "sparse": (None, True, False),
+            "lists": ("by_id", "adjacent"),
+        }
+        object.__setattr__(self, "dtype", _dtype_name(self.dtype))
+        for name, allowed in choices.items():
+            if getattr(self, name) not in allowed:
+                raise UsageError(
+                    f"{name} must be one of {', '.join(map(repr, allowed))}, "
+                    f"not {getattr(self, name)!r}."
+                )
+        if self.sparse and self.absent == "missing":
+            raise UsageError("absent='missing' makes a dense table; leave out sparse=True.")
+        if self.n_features is not None and self.n_features < 0:
+            raise UsageError(f"n_features must be 0 or more, not {self.n_features}.")
+        if not 0 < self.max_feature_id < 2**31 - 1:
+            raise UsageError(
+                f"max_feature_id must be from 1 to 2^31 - 2, not {self.max_feature_id}."
+            )
+
+
+class Text:
+    """Whole lines, cut into chunks for the kernels; the last may lack its newline."""
+
+    def __init__(self, buffer: bytes | mmap.mmap, *, starts_file: bool = False) -> None:
+        self.buffer = buffer
+        self.bytes = np.frombuffer(buffer, np.uint8)
+        start = len(_BYTE_ORDER_MARK) if starts_file and buffer[:3] == _BYTE_ORDER_MARK else 0
+        end = max(start, buffer.rfind(b"\n") + 1)
+        self.pieces = [(self.bytes, 0, _cuts(buffer, start, end))] if start < end else []
+        if end < len(buffer):  # a last line without its newline: a copy that has one
+            last = buffer[end:] + b"\n"
+            self.pieces.append((np.frombuffer(last, np.uint8), end, np.array([0, len(last)])))
+
+    def line_from(self, at: int) -> bytes:
+        """Return the line that starts at ``at``."""
+        end = self.buffer.find(b"\n", at)
+        return self.buffer[at:] if end < 0 else self.buffer[at:end]
+
+    def start_of_line(self, at: int) -> int:
+        """Return where the line that holds ``at`` starts."""
+        return self.buffer.rfind(b"\n", 0, at) + 1
+
+    def lines_before(self, at: int) -> int:
+        """Count the newlines before ``at``."""
+        steps = range(0, at, _CHUNK)
+        return sum(int((self.bytes[i : min(i + _CHUNK, at)] == 10).sum()) for i in steps)
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """What has been seen of a file so far."""
+
+    lines: int = 0
+    rows: int = 0
+    values: int = 0
+    highest_id: int = -1
+    other_ids: int = 0
+    comments: int = 0
+
+    @classmethod
+    def of(cls, counts: I64) -> Totals:
+        """Return the totals of what `kernels.survey` counted."""
+        columns = kernels.LINES, kernels.ROWS, kernels.VALUES, kernels.OTHER_IDS, kernels.COMMENTS
+        lines, rows, values, other_ids, comments = counts[:, columns].sum(axis=0).tolist()
+        highest_id = int(counts[:, kernels.HIGHEST_ID].max(initial=-1))
+        return cls(lines, rows, values, highest_id, other_ids, comments)
+
+    def __add__(self, more: Totals) -> Totals:
+        return Totals(
+            self.lines + more.lines,
+            self.rows + more.rows,
+            self.values + more.values,
+            max(self.highest_id, more.highest_id),
+            self.other_ids + more.other_ids,
+            self.comments + more.comments,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How features are laid out."""
+
+    width: int
+    sparse: bool
+
+
+@dataclass(slots=True)
+class Block:
+    """Rows that were read: run r of one query id starts at row ``run_starts[r]``."""
+
+    X: FloatMatrix
+    y: F64
+    run_starts: I64
+    run_ids: list[str]
+    doc_id: AnyArray | None
+    spans: I64
+
+    def without_spans(self) -> Block:
+        """Return the rows without their places in the text."""
+        return replace(self, spans=np.empty((0, 4), np.int64))
+
+    def head(self, rows: int) -> Block:
+        """Return the first ``rows`` rows, which end where a run does."""
+        runs = int(np.searchsorted(self.run_starts, rows))
+        doc_id = None if self.doc_id is None else self.doc_id[:rows]
+        starts, ids = self.run_starts[:runs], self.run_ids[:runs]
+        return Block(self.X[:rows], self.y[:rows], starts, ids, doc_id, self.spans[:rows])
+
+
+class _Arrays(NamedTuple):
+    """What `kernels.parse` fills."""
+
+    y: F64
+    out: AnyArray
+    indices: AnyArray
+    ends: AnyArray
+    spans: I64
+
+
+@dataclass(slots=True)
+class BlockReader:
+    """Reads the blocks of one file in their order."""
+
+    name: str
+    options: ReadOptions
+    lines: int = 0
+    base: int | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        zero_based = self.options.zero_based
+        self.base = None if zero_based == "auto" else 1 - int(zero_based)
+
+    @property
+    def has_qid(self) -> bool:
+        """Whether lines name their query."""
+        return self.options.group_sizes is None
+
+    def survey(self, text: Text) -> I64:
+        """Count what each chunk of ``text`` holds; the first features tell where ids start."""
+        parts = [np.empty((0, kernels.SURVEYED), np.int64)]
+        for array, origin, cuts in text.pieces:
+            counts = np.empty((len(cuts) - 1, kernels.SURVEYED), np.int64)
+            self._map(kernels.survey, np.arange(len(cuts)), cuts, array, counts)
+            counts[:, kernels.FEATURES_AT] += np.where(
+                counts[:, kernels.FEATURES_AT] < 0, 0, origin
+            )
+            parts.append(counts)
+        counts = np.concatenate(parts)
+        self._settle_base(text, counts)
+        return counts
+
+    def layout(self, totals: Totals) -> Layout:
+        """Choose the layout of rows with these totals."""
+        options, base = self.options, self._base
+        most = (
+            options.max_feature_id if options.n_features is None else options.n_features - 1 + base
+        )
+        width = options.n_features
+        if width is None:
+            width = max(0, min(totals.highest_id, most) + 1 - base)
+        if totals.highest_id > most:  # there is a bad line, which needs no table to be found
+            return Layout(width, sparse=True)
+        sparse = options.sparse
+        if sparse is None:
+            thin = totals.values < _SPARSE_BELOW * totals.rows * width
+            sparse = options.absent == "zero" and width > _SPARSE_OVER and thin
+        if not sparse:
+            self._refuse_too_large(totals.rows * width * np.dtype(options.dtype).itemsize)
+        return Layout(width, sparse)
+
+    def read(self, text: Text) -> tuple[Block, Totals]:
+        """Read all lines of ``text``, in the layout that suits them."""
+        if (counts := self._sampled(text)) is not None:
+            layout = self.layout(Totals.of(counts))
+            if not layout.sparse and layout.width <= _SPARSE_OVER:
+                arrays = self._parse(text, counts, layout)
+                if not (arrays.spans[:, 1] == kernels.LEFT_TO_PYTHON).any():
+                    return self._block(text, arrays, layout), Totals.of(counts)
+        counts = self.survey(text)
+        return self.read_as(text, counts, self.layout(Totals.of(counts))), Totals.of(counts)
+
+    def read_as(self, text: Text, counts: I64, layout: Layout) -> Block:
+        """Read all lines of ``text`` in this layout."""
+        arrays = self._parse(text, counts, layout)
+        self._read_odd_lines(text, arrays, self._rules(layout))
+        return self._block(text, arrays, layout)
+
+    def fault(self, text: Text, at: int, sentence: object) -> NoReturn:
+        """Raise `DataError` on the line of ``text`` that holds ``at``."""
+        line = self.lines + text.lines_before(at) + 1
+        raise DataError(f"{self.name}, line {line}: {sentence}") from None
+
+    # --- inner -------------------------------------------------------------------------------
+
+    @property
+    def _base(self) -> int:
+        return 1 if self.base is None else self.base
+
+    def _settle_base(self, text: Text, counts: I64) -> None:
+        places = counts[:, kernels.FEATURES_AT]
+        if self.base is None and (places >= 0).any():
+            first = text.line_from(int(places[places >= 0][0])).partition(b"#")[0]
+            self.base = 1 - any(not name.strip(b"0") for name in _FEATURE_ID.findall(first))
+
+    def _rules(self, layout: Layout) -> Rules:
+        options = self.options
+        fill = options.absent == "missing"
+        return Rules(self.has_qid, self._base, layout.width, float(_TOP[options.dtype]), fill)
+
+    def _map(self, kernel: Any, bounds: I64, *arrays: Any) -> None:
+        map_ranges(kernel, bounds, *arrays, n_threads=self.options.n_threads)
+
+    def _sampled(self, text: Text) -> I64 | None:
+        """Return what `survey` would, guessed from some chunks; None where that is not promising.
+
+        Only the number of rows is sure. If a line then has a feature beyond the guessed highest,
+        it is left to Python, which tells that the guess was wrong.
+        """
+        if len(text.pieces) != 1 or len(text.pieces[0][2]) <= _SAMPLE_FROM:
+            return None
+        array, _, cuts = text.pieces[0]
+        n = len(cuts) - 1
+        lines, others = np.empty(n, np.int64), np.empty(n, np.int64)
+        self._map(kernels.count_lines, np.arange(n + 1), cuts, array, lines, others)
+        if others.any():
+            return None
+        counts = np.full((n, kernels.SURVEYED), -1, np.int64)
+        for chunk in range(0, n, _SAMPLE_STEP):
+            kernels.survey(chunk, chunk + 1, cuts, array, counts)
+        self._settle_base(text, counts)
+        counts[:, kernels.LINES] = counts[:, kernels.ROWS] = lines
+        return counts
+
+    def _parse(self, text: Text, counts: I64, layout: Layout) -> _Arrays:
+        first = np.zeros((len(counts) + 1, 2), np.int64)
+        np.cumsum(counts[:, [kernels.ROWS, kernels.VALUES]], axis=0, out=first[1:])
+        n_rows, n_values = first[-1].tolist()
+        rules = self._rules(layout)
+        y, spans = np.empty(n_rows), np.empty((n_rows, 4), np.int64)
+        index = np.int32 if max(n_values, layout.width) < 2**31 else np.int64
+        ends = np.zeros(n_rows + 1 if layout.sparse else 0, index)
+        indices = np.empty(n_values if layout.sparse else 0, index)
+        room = n_values if layout.sparse else n_rows * layout.width
+        make = np.empty if layout.sparse or rules.fill else np.zeros
+        arrays = _Arrays(y, make(room, self.options.dtype), indices, ends, spans)
+        chunk = 0
+        for array, origin, cuts in text.pieces:
+            into = (first[chunk:], tuple(rules), *arrays)
+            self._map(kernels.parse, np.arange(len(cuts)), cuts, array, origin, *into)
+            chunk += len(cuts) - 1
+        return arrays
+
+    def _block(self, text: Text, arrays: _Arrays, layout: Layout) -> Block:
+        shape = (len(arrays.y), layout.width)
+        X: FloatMatrix
+        if layout.sparse:
+            X = sp.csr_array((arrays.out, arrays.indices, arrays.ends), shape=shape)
+        else:
+            X = arrays.out.reshape(shape)
+        starts, ids = np.empty(0, np.int64), list[str]()
+        if self.has_qid:
+            starts, ids = self._query_ids(text, arrays.spans)
+        return Block(X, arrays.y, starts, ids, self._documents(text, arrays.spans), arrays.spans)
+
+    def _read_odd_lines(self, text: Text, arrays: _Arrays, rules: Rules) -> None:
+        """Read in Python the lines the kernels left, in their order; the first bad one raises."""
+        y, out, indices, ends, spans = arrays
+        for row in np.flatnonzero(spans[:, 1] == kernels.LEFT_TO_PYTHON).tolist():
+            start = int(spans[row, 0])
+            try:
+                line = read_line(text.line_from(start), rules, limit=self._limit())
+            except DataError as fault:
+                if self.has_qid:
+                    self._query_ids(text, spans[:row])  # a bad id above would be the first fault
+                self.fault(text, start, fault)
+            y[row] = line.grade
+            name, length = line.document or (0, kernels.NO_COMMENT)
+            spans[row] = start + line.qid[0], line.qid[1], start + name, length
+            if len(ends):
+                kept = [k for k, zeros in enumerate(line.only_zeros) if not zeros]
+                kept.sort(key=line.columns.__getitem__)
+                slots = slice(int(ends[row]), int(ends[row + 1]))
+                indices[slots] = [line.columns[k] for k in kept]
+                out[slots] = [line.values[k] for k in kept]
+            else:
+                out[row * rules.width + np.array(line.columns, np.int64)] = line.values
+
+    def _limit(self) -> str:
+        if self.options.n_features is not None:
+            return f"too high for n_features={self.options.n_features}"
+        return (
+            f"above {self.options.max_feature_id}; if that is meant, pass a higher "
+            "max_feature_id (--max-feature-id)"
+        )
+
+    def _query_ids(self, text: Text, spans: I64) -> tuple[I64, list[str]]:
+        """Return where runs of one query id start, and these ids."""
+        marks = np.empty(len(spans), np.bool_)
+        kernels.mark_runs(text.bytes, spans, marks)
+        starts = np.flatnonzero(marks)
+        ids = []
+        for at, length in spans[starts, :2].tolist():
+            try:
+                ids.append(text.buffer[at : at + length].decode())
+            except UnicodeDecodeError:
+                self.fault(text, at, "the query id is not UTF-8 text.")
+        return starts, ids
+
+    def _documents(self, text: Text, spans: I64) -> AnyArray | None:
+        """Return the documents' names, None where no line has a comment."""
+        lengths = np.maximum(spans[:, 3], 0)
+        if not self.options.doc_ids or (spans[:, 3] == kernels.NO_COMMENT).all():
+            return None
+        width = max(1, int(lengths.max()))
+        if not _wastes_room(width, len(lengths), int(lengths.sum())):
+            letters = np.zeros((len(lengths), width), np.uint32)
+            other = np.zeros(len(lengths), np.bool_)
+            bounds = np.append(np.arange(0, len(lengths), _ROWS_PER_RANGE), len(lengths))
+            self._map(kernels.copy_ascii, bounds, text.bytes, spans, letters, other)
+            if not other.any():
+                return letters.view(f"U{width}").reshape(-1)
+        places = zip(spans[:, 2].tolist(), lengths.tolist(), strict=True)
+        return text_array([text.buffer[at : at + n].decode(errors="replace") for at, n in places])
+
+    def _refuse_too_large(self, size: int) -> None:
+        if hasattr(os, "sysconf") and size > os.sysconf("SC_PHYS_PAGES") * os.sysconf(
+            "SC_PAGE_SIZE"
+        ):
+            raise DataError(
+                f"{self.name} would take {size / 2**30:,.0f} GiB as a dense table, more than there "
+                "is memory; pass sparse=True (--sparse), or read it in parts."
+            )
+
+
+def stream_blocks(stream: BinaryIO, size: int) -> Iterator[bytes]:
+    """Yield whole lines in blocks of about ``size`` bytes; a longer line makes a longer block."""
+    rest = b""
+    while piece := stream.read(max(size, len(rest))):
+        cut = piece.rfind(b"\n") + 1
+        if cut:
+            yield b"".join((rest, memoryview(piece)[:cut]))
+            rest = piece[cut:]
+        else:
+            rest += piece
+    if rest:
+        yield rest
+
+
+def text_array(strings: list[str]) -> AnyArray:
+    """Return an array of fixed width, or of objects where one long text would blow that up."""
+    lengths = [len(string) for string in strings]
+    if _wastes_room(max(lengths, default=0), len(lengths), sum(lengths)):
+        array = np.empty(len(strings), object)
+        array[:] = strings
+        return array
+    return np.array(strings, dtype=str)
+
+
+def _wastes_room(width: int, count: int, letters: int) -> bool:
+    return width * count > 8 * letters + (1 << 20)
+
+
+def _cuts(buffer: bytes | mmap.mmap, start: int, end: int) -> I64:
+    cuts = [start]
+    while cuts[-1] < end:
+        at = buffer.find(b"\n", cuts[-1] + _CHUNK, end)
+        cuts.append(end if at < 0 else at + 1)
+    return np.array(cuts, np.int64)
+
+
+def _dtype_name(dtype: object) -> str:
+    try:
+        return np.dtype(dtype).name  # type: ignore[call-overload, no-any-return]
+    except TypeError:
+        return str(dtype)

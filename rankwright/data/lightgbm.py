@@ -1,0 +1,233 @@
+"""LightGBM's text files: queries by their sizes in a ``.query`` file beside the data.
+
+``train.txt`` (svmlight lines without ``qid:``, whose feature ids LightGBM counts from 0) or
+``train.csv`` (the grade first, with or without a line of names) goes with ``train.txt.query``: the
+number of rows of each query, one per line. ``train.txt.weight`` and ``train.txt.position``, one
+value per row, are read where they are there. Queries have no ids and are numbered from 0.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, BinaryIO, ClassVar, Literal
+
+import numpy as np
+from scipy import sparse as sp
+
+from rankwright.core.types import I64
+from rankwright.data.columns import USUAL_NAMES
+from rankwright.data.delimited import DelimitedSink, column_names, is_numeric_cell, read_columns
+from rankwright.data.files import open_target, parts_of
+from rankwright.data.frames import (
+    checked_numbers,
+    default_names,
+    feature_columns,
+    feature_matrix,
+    ids_of_text,
+)
+from rankwright.data.ranking_data import RankingData
+from rankwright.data.scores import decoded, fault_at, number_at
+from rankwright.data.source import COMPRESSED, display_name, open_bytes, plain_suffix
+from rankwright.errors import DataError
+from rankwright.registry import unknown
+
+_SEPARATORS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
+
+
+class LightGBMText:
+    """LightGBM's text or csv without query ids, the sizes of queries in FILE.query beside it."""
+
+    extensions: ClassVar[tuple[str, ...]] = ()
+    holds: ClassVar[frozenset[str]] = frozenset({"sample_weight", "position", "empty queries"})
+
+    def read(
+        self,
+        path: str | Path,
+        *,
+        zero_based: bool = True,
+        dtype: Literal["float64", "float32"] | None = None,
+        label: str | None = None,
+        absent: Literal["zero", "missing"] = "zero",
+        sparse: bool | None = None,
+        n_features: int | None = None,
+        n_threads: int | None = None,
+    ) -> RankingData:
+        """Read ``path`` with the files beside it.
+
+        Parameters
+        ----------
+        zero_based
+            Whether feature ids count from 0, as LightGBM takes them; text only.
+        label
+            Name of the column of grades, by default the first; csv only.
+        absent, sparse, n_features, n_threads
+            As for LETOR text; text only.
+        """
+        sizes_file = _beside(path, "query")
+        if sizes_file is None:
+            raise DataError(f"{path}.query does not exist; it holds the sizes of the queries.")
+        sizes = _read_sizes(sizes_file)
+        if plain_suffix(path) in _SEPARATORS:
+            data = _read_csv(path, sizes, label, dtype)
+        else:
+            from rankwright.data.letor import Letor
+
+            data = Letor().read(
+                path,
+                zero_based=zero_based,
+                dtype=dtype or "float64",
+                absent=absent,
+                sparse=sparse,
+                n_features=n_features,
+                group_sizes=sizes,
+                n_threads=n_threads,
+            )
+        return _with_files_beside(data, path)
+
+    def write(self, data: RankingData, path: str | Path) -> None:
+        """Write ``path`` and the files beside it; ids of features count from 0."""
+        if str(path) == "-":
+            raise DataError("LightGBM's format is several files and cannot go to standard output.")
+        beside = {"query": data.sizes, "weight": data.sample_weight, "position": data.position}
+        with ExitStack() as files:  # none of them appears before all are written
+            for kind, values in beside.items():
+                if values is not None:
+                    stream = files.enter_context(open_target(f"{path}.{kind}"))
+                    stream.write("".join(f"{value}\n" for value in values.tolist()).encode())
+            stream = files.enter_context(open_target(path))
+            if plain_suffix(path) in _SEPARATORS:
+                _write_csv(data, stream, _separator(path))
+            else:
+                _write_text(data, stream, Path(path).parent)
+        for kind, values in beside.items():
+            if values is None:  # of the file that was there before
+                Path(f"{path}.{kind}").unlink(missing_ok=True)
+
+
+def has_sizes_beside(path: str | Path) -> bool:
+    """Return whether ``path`` has no query ids, but a file with the sizes of queries beside it."""
+    if _beside(path, "query") is None or not Path(path).is_file():
+        return False
+    with open_bytes(path) as stream:
+        first = next((line for line in stream if line.strip() and not line.startswith(b"#")), b"")
+    if plain_suffix(path) in _SEPARATORS:
+        names = first.decode(errors="replace").lower().strip().split(_separator(path))
+        return not any(name.strip('" ') in USUAL_NAMES["qid"] for name in names)
+    return b"qid:" not in first
+
+
+def _beside(path: str | Path, kind: str) -> Path | None:
+    """Return the file of that kind beside ``path``, whose own name may end in ``.gz``."""
+    names = [f"{path}.{kind}"]
+    if Path(path).suffix.lower() in COMPRESSED:
+        names.append(f"{Path(path).with_suffix('')}.{kind}")
+    return next((Path(name) for name in names if Path(name).is_file()), None)
+
+
+def _separator(path: str | Path) -> str:
+    return _SEPARATORS[plain_suffix(path)]
+
+
+# --- reading ---------------------------------------------------------------------------------
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    with open_bytes(path) as stream:
+        for line, raw in enumerate(stream, 1):
+            text = decoded(raw, path, line).strip()
+            if text:
+                yield line, text
+
+
+def _read_sizes(path: Path) -> I64:
+    sizes = []
+    for line, text in _lines(path):
+        if not (text.isascii() and text.isdecimal()):
+            fault_at(path, line, f"the size of a query is a whole number, not '{text}'")
+        sizes.append(int(text))
+    return np.array(sizes, np.int64)
+
+
+def _with_files_beside(data: RankingData, path: str | Path) -> RankingData:
+    weight_file, position_file = _beside(path, "weight"), _beside(path, "position")
+    if weight_file is not None:
+        weights = []
+        for line, text in _lines(weight_file):
+            weights.append(number_at(text, weight_file, line, "the weight"))
+            if not 0 <= weights[-1] < np.inf:
+                fault_at(weight_file, line, f"a weight is finite and 0 or more, not {text}")
+        _check_length(weight_file, weights, data)
+        data = replace(data, sample_weight=np.array(weights))
+    if position_file is not None:
+        positions = [text for _, text in _lines(position_file)]
+        _check_length(position_file, positions, data)
+        data = replace(data, position=ids_of_text(positions))
+    return data
+
+
+def _check_length(path: Path, values: list[Any], data: RankingData) -> None:
+    if len(values) != data.n_documents:
+        raise DataError(f"{path} has {len(values)} lines for {data.n_documents} documents.")
+
+
+def _read_csv(path: str | Path, sizes: I64, label: str | None, dtype: str | None) -> RankingData:
+    with open_bytes(path) as stream:
+        content = io.BytesIO(stream.read())
+    separator = _separator(path)
+    cells = decoded(content.readline(), path, 1).strip("\r\n").split(separator)
+    named = not all(is_numeric_cell(cell) for cell in cells)
+    content.seek(0)
+    names = column_names(content, separator) if named else [str(n) for n in range(len(cells))]
+    grade = names[0] if label is None else label
+    if grade not in names:
+        raise DataError(f"{display_name(path)}: {unknown('column', grade, names)}")
+    features = [name for name in names if name != grade]
+    content.seek(0)
+    try:
+        column = read_columns(content, separator, names, [], named=named)
+        y = checked_numbers(column(grade), grade, "grade")
+        X = feature_matrix(column, features, len(y))
+    except DataError as fault:
+        raise DataError(f"{display_name(path)}: {fault}") from None
+    if len(y) != sizes.sum():
+        raise DataError(
+            f"{display_name(path)} has {len(y)} rows, but the sizes of the queries add up to "
+            f"{int(sizes.sum())}."
+        )
+    called = features if named and tuple(features) != default_names(len(features)) else None
+    return RankingData.from_arrays(
+        X.astype(dtype or X.dtype, copy=False), y, group_sizes=sizes, feature_names=called
+    )
+
+
+# --- writing ---------------------------------------------------------------------------------
+
+
+def _write_text(data: RankingData, stream: BinaryIO, folder: Path) -> None:
+    """Write LETOR text and take the query ids out, which LightGBM refuses."""
+    from rankwright.data.letor import Letor
+
+    unnamed = replace(data, doc_id=None, qid=np.arange(data.n_queries))
+    with TemporaryDirectory(dir=folder, prefix=".lightgbm.") as drafts:
+        draft = Path(drafts) / "draft.txt"
+        Letor().write(unnamed, draft, zero_based=True)
+        with draft.open("rb") as lines:
+            for line in lines:
+                grade, _, *features = line.rstrip(b"\n").split(b" ", 2)
+                stream.write(b" ".join((grade, *features)) + b"\n")
+
+
+def _write_csv(data: RankingData, stream: BinaryIO, separator: str) -> None:
+    """Write the grade and the features, below a line of names where they have any."""
+    if "label" in (data.feature_names or ()):
+        raise DataError("a feature is named 'label', as is the column of grades; rename it.")
+    sink = DelimitedSink(stream, separator, header=data.feature_names is not None)
+    for part in parts_of(data):
+        X = part.X.toarray() if sp.issparse(part.X) else part.X
+        columns = dict(zip(feature_columns(part), X.T, strict=True))
+        sink.write({"label": part.y, **columns})

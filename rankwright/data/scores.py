@@ -1,0 +1,252 @@
+"""Scores of documents in files: one per line, RankLib's three columns, or a TREC run.
+
+In a run a document is called by its doc id, blanks made underscores, or else by its number in the
+query from 0; a query by its id. The same names are written and looked for.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+from rankwright.core.types import F64, I64
+from rankwright.data.files import open_target
+from rankwright.data.ranking_data import RankingData
+from rankwright.data.source import display_name, open_bytes
+from rankwright.errors import DataError
+
+RUN = ("qid", "Q0", "docid", "rank", "score", "tag")
+"""The columns of a TREC run."""
+
+
+def write_run(
+    data: RankingData,
+    scores: Any,
+    target: str | Path,
+    *,
+    per_group: int | None = None,
+    tag: str = "rankwright",
+) -> None:
+    """Write the documents of each query, best first, as a TREC run; ``"-"`` is standard output.
+
+    Equal scores are in the order of `rankwright.core.order`; scores have all their digits. A
+    document without a name is called by its number in the query, from 0. With ``per_group`` at
+    most that many documents of each of ``data.group`` are written per query.
+    """
+    from rankwright.core.order import limit_per_group, ranking
+
+    scores = np.asarray(scores, np.float64)
+    if scores.shape != (data.n_documents,):
+        raise DataError(f"there are {scores.size} scores for {data.n_documents} documents.")
+    names, queries = names_in_run(data), query_names(data)
+    order, indptr = ranking(scores, data.indptr), data.indptr
+    if per_group is not None:
+        order, indptr = limit_per_group(order, indptr, data.group_codes(), per_group)
+    listed, values = order.tolist(), scores.tolist()
+    tag = tag.replace(" ", "_") or "rankwright"
+    with open_target(target) as stream:
+        for q, query in enumerate(queries):
+            lines = [
+                f"{query} Q0 {names[row]} {rank} {values[row]!r} {tag}\n"
+                for rank, row in enumerate(listed[indptr[q] : indptr[q + 1]], 1)
+            ]
+            stream.write("".join(lines).encode())
+
+
+def read_scores(path: str | Path, data: RankingData) -> F64:
+    """Return the scores in a file, in the row order of ``data``.
+
+    The file has one score per line, in the order of the rows that ``data`` came from; or RankLib's
+    ``qid document-number score``, numbers counting from 0 in each query; or is a TREC run, matched
+    by query and document name. Every document must have exactly one score.
+    """
+    with open_bytes(path) as stream:
+        text = stream.read()
+    lines = decoded(text, path).replace("\r\n", "\n").split("\n")
+    while lines and not lines[-1].strip():
+        lines.pop()
+    if not lines:
+        raise DataError(f"{path} is empty; a score for each document is expected.")
+    width = len(_split(lines[0]))
+    if width == 1:
+        return _scores_by_line(path, lines, data)
+    if width == 3:
+        return _scores_by_number(path, lines, data)
+    if width == len(RUN):
+        return _scores_by_name(path, lines, data)
+    raise DataError(
+        f"{path}, line 1 has {width} columns; scores are one per line, 'qid number score' "
+        "(RankLib) or 'qid Q0 docid rank score tag' (TREC)."
+    )
+
+
+# --- names -----------------------------------------------------------------------------------
+
+
+def query_names(data: RankingData) -> list[str]:
+    """Return the query ids as text; one with a blank is refused."""
+    names = [str(query) for query in data.qid.tolist()]
+    for name in names:
+        if len(name.split()) != 1:
+            raise DataError(
+                f"the query id {name!r} has a blank in it, which TREC files cannot hold."
+            )
+    return names
+
+
+def names_in_run(data: RankingData) -> list[str]:
+    """Return a name without blanks for each document, different from others of its query."""
+    numbers = np.arange(data.n_documents) - first_rows(data)
+    if data.doc_id is None:
+        return [str(number) for number in numbers.tolist()]
+    given = [str(name) for name in data.doc_id.tolist()]
+    names = [
+        "_".join(name.split()) or str(number)
+        for name, number in zip(given, numbers.tolist(), strict=True)
+    ]
+    for q in range(data.n_queries):
+        of_query = names[data.indptr[q] : data.indptr[q + 1]]
+        if len(set(of_query)) < len(of_query):
+            twice = next(name for name, times in Counter(of_query).items() if times > 1)
+            raise DataError(
+                f"query {data.qid[q]} has two documents named '{twice}', which TREC files cannot "
+                "tell apart; give them different doc ids."
+            )
+    return names
+
+
+def first_rows(data: RankingData) -> I64:
+    """Return for each row the first row of its query."""
+    return np.repeat(data.indptr[:-1], data.sizes)
+
+
+# --- three kinds of files ---------------------------------------------------------------------
+
+
+def _scores_by_line(path: str | Path, lines: list[str], data: RankingData) -> F64:
+    if len(lines) != data.n_documents:
+        raise DataError(
+            f"{path} has {len(lines)} lines for {data.n_documents} documents; one score for each, "
+            "in the order of the data file, is expected."
+        )
+    scores = np.array(
+        [number_at(text.strip(), path, line, "the score") for line, text in enumerate(lines, 1)]
+    )
+    return scores if data.row is None else scores[data.row]
+
+
+def _scores_by_number(path: str | Path, lines: list[str], data: RankingData) -> F64:
+    """Match RankLib's numbers, which start anew with each run of lines of one query.
+
+    So where the rows of a query lay apart in the data, only the order of lines tells which is
+    which.
+    """
+    rows = np.arange(data.n_documents)
+    queries = {str(query): q for q, query in enumerate(data.qid.tolist())}
+    query_of_row = data.query_of_row()
+    if data.row is not None:
+        rows[data.row] = np.arange(data.n_documents)
+    given = _Given(path, data)
+    for line, (query, number, value) in _cells(path, lines, 3):
+        if query not in queries:
+            fault_at(path, line, f"query {query} is not in the data")
+        q = queries[query]
+        if not number.isdecimal():
+            fault_at(path, line, f"the document number '{number}' is not a whole number")
+        if data.row is None:
+            if int(number) >= data.sizes[q]:
+                fault_at(path, line, f"query {query} has no document {number}, counted from 0")
+            row = int(data.indptr[q]) + int(number)
+        else:
+            row = int(rows[min(line, len(rows)) - 1])
+            if query_of_row[row] != q:
+                fault_at(path, line, f"query {query} is not that of the same line of the data")
+        given.put(row, value, line)
+    return given.complete()
+
+
+def _scores_by_name(path: str | Path, lines: list[str], data: RankingData) -> F64:
+    names, queries = names_in_run(data), query_names(data)
+    row_of = {
+        (query, names[row]): row
+        for q, query in enumerate(queries)
+        for row in range(data.indptr[q], data.indptr[q + 1])
+    }
+    known, given = set(queries), _Given(path, data)
+    for line, (query, _, doc, _, value, _) in _cells(path, lines, len(RUN)):
+        if query not in known:
+            fault_at(path, line, f"query {query} is not in the data")
+        if (query, doc) not in row_of:
+            fault_at(path, line, f"document '{doc}' of query {query} is not in the data")
+        given.put(row_of[query, doc], value, line)
+    return given.complete()
+
+
+class _Given:
+    """Scores as they are found; each document gets exactly one."""
+
+    def __init__(self, path: str | Path, data: RankingData) -> None:
+        self.path, self.data = path, data
+        self.scores = np.zeros(data.n_documents)
+        self.found = np.zeros(data.n_documents, bool)
+
+    def put(self, row: int, value: str, line: int) -> None:
+        if self.found[row]:
+            fault_at(self.path, line, f"{self._called(row)} has a score already")
+        self.scores[row] = number_at(value, self.path, line, "the score")
+        self.found[row] = True
+
+    def complete(self) -> F64:
+        if not self.found.all():
+            row = int(np.flatnonzero(~self.found)[0])
+            raise DataError(f"{self.path} has no score for {self._called(row)}.")
+        return self.scores
+
+    def _called(self, row: int) -> str:
+        q = int(np.searchsorted(self.data.indptr, row, side="right")) - 1
+        number = row - int(self.data.indptr[q])
+        name = "" if self.data.doc_id is None else f" ('{self.data.doc_id[row]}')"
+        return f"document {number}{name} of query {self.data.qid[q]}"
+
+
+# --- lines -----------------------------------------------------------------------------------
+
+
+def _cells(path: str | Path, lines: list[str], width: int) -> Iterator[tuple[int, list[str]]]:
+    for line, text in enumerate(lines, 1):
+        cells = _split(text)
+        if len(cells) != width:
+            fault_at(path, line, f"it has {len(cells)} columns, where line 1 has {width}")
+        yield line, cells
+
+
+def _split(text: str) -> list[str]:
+    """Cut a line at its tabs, as RankLib writes them, or else at blanks."""
+    by_tab = text.split("\t")
+    return [cell.strip() for cell in by_tab] if len(by_tab) == 3 else text.split()
+
+
+def number_at(text: str, path: str | Path, line: int, what: str) -> float:
+    """Return the number that ``text`` writes, or say which line of the file is at fault."""
+    try:
+        return float(text if "_" not in text else "")  # Python would take 1_000
+    except ValueError:
+        fault_at(path, line, f"{what} '{text}' is not a number")
+
+
+def decoded(raw: bytes, path: str | Path, line: int | None = None) -> str:
+    """Return bytes of a file as text."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        where = "" if line is None else f", line {line}"
+        raise DataError(f"{display_name(path)}{where} is not text in UTF-8.") from None
+
+
+def fault_at(path: str | Path, line: int, what: str) -> NoReturn:
+    """Raise the sentence for a fault in one line of a file."""
+    raise DataError(f"{display_name(path)}, line {line}: {what}.")

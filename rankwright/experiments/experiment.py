@@ -1,0 +1,300 @@
+"""An experiment file: a table or figure of a paper, what it printed, and how it is run again.
+
+A TOML file in the folder ``experiments``, by the name of which ``rankwright reproduce`` knows it::
+
+    title = "IntervalRank, Table 1"
+    paper = "moon2010intervalrank"      # key in docs/references.bib
+    kind = "table"                      # or "figure", with `trees`: where curves are measured
+    baseline = "IntervalRank"           # the row that the others are tested against
+
+    [printed]                           # what the paper shows, in its own units
+    columns = ["ndcg@1", "map"]
+    [printed.rows]
+    RankBoost = [0.4632, 0.4411]
+
+    [shared.trees]                      # settings that rows take over by `use = "trees"`
+    fixed = { learning_rate = 0.05 }
+    grid = { num_leaves = [4, 8] }      # every combination is tried, the best on valid is kept
+
+    [[rows]]
+    name = "IntervalRank"
+    ranker = "intervalrank"
+    use = "trees"
+    grid = { lambda1 = [1.0, 10.0] }
+
+    [[studies]]                         # one data set each
+    folds = "OHSUMED_LETOR3/QueryLevelNorm"   # below the data folder; or `synthetic = {...}`
+    select = "ndcg@10"                  # what chooses on valid, by `convention`
+    [[studies.columns]]
+    metrics = "ndcg@1:5,map"
+    convention = "letor3"
+    name = "{metric}"                   # how a column of the table is called
+
+    [[expected_metrics]]                # a run that is worse by more than this has failed
+    row = "IntervalRank"
+    column = "ndcg@1"
+    value = 0.55
+    tolerance = 0.02
+"""
+
+from __future__ import annotations
+
+import itertools
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rankwright.errors import DataError, UsageError
+from rankwright.registry import unknown
+
+_CHECKOUT = Path(__file__).resolve().parents[2] / "experiments"
+_INSTALLED = Path(__file__).resolve().parent / "tables"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One measure of one study, as a column of the table."""
+
+    name: str
+    metric: str
+    convention: str
+    scale: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnGroup:
+    """Columns that are shown side by side."""
+
+    title: str
+    columns: tuple[Column, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """One data set, what chooses on its valid part, and what is measured on its test part."""
+
+    name: str
+    folds: str | None
+    synthetic: Mapping[str, Any] | None
+    select: str
+    convention: str
+    groups: tuple[ColumnGroup, ...]
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """All columns, group after group."""
+        return tuple(column for group in self.groups for column in group.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An algorithm: its ranker, and the settings among which valid data chooses."""
+
+    name: str
+    ranker: str
+    settings: tuple[Mapping[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """The figure that a run must reach, or miss by no more than the tolerance."""
+
+    row: str
+    column: str
+    value: float
+    tolerance: float
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """A table or figure of a paper and everything that running it again needs."""
+
+    name: str
+    title: str
+    paper: str
+    kind: str
+    studies: tuple[Study, ...]
+    rows: tuple[Row, ...]
+    printed: Mapping[str, Mapping[str, float]]
+    baseline: str | None = None
+    trees: tuple[int, ...] = ()
+    expected: tuple[Expected, ...] = ()
+
+    @property
+    def row_names(self) -> tuple[str, ...]:
+        """The paper's rows in its order, then ours that it does not have."""
+        return tuple(dict.fromkeys([*self.printed, *(row.name for row in self.rows)]))
+
+    def with_rows(self, names: list[str]) -> Experiment:
+        """Return the experiment with only these rows of ours; the paper's stay."""
+        from dataclasses import replace
+
+        known = [row.name for row in self.rows]
+        for name in names:
+            if name not in known:
+                raise UsageError(unknown("row", name, known))
+        chosen = tuple(row for row in self.rows if row.name in names)
+        expected = tuple(bound for bound in self.expected if bound.row in names)
+        return replace(self, rows=chosen, expected=expected)
+
+
+# --- finding ---------------------------------------------------------------------------------
+
+
+def names() -> dict[str, Path]:
+    """Return the experiments that there are, by name, in order."""
+    folder = _INSTALLED if _INSTALLED.is_dir() else _CHECKOUT
+    return {path.stem.replace("_", "-"): path for path in sorted(folder.glob("*.toml"))}
+
+
+def experiment(name: str | Path) -> Experiment:
+    """Return the experiment called ``name``, or the one in a TOML file of your own."""
+    if str(name).endswith(".toml"):
+        return read(Path(name))
+    there = names()
+    key = str(name).replace("_", "-")
+    if key not in there:
+        raise UsageError(unknown("experiment", str(name), there))
+    return read(there[key])
+
+
+# --- reading ---------------------------------------------------------------------------------
+
+
+def read(path: Path) -> Experiment:
+    """Read an experiment file; a fault in it is told with the file's name."""
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as fault:
+        raise DataError(f"{path} cannot be read: {fault.strerror or fault}.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as fault:
+        raise DataError(f"{path} is not a TOML file: {fault}.") from None
+    try:
+        return _experiment(path.stem.replace("_", "-"), content)
+    except KeyError as fault:
+        raise DataError(f"{path}: '{fault.args[0]}' is missing.") from None
+    except (TypeError, AttributeError) as fault:
+        raise DataError(f"{path}: an entry is not of the kind expected ({fault}).") from None
+    except UsageError as fault:
+        raise DataError(f"{path}: {fault}") from None
+
+
+def _experiment(name: str, content: dict[str, Any]) -> Experiment:
+    _known(content, "entry", (*_REQUIRED, "printed", "shared", "baseline", "trees",
+                              "expected_metrics"))  # fmt: skip
+    shared = content.get("shared", {})
+    made = Experiment(
+        name=name,
+        title=content["title"],
+        paper=content["paper"],
+        kind=content["kind"],
+        studies=tuple(_study(one) for one in content["studies"]),
+        rows=tuple(_row(one, shared) for one in content["rows"]),
+        printed=_printed(content.get("printed", {"columns": [], "rows": {}})),
+        baseline=content.get("baseline"),
+        trees=tuple(content.get("trees", ())),
+        expected=tuple(Expected(**one) for one in content.get("expected_metrics", ())),
+    )
+    _check(made)
+    return made
+
+
+_REQUIRED = ("title", "paper", "kind", "studies", "rows")
+
+
+def _study(content: dict[str, Any]) -> Study:
+    parts = ("name", "folds", "synthetic", "select", "convention", "columns", "fixed")
+    _known(content, "entry of a study", parts)
+    if ("folds" in content) == ("synthetic" in content):
+        raise UsageError("a study needs folds or synthetic, one of the two.")
+    return Study(
+        name=content["name"],
+        folds=content.get("folds"),
+        synthetic=content.get("synthetic"),
+        select=content["select"],
+        convention=content.get("convention", "standard"),
+        groups=tuple(_group(one) for one in content["columns"]),
+        fixed=content.get("fixed", {}),
+    )
+
+
+def _group(content: dict[str, Any]) -> ColumnGroup:
+    from rankwright.metrics.evaluate import measures
+
+    _known(content, "entry of columns", ("title", "metrics", "convention", "name", "scale"))
+    convention = content.get("convention", "standard")
+    template, scale = content.get("name", "{metric}"), float(content.get("scale", 1.0))
+    found = measures(content["metrics"], convention=convention)
+    columns = (Column(template.format(metric=m), m, convention, scale) for m in found)
+    return ColumnGroup(content.get("title", convention), tuple(columns))
+
+
+def _row(content: dict[str, Any], shared: dict[str, Any]) -> Row:
+    from rankwright.rankers.base import ranker
+
+    _known(content, "entry of a row", ("name", "ranker", "use", "fixed", "grid"))
+    base: dict[str, Any] = {}
+    if "use" in content:
+        if content["use"] not in shared:
+            raise UsageError(unknown("shared settings", content["use"], shared))
+        base = shared[content["use"]]
+        _known(base, "entry of shared settings", ("fixed", "grid"))
+    fixed = {**base.get("fixed", {}), **content.get("fixed", {})}
+    grid = {**base.get("grid", {}), **content.get("grid", {})}
+    settings = tuple({**fixed, **point} for point in _points(grid))
+    for setting in settings:
+        ranker(content["ranker"], **parameters(setting))  # a wrong name is told before any work
+    return Row(content["name"], content["ranker"], settings)
+
+
+def parameters(setting: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a setting as a ranker takes it: a list, such as targets, is a tuple there."""
+    return {k: tuple(v) if isinstance(v, list) else v for k, v in setting.items()}
+
+
+def _points(grid: Mapping[str, list[Any]]) -> Iterator[dict[str, Any]]:
+    for values in itertools.product(*grid.values()):
+        yield dict(zip(grid, values, strict=True))
+
+
+def _printed(content: dict[str, Any]) -> dict[str, dict[str, float]]:
+    columns = content["columns"]
+    for row, values in content["rows"].items():
+        if len(values) != len(columns):
+            raise UsageError(
+                f"printed row '{row}' has {len(values)} figures for {len(columns)} columns."
+            )
+    return {
+        row: dict(zip(columns, values, strict=True)) for row, values in content["rows"].items()
+    }
+
+
+def _check(made: Experiment) -> None:
+    if made.kind not in ("table", "figure"):
+        raise UsageError(f"kind must be table or figure, not '{made.kind}'.")
+    if (made.kind == "figure") != bool(made.trees):
+        raise UsageError("a figure needs trees, the numbers of trees to measure at; a table none.")
+    columns = [column.name for study in made.studies for column in study.columns]
+    rows = [row.name for row in made.rows]
+    for what, listed in (("column", columns), ("row", rows)):
+        twice = {name for name in listed if listed.count(name) > 1}
+        if twice:
+            raise UsageError(f"two {what}s are called '{min(twice)}'.")
+    if made.baseline is not None and made.baseline not in rows:
+        raise UsageError(unknown("row (for the baseline)", made.baseline, rows))
+    for values in made.printed.values():
+        for column in values:
+            if column not in columns:
+                raise UsageError(unknown("column (that was printed)", column, columns))
+    for bound in made.expected:
+        if bound.row not in rows or bound.column not in columns:
+            raise UsageError(f"expected_metrics: no '{bound.column}' of row '{bound.row}' here.")
+
+
+def _known(content: Mapping[str, Any], what: str, allowed: tuple[str, ...]) -> None:
+    for key in content:
+        if key not in allowed:
+            raise UsageError(unknown(what, key, allowed))

@@ -1,0 +1,199 @@
+"""A paper's table run again: its figure, ours, how sure ours is, and what differs beyond luck."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rankwright.core.types import F64
+from rankwright.experiments.experiment import Column, Expected, Experiment
+from rankwright.experiments.folds_run import Choice, Report, choose_all, folds_of, judge
+from rankwright.metrics.evaluate import metric
+from rankwright.metrics.significance import bootstrap_interval, holm, randomisation
+
+LEVEL = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One figure of the table, in the paper's units.
+
+    Attributes
+    ----------
+    paper : float or None
+        As printed.
+    ours : float or None
+        Mean over all test queries; low and high bound its 95 % bootstrap interval.
+    p_value : float or None
+        Of a paired randomisation test against the baseline's row, adjusted by Holm's rule for the
+        rows of the column.
+    """
+
+    row: str
+    column: str
+    paper: float | None
+    ours: float | None
+    low: float | None
+    high: float | None
+    difference: float | None = None
+    p_value: float | None = None
+
+    @property
+    def significant(self) -> bool:
+        """Whether the difference to the baseline is beyond luck."""
+        return self.p_value is not None and self.p_value <= LEVEL
+
+
+@dataclass(frozen=True)
+class TableResult:
+    """What came out of a table: its cells row by row, and what valid chose in each fold."""
+
+    experiment: Experiment
+    cells: tuple[Cell, ...]
+    choices: Mapping[str, Sequence[Sequence[Choice]]]
+    queries: Mapping[str, int]
+
+    def cell(self, row: str, column: str) -> Cell:
+        """Return one figure."""
+        return next(c for c in self.cells if c.row == row and c.column == column)
+
+    def missed(self) -> list[str]:
+        """Return a sentence for each expected figure that was not reached."""
+        return [
+            f"{bound.row}, {bound.column}: {ours:.4f}, where {bound.value:.4f} is expected "
+            f"(tolerance {bound.tolerance:g})"
+            for bound in self.experiment.expected
+            if (ours := self.cell(bound.row, bound.column).ours) is not None
+            and _worse(ours, bound, self._column(bound.column)) > bound.tolerance
+        ]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the table in the form that every ``reproduce --json`` has."""
+        return {
+            "table": self.experiment.name,
+            "rows": [
+                {key: getattr(cell, key) for key in ("row", "column", "paper", "ours", "low", "high")}
+                for cell in self.cells
+            ],
+        }
+
+    def record(self) -> dict[str, Any]:
+        """Return the table with all that lies behind it: tests, and the choices of each fold."""
+        return {
+            **self.as_json(),
+            "title": self.experiment.title,
+            "paper": self.experiment.paper,
+            "queries": dict(self.queries),
+            "baseline": self.experiment.baseline,
+            "tests": [
+                {
+                    "row": cell.row,
+                    "column": cell.column,
+                    "difference": cell.difference,
+                    "p_value": cell.p_value,
+                    "significant": cell.significant,
+                }
+                for cell in self.cells
+                if cell.p_value is not None
+            ],
+            "chosen": [
+                {
+                    "study": study,
+                    "fold": number,
+                    "row": choice.row,
+                    "setting": dict(choice.setting),
+                    "rounds": choice.ranker.best_iteration_,
+                    "valid": choice.valid,
+                }
+                for study, folds in self.choices.items()
+                for number, choices in enumerate(folds, start=1)
+                for choice in choices
+            ],
+            "missed": self.missed(),
+        }
+
+    def _column(self, name: str) -> Column:
+        columns = (c for study in self.experiment.studies for c in study.columns)
+        return next(column for column in columns if column.name == name)
+
+
+def run_table(
+    experiment: Experiment,
+    data_folder: Path | None,
+    *,
+    report: Report = lambda _: None,
+    n_threads: int | None = None,
+    seed: int = 0,
+) -> TableResult:
+    """Run every study: choose on valid, then look at test once, and set up the table."""
+    folds = {one.name: folds_of(one, data_folder, seed=seed) for one in experiment.studies}
+    choices = {
+        study.name: choose_all(
+            experiment.rows, study, folds[study.name],
+            report=report, n_threads=n_threads, seed=seed,
+        )
+        for study in experiment.studies
+    }  # fmt: skip
+    values: dict[str, dict[str, F64]] = {row.name: {} for row in experiment.rows}
+    for study in experiment.studies:
+        found = judge(study.columns, choices[study.name], folds[study.name])
+        for row, columns in found.items():
+            values[row].update(columns)
+    queries = {name: sum(fold.test.n_queries for fold in parts) for name, parts in folds.items()}
+    return TableResult(experiment, tuple(_cells(experiment, values, seed)), choices, queries)
+
+
+def _cells(
+    experiment: Experiment, values: Mapping[str, Mapping[str, F64]], seed: int
+) -> list[Cell]:
+    columns = [column.name for study in experiment.studies for column in study.columns]
+    tests = {column: _tests(experiment.baseline, values, column, seed) for column in columns}
+    return [
+        _cell(row, column, experiment, values, tests[column].get(row), seed)
+        for row in experiment.row_names
+        for column in columns
+        if row in values or column in experiment.printed.get(row, {})
+    ]
+
+
+def _cell(
+    row: str,
+    column: str,
+    experiment: Experiment,
+    values: Mapping[str, Mapping[str, F64]],
+    test: tuple[float, float] | None,
+    seed: int,
+) -> Cell:
+    paper = experiment.printed.get(row, {}).get(column)
+    if row not in values:
+        return Cell(row, column, paper, None, None, None)
+    found = bootstrap_interval(values[row][column], seed=seed)
+    difference, p_value = test or (None, None)
+    return Cell(row, column, paper, found.mean, found.low, found.high, difference, p_value)
+
+
+def _tests(
+    baseline: str | None, values: Mapping[str, Mapping[str, F64]], column: str, seed: int
+) -> dict[str, tuple[float, float]]:
+    """Return each row's difference to the baseline and its p-value, adjusted over the rows."""
+    if baseline is None or baseline not in values:
+        return {}
+    found = {
+        row: randomisation(columns[column], values[baseline][column], seed=seed)
+        for row, columns in values.items()
+        if row != baseline
+    }
+    adjusted = holm({row: test.p_value for row, test in found.items()}) if found else {}
+    return {row: (test.difference, adjusted[row]) for row, test in found.items()}
+
+
+def _worse(ours: float, bound: Expected, column: Column) -> float:
+    """Return by how much ``ours`` falls short; a figure that is not a number always does."""
+    if np.isnan(ours):
+        return np.inf
+    better = metric(column.metric, convention=column.convention).maximise
+    return bound.value - ours if better else ours - bound.value

@@ -1,0 +1,127 @@
+"""Squared hinge on pairs, with the margin that the grades ask for (GBRank).
+
+With y_i the target of document i, w_i its weight, O the pairs (i, j) where i has the higher grade
+and T the pairs of different documents of one grade, in both orders, the loss of a query is
+
+    L(s) = sum over O of w_i w_j (y_i - y_j - s_i + s_j)_+^2                                    (1)
+         + lambda1 sum over T of w_i w_j (s_i - s_j)^2                                          (2)
+         + calibration/2 sum_i w_i (y_i - s_i)^2                                                (3)
+
+as compared in `moon2010intervalrank`. With v = s - y a term of (1) is (v_j - v_i)_+^2, so the sums
+over wrong pairs of `subproblems.pair_sums` give value and gradient in O(n log n). (2) is a
+variance within each grade.
+
+The curvature is an upper bound: the Hessian of one pair, 2 w_i w_j [1 -1; -1 1], is at most twice
+its diagonal, so curv_i = 4 w_i (weight of the wrong partners of i) bounds (1) as a matrix, and
+4 lambda1 w_i (weight of the grade) bounds (2). Steps of gradient / curv then never overshoot all
+together; those of the exact diagonal, half as large for (1), do, and so does curvature 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rankwright.core.jit import kernel
+from rankwright.core.types import BoundLoss, Traits
+from rankwright.data.ranking_data import RankingData
+from rankwright.errors import UsageError
+from rankwright.losses.base import KernelLoss, document_weight, grade_targets
+from rankwright.subproblems.pair_sums import GradeBlocks, wrong_pair_sums
+
+# --- kernels ---------------------------------------------------------------------------------
+
+
+@kernel
+def _queries(  # type: ignore[no-untyped-def]
+    lo, hi, indptr, s, rows, start, of_query, y, w, lambda1, calibration, order, sums,
+    weight, value, grad, curv,
+):  # fmt: skip
+    v, below_n, below_v, above_n, above_v = sums
+    for q in range(lo, hi):
+        centre = 0.0  # sums of v would cancel where all scores are large
+        for p in range(indptr[q], indptr[q + 1]):
+            centre += (s[rows[p]] - y[p]) / (indptr[q + 1] - indptr[q])
+        for p in range(indptr[q], indptr[q + 1]):
+            v[p] = s[rows[p]] - y[p] - centre
+        first, last = of_query[q], of_query[q + 1]
+        wrong_pair_sums(
+            first, last, start, v, w, order[0], order[1], below_n, below_v, above_n, above_v
+        )
+        total = 0.0
+        for b in range(first, last):
+            grade_n, mean = _grade_mean(start[b], start[b + 1], v, w)
+            for p in range(start[b], start[b + 1]):
+                n = below_n[p] + above_n[p]
+                pull = 2.0 * (n * v[p] - below_v[p] - above_v[p])  # gradient of (1)
+                tie = 4.0 * lambda1 * grade_n * (v[p] - mean)  # and of (2)
+                error = v[p] + centre
+                # (1) and (2) are quadratic in v wherever the wrong pairs stay the same
+                total += w[p] * (0.5 * pull * v[p] + 0.5 * tie * (v[p] - mean))
+                total += 0.5 * calibration * w[p] * error * error  # (3)
+                if len(grad):
+                    grad[rows[p]] = weight[q] * w[p] * (pull + tie + calibration * error)
+                if len(curv):
+                    tied = 4.0 * lambda1 * grade_n if start[b + 1] - start[b] > 1 else 0.0
+                    curv[rows[p]] = weight[q] * w[p] * (4.0 * n + tied + calibration)
+        value[q] = weight[q] * max(total, 0.0)
+
+
+@kernel
+def _grade_mean(lo, hi, v, w):  # type: ignore[no-untyped-def]
+    """Return the weight of the places lo:hi and the weighted mean of v over them."""
+    n = total = 0.0
+    for p in range(lo, hi):
+        n += w[p]
+        total += w[p] * v[p]
+    return n, total / n if n > 0.0 else 0.0
+
+
+# --- API -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class GBRank:
+    """Squared hinge on pairs with the margin between their grades, and a pull between equals.
+
+    Parameters
+    ----------
+    lambda1 : float
+        Weight of the squared differences between documents of one grade.
+    calibration : float
+        Weight of the squared error to the target, which fixes the level of the scores.
+    targets : "linear", "gain" or a tuple
+        Target score of a grade: the grade, 2^grade - 1, or a value per grade.
+    """
+
+    lambda1: float = 0.0
+    calibration: float = 0.0
+    targets: str | tuple[float, ...] = "linear"
+
+    @property
+    def traits(self) -> Traits:
+        """What this loss can do with these parameters."""
+        return Traits(
+            family="pairwise", convex=True, shift_invariant=self.calibration == 0.0, curvature=True
+        )
+
+    def bind(self, data: RankingData, *, n_threads: int | None = None) -> BoundLoss:
+        """Prepare the loss for one data set."""
+        for name in ("lambda1", "calibration"):
+            if not getattr(self, name) >= 0.0:
+                raise UsageError(f"gbrank's {name} must be 0 or more, not {getattr(self, name)}.")
+        blocks = GradeBlocks.of(data)
+        n = data.n_documents
+        args = (
+            blocks.rows,
+            blocks.start,
+            blocks.of_query,
+            grade_targets(data, self.targets)[blocks.rows],
+            document_weight(data)[blocks.rows],
+            float(self.lambda1),
+            float(self.calibration),
+            np.empty((2, n), np.int64),
+            np.empty((5, n)),
+        )
+        return KernelLoss(_queries, data, *args, curvature=True, n_threads=n_threads)

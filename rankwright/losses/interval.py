@@ -1,0 +1,259 @@
+"""The least change of scores that separates the grades and narrows each of them (IntervalRank).
+
+With y_g the target of grade g, w_i the weight of document i and s - z the change of its score, the
+loss of a query is the value of the paper's problem (6), both slack terms included:
+
+    L(s) = min over z, eps, xi of  sum_i w_i rho(s_i - z_i) + lambda1/2 |eps|^2 + lambda2/2 |xi|^2
+           z_i - z_j >= y_{g+1} - y_g - eps_g    for i in grade g+1, j in grade g
+           |z_i - z_j| <= xi_g                   for i, j in grade g                          (1)
+           + calibration/2 sum_i w_i (s_i - y_i)^2                                            (2)
+
+[moon2010intervalrank]_. Grades are those that the query has, and g+1 is the next of them. A
+document of weight 0 is no document. `subproblems.interval_qp` solves (1) exactly per query.
+
+The penalty rho is d^2/2, or any even convex function of which the solver knows two derivatives:
+
+    squared        d^2/2
+    huber          d^2/2 up to the knee, and knee (|d| - knee/2) beyond: far documents pull less
+    pseudo_huber   knee^2 (sqrt(1 + (d/knee)^2) - 1), smooth throughout
+
+(1) is a minimum of something convex in s, z, eps and xi together, so L is convex, and by the
+envelope theorem its gradient is w_i rho'(s_i - z_i): for d^2/2 simply s - z (Lemma 2). As rho'' is
+at most 1, w_i (1 + calibration) bounds the curvature, the constant of the paper's Algorithm 1.
+
+Fixed lambdas lose their meaning as lists grow, since data terms grow with the list and slack terms
+do not; ``scale_by_size`` multiplies both by the weight of the query's documents. Infinite values
+are limits: lambda1 = inf has no eps, lambda2 = inf no xi.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rankwright.core.jit import kernel
+from rankwright.core.types import F64, I64, TargetLoss, Traits
+from rankwright.data.ranking_data import RankingData
+from rankwright.errors import UsageError
+from rankwright.losses.base import KernelLoss, document_weight, grade_targets
+from rankwright.registry import unknown
+from rankwright.subproblems.interval_barrier import solve_barrier
+from rankwright.subproblems.interval_chain import (
+    HUBER,
+    PSEUDO_HUBER,
+    ROWS,
+    SQUARED,
+    Terms,
+    X,
+    penalty,
+)
+from rankwright.subproblems.interval_qp import solve_hard, solve_newton
+
+_PENALTIES = {"squared": SQUARED, "huber": HUBER, "pseudo_huber": PSEUDO_HUBER}
+_NEWTON, _BARRIER, _HARD = 0, 1, 2
+_SOLVERS = {"newton": _NEWTON, "barrier": _BARRIER, "hard": _HARD}
+
+# --- kernels ---------------------------------------------------------------------------------
+
+
+@kernel
+def _centred(lo, hi, s, rows, y, v):  # type: ignore[no-untyped-def]
+    """Write score less target to v, less the middle of all of them, which is returned."""
+    low, high = np.inf, -np.inf
+    for p in range(lo, hi):
+        v[p] = s[rows[p]] - y[p]
+        low, high = min(low, v[p]), max(high, v[p])
+    middle = 0.5 * (low + high)
+    for p in range(lo, hi):
+        v[p] -= middle
+    return middle
+
+
+@kernel
+def _queries(  # type: ignore[no-untyped-def]
+    lo, hi, indptr, s, rows, start, of_query, y, w, lambda1, lambda2, shape, knee, calibration,
+    solver, v, tie, work, first, warm, desk, places, weight, value, grad, curv,
+):  # fmt: skip
+    for q in range(lo, hi):
+        value[q] = 0.0
+        for i in range(indptr[q], indptr[q + 1]):
+            if len(grad):
+                grad[i] = 0.0
+            if len(curv):
+                curv[i] = 0.0
+        a, b = 2 * of_query[q], 2 * of_query[q + 1]
+        if (
+            weight[q] == 0.0 or b - a < 4
+        ):  # documents of weight may have one grade where all have two
+            continue
+        middle = _centred(start[a // 2], start[b // 2], s, rows, y, v)
+        terms = Terms(lambda1[q], lambda2[q], shape, knee, 1.0)
+        if solver == _HARD:
+            total = solve_hard(a, b, start, v, w, work, desk, places)
+        elif solver == _BARRIER:
+            total = solve_barrier(a, b, start, v, w, terms, work)
+        else:
+            total = solve_newton(a, b, start, v, w, terms, tie, work, first, warm[q])
+            warm[q] = shape == SQUARED
+        for k in range(a, b, 2):
+            for p in range(start[k // 2], start[k // 2 + 1]):
+                change = v[p] - min(max(v[p], work[X, k]), work[X, k + 1])
+                error = v[p] + middle
+                rho, slope, _ = penalty(abs(change), terms)
+                total += w[p] * (rho + 0.5 * calibration * error * error)
+                if len(grad):
+                    pull = slope if change > 0.0 else -slope
+                    grad[rows[p]] = weight[q] * w[p] * (pull + calibration * error)
+                if len(curv):
+                    curv[rows[p]] = weight[q] * w[p] * (1.0 + calibration)
+        value[q] = weight[q] * total
+
+
+# --- API -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """The least change of scores that puts the grades into separate, narrow intervals.
+
+    Parameters
+    ----------
+    lambda1 : float
+        Price of margins between grades that are missed; ``inf`` allows none.
+    lambda2 : float
+        Price of the width of each grade; 0 leaves it free, ``inf`` gives a grade one score.
+    targets : "gain", "linear" or a tuple
+        Target score of a grade, whose differences are the margins: 2^grade - 1, the grade, or a
+        value per grade.
+    calibration : float
+        Weight of the squared error to the target (the paper's lambda3), which fixes the level of
+        the scores.
+    scale_by_size : bool
+        Multiply ``lambda1`` and ``lambda2`` by the number of the query's documents.
+    solver : "newton", "barrier" or "hard"
+        The exact solver; the paper's log-barrier method, which keeps grades further apart and needs
+        ``lambda2`` > 0; or the limit of hard margins and free widths, the paper's (5), whatever
+        the lambdas.
+    penalty : "squared", "huber" or "pseudo_huber"
+        What a change of d costs a document.
+    knee : float
+        The change from which the two Huber penalties grow only linearly.
+    """
+
+    lambda1: float = 1.0
+    lambda2: float = 1.0
+    targets: str | tuple[float, ...] = "gain"
+    calibration: float = 0.0
+    scale_by_size: bool = False
+    solver: str = "newton"
+    penalty: str = "squared"
+    knee: float = 1.0
+
+    @property
+    def traits(self) -> Traits:
+        """What this loss can do; calibration fixes the level of the scores."""
+        return Traits(
+            family="listwise", convex=True, shift_invariant=self.calibration == 0.0, curvature=True
+        )
+
+    def bind(self, data: RankingData, *, n_threads: int | None = None) -> TargetLoss:
+        """Prepare the loss for one data set."""
+        self._check()
+        return _BoundInterval(self, data, n_threads=n_threads)
+
+    def _check(self) -> None:
+        for name in ("lambda1", "lambda2", "calibration"):
+            if not getattr(self, name) >= 0.0:
+                raise UsageError(f"interval's {name} must be 0 or more, not {getattr(self, name)}.")
+        if self.solver not in _SOLVERS:
+            raise UsageError(unknown("interval solver", self.solver, _SOLVERS))
+        if self.penalty not in _PENALTIES:
+            raise UsageError(unknown("interval penalty", self.penalty, _PENALTIES))
+        if not 0.0 < self.knee < np.inf or not self.calibration < np.inf:
+            raise UsageError("interval's knee must be above 0, and knee and calibration finite.")
+        finite = self.lambda1 < np.inf and 0.0 < self.lambda2 < np.inf
+        if self.solver == "barrier" and not finite:
+            raise UsageError(
+                "interval's barrier solver needs finite lambdas and lambda2 above 0; "
+                "solver='newton' takes any."
+            )
+
+
+class _BoundInterval(KernelLoss):
+    """The loss on one data set, with the last intervals of each query to start from."""
+
+    def __init__(self, loss: Interval, data: RankingData, *, n_threads: int | None) -> None:
+        rows, start, of_query, w = _grade_blocks(data)
+        n, n_variables = len(rows), 2 * (len(start) - 1)
+        shape, solver = _PENALTIES[loss.penalty], _SOLVERS[loss.solver]
+        lambda1, lambda2 = loss.lambda1, loss.lambda2
+        if loss.solver == "hard":
+            lambda1, lambda2 = np.inf, 0.0
+            solver = _HARD if shape == SQUARED else _NEWTON
+        scale = _sizes(data) if loss.scale_by_size else np.ones(data.n_queries)
+        kept = n if solver == _HARD else 0
+        self._rows, self._start, self._of_query = rows, start, of_query
+        self._v, self._work = np.empty(n), np.empty((ROWS, n_variables))
+        args: tuple[Any, ...] = (
+            rows,
+            start,
+            of_query,
+            grade_targets(data, loss.targets)[rows],
+            w,
+            _times(lambda1, scale),
+            _times(lambda2, scale),
+            shape,
+            float(loss.knee),
+            float(loss.calibration),
+            solver,
+            self._v,
+            np.zeros(n_variables, np.int8),
+            self._work,
+            np.empty(n_variables, np.int64),
+            np.zeros(data.n_queries, np.bool_),
+            np.empty((3, kept)),
+            np.empty((2, kept), np.int64),
+        )
+        super().__init__(_queries, data, *args, curvature=True, n_threads=n_threads)
+
+    def targets(self, s: F64, out: F64) -> None:
+        """Write the corrected scores z; a query without order keeps its own."""
+        self.value(s)
+        sizes = np.diff(self._start)
+        low, high = (np.repeat(self._work[X, side::2], sizes) for side in (0, 1))
+        grades = np.diff(self._of_query)
+        active = np.repeat((grades > 1) & (self._weight > 0.0), grades)
+        active = np.repeat(active, sizes)
+        change = self._v - np.clip(self._v, low, high)
+        out[:] = s
+        out[self._rows[active]] -= change[active]
+
+
+def _grade_blocks(data: RankingData) -> tuple[I64, I64, I64, F64]:
+    """Return rows of weight grade by grade, where grades begin, those of each query, and weights.
+
+    Grades rise within a query; each has at least one document of positive weight.
+    """
+    w, of_row = document_weight(data), data.query_of_row()
+    rows = np.flatnonzero(w > 0.0)
+    rows = rows[np.lexsort((data.y[rows], of_row[rows]))]
+    grade, query = data.y[rows], of_row[rows]
+    new = np.ones(len(rows), bool)
+    new[1:] = (grade[1:] != grade[:-1]) | (query[1:] != query[:-1])
+    first = np.flatnonzero(new)
+    of_query = np.searchsorted(query[first], np.arange(data.n_queries + 1))
+    return rows, np.append(first, len(rows)), of_query, w[rows]
+
+
+def _sizes(data: RankingData) -> F64:
+    """Return the weight of each query's documents, added in an order that rows do not decide."""
+    w, query = document_weight(data), data.query_of_row()
+    order = np.lexsort((w, query))
+    return np.bincount(query, weights=w[order], minlength=data.n_queries).astype(np.float64)
+
+
+def _times(strength: float, scale: F64) -> F64:
+    """Multiply; an infinite strength times a query without documents is not asked for."""
+    return np.where(scale > 0.0, strength, 0.0) * np.where(scale > 0.0, scale, 1.0)

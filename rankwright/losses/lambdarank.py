@@ -1,0 +1,322 @@
+"""RankNet's pairs, each weighed by what swapping the two would change in a measure (LambdaRank).
+
+For documents i, j of a query with g_i > g_j, weights w and the ranking by current scores,
+
+    lambda_ij = -sigma w_i w_j |Delta_ij| p_ij,     p_ij = 1 / (1 + exp(sigma (s_i - s_j)))     (1)
+
+is added to the gradient of i and taken from that of j, where Delta_ij is the change of the measure
+when i and j trade places (`burges2010overview`). To the curvature of both the pair adds
+sigma^2 w_i w_j |Delta_ij| p_ij (1 - p_ij). Only pairs with a document among the first
+``truncation`` count.
+
+The gradient is that of no function, since Delta jumps where two scores cross. `value` is the loss
+whose gradient it would be if Delta stood still:
+
+    L(s) = sum over g_i > g_j of w_i w_j |Delta_ij| log(1 + exp(-sigma (s_i - s_j)))            (2)
+
+``normalize=True`` does as LightGBM's lambdarank_norm: |Delta_ij| is divided by 0.01 + |s_i - s_j|
+(unless all scores are equal), and everything in a query by Lambda / log2(1 + Lambda), where Lambda
+is the sum of the absolute gradients of its pairs, both sides counted.
+
+**Tied scores** have no order, so |Delta_ij| is the mean over the orders of ties: row order never
+reaches a model, and in the first round, where all scores are equal, there is a gradient all the
+same. For measures that are a sum over ranks (ndcg, dcg, p, ...) let d be the discount by rank, k
+the truncation and t_i the ranks of the documents tied with i. For i above j, |Delta_ij| is
+|gain_i - gain_j| times the mean over ranks a in t_i and b in t_j of
+
+    [a <= k] (d_a - d_b)   =   mean of [a <= k] d_a  -  share of a <= k  times  mean of d_b     (3)
+
+and for i, j in one tie, times the mean of [a <= k] (d_a - d_b) over its ranks a < b            (4)
+
+For map, mrr and err a tie is ordered by grade, lowest first, and documents equal in score, grade
+and weight share the mean of what comes out.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from rankwright.core.jit import kernel
+from rankwright.core.order import sort_query
+from rankwright.core.scalar import log1p_unit
+from rankwright.core.types import F64, BoundLoss, Traits
+from rankwright.data.ranking_data import RankingData
+from rankwright.errors import IncompatibleError, UsageError
+from rankwright.losses.base import KernelLoss, document_weight
+from rankwright.metrics.evaluate import metric
+from rankwright.metrics.swap import LINEAR_SWAP, change, prepare
+from rankwright.subproblems.pair_tiles import (
+    CURV,
+    DISCOUNT,
+    GAIN,
+    GRAD,
+    LANES,
+    RANK,
+    RATIO,
+    ROW_CURV,
+    ROW_GRAD,
+    SCORE,
+    SIZE,
+    SWAP,
+    TILE,
+    VALUE,
+    WEIGHT,
+    begin_row,
+    end_row,
+    load_tiles,
+    n_tiles,
+    new_tiles,
+    place,
+    set_ratio,
+    total,
+    unload,
+)
+
+_SMOOTH = 0.01  # LightGBM's
+_NO_KEY = np.empty(0)
+
+# --- kernels ---------------------------------------------------------------------------------
+
+
+@kernel
+def _sums_over_ranks(  # type: ignore[no-untyped-def]
+    lo, hi, indptr, s, gain, discount, cut, scale, w, sigma, truncation, normalize, order,
+    weight, value, grad, curv,
+):  # fmt: skip
+    tiles = new_tiles(lo, hi, indptr)
+    scratch = np.empty((3, len(tiles) // TILE * LANES))
+    reach, share, tied = scratch[0], scratch[1], scratch[2]
+    for q in range(lo, hi):
+        value[q] = 0.0
+        n = indptr[q + 1] - indptr[q]
+        if n == 0:
+            continue
+        sort_query(indptr[q], indptr[q + 1], s, _NO_KEY, order[0], order[1])
+        ranked = order[0, indptr[q] : indptr[q + 1]]
+        wide = load_tiles(ranked, s, gain, scale[q], w, sigma, tiles)
+        near, slope = _smoothing(normalize, s[ranked[0]], s[ranked[n - 1]])
+        depth = min(truncation, cut[q], n) if weight[q] * scale[q] > 0.0 else 0
+        rows = _mean_over_ties(ranked, s, depth, discount, cut[q], reach, share, tied, tiles)
+        for row in range(min(rows, n - 1)):
+            if wide:
+                set_ratio(n, row, sigma, tiles)
+            _add_row(n, row, False, reach[row], share[row], tied[row], sigma, near, slope, tiles)
+        value[q] = _finish(ranked, sigma, normalize, weight[q], tiles, grad, curv)
+
+
+@kernel
+def _any_measure(  # type: ignore[no-untyped-def]
+    lo, hi, indptr, s, kind, gain, cut, scale, key, w, sigma, truncation, normalize, order,
+    weight, value, grad, curv,
+):  # fmt: skip
+    tiles = new_tiles(lo, hi, indptr)
+    scratch = np.empty((3, len(tiles) // TILE * LANES + 1))
+    u, v = scratch[1], scratch[2]
+    for q in range(lo, hi):
+        value[q] = 0.0
+        n = indptr[q + 1] - indptr[q]
+        if n == 0:
+            continue
+        sort_query(indptr[q], indptr[q + 1], s, key, order[0], order[1])
+        ranked = order[0, indptr[q] : indptr[q + 1]]
+        wide = load_tiles(ranked, s, gain, 1.0, w, sigma, tiles)
+        near, slope = _smoothing(normalize, s[ranked[0]], s[ranked[n - 1]])
+        gains = scratch[0, :n]
+        gains[:] = gain[ranked]
+        prepare(kind, gains, cut[q], u, v)
+        depth = min(truncation, cut[q], n - 1) if weight[q] * scale[q] > 0.0 else 0
+        for row in range(depth):
+            if wide:
+                set_ratio(n, row, sigma, tiles)
+            for b in range(n):
+                swap = change(kind, row, b, gains, _NO_KEY, cut[q], u, v) if b > row else 0.0
+                tiles[place(b) + SWAP] = abs(swap) * scale[q]
+            _add_row(n, row, True, 0.0, 0.0, 0.0, sigma, near, slope, tiles)
+        _share_among_equals(ranked, s, key, tiles)
+        value[q] = _finish(ranked, sigma, normalize, weight[q], tiles, grad, curv)
+
+
+@kernel
+def _smoothing(normalize, best, worst):  # type: ignore[no-untyped-def]
+    """Return a and b of the factor 1 / (a + b |s_i - s_j|)."""
+    return (_SMOOTH, 1.0) if normalize and best != worst else (1.0, 0.0)
+
+
+@kernel
+def _mean_over_ties(ranked, s, depth, discount, cut, reach, share, tied, tiles):  # type: ignore[no-untyped-def]
+    """Find the means of (3) and (4) for each rank; return how many ranks have pairs that count."""
+    n, rows = len(ranked), 0
+    end = n
+    while end > 0:
+        start = end - 1
+        while start > 0 and s[ranked[start - 1]] == s[ranked[start]]:
+            start -= 1
+        m = end - start
+        within = counted = below = all_d = 0.0
+        for rank in range(end - 1, start - 1, -1):
+            d = discount[rank] if rank < cut else 0.0
+            if rank < depth:
+                counted += 1.0
+                within += d
+                below += d * (end - 1 - rank) - all_d
+            all_d += d
+        for rank in range(start, end):
+            reach[rank], share[rank] = within / m, counted / m
+            tied[rank] = below / (0.5 * m * (m - 1)) if m > 1 else 0.0  # (4)
+            tiles[place(rank) + DISCOUNT] = all_d / m
+        if start < depth:
+            rows = max(rows, end)
+        end = start
+    return rows
+
+
+@kernel
+def _add_row(n, row, looked_up, reach, share, tied, sigma, near, slope, tiles):  # type: ignore[no-untyped-def]
+    """Add the pairs of the document at rank ``row`` with all that stand below it."""
+    at = place(row)
+    score, gain, weight = tiles[at + SCORE], tiles[at + GAIN], tiles[at + WEIGHT]
+    inverse = 1.0 / tiles[at + RATIO]
+    for t in range(begin_row(row, tiles), n_tiles(n)):
+        two = tiles[t * TILE : (t + 2) * TILE]
+        _add_tile(
+            row,
+            score,
+            gain,
+            weight,
+            inverse,
+            looked_up,
+            reach,
+            share,
+            tied,
+            sigma,
+            near,
+            slope,
+            two,
+        )
+    end_row(n, row, tiles)
+
+
+@kernel
+def _add_tile(  # type: ignore[no-untyped-def]
+    row, score, gain, weight, inverse, looked_up, reach, share, tied, sigma, near, slope, two
+):
+    """Pair a document with the second of ``two`` tiles; running sums come from the first."""
+    for lane in range(LANES):
+        other = two[TILE + GAIN + lane]
+        lead = score - two[TILE + SCORE + lane]
+        moved = abs(reach - share * two[TILE + DISCOUNT + lane])  # (3)
+        moved = abs(gain - other) * (tied if lead == 0.0 else moved)
+        moved = two[TILE + SWAP + lane] if looked_up else moved
+        moved = moved if two[TILE + RANK + lane] > row else 0.0
+        r = two[TILE + RATIO + lane] * inverse
+        smooth = near + slope * lead
+        inverse_both = 1.0 / ((1.0 + r) * smooth)
+        q = smooth * inverse_both
+        pair = weight * two[TILE + WEIGHT + lane] * moved * (1.0 + r) * inverse_both
+        p = r * q
+        step = pair * (p if gain > other else -q)  # (1)
+        bend = pair * p * q
+        loss = log1p_unit(r) + (0.0 if gain > other else sigma * lead)
+        two[TILE + GRAD + lane] += step
+        two[TILE + CURV + lane] += bend
+        two[TILE + VALUE + lane] += pair * loss  # (2)
+        two[TILE + SIZE + lane] += abs(step)
+        two[TILE + ROW_GRAD + lane] = two[ROW_GRAD + lane] + step
+        two[TILE + ROW_CURV + lane] = two[ROW_CURV + lane] + bend
+
+
+@kernel
+def _share_among_equals(ranked, s, key, tiles):  # type: ignore[no-untyped-def]
+    """Give documents equal in score and key the mean of their gradients and curvatures."""
+    start = 0
+    for end in range(1, len(ranked) + 1):
+        i = ranked[start]
+        if end < len(ranked) and s[ranked[end]] == s[i] and key[ranked[end]] == key[i]:
+            continue
+        grad = curv = 0.0
+        for rank in range(start, end):
+            grad += tiles[place(rank) + GRAD]
+            curv += tiles[place(rank) + CURV]
+        for rank in range(start, end):
+            tiles[place(rank) + GRAD] = grad / (end - start)
+            tiles[place(rank) + CURV] = curv / (end - start)
+        start = end
+
+
+@kernel
+def _finish(ranked, sigma, normalize, weight, tiles, grad, curv):  # type: ignore[no-untyped-def]
+    """Write gradient and curvature of a query and return its value."""
+    n = len(ranked)
+    factor = weight
+    if normalize:
+        size = 2.0 * sigma * total(n, SIZE, tiles)
+        factor *= math.log2(1.0 + size) / size if size > 0.0 else 1.0
+    if len(grad):
+        unload(ranked, GRAD, factor * sigma, tiles, grad)
+    if len(curv):
+        unload(ranked, CURV, factor * sigma * sigma, tiles, curv)
+    return factor * total(n, VALUE, tiles)
+
+
+# --- API -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LambdaRank:
+    """Logistic loss on pairs, each weighed by what swapping the two would change in a measure.
+
+    Parameters
+    ----------
+    metric : str
+        The measure: ndcg, dcg, p, map, mrr, err or another that knows what a swap changes; with a
+        cut-off as in ``ndcg@10``, and under the standard convention.
+    truncation : int or None
+        Only pairs with a document among the first so many; None takes all pairs.
+    sigma : float
+        Steepness: how far apart two scores must be to count as decided.
+    normalize : bool
+        Even out gradients within and between queries, as LightGBM's ``lambdarank_norm``.
+    """
+
+    metric: str = "ndcg"
+    truncation: int | None = 30
+    sigma: float = 1.0
+    normalize: bool = True
+
+    traits: ClassVar[Traits] = Traits(
+        family="listwise", smooth=False, integrable=False, curvature=True
+    )
+
+    def bind(self, data: RankingData, *, n_threads: int | None = None) -> BoundLoss:
+        """Prepare the loss for one data set."""
+        if not self.sigma > 0.0:
+            raise UsageError(f"lambdarank's sigma must be above 0, not {self.sigma}.")
+        if self.truncation is not None and self.truncation < 1:
+            raise UsageError(f"lambdarank's truncation must be 1 or more, not {self.truncation}.")
+        measure = metric(self.metric)
+        if not hasattr(measure, "swap_form"):
+            raise IncompatibleError(
+                f"lambdarank needs to know what a swap of two documents changes; '{self.metric}' "
+                "does not tell. Use ndcg, dcg, p, map, mrr or err."
+            )
+        form = measure.swap_form(data)
+        w = document_weight(data)
+        depth = data.n_documents if self.truncation is None else int(self.truncation)
+        order = np.empty((2, data.n_documents), np.int64)
+        tail = (w, float(self.sigma), depth, bool(self.normalize), order)
+        options: dict[str, Any] = {"curvature": True, "n_threads": n_threads}
+        if form.kind == LINEAR_SWAP:
+            args = (form.gain, form.weight.copy(), form.cut, form.scale)
+            return KernelLoss(_sums_over_ranks, data, *args, *tail, **options)
+        args = (form.kind, form.gain, form.cut, form.scale)
+        return KernelLoss(_any_measure, data, *args, _tie_key(data, w), *tail, **options)
+
+
+def _tie_key(data: RankingData, w: F64) -> F64:
+    """Return a number that orders documents by grade, then by weight, and is equal for equals."""
+    kinds = np.unique(np.stack([data.y, w], axis=1), axis=0, return_inverse=True)[1]
+    return kinds.astype(np.float64)

@@ -1,0 +1,101 @@
+"""Cross entropy between the top-one probabilities of grades and of scores (ListNet).
+
+The probability of being drawn first is P_i = w_i exp(s_i) / sum_j w_j exp(s_j), with w_i the
+weight of document i. With shares t_i of the grades, the loss of a query is
+
+    L(s) = - sum_i t_i log(P_i / w_i) = sum_i t_i (log sum_j w_j exp(s_j) - s_i)                (1)
+
+with gradient T P_i - t_i and curvature T P_i (1 - P_i), exact, where T = sum_i t_i. The shares are
+
+    target="softmax":  t_i = w_i exp(g_i) / sum_j w_j exp(g_j)                                  (2)
+    target="gain":     t_i = w_i (2^g_i - 1) / IDCG                                             (3)
+
+(2) is ListNet's (`cao2007listnet`); (3) weighs documents by what they add to NDCG. IDCG is that of
+the documents of the query, each taken once whatever its weight, with discount 1/log2(rank + 1).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from rankwright.core.jit import kernel
+from rankwright.core.types import F64, BoundLoss, Traits
+from rankwright.data.ranking_data import RankingData
+from rankwright.errors import UsageError
+from rankwright.losses.base import KernelLoss, document_weight
+
+TARGETS = ("softmax", "gain")
+
+# --- kernels ---------------------------------------------------------------------------------
+
+
+@kernel
+def _queries(lo, hi, indptr, s, t, w, weight, value, grad, curv):  # type: ignore[no-untyped-def]
+    for q in range(lo, hi):
+        top = -np.inf
+        for i in range(indptr[q], indptr[q + 1]):
+            if w[i] > 0.0:
+                top = max(top, s[i])
+        z = shares = total = 0.0
+        for i in range(indptr[q], indptr[q + 1]):
+            if w[i] > 0.0:
+                z += w[i] * math.exp(s[i] - top)
+                shares += t[i]
+                total += t[i] * (top - s[i])
+        value[q] = weight[q] * (total + shares * math.log(z)) if z > 0.0 else 0.0  # (1)
+        if len(grad):
+            for i in range(indptr[q], indptr[q + 1]):
+                e = w[i] * math.exp(s[i] - top) if w[i] > 0.0 else 0.0
+                p = e / z if z > 0.0 else 0.0
+                grad[i] = weight[q] * (shares * p - t[i])
+                if len(curv):
+                    curv[i] = weight[q] * shares * p * (1.0 - p)
+
+
+# --- API -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ListNet:
+    """Cross entropy of the softmax of the scores against the shares of the grades.
+
+    Parameters
+    ----------
+    target : "softmax" or "gain"
+        Shares of the documents: the softmax of their grades, or 2^grade - 1 over the ideal DCG.
+    """
+
+    target: str = "softmax"
+
+    traits: ClassVar[Traits] = Traits(family="listwise", convex=True, curvature=True)
+
+    def bind(self, data: RankingData, *, n_threads: int | None = None) -> BoundLoss:
+        """Prepare the loss for one data set."""
+        if self.target not in TARGETS:
+            raise UsageError(f"listnet's target must be softmax or gain, not '{self.target}'.")
+        w = document_weight(data)
+        t = _softmax_shares(data, w) if self.target == "softmax" else _gain_shares(data, w)
+        return KernelLoss(_queries, data, t, w, curvature=True, n_threads=n_threads)
+
+
+def _softmax_shares(data: RankingData, w: F64) -> F64:
+    query = data.query_of_row()
+    highest = np.full(data.n_queries, -np.inf)
+    np.maximum.at(highest, query, data.y)
+    mass = w * np.exp(data.y - highest[query])
+    total = np.bincount(query, mass, data.n_queries)[query]
+    shares: F64 = mass / np.where(total > 0.0, total, 1.0)  # (2)
+    return shares
+
+
+def _gain_shares(data: RankingData, w: F64) -> F64:
+    query = data.query_of_row()
+    gain = np.exp2(data.y) - 1.0
+    rank = np.arange(data.n_documents) - data.indptr[query]
+    best_first = gain[np.lexsort((-gain, query))]
+    ideal = np.bincount(query, best_first / np.log2(rank + 2.0), data.n_queries)[query]
+    return w * gain / np.where(ideal > 0.0, ideal, 1.0)  # (3)

@@ -1,0 +1,162 @@
+"""Logistic loss on pairs of documents of different grades (RankNet).
+
+With w_i the weight of document i, the loss of a query is
+
+    L(s) = sum over g_i > g_j of w_i w_j log(1 + exp(-sigma (s_i - s_j)))                       (1)
+
+(`burges2005ranknet`). With p = 1 / (1 + exp(sigma (s_i - s_j))) a pair adds -sigma w_i w_j p to the
+gradient of i, +sigma w_i w_j p to that of j, and sigma^2 w_i w_j p (1 - p) to the curvature of
+both, which makes the exact diagonal of the Hessian. ``normalize=True`` divides the loss of each
+query by sum of w_i w_j over its pairs.
+
+LambdaRank is the same with other pair weights. The arithmetic is that of `subproblems.pair_tiles`:
+O(n^2) pairs a query, without an exponential for each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from rankwright.core.jit import kernel
+from rankwright.core.order import sort_query
+from rankwright.core.scalar import log1p_unit
+from rankwright.core.types import F64, BoundLoss, Traits
+from rankwright.data.ranking_data import RankingData
+from rankwright.errors import UsageError
+from rankwright.losses.base import KernelLoss, document_weight
+from rankwright.subproblems.pair_tiles import (
+    CURV,
+    GAIN,
+    GRAD,
+    LANES,
+    RANK,
+    RATIO,
+    ROW_CURV,
+    ROW_GRAD,
+    SCORE,
+    TILE,
+    VALUE,
+    WEIGHT,
+    begin_row,
+    end_row,
+    load_tiles,
+    n_tiles,
+    new_tiles,
+    place,
+    set_ratio,
+    total,
+    unload,
+)
+
+_NO_KEY = np.empty(0)
+
+# --- kernels ---------------------------------------------------------------------------------
+
+
+@kernel
+def _queries(  # type: ignore[no-untyped-def]
+    lo, hi, indptr, s, grade, w, scale, sigma, order, weight, value, grad, curv
+):
+    tiles = new_tiles(lo, hi, indptr)
+    for q in range(lo, hi):
+        value[q] = 0.0
+        start, n = indptr[q], indptr[q + 1] - indptr[q]
+        if n == 0:
+            continue
+        sort_query(start, start + n, s, _NO_KEY, order[0], order[1])
+        ranked = order[0, start : start + n]
+        wide = load_tiles(ranked, s, grade, 1.0, w, sigma, tiles)
+        if weight[q] > 0.0:
+            for row in range(n - 1):
+                if wide:
+                    set_ratio(n, row, sigma, tiles)
+                _add_row(n, row, sigma, tiles)
+        factor = weight[q] * scale[q]
+        value[q] = factor * total(n, VALUE, tiles)
+        if len(grad):
+            unload(ranked, GRAD, factor * sigma, tiles, grad)
+        if len(curv):
+            unload(ranked, CURV, factor * sigma * sigma, tiles, curv)
+
+
+@kernel
+def _add_row(n, row, sigma, tiles):  # type: ignore[no-untyped-def]
+    """Add the pairs of the document at rank ``row`` with all that stand below it."""
+    at = place(row)
+    score, grade, weight = tiles[at + SCORE], tiles[at + GAIN], tiles[at + WEIGHT]
+    inverse = 1.0 / tiles[at + RATIO]
+    for t in range(begin_row(row, tiles), n_tiles(n)):
+        two = tiles[t * TILE : (t + 2) * TILE]
+        _add_tile(row, score, grade, weight, inverse, sigma, two)
+    end_row(n, row, tiles)
+
+
+@kernel
+def _add_tile(row, score, grade, weight, inverse, sigma, two):  # type: ignore[no-untyped-def]
+    """Pair a document with the second of ``two`` tiles; running sums come from the first."""
+    for lane in range(LANES):
+        other = two[TILE + GAIN + lane]
+        pair = weight * two[TILE + WEIGHT + lane]
+        pair = pair if two[TILE + RANK + lane] > row else 0.0
+        pair = pair if grade != other else 0.0
+        r = two[TILE + RATIO + lane] * inverse
+        q = 1.0 / (1.0 + r)
+        p = r * q
+        lead = sigma * (score - two[TILE + SCORE + lane])
+        step = pair * (p if grade > other else -q)
+        bend = pair * p * q
+        two[TILE + GRAD + lane] += step
+        two[TILE + CURV + lane] += bend
+        two[TILE + VALUE + lane] += pair * (log1p_unit(r) + (0.0 if grade > other else lead))  # (1)
+        two[TILE + ROW_GRAD + lane] = two[ROW_GRAD + lane] + step
+        two[TILE + ROW_CURV + lane] = two[ROW_CURV + lane] + bend
+
+
+# --- API -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RankNet:
+    """Logistic loss on every pair of documents of different grades.
+
+    Parameters
+    ----------
+    sigma : float
+        Steepness: how far apart two scores must be to count as decided.
+    normalize : bool
+        Take the mean over the pairs of a query instead of the sum, so that long lists do not
+        outweigh short ones.
+    """
+
+    sigma: float = 1.0
+    normalize: bool = False
+
+    traits: ClassVar[Traits] = Traits(family="pairwise", convex=True, curvature=True)
+
+    def bind(self, data: RankingData, *, n_threads: int | None = None) -> BoundLoss:
+        """Prepare the loss for one data set."""
+        if not self.sigma > 0.0:
+            raise UsageError(f"ranknet's sigma must be above 0, not {self.sigma}.")
+        w = document_weight(data)
+        scale = np.ones(data.n_queries)
+        if self.normalize:
+            pairs = _pair_weight(data, w)
+            scale = np.divide(1.0, pairs, out=scale, where=pairs > 0.0)
+        order = np.empty((2, data.n_documents), np.int64)
+        args = (data.y, w, scale, float(self.sigma), order)
+        return KernelLoss(_queries, data, *args, curvature=True, n_threads=n_threads)
+
+
+def _pair_weight(data: RankingData, w: F64) -> F64:
+    """Return the sum of w_i w_j over the pairs of different grades of each query."""
+    query = data.query_of_row()
+    grade_number = np.unique(np.stack([query, data.y]), axis=1, return_inverse=True)[1]
+    in_grade = np.bincount(grade_number, w)
+    grade_query = np.zeros(len(in_grade), np.int64)
+    grade_query[grade_number] = query
+    whole = np.bincount(query, w, data.n_queries)
+    same_grade = np.bincount(grade_query, in_grade**2, data.n_queries)
+    return 0.5 * (whole * whole - same_grade).astype(np.float64)

@@ -1,0 +1,162 @@
+"""Cross entropy against randomly softened gains, a convex bound on NDCG (XE-NDCG).
+
+With w_i the weight of document i and noise gamma_i, uniform in [0, 1) and drawn anew each round,
+
+    rho_i = w_i exp(s_i) / sum_j w_j exp(s_j)                                                   (1)
+    phi_i = w_i (2^g_i - gamma_i) / sum_j w_j (2^g_j - gamma_j)                                 (2)
+    L(s)  = - sum_i phi_i log(rho_i / w_i) = log sum_j w_j exp(s_j) - sum_i phi_i s_i           (3)
+
+(`bruch2021xendcg`). The gradient is rho - phi; its Hessian diag(rho) - rho rho' has the diagonal
+D = rho (1 - rho), the curvature here, and off-diagonal entries -R_ij = -rho_i rho_j. Its inverse is
+D^-1 (1 + R D^-1 + (R D^-1)^2 + ...), so that the Newton step per document is D^-1 times
+
+    lambda = (rho - phi) + R D^-1 (rho - phi) + (R D^-1)^2 (rho - phi) + ...                    (4)
+
+``newton_terms=3``, LightGBM's ``rank_xendcg``, returns the first three terms as the gradient: fit
+for boosting with Newton leaves, but the gradient of no function. The default 1 is the gradient of
+(3).
+
+The noise is a hash of seed, round, query number and position within the query, so a round comes
+out the same on any number of threads and in a resumed run. ``sampled=False`` takes gamma = 1/2, its
+mean, throughout.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rankwright.core.jit import kernel
+from rankwright.core.scalar import hash_step, hash_uniform
+from rankwright.core.types import BoundLoss, Traits
+from rankwright.data.ranking_data import RankingData
+from rankwright.errors import UsageError
+from rankwright.losses.base import KernelLoss, document_weight
+
+_TINY = 1e-290  # below, the rest of the documents has no say in the Newton step
+
+# --- kernels ---------------------------------------------------------------------------------
+
+
+@kernel
+def _queries(  # type: ignore[no-untyped-def]
+    lo, hi, indptr, s, power, w, sampled, clock, terms, rho, phi, weight, value, grad, curv
+):
+    for q in range(lo, hi):
+        value[q] = 0.0
+        start, end = indptr[q], indptr[q + 1]
+        seed = hash_step(hash_step(hash_step(np.uint64(0), clock[0]), clock[1]), q)
+        heavy = start
+        for i in range(start, end):
+            noise = hash_uniform(hash_step(seed, i - start)) if sampled else 0.5
+            phi[i] = w[i] * (power[i] - noise)
+            if w[i] > 0.0 and (s[i] > s[heavy] or w[heavy] == 0.0):
+                heavy = i
+        z = rest = shares = 0.0
+        for i in range(start, end):
+            rho[i] = w[i] * math.exp(s[i] - s[heavy]) if w[i] > 0.0 else 0.0
+            z += rho[i]
+            rest += rho[i] if i != heavy else 0.0
+            shares += phi[i]
+        if z == 0.0:  # no document, or none with a weight
+            if len(grad):
+                grad[start:end] = 0.0
+            if len(curv):
+                curv[start:end] = 0.0
+            continue
+        total = math.log(z)
+        for i in range(start, end):
+            rho[i] /= z  # (1)
+            phi[i] /= shares  # (2)
+            total += phi[i] * (s[heavy] - s[i])  # (3)
+        value[q] = weight[q] * total
+        if len(grad):
+            _newton(rho[start:end], phi[start:end], heavy - start, rest / z, terms, grad[start:end])
+            grad[start:end] *= weight[q]
+        if len(curv):
+            for i in range(start, end):
+                curv[i] = weight[q] * rho[i] * (1.0 - rho[i] if i != heavy else rest / z)
+
+
+@kernel
+def _newton(rho, phi, heavy, rest, terms, out):  # type: ignore[no-untyped-def]
+    """Write (4), given rest = 1 - rho of the heaviest document; ``phi`` is used up."""
+    for i in range(len(rho)):
+        phi[i] = out[i] = rho[i] - phi[i]
+    for _ in range(terms - 1):
+        others = 0.0  # the heaviest apart, since its own part can be larger by many digits
+        lead = phi[heavy] / rest if rest > _TINY else 0.0
+        for i in range(len(rho)):
+            if i != heavy:
+                others += phi[i] / (1.0 - rho[i])
+        for i in range(len(rho)):
+            if i != heavy:
+                phi[i] = rho[i] * (others - phi[i] / (1.0 - rho[i]) + lead)
+            else:
+                phi[i] = rho[i] * others
+            out[i] += phi[i]
+
+
+# --- API -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class XENDCG:
+    """Cross entropy of the softmax of the scores against gains with noise, new in each round.
+
+    Parameters
+    ----------
+    sampled : bool
+        Draw the noise; False takes its mean.
+    newton_terms : int
+        How many terms of the series for the Newton step make up the gradient: 1 is the gradient
+        itself, 3 is what LightGBM's ``rank_xendcg`` boosts.
+    seed : int
+        Of the noise.
+    """
+
+    sampled: bool = True
+    newton_terms: int = 1
+    seed: int = 0
+
+    @property
+    def traits(self) -> Traits:
+        """What this loss can do with these parameters."""
+        return Traits(
+            family="listwise",
+            convex=self.newton_terms == 1,
+            integrable=self.newton_terms == 1,
+            curvature=True,
+            stochastic=self.sampled,
+        )
+
+    def bind(self, data: RankingData, *, n_threads: int | None = None) -> BoundLoss:
+        """Prepare the loss for one data set."""
+        if self.newton_terms < 1:
+            raise UsageError(f"xendcg's newton_terms must be 1 or more, not {self.newton_terms}.")
+        clock = np.array([int(self.seed) % 2**64, 0], np.uint64)
+        args = (
+            np.exp2(data.y),
+            document_weight(data),
+            bool(self.sampled),
+            clock,
+            int(self.newton_terms),
+            np.empty(data.n_documents),
+            np.empty(data.n_documents),
+        )
+        return _BoundXENDCG(clock, _queries, data, *args, curvature=True, n_threads=n_threads)
+
+
+class _BoundXENDCG(KernelLoss):
+    """A bound loss whose noise is that of a round."""
+
+    def __init__(self, clock: Any, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._clock = clock
+
+    def next_round(self, t: int) -> None:
+        """Take the noise of round ``t`` from here on; a bound loss begins with that of round 0."""
+        self._clock[1] = t

@@ -1,0 +1,83 @@
+import numpy as np
+import pytest
+from command import run, run_json, sentence
+
+LINES = """\
+2 qid:a 1:0.1 2:0.5 # x
+0 qid:a 1:0.9 2:0.5 # y
+1 qid:b 1:0.3 2:0.1 # z
+0 qid:b 1:0.2 2:0.2 # w
+0 qid:c 1:0.5 2:0.5 # v
+"""
+
+
+@pytest.fixture
+def data(tmp_path):
+    path = tmp_path / "data.txt"
+    path.write_text(LINES)
+    return path
+
+
+def test_scores_from_a_file(data, tmp_path):
+    scores = tmp_path / "scores.txt"
+    scores.write_text("1\n2\n4\n3\n0\n")
+    found = run_json("evaluate", data, "--scores", scores, "--metrics", "ndcg@1:2,map,err@2")
+    second = 1 / np.log2(3)
+    assert list(found["metrics"]) == ["ndcg@1", "ndcg@2", "map", "err@2"]
+    assert found["convention"] == "standard"
+    assert (found["queries"], found["empty_queries"]) == (3, 1)
+    assert found["metrics"]["ndcg@2"] == pytest.approx((second + 1 + 0) / 3)
+    assert found["metrics"]["map"] == pytest.approx((0.5 + 1 + 0) / 3)
+
+
+def test_a_single_feature_ranks_by_itself(data):
+    found = run_json("evaluate", data, "--feature", "1", "--metrics", "p@1")
+    assert found["metrics"]["p@1"] == pytest.approx(1 / 3)
+
+
+def test_several_conventions_stand_side_by_side_with_what_differs(data):
+    options = ("--feature", "1", "--convention", "standard,lightgbm", "--metrics", "ndcg@2")
+    found = run_json("evaluate", data, *options)
+    assert found["lightgbm"]["metrics"]["ndcg@2"] > found["standard"]["metrics"]["ndcg@2"]
+    text = run("evaluate", data, *options).stdout
+    assert "standard and lightgbm differ:" in text
+    assert "1 of them (33.3%) without a relevant document" in text
+
+
+def test_ties_that_decide_are_told_and_shown(data):
+    done = run("evaluate", data, "--feature", "2", "--metrics", "ndcg@1", "--ties")
+    assert "worst / mean / best" in done.stdout
+    assert "in 1 queries documents of different grade have equal scores" in done.stderr
+    assert "equal scores" not in run("-q", "evaluate", data, "--feature", "2").stderr
+    ties = run_json("evaluate", data, "--feature", "2", "--metrics", "ndcg@1", "--ties")["ties"]
+    assert ties["ndcg@1"] == pytest.approx([0, 1 / 6, 1 / 3])
+
+
+def test_values_of_each_query_go_to_a_file(data, tmp_path):
+    out = tmp_path / "values.tsv"
+    run("evaluate", data, "--feature", "1", "--metrics", "p@1,map", "--per-query", out)
+    assert out.read_text().splitlines() == [
+        "convention\tqid\tp@1\tmap",
+        "standard\ta\t0.0\t0.5",
+        "standard\tb\t1.0\t1.0",
+        "standard\tc\t0.0\t0.0",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ((), "say what to evaluate: --load MODEL, --scores FILE or --feature ID"),
+        (("--feature", "9"), "there is no feature '9'; the data has ids 1 to 2"),
+        (("--feature", "1", "--metrics", "ncdg"), "there is no metric 'ncdg'; did you mean ndcg"),
+        (("--feature", "1", "--convention", "letor5"), "letor4"),
+        (("--scores", "absent.txt"), "absent.txt does not exist"),
+    ],
+)
+def test_mistakes_are_one_sentence(data, options, expected):
+    assert expected in sentence("evaluate", data, *options)
+
+
+def test_too_few_scores_are_told(data, tmp_path):
+    (tmp_path / "s.txt").write_text("1\n2\n")
+    assert "5" in sentence("evaluate", data, "--scores", tmp_path / "s.txt")

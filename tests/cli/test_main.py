@@ -1,0 +1,73 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command import run, run_json, sentence
+
+import rankwright
+
+
+def test_the_version():
+    assert run("--version").stdout.strip() == f"rankwright {rankwright.__version__}"
+
+
+def test_help_names_every_verb():
+    text = run("--help").stdout
+    for verb in ("demo", "list", "inspect", "train", "evaluate", "rank", "convert"):
+        assert verb in text
+
+
+def test_completion_is_there_for_the_shell():
+    asked = {
+        "_RANKWRIGHT_COMPLETE": "complete_bash",
+        "COMP_WORDS": "rankwright tra",
+        "COMP_CWORD": "1",
+    }
+    done = subprocess.run(
+        [Path(sys.executable).parent / "rankwright"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, **asked},
+    )
+    assert done.stdout.split() == ["train"]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "rankers",
+        "losses",
+        "models",
+        "solvers",
+        "metrics",
+        "formats",
+        "conventions",
+        "data",
+        "shapes",
+    ],
+)
+def test_list_has_a_line_for_each_name(kind):
+    entries = run_json("list", kind)[kind]
+    assert entries
+    assert all(entries.values())
+    assert all(name in run("list", kind).stdout for name in entries)
+
+
+def test_a_kind_that_is_not_there():
+    assert "did you mean metrics" in sentence("list", "metric")
+
+
+def test_verbose_shows_the_traceback_too(tmp_path):
+    done = run("-v", "inspect", tmp_path / "none.txt", code=2)
+    assert "Traceback" in done.stderr
+    assert done.stderr.strip().endswith("none.txt does not exist.")
+
+
+def test_a_closed_pipe_is_no_error(tmp_path):
+    command = f"{sys.executable} -m rankwright list metrics | head -1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("auc")
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,32 @@
+import pytest
+
+from rankwright.cli.settings import parse_settings
+from rankwright.errors import UsageError
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("a=3", 3),
+        ("a=0.5", 0.5),
+        ("a=auto", "auto"),
+        ("a=true", True),
+        ("a=None", None),
+        ("a=inf", float("inf")),
+        ("a=[0, 1, 3]", (0, 1, 3)),
+        ('a={"x": 1}', {"x": 1}),
+        ("a=b=c", "b=c"),
+    ],
+)
+def test_values_are_read_as_what_they_look_like(text, value):
+    assert parse_settings([text]) == {"a": value}
+
+
+def test_dashes_stand_for_underscores():
+    assert parse_settings(["n-trees=3"]) == {"n_trees": 3}
+
+
+@pytest.mark.parametrize("text", ["a", "=3"])
+def test_what_is_no_setting_is_told(text):
+    with pytest.raises(UsageError, match="--set takes key=value"):
+        parse_settings([text])

@@ -1,0 +1,302 @@
+"""A store gives back every array, maps its features, and shows only when complete."""
+
+import contextlib
+import json
+import os
+import shutil
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from reference.same_data import assert_same
+from scipy import sparse
+
+from rankwright.data.files import PartsDifferError
+from rankwright.data.ranking_data import RankingData
+from rankwright.data.store import META, Store, StoreWriter, is_store
+from rankwright.errors import DataError
+
+
+def full_data(X=None, **changes):
+    if X is None:
+        X = np.array([[-0.0, 0.1], [5e-324, np.nan], [1, 2], [3, 4]])
+    arrays = {
+        "y": [0, 2.5, 1, 0],
+        "qid": ["007", "007", "a", "a long id: é"],
+        "doc_id": ["NA", "", "two\nlines", "x"],
+        "group": [3, 3, 4, 4],
+        "position": [1, 2, 1, 1],
+        "sample_weight": [0.1, 0.2, 0.3, 0.4],
+        "query_weight": [1.5, 2, 0],
+        "feature_names": ["price", "clicks"],
+    }
+    return RankingData.from_arrays(X, **{**arrays, **changes})
+
+
+LAYOUTS = {
+    "float64": lambda X: X,
+    "float32": lambda X: X.astype(np.float32),
+    "sparse": sparse.csr_array,
+    "sparse float32": lambda X: sparse.csr_array(X.astype(np.float32)),
+}
+
+
+@pytest.fixture(params=LAYOUTS.values(), ids=LAYOUTS)
+def data(request):
+    return full_data(request.param(full_data().X))
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "d.store"
+
+
+def write_parts(path, parts):
+    with StoreWriter(path) as writer:
+        for part in parts:
+            writer.append(part)
+
+
+def test_everything_comes_back(data, path):
+    Store().write(data, path)
+    back = Store().read(path)
+    assert_same(back, data)
+    assert sparse.issparse(back.X) == sparse.issparse(data.X)
+
+
+def test_parts_give_the_same_store_as_the_whole(data, path, tmp_path):
+    Store().write(data, path)
+    write_parts(tmp_path / "parts.store", [data.select([q]) for q in range(data.n_queries)])
+    assert_same(Store().read(tmp_path / "parts.store"), data)
+    for file in path.iterdir():
+        assert (tmp_path / "parts.store" / file.name).read_bytes() == file.read_bytes()
+
+
+def test_the_features_are_mapped_and_cannot_be_written(data, path):
+    Store().write(data, path)
+    X = Store().read(path).X
+    arrays = [X.data, X.indices, X.indptr] if sparse.issparse(X) else [X]
+    for array in arrays:
+        assert isinstance(array.base, np.memmap)
+        assert not array.flags.writeable
+
+
+def test_mapped_features_can_be_used(data, path):
+    Store().write(data, path)
+    back = Store().read(path)
+    np.testing.assert_array_equal(back.X @ np.ones(2), data.X @ np.ones(2))
+    assert_same(back.select([2, 0]), data.select([2, 0]))
+
+
+def test_arrays_are_plain_npy_files(data, path):
+    Store().write(data, path)
+    np.testing.assert_array_equal(np.load(path / "y.npy", allow_pickle=False), data.y)
+    assert {file.suffix for file in path.iterdir()} == {".npy", ".json"}
+
+
+def test_queries_without_documents_are_kept(path):
+    data = RankingData.from_arrays(np.ones((2, 1)), [0, 1], group_sizes=[0, 1, 0, 1, 0])
+    Store().write(data, path)
+    assert_same(Store().read(path), data)
+
+
+def test_only_what_is_there_is_written(path):
+    data = RankingData.from_arrays(np.ones((2, 1)), [0, 1], qid=[1, 1])
+    Store().write(data, path)
+    assert {file.stem for file in path.glob("*.npy")} == {"X", "y", "indptr", "qid"}
+    assert_same(Store().read(path), data)
+
+
+def test_ids_of_parts_become_one_type(path):
+    def part(qid, doc_id):
+        return RankingData.from_arrays(np.ones((1, 1)), [0], qid=[qid], doc_id=[doc_id])
+
+    write_parts(path, [part(1, "a"), part("b", "a longer name"), part(3, "c")])
+    back = Store().read(path)
+    assert back.qid.tolist() == ["1", "b", "3"]
+    assert back.doc_id.tolist() == ["a", "a longer name", "c"]
+
+
+def test_sparse_parts_may_bring_features(path):
+    def part(qid, width):
+        X = sparse.csr_array(np.eye(1, width, width - 1))
+        return RankingData.from_arrays(X, [0], qid=[qid])
+
+    write_parts(path, [part(1, 2), part(2, 5)])
+    assert Store().read(path).X.toarray().tolist() == [[0, 1, 0, 0, 0], [0, 0, 0, 0, 1]]
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"qid": [1]}, "query 1 is there twice"),
+        ({"X": np.ones((1, 3))}, "have 1 and 3 features"),
+        ({"doc_id": ["d"]}, "some parts of the data have doc_id"),
+        ({"qid": np.array(["2024-01-01"], "datetime64[D]")}, "types that do not fit together"),
+    ],
+)
+def test_parts_that_do_not_fit_are_refused(changes, sentence, path, tmp_path):
+    arrays = {"X": np.ones((1, 1)), "y": [0], "qid": [2]}
+    first = RankingData.from_arrays(np.ones((1, 1)), [0], qid=[1])
+    second = RankingData.from_arrays(**{**arrays, **changes})
+    with pytest.raises(PartsDifferError, match=sentence):
+        write_parts(path, [first, second])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ids_of_mixed_types_are_refused(path):
+    data = full_data(group=np.array([1, "a", None, 2], object))
+    with pytest.raises(DataError, match=r"group holds values of mixed types.*make them text"):
+        Store().write(data, path)
+
+
+def test_a_fault_leaves_nothing_and_the_old_store_as_it_was(tmp_path, path):
+    old = full_data()
+    Store().write(old, path)
+
+    def interrupted():
+        yield full_data(y=[9, 9, 9, 9])
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_parts(path, interrupted())
+    assert list(tmp_path.iterdir()) == [path]
+    assert_same(Store().read(path), old)
+
+
+def test_a_store_can_be_replaced_even_by_itself(tmp_path, path):
+    Store().write(full_data(), path)
+    opened = Store().read(path)
+    Store().write(opened, path)
+    assert list(tmp_path.iterdir()) == [path]
+    assert_same(Store().read(path), full_data())
+    assert_same(opened, full_data())
+
+
+def test_foreign_folders_and_files_are_left_as_they_are(tmp_path):
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "thesis.txt").write_text("text")
+    with pytest.raises(DataError, match=r"mine is a folder but no store, and is left as it is"):
+        Store().write(full_data(), folder)
+    with pytest.raises(DataError, match=r"thesis.txt is a file; a store is a folder"):
+        Store().write(full_data(), folder / "thesis.txt")
+    assert (folder / "thesis.txt").read_text() == "text"
+
+
+def test_an_empty_folder_is_filled(path):
+    path.mkdir()
+    Store().write(full_data(), path)
+    assert_same(Store().read(path), full_data())
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path):
+    with pytest.raises(DataError, match=r"none/d.store cannot be written: No such file"):
+        Store().write(full_data(), tmp_path / "none" / "d.store")
+
+
+def test_writing_nothing_is_refused(path, tmp_path):
+    with pytest.raises(DataError, match="there is nothing to write"), StoreWriter(path):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def edit_meta(path, **changes):
+    meta = json.loads((path / META).read_text())
+    (path / META).write_text(json.dumps({**meta, **changes}))
+
+
+def test_what_is_no_store_is_refused(tmp_path, path):
+    with pytest.raises(DataError, match=r"d\.store does not exist"):
+        Store().read(path)
+    with pytest.raises(DataError, match="is not a store"):
+        Store().read(tmp_path)
+    (tmp_path / META).write_text('{"format": "another"}')
+    assert not is_store(tmp_path)
+    with pytest.raises(DataError, match="is not a store"):
+        Store().read(tmp_path)
+
+
+def test_a_later_version_is_refused(path):
+    Store().write(full_data(), path)
+    edit_meta(path, version=2)
+    with pytest.raises(DataError, match="version 2; this release reads 1"):
+        Store().read(path)
+
+
+@pytest.mark.parametrize("name", ["X", "y", "indptr", "qid", "doc_id"])
+def test_missing_cut_and_foreign_arrays_are_named(name, path):
+    Store().write(full_data(), path)
+    file = path / f"{name}.npy"
+    content = file.read_bytes()
+    file.write_bytes(content[:-1])
+    wanted = rf"damaged: {name}.npy has {len(content) - 1} bytes instead of {len(content)}"
+    with pytest.raises(DataError, match=wanted):
+        Store().read(path)
+    file.write_bytes(b"x" * len(content))
+    with pytest.raises(DataError, match=rf"damaged: {name}.npy"):
+        Store().read(path)
+    file.unlink()
+    with pytest.raises(DataError, match=rf"damaged: {name}.npy cannot be read: No such file"):
+        Store().read(path)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"arrays": {}},
+        {"arrays": {"X": {}, "y": {}, "indptr": {}, "qid": {}}},
+        {"arrays": {"X": [], "y": [], "indptr": [], "qid": []}},
+        {"arrays": None},
+        {"arrays": {"../../etc/passwd": {}}},
+        {"features": None},
+        {"feature_names": 3},
+        {"feature_names": ["one"]},
+    ],
+)
+def test_a_store_that_describes_itself_wrongly_is_refused(changes, path):
+    Store().write(full_data(), path)
+    edit_meta(path, **changes)
+    with pytest.raises(DataError, match="damaged"):
+        Store().read(path)
+
+
+def test_arrays_that_do_not_fit_together_are_refused(path, tmp_path):
+    Store().write(full_data(), path)
+    short = RankingData.from_arrays(np.ones((1, 2)), [0], qid=["a"])
+    Store().write(short, tmp_path / "short.store")
+    meta = json.loads((path / META).read_text())
+    meta["arrays"]["y"] = json.loads((tmp_path / "short.store" / META).read_text())["arrays"]["y"]
+    (path / META).write_text(json.dumps(meta))
+    os.replace(tmp_path / "short.store" / "y.npy", path / "y.npy")
+    with pytest.raises(DataError, match="its arrays do not fit together"):
+        Store().read(path)
+
+
+def test_an_array_of_objects_is_never_unpickled(path):
+    Store().write(full_data(), path)
+    np.save(path / "qid.npy", np.array([print, "b", "c"], object), allow_pickle=True)
+    meta = json.loads((path / META).read_text())
+    meta["arrays"]["qid"] = {"dtype": "|O", "shape": [3]}
+    (path / META).write_text(json.dumps(meta))
+    with pytest.raises(DataError, match=r"damaged: meta\.json does not describe qid"):
+        Store().read(path)
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    name=st.sampled_from(["X_data", "X_indices", "X_indptr", "y", "indptr", "qid", META]),
+    place=st.integers(0, 191),
+    byte=st.integers(0, 255),
+)
+def test_a_damaged_header_gives_data_or_a_sentence(tmp_path, name, place, byte):
+    path = tmp_path / "h.store"
+    shutil.rmtree(path, ignore_errors=True)
+    Store().write(full_data(sparse.csr_array(full_data().X)), path)
+    file = path / (name if name == META else f"{name}.npy")
+    content = bytearray(file.read_bytes())
+    content[place] = byte
+    file.write_bytes(content)
+    with contextlib.suppress(DataError):
+        Store().read(path)

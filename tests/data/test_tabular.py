@@ -1,0 +1,313 @@
+"""Tables come back bit for bit, in parts as in whole, and say what is wrong with them."""
+
+import contextlib
+import gzip
+import io
+import sys
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from reference.same_data import assert_same
+from scipy import sparse
+
+from rankwright.data import delimited, tabular
+from rankwright.data.ranking_data import RankingData, concatenate
+from rankwright.data.tabular import Arrow, Csv, Parquet, Tsv
+from rankwright.errors import DataError, MissingExtraError, UsageError
+
+FORMATS = {"csv": Csv, "tsv": Tsv, "parquet": Parquet, "arrow": Arrow}
+
+
+@pytest.fixture(params=FORMATS)
+def kind(request):
+    return request.param
+
+
+@pytest.fixture(params=["pyarrow", "csv"])
+def engine(request, monkeypatch):
+    if request.param == "csv":
+        monkeypatch.setattr(delimited, "has_pyarrow", lambda: False)
+        monkeypatch.setattr(tabular, "has_pyarrow", lambda: False)
+
+
+def full_data(**changes):
+    arrays = {
+        "X": np.array([[-0.0, 0.1, np.nan], [5e-324, 1.7976931348623157e308, 1 / 3], [1, 2, 3]]),
+        "y": [0, 2.5, 1],
+        "qid": ["007", "007", 'a,"é'],
+        "doc_id": ["NA", "", "two\nlines"],
+        "group": [3, 3, 4],
+        "position": [1, 2, 1],
+        "sample_weight": [0.1, 0.2, 0.3],
+        "query_weight": [1.5, 2],
+        "feature_names": ["price", "clicks", "age"],
+    }
+    return RankingData.from_arrays(**{**arrays, **changes})
+
+
+def test_everything_comes_back_bit_for_bit(kind, tmp_path, engine):
+    path, data = tmp_path / f"t.{kind}", full_data()
+    FORMATS[kind]().write(data, path)
+    assert_same(FORMATS[kind]().read(path), data)
+    assert_same(concatenate(list(FORMATS[kind]().read_parts(path))), data)
+
+
+def test_the_least_comes_back_too(kind, tmp_path, engine):
+    path = tmp_path / f"t.{kind}"
+    data = RankingData.from_arrays(np.array([[1.0], [-0.0]]), [0, 1], qid=[7, 5])
+    FORMATS[kind]().write(data, path)
+    assert_same(FORMATS[kind]().read(path), data)
+
+
+def test_float32_comes_back(kind, tmp_path, engine):
+    path = tmp_path / f"t.{kind}"
+    values = np.array([0.1, 1 / 3, 1e-45, 3.4028235e38, 16777217, np.nan], np.float32)
+    data = RankingData.from_arrays(values.reshape(-1, 2), [0, 0, 0], qid=[1, 1, 1])
+    FORMATS[kind]().write(data, path)
+    assert_same(FORMATS[kind]().read(path, dtype="float32"), data)
+
+
+def test_sparse_features_are_written_dense(kind, tmp_path):
+    path = tmp_path / f"t.{kind}"
+    X = sparse.csr_array(np.array([[0, 2.0], [0, 0], [np.nan, 0]]))
+    data = RankingData.from_arrays(X, [0, 1, 0], qid=[1, 1, 2])
+    FORMATS[kind]().write(data, path)
+    assert_same(FORMATS[kind]().read(path), data)
+
+
+def test_many_sparse_features_are_refused_and_nothing_is_left(kind, tmp_path):
+    X = sparse.csr_array((1, 20_000))
+    data = RankingData.from_arrays(X, [0], qid=[1])
+    with pytest.raises(DataError, match=r"20000 columns is too wide.*'letor' or 'store'"):
+        FORMATS[kind]().write(data, tmp_path / "t")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_compressed_tables_come_back(kind, tmp_path):
+    data = full_data()
+    for suffix in (".gz", ".xz", ".bz2"):
+        path = tmp_path / f"t.{kind}{suffix}"
+        FORMATS[kind]().write(data, path)
+        assert_same(FORMATS[kind]().read(path), data)
+    assert gzip.decompress((tmp_path / f"t.{kind}.gz").read_bytes())
+
+
+def test_equal_data_gives_equal_bytes(kind, tmp_path):
+    for name in ("a", "b"):
+        FORMATS[kind]().write(full_data(), tmp_path / f"{name}.gz")
+    assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
+
+
+def test_rows_that_lie_apart_are_grouped(kind, tmp_path):
+    path = tmp_path / f"t.{kind}"
+    frame = pd.DataFrame({"qid": ["b", "a", "b"], "label": [1, 2, 3], "x": [1.0, 2, 3]})
+    if kind == "parquet":
+        frame.to_parquet(path)
+    elif kind == "arrow":
+        frame.to_feather(path)
+    else:
+        frame.to_csv(path, sep="\t" if kind == "tsv" else ",", index=False)
+    (data,) = [FORMATS[kind]().read(path)]
+    (part,) = FORMATS[kind]().read_parts(path)
+    for one in (data, part):
+        assert one.qid.tolist() == ["b", "a"]
+        assert one.row.tolist() == [0, 2, 1]
+        assert one.X.ravel().tolist() == [1, 3, 2]
+
+
+def test_parts_hold_whole_queries_however_the_rows_are_cut(kind, tmp_path, monkeypatch):
+    monkeypatch.setattr(tabular, "_ROWS_PER_BATCH", 4)
+    monkeypatch.setattr(delimited, "_BATCH_BYTES", 64)
+    sizes = [1, 7, 2, 3, 1, 9, 4]
+    qid = np.repeat(np.arange(len(sizes)), sizes)
+    data = RankingData.from_arrays(np.arange(27.0).reshape(-1, 1), np.zeros(27), qid=qid)
+    path = tmp_path / f"t.{kind}"
+    with FORMATS[kind]().open_writer(path) as writer:
+        for query in range(data.n_queries):
+            writer.append(data.select([query]))
+    parts = list(FORMATS[kind]().read_parts(path))
+    assert len(parts) > 2
+    assert_same(concatenate(parts), data)
+
+
+@pytest.mark.parametrize("form", ["csv", "tsv"])
+def test_ids_have_one_type_in_all_parts(form, tmp_path, monkeypatch):
+    monkeypatch.setattr(delimited, "_BATCH_BYTES", 64)
+    separator = Csv.separator if form == "csv" else Tsv.separator
+    rows = [f"{i},{i % 2},{i}" for i in range(40)] + ["last,0,1"]
+    text = "\n".join(["qid,label,x", *rows]).replace(",", separator)
+    path = tmp_path / f"t.{form}"
+    path.write_text(text)
+    parts = list(FORMATS[form]().read_parts(path))
+    assert len(parts) > 2
+    assert {part.qid.dtype.kind for part in parts} == {"U"}
+
+
+def test_booleans_and_words_in_parts(tmp_path, monkeypatch):
+    monkeypatch.setattr(delimited, "_BATCH_BYTES", 64)
+    path = tmp_path / "t.csv"
+    rows = [f"{i},0,{['true', 'false', ''][i % 3]},{i}" for i in range(40)]
+    path.write_text("\n".join(["qid,label,new,x", *rows]))
+    parts = list(Csv().read_parts(path))
+    assert len(parts) > 2
+    assert_same(concatenate(parts), Csv().read(path))
+    path.write_text("\n".join(["qid,label,new,x", *rows, "99,0,true,abc"]))
+    with pytest.raises(DataError, match=r"t\.csv: column 'x' is not numeric \(it holds 'abc'\)"):
+        list(Csv().read_parts(path))
+
+
+def test_compression_is_known_by_content_too(kind, tmp_path):
+    path, data = tmp_path / "plain", full_data()
+    FORMATS[kind]().write(data, path)
+    path.write_bytes(gzip.compress(path.read_bytes()))
+    assert_same(FORMATS[kind]().read(path), data)
+
+
+def test_ids_of_mixed_types_are_refused(kind, tmp_path):
+    data = full_data(group=np.array([1, "a", 2.5], object))
+    with pytest.raises(DataError, match="a column cannot be written"):
+        FORMATS[kind]().write(data, tmp_path / "t")
+
+
+def test_columns_can_be_named(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("session,stars,title,a,b,w\n1,3,one,5,6,.5\n1,0,two,7,8,1\n")
+    data = Csv().read(
+        path, qid="session", label="stars", doc_id="title", features="b,a", sample_weight="w"
+    )
+    assert data.X.tolist() == [[6, 5], [8, 7]]
+    assert data.feature_names == ("b", "a")
+    assert data.doc_id.tolist() == ["one", "two"]
+    assert data.sample_weight.tolist() == [0.5, 1]
+    unlabelled = Csv().read(path, qid="session", label="", drop=["title", "stars"])
+    assert unlabelled.y.tolist() == [0, 0]
+    assert unlabelled.feature_names == ("a", "b", "w")
+
+
+def test_the_index_that_pandas_writes_is_no_feature(tmp_path):
+    frame = pd.DataFrame({"qid": [1, 1], "label": [0, 1], "x": [1.0, 2]}, index=[10, 20])
+    frame.to_parquet(tmp_path / "t.parquet")
+    assert Parquet().read(tmp_path / "t.parquet").feature_names == ("x",)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "it is empty"),
+        ("qid,label,x\n", "there are no rows"),
+        ("qid,label,x\n1,0\n", "(?i)3 (columns|are expected)"),
+        ("qid,label,x\n1,0,2\n,1,3\n", r"query id \(column 'qid'\) is missing at row 1"),
+        ("qid,label,x\n1,0,2\n1,,3\n", r"grade \(column 'label'\) is missing at row 1"),
+        ("qid,label,x\n1,-1,2\n", "row 0 .query 1. has -1"),
+        ("qid,label,x\n1,good,2\n", r"grade \(column 'label'\) must be a number; row 0 .*'good'"),
+        ("qid,label,x\n1,0,abc\n", r"'x' \(it holds 'abc'\)"),
+        ("qid,label,x\n1,0,inf\n", "infinite at row 0"),
+        ("qid,label,x,x\n1,0,1,2\n", "'x' is used twice"),
+        ("1,0,5\n1,1,6\n", "no column is named like a query id"),
+        (",qid,label\n0,1,2\n", "a column has no name"),
+        ("a,b\n1,2\n", r"the columns are 'a', 'b'\. Say which"),
+    ],
+)
+def test_faults_in_csv_are_sentences_with_the_file(text, sentence, tmp_path, engine):
+    path = tmp_path / "t.csv"
+    path.write_text(text)
+    with pytest.raises(DataError, match=sentence) as fault:
+        Csv().read(path)
+    assert str(fault.value).startswith(str(path))
+    assert "\n" not in str(fault.value)
+
+
+@pytest.mark.parametrize("form", ["parquet", "arrow"])
+@pytest.mark.parametrize("content", [b"", b"PAR1", b"ARROW1", b"qid,label\n1,2\n", bytes(200)])
+def test_foreign_bytes_are_refused(form, content, tmp_path):
+    path = tmp_path / f"t.{form}"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=r"t\.\w+ (is damaged|cannot be read)"):
+        FORMATS[form]().read(path)
+
+
+@pytest.mark.parametrize("form", ["parquet", "arrow"])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(place=st.floats(0, 1), byte=st.integers(0, 255), cut=st.booleans())
+def test_a_damaged_file_gives_data_or_a_sentence(form, tmp_path, place, byte, cut):
+    path = tmp_path / f"t.{form}"
+    FORMATS[form]().write(full_data(), path)
+    content = bytearray(path.read_bytes())
+    at = int(place * (len(content) - 1))
+    content[at] = byte
+    path.write_bytes(content[:at] if cut else content)
+    with contextlib.suppress(DataError):
+        FORMATS[form]().read(path)
+
+
+def test_a_binary_file_called_csv_is_refused(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"\x00\xff\xfe" * 50)
+    with pytest.raises(DataError, match="not UTF-8"):
+        Csv().read(path)
+
+
+def test_missing_files_and_folders_are_named(kind, tmp_path):
+    with pytest.raises(DataError, match=r"none does not exist"):
+        FORMATS[kind]().read(tmp_path / "none")
+    with pytest.raises(DataError, match=r"is a folder; a file is expected"):
+        FORMATS[kind]().read(tmp_path)
+
+
+def test_another_dtype_is_refused(kind, tmp_path):
+    FORMATS[kind]().write(full_data(), tmp_path / "t")
+    with pytest.raises(UsageError, match="dtype must be 'float32' or 'float64', not 'int8'"):
+        FORMATS[kind]().read(tmp_path / "t", dtype="int8")
+
+
+def test_parquet_and_arrow_name_the_extra_they_need(tmp_path, monkeypatch):
+    path = tmp_path / "t"
+    path.write_bytes(b"PAR1")
+    for module in ("pyarrow", "pyarrow.parquet", "pyarrow.ipc"):
+        monkeypatch.setitem(sys.modules, module, None)
+    for form in (Parquet, Arrow):
+        with pytest.raises(MissingExtraError, match=r"pip install 'rankwright\[parquet\]'"):
+            form().read(path)
+        with pytest.raises(MissingExtraError, match=r"pip install 'rankwright\[parquet\]'"):
+            form().write(full_data(), tmp_path / "u")
+
+
+@pytest.mark.parametrize("form", ["csv", "tsv"])
+def test_ids_that_text_cannot_keep_are_warned_about(form, tmp_path):
+    write = FORMATS[form]().write
+    with pytest.warns(UserWarning, match="qid: these ids will be read back as numbers"):
+        write(full_data(qid=["7", "7", "8"]), tmp_path / "t")
+    days = np.array(["2024-01-01", "2024-01-01", "2024-01-02"], "datetime64[D]")
+    with pytest.warns(UserWarning, match="qid: these ids will be read back as text"):
+        write(full_data(qid=days), tmp_path / "t")
+
+
+def test_standard_input_is_read_and_standard_output_written(monkeypatch, capfdbinary):
+    csv = b"qid,label,x\n1,0,5\n1,2,6\n"
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(csv)))
+    data = Csv().read("-")
+    assert data.X.ravel().tolist() == [5, 6]
+    Csv().write(data, "-")
+    sys.stdout.flush()
+    assert capfdbinary.readouterr().out == b'"qid","label","x"\n1,0,5\n1,2,6\n'
+
+
+def test_types_of_parquet_columns(tmp_path):
+    table = pa.table(
+        {
+            "qid": pa.array(["a", "b", "a"]).dictionary_encode(),
+            "label": pa.array([1, 0, 2], pa.int8()),
+            "clicked": [True, None, False],
+            "price": pa.array([1, 2, 3], pa.decimal128(5, 2)),
+            "age": pa.array([None, 1, 2], pa.int64()),
+        }
+    )
+    pq.write_table(table, tmp_path / "t.parquet")
+    data = Parquet().read(tmp_path / "t.parquet")
+    assert data.qid.tolist() == ["a", "b"]
+    np.testing.assert_array_equal(data.X, [[1, 1, np.nan], [0, 3, 2], [np.nan, 2, 1]])

@@ -1,0 +1,109 @@
+import hashlib
+import json
+import zipfile
+
+import pytest
+
+from rankwright.persist.container import ModelFileError, read_parts, write_parts
+
+RECEIPT = {"ranker": "gbdt", "rankwright": "0.1.0"}
+PARTS = {"arrays.safetensors": b"abc" * 10, "lightgbm.txt": b"tree"}
+
+
+@pytest.fixture
+def path(tmp_path):
+    write_parts(tmp_path / "m.rw", RECEIPT, PARTS)
+    return tmp_path / "m.rw"
+
+
+def rewrite(path, change):
+    """Write the zip anew with its parts and comment changed, as a tamperer would."""
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+        comment = archive.comment
+    parts, comment = change(parts, comment)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+        archive.comment = comment
+
+
+def test_what_is_written_is_read(path):
+    receipt, parts = read_parts(path)
+    assert parts == PARTS
+    assert receipt["ranker"] == "gbdt"
+    assert receipt["parts"]["lightgbm.txt"] == hashlib.sha256(b"tree").hexdigest()
+
+
+def test_equal_content_is_equal_bytes(path, tmp_path):
+    write_parts(tmp_path / "other.rw", RECEIPT, dict(reversed(PARTS.items())))
+    assert (tmp_path / "other.rw").read_bytes() == path.read_bytes()
+
+
+def test_every_truncation_is_refused(path):
+    whole = path.read_bytes()
+    for length in range(0, len(whole), 7):
+        path.write_bytes(whole[:length])
+        with pytest.raises(ModelFileError, match=str(path)):
+            read_parts(path)
+
+
+def test_every_altered_byte_is_refused_or_harmless(path):
+    whole = path.read_bytes()
+    for at in range(len(whole)):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :])
+        try:
+            receipt, parts = read_parts(path)
+        except ModelFileError:
+            continue
+        assert parts == PARTS  # a bit of the zip's own bookkeeping
+        assert receipt["ranker"] == "gbdt"
+
+
+def swapped_part(parts, comment):
+    return {**parts, "lightgbm.txt": b"forged"}, comment
+
+
+def extra_part(parts, comment):
+    return {**parts, "more.txt": b""}, comment
+
+
+def altered_receipt(parts, comment):
+    receipt = {**json.loads(parts["receipt.json"]), "ranker": "other"}
+    return {**parts, "receipt.json": json.dumps(receipt).encode()}, comment
+
+
+def no_receipt(parts, comment):
+    return {"lightgbm.txt": b"tree"}, comment
+
+
+def newer_format(parts, comment):
+    text = json.dumps({**json.loads(parts["receipt.json"]), "format": 99}).encode()
+    return {**parts, "receipt.json": text}, hashlib.sha256(text).hexdigest().encode()
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (swapped_part, "part lightgbm.txt does not match its digest"),
+        (extra_part, "its parts are not those of its receipt"),
+        (altered_receipt, "its receipt does not match its seal"),
+        (no_receipt, "a zip without a receipt"),
+        (newer_format, "has format 99.*use the version that wrote it"),
+    ],
+)
+def test_tampering_is_told(path, change, sentence):
+    rewrite(path, change)
+    with pytest.raises(ModelFileError, match=sentence):
+        read_parts(path)
+
+
+def test_a_zip_bomb_is_refused_before_it_unpacks(path):
+    rewrite(path, lambda parts, comment: ({**parts, "bomb": b"\0" * 50_000_000}, comment))
+    with pytest.raises(ModelFileError, match="no model is like that"):
+        read_parts(path)
+
+
+def test_a_missing_file_is_told(tmp_path):
+    with pytest.raises(ModelFileError, match="does not exist"):
+        read_parts(tmp_path / "none.rw")

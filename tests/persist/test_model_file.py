@@ -1,0 +1,70 @@
+import subprocess
+import sys
+import zipfile
+
+import numpy as np
+import pytest
+from small_data import small_data
+
+from rankwright.persist.model_file import load
+from rankwright.rankers.base import NotFittedError, ranker
+
+DATA = small_data(feature_names=["a", "b", "c", "d", "e", "f"])
+
+FITTED = [
+    ("gbdt", {"n_trees": 5}),
+    ("listmle", {"model": "linear"}),
+    ("random_forest", {"n_bags": 3, "inner": "intervalrank"}),
+    ("intervalrank", {"n_trees": 3, "lambda1": float("inf"), "lambda2": float("inf")}),
+    ("gbdt", {"n_trees": 3, "targets": (0.0, 1.0, 5.0), "monotone": {"a": 1}}),
+    ("compose", {"loss": "listnet", "loss_params": {"target": "gain"}}),
+]
+
+
+@pytest.mark.parametrize(("name", "params"), FITTED)
+def test_a_loaded_ranker_scores_to_the_last_bit(tmp_path, name, params):
+    fitted = ranker(name, **params).fit(DATA, eval_set=small_data(seed=1))
+    fitted.save(tmp_path / "m.rw")
+    again = load(tmp_path / "m.rw")
+    assert (again.predict(DATA) == fitted.predict(DATA)).all()
+    assert again.get_params() == fitted.get_params()
+    assert again.curve_ == fitted.curve_
+    assert list(again.feature_names_in_) == list("abcdef")
+
+
+def test_the_same_seed_gives_the_same_bytes_for_any_number_of_threads(tmp_path):
+    files = []
+    for threads in (1, 2, 5):
+        path = tmp_path / f"{threads}.rw"
+        ranker("gbdt", n_trees=5, row_fraction=0.5, n_threads=threads).fit(DATA).save(path)
+        files.append(path.read_bytes())
+    assert files[0] == files[1] == files[2]
+
+
+def test_a_ranker_that_is_not_fitted_is_not_saved(tmp_path):
+    with pytest.raises(NotFittedError, match="call fit first"):
+        ranker("gbdt").save(tmp_path / "m.rw")
+    assert not list(tmp_path.iterdir())
+
+
+def test_nothing_in_the_file_is_a_pickle(tmp_path):
+    ranker("gbdt", n_trees=2).fit(DATA).save(tmp_path / "m.rw")
+    with zipfile.ZipFile(tmp_path / "m.rw") as archive:
+        assert sorted(archive.namelist()) == ["arrays.safetensors", "lightgbm.txt", "receipt.json"]
+
+
+def test_a_model_scores_alike_in_another_process(tmp_path):
+    fitted = ranker("gbdt", n_trees=3).fit(DATA)
+    fitted.save(tmp_path / "m.rw")
+    np.save(tmp_path / "X.npy", DATA.X)
+    code = (
+        "import numpy as np, sys; from rankwright.persist.model_file import load\n"
+        "print(load(sys.argv[1]).predict(np.load(sys.argv[2])).tobytes().hex())"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code, tmp_path / "m.rw", tmp_path / "X.npy"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert run.stdout.strip() == fitted.predict(DATA.X).tobytes().hex()
