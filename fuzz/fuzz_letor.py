@@ -54,6 +54,8 @@ _path, _packed = Path(_folder.name, "fuzzed.txt"), Path(_folder.name, "fuzzed.tx
 
 def check(content: bytes) -> None:
     """Fail unless the reader and its twin agree on ``content``, whatever its chunks and blocks."""
+    if content.startswith((b"\x1f\x8b\x08", b"\xfd7zXZ\x00")):
+        return  # it would be decompressed
     _path.write_bytes(content)
     letor_blocks._CHUNK = 1 + len(content) % 97
     letor._STREAM_BLOCK = 1 + len(content) % 31

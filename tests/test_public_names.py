@@ -14,11 +14,20 @@ HEAVY = {"numba", "sklearn", "lightgbm", "torch", "dask", "pandas", "scipy.optim
 def test_the_public_names():
     assert set(rankwright.__all__) == {
         "Convention",
+        "GBDT",
+        "GBRank",
+        "IntervalRank",
+        "LambdaMART",
+        "ListMLE",
+        "RandomForest",
         "RankingData",
+        "XENDCG",
         "evaluate",
         "load",
+        "load_model",
         "loss",
         "metric",
+        "ranker",
         "synthetic",
     }
 

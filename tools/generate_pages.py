@@ -15,6 +15,7 @@ def main() -> int:
     """Write or check every generated page; return the exit status."""
     pages = {"docs/tree.md": tree_page(), "docs/algorithms.md": algorithms_page()}
     pages["docs/metric-conventions.md"] = conventions_page()
+    pages["docs/add-a-loss.md"] = loss_page()
     stale = [name for name, text in pages.items() if _read(name) != text]
     if "--check" in sys.argv:
         for name in stale:
@@ -67,10 +68,20 @@ def conventions_page() -> str:
     """Return the page on conventions with its table taken from the code."""
     from rankwright.metrics.convention import conventions_table
 
-    text = _read("docs/metric-conventions.md")
-    start, end = "<!-- generated: conventions -->", "<!-- end -->"
-    head, _, rest = text.partition(start)
-    return f"{head}{start}\n{conventions_table()}\n{end}{rest.partition(end)[2]}"
+    return _filled("docs/metric-conventions.md", "conventions", conventions_table())
+
+
+def loss_page() -> str:
+    """Return the page on adding a loss with a real one in it."""
+    source = _read("rankwright/losses/squared.py").rstrip()
+    return _filled("docs/add-a-loss.md", "squared", f"```python\n{source}\n```")
+
+
+def _filled(name: str, block: str, content: str) -> str:
+    """Return a page with ``content`` between the markers of ``block``."""
+    start, end = f"<!-- generated: {block} -->", "<!-- end -->"
+    head, _, rest = _read(name).partition(start)
+    return f"{head}{start}\n{content}\n{end}{rest.partition(end)[2]}"
 
 
 def _first_line(path: Path) -> str:

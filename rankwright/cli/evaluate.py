@@ -66,7 +66,7 @@ def evaluate(
 
 def _scores(data: RankingData, model: Path | None, scores: Path | None, feature: str | None) -> F64:
     if model is not None:
-        from rankwright.persist.model_file import load as load_model
+        from rankwright.persist.model_file import load_model
 
         ranker = load_model(model)
         return ranker.predict(data.with_n_features(ranker.n_features_in_))

@@ -27,7 +27,7 @@ def rank(
     from rankwright.data.files import load
     from rankwright.data.scores import write_run
     from rankwright.errors import UsageError
-    from rankwright.persist.model_file import load as load_model
+    from rankwright.persist.model_file import load_model
 
     if json and output == "-":
         raise UsageError("--json and the run cannot share standard output: give -o FILE.")

@@ -160,6 +160,9 @@ class FittedModel(Protocol):
     def scores(self, X: FloatMatrix, *, n_threads: int | None = None) -> F64:
         """Return the score of each row."""
 
+    def contributions(self, X: FloatMatrix) -> F64:
+        """Return what each feature adds to each score, and the rest of the score last."""
+
     def arrays(self) -> dict[str, AnyArray]:
         """Return the arrays of the model, by name."""
 

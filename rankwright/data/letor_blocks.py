@@ -270,7 +270,8 @@ class BlockReader:
         Only the number of rows is sure. If a line then has a feature beyond the guessed highest,
         it is left to Python, which tells that the guess was wrong.
         """
-        if len(text.pieces) != 1 or len(text.pieces[0][2]) <= _SAMPLE_FROM:
+        whole_file = isinstance(text.buffer, mmap.mmap)
+        if not whole_file or len(text.pieces) != 1 or len(text.pieces[0][2]) <= _SAMPLE_FROM:
             return None
         array, _, cuts = text.pieces[0]
         n = len(cuts) - 1
@@ -281,7 +282,9 @@ class BlockReader:
         counts = np.full((n, kernels.SURVEYED), -1, np.int64)
         for chunk in range(0, n, _SAMPLE_STEP):
             kernels.survey(chunk, chunk + 1, cuts, array, counts)
-        self._settle_base(text, counts)
+        self._settle_base(text, counts[:1])  # a later chunk need not hold the first features
+        if self.base is None:
+            return None
         counts[:, kernels.LINES] = counts[:, kernels.ROWS] = lines
         return counts
 

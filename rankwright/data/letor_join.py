@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse as sp
 
-from rankwright.core.types import I64, AnyArray, FloatMatrix
+from rankwright.core.types import I64, FloatMatrix
 from rankwright.data.letor_blocks import Block, Layout, ReadOptions, text_array
 from rankwright.data.ranking_data import RankingData, group_rows
 
@@ -29,9 +29,7 @@ def assemble(
         return RankingData.from_arrays(block.X, block.y, group_sizes=sizes, doc_id=doc_id)
     number: dict[str, int] = {}
     run_query = np.array([number.setdefault(name, len(number)) for name in block.run_ids])
-    ids: AnyArray = text_array(list(number))
-    if integers:
-        ids = np.array([int(name) for name in number], np.int64)
+    ids = np.array(list(map(int, number)), np.int64) if integers else text_array(list(number))
     if options.lists == "adjacent":  # runs may meet where blocks do
         new = np.append(True, run_query[1:] != run_query[:-1])
         indptr = np.append(block.run_starts[new], n).astype(np.int64)

@@ -1,9 +1,9 @@
 """Reading LETOR text fast: lines and chunks of lines, as serial kernels.
 
 Every chunk of text ends with a newline, and every loop stops at one, so no loop has to ask where
-the text ends. A line that a kernel is not sure of, be it wrong or only unusual (a number of more
-than 19 digits), is marked and left to `rankwright.data.letor_line`, which reads it in Python or
-says what is wrong with it. Kernels therefore never explain, and never guess.
+the text ends. A line that a kernel is not sure of, be it wrong or only unusual (a number smaller
+than 1e-307), is marked and left to `rankwright.data.letor_line`, which reads it in Python or says
+what is wrong with it. Kernels therefore never explain, and never guess.
 """
 
 from __future__ import annotations

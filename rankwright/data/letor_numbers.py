@@ -10,7 +10,9 @@ The shortest decimal that is read as x is found the other way round:
     (3)  x · 10^k has 17 digits before the point; less than half the gap between doubles away from
          it, the nearest number of 15, 16 or 17 digits is taken                    [adams2018]
 
-What none of them decides (numbers halfway or so small that digits are lost) is left to Python. All loops over text stop at a newline, which it must have.
+What none of them decides (long numbers that are nearly halfway between two doubles, numbers so
+small that digits are lost) is left to Python. Loops over text stop at a newline, which must be
+there.
 """
 
 from __future__ import annotations
@@ -134,7 +136,7 @@ def _first_digits(text, start, end):  # type: ignore[no-untyped-def]
             rest += 1
         elif at(text, i) != _POINT:
             w = w * np.uint64(10) + np.uint64(at(text, i) - _ZERO)
-            count += w > 0
+            count += int(w > 0)
     return w, rest
 
 

@@ -267,9 +267,7 @@ def _printed(content: dict[str, Any]) -> dict[str, dict[str, float]]:
             raise UsageError(
                 f"printed row '{row}' has {len(values)} figures for {len(columns)} columns."
             )
-    return {
-        row: dict(zip(columns, values, strict=True)) for row, values in content["rows"].items()
-    }
+    return {row: dict(zip(columns, values, strict=True)) for row, values in content["rows"].items()}
 
 
 def _check(made: Experiment) -> None:

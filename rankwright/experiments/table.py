@@ -76,7 +76,10 @@ class TableResult:
         return {
             "table": self.experiment.name,
             "rows": [
-                {key: getattr(cell, key) for key in ("row", "column", "paper", "ours", "low", "high")}
+                {
+                    key: getattr(cell, key)
+                    for key in ("row", "column", "paper", "ours", "low", "high")
+                }
                 for cell in self.cells
             ],
         }

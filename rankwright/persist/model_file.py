@@ -28,7 +28,7 @@ _NOT_KEPT = {"n_threads", "verbose"}
 _FLOAT = "float"
 
 
-def save(ranker: Ranker, path: str | Path) -> None:
+def save_model(ranker: Ranker, path: str | Path) -> None:
     """Write a fitted ranker to a model file."""
     model = ranker._fitted()
     names = getattr(ranker, "feature_names_in_", None)
@@ -51,7 +51,7 @@ def save(ranker: Ranker, path: str | Path) -> None:
     write_parts(path, receipt, {**parts, "arrays.safetensors": save_arrays(arrays)})
 
 
-def load(path: str | Path) -> Ranker:
+def load_model(path: str | Path) -> Ranker:
     """Read a model file; the ranker scores as the saved one did."""
     receipt, parts = read_parts(path)
     try:

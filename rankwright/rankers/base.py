@@ -233,9 +233,9 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     def save(self, path: str | Path) -> None:
         """Write the fitted ranker to a model file; `rankwright.load_model` reads it."""
-        from rankwright.persist.model_file import save
+        from rankwright.persist.model_file import save_model
 
-        save(self, path)
+        save_model(self, path)
 
     def _fitted(self) -> FittedModel:
         if not hasattr(self, "model_"):

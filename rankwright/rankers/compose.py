@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from rankwright import registry
 from rankwright.core.types import Loss
 from rankwright.data.ranking_data import RankingData
+from rankwright.losses import loss
 from rankwright.rankers.base import Ranker
 
 
@@ -26,5 +26,4 @@ class Compose(Ranker):
 
     def make_loss(self, data: RankingData) -> Loss:  # noqa: ARG002
         """Return the named loss."""
-        made: Loss = registry.resolve("losses", self.loss)(**(self.loss_params or {}))
-        return made
+        return loss(self.loss, **(self.loss_params or {}))

@@ -9,7 +9,9 @@ from rankwright.rankers.base import Ranker
 
 
 class RandomForest(Ranker):
-    """Random forest over queries, with the loss of any inner ranker.
+    """Random forest: a mean of tree models, each on queries drawn with replacement.
+
+    Each bag minimises the loss of an inner ranker, whichever it is.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """IntervalRank's inner problem by the paper's log-barrier method, which keeps grades further apart.
 
-Algorithm 2 of [moon2010intervalrank]_ solves problem (1) of `interval_chain` with barriers in place of
-its constraints, for mu = 1, 2, 4, …, 64, each time from the last solution:
+Algorithm 2 of [moon2010intervalrank]_ solves problem (1) of `interval_chain` with barriers in
+place of its constraints, for mu = 1, 2, 4, …, 64, each time from the last solution:
 
     (1)  - 1/mu sum_g [log(u_g - l_g) + log(l_g + xi_g - u_g)]
          - 1/mu sum_g log(l_{g+1} - u_g - Delta_{g+1,g} + eps_g)                              (1)
@@ -9,7 +9,7 @@ its constraints, for mu = 1, 2, 4, …, 64, each time from the last solution:
 (the paper prints the last slack with -eps_g). Given l and u, eps and xi have a closed form: with
 the distance r = l_{g+1} - u_g - Delta, the slack t = r + eps solves lambda1 (t - r) t = 1/mu, and
 with the width d = u_g - l_g, t = xi - d solves lambda2 (t + d) t = 1/mu. So conjugate gradients run
-over the chain x of `interval_chain` alone, preconditioned by the diagonal of the Hessian.
+over the chain x of `interval_chain` alone, preconditioned by the tridiagonal Hessian.
 
 mu stays finite on purpose: intervals keep a distance from their constraints. The loss is then the
 minimum of (1) at the last mu, barriers included, whose gradient in the scores is again s - z.
@@ -21,9 +21,11 @@ import math
 
 from rankwright.core.jit import kernel
 from rankwright.subproblems.interval_chain import (
+    DIAG,
     ENDS,
     HERE,
     NEW,
+    RHS,
     SQUARED,
     THERE,
     TRIAL,
@@ -88,17 +90,21 @@ def _evaluate(lo, hi, start, v, w, terms, work, mu, point, piece):  # type: igno
 
 
 @kernel
-def _line_search(lo, hi, start, v, w, terms, work, mu, value):  # type: ignore[no-untyped-def]
+def _line_search(lo, hi, start, v, w, terms, work, mu, value, size):  # type: ignore[no-untyped-def]
     """Go from X along NEW to where (1) is nearly least, into TRIAL; return (1) there, its links.
 
-    Newton's method on the derivative, inside a bracket that ends where an interval would close.
+    Newton's method on the derivative, inside a bracket that ends where an interval would close or
+    a variable would cross the whole range.
     """
-    low, high, slope = 0.0, 1e300, 0.0
+    low, slope, longest = 0.0, 0.0, 0.0
     for k in range(lo, hi):
         slope += work[HERE + 2, k] * work[NEW, k]
-        if k % 2 == 0 and work[NEW, k] > work[NEW, k + 1]:
-            room = work[X, k + 1] - work[X, k]
-            high = min(high, 0.999 * room / (work[NEW, k] - work[NEW, k + 1]))
+        longest = max(longest, abs(work[NEW, k]))
+    high = 2.0 * size / longest
+    for k in range(lo, hi, 2):
+        closing = work[NEW, k] - work[NEW, k + 1]
+        if closing > 0.0:
+            high = min(high, 0.999 * (work[X, k + 1] - work[X, k]) / closing)
     t = min(1.0, 0.5 * high)
     found = links = 0.0
     for _ in range(30):
@@ -125,39 +131,51 @@ def _line_search(lo, hi, start, v, w, terms, work, mu, value):  # type: ignore[n
 
 
 @kernel
-def _precondition(lo, k, work):  # type: ignore[no-untyped-def]
-    """Return the gradient at X divided by the diagonal of the Hessian."""
-    diagonal = work[HERE, k] + work[HERE + 1, k]
-    if k > lo:
-        diagonal += work[HERE + 1, k - 1]
-    return work[HERE + 2, k] / diagonal
+def _precondition(lo, hi, work):  # type: ignore[no-untyped-def]
+    """Divide the gradient at X by the tridiagonal Hessian there, into RHS."""
+    for k in range(lo, hi):
+        before = work[HERE + 1, k - 1] if k > lo else 0.0
+        work[DIAG, k] = work[HERE, k] + before + work[HERE + 1, k]
+        work[RHS, k] = work[HERE + 2, k]
+        whole = work[DIAG, k]
+        if k > lo and work[DIAG, k - 1] > 0.0:
+            factor = before / work[DIAG, k - 1]
+            work[DIAG, k] -= factor * before
+            work[RHS, k] += factor * work[RHS, k - 1]
+        if work[DIAG, k] <= 1e-14 * whole:  # no document pulls: the level is free
+            work[DIAG, k] = 0.0
+    for k in range(hi - 1, lo - 1, -1):
+        after = work[HERE + 1, k] * work[RHS, k + 1] if k + 1 < hi else 0.0
+        work[RHS, k] = (work[RHS, k] + after) / work[DIAG, k] if work[DIAG, k] > 0.0 else 0.0
 
 
 @kernel
-def _conjugate_gradients(lo, hi, start, v, w, terms, work, mu, near):  # type: ignore[no-untyped-def]
-    """Minimise (1) from X until the steps that Newton would take are below ``near``."""
+def _conjugate_gradients(lo, hi, start, v, w, terms, work, mu, size, near):  # type: ignore[no-untyped-def]
+    """Minimise (1) from X until preconditioned gradients are below ``near``; return its links."""
     value, links = _evaluate(lo, hi, start, v, w, terms, work, mu, X, HERE)
-    before = 0.0
-    for turn in range(100 + 10 * (hi - lo)):
+    before = 0.0  # the power of the last gradient; 0 begins anew with the gradient alone
+    for _ in range(200):
+        _precondition(lo, hi, work)
         far = power = change = 0.0
         for k in range(lo, hi):
-            step = _precondition(lo, k, work)
-            far = max(far, abs(step))
-            power += step * work[HERE + 2, k]
-            change += step * (work[HERE + 2, k] - work[THERE + 2, k])
+            far = max(far, abs(work[RHS, k]))
+            power += work[RHS, k] * work[HERE + 2, k]
+            change += work[RHS, k] * (work[HERE + 2, k] - work[THERE + 2, k])
         if far <= near:
             break
-        beta = max(0.0, change / before) if turn > 0 else 0.0  # Polak and Ribiere
+        beta = max(0.0, change / before) if before > 0.0 else 0.0  # Polak and Ribiere
         slope = 0.0
         for k in range(lo, hi):
-            work[NEW, k] = beta * work[NEW, k] - _precondition(lo, k, work)
+            work[NEW, k] = beta * work[NEW, k] - work[RHS, k]
             slope += work[NEW, k] * work[HERE + 2, k]
-        if slope >= 0.0:
-            for k in range(lo, hi):
-                work[NEW, k] = -_precondition(lo, k, work)
-        found, there = _line_search(lo, hi, start, v, w, terms, work, mu, value)
+        found, there = value, links
+        if slope < 0.0:
+            found, there = _line_search(lo, hi, start, v, w, terms, work, mu, value, size)
         if found >= value:
-            break
+            if beta == 0.0:
+                break
+            before = 0.0
+            continue
         value, links, before = found, there, power
         for k in range(lo, hi):
             work[X, k] = work[TRIAL, k]
@@ -175,12 +193,13 @@ def solve_barrier(lo, hi, start, v, w, terms, work):  # type: ignore[no-untyped-
     Both lambdas are finite, and lambda2 is above 0: without it nothing would hold a width.
     """
     size, _ = cover(lo, hi, start, v, w, work)
+    size += 1.0 / math.sqrt(terms.lambda2)  # barriers reach that far where all scores are equal
     for k in range(lo, hi, 2):
         work[X, k] = work[ENDS, k] - 1e-2 * size
         work[X, k + 1] = work[ENDS, k + 1] + 1e-2 * size
     links, mu = 0.0, 1.0
     while mu <= _LAST_MU:
-        near = (_ROUGH if mu < _LAST_MU else _EXACT) * size
-        links = _conjugate_gradients(lo, hi, start, v, w, terms, work, mu, near)
+        near = size * (_ROUGH if mu < _LAST_MU else _EXACT)
+        links = _conjugate_gradients(lo, hi, start, v, w, terms, work, mu, size, near)
         mu *= 2.0
     return links

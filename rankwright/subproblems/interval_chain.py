@@ -38,7 +38,7 @@ from rankwright.core.jit import kernel
 SQUARED, HUBER, PSEUDO_HUBER = 0, 1, 2
 FREE, TIED, FIXED = 0, 1, 2
 
-# Rows of ``work``: the current point and two more; the ends of intervals that cover their documents;
+# Rows of ``work``: the current point and two more; the ends of intervals that cover all documents;
 # the weight of the grade; the piece (three rows) at the current and at the tried point; scratch.
 X, NEW, TRIAL, ENDS, MASS = 0, 1, 2, 3, 4
 HERE, THERE = 5, 8

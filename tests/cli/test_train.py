@@ -8,7 +8,7 @@ from command import run, run_json, sentence
 from small_data import small_data
 
 from rankwright.data.files import save
-from rankwright.persist.model_file import load
+from rankwright.persist.model_file import load_model
 
 GBDT = ("train", "gbdt", "--set", "n_trees=5")
 
@@ -32,7 +32,7 @@ def test_train_prints_saves_and_ranks(files, tmp_path):
     assert (found["ranker"], found["model"], found["resumed_from"]) == ("gbdt", "trees", None)
     for part in ("valid", "test"):
         assert list(found[part]) == ["ndcg@10", "ndcg@1", "ndcg@5", "map"]
-    assert load(model).booster_.num_trees() == found["best_iteration"]
+    assert load_model(model).booster_.num_trees() == found["best_iteration"]
 
     run_file = tmp_path / "out.run"
     run("rank", model, files / "test.txt", "-o", run_file)
@@ -102,7 +102,7 @@ def test_ctrl_c_saves_the_best_model_so_far(files, tmp_path):
     _, stderr = process.communicate(timeout=120)
     assert process.returncode == 130
     assert "interrupted" in stderr
-    assert 0 < load(model).booster_.num_trees() < 1_000_000
+    assert 0 < load_model(model).booster_.num_trees() < 1_000_000
 
 
 def test_a_failed_save_leaves_nothing_behind(files, tmp_path):

@@ -15,7 +15,7 @@ from rankwright import registry
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
 from rankwright.metrics.evaluate import evaluate
-from rankwright.persist.model_file import load
+from rankwright.persist.model_file import load_model
 from rankwright.rankers.base import NotFittedError, ranker
 
 QUICK = {"trees": {"n_trees": 12}, "forest": {"n_bags": 12}, "linear": {}}
@@ -81,7 +81,7 @@ def test_shuffled_rows_and_renamed_queries_change_nothing(case, fitted):
 
 def test_saved_and_loaded_it_scores_the_same(fitted, tmp_path):
     fitted.save(tmp_path / "m.rw")
-    assert (load(tmp_path / "m.rw").predict(VALID) == fitted.predict(VALID)).all()
+    assert (load_model(tmp_path / "m.rw").predict(VALID) == fitted.predict(VALID)).all()
 
 
 def test_sparse_and_dense_data_give_the_same_scores(case):

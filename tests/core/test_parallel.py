@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankwright.core.parallel import map_queries, map_ranges, ordered_sum, query_ranges, thread_count
+from rankwright.core.parallel import (
+    map_queries,
+    map_ranges,
+    ordered_sum,
+    query_ranges,
+    thread_count,
+)
 from rankwright.errors import UsageError
 
 

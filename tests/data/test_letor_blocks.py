@@ -68,11 +68,12 @@ LINES = [b"%d qid:%d 1:%d 5:0.25 # %d\n" % (k % 3, k // 4, k, k) for k in range(
     [
         ({}, "once"),
         ({63: b"1 qid:99 9:7 # a wider line, where no sample is\n"}, "twice"),
-        ({50: b"1 qid:99 1:123456789012345678901234567890 # left to Python\n"}, "twice"),
+        ({50: b"1 qid:99 1:4.9e-324 # left to Python\n"}, "twice"),
         ({50: b"# a comment\n"}, "once"),
         ({0: b"1 qid:0 0:3 # ids from 0\n"}, "once"),
+        ({0: b"1 qid:0 # no features\n", 1: b"1 qid:0 0:3 # ids from 0\n"}, "once"),
     ],
-    ids=["regular", "wider", "odd", "comment", "zero-based"],
+    ids=["regular", "wider", "odd", "comment", "zero-based", "zero-based later"],
 )
 def test_a_guess_from_some_chunks_reads_the_same(tmp_path, monkeypatch, special, parses):
     path = tmp_path / "data.txt"

@@ -67,7 +67,7 @@ def with_holes():
 
 def test_missing_values_are_refused_unless_a_stand_in_is_chosen():
     data = with_holes()
-    with pytest.raises(DataError, match=r"feature column 2 has missing values .NaN.*missing='mean'"):
+    with pytest.raises(DataError, match=r"column 2 has missing values.*missing='mean'"):
         fit(Linear(), data)
     mean = np.nanmean(data.X[:, 2])
     model = fit(Linear(missing="mean"), data)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from small_data import small_data
 
-from rankwright.persist.model_file import load
+from rankwright.persist.model_file import load_model
 from rankwright.rankers.base import NotFittedError, ranker
 
 DATA = small_data(feature_names=["a", "b", "c", "d", "e", "f"])
@@ -25,7 +25,7 @@ FITTED = [
 def test_a_loaded_ranker_scores_to_the_last_bit(tmp_path, name, params):
     fitted = ranker(name, **params).fit(DATA, eval_set=small_data(seed=1))
     fitted.save(tmp_path / "m.rw")
-    again = load(tmp_path / "m.rw")
+    again = load_model(tmp_path / "m.rw")
     assert (again.predict(DATA) == fitted.predict(DATA)).all()
     assert again.get_params() == fitted.get_params()
     assert again.curve_ == fitted.curve_
@@ -58,8 +58,8 @@ def test_a_model_scores_alike_in_another_process(tmp_path):
     fitted.save(tmp_path / "m.rw")
     np.save(tmp_path / "X.npy", DATA.X)
     code = (
-        "import numpy as np, sys; from rankwright.persist.model_file import load\n"
-        "print(load(sys.argv[1]).predict(np.load(sys.argv[2])).tobytes().hex())"
+        "import numpy as np, sys; from rankwright.persist.model_file import load_model\n"
+        "print(load_model(sys.argv[1]).predict(np.load(sys.argv[2])).tobytes().hex())"
     )
     run = subprocess.run(
         [sys.executable, "-c", code, tmp_path / "m.rw", tmp_path / "X.npy"],

@@ -1,0 +1,96 @@
+"""Which features a ranker relies on: by gain, splits, SHAP values, or by shuffling them.
+
+Shuffling stays within queries: the values of one feature trade places among the documents of each
+query, and the importance is what the metric loses on average,
+
+    importance_f = metric(scores) - mean over repeats of metric(scores with f shuffled).       (1)
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import sparse
+
+from rankwright.core.rng import stream
+from rankwright.core.types import F64, I64
+from rankwright.data.ranking_data import RankingData
+from rankwright.errors import UsageError
+from rankwright.metrics.evaluate import Evaluator
+
+if TYPE_CHECKING:
+    from rankwright.rankers.base import Ranker
+
+KINDS = ("gain", "split", "shap", "permutation")
+
+
+def importance(
+    ranker: Ranker,
+    kind: str = "permutation",
+    *,
+    data: RankingData | None = None,
+    metric: str | None = None,
+    repeats: int = 5,
+    seed: int = 0,
+) -> dict[str, float]:
+    """Return the importance of each feature, the largest first.
+
+    Parameters
+    ----------
+    ranker : fitted ranker
+    kind : "gain", "split", "shap" or "permutation"
+        Gain and splits are those of a tree model; SHAP is the mean of absolute contributions to
+        the scores of ``data`` (trees and linear models); permutation is (1) and suits any model.
+    data : RankingData
+        Needed for SHAP and permutation.
+    metric : str
+        By default the metric that selected the ranker.
+    """
+    if kind not in KINDS:
+        raise UsageError(f"importance is one of {', '.join(KINDS)}, not '{kind}'.")
+    model = ranker._fitted()
+    if kind in ("gain", "split"):
+        if not hasattr(model, "importance"):
+            raise UsageError(f"only trees have importance by {kind}; use 'shap' or 'permutation'.")
+        values: F64 = model.importance(kind)
+    elif data is None:
+        raise UsageError(f"importance by {kind} looks at data: pass data=...")
+    elif kind == "shap":
+        values = np.abs(model.contributions(data.X)[:, :-1]).mean(axis=0)
+    else:
+        values = _by_shuffling(ranker, data, metric, repeats, seed)
+    names = getattr(ranker, "feature_names_in_", np.arange(1, len(values) + 1))
+    order = np.argsort(-values, kind="stable")
+    return {str(names[column]): float(values[column]) for column in order}
+
+
+def _by_shuffling(
+    ranker: Ranker, data: RankingData, metric: str | None, repeats: int, seed: int
+) -> F64:
+    name = metric or ranker.select_metric or ranker.metric
+    measure = Evaluator(data, [name], convention=ranker.convention, n_threads=ranker.n_threads)
+    whole = measure(ranker.predict(data))[name]
+    lost = np.zeros(data.n_features)
+    for repeat in range(repeats):
+        rows = _shuffled_within_queries(data, seed, repeat)
+        for column in range(data.n_features):
+            found = measure(ranker.predict(_with_column_from(data, column, rows)))[name]
+            lost[column] += (whole - found) / repeats  # (1)
+    return lost if measure.metrics[name].maximise else -lost
+
+
+def _shuffled_within_queries(data: RankingData, seed: int, repeat: int) -> I64:
+    key = stream(seed, "importance", repeat).random(data.n_documents)
+    return np.lexsort((key, data.query_of_row()))
+
+
+def _with_column_from(data: RankingData, column: int, rows: I64) -> RankingData:
+    X = data.X
+    if isinstance(X, np.ndarray):
+        dense = X.copy()
+        dense[:, column] = X[rows, column]
+        return replace(data, X=dense)
+    parts = [X[:, :column], X[rows][:, [column]], X[:, column + 1 :]]
+    return replace(data, X=sparse.csr_array(sparse.hstack(parts)))

@@ -1,0 +1,59 @@
+import numpy as np
+import pytest
+from scipy import sparse
+from small_data import small_data
+
+from rankwright.data.ranking_data import RankingData
+from rankwright.errors import UsageError
+from rankwright.explain.importance import importance
+from rankwright.rankers.base import ranker
+
+DATA = small_data(feature_names=["good", "fine", "c", "d", "e", "f"])
+TREES = ranker("gbdt", n_trees=20).fit(DATA)
+LINEAR = ranker("listmle").fit(DATA)
+
+
+@pytest.mark.parametrize("kind", ["gain", "split", "shap", "permutation"])
+def test_trees_rely_on_the_features_that_made_the_grades(kind):
+    found = importance(TREES, kind, data=DATA)
+    assert set(list(found)[:2]) == {"good", "fine"}
+    assert list(found.values()) == sorted(found.values(), reverse=True)
+
+
+@pytest.mark.parametrize("kind", ["shap", "permutation"])
+def test_linear_models_too(kind):
+    assert set(list(importance(LINEAR, kind, data=DATA))[:2]) == {"good", "fine"}
+
+
+def test_a_feature_that_the_model_does_not_use_loses_nothing():
+    fitted = ranker("gbdt", n_trees=1, num_leaves=2).fit(DATA)
+    used = max(importance(fitted, "split"), key=importance(fitted, "split").get)
+    found = importance(fitted, "permutation", data=DATA)
+    assert found.pop(used) > 0
+    assert set(found.values()) == {0.0}
+
+
+def test_sparse_data_lose_what_dense_data_lose():
+    X = np.where(DATA.X > 0, DATA.X, 0.0)
+    dense = RankingData.from_arrays(X, DATA.y, qid=DATA.query_of_row())
+    thin = RankingData.from_arrays(sparse.csr_array(X), DATA.y, qid=DATA.query_of_row())
+    fitted = ranker("gbdt", n_trees=5).fit(dense)
+    assert importance(fitted, data=thin, repeats=1) == importance(fitted, data=dense, repeats=1)
+
+
+def test_an_error_measure_counts_what_it_gains():
+    found = importance(LINEAR, "permutation", data=DATA, metric="pair_error")
+    assert next(iter(found.values())) > 0.05
+
+
+@pytest.mark.parametrize(
+    ("fitted", "kind", "sentence"),
+    [
+        (LINEAR, "gain", "only trees have importance by gain"),
+        (TREES, "shap", "pass data="),
+        (TREES, "luck", "one of gain, split, shap, permutation"),
+    ],
+)
+def test_mistakes_are_told(fitted, kind, sentence):
+    with pytest.raises(UsageError, match=sentence):
+        importance(fitted, kind)

@@ -1,0 +1,24 @@
+"""Draw the table that ``rankwright demo`` prints, for the README: docs/demo.svg."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+
+from rankwright.cli.demo import demo_table
+from rankwright.experiments.demo import run_demo
+
+PICTURE = Path(__file__).resolve().parents[1] / "docs" / "demo.svg"
+
+
+def main() -> None:
+    """Run the demo and write the picture."""
+    test, rows = run_demo()
+    console = Console(record=True, width=110)
+    console.print(demo_table(test, list(rows)))
+    PICTURE.write_text(console.export_svg(title="rankwright demo"), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
