@@ -73,7 +73,9 @@ class TargetLoss(BoundLoss, Protocol):
 class Loss(Protocol):
     """Hyper-parameters of a loss: a frozen dataclass without arrays or state."""
 
-    traits: ClassVar[Traits]
+    @property
+    def traits(self) -> Traits:
+        """What the loss can do with these parameters."""
 
     def bind(self, data: RankingData, *, n_threads: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""

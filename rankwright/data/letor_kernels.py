@@ -11,7 +11,14 @@ from __future__ import annotations
 import numpy as np
 
 from rankwright.core.jit import kernel
-from rankwright.data.letor_numbers import MAX_DIGITS, at, past_missing, read_number, stands_at
+from rankwright.data.letor_numbers import (
+    MAX_DIGITS,
+    at,
+    digit_at,
+    past_missing,
+    read_number,
+    stands_at,
+)
 
 LEFT_TO_PYTHON = -1  # a query id of this length: the line was not read here
 NO_COMMENT = -1  # a document name of this length
@@ -67,14 +74,14 @@ def _survey_line(text, i):  # type: ignore[no-untyped-def]
     The end is the '#' or the newline. The line may hold anything; what is counted on a bad line
     does not matter, but must be the same each time.
     """
-    values, features, highest = 0, 0, np.int64(-1)
+    values, features, highest = 0, 0, -1
     while at(text, i) != _NEWLINE and at(text, i) != _HASH:
-        number, start = np.int64(0), i
-        digit = np.uint8(at(text, i) - _ZERO)
-        while digit <= 9:
-            number = number * 10 + np.int64(digit)
+        number, start = 0, i
+        digit = digit_at(text, i)
+        while 0 <= digit <= 9:
+            number = number * 10 + digit
             i += 1
-            digit = np.uint8(at(text, i) - _ZERO)
+            digit = digit_at(text, i)
         if at(text, i) == _COLON and i > start:
             i += 1
             not_zero = at(text, i) == _MINUS
@@ -115,7 +122,7 @@ def _repeats_a_feature(text, i):  # type: ignore[no-untyped-def]
     for k in range(features):
         number = 0
         while at(text, i) != _COLON:
-            number = number * 10 + (at(text, i) - _ZERO)
+            number = number * 10 + digit_at(text, i)
             i += 1
         ids[k] = number
         i = _past_token(text, i)
@@ -133,8 +140,8 @@ def _is_integer(text, i):  # type: ignore[no-untyped-def]
     if negative:
         i += 1
     start, number = i, np.uint64(0)
-    while _ZERO <= at(text, i) <= _ZERO + 9 and i - start < MAX_DIGITS:
-        number = number * np.uint64(10) + np.uint64(at(text, i) - _ZERO)
+    while 0 <= digit_at(text, i) <= 9 and i - start < MAX_DIGITS:
+        number = number * np.uint64(10) + np.uint64(digit_at(text, i))
         i += 1
     if i == start or not _ends_token(at(text, i)):
         return False
@@ -279,12 +286,12 @@ def _parse_features(text, i, shift, k, base, width, top, out, indices, dense):  
     """Read features to ``out[shift:]``, or from ``k`` on (CSR); return the ends of both, or -1."""
     first, first_value, last, ascending = i, k, -1, True
     while at(text, i) != _NEWLINE and at(text, i) != _HASH:
-        number, start = np.int64(0), i
-        digit = np.uint8(at(text, i) - _ZERO)
-        while digit <= 9:
-            number = number * 10 + np.int64(digit)
+        number, start = 0, i
+        digit = digit_at(text, i)
+        while 0 <= digit <= 9:
+            number = number * 10 + digit
             i += 1
-            digit = np.uint8(at(text, i) - _ZERO)
+            digit = digit_at(text, i)
         column = number - base
         if at(text, i) != _COLON or not (0 < i - start < MAX_DIGITS and 0 <= column < width):
             return -1, k

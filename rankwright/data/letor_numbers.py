@@ -68,6 +68,12 @@ def at(text, i):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def digit_at(text, i):  # type: ignore[no-untyped-def]
+    """Return the digit at ``i``; something below 0 or above 9 where there is none."""
+    return np.int64(text[np.uint64(i)]) - _ZERO
+
+
+@kernel
 def _product(a, b):  # type: ignore[no-untyped-def]
     """Return the high and the low half of the 128-bit product of two uint64."""
     half, mask = np.uint64(32), np.uint64(0xFFFFFFFF)
@@ -121,8 +127,8 @@ def _read_exponent(text, i):  # type: ignore[no-untyped-def]
     if at(text, i) == _MINUS or at(text, i) == _PLUS:
         i += 1
     power, start = 0, i
-    while _ZERO <= at(text, i) <= _ZERO + 9:
-        power = min(power * 10 + (at(text, i) - _ZERO), _MAX_EXPONENT)
+    while 0 <= digit_at(text, i) <= 9:
+        power = min(power * 10 + digit_at(text, i), _MAX_EXPONENT)
         i += 1
     return sign * power, i, i > start
 
@@ -135,7 +141,7 @@ def _first_digits(text, start, end):  # type: ignore[no-untyped-def]
         if at(text, i) != _POINT and count == MAX_DIGITS:
             rest += 1
         elif at(text, i) != _POINT:
-            w = w * np.uint64(10) + np.uint64(at(text, i) - _ZERO)
+            w = w * np.uint64(10) + np.uint64(digit_at(text, i))
             count += int(w > 0)
     return w, rest
 
@@ -150,20 +156,20 @@ def read_number(text, i):  # type: ignore[no-untyped-def]
     if negative or at(text, i) == _PLUS:
         i += 1
     start, w, power = i, np.uint64(0), 0
-    digit = np.uint8(at(text, i) - _ZERO)
-    while digit <= 9:
+    digit = digit_at(text, i)
+    while 0 <= digit <= 9:
         w = w * np.uint64(10) + np.uint64(digit)
         i += 1
-        digit = np.uint8(at(text, i) - _ZERO)
+        digit = digit_at(text, i)
     digits = i - start
     if at(text, i) == _POINT:
         i += 1
         point = i
-        digit = np.uint8(at(text, i) - _ZERO)
-        while digit <= 9:
+        digit = digit_at(text, i)
+        while 0 <= digit <= 9:
             w = w * np.uint64(10) + np.uint64(digit)
             i += 1
-            digit = np.uint8(at(text, i) - _ZERO)
+            digit = digit_at(text, i)
         power = point - i
         digits -= power
     if digits == 0:

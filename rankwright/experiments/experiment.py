@@ -4,7 +4,7 @@ A TOML file in the folder ``experiments``, by the name of which ``rankwright rep
 
     title = "IntervalRank, Table 1"
     paper = "moon2010intervalrank"      # key in docs/references.bib
-    kind = "table"                      # or "figure", with `trees`: where curves are measured
+    kind = "table"                      # or "figure": curves over the number of trees
     baseline = "IntervalRank"           # the row that the others are tested against
 
     [printed]                           # what the paper shows, in its own units
@@ -18,13 +18,16 @@ A TOML file in the folder ``experiments``, by the name of which ``rankwright rep
 
     [[rows]]
     name = "IntervalRank"
+    family = "IntervalRank"             # rows of one family share a colour in a figure
     ranker = "intervalrank"
     use = "trees"
     grid = { lambda1 = [1.0, 10.0] }
 
     [[studies]]                         # one data set each
+    name = "OHSUMED"
     folds = "OHSUMED_LETOR3/QueryLevelNorm"   # below the data folder; or `synthetic = {...}`
     select = "ndcg@10"                  # what chooses on valid, by `convention`
+    trees = [1, 10, 100]                # where a figure's curves are measured
     [[studies.columns]]
     metrics = "ndcg@1:5,map"
     convention = "letor3"
@@ -42,7 +45,7 @@ from __future__ import annotations
 import itertools
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +85,7 @@ class Study:
     convention: str
     groups: tuple[ColumnGroup, ...]
     fixed: Mapping[str, Any] = field(default_factory=dict)
+    trees: tuple[int, ...] = ()
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -96,6 +100,7 @@ class Row:
     name: str
     ranker: str
     settings: tuple[Mapping[str, Any], ...]
+    family: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +125,6 @@ class Experiment:
     rows: tuple[Row, ...]
     printed: Mapping[str, Mapping[str, float]]
     baseline: str | None = None
-    trees: tuple[int, ...] = ()
     expected: tuple[Expected, ...] = ()
 
     @property
@@ -130,8 +134,6 @@ class Experiment:
 
     def with_rows(self, names: list[str]) -> Experiment:
         """Return the experiment with only these rows of ours; the paper's stay."""
-        from dataclasses import replace
-
         known = [row.name for row in self.rows]
         for name in names:
             if name not in known:
@@ -148,6 +150,11 @@ def names() -> dict[str, Path]:
     """Return the experiments that there are, by name, in order."""
     folder = _INSTALLED if _INSTALLED.is_dir() else _CHECKOUT
     return {path.stem.replace("_", "-"): path for path in sorted(folder.glob("*.toml"))}
+
+
+def titles() -> dict[str, str]:
+    """Return each experiment's name and title, without checking the rest of the file."""
+    return {name: tomllib.loads(path.read_text("utf-8"))["title"] for name, path in names().items()}
 
 
 def experiment(name: str | Path) -> Experiment:
@@ -183,8 +190,7 @@ def read(path: Path) -> Experiment:
 
 
 def _experiment(name: str, content: dict[str, Any]) -> Experiment:
-    _known(content, "entry", (*_REQUIRED, "printed", "shared", "baseline", "trees",
-                              "expected_metrics"))  # fmt: skip
+    _known(content, "entry", (*_REQUIRED, "printed", "shared", "baseline", "expected_metrics"))
     shared = content.get("shared", {})
     made = Experiment(
         name=name,
@@ -195,7 +201,6 @@ def _experiment(name: str, content: dict[str, Any]) -> Experiment:
         rows=tuple(_row(one, shared) for one in content["rows"]),
         printed=_printed(content.get("printed", {"columns": [], "rows": {}})),
         baseline=content.get("baseline"),
-        trees=tuple(content.get("trees", ())),
         expected=tuple(Expected(**one) for one in content.get("expected_metrics", ())),
     )
     _check(made)
@@ -206,7 +211,7 @@ _REQUIRED = ("title", "paper", "kind", "studies", "rows")
 
 
 def _study(content: dict[str, Any]) -> Study:
-    parts = ("name", "folds", "synthetic", "select", "convention", "columns", "fixed")
+    parts = ("name", "folds", "synthetic", "select", "convention", "columns", "fixed", "trees")
     _known(content, "entry of a study", parts)
     if ("folds" in content) == ("synthetic" in content):
         raise UsageError("a study needs folds or synthetic, one of the two.")
@@ -218,6 +223,7 @@ def _study(content: dict[str, Any]) -> Study:
         convention=content.get("convention", "standard"),
         groups=tuple(_group(one) for one in content["columns"]),
         fixed=content.get("fixed", {}),
+        trees=tuple(sorted(content.get("trees", ()))),
     )
 
 
@@ -235,7 +241,7 @@ def _group(content: dict[str, Any]) -> ColumnGroup:
 def _row(content: dict[str, Any], shared: dict[str, Any]) -> Row:
     from rankwright.rankers.base import ranker
 
-    _known(content, "entry of a row", ("name", "ranker", "use", "fixed", "grid"))
+    _known(content, "entry of a row", ("name", "family", "ranker", "use", "fixed", "grid"))
     base: dict[str, Any] = {}
     if "use" in content:
         if content["use"] not in shared:
@@ -247,7 +253,8 @@ def _row(content: dict[str, Any], shared: dict[str, Any]) -> Row:
     settings = tuple({**fixed, **point} for point in _points(grid))
     for setting in settings:
         ranker(content["ranker"], **parameters(setting))  # a wrong name is told before any work
-    return Row(content["name"], content["ranker"], settings)
+    family = content.get("family", content["name"])
+    return Row(content["name"], content["ranker"], settings, family)
 
 
 def parameters(setting: Mapping[str, Any]) -> dict[str, Any]:
@@ -273,8 +280,9 @@ def _printed(content: dict[str, Any]) -> dict[str, dict[str, float]]:
 def _check(made: Experiment) -> None:
     if made.kind not in ("table", "figure"):
         raise UsageError(f"kind must be table or figure, not '{made.kind}'.")
-    if (made.kind == "figure") != bool(made.trees):
-        raise UsageError("a figure needs trees, the numbers of trees to measure at; a table none.")
+    for study in made.studies:
+        if (made.kind == "figure") != bool(study.trees):
+            raise UsageError(f"study '{study.name}': a figure needs trees, a table has none.")
     columns = [column.name for study in made.studies for column in study.columns]
     rows = [row.name for row in made.rows]
     for what, listed in (("column", columns), ("row", rows)):

@@ -17,7 +17,7 @@ import numpy as np
 from rankwright.core.types import F64
 from rankwright.data.split import Fold, letor_folds, train_valid_test
 from rankwright.errors import DataError
-from rankwright.experiments.experiment import Column, Row, Study, parameters
+from rankwright.experiments.experiment import Column, Experiment, Row, Study, parameters
 from rankwright.metrics.evaluate import Evaluation, evaluate, metric
 from rankwright.rankers.base import Ranker, ranker
 
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 Report = Callable[[str], None]
 """Takes a line on what was just done; called once per fit."""
+
+Folds = Mapping[str, Sequence[Fold]]
+"""The folds of each study, by its name."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +41,18 @@ class Choice:
     ranker: Ranker
 
 
-def folds_of(study: Study, data_folder: Path | None, *, seed: int = 0) -> list[Fold]:
-    """Read a study's folds; synthetic data is made and cut into one."""
+def load_folds(experiment: Experiment, data_folder: Path | None, *, seed: int = 0) -> Folds:
+    """Read the folds of every study; synthetic data is made, and cut into one fold."""
+    return {study.name: _folds(study, data_folder, seed) for study in experiment.studies}
+
+
+def fits(experiment: Experiment, folds: Folds) -> int:
+    """Return how many fits the choices of an experiment take."""
+    settings = sum(len(row.settings) for row in experiment.rows)
+    return settings * sum(map(len, folds.values()))
+
+
+def _folds(study: Study, data_folder: Path | None, seed: int) -> Sequence[Fold]:
     if study.synthetic is not None:
         return [_synthetic_fold(study.synthetic, seed)]
     assert study.folds is not None

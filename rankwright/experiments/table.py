@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from rankwright.core.types import F64
+from rankwright.data.target import atomic_text
 from rankwright.experiments.experiment import Column, Expected, Experiment
-from rankwright.experiments.folds_run import Choice, Report, choose_all, folds_of, judge
+from rankwright.experiments.folds_run import Choice, Folds, Report, choose_all, judge
 from rankwright.metrics.evaluate import metric
 from rankwright.metrics.significance import bootstrap_interval, holm, randomisation
 
@@ -119,6 +120,11 @@ class TableResult:
             "missed": self.missed(),
         }
 
+    def write(self, path: str | Path) -> None:
+        """Write the whole record as JSON."""
+        with atomic_text(path) as stream:
+            stream.write(json.dumps(self.record(), indent=2, ensure_ascii=False) + "\n")
+
     def _column(self, name: str) -> Column:
         columns = (c for study in self.experiment.studies for c in study.columns)
         return next(column for column in columns if column.name == name)
@@ -126,14 +132,19 @@ class TableResult:
 
 def run_table(
     experiment: Experiment,
-    data_folder: Path | None,
+    folds: Folds,
     *,
     report: Report = lambda _: None,
     n_threads: int | None = None,
     seed: int = 0,
 ) -> TableResult:
-    """Run every study: choose on valid, then look at test once, and set up the table."""
-    folds = {one.name: folds_of(one, data_folder, seed=seed) for one in experiment.studies}
+    """Run every study: choose on valid, then look at test once, and set up the table.
+
+    Parameters
+    ----------
+    folds
+        Of each study, as `rankwright.experiments.folds_run.load_folds` reads them.
+    """
     choices = {
         study.name: choose_all(
             experiment.rows, study, folds[study.name],
@@ -196,7 +207,7 @@ def _tests(
 
 def _worse(ours: float, bound: Expected, column: Column) -> float:
     """Return by how much ``ours`` falls short; a figure that is not a number always does."""
-    if np.isnan(ours):
-        return np.inf
+    if math.isnan(ours):
+        return math.inf
     better = metric(column.metric, convention=column.convention).maximise
     return bound.value - ours if better else ours - bound.value

@@ -82,13 +82,18 @@ class KernelLoss:
 
 
 def order_weight(data: RankingData) -> F64:
-    """Return each query's weight, 0 where its documents do not differ in grade."""
+    """Return each query's weight, 0 where its documents do not differ in grade.
+
+    Documents of weight 0 are as good as absent.
+    """
     weight = np.ones(data.n_queries) if data.query_weight is None else data.query_weight.copy()
+    present = document_weight(data) > 0.0
     filled = data.sizes > 0
     starts = data.indptr[:-1][filled]
     differs = np.zeros(data.n_queries, bool)
     if len(starts):
-        low, high = np.minimum.reduceat(data.y, starts), np.maximum.reduceat(data.y, starts)
+        low = np.minimum.reduceat(np.where(present, data.y, np.inf), starts)
+        high = np.maximum.reduceat(np.where(present, data.y, -np.inf), starts)
         differs[filled] = low < high
     weight[~differs] = 0.0
     return weight

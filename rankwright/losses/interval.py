@@ -52,8 +52,6 @@ from rankwright.subproblems.interval_chain import (
 from rankwright.subproblems.interval_qp import solve_hard, solve_newton
 
 _PENALTIES = {"squared": SQUARED, "huber": HUBER, "pseudo_huber": PSEUDO_HUBER}
-_NEWTON, _BARRIER, _HARD = 0, 1, 2
-_SOLVERS = {"newton": _NEWTON, "barrier": _BARRIER, "hard": _HARD}
 
 # --- kernels ---------------------------------------------------------------------------------
 
@@ -72,44 +70,94 @@ def _centred(lo, hi, s, rows, y, v):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _queries(  # type: ignore[no-untyped-def]
+def _clear(q, indptr, value, grad, curv):  # type: ignore[no-untyped-def]
+    value[q] = 0.0
+    for i in range(indptr[q], indptr[q + 1]):
+        if len(grad):
+            grad[i] = 0.0
+        if len(curv):
+            curv[i] = 0.0
+
+
+@kernel
+def _write(  # type: ignore[no-untyped-def]
+    q, a, b, rows, start, v, w, work, terms, calibration, middle, rest, weight, value, grad, curv
+):
+    """Write value, gradient and curvature of query q, whose variables are a:b.
+
+    ``middle`` is what v was centred by, ``rest`` the terms of the value that are not data.
+    """
+    total = rest
+    for k in range(a, b, 2):
+        for p in range(start[k // 2], start[k // 2 + 1]):
+            change = v[p] - min(max(v[p], work[X, k]), work[X, k + 1])
+            error = v[p] + middle
+            rho, slope, _ = penalty(abs(change), terms)
+            total += w[p] * (rho + 0.5 * calibration * error * error)
+            if len(grad):
+                pull = slope if change > 0.0 else -slope
+                grad[rows[p]] = weight[q] * w[p] * (pull + calibration * error)
+            if len(curv):
+                curv[rows[p]] = weight[q] * w[p] * (1.0 + calibration)
+    value[q] = weight[q] * total
+
+
+@kernel
+def _newton(  # type: ignore[no-untyped-def]
     lo, hi, indptr, s, rows, start, of_query, y, w, lambda1, lambda2, shape, knee, calibration,
-    solver, v, tie, work, first, warm, desk, places, weight, value, grad, curv,
+    v, work, tie, first, warm, weight, value, grad, curv,
 ):  # fmt: skip
     for q in range(lo, hi):
-        value[q] = 0.0
-        for i in range(indptr[q], indptr[q + 1]):
-            if len(grad):
-                grad[i] = 0.0
-            if len(curv):
-                curv[i] = 0.0
         a, b = 2 * of_query[q], 2 * of_query[q + 1]
-        if (
-            weight[q] == 0.0 or b - a < 4
-        ):  # documents of weight may have one grade where all have two
-            continue
-        middle = _centred(start[a // 2], start[b // 2], s, rows, y, v)
-        terms = Terms(lambda1[q], lambda2[q], shape, knee, 1.0)
-        if solver == _HARD:
-            total = solve_hard(a, b, start, v, w, work, desk, places)
-        elif solver == _BARRIER:
-            total = solve_barrier(a, b, start, v, w, terms, work)
-        else:
-            total = solve_newton(a, b, start, v, w, terms, tie, work, first, warm[q])
+        _clear(q, indptr, value, grad, curv)
+        if weight[q] > 0.0 and b - a > 2:
+            middle = _centred(start[a // 2], start[b // 2], s, rows, y, v)
+            terms = Terms(lambda1[q], lambda2[q], shape, knee, 1.0)
+            rest = solve_newton(a, b, start, v, w, terms, tie, work, first, warm[q])
             warm[q] = shape == SQUARED
-        for k in range(a, b, 2):
-            for p in range(start[k // 2], start[k // 2 + 1]):
-                change = v[p] - min(max(v[p], work[X, k]), work[X, k + 1])
-                error = v[p] + middle
-                rho, slope, _ = penalty(abs(change), terms)
-                total += w[p] * (rho + 0.5 * calibration * error * error)
-                if len(grad):
-                    pull = slope if change > 0.0 else -slope
-                    grad[rows[p]] = weight[q] * w[p] * (pull + calibration * error)
-                if len(curv):
-                    curv[rows[p]] = weight[q] * w[p] * (1.0 + calibration)
-        value[q] = weight[q] * total
+            _write(
+                q, a, b, rows, start, v, w, work, terms, calibration, middle, rest,
+                weight, value, grad, curv,
+            )  # fmt: skip
 
+
+@kernel
+def _barrier(  # type: ignore[no-untyped-def]
+    lo, hi, indptr, s, rows, start, of_query, y, w, lambda1, lambda2, shape, knee, calibration,
+    v, work, weight, value, grad, curv,
+):  # fmt: skip
+    for q in range(lo, hi):
+        a, b = 2 * of_query[q], 2 * of_query[q + 1]
+        _clear(q, indptr, value, grad, curv)
+        if weight[q] > 0.0 and b - a > 2:
+            middle = _centred(start[a // 2], start[b // 2], s, rows, y, v)
+            terms = Terms(lambda1[q], lambda2[q], shape, knee, 1.0)
+            rest = solve_barrier(a, b, start, v, w, terms, work)
+            _write(
+                q, a, b, rows, start, v, w, work, terms, calibration, middle, rest,
+                weight, value, grad, curv,
+            )  # fmt: skip
+
+
+@kernel
+def _hard(  # type: ignore[no-untyped-def]
+    lo, hi, indptr, s, rows, start, of_query, y, w, lambda1, lambda2, shape, knee, calibration,
+    v, work, desk, places, weight, value, grad, curv,
+):  # fmt: skip
+    for q in range(lo, hi):
+        a, b = 2 * of_query[q], 2 * of_query[q + 1]
+        _clear(q, indptr, value, grad, curv)
+        if weight[q] > 0.0 and b - a > 2:
+            middle = _centred(start[a // 2], start[b // 2], s, rows, y, v)
+            terms = Terms(lambda1[q], lambda2[q], shape, knee, 1.0)
+            rest = solve_hard(a, b, start, v, w, work, desk, places)
+            _write(
+                q, a, b, rows, start, v, w, work, terms, calibration, middle, rest,
+                weight, value, grad, curv,
+            )  # fmt: skip
+
+
+_SOLVERS = {"newton": _newton, "barrier": _barrier, "hard": _hard}
 
 # --- API -------------------------------------------------------------------------------------
 
@@ -191,12 +239,17 @@ class _BoundInterval(KernelLoss):
         lambda1, lambda2 = loss.lambda1, loss.lambda2
         if loss.solver == "hard":
             lambda1, lambda2 = np.inf, 0.0
-            solver = _HARD if shape == SQUARED else _NEWTON
+            solver = _hard if shape == SQUARED else _newton
         scale = _sizes(data) if loss.scale_by_size else np.ones(data.n_queries)
-        kept = n if solver == _HARD else 0
         self._rows, self._start, self._of_query = rows, start, of_query
         self._v, self._work = np.empty(n), np.empty((ROWS, n_variables))
-        args: tuple[Any, ...] = (
+        scratch: tuple[Any, ...] = ()
+        if solver is _newton:
+            tie, first = np.zeros(n_variables, np.int8), np.empty(n_variables, np.int64)
+            scratch = (tie, first, np.zeros(data.n_queries, np.bool_))
+        elif solver is _hard:
+            scratch = (np.empty((3, n)), np.empty((2, n), np.int64))
+        args = (
             rows,
             start,
             of_query,
@@ -207,16 +260,11 @@ class _BoundInterval(KernelLoss):
             shape,
             float(loss.knee),
             float(loss.calibration),
-            solver,
             self._v,
-            np.zeros(n_variables, np.int8),
             self._work,
-            np.empty(n_variables, np.int64),
-            np.zeros(data.n_queries, np.bool_),
-            np.empty((3, kept)),
-            np.empty((2, kept), np.int64),
+            *scratch,
         )
-        super().__init__(_queries, data, *args, curvature=True, n_threads=n_threads)
+        super().__init__(solver, data, *args, curvature=True, n_threads=n_threads)
 
     def targets(self, s: F64, out: F64) -> None:
         """Write the corrected scores z; a query without order keeps its own."""

@@ -48,7 +48,7 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError, UsageError
 from rankwright.losses.base import KernelLoss, document_weight
 from rankwright.metrics.evaluate import metric
-from rankwright.metrics.swap import LINEAR_SWAP, change, prepare
+from rankwright.metrics.swap import LINEAR_SWAP, changes_below, prepare
 from rankwright.subproblems.pair_tiles import (
     CURV,
     DISCOUNT,
@@ -114,7 +114,7 @@ def _any_measure(  # type: ignore[no-untyped-def]
     weight, value, grad, curv,
 ):  # fmt: skip
     tiles = new_tiles(lo, hi, indptr)
-    scratch = np.empty((3, len(tiles) // TILE * LANES + 1))
+    scratch = np.empty((4, len(tiles) // TILE * LANES + 1))
     u, v = scratch[1], scratch[2]
     for q in range(lo, hi):
         value[q] = 0.0
@@ -132,9 +132,9 @@ def _any_measure(  # type: ignore[no-untyped-def]
         for row in range(depth):
             if wide:
                 set_ratio(n, row, sigma, tiles)
-            for b in range(n):
-                swap = change(kind, row, b, gains, _NO_KEY, cut[q], u, v) if b > row else 0.0
-                tiles[place(b) + SWAP] = abs(swap) * scale[q]
+            changes_below(kind, row, gains, cut[q], u, v, scratch[3])
+            for b in range(row + 1, n):
+                tiles[place(b) + SWAP] = abs(scratch[3, b]) * scale[q]
             _add_row(n, row, True, 0.0, 0.0, 0.0, sigma, near, slope, tiles)
         _share_among_equals(ranked, s, key, tiles)
         value[q] = _finish(ranked, sigma, normalize, weight[q], tiles, grad, curv)

@@ -71,6 +71,25 @@ def change(kind, i, j, b, a, cut, u, v):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def changes_below(kind, i, b, cut, u, v, out):  # type: ignore[no-untyped-def]
+    """Write `change` of rank i with each rank j > i to ``out[j]``, for map, mrr and err.
+
+    One call a row: passing the arrays costs more than a pair does.
+    """
+    for j in range(i + 1, len(b)):
+        out[j] = 0.0
+    if i < cut:
+        for j in range(i + 1, len(b)):
+            if b[i] != b[j]:
+                if kind == MAP_SWAP:
+                    out[j] = _map_change(i, j, b, cut, u, v)
+                elif kind == MRR_SWAP:
+                    out[j] = _mrr_change(i, j, b, cut, u, v)
+                else:
+                    out[j] = _err_change(i, j, b, cut, u, v)
+
+
+@kernel
 def _map_change(i, j, b, cut, u, v):  # type: ignore[no-untyped-def]
     between = v[j] - v[i + 1]
     at_j = u[j + 1] / (j + 1) if j < cut else 0.0

@@ -166,7 +166,8 @@ def _conjugate_gradients(lo, hi, start, v, w, terms, work, mu, size, near):  # t
         beta = max(0.0, change / before) if before > 0.0 else 0.0  # Polak and Ribiere
         slope = 0.0
         for k in range(lo, hi):
-            work[NEW, k] = beta * work[NEW, k] - work[RHS, k]
+            last = beta * work[NEW, k] if beta > 0.0 else 0.0  # NEW may hold anything at first
+            work[NEW, k] = last - work[RHS, k]
             slope += work[NEW, k] * work[HERE + 2, k]
         found, there = value, links
         if slope < 0.0:

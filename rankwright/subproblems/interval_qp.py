@@ -269,8 +269,10 @@ def _finish(lo, hi, start, v, w, terms, tie, work, size, heaviest):  # type: ign
     held = False
     for k in range(lo, hi):
         holds = k + 1 < hi and (tie[k] != FREE or spring(work, X, k, tie, terms) > 0.0)
-        if not held and not holds:  # nothing pushes: the interval covers its documents
-            work[NEW, k] = work[ENDS, k]
+        if not held and not holds:  # nothing pushes: as far as the documents, if it may
+            other = work[NEW, k + 1 - 2 * (k % 2)]
+            end = work[ENDS, k]
+            work[NEW, k] = min(end, other) if k % 2 == 0 else max(end, other)
         held = holds
     for k in range(lo, hi, 2):
         work[X, k], work[X, k + 1] = work[NEW, k], max(work[NEW, k], work[NEW, k + 1])
