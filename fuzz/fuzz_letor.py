@@ -32,7 +32,7 @@ with atheris.instrument_imports(include=GUIDES) if atheris else nullcontext():
 
     import rankwright.data.letor_line  # noqa: F401
 
-from rankwright.data import letor, letor_blocks  # noqa: E402
+from rankwright.data import letor, letor_text  # noqa: E402
 from rankwright.data.letor import Letor  # noqa: E402
 from rankwright.data.ranking_data import RankingData  # noqa: E402
 from rankwright.errors import DataError  # noqa: E402
@@ -57,7 +57,7 @@ def check(content: bytes) -> None:
     if content.startswith((b"\x1f\x8b\x08", b"\xfd7zXZ\x00")):
         return  # it would be decompressed
     _path.write_bytes(content)
-    letor_blocks._CHUNK = 1 + len(content) % 97
+    letor_text._CHUNK = 1 + len(content) % 97
     letor._STREAM_BLOCK = 1 + len(content) % 31
     _packed.write_bytes(gzip.compress(content, 0))
     threads, size = 1 + len(content) % 2, 1 + len(content) % 53

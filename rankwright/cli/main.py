@@ -15,6 +15,7 @@ from rankwright.cli.evaluate import evaluate
 from rankwright.cli.inspect import inspect
 from rankwright.cli.list import list_names
 from rankwright.cli.rank import rank
+from rankwright.cli.reproduce import reproduce
 from rankwright.cli.train import train
 from rankwright.errors import RankwrightError
 
@@ -31,6 +32,7 @@ app.command()(inspect)
 app.command()(train)
 app.command()(evaluate)
 app.command()(rank)
+app.command()(reproduce)
 app.command()(convert)
 
 _verbose = False

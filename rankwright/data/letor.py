@@ -29,16 +29,11 @@ from typing import Any, BinaryIO, ClassVar, Literal
 import numpy as np
 
 from rankwright.core.types import I64
-from rankwright.data.letor_blocks import (
-    Block,
-    BlockReader,
-    Layout,
-    ReadOptions,
-    Text,
-    Totals,
-    stream_blocks,
-)
+from rankwright.data.files import PartsDifferError
+from rankwright.data.letor_blocks import Block, BlockReader, Layout, Totals
 from rankwright.data.letor_join import assemble, is_int64, joined
+from rankwright.data.letor_options import ReadOptions
+from rankwright.data.letor_text import Text, stream_blocks
 from rankwright.data.letor_write import LetorWriter
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.source import display_name, open_bytes
@@ -288,6 +283,7 @@ def _refuse_returning(part: Block, seen: set[str], reader: BlockReader, text: Te
                 int(part.spans[row, 0]),
                 f"query {name} comes back after other queries; sort the file by query, "
                 "or read it as a whole.",
+                PartsDifferError,
             )
     seen.update(part.run_ids)
 

@@ -10,9 +10,8 @@ from __future__ import annotations
 import mmap
 import os
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, BinaryIO, Literal, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from scipy import sparse as sp
@@ -21,83 +20,15 @@ from rankwright.core.parallel import map_ranges
 from rankwright.core.types import F64, I64, AnyArray, FloatMatrix
 from rankwright.data import letor_kernels as kernels
 from rankwright.data.letor_line import Rules, read_line
-from rankwright.errors import DataError, UsageError
+from rankwright.data.letor_options import ReadOptions
+from rankwright.data.letor_text import Text, text_array, wastes_room
+from rankwright.errors import DataError
 
-_CHUNK = 1 << 20
 _SAMPLE_FROM, _SAMPLE_STEP = 4, 16  # chunks
 _ROWS_PER_RANGE = 1 << 16
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _SPARSE_BELOW, _SPARSE_OVER = 0.2, 256
 _TOP = {"float64": np.inf, "float32": 2.0**128 - 2.0**103}  # what no longer rounds below inf
 _FEATURE_ID = re.compile(rb"(?<![^ \t\r])(\d+):")
-
-
-@dataclass(frozen=True, slots=True)
-class ReadOptions:
-    """The options of `Letor.read`, where they are described, checked."""
-
-    dtype: Literal["float64", "float32"] = "float64"
-    zero_based: bool | Literal["auto"] = "auto"
-    absent: Literal["zero", "missing"] = "zero"
-    sparse: bool | None = None
-    n_features: int | None = None
-    doc_ids: bool = True
-    lists: Literal["by_id", "adjacent"] = "by_id"
-    max_feature_id: int = 1 << 26
-    group_sizes: AnyArray | None = None
-    n_threads: int | None = None
-
-    def __post_init__(self) -> None:
-        choices = {
-            "dtype": ("float64", "float32"),
-            "zero_based": ("auto", True, False),
-            "absent": ("zero", "missing"),
-            "sparse": (None, True, False),
-            "lists": ("by_id", "adjacent"),
-        }
-        object.__setattr__(self, "dtype", _dtype_name(self.dtype))
-        for name, allowed in choices.items():
-            if getattr(self, name) not in allowed:
-                raise UsageError(
-                    f"{name} must be one of {', '.join(map(repr, allowed))}, "
-                    f"not {getattr(self, name)!r}."
-                )
-        if self.sparse and self.absent == "missing":
-            raise UsageError("absent='missing' makes a dense table; leave out sparse=True.")
-        if self.n_features is not None and self.n_features < 0:
-            raise UsageError(f"n_features must be 0 or more, not {self.n_features}.")
-        if not 0 < self.max_feature_id < 2**31 - 1:
-            raise UsageError(
-                f"max_feature_id must be from 1 to 2^31 - 2, not {self.max_feature_id}."
-            )
-
-
-class Text:
-    """Whole lines, cut into chunks for the kernels; the last may lack its newline."""
-
-    def __init__(self, buffer: bytes | mmap.mmap, *, starts_file: bool = False) -> None:
-        self.buffer = buffer
-        self.bytes = np.frombuffer(buffer, np.uint8)
-        start = len(_BYTE_ORDER_MARK) if starts_file and buffer[:3] == _BYTE_ORDER_MARK else 0
-        end = max(start, buffer.rfind(b"\n") + 1)
-        self.pieces = [(self.bytes, 0, _cuts(buffer, start, end))] if start < end else []
-        if end < len(buffer):  # a last line without its newline: a copy that has one
-            last = buffer[end:] + b"\n"
-            self.pieces.append((np.frombuffer(last, np.uint8), end, np.array([0, len(last)])))
-
-    def line_from(self, at: int) -> bytes:
-        """Return the line that starts at ``at``."""
-        end = self.buffer.find(b"\n", at)
-        return self.buffer[at:] if end < 0 else self.buffer[at:end]
-
-    def start_of_line(self, at: int) -> int:
-        """Return where the line that holds ``at`` starts."""
-        return self.buffer.rfind(b"\n", 0, at) + 1
-
-    def lines_before(self, at: int) -> int:
-        """Count the newlines before ``at``."""
-        steps = range(0, at, _CHUNK)
-        return sum(int((self.bytes[i : min(i + _CHUNK, at)] == 10).sum()) for i in steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,10 +170,12 @@ class BlockReader:
         self._read_odd_lines(text, arrays, self._rules(layout))
         return self._block(text, arrays, layout)
 
-    def fault(self, text: Text, at: int, sentence: object) -> NoReturn:
+    def fault(
+        self, text: Text, at: int, sentence: object, kind: type[DataError] = DataError
+    ) -> NoReturn:
         """Raise `DataError` on the line of ``text`` that holds ``at``."""
         line = self.lines + text.lines_before(at) + 1
-        raise DataError(f"{self.name}, line {line}: {sentence}") from None
+        raise kind(f"{self.name}, line {line}: {sentence}") from None
 
     # --- inner -------------------------------------------------------------------------------
 
@@ -298,7 +231,7 @@ class BlockReader:
         ends = np.zeros(n_rows + 1 if layout.sparse else 0, index)
         indices = np.empty(n_values if layout.sparse else 0, index)
         room = n_values if layout.sparse else n_rows * layout.width
-        make = np.empty if layout.sparse or rules.fill else np.zeros
+        make = np.zeros if isinstance(text.buffer, mmap.mmap) else _pages
         arrays = _Arrays(y, make(room, self.options.dtype), indices, ends, spans)
         chunk = 0
         for array, origin, cuts in text.pieces:
@@ -369,7 +302,7 @@ class BlockReader:
         if not self.options.doc_ids or (spans[:, 3] == kernels.NO_COMMENT).all():
             return None
         width = max(1, int(lengths.max()))
-        if not _wastes_room(width, len(lengths), int(lengths.sum())):
+        if not wastes_room(width, len(lengths), int(lengths.sum())):
             letters = np.zeros((len(lengths), width), np.uint32)
             other = np.zeros(len(lengths), np.bool_)
             bounds = np.append(np.arange(0, len(lengths), _ROWS_PER_RANGE), len(lengths))
@@ -389,44 +322,8 @@ class BlockReader:
             )
 
 
-def stream_blocks(stream: BinaryIO, size: int) -> Iterator[bytes]:
-    """Yield whole lines in blocks of about ``size`` bytes; a longer line makes a longer block."""
-    rest = b""
-    while piece := stream.read(max(size, len(rest))):
-        cut = piece.rfind(b"\n") + 1
-        if cut:
-            yield b"".join((rest, memoryview(piece)[:cut]))
-            rest = piece[cut:]
-        else:
-            rest += piece
-    if rest:
-        yield rest
-
-
-def text_array(strings: list[str]) -> AnyArray:
-    """Return an array of fixed width, or of objects where one long text would blow that up."""
-    lengths = [len(string) for string in strings]
-    if _wastes_room(max(lengths, default=0), len(lengths), sum(lengths)):
-        array = np.empty(len(strings), object)
-        array[:] = strings
-        return array
-    return np.array(strings, dtype=str)
-
-
-def _wastes_room(width: int, count: int, letters: int) -> bool:
-    return width * count > 8 * letters + (1 << 20)
-
-
-def _cuts(buffer: bytes | mmap.mmap, start: int, end: int) -> I64:
-    cuts = [start]
-    while cuts[-1] < end:
-        at = buffer.find(b"\n", cuts[-1] + _CHUNK, end)
-        cuts.append(end if at < 0 else at + 1)
-    return np.array(cuts, np.int64)
-
-
-def _dtype_name(dtype: object) -> str:
-    try:
-        return np.dtype(dtype).name  # type: ignore[call-overload, no-any-return]
-    except TypeError:
-        return str(dtype)
+def _pages(n: int, dtype: str) -> AnyArray:
+    """Return zeros that go back to the system when let go; malloc would keep those of blocks."""
+    private = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if os.name == "posix" else {}
+    pages = mmap.mmap(-1, max(1, n * np.dtype(dtype).itemsize), **private)
+    return np.frombuffer(pages, dtype, count=n)

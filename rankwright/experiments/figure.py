@@ -34,7 +34,7 @@ def check_target(path: Path) -> None:
 
 
 def draw(result: FigureResult, path: Path) -> None:
-    """Draw every curve of ``result`` to an SVG, PNG or PDF file; the same bytes for the same data."""
+    """Draw every curve of ``result`` to an SVG, PNG or PDF file, alike to the byte each time."""
     _matplotlib()
     from matplotlib import rc_context
     from matplotlib.figure import Figure

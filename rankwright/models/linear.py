@@ -21,7 +21,7 @@ from rankwright.core.products import times_vector, transposed_times_vector
 from rankwright.core.types import F64, AnyArray, BoundLoss, FloatMatrix, Loss, Watch
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
-from rankwright.losses.base import order_weight
+from rankwright.losses.base import document_weight, order_weight
 from rankwright.solvers.lbfgs import LBFGS
 
 _ROWS = 1 << 14
@@ -67,7 +67,8 @@ class Linear:
         check_fit("lbfgs", loss, registry.all_of("solvers"))
         fill = _fill_values(data.X, self.missing)
         X = _filled(data.X, fill)
-        deviation = _deviations(X) if self.scale else np.ones(data.n_features)
+        weight = document_weight(data)
+        deviation = _deviations(X, weight) if self.scale else np.ones(data.n_features)
         valid = None if watch.valid is None else _filled(watch.valid.X, fill)
         if self.l2 == "auto" and valid is None:
             raise UsageError("l2='auto' is chosen on valid data: give eval_set, or a number.")
@@ -190,14 +191,14 @@ def _filled(X: FloatMatrix, fill: F64 | None) -> FloatMatrix:
     return filled
 
 
-def _deviations(X: FloatMatrix) -> F64:
-    """Return each feature's standard deviation, 1 where it is constant."""
-    n = X.shape[0]
-    mean = transposed_times_vector(X, np.ones(n)) / n
+def _deviations(X: FloatMatrix, weight: F64) -> F64:
+    """Return each feature's standard deviation over weighted documents, 1 where it is constant."""
+    total = float(weight.sum())
+    mean = transposed_times_vector(X, weight) / total
     square = np.zeros(X.shape[1])
-    for lo in range(0, n, _ROWS):
+    for lo in range(0, X.shape[0], _ROWS):
         block = X[lo : lo + _ROWS]
         squares = block.power(2) if sparse.issparse(block) else np.square(block, dtype=np.float64)
-        square += np.asarray(squares.sum(axis=0), np.float64).ravel()
-    deviation = np.sqrt(np.maximum(square / n - mean**2, 0.0))
+        square += squares.T @ weight[lo : lo + _ROWS]
+    deviation = np.sqrt(np.maximum(square / total - mean**2, 0.0))
     return np.where(deviation > 1e-9 * np.abs(mean), deviation, 1.0)

@@ -11,9 +11,10 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
-from rankwright.data import letor, letor_blocks
+from rankwright.data import letor, letor_text
+from rankwright.data.files import PartsDifferError, convert
 from rankwright.data.letor import Letor
-from rankwright.errors import DataError, UsageError
+from rankwright.errors import DataError
 
 THREE_LINES = b"""\
 2 qid:10 1:0.5 3:-1.25 # first
@@ -276,7 +277,7 @@ def test_blocks_may_differ_in_width_layout_names_and_kinds_of_ids(letor_file, mo
 
 @pytest.mark.parametrize("options", [{}, {"sparse": True}, {"absent": "missing"}])
 def test_threads_do_not_change_a_bit(letor_file, monkeypatch, options):
-    monkeypatch.setattr(letor_blocks, "_CHUNK", 100)
+    monkeypatch.setattr(letor_text, "_CHUNK", 100)
     rng = np.random.default_rng(0)
     lines = [
         f"{g} qid:{q} " + " ".join(f"{k}:{x!r}" for k, x in enumerate(xs.tolist(), 1)) + f" #{g}"
@@ -338,30 +339,21 @@ def test_parts_of_standard_input(monkeypatch):
 
 def test_a_query_that_comes_back_in_a_later_part_is_refused(letor_file):
     path = letor_file(b"1 qid:a 1:1\n1 qid:b 1:1\n\n1 qid:a 1:1\n1 qid:c 1:1\n")
-    with pytest.raises(DataError, match=r"line 4: query a comes back .* sort the file by query"):
+    sentence = "line 4: query a comes back .* sort the file by query"
+    with pytest.raises(PartsDifferError, match=sentence):
         list(Letor.read_parts(path, part_bytes=1))
     parts = list(Letor.read_parts(path, part_bytes=1, lists="adjacent"))
     assert np.concatenate([part.qid for part in parts]).tolist() == ["a", "b", "a", "c"]
 
 
-# --- options ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        ({"dtype": "int8"}, "dtype must be one of 'float64', 'float32', not 'int8'"),
-        ({"absent": "none"}, "absent must be one of 'zero', 'missing', not 'none'"),
-        ({"lists": "x"}, "lists must be one of 'by_id', 'adjacent', not 'x'"),
-        ({"zero_based": "no"}, "zero_based must be one of 'auto', True, False, not 'no'"),
-        ({"absent": "missing", "sparse": True}, "makes a dense table; leave out sparse=True"),
-        ({"n_features": -1}, "n_features must be 0 or more, not -1"),
-        ({"max_feature_id": 2**31}, "max_feature_id must be from 1 to"),
-    ],
-)
-def test_wrong_options_are_refused(letor_file, options, sentence):
-    with pytest.raises(UsageError, match=sentence):
-        Letor.read(letor_file(THREE_LINES), **options)
+def test_a_file_that_is_not_sorted_is_converted_as_a_whole(letor_file, tmp_path, monkeypatch):
+    lines = b"1 qid:a 1:1\n1 qid:b 1:2\n" * 2
+    monkeypatch.setattr(Letor.read_parts, "__kwdefaults__", {"part_bytes": 1})
+    done = convert(letor_file(lines), tmp_path / "sorted.txt")
+    assert (done.queries, done.documents) == (2, 4)
+    assert (tmp_path / "sorted.txt").read_bytes().split() == (
+        b"1 qid:a 1:1 1 qid:a 1:1 1 qid:b 1:2 1 qid:b 1:2".split()
+    )
 
 
 # --- other readers and real data -------------------------------------------------------------

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from rankwright.data import letor, letor_blocks
+from rankwright.data import letor, letor_text
 from rankwright.data.letor import Letor
 from rankwright.errors import DataError
 
@@ -58,7 +58,7 @@ def read(request, tmp_path, monkeypatch):
     def reader(content, **options):
         path.write_bytes(content)
         if request.param == "chunks":
-            monkeypatch.setattr(letor_blocks, "_CHUNK", 8)
+            monkeypatch.setattr(letor_text, "_CHUNK", 8)
             return Letor.read(path, n_threads=2, **options)
         if request.param == "blocks":
             monkeypatch.setattr(letor, "_STREAM_BLOCK", 8)

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from rankwright.data.letor_blocks import Block, Layout, ReadOptions
+from rankwright.data.letor_blocks import Block, Layout
 from rankwright.data.letor_join import assemble, is_int64, joined
+from rankwright.data.letor_options import ReadOptions
 
 
 def block(X, starts, ids, doc_id=None):

@@ -1,0 +1,76 @@
+import json
+
+import pytest
+from command import run, run_json, sentence
+from tiny_experiment import FIGURE, TABLE, write_folds, write_toml
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tiny")
+    return write_toml(folder / "tiny.toml"), write_folds(folder / "data")
+
+
+def test_list_names_the_experiments():
+    found = run_json("reproduce", "list")["experiments"]
+    assert found["intervalrank-table1"] == "IntervalRank, Table 1: OHSUMED"
+    assert "intervalrank-figure3" in found
+    assert "intervalrank-table1  IntervalRank, Table 1" in run("reproduce", "list").stdout
+
+
+def test_a_table_is_printed_with_the_paper_s_figures_ours_and_intervals(tiny):
+    path, folder = tiny
+    done = run("reproduce", path, "--data", folder)
+    for words in (
+        "Tiny, Table 0",
+        "paper 0.7000",
+        "chosen on valid by ndcg@5 (standard)",
+        "95 % bootstrap interval over 18 test queries",
+        "above or below GBDT beyond luck",
+    ):
+        assert words in done.stdout
+    assert "1 of 12: tiny fold 1 of 3, GBDT: ndcg@5 0." in done.stderr
+
+
+def test_json_is_one_object_and_the_file_holds_all_that_lies_behind(tiny, tmp_path):
+    path, folder = tiny
+    found = run_json("reproduce", path, "-o", tmp_path / "t.json", RANKWRIGHT_DATA=str(folder))
+    assert list(found) == ["table", "rows"]
+    record = json.loads((tmp_path / "t.json").read_text())
+    assert record["rows"] == found["rows"]
+    assert {"chosen", "tests", "missed"} <= set(record)
+
+
+def test_some_rows_alone_can_be_run(tiny):
+    path, folder = tiny
+    found = run_json("reproduce", path, "--data", folder, "--rows", "IntervalRank")
+    assert {row["row"] for row in found["rows"]} == {"Oracle", "IntervalRank"}
+
+
+def test_a_missed_figure_is_told_and_exits_with_1(tiny, tmp_path):
+    _, folder = tiny
+    bound = '\n[[expected_metrics]]\nrow = "GBDT"\ncolumn = "map"\nvalue = 2.0\ntolerance = 0.1\n'
+    path = write_toml(tmp_path / "high.toml", TABLE + bound)
+    done = run("reproduce", path, "--data", folder, "--json", code=1)
+    assert json.loads(done.stdout)["table"] == "high"
+    assert "missed: GBDT, map: 0." in done.stderr
+
+
+def test_a_figure_is_drawn_with_its_curves_beside_it(tiny, tmp_path):
+    _, folder = tiny
+    path = write_toml(tmp_path / "figure0.toml", FIGURE)
+    figure = tmp_path / "out.png"
+    found = run_json("reproduce", path, "--data", folder, "-o", figure)
+    assert found["figure"] == str(figure)
+    assert figure.read_bytes().startswith(b"\x89PNG")
+    assert json.loads((tmp_path / "out.json").read_text())["curves"] == found["curves"]
+
+
+def test_wrong_input_is_one_sentence(tiny, tmp_path):
+    path, folder = tiny
+    assert "did you mean intervalrank-table1?" in sentence("reproduce", "intervalrank-tabel1")
+    assert "pass --data DIR" in sentence("reproduce", path, RANKWRIGHT_DATA="")
+    assert "is not a folder" in sentence("reproduce", path, "--data", tmp_path / "none")
+    assert "has no folder TINY" in sentence("reproduce", path, "--data", tmp_path)
+    assert "there is no row 'GB'" in sentence("reproduce", path, "--data", folder, "--rows", "GB")
+    assert "a figure ends in" in sentence("reproduce", "intervalrank-figure3", "-o", "a.txt")

@@ -1,0 +1,124 @@
+import pytest
+from tiny_experiment import FIGURE, TABLE, write_toml
+
+from rankwright.errors import DataError, UsageError
+from rankwright.experiments.experiment import Column, experiment, names, titles
+
+
+@pytest.fixture
+def tiny(tmp_path):
+    return experiment(write_toml(tmp_path / "tiny_table0.toml"))
+
+
+def refusal(tmp_path, changes, text=TABLE):
+    path = write_toml(tmp_path / "wrong.toml", text, changes=changes)
+    with pytest.raises(DataError) as caught:
+        experiment(path)
+    assert str(caught.value).startswith(f"{path}: ")
+    return str(caught.value).removeprefix(f"{path}: ")
+
+
+def test_a_file_of_ones_own_is_named_after_itself(tiny):
+    assert (tiny.name, tiny.title, tiny.kind) == ("tiny-table0", "Tiny, Table 0", "table")
+
+
+def test_a_range_of_metrics_becomes_a_column_each_and_the_template_names_them(tiny):
+    (study,) = tiny.studies
+    assert study.columns == (
+        Column("ndcg@1", "ndcg@1", "letor3"),
+        Column("ndcg@2", "ndcg@2", "letor3"),
+        Column("map", "map", "letor3"),
+        Column("ndcg@3 standard", "ndcg@3", "standard", 100.0),
+    )
+
+
+def test_settings_are_every_combination_of_the_shared_and_the_row_s_own(tiny):
+    shared = {"n_trees": 4, "learning_rate": 0.3, "min_documents": 5}
+    gbdt, interval = tiny.rows
+    assert list(gbdt.settings) == [{**shared, "num_leaves": n} for n in (2, 5)]
+    own = {**shared, "targets": [0.0, 1.0, 3.0], "num_leaves": 3}  # the row's grid goes first
+    assert list(interval.settings) == [{**own, "lambda1": value} for value in (0.1, 1.0)]
+
+
+def test_the_paper_s_rows_come_in_its_order_and_ours_after_them(tiny):
+    assert tiny.row_names == ("Oracle", "IntervalRank", "GBDT")
+    assert tiny.printed["Oracle"] == {"ndcg@1": 0.9, "map": 0.8}
+
+
+def test_fewer_rows_can_be_asked_for(tiny):
+    less = tiny.with_rows(["GBDT"])
+    assert [row.name for row in less.rows] == ["GBDT"]
+    assert less.row_names == tiny.row_names
+    with pytest.raises(UsageError, match="there is no row 'GBTD'; did you mean GBDT"):
+        tiny.with_rows(["GBTD"])
+
+
+def test_rows_of_a_family_are_told_apart_from_others(tmp_path):
+    figure = experiment(write_toml(tmp_path / "f.toml", FIGURE))
+    assert [row.family for row in figure.rows] == ["GBDT", "ListMLE", "ListMLE"]
+    assert [study.trees for study in figure.studies] == [(1, 3, 6), (2, 4)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({'title = "Tiny, Table 0"': ""}, "'title' is missing"),
+        ({"kind": "kinds"}, "there is no entry 'kinds'; did you mean kind"),
+        ({'kind = "table"': 'kind = "poem"'}, "kind must be table or figure, not 'poem'"),
+        ({'kind = "table"': 'kind = "figure"'}, "study 'tiny': a figure needs trees"),
+        ({'"GBDT"\n\n[printed]': '"GBTD"\n\n[printed]'}, "did you mean GBDT"),
+        ({"Oracle = [0.9, 0.8]": "Oracle = [0.9]"}, "'Oracle' has 1 figures for 2 columns"),
+        ({'["ndcg@1", "map"]': '["ndcg@9", "map"]'}, "there is no column (that was printed)"),
+        ({'use = "trees"': 'use = "tress"'}, "there is no shared settings 'tress'"),
+        ({'ranker = "gbdt"': 'ranker = "gbtd"'}, "there is no ranker 'gbtd'; did you mean gbdt"),
+        ({"lambda1": "lambda9"}, "there is no parameter of IntervalRank 'lambda9'"),
+        ({'name = "IntervalRank"': 'name = "GBDT"'}, "two rows are called 'GBDT'"),
+        ({'name = "{metric} standard"': 'name = "map"'}, "two columns are called 'map'"),
+        ({'folds = "TINY"': ""}, "a study needs folds or synthetic"),
+        ({'metrics = "ndcg@3"': 'metrics = "ncdg@3"'}, "there is no metric 'ncdg'"),
+        ({"grid = { num_leaves = [2, 5] }": "grid = 3"}, "is not of the kind expected"),
+    ],
+)  # fmt: skip
+def test_a_fault_is_one_sentence_that_names_the_file(tmp_path, changes, says):
+    assert says in refusal(tmp_path, changes)
+
+
+def test_expected_figures_must_be_of_the_table(tmp_path):
+    bound = '\n[[expected_metrics]]\nrow = "Oracle"\ncolumn = "map"\nvalue = 0.5\ntolerance = 0.1\n'
+    assert "no 'map' of row 'Oracle'" in refusal(tmp_path, {}, TABLE + bound)
+
+
+def test_a_file_that_is_no_toml_or_not_there_is_told(tmp_path):
+    (tmp_path / "a.toml").write_text("title = ")
+    with pytest.raises(DataError, match=r"a\.toml is not a TOML file"):
+        experiment(tmp_path / "a.toml")
+    with pytest.raises(DataError, match=r"b\.toml cannot be read: No such file"):
+        experiment(tmp_path / "b.toml")
+
+
+# --- the shipped files -----------------------------------------------------------------------
+
+
+def test_every_shipped_experiment_reads_and_has_a_title():
+    assert list(titles()) == list(names())
+    for name, title in titles().items():
+        assert experiment(name).title == title
+
+
+def test_table_1_of_intervalrank_is_the_paper_s():
+    table = experiment("intervalrank-table1")
+    assert table.row_names[:7] == (
+        "RankBoost", "RankSVM", "FRank", "ListNet", "AdaRank.MAP", "AdaRank.NDCG", "IntervalRank",
+    )  # fmt: skip
+    assert list(table.printed["IntervalRank"].values())[:5] == [
+        0.5628, 0.5448, 0.4900, 0.4703, 0.4609,
+    ]  # fmt: skip
+    printed = [column for column in table.studies[0].columns if column.name in table.printed["FRank"]]
+    assert {column.convention for column in printed} == {"letor3"}
+    assert len(printed) == 11
+
+
+def test_a_wrong_name_is_answered_with_the_nearest():
+    with pytest.raises(UsageError, match="did you mean intervalrank-table1"):
+        experiment("intervalrank-tabel1")
+    assert experiment("intervalrank_table1") == experiment("intervalrank-table1")
