@@ -8,7 +8,7 @@ loss of a query is the value of the paper's problem (6), both slack terms includ
            |z_i - z_j| <= xi_g                   for i, j in grade g                          (1)
            + calibration/2 sum_i w_i (s_i - y_i)^2                                            (2)
 
-[moon2010intervalrank]_. Grades are those that the query has, and g+1 is the next of them. A
+[moon2010intervalrank]. Grades are those that the query has, and g+1 is the next of them. A
 document of weight 0 is no document. `subproblems.interval_qp` solves (1) exactly per query.
 
 The penalty rho is d^2/2, or any even convex function of which the solver knows two derivatives:

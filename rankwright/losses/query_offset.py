@@ -4,7 +4,7 @@ With y_i the target of document i and w_i its weight, the loss of a query is
 
     L(s) = min over b of  sum_i w_i/2 (s_i - y_i - b)^2                                       (1)
 
-which is (3) of [moon2010intervalrank]_ and of the family of CatBoost's QueryRMSE. The best b is
+which is (3) of [moon2010intervalrank] and of the family of CatBoost's QueryRMSE. The best b is
 the weighted mean of s - y, and with it the gradient is w_i (s_i - y_i - b). The Hessian
 diag(w) - w w' / sum w is below diag(w), so w_i is given as curvature.
 """

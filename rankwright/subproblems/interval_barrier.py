@@ -1,6 +1,6 @@
 """IntervalRank's inner problem by the paper's log-barrier method, which keeps grades further apart.
 
-Algorithm 2 of [moon2010intervalrank]_ solves problem (1) of `interval_chain` with barriers in
+Algorithm 2 of [moon2010intervalrank] solves problem (1) of `interval_chain` with barriers in
 place of its constraints, for mu = 1, 2, 4, …, 64, each time from the last solution:
 
     (1)  - 1/mu sum_g [log(u_g - l_g) + log(l_g + xi_g - u_g)]

@@ -1,6 +1,6 @@
-"""IntervalRank's inner problem for one query, as a chain of interval ends between two solvers.
+"""IntervalRank's inner problem for one query: a chain of interval ends, and the sums it needs.
 
-The problem (6) of [moon2010intervalrank]_, both slacks eliminated (Theorem 5): grade g gets an
+The problem (6) of [moon2010intervalrank], both slacks eliminated (Theorem 5): grade g gets an
 interval [l_g, u_g], and a document's corrected score is its own, clipped to it,
 
     min over l_g <= u_g of  sum_g sum_{i in g} w_i rho((l_g - s_i)_+) + w_i rho((s_i - u_g)_+)

@@ -15,7 +15,7 @@ def test_list_names_the_experiments():
     found = run_json("reproduce", "list")["experiments"]
     assert found["intervalrank-table1"] == "IntervalRank, Table 1: OHSUMED"
     assert "intervalrank-figure3" in found
-    assert "intervalrank-table1  IntervalRank, Table 1" in run("reproduce", "list").stdout
+    assert "intervalrank-table1   IntervalRank, Table 1" in run("reproduce", "list").stdout
 
 
 def test_a_table_is_printed_with_the_paper_s_figures_ours_and_intervals(tiny):
