@@ -110,6 +110,11 @@ def all_of(kind: str) -> dict[str, Any]:
 
 def unknown(what: str, name: str, known: Any) -> str:
     """Return the sentence for a name that is not ``known``, with the nearest right ones."""
-    near = difflib.get_close_matches(name, list(known), n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(sorted(known))}."
-    return f"there is no {what} '{name}'; {hint}"
+    near = [_on_one_line(word) for word in difflib.get_close_matches(name, list(known), cutoff=0.5)]
+    every = ", ".join(_on_one_line(word) for word in sorted(known))
+    hint = f"did you mean {' or '.join(near)}?" if near else f"known: {every}."
+    return f"there is no {what} '{_on_one_line(name)}'; {hint}"
+
+
+def _on_one_line(word: str) -> str:
+    return word if word.isprintable() else repr(word)

@@ -11,7 +11,7 @@ import typer
 from rankwright.cli import console
 
 if TYPE_CHECKING:
-    from rankwright.data.inspect import DataProfile, Profile
+    from rankwright.data.profile import DataProfile, Profile
     from rankwright.data.ranking_data import RankingData
 
 _LISTED = 10

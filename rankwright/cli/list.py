@@ -37,7 +37,7 @@ def _entries(kind: str) -> dict[str, str]:
     others = {
         "conventions": ("rankwright.metrics.convention", "descriptions"),
         "data": ("rankwright.data.catalog", "descriptions"),
-        "shapes": ("rankwright.data.synthetic", "descriptions"),
+        "shapes": ("rankwright.data.shapes", "descriptions"),
     }
     if kind not in others:
         known = [*registry.KINDS, *others]

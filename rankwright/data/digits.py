@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rankwright.core.rng import stream
-from rankwright.core.types import AnyArray
+from rankwright.core.types import I64, AnyArray
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.split import Fold
 from rankwright.errors import UsageError
@@ -74,16 +74,8 @@ def queries_of_classes(
     if queries < 1 or documents < 1:
         raise UsageError(f"queries and documents must be 1 or more, not {queries}, {documents}.")
     rng = stream(seed, "queries_of_classes", name)
-    cuts = [int(share * len(X)) for share in _CUTS]
-    parts = np.split(rng.permutation(len(X)), cuts)
-    fewest = min(map(len, parts))
-    if documents > fewest:
-        raise UsageError(
-            f"a query of {name} has {fewest} documents at most, since a part has no more rows; "
-            f"not {documents}."
-        )
     made = []
-    for part, pool in zip(PARTS, parts, strict=True):
+    for part, pool in zip(PARTS, _pools(name, len(X), documents, rng), strict=True):
         rows = np.concatenate([rng.permutation(pool)[:documents] for _ in range(queries)])
         made.append(
             RankingData.from_arrays(
@@ -95,3 +87,15 @@ def queries_of_classes(
             )
         )
     return Fold(*made)
+
+
+def _pools(name: str, n: int, documents: int, rng: np.random.Generator) -> list[I64]:
+    """Return the rows that each part draws its documents from."""
+    pools = np.split(rng.permutation(n), [int(share * n) for share in _CUTS])
+    fewest = min(map(len, pools))
+    if documents > fewest:
+        raise UsageError(
+            f"a query of {name} has {fewest} documents at most, since a part has no more rows; "
+            f"not {documents}."
+        )
+    return pools

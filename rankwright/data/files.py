@@ -14,24 +14,19 @@ A file never shows half-written: it is written under another name beside its own
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import inspect
-import lzma
-import sys
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
 from rankwright import registry
-from rankwright.data.ranking_data import RankingData, concatenate
-from rankwright.data.source import COMPRESSED, plain_suffix
-from rankwright.data.target import atomic_path
+from rankwright.data.letor_fold import fold_files, load_fold
+from rankwright.data.ranking_data import RankingData
+from rankwright.data.source import plain_suffix
 from rankwright.errors import DataError, UsageError
 
 PER_DOCUMENT = ("sample_weight", "doc_id", "group", "position")
@@ -41,7 +36,6 @@ EVERYTHING = frozenset({*PER_DOCUMENT, "query_weight", "feature_names", "qid", "
 """All that a format may say it ``holds`` besides features, grades and query boundaries."""
 
 _TEXT_HOLDS = frozenset({"doc_id", "qid"})
-_FOLD_PARTS = ("train", "vali", "test")
 _CELLS_PER_PART = 1 << 23
 _FEWEST_ROWS_PER_PART = 1 << 10
 
@@ -99,8 +93,8 @@ def load(path: str | Path, *, format: str | None = None, **options: Any) -> Rank
         from rankwright.data import catalog
 
         return catalog.load(str(path), **options)
-    if format is None and _fold_files(path):
-        return _load_fold(Path(path), **options)
+    if format is None and fold_files(path):
+        return load_fold(Path(path), **options)
     name = format or format_of(path)
     chosen = _format(name)
     _check_options(name, "read", chosen.read, options)
@@ -145,7 +139,7 @@ def convert(
     writer = _format(to_name)
     for_writer = dict(write_options or {})
     from_name = from_format
-    if from_format is None and not _is_catalogued(source) and not _fold_files(source):
+    if from_format is None and not _is_catalogued(source) and not fold_files(source):
         from_name = format_of(source)
     if from_name is not None:
         reader = _format(from_name)
@@ -229,29 +223,6 @@ def consecutive(data: RankingData, lo: int, hi: int) -> RankingData:
         row=None,
         **{name: None if values is None else values[rows] for name, values in cut.items()},
     )
-
-
-@contextmanager
-def open_target(path: str | Path) -> Iterator[BinaryIO]:
-    """Open ``path`` for writing bytes, compressed as its suffix says; ``-`` is standard output.
-
-    The file appears under its name when all is written, and not at all after a fault.
-    """
-    if str(path) == "-":
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
-        return
-    path = Path(path)
-    if path.exists() and not path.is_file() and not path.is_dir():
-        with path.open("wb") as stream:  # a device such as /dev/null must not be replaced
-            yield stream
-        return
-    with (
-        atomic_path(path) as partial,
-        partial.open("wb") as raw,
-        _compressing(raw, path.suffix.lower()) as stream,
-    ):
-        yield stream
 
 
 def warn_of_loss(data: RankingData, name: str, chosen: Any) -> None:
@@ -340,48 +311,3 @@ def _is_catalogued(path: str | Path) -> bool:
     from rankwright.data import catalog
 
     return str(path) in catalog.NAMES
-
-
-# --- LETOR's Fold folders --------------------------------------------------------------------
-
-
-def _fold_files(path: str | Path) -> dict[str, Path]:
-    """Return the parts of a LETOR fold: a folder with train.txt, vali.txt and test.txt."""
-    folder = Path(path)
-    if str(path) == "-" or not folder.is_dir():
-        return {}
-    endings = ("", *COMPRESSED)
-    there = {
-        part: [f for end in endings if (f := folder / f"{part}.txt{end}").is_file()]
-        for part in _FOLD_PARTS
-    }
-    return {part: files[0] for part, files in there.items()} if all(there.values()) else {}
-
-
-def _load_fold(folder: Path, *, part: str | None = None, **options: Any) -> RankingData:
-    from rankwright.data.split import load_alike
-
-    files = _fold_files(folder)
-    if part not in (*files, "all"):
-        raise UsageError(
-            f"{folder} holds {', '.join(file.name for file in files.values())}; name one of them, "
-            f"or say part='train', 'vali', 'test' or 'all'."
-        )
-    chosen = list(files.values()) if part == "all" else [files[str(part)]]
-    parts = load_alike(chosen, **options)
-    return concatenate(parts) if len(parts) > 1 else parts[0]
-
-
-@contextmanager
-def _compressing(raw: BinaryIO, suffix: str) -> Iterator[BinaryIO]:
-    if suffix == ".gz":  # without the time and the name, so that equal data gives equal bytes
-        with gzip.GzipFile("", "wb", fileobj=raw, compresslevel=6, mtime=0) as stream:
-            yield stream  # type: ignore[misc]
-    elif suffix == ".xz":
-        with lzma.open(raw, "wb") as stream:
-            yield stream  # type: ignore[misc]
-    elif suffix == ".bz2":
-        with bz2.open(raw, "wb") as stream:
-            yield stream  # type: ignore[misc]
-    else:
-        yield raw

@@ -14,9 +14,9 @@ from scipy import sparse as sp
 from rankwright.core.jit import kernel
 from rankwright.core.parallel import map_ranges
 from rankwright.core.types import I64, AnyArray
-from rankwright.data.files import open_target
 from rankwright.data.letor_numbers import WRITING, write_integer, write_number
 from rankwright.data.ranking_data import RankingData
+from rankwright.data.target import open_target
 from rankwright.errors import DataError
 
 _VALUES_PER_BLOCK = 1 << 18

@@ -22,7 +22,7 @@ from scipy import sparse as sp
 from rankwright.core.types import I64
 from rankwright.data.columns import USUAL_NAMES
 from rankwright.data.delimited import DelimitedSink, column_names, is_numeric_cell, read_columns
-from rankwright.data.files import open_target, parts_of
+from rankwright.data.files import parts_of
 from rankwright.data.frames import (
     checked_numbers,
     default_names,
@@ -33,6 +33,7 @@ from rankwright.data.frames import (
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.scores import decoded, fault_at, number_at
 from rankwright.data.source import COMPRESSED, display_name, open_bytes, plain_suffix
+from rankwright.data.target import open_target
 from rankwright.errors import DataError
 from rankwright.registry import unknown
 

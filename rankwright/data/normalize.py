@@ -1,4 +1,4 @@
-"""Put features on a common scale, within each query or over the whole training set.
+"""Put features on a common scale within each query, and find any normaliser by its name.
 
 Within a query, over the values x of one feature that are not missing:
 
@@ -7,11 +7,8 @@ Within a query, over the values x of one feature that are not missing:
 - ``sum``     x / sum |x|; left alone where the sum is 0                                      (3)
 
 These are RankLib's ``linear``, ``zscore`` and ``sum``, to the last bit of float32. They learn
-nothing, so ``fit`` returns the normaliser itself. Over the whole training set:
-
-- ``global_zscore``  (x - mean) / sd with the training set's mean and sd                      (4)
-- ``quantile``       the share of the training values that are smaller, between 0 and 1       (5)
-- ``log``            sign(x) log(1 + |x|)                                                     (6)
+nothing, so ``fit`` returns the normaliser itself. `rankwright.data.scaling` has ``global_zscore``,
+``quantile`` and ``log``, which are the same for all queries.
 
 A missing value stays missing. A sparse matrix stays sparse where zeros stay zero; elsewhere the
 refusal says so, and ``densify=True`` makes it dense.
@@ -20,28 +17,28 @@ refusal says so, and ``densify=True`` makes it dense.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from rankwright.core.jit import kernel
-from rankwright.core.parallel import map_queries, map_ranges
-from rankwright.core.types import F64, AnyArray, FloatMatrix
+from rankwright.core.parallel import map_queries
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import DataError, UsageError
+from rankwright.data.scaling import (
+    GlobalZScore,
+    LearnsNothing,
+    Log,
+    Normalizer,
+    Quantile,
+    dense,
+    shift_and_scale,
+    with_entries,
+)
+from rankwright.errors import UsageError
 from rankwright.registry import unknown
 
-_ROWS = 16_384
-
 # --- kernels ---------------------------------------------------------------------------------
-
-
-@kernel
-def _shift_and_scale(X, start, end, shift, scale, out):  # type: ignore[no-untyped-def]
-    for i in range(start, end):
-        for f in range(X.shape[1]):
-            out[i, f] = (X[i, f] - shift[f]) / scale[f]
 
 
 @kernel
@@ -59,7 +56,7 @@ def _minmax_queries(lo, hi, indptr, X, highest, out):  # type: ignore[no-untyped
                     high[f] = X[i, f]
         for f in range(d):
             high[f] = high[f] - low[f] if high[f] > low[f] else 1.0
-        _shift_and_scale(X, start, end, low, high, out)  # (1)
+        shift_and_scale(X, start, end, low, high, out)  # (1)
 
 
 @kernel
@@ -85,7 +82,7 @@ def _zscore_queries(lo, hi, indptr, X, out):  # type: ignore[no-untyped-def]
                 sd[f] = np.sqrt(sd[f] / (count[f] - 1.0))
             else:
                 mean[f], sd[f] = 0.0, 1.0
-        _shift_and_scale(X, start, end, mean, sd, out)  # (2)
+        shift_and_scale(X, start, end, mean, sd, out)  # (2)
 
 
 @kernel
@@ -102,7 +99,7 @@ def _sum_queries(lo, hi, indptr, X, out):  # type: ignore[no-untyped-def]
         for f in range(d):
             if total[f] == 0.0:
                 total[f] = 1.0
-        _shift_and_scale(X, start, end, nothing, total, out)  # (3)
+        shift_and_scale(X, start, end, nothing, total, out)  # (3)
 
 
 @kernel
@@ -146,79 +143,11 @@ def _sum_sparse(lo, hi, indptr, row, column, x, d, out):  # type: ignore[no-unty
             total[column[e]] = 0.0
 
 
-@kernel
-def _add_rows(lo, hi, X, center, power, sums, counts):  # type: ignore[no-untyped-def]
-    """Add (x - center) ** power over rows lo:hi to the sums of their own piece of the rows."""
-    piece = lo // _ROWS
-    for i in range(lo, hi):
-        for f in range(X.shape[1]):
-            if X[i, f] == X[i, f]:
-                deviation = X[i, f] - center[f]
-                sums[piece, f] += deviation if power == 1 else deviation * deviation
-                counts[piece, f] += 1.0
-
-
-@kernel
-def _scale_rows(lo, hi, X, shift, scale, out):  # type: ignore[no-untyped-def]
-    _shift_and_scale(X, lo, hi, shift, scale, out)  # (4)
-
-
-@kernel
-def _share_below(x, reference):  # type: ignore[no-untyped-def]
-    """(5) by linear interpolation; among equal references the middle one counts."""
-    k = len(reference) - 1
-    if not x > reference[0]:
-        return 0.0
-    if x >= reference[k]:
-        return 1.0
-    right, n = 0, k
-    while n > 1:  # half the time of np.searchsorted: no branch to mispredict
-        half = n // 2
-        right += half if reference[right + half] <= x else 0
-        n -= half
-    if reference[right] == x:
-        return 0.5 * (np.searchsorted(reference, x) + right) / k
-    step = (x - reference[right]) / (reference[right + 1] - reference[right])
-    return (right + step) / k
-
-
-@kernel
-def _rank_rows(lo, hi, X, references, out):  # type: ignore[no-untyped-def]
-    for i in range(lo, hi):
-        for f in range(X.shape[1]):
-            x = np.float64(X[i, f])
-            out[i, f] = _share_below(x, references[f]) if x == x else x
-
-
 # --- API -------------------------------------------------------------------------------------
 
 
-class Fitted(Protocol):
-    """A normaliser that has seen its training data."""
-
-    def transform(self, data: RankingData, *, n_threads: int | None = None) -> RankingData:
-        """Return ``data`` with its features on the new scale."""
-
-
-class Normalizer(Protocol):
-    """What a normaliser is asked to be, before it has seen any data."""
-
-    def fit(self, data: RankingData, *, n_threads: int | None = None) -> Fitted:
-        """Learn from the training set alone."""
-
-
-class _PerQuery:
-    """Learns nothing: every query has its own scale."""
-
-    __slots__ = ()
-
-    def fit(self, data: RankingData, *, n_threads: int | None = None) -> Any:  # noqa: ARG002
-        """Return this normaliser; there is nothing to learn."""
-        return self
-
-
 @dataclass(frozen=True, slots=True)
-class QueryMinMax(_PerQuery):
+class QueryMinMax(LearnsNothing):
     """Scale each feature to 0..1 within each query.
 
     Parameters
@@ -246,31 +175,31 @@ class QueryMinMax(_PerQuery):
                 _minmax_sparse, data.indptr, *stored, highest, entries, moved, n_threads=n_threads
             )
             if (moved < 0).all():
-                return replace(data, X=_with_entries(X, entries))
+                return replace(data, X=with_entries(X, entries))
             q = int(np.flatnonzero(moved >= 0)[0])
             where = f" (query {data.qid[q]}, feature column {moved[q]} has negative values)"
-            X = _dense(X, "minmax", self.densify, where)
+            X = dense(X, "minmax", self.densify, where)
         out = np.empty_like(X)
         map_queries(_minmax_queries, data.indptr, X, highest, out, n_threads=n_threads)
         return replace(data, X=out)
 
 
 @dataclass(frozen=True, slots=True)
-class QueryZScore(_PerQuery):
+class QueryZScore(LearnsNothing):
     """Give each feature mean 0 and standard deviation 1 within each query."""
 
     densify: bool = False
 
     def transform(self, data: RankingData, *, n_threads: int | None = None) -> RankingData:
         """Return ``data`` with its features standardised in every query."""
-        X = _dense(data.X, "zscore", self.densify)
+        X = dense(data.X, "zscore", self.densify)
         out = np.empty_like(X)
         map_queries(_zscore_queries, data.indptr, X, out, n_threads=n_threads)
         return replace(data, X=out)
 
 
 @dataclass(frozen=True, slots=True)
-class QuerySum(_PerQuery):
+class QuerySum(LearnsNothing):
     """Divide each feature by the sum of its absolute values within each query."""
 
     def transform(self, data: RankingData, *, n_threads: int | None = None) -> RankingData:
@@ -280,110 +209,9 @@ class QuerySum(_PerQuery):
             entries = np.empty_like(X.data)
             stored = (X.indptr, X.indices, X.data, X.shape[1])
             map_queries(_sum_sparse, data.indptr, *stored, entries, n_threads=n_threads)
-            return replace(data, X=_with_entries(X, entries))
+            return replace(data, X=with_entries(X, entries))
         out = np.empty_like(X)
         map_queries(_sum_queries, data.indptr, X, out, n_threads=n_threads)
-        return replace(data, X=out)
-
-
-@dataclass(frozen=True, slots=True)
-class Log(_PerQuery):
-    """Shrink large values: sign(x) log(1 + |x|)."""
-
-    def transform(self, data: RankingData, *, n_threads: int | None = None) -> RankingData:
-        """Return ``data`` with its features on a logarithmic scale."""
-        values = data.X.data if sparse.issparse(data.X) else data.X
-        out = np.empty_like(values)
-        map_ranges(_log_rows, _row_bounds(len(values)), values, out, n_threads=n_threads)
-        return replace(data, X=_with_entries(data.X, out) if sparse.issparse(data.X) else out)
-
-
-@dataclass(frozen=True, slots=True)
-class GlobalZScore:
-    """Give each feature mean 0 and standard deviation 1 over the training set."""
-
-    densify: bool = False
-
-    def fit(self, data: RankingData, *, n_threads: int | None = None) -> FittedZScore:
-        """Learn the mean and standard deviation (n - 1) of each feature."""
-        X = _dense(data.X, "global_zscore", self.densify)
-        mean, count = _sum_columns(X, np.zeros(X.shape[1]), 1, n_threads)
-        mean /= np.maximum(count, 1)
-        scale, count = _sum_columns(X, mean, 2, n_threads)
-        scale = np.sqrt(scale / np.maximum(count - 1, 1))
-        scale[scale == 0] = 1.0
-        return FittedZScore(mean, scale, self.densify)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class FittedZScore:
-    """(x - mean) / scale, so a linear model w on it is w / scale on x, less (w / scale) . mean.
-
-    Attributes
-    ----------
-    mean, scale : (d,) float64
-        A constant feature has scale 1, one that is always missing mean 0.
-    """
-
-    mean: F64
-    scale: F64
-    densify: bool = False
-
-    def transform(self, data: RankingData, *, n_threads: int | None = None) -> RankingData:
-        """Return ``data`` on the training set's scale."""
-        X = _dense(data.X, "global_zscore", self.densify)
-        _check_width(X, len(self.mean))
-        out = np.empty_like(X)
-        bounds = _row_bounds(len(X))
-        map_ranges(_scale_rows, bounds, X, self.mean, self.scale, out, n_threads=n_threads)
-        return replace(data, X=out)
-
-
-@dataclass(frozen=True, slots=True)
-class Quantile:
-    """Replace each value by the share of training values below it.
-
-    Parameters
-    ----------
-    n_quantiles
-        How many evenly spaced quantiles of each feature are remembered; values between two are
-        interpolated. Values outside the training range become 0 or 1.
-    """
-
-    n_quantiles: int = 1000
-    densify: bool = False
-
-    def fit(self, data: RankingData, *, n_threads: int | None = None) -> FittedQuantile:
-        """Learn the quantiles of each feature."""
-        if self.n_quantiles < 2:
-            raise UsageError(f"n_quantiles must be 2 or more, not {self.n_quantiles}.")
-        X = _dense(data.X, "quantile", self.densify)
-        levels = np.linspace(0, 1, min(self.n_quantiles, max(len(X), 2)))
-        references = np.empty((X.shape[1], len(levels)))
-        columns = np.arange(X.shape[1] + 1)
-        map_ranges(_learn_columns, columns, X, levels, references, n_threads=n_threads)
-        return FittedQuantile(references, self.densify)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class FittedQuantile:
-    """The share of the training values below x.
-
-    Attributes
-    ----------
-    references : (d, k) float64
-        Quantiles of each feature at k evenly spaced levels from 0 to 1.
-    """
-
-    references: F64
-    densify: bool = False
-
-    def transform(self, data: RankingData, *, n_threads: int | None = None) -> RankingData:
-        """Return ``data`` with its features between 0 and 1."""
-        X = _dense(data.X, "quantile", self.densify)
-        _check_width(X, len(self.references))
-        out = np.empty_like(X)
-        map_ranges(_rank_rows, _row_bounds(len(X)), X, self.references, out, n_threads=n_threads)
         return replace(data, X=out)
 
 
@@ -403,50 +231,3 @@ def normalizer(name: str, **parameters: Any) -> Normalizer:
         raise UsageError(unknown("normaliser", name, NORMALIZERS))
     chosen: Normalizer = NORMALIZERS[name](**parameters)
     return chosen
-
-
-def _log_rows(lo: int, hi: int, values: AnyArray, out: AnyArray) -> None:
-    np.log1p(np.abs(values[lo:hi]), out=out[lo:hi])
-    np.copysign(out[lo:hi], values[lo:hi], out=out[lo:hi])  # (6)
-
-
-def _learn_columns(lo: int, hi: int, X: AnyArray, levels: F64, references: F64) -> None:
-    for f in range(lo, hi):
-        column = X[:, f].astype(np.float64)
-        column = column[~np.isnan(column)]
-        references[f] = np.quantile(column, levels) if len(column) else 0.0
-        np.maximum.accumulate(references[f], out=references[f])  # rounding may cross by a bit
-
-
-def _sum_columns(X: AnyArray, center: F64, power: int, n_threads: int | None) -> tuple[F64, F64]:
-    bounds = _row_bounds(len(X))
-    sums = np.zeros((len(bounds) - 1, X.shape[1]))
-    counts = np.zeros_like(sums)
-    map_ranges(_add_rows, bounds, X, center, power, sums, counts, n_threads=n_threads)
-    return sums.sum(axis=0), counts.sum(axis=0)
-
-
-def _row_bounds(n: int) -> Any:
-    return np.append(np.arange(0, n, _ROWS), n)
-
-
-def _dense(X: FloatMatrix, name: str, densify: bool, where: str = "") -> Any:
-    if not sparse.issparse(X):
-        return X
-    if not densify:
-        raise DataError(
-            f"{name} moves the zeros of a sparse matrix{where}; use sum or log, which keep them, "
-            "or densify=True where the dense matrix fits in memory."
-        )
-    return X.toarray()
-
-
-def _with_entries(X: Any, entries: AnyArray) -> Any:
-    return sparse.csr_array((entries, X.indices, X.indptr), shape=X.shape)
-
-
-def _check_width(X: AnyArray, expected: int) -> None:
-    if X.shape[1] != expected:
-        raise DataError(
-            f"the normaliser was fitted on {expected} features, but the data has {X.shape[1]}."
-        )

@@ -28,11 +28,12 @@ from scipy import sparse
 
 from rankwright.core.types import F64, I64, AnyArray
 from rankwright.data.delimited import DelimitedSink, is_numeric_cell, one_line
-from rankwright.data.files import open_target, parts_of
+from rankwright.data.files import parts_of
 from rankwright.data.frames import checked_ids, checked_numbers, columns_of_frame, ids_of_text
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.scores import decoded, fault_at, number_at
 from rankwright.data.source import display_name, open_bytes
+from rankwright.data.target import open_target
 from rankwright.errors import DataError, UsageError
 
 _LAYOUTS = ("triples", "jester")

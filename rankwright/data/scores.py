@@ -14,9 +14,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from rankwright.core.types import F64, I64
-from rankwright.data.files import open_target
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.source import display_name, open_bytes
+from rankwright.data.target import open_target
 from rankwright.errors import DataError
 
 RUN = ("qid", "Q0", "docid", "rank", "score", "tag")

@@ -30,12 +30,7 @@ from rankwright.data.delimited import (
     read_columns,
     refuse_repeated,
 )
-from rankwright.data.files import (
-    EVERYTHING,
-    PartsDifferError,
-    open_target,
-    parts_of,
-)
+from rankwright.data.files import EVERYTHING, PartsDifferError, parts_of
 from rankwright.data.frames import (
     Columns,
     arrays_of_columns,
@@ -46,6 +41,7 @@ from rankwright.data.frames import (
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.source import display_name, open_bytes
 from rankwright.data.table_writer import ID_ROLES, ArrowSink, TableWriter
+from rankwright.data.target import open_target
 from rankwright.errors import DataError, MissingExtraError, UsageError
 
 _ROWS_PER_BATCH = 1 << 16

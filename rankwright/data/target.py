@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import lzma
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
+from typing import BinaryIO, TextIO
 
 from rankwright.errors import DataError
 
@@ -32,3 +36,41 @@ def atomic_text(path: str | Path) -> Iterator[TextIO]:
     """Open ``path`` for writing text that appears whole or not at all."""
     with atomic_path(path) as partial, partial.open("w", encoding="utf-8", newline="\n") as stream:
         yield stream
+
+
+@contextmanager
+def open_target(path: str | Path) -> Iterator[BinaryIO]:
+    """Open ``path`` for writing bytes, compressed as its suffix says; ``-`` is standard output.
+
+    The file appears under its name when all is written, and not at all after a fault.
+    """
+    if str(path) == "-":
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    path = Path(path)
+    if path.exists() and not path.is_file() and not path.is_dir():
+        with path.open("wb") as stream:  # a device such as /dev/null must not be replaced
+            yield stream
+        return
+    with (
+        atomic_path(path) as partial,
+        partial.open("wb") as raw,
+        _compressing(raw, path.suffix.lower()) as stream,
+    ):
+        yield stream
+
+
+@contextmanager
+def _compressing(raw: BinaryIO, suffix: str) -> Iterator[BinaryIO]:
+    if suffix == ".gz":  # without the time and the name, so that equal data gives equal bytes
+        with gzip.GzipFile("", "wb", fileobj=raw, compresslevel=6, mtime=0) as stream:
+            yield stream  # type: ignore[misc]
+    elif suffix == ".xz":
+        with lzma.open(raw, "wb") as stream:
+            yield stream  # type: ignore[misc]
+    elif suffix == ".bz2":
+        with bz2.open(raw, "wb") as stream:
+            yield stream  # type: ignore[misc]
+    else:
+        yield raw

@@ -23,7 +23,6 @@ import numpy as np
 from scipy import sparse
 
 from rankwright.core.types import F64
-from rankwright.data.files import open_target
 from rankwright.data.frames import ids_of_text
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.scores import (
@@ -38,6 +37,7 @@ from rankwright.data.scores import (
     write_run,
 )
 from rankwright.data.source import display_name, open_bytes
+from rankwright.data.target import open_target
 from rankwright.errors import DataError, UsageError
 from rankwright.registry import unknown
 

@@ -1,8 +1,6 @@
 """`load`, `save` and `convert` find the format, pass options on, and lose nothing in silence."""
 
-import gzip
 import io
-import os
 import sys
 
 import numpy as np
@@ -14,7 +12,7 @@ from reference.same_data import assert_same
 import rankwright
 from rankwright import registry
 from rankwright.data import files, letor, tabular
-from rankwright.data.files import convert, format_of, open_target, parts_of, save
+from rankwright.data.files import convert, format_of, parts_of, save
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
 
@@ -123,19 +121,6 @@ def test_other_folders_are_refused(tmp_path):
         rankwright.load(tmp_path)
 
 
-def test_of_a_fold_one_part_is_loaded_and_never_all_by_accident(tmp_path):
-    (tmp_path / "train.txt").write_text(LETOR)
-    (tmp_path / "vali.txt").write_text("1 qid:3 1:1 2:1 3:1\n")
-    (tmp_path / "test.txt.gz").write_bytes(gzip.compress(b"1 qid:4 1:1\n"))
-    with pytest.raises(UsageError, match=r"holds train\.txt, vali\.txt, test\.txt\.gz; name one"):
-        rankwright.load(tmp_path)
-    assert_same(rankwright.load(tmp_path, part="train"), some_data())
-    assert rankwright.load(tmp_path, part="test").qid.tolist() == [4]
-    whole = rankwright.load(tmp_path, part="all")
-    assert whole.qid.tolist() == [1, 2, 3, 4]
-    assert whole.n_features == 3
-
-
 # --- saving ------------------------------------------------------------------------------------
 
 
@@ -166,45 +151,6 @@ def test_rows_are_written_query_after_query(tmp_path):
 def test_a_missing_folder_is_named(tmp_path):
     with pytest.raises(DataError, match=r"none/t\.csv cannot be written: No such file"):
         save(some_data(), tmp_path / "none" / "t.csv")
-
-
-# --- targets -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".bz2"])
-def test_a_file_shows_when_it_is_complete(tmp_path, suffix):
-    path = tmp_path / f"t.txt{suffix}"
-    path.write_bytes(b"old")
-    with open_target(path) as stream:
-        stream.write(b"new")
-        assert path.read_bytes() == b"old"
-    from rankwright.data.source import open_bytes
-
-    with open_bytes(path) as stream:
-        assert stream.read() == b"new"
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def failing(path):
-    with open_target(path) as stream:
-        stream.write(b"half")
-        raise RuntimeError
-
-
-def test_after_a_fault_there_is_the_old_file_or_none(tmp_path):
-    with pytest.raises(RuntimeError):
-        failing(tmp_path / "t.gz")
-    assert list(tmp_path.iterdir()) == []
-    (tmp_path / "t").write_bytes(b"old")
-    with pytest.raises(RuntimeError):
-        failing(tmp_path / "t")
-    assert (tmp_path / "t").read_bytes() == b"old"
-
-
-def test_a_device_is_written_to_and_not_replaced():
-    with open_target(os.devnull) as stream:
-        stream.write(b"gone")
-    assert not os.path.isfile(os.devnull)
 
 
 # --- parts -------------------------------------------------------------------------------------

@@ -1,6 +1,5 @@
 """`inspect` against brute force on small data, and on real data whose faults are known."""
 
-import json
 import math
 from itertools import combinations, pairwise
 
@@ -201,11 +200,6 @@ def test_equal_results_for_any_number_of_threads():
     assert data.n_documents > 5 * 16_384
     one, two, five = (inspect(data, n_threads=threads).to_dict() for threads in (1, 2, 5))
     assert one == two == five
-
-
-def test_the_profile_is_plain_json():
-    found = inspect(synthetic("ohsumed", queries=3)).to_dict()
-    assert json.loads(json.dumps(found))["data"][0]["queries"] == 3
 
 
 # --- real data -----------------------------------------------------------------------------------

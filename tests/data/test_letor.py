@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
 from rankwright.data import letor, letor_text
-from rankwright.data.files import PartsDifferError, convert
+from rankwright.data.files import PartsDifferError
 from rankwright.data.letor import Letor
 from rankwright.errors import DataError
 
@@ -344,16 +344,6 @@ def test_a_query_that_comes_back_in_a_later_part_is_refused(letor_file):
         list(Letor.read_parts(path, part_bytes=1))
     parts = list(Letor.read_parts(path, part_bytes=1, lists="adjacent"))
     assert np.concatenate([part.qid for part in parts]).tolist() == ["a", "b", "a", "c"]
-
-
-def test_a_file_that_is_not_sorted_is_converted_as_a_whole(letor_file, tmp_path, monkeypatch):
-    lines = b"1 qid:a 1:1\n1 qid:b 1:2\n" * 2
-    monkeypatch.setattr(Letor.read_parts, "__kwdefaults__", {"part_bytes": 1})
-    done = convert(letor_file(lines), tmp_path / "sorted.txt")
-    assert (done.queries, done.documents) == (2, 4)
-    assert (tmp_path / "sorted.txt").read_bytes().split() == (
-        b"1 qid:a 1:1 1 qid:a 1:1 1 qid:b 1:2 1 qid:b 1:2".split()
-    )
 
 
 # --- other readers and real data -------------------------------------------------------------

@@ -1,6 +1,11 @@
+"""A file that is written shows when it is complete, compressed as its name says."""
+
+import os
+
 import pytest
 
-from rankwright.data.target import atomic_text
+from rankwright.data.source import open_bytes
+from rankwright.data.target import atomic_text, open_target
 from rankwright.errors import DataError
 
 
@@ -32,3 +37,40 @@ def test_a_folder_that_does_not_exist_is_told_in_a_sentence(tmp_path):
 def test_a_folder_is_not_a_file(tmp_path):
     with pytest.raises(DataError, match="is a folder"), atomic_text(tmp_path):
         pass
+
+
+# --- bytes, compressed or not --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".bz2"])
+def test_a_file_shows_when_it_is_complete(tmp_path, suffix):
+    path = tmp_path / f"t.txt{suffix}"
+    path.write_bytes(b"old")
+    with open_target(path) as stream:
+        stream.write(b"new")
+        assert path.read_bytes() == b"old"
+    with open_bytes(path) as stream:
+        assert stream.read() == b"new"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def failing(path):
+    with open_target(path) as stream:
+        stream.write(b"half")
+        raise RuntimeError
+
+
+def test_after_a_fault_there_is_the_old_file_or_none(tmp_path):
+    with pytest.raises(RuntimeError):
+        failing(tmp_path / "t.gz")
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "t").write_bytes(b"old")
+    with pytest.raises(RuntimeError):
+        failing(tmp_path / "t")
+    assert (tmp_path / "t").read_bytes() == b"old"
+
+
+def test_a_device_is_written_to_and_not_replaced():
+    with open_target(os.devnull) as stream:
+        stream.write(b"gone")
+    assert not os.path.isfile(os.devnull)

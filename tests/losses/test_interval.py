@@ -42,7 +42,7 @@ def at(loss, data, s, **options):
 
 
 def test_two_documents_in_the_wrong_order():
-    # each moves by p = lambda1 (1 - 2 + ... ) = 2 - 2p, so p = 2/3; the slack is 2/3 as well
+    # each moves by p = lambda1 (1 - (-1 + 2p)), so p = 2/3, and the slack is 2/3 as well
     value, grad = at(Interval(targets="linear"), data_of([0, 1]), [1.0, 0.0])
     assert value == pytest.approx(3 * (2 / 3) ** 2 / 2)
     assert grad == pytest.approx([2 / 3, -2 / 3])
