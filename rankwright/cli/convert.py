@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json as json_text
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from rankwright.cli import console
+from rankwright.cli.settings import ReadOption, parse_settings
 from rankwright.errors import UsageError
-
-_WRITE = "write."
 
 
 def convert(
@@ -36,13 +34,10 @@ def convert(
         str | None, typer.Option(help="What an unnamed feature is: zero or missing (LETOR text).")
     ] = None,
     dtype: Annotated[str | None, typer.Option(help="float32 or float64.")] = None,
-    set_: Annotated[
+    read: ReadOption = None,
+    write: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="KEY=VALUE",
-            help="Any option of the reader, or of the writer as write.KEY; may be repeated.",
-        ),
+        typer.Option(metavar="KEY=VALUE", help="Any option of the writer; may be repeated."),
     ] = None,
     json: console.JsonOption = False,
 ) -> None:
@@ -56,13 +51,8 @@ def convert(
         raise UsageError("--json and OUT '-' both want standard output; name a file for OUT.")
     named = {"qid": qid, "label": label, "zero_based": zero_based, "absent": absent, "dtype": dtype}
     options = {name: value for name, value in named.items() if value is not None}
-    for_writer: dict[str, Any] = {}
-    for setting in set_ or []:
-        key, value = _parsed(setting)
-        if key.startswith(_WRITE):
-            for_writer[key.removeprefix(_WRITE)] = value
-        else:
-            options[key] = value
+    options |= parse_settings(read or [], "--read")
+    for_writer = parse_settings(write or [], "--write")
     with warnings.catch_warnings(record=True) as lost:
         warnings.simplefilter("always", UserWarning)
         done = files.convert(
@@ -77,14 +67,3 @@ def convert(
             f"{source} -> {target}: {done.documents:,} documents of {done.queries:,} queries, "
             f"{done.features:,} features."
         )
-
-
-def _parsed(setting: str) -> tuple[str, Any]:
-    """Return key and value of ``key=value``; a value that reads as JSON is what it says."""
-    key, equals, text = setting.partition("=")
-    if not key or not equals:
-        raise UsageError(f"--set takes KEY=VALUE, not '{setting}'.")
-    try:
-        return key.strip(), json_text.loads(text)
-    except ValueError:
-        return key.strip(), text

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankwright.cli import console
+from rankwright.cli.settings import ReadOption, parse_settings
 from rankwright.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ def evaluate(
     format: Annotated[  # noqa: A002
         str | None, typer.Option(help="The data's format, where its name does not tell.")
     ] = None,
+    read: ReadOption = None,
     ties: Annotated[
         bool, typer.Option("--ties", help="Show worst, mean and best over the orders of ties.")
     ] = False,
@@ -51,7 +53,7 @@ def evaluate(
         raise UsageError(
             "say what to evaluate: --load MODEL, --scores FILE or --feature ID, one of them."
         )
-    loaded = load_data(data, format=format)
+    loaded = load_data(data, format=format, **parse_settings(read or [], "--read"))
     chosen = _scores(loaded, load, scores, feature)
     names = [name.strip() for name in convention.split(",")]
     results = {name: measure(loaded, chosen, metrics, convention=name) for name in names}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankwright.cli import console
+from rankwright.cli.settings import ReadOption, parse_settings
 
 if TYPE_CHECKING:
     from rankwright.data.profile import DataProfile, Profile
@@ -27,12 +28,13 @@ def inspect(
     format: Annotated[  # noqa: A002
         str | None, typer.Option(help="The data's format, where its name does not tell.")
     ] = None,
+    read: ReadOption = None,
     json: console.JsonOption = False,
 ) -> None:
     """Show what data sets hold, and what in them will spoil training or flatter an evaluation."""
     from rankwright.data.inspect import inspect as look
 
-    profile = look(_loaded(data, format))
+    profile = look(_loaded(data, format, parse_settings(read or [], "--read")))
     sentences = findings(profile)
     if json:
         console.print_json({**profile.to_dict(), "findings": sentences})
@@ -148,13 +150,17 @@ def _about_features(one: DataProfile) -> Iterator[tuple[int, str]]:
         )
 
 
-def _loaded(data: list[str], format: str | None) -> Iterator[tuple[str, RankingData]]:  # noqa: A002
+def _loaded(
+    data: list[str],
+    format: str | None,  # noqa: A002
+    options: dict[str, Any],
+) -> Iterator[tuple[str, RankingData]]:
     """Yield name and data, one at a time, so that only one is in memory."""
     from rankwright.data.files import load
 
     for name in (path for given in data for path in _files(given)):
         with console.err.status(f"reading {name}"):
-            loaded = load(name, format=format)
+            loaded = load(name, format=format, **options)
         yield name, loaded
 
 

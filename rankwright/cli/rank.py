@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from rankwright.cli import console
+from rankwright.cli.settings import ReadOption, parse_settings
 
 
 def rank(
@@ -19,6 +20,7 @@ def rank(
     per_group: Annotated[
         int | None, typer.Option(help="At most so many documents of each group per query.")
     ] = None,
+    read: ReadOption = None,
     tag: Annotated[str, typer.Option(help="The run's name, its last column.")] = "rankwright",
     threads: Annotated[int | None, typer.Option(help="Threads; all cores by default.")] = None,
     json: console.JsonOption = False,
@@ -33,7 +35,8 @@ def rank(
         raise UsageError("--json and the run cannot share standard output: give -o FILE.")
     ranker = load_model(model)
     ranker.n_threads = threads
-    documents = load(data).with_n_features(ranker.n_features_in_)
+    options = parse_settings(read or [], "--read")
+    documents = load(data, **options).with_n_features(ranker.n_features_in_)
     scores = ranker.predict(documents)
     write_run(documents, scores, output, tag=tag, per_group=per_group)
     if json:

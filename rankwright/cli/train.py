@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankwright.cli import console
-from rankwright.cli.settings import parse_settings
+from rankwright.cli.settings import ReadOption, parse_settings
 
 if TYPE_CHECKING:
     from rankwright.data.ranking_data import RankingData
@@ -31,6 +31,7 @@ def train(
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="A parameter, as key=value; repeatable.")
     ] = None,
+    read: ReadOption = None,
     save: Annotated[Path | None, typer.Option(help="Write the model file here.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of everything drawn.")] = 0,
     threads: Annotated[int | None, typer.Option(help="Threads; all cores by default.")] = None,
@@ -50,9 +51,10 @@ def train(
         n_threads=threads,
     )
     fitted.make_model()  # a wrong parameter is told before anything is read
-    data = load(train)
+    options = parse_settings(read or [], "--read")
+    data = load(train, **options)
     parts = {
-        name: load(path).with_n_features(data.n_features)
+        name: load(path, **options).with_n_features(data.n_features)
         for name, path in (("valid", valid), ("test", test))
         if path is not None
     }

@@ -95,6 +95,11 @@ def load(path: str | Path, *, format: str | None = None, **options: Any) -> Rank
         return catalog.load(str(path), **options)
     if format is None and fold_files(path):
         return load_fold(Path(path), **options)
+    if format is None and _is_bare_name(path):
+        from rankwright.data import catalog
+
+        what = "file or data set"
+        raise UsageError(registry.unknown(what, str(path), catalog.descriptions()))
     name = format or format_of(path)
     chosen = _format(name)
     _check_options(name, "read", chosen.read, options)
@@ -303,6 +308,12 @@ def _stream(
             documents += part.n_documents
             features = part.n_features
     return Converted(str(source), str(target), queries, documents, features)
+
+
+def _is_bare_name(path: str | Path) -> bool:
+    """Whether this can only be a data set's name, misspelled: no folder, no suffix, no such file."""
+    path = Path(path)
+    return path.name == str(path) != "-" and not path.suffix and not path.exists()
 
 
 def _is_catalogued(path: str | Path) -> bool:

@@ -280,7 +280,7 @@ class BlockReader:
             return f"too high for n_features={self.options.n_features}"
         return (
             f"above {self.options.max_feature_id}; if that is meant, pass a higher "
-            "max_feature_id (--max-feature-id)"
+            "max_feature_id (--read max_feature_id=...)"
         )
 
     def _query_ids(self, text: Text, spans: I64) -> tuple[I64, list[str]]:

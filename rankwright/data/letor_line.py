@@ -140,7 +140,7 @@ def _column(name: bytes, rules: Rules, limit: str) -> int:
     if int(digits) < rules.base:
         raise DataError(
             "feature id 0 stands in a file whose ids start at 1; if they start at 0, "
-            "pass zero_based=True (--zero-based)."
+            "pass zero_based=True (--read zero_based=true)."
         )
     return int(digits) - rules.base
 

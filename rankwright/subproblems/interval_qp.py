@@ -7,7 +7,8 @@ intervals would close it closes all of them if that lowers (3), and else the fir
 multipliers say that closed ones want to open it opens all of them, until that fails once.
 
 The last system is set up from the piece alone, in sums that do not depend on the order of the
-documents, so neither the start of the search nor the order of the rows shows in the result.
+documents, so neither the start of the search nor the order of the rows shows in the result (except
+in the last bit where a multiplier is zero to rounding, and either of two pieces will do).
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ from rankwright.subproblems.interval_chain import (
 )
 from rankwright.subproblems.pav import pav
 
-_TINY = 1e-12
-_NOISE = 1e-14
+_TINY = 1e-12  # shares of the size of a sum: below this one its sign is not trusted,
+_NOISE = 1e-14  # and below this one it is rounding
 _NO_KEY = np.empty(0)
 
 # --- kernels ---------------------------------------------------------------------------------
@@ -314,7 +315,7 @@ def solve_newton(lo, hi, start, v, w, terms, tie, work, first, warm):  # type: i
         settled = far <= _NOISE * size
         if not settled:
             reach, at = _first_block(lo, hi, tie, terms.lambda1 == np.inf, work)
-            if far * reach > 2.0 * size:
+            if far * reach > 2.0 * size:  # where rho is nearly straight; x is within -size:size
                 reach, at = 2.0 * size / far, -1
             pooled, found = False, value
             if at >= 0 and bold and far <= 2.0 * size:

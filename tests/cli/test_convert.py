@@ -71,15 +71,15 @@ def test_options_of_reader_and_writer(text, tmp_path):
     assert (tmp_path / "a.csv").read_text().splitlines()[-1] == "2,1,7,nan"
     run(text, tmp_path / "b.txt", "--zero-based")
     assert rankwright.load(tmp_path / "b.txt").n_features == 3
-    run(text, tmp_path / "c.txt", "--set", "write.zero_based=true", "--set", "zeros=false")
+    run(text, tmp_path / "c.txt", "--write", "zero_based=true", "--write", "zeros=false")
     assert (tmp_path / "c.txt").read_text().splitlines()[-1] == "1 qid:2 0:7"
-    run(tmp_path / "a.csv", tmp_path / "d.csv", "--set", "drop=f1")
+    run(tmp_path / "a.csv", tmp_path / "d.csv", "--read", "drop=f1")
     assert (tmp_path / "d.csv").read_text().startswith('"qid","label","f2"')
 
 
 def test_faults_are_sentences(text, tmp_path):
-    assert "no option 'speed'" in refused(text, tmp_path / "t.csv", "--set", "speed=9")
-    assert "takes KEY=VALUE, not 'speed'" in refused(text, tmp_path / "t.csv", "--set", "speed")
+    assert "no option 'speed'" in refused(text, tmp_path / "t.csv", "--read", "speed=9")
+    assert "takes key=value, not 'speed'" in refused(text, tmp_path / "t.csv", "--read", "speed")
     assert "tells no format" in refused(text, tmp_path / "t.xyz")
     assert "no format 'cvs'; did you mean csv" in refused(text, tmp_path / "t", "--to", "cvs")
     assert "does not exist" in refused(tmp_path / "none.txt", tmp_path / "t.csv")

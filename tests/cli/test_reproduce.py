@@ -68,7 +68,7 @@ def test_a_figure_is_drawn_with_its_curves_beside_it(tiny, tmp_path):
 
 def test_wrong_input_is_one_sentence(tiny, tmp_path):
     path, folder = tiny
-    assert "did you mean intervalrank-table1?" in sentence("reproduce", "intervalrank-tabel1")
+    assert "did you mean intervalrank-table1" in sentence("reproduce", "intervalrank-tabel1")
     assert "pass --data DIR" in sentence("reproduce", path, RANKWRIGHT_DATA="")
     assert "is not a folder" in sentence("reproduce", path, "--data", tmp_path / "none")
     assert "has no folder TINY" in sentence("reproduce", path, "--data", tmp_path)

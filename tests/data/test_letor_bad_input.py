@@ -120,7 +120,7 @@ def test_sizes_that_do_not_fit_are_refused(read, sizes, sentence):
 
 
 def test_id_zero_is_told_how_to_be_read(read):
-    with pytest.raises(DataError, match=r"pass zero_based=True \(--zero-based\)"):
+    with pytest.raises(DataError, match=r"pass zero_based=True \(--read zero_based=true\)"):
         read(GOOD + b"1 qid:1 0:1\n")
     with pytest.raises(DataError, match="line 1: feature id 0"):
         read(b"1 qid:1 0:1\n", zero_based=False)
