@@ -311,7 +311,7 @@ def _stream(
 
 
 def _is_bare_name(path: str | Path) -> bool:
-    """Whether this can only be a data set's name, misspelled: no folder, no suffix, no such file."""
+    """Whether this can only be a misspelled data set: no folder, no suffix, no such file."""
     path = Path(path)
     return path.name == str(path) != "-" and not path.suffix and not path.exists()
 

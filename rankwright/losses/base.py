@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.core.parallel import map_queries, ordered_sum
+from rankwright.core.parallel import map_ranges, ordered_sum, query_ranges
 from rankwright.core.types import F64
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, IncompatibleError
@@ -40,7 +40,7 @@ class KernelLoss:
         n_threads: int | None = None,
     ) -> None:
         self._kernel = kernel
-        self._indptr = data.indptr
+        self._indptr, self._ranges = data.indptr, query_ranges(data.indptr)
         self._args = args
         self._weight = order_weight(data)
         self._per_query = np.zeros(data.n_queries)
@@ -67,8 +67,9 @@ class KernelLoss:
         return self._per_query
 
     def _run(self, s: F64, grad: F64, curv: F64) -> float:
-        map_queries(
+        map_ranges(
             self._kernel,
+            self._ranges,
             self._indptr,
             s,
             *self._args,
