@@ -113,7 +113,9 @@ def test_table_1_of_intervalrank_is_the_paper_s():
     assert list(table.printed["IntervalRank"].values())[:5] == [
         0.5628, 0.5448, 0.4900, 0.4703, 0.4609,
     ]  # fmt: skip
-    printed = [column for column in table.studies[0].columns if column.name in table.printed["FRank"]]
+    printed = [
+        column for column in table.studies[0].columns if column.name in table.printed["FRank"]
+    ]
     assert {column.convention for column in printed} == {"letor3"}
     assert len(printed) == 11
 

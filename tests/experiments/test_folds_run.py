@@ -103,7 +103,8 @@ def test_test_queries_are_pooled_and_scaled_to_the_paper_s_units(tiny):
     chosen = choose_all(made.rows, study, parts)
     values = judge(study.columns, chosen, parts)
     expected = [
-        100 * evaluate(fold.test, choices[0].ranker.predict(fold.test), "ndcg@3").per_query["ndcg@3"]
+        100
+        * evaluate(fold.test, choices[0].ranker.predict(fold.test), "ndcg@3").per_query["ndcg@3"]
         for choices, fold in zip(chosen, parts, strict=True)
     ]
     np.testing.assert_array_equal(values["GBDT"]["ndcg@3 standard"], np.concatenate(expected))
