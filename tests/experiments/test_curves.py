@@ -93,9 +93,7 @@ def test_the_figure_names_what_it_shows(run, tmp_path):
 
 
 def test_a_file_that_is_no_picture_is_refused_before_any_work(tmp_path):
-    with pytest.raises(
-        UsageError, match=r"ends in \.svg, \.png, \.pdf; 'a\.txt' does not"
-    ):
+    with pytest.raises(UsageError, match=r"ends in \.svg, \.png, \.pdf; 'a\.txt' does not"):
         check_target(tmp_path / "a.txt")
 
 
