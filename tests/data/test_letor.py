@@ -248,7 +248,7 @@ def test_compressed_files_are_read_in_blocks(letor_file, monkeypatch, suffix, mo
     assert data.qid.tolist() == plain.qid.tolist()
 
 
-@pytest.mark.parametrize("content", [THREE_LINES, gzip.compress(THREE_LINES)])
+@pytest.mark.parametrize("content", [THREE_LINES, gzip.compress(THREE_LINES)], ids=["plain", "gz"])
 def test_standard_input_is_a_dash(monkeypatch, content):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(content))))
     assert Letor.read("-").y.tolist() == [2.0, 0.0, 1.5]
