@@ -15,13 +15,19 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.core.types import F64, FloatMatrix
+from rankwright.core.types import F64
 from rankwright.data.split import Fold
 from rankwright.data.target import atomic_text
 from rankwright.experiments.experiment import Experiment, Row, Study
-from rankwright.experiments.folds_run import Choice, Folds, Report, fit, measured
+from rankwright.experiments.folds_run import (
+    Choice,
+    Folds,
+    Report,
+    Training,
+    measured,
+    staged_scores,
+)
 from rankwright.experiments.table import TableResult, run_table
-from rankwright.rankers.base import Ranker
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,27 +103,10 @@ def _row_curves(
     found: dict[str, list[list[F64]]] = {c.name: [[] for _ in study.trees] for c in study.columns}
     for choice, fold in zip(choices, folds, strict=True):
         setting = {**choice.setting, "n_trees": study.trees[-1]}
-        full = fit(row, study, setting, fold.train, n_threads=n_threads, seed=seed)
+        full = Training(row, study, fold.train, n_threads, seed).fit(setting)
         for at, scores in enumerate(staged_scores(full, fold.test.X, study.trees)):
             for column, per_query in measured(study.columns, fold.test, scores):
                 found[column.name][at].append(column.scale * per_query)
     for name, stages in found.items():
         means = tuple(float(np.nanmean(np.concatenate(parts))) for parts in stages)
         yield Curve(study.name, row.name, name, study.trees, means)
-
-
-def staged_scores(fitted: Ranker, X: FloatMatrix, trees: Sequence[int]) -> Iterator[F64]:
-    """Yield the scores of the first t trees for each t in ``trees``, which must rise.
-
-    A model that stopped with fewer trees keeps the scores of its last.
-    """
-    booster, threads = fitted.booster_, fitted.n_threads or 0
-    scores, done = np.zeros(X.shape[0]), 0
-    for t in trees:
-        until = min(t, booster.num_trees())
-        if until > done:
-            scores = scores + booster.predict(
-                X, start_iteration=done, num_iteration=until - done, num_threads=threads
-            )
-            done = until
-        yield scores

@@ -15,6 +15,8 @@ A TOML file in the folder ``experiments``, by the name of which ``rankwright rep
     [shared.trees]                      # settings that rows take over by `use = "trees"`
     fixed = { learning_rate = 0.05 }
     grid = { num_leaves = [4, 8] }      # every combination is tried, the best on valid is kept
+    rounds = [100, 200]                 # numbers of trees to try; [] is the setting's own number,
+                                        # and without this entry any round may be best
 
     [[rows]]
     name = "IntervalRank"
@@ -54,6 +56,8 @@ from rankwright.registry import unknown
 
 _CHECKOUT = Path(__file__).resolve().parents[2] / "experiments"
 _INSTALLED = Path(__file__).resolve().parent / "tables"
+_REQUIRED = ("title", "paper", "kind", "studies", "rows")
+_SETTINGS = ("fixed", "grid", "rounds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +99,17 @@ class Study:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An algorithm: its ranker, and the settings among which valid data chooses."""
+    """An algorithm: its ranker, and the settings among which valid data chooses.
+
+    ``rounds`` are the numbers of trees that each setting is tried with: None for any up to its
+    own number, an empty tuple for that number alone.
+    """
 
     name: str
     ranker: str
     settings: tuple[Mapping[str, Any], ...]
     family: str
+    rounds: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,9 +216,6 @@ def _experiment(name: str, content: dict[str, Any]) -> Experiment:
     return made
 
 
-_REQUIRED = ("title", "paper", "kind", "studies", "rows")
-
-
 def _study(content: dict[str, Any]) -> Study:
     parts = ("name", "folds", "synthetic", "select", "convention", "columns", "fixed", "trees")
     _known(content, "entry of a study", parts)
@@ -241,20 +247,27 @@ def _group(content: dict[str, Any]) -> ColumnGroup:
 def _row(content: dict[str, Any], shared: dict[str, Any]) -> Row:
     from rankwright.rankers.base import ranker
 
-    _known(content, "entry of a row", ("name", "family", "ranker", "use", "fixed", "grid"))
+    _known(content, "entry of a row", ("name", "family", "ranker", "use", *_SETTINGS))
     base: dict[str, Any] = {}
     if "use" in content:
         if content["use"] not in shared:
             raise UsageError(unknown("shared settings", content["use"], shared))
         base = shared[content["use"]]
-        _known(base, "entry of shared settings", ("fixed", "grid"))
+        _known(base, "entry of shared settings", _SETTINGS)
     fixed = {**base.get("fixed", {}), **content.get("fixed", {})}
     grid = {**base.get("grid", {}), **content.get("grid", {})}
     settings = tuple({**fixed, **point} for point in _points(grid))
     for setting in settings:
         ranker(content["ranker"], **parameters(setting))  # a wrong name is told before any work
     family = content.get("family", content["name"])
-    return Row(content["name"], content["ranker"], settings, family)
+    rounds = content.get("rounds", base.get("rounds"))
+    return Row(
+        name=content["name"],
+        ranker=content["ranker"],
+        settings=settings,
+        family=family,
+        rounds=None if rounds is None else tuple(sorted(rounds)),
+    )
 
 
 def parameters(setting: Mapping[str, Any]) -> dict[str, Any]:

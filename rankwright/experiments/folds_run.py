@@ -1,8 +1,9 @@
 """The protocol of every experiment: choose on valid, look at test once.
 
-In each fold a row's settings are fitted to train, each with as many rounds as valid likes best,
-and the setting that is best on valid is kept. Test data comes in only when all rows of all folds
-are chosen; its queries are then pooled over the folds, so that each counts once.
+In each fold a row's settings are fitted to train, each with as many trees as valid likes best (of
+a few numbers where the row names them: the best of hundreds of rounds on a few dozen queries is
+mostly luck), and the setting that is best on valid is kept. Test data comes in only when all rows
+of all folds are chosen; its queries are pooled over the folds, so that each counts once.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankwright.core.types import F64
+from rankwright.core.parallel import thread_count
+from rankwright.core.types import F64, FloatMatrix
 from rankwright.data.split import Fold, letor_folds, train_valid_test
 from rankwright.errors import DataError
 from rankwright.experiments.experiment import Column, Experiment, Row, Study, parameters
@@ -70,59 +72,85 @@ def _folds(study: Study, data_folder: Path | None, seed: int) -> Sequence[Fold]:
     return list(letor_folds(data_folder / study.folds))
 
 
-def choose(
-    row: Row,
-    study: Study,
-    train: RankingData,
-    valid: RankingData,
-    *,
-    report: Report = lambda _: None,
-    n_threads: int | None = None,
-    seed: int = 0,
-) -> Choice:
-    """Fit every setting of ``row`` to ``train`` and return the one that is best on ``valid``.
+@dataclass(frozen=True)
+class Training:
+    """A row on the train part of one fold."""
+
+    row: Row
+    study: Study
+    train: RankingData
+    n_threads: int | None = None
+    seed: int = 0
+
+    def fit(self, setting: Mapping[str, Any], valid: RankingData | None = None) -> Ranker:
+        """Fit the row's ranker; with ``valid``, that chooses the number of rounds."""
+        made = ranker(
+            self.row.ranker,
+            **{
+                "select_metric": self.study.select,
+                "convention": self.study.convention,
+                "n_threads": self.n_threads,
+                "seed": self.seed,
+                **parameters(self.study.fixed),
+                **parameters(setting),
+            },
+        )
+        made.fit(self.train, eval_set=valid)
+        if made.interrupted_:  # a ranker keeps what it has; an experiment is not half done
+            raise KeyboardInterrupt
+        return made
+
+
+def choose(training: Training, valid: RankingData, *, report: Report = lambda _: None) -> Choice:
+    """Fit every setting of a row and return the one that is best on ``valid``.
 
     Of equally good ones the first is kept.
     """
+    row, study = training.row, training.study
     sign = 1.0 if metric(study.select, convention=study.convention).maximise else -1.0
-    best: Choice | None = None
+    best: tuple[float, Mapping[str, Any], Ranker | None] | None = None
     for setting in row.settings:
-        fitted = fit(row, study, setting, train, valid, n_threads=n_threads, seed=seed)
-        scores = fitted.predict(valid)
-        value = evaluate(valid, scores, study.select, convention=study.convention)[study.select]
-        if best is None or sign * value > sign * best.valid:
-            best = Choice(row.name, setting, value, fitted)
-        report(f"{row.name}: {study.select} {best.valid:.4f} on valid")
+        for tried, scores, fitted in _candidates(training, setting, valid):
+            found = evaluate(valid, scores, study.select, convention=study.convention)
+            value = found[study.select]
+            if best is None or sign * value > sign * best[0]:
+                best = value, tried, fitted
+        assert best is not None
+        report(f"{row.name}: {study.select} {best[0]:.4f} on valid")
     assert best is not None
-    return best
+    value, setting, fitted = best
+    return Choice(row.name, setting, value, fitted or training.fit(setting))
 
 
-def fit(
-    row: Row,
-    study: Study,
-    setting: Mapping[str, Any],
-    train: RankingData,
-    valid: RankingData | None = None,
-    *,
-    n_threads: int | None = None,
-    seed: int = 0,
-) -> Ranker:
-    """Fit a row's ranker; with ``valid``, that chooses the number of rounds."""
-    made = ranker(
-        row.ranker,
-        **{
-            "select_metric": study.select,
-            "convention": study.convention,
-            "n_threads": n_threads,
-            "seed": seed,
-            **parameters(study.fixed),
-            **parameters(setting),
-        },
-    )
-    made.fit(train, eval_set=valid)
-    if made.interrupted_:  # a ranker keeps what it has; an experiment is not half done
-        raise KeyboardInterrupt
-    return made
+def _candidates(
+    training: Training, setting: Mapping[str, Any], valid: RankingData
+) -> Iterator[tuple[Mapping[str, Any], F64, Ranker | None]]:
+    """Yield what a setting offers: itself, its scores on valid, and its ranker if that is made."""
+    rounds = training.row.rounds
+    if not rounds:
+        fitted = training.fit(setting, valid if rounds is None else None)
+        yield setting, fitted.predict(valid), fitted
+        return
+    full = training.fit({**setting, "n_trees": rounds[-1]})
+    for t, scores in zip(rounds, staged_scores(full, valid.X, rounds), strict=True):
+        yield {**setting, "n_trees": t}, scores, None
+
+
+def staged_scores(fitted: Ranker, X: FloatMatrix, trees: Sequence[int]) -> Iterator[F64]:
+    """Yield the scores of the first t trees for each t in ``trees``, which must rise.
+
+    A model that stopped with fewer trees keeps the scores of its last.
+    """
+    booster, threads = fitted.booster_, thread_count(fitted.n_threads)
+    scores, done = np.zeros(X.shape[0]), 0
+    for t in trees:
+        until = min(t, booster.num_trees())
+        if until > done:
+            scores = scores + booster.predict(
+                X, start_iteration=done, num_iteration=until - done, num_threads=threads
+            )
+            done = until
+        yield scores
 
 
 def choose_all(
@@ -141,13 +169,10 @@ def choose_all(
         told = _prefixed(report, f"{study.name} fold {number} of {len(folds)}, ")
         chosen.append(
             [
-                choose(
-                    row, study, fold.train, fold.valid,
-                    report=told, n_threads=n_threads, seed=seed,
-                )
+                choose(Training(row, study, fold.train, n_threads, seed), fold.valid, report=told)
                 for row in rows
             ]
-        )  # fmt: skip
+        )
     return chosen
 
 

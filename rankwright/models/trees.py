@@ -23,6 +23,8 @@ from rankwright.errors import UsageError
 from rankwright.models.tree_text import first_trees, join_trees
 from rankwright.solvers.boost import Boost, Descent
 
+_ROWS_PER_THREAD = 4096  # with fewer, LightGBM's threads wait for each other more than they work
+
 
 @dataclass(frozen=True, slots=True)
 class Trees:
@@ -135,7 +137,9 @@ class Trees:
             "verbosity": -1,
             "deterministic": True,
             "force_row_wise": True,
-            "num_threads": thread_count(n_threads),
+            "num_threads": min(
+                thread_count(n_threads), max(1, data.n_documents // _ROWS_PER_THREAD)
+            ),
             "seed": seed,
             "feature_pre_filter": False,
             "bin_construct_sample_cnt": max(200_000, data.n_documents),

@@ -3,11 +3,10 @@ import sys
 
 import numpy as np
 import pytest
-from small_data import small_data
 from tiny_experiment import FIGURE, write_folds, write_toml
 
 from rankwright.errors import MissingExtraError, UsageError
-from rankwright.experiments.curves import run_curves, staged_scores
+from rankwright.experiments.curves import run_curves
 from rankwright.experiments.experiment import experiment
 from rankwright.experiments.figure import check_target, draw
 from rankwright.experiments.folds_run import load_folds
@@ -22,14 +21,6 @@ def run(tmp_path_factory):
     folds = load_folds(made, write_folds(folder))
     lines = []
     return run_curves(made, folds, report=lines.append), folds, lines
-
-
-def test_staged_scores_are_those_of_models_with_so_many_trees():
-    data = small_data()
-    full = ranker("gbdt", n_trees=7, num_leaves=4).fit(data)
-    for t, scores in zip((1, 4, 7, 9), staged_scores(full, data.X, (1, 4, 7, 9)), strict=True):
-        small = ranker("gbdt", n_trees=min(t, 7), num_leaves=4).fit(data).predict(data)
-        np.testing.assert_allclose(scores - scores[0], small - small[0], atol=1e-12)
 
 
 def test_a_curve_is_the_mean_over_test_queries_at_each_number_of_trees(run):

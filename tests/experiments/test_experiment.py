@@ -40,6 +40,15 @@ def test_settings_are_every_combination_of_the_shared_and_the_row_s_own(tiny):
     assert list(interval.settings) == [{**own, "lambda1": value} for value in (0.1, 1.0)]
 
 
+def test_rounds_are_shared_too_and_a_row_may_have_its_own(tmp_path):
+    changes = {
+        "grid = { num_leaves = [2, 5] }": "grid = { num_leaves = [2, 5] }\nrounds = [9, 3]",
+        "grid = { num_leaves = [3]": "rounds = []\ngrid = { num_leaves = [3]",
+    }
+    made = experiment(write_toml(tmp_path / "t.toml", changes=changes))
+    assert [row.rounds for row in made.rows] == [(3, 9), ()]
+
+
 def test_the_paper_s_rows_come_in_its_order_and_ours_after_them(tiny):
     assert tiny.row_names == ("Oracle", "IntervalRank", "GBDT")
     assert tiny.printed["Oracle"] == {"ndcg@1": 0.9, "map": 0.8}

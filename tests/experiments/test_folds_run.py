@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from small_data import small_data
@@ -6,7 +8,15 @@ from tiny_experiment import write_folds, write_toml
 from rankwright.errors import DataError
 from rankwright.experiments import folds_run
 from rankwright.experiments.experiment import Row, experiment
-from rankwright.experiments.folds_run import choose, choose_all, fits, judge, load_folds
+from rankwright.experiments.folds_run import (
+    Training,
+    choose,
+    choose_all,
+    fits,
+    judge,
+    load_folds,
+    staged_scores,
+)
 from rankwright.metrics.evaluate import evaluate
 from rankwright.rankers.base import Ranker, ranker
 
@@ -65,7 +75,7 @@ def test_the_setting_that_is_best_on_valid_is_kept(tiny):
     made, folds = tiny
     study, fold = made.studies[0], folds["tiny"][0]
     row = made.rows[0]
-    found = choose(row, study, fold.train, fold.valid)
+    found = choose(Training(row, study, fold.train), fold.valid)
     values = []
     for setting in row.settings:
         fitted = ranker(row.ranker, metric="ndcg@5", **setting).fit(fold.train, eval_set=fold.valid)
@@ -80,7 +90,42 @@ def test_of_equally_good_settings_the_first_is_kept(tiny):
     study, fold = made.studies[0], folds["tiny"][0]
     setting = dict(made.rows[0].settings[0])
     twice = Row("GBDT", "gbdt", (setting, {**setting, "verbose": False}), "GBDT")
-    assert choose(twice, study, fold.train, fold.valid).setting is setting
+    assert choose(Training(twice, study, fold.train), fold.valid).setting is setting
+
+
+def test_with_rounds_named_valid_chooses_among_these_numbers_of_trees_alone(tiny):
+    made, folds = tiny
+    study, fold = made.studies[0], folds["tiny"][0]
+    row = replace(made.rows[0], rounds=(2, 5, 7))
+    found = choose(Training(row, study, fold.train), fold.valid)
+    values = {}
+    for setting in row.settings:
+        for t in row.rounds:
+            tried = {**setting, "n_trees": t}
+            scores = ranker(row.ranker, **tried).fit(fold.train).predict(fold.valid)
+            values[t, setting["num_leaves"]] = evaluate(fold.valid, scores, "ndcg@5")["ndcg@5"]
+    best = max(values, key=values.get)
+    assert found.valid == pytest.approx(values[best], abs=1e-12)
+    assert (found.setting["n_trees"], found.setting["num_leaves"]) == best
+    assert found.ranker.booster_.num_trees() == best[0]
+
+
+def test_with_no_rounds_named_valid_chooses_the_round_and_with_none_left_it_does_not(tiny):
+    made, folds = tiny
+    study, fold = made.studies[0], folds["tiny"][2]
+    row = replace(made.rows[0], settings=({**made.rows[0].settings[0], "n_trees": 40},))
+    free = choose(Training(row, study, fold.train), fold.valid)
+    own = choose(Training(replace(row, rounds=()), study, fold.train), fold.valid)
+    assert free.ranker.best_iteration_ < own.ranker.best_iteration_ == 40
+    assert free.valid > own.valid
+
+
+def test_staged_scores_are_those_of_models_with_so_many_trees():
+    data = small_data()
+    full = ranker("gbdt", n_trees=7, num_leaves=4).fit(data)
+    for t, scores in zip((1, 4, 7, 9), staged_scores(full, data.X, (1, 4, 7, 9)), strict=True):
+        small = ranker("gbdt", n_trees=min(t, 7), num_leaves=4).fit(data).predict(data)
+        np.testing.assert_allclose(scores - scores[0], small - small[0], atol=1e-12)
 
 
 def test_a_measure_that_falls_as_rankings_improve_is_minimised(tiny, tmp_path):
@@ -88,9 +133,9 @@ def test_a_measure_that_falls_as_rankings_improve_is_minimised(tiny, tmp_path):
     study = experiment(path).studies[0]
     made, folds = tiny
     fold, row = folds["tiny"][0], made.rows[0]
-    found = choose(row, study, fold.train, fold.valid)
+    found = choose(Training(row, study, fold.train), fold.valid)
     alone = [
-        choose(Row("GBDT", "gbdt", (one,), "GBDT"), study, fold.train, fold.valid).valid
+        choose(Training(replace(row, settings=(one,)), study, fold.train), fold.valid).valid
         for one in row.settings
     ]
     assert alone[0] != alone[1]
