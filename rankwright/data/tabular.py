@@ -10,6 +10,7 @@ digits as bring back the same bits; for those of float32 features, read csv with
 from __future__ import annotations
 
 import io
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -67,7 +68,7 @@ class _Plan:
         return [self.roles[role] for role in ID_ROLES if role in self.roles]
 
 
-class _Table:
+class _Table(ABC):
     """What the four formats share: options, roles of columns, streaming in whole queries."""
 
     extensions: ClassVar[tuple[str, ...]]
@@ -194,17 +195,21 @@ class _Table:
 
     # What each format does in its own way:
 
+    @abstractmethod
     def _names(self, source: Source) -> list[str]:
-        raise NotImplementedError
+        """Return the names of the columns."""
 
+    @abstractmethod
     def _columns(self, source: Source, plan: _Plan) -> Columns:
-        raise NotImplementedError
+        """Return the whole table, column by column."""
 
+    @abstractmethod
     def _batches(self, source: Source, wanted: list[str], plan: _Plan) -> Iterator[Any]:
-        raise NotImplementedError
+        """Yield the wanted columns, some rows at a time."""
 
+    @abstractmethod
     def _sink(self, stream: BinaryIO) -> Any:
-        raise NotImplementedError
+        """Return what writes tables to ``stream``."""
 
 
 class Parquet(_Table):

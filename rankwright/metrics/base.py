@@ -13,6 +13,7 @@ them, here and nowhere else: measures that divide by what there is to find get t
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Self
@@ -27,7 +28,7 @@ from rankwright.metrics.ranked import Judged, Ranked
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
-class Metric:
+class Metric(ABC):
     """A measure of a ranking; build it by name with `rankwright.metric`.
 
     Attributes
@@ -107,13 +108,13 @@ class Metric:
         """Whether the value is the mean over the orders of tied documents."""
         return bool(self.setting("ties") == "mean")
 
+    @abstractmethod
     def compute(self, ranked: Ranked, mean: bool, out: F64) -> None:
         """Write the value of each query, or its mean over tied orders, before `values` settles."""
-        raise NotImplementedError
 
+    @abstractmethod
     def nothing_to_find(self, judged: Judged) -> Any:
         """Return a mask of the queries in which no order can earn anything."""
-        raise NotImplementedError
 
     # --- values ------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ stands on each of its ranks equally often.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -67,9 +68,9 @@ class PositionForm:
 class PositionMetric(Metric):
     """A measure of the form (1); subclasses say gain, weights and scale."""
 
+    @abstractmethod
     def gain_rule(self, judged: Judged) -> tuple[int, float | F64]:
         """Return the kind of gain, and its level, for all queries or for each."""
-        raise NotImplementedError
 
     def weights(self, n: int) -> F64:
         """Return the weights of ranks 1 to n."""
