@@ -168,7 +168,7 @@ def _progress(name: str, steps: int) -> Iterator[Report]:
 
 def _print_result(result: TableResult) -> None:
     chosen = result.experiment
-    console.out.print(f"[bold]{chosen.title}[/] ({chosen.paper})", soft_wrap=True)
+    console.out.print(f"[bold]{chosen.title}[/]", soft_wrap=True)
     for study in chosen.studies:
         for group in study.groups:
             console.out.print(_group_table(result, group, f"{study.name}: {group.title}"))
@@ -177,6 +177,8 @@ def _print_result(result: TableResult) -> None:
             f"bootstrap interval over {result.queries[study.name]} test queries.",
             soft_wrap=True,
         )
+    if chosen.printed:
+        console.out.print(f"In parentheses: {chosen.paper}.", soft_wrap=True, markup=False)
     if chosen.baseline in {row.name for row in chosen.rows}:
         console.out.print(
             f"▲ ▼: above or below {chosen.baseline} beyond luck (paired randomisation test over "
@@ -201,7 +203,7 @@ def _group_table(result: TableResult, group: ColumnGroup, title: str) -> Table:
 
 
 def _cell_text(cell: Cell | None, group: ColumnGroup) -> str:
-    """Return ours with its interval, and below what the paper printed."""
+    """Return ours with its interval and, in parentheses, what the paper printed."""
     if cell is None:
         return ""
     digits = 4 if group.columns[0].scale <= 1 else 2
@@ -211,5 +213,5 @@ def _cell_text(cell: Cell | None, group: ColumnGroup) -> str:
         lines.append(f"{mark}[bold]{cell.ours:.{digits}f}[/]")
         lines.append(f"[dim]{cell.low:.{digits - 1}f}–{cell.high:.{digits - 1}f}[/]")
     if cell.paper is not None:
-        lines.append(f"paper {cell.paper:.{digits}f}")
+        lines.append(f"({cell.paper:.{digits}f})")
     return "\n".join(lines)

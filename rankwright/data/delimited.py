@@ -62,15 +62,16 @@ def read_columns(
     if not has_pyarrow():
         return _read_with_csv(raw, separator, text, named)
     pa, reader = import_module("pyarrow"), import_module("pyarrow.csv")
-    start = raw.tell()
+    content = raw.read()
     as_text = dict.fromkeys(text, pa.string())
     as_numbers = {name: as_text.get(name, pa.float64()) for name in wanted}
     try:
         try:
-            table = reader.read_csv(raw, **_arrow_options(separator, wanted, as_numbers, named))
+            options = _arrow_options(separator, wanted, as_numbers, named)
+            table = reader.read_csv(pa.BufferReader(content), **options)
         except pa.ArrowInvalid:  # a column is not all numbers: let pyarrow find out what each is
-            raw.seek(start)
-            table = reader.read_csv(raw, **_arrow_options(separator, wanted, as_text, named))
+            options = _arrow_options(separator, wanted, as_text, named)
+            table = reader.read_csv(pa.BufferReader(content), **options)
     except (pa.ArrowInvalid, UnicodeDecodeError) as fault:
         raise DataError(one_line(fault)) from None
     return columns_of_frame(table)
@@ -89,7 +90,9 @@ def read_batches(
     kinds = dict.fromkeys(text, pa.string())
     try:
         raw.seek(start)
-        first = reader.open_csv(raw, **_arrow_options(separator, wanted, kinds, named=True))
+        # not from ``raw`` itself: pyarrow would go on reading it behind our back
+        head = pa.BufferReader(_whole_lines(raw.read(_BATCH_BYTES)))
+        first = reader.open_csv(head, **_arrow_options(separator, wanted, kinds, named=True))
         booleans = [field.name for field in first.schema if pa.types.is_boolean(field.type)]
         number = {name: pa.bool_() if name in booleans else pa.float64() for name in wanted}
         raw.seek(start)
@@ -97,6 +100,15 @@ def read_batches(
         yield from reader.open_csv(raw, **options)
     except (pa.ArrowInvalid, UnicodeDecodeError) as fault:
         raise DataError(_fault_in_column(fault, names)) from None
+
+
+def _whole_lines(block: bytes) -> bytes:
+    """Return a full block up to its last line end outside quotes; a short one is all there is."""
+    end = len(block)
+    while len(block) == _BATCH_BYTES and (end := block.rfind(b"\n", 0, end)) > 0:
+        if block.count(b'"', 0, end) % 2 == 0:
+            return block[: end + 1]
+    return block
 
 
 def arrow_table(columns: dict[str, AnyArray]) -> Any:

@@ -47,7 +47,7 @@ from rankwright.errors import DataError, MissingExtraError, UsageError
 
 _ROWS_PER_BATCH = 1 << 16
 
-Source = Path | BinaryIO
+Source = Path | io.BytesIO
 
 
 @dataclass(frozen=True, slots=True)
@@ -425,8 +425,8 @@ def _opened(source: Source) -> Iterator[BinaryIO]:
     if isinstance(source, Path):
         with source.open("rb") as stream:
             yield stream
-    else:
-        yield _rewound(source)
+    else:  # a reader of its own: pyarrow may still be reading ahead in the last one
+        yield io.BytesIO(source.getvalue())
 
 
 def _rewound(source: Source) -> Any:

@@ -23,7 +23,8 @@ def test_a_table_is_printed_with_the_paper_s_figures_ours_and_intervals(tiny):
     done = run("reproduce", path, "--data", folder)
     for words in (
         "Tiny, Table 0",
-        "paper 0.7000",
+        "(0.7000)",
+        "In parentheses: nobody2010.",
         "chosen on valid by ndcg@5 (standard)",
         "95 % bootstrap interval over 18 test queries",
         "above or below GBDT beyond luck",
