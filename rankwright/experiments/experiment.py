@@ -33,7 +33,7 @@ A TOML file in the folder ``experiments``, by the name of which ``rankwright rep
     [[studies.columns]]
     metrics = "ndcg@1:5,map"
     convention = "letor3"
-    name = "{metric}"                   # how a column of the table is called
+    name = "{metric}"                   # how a column is called; {k} is the metric's cut-off
 
     [[expected_metrics]]                # a run that is worse by more than this has failed
     row = "IntervalRank"
@@ -240,7 +240,9 @@ def _group(content: dict[str, Any]) -> ColumnGroup:
     convention = content.get("convention", "standard")
     template, scale = content.get("name", "{metric}"), float(content.get("scale", 1.0))
     found = measures(content["metrics"], convention=convention)
-    columns = (Column(template.format(metric=m), m, convention, scale) for m in found)
+    columns = (
+        Column(template.format(metric=m, k=one.k), m, convention, scale) for m, one in found.items()
+    )
     return ColumnGroup(content.get("title", convention), tuple(columns))
 
 

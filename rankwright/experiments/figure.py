@@ -79,10 +79,21 @@ def _panel(axis: Any, result: FigureResult, study: Study, column: Column) -> Non
             linewidth=1.5,
         )
     axis.set_title(f"{study.name}: {column.name}", fontsize=9.5, loc="left")
-    axis.set_xlabel("number of trees")
+    axis.set_xlabel(f"number of trees (95 % of a point: ±{_half_width(result, column):.3f})")
+    axis.set_ylabel(f"mean over test queries ({column.convention})")
     axis.set_xlim(0, study.trees[-1])
     axis.grid(color="0.9", linewidth=0.6)
     axis.spines[["top", "right"]].set_visible(False)
+
+
+def _half_width(result: FigureResult, column: Column) -> float:
+    """Return half the width of the intervals of a column, on average over the rows."""
+    found = [
+        (cell.high - cell.low) / 2
+        for cell in result.table.cells
+        if cell.column == column.name and cell.low is not None and cell.high is not None
+    ]
+    return sum(found) / len(found)
 
 
 def _place(row: Row, rows: tuple[Row, ...]) -> int:
