@@ -59,7 +59,8 @@ class Boost:
     leaves : "newton" or "constant"
         Weight documents by the loss's curvature, or all alike.
     direction : "gradient" or "lbfgs"
-        Follow the gradient, or the L-BFGS direction in function space (with constant leaves).
+        Follow the gradient, or the L-BFGS direction in function space (with constant leaves). The
+        second has no bound on its step yet and was seen to diverge under trees at low rates.
     row_fraction, query_fraction, feature_fraction : float
         Share of documents, of queries and of features drawn anew in each round.
     """
