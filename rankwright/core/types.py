@@ -63,6 +63,13 @@ class HessianLoss(BoundLoss, Protocol):
         """Write the Hessian at the last ``grad`` times ``v`` to ``out``."""
 
 
+class PartialLoss(BoundLoss, Protocol):
+    """A bound loss that can be asked for some queries alone, as stochastic solvers do."""
+
+    def grad_queries(self, lo: int, hi: int, s: F64, out: F64) -> float:
+        """As ``grad``, for queries lo:hi; other rows are neither read nor written."""
+
+
 class TargetLoss(BoundLoss, Protocol):
     """A bound loss that is a minimum over targets, such as IntervalRank's and MEMR's."""
 
@@ -108,6 +115,31 @@ class NewtonProblem(Problem, Protocol):
 
     def precondition(self) -> F64:
         """Return a positive diagonal close to the Hessian's."""
+
+
+class StochasticProblem(Problem, Protocol):
+    """A mean over parts (queries), each of which can be asked for alone.
+
+    The objective is the mean over parts of f_k(w) = loss of part k + l2/2 |w|^2.
+    """
+
+    n_parts: int
+
+    def part_grad(self, lo: int, hi: int, w: F64, out: F64) -> float:
+        """Write the gradient of the mean of f_lo, …, f_{hi-1} to ``out`` and return their mean."""
+
+    def part_smoothness(self, lo: int, hi: int, w: F64) -> float:
+        """Return a bound on how fast `part_grad` turns around ``w``, the l2 term left out."""
+
+
+class TargetProblem(Problem, Protocol):
+    """A problem whose loss is a minimum over targets r: a divergence between r and the scores."""
+
+    def targets(self, w: F64) -> F64:
+        """Return the targets nearest to the scores of ``w``."""
+
+    def toward(self, r: F64) -> Problem:
+        """Return the problem of coming near to fixed targets ``r``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,9 @@ class KernelLoss:
     The kernel writes ``value[q]`` for its queries and, where the arrays have a length, the
     gradient and the diagonal curvature of their documents, all times ``weight[q]``; a query of
     weight 0 gets zeros. ``weight`` is 0 where the query has one grade or no document.
+
+    A ``hessian(lo, hi, indptr, s, *args, weight, v, out)`` writes the Hessian at ``s`` times ``v``.
+    It runs after the kernel has run at ``s``, so it may use what that left in ``args``.
     """
 
     def __init__(
@@ -37,34 +40,71 @@ class KernelLoss:
         data: RankingData,
         *args: Any,
         curvature: bool = False,
+        hessian: Callable[..., None] | None = None,
         n_threads: int | None = None,
     ) -> None:
-        self._kernel = kernel
+        self._kernel, self._hessian = kernel, hessian
         self._indptr, self._ranges = data.indptr, query_ranges(data.indptr)
         self._args = args
         self._weight = order_weight(data)
         self._per_query = np.zeros(data.n_queries)
         self._curvature = curvature
         self._n_threads = n_threads
+        self._at: F64 | None = None  # where the Hessian is asked for: the scores of the last grad
+        self._left = False  # whether the kernel has run elsewhere since
 
     def value(self, s: F64) -> float:
         """Return the weighted sum over queries."""
+        self._left = True
         return self._run(s, NOTHING, NOTHING)
 
     def grad(self, s: F64, out: F64) -> float:
         """Write the gradient to ``out`` and return the value."""
+        self._come_to(s)
         return self._run(s, out, NOTHING)
 
     def grad_curv(self, s: F64, out: F64, curv: F64) -> float:
         """Write the gradient and the diagonal curvature, and return the value."""
         if not self._curvature:
             raise IncompatibleError("this loss has no curvature; use grad.")
+        self._come_to(s)
         return self._run(s, out, curv)
+
+    def grad_queries(self, lo: int, hi: int, s: F64, out: F64) -> float:
+        """As ``grad``, for the queries lo:hi alone; other rows are neither read nor written."""
+        self._left = True
+        self._kernel(
+            lo, hi, self._indptr, s, *self._args, self._weight, self._per_query, out, NOTHING
+        )
+        return ordered_sum(self._per_query[lo:hi])
+
+    def hess_vec(self, v: F64, out: F64) -> None:
+        """Write the Hessian at the scores of the last ``grad`` times ``v`` to ``out``."""
+        if self._hessian is None or self._at is None:
+            raise IncompatibleError("this loss has no Hessian products, or no grad came before.")
+        if self._left:
+            self._run(self._at, np.empty(len(v)), NOTHING)
+            self._left = False
+        map_ranges(
+            self._hessian,
+            self._ranges,
+            self._indptr,
+            self._at,
+            *self._args,
+            self._weight,
+            v,
+            out,
+            n_threads=self._n_threads,
+        )
 
     @property
     def per_query(self) -> F64:
         """The weighted loss of each query at the last scores."""
         return self._per_query
+
+    def _come_to(self, s: F64) -> None:
+        if self._hessian is not None:
+            self._at, self._left = s.copy(), False
 
     def _run(self, s: F64, grad: F64, curv: F64) -> float:
         map_ranges(

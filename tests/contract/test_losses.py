@@ -140,6 +140,37 @@ def test_curvature_is_at_least_the_diagonal_of_the_hessian(case, size):
     assert (curv >= diagonal - 1e-6 * np.abs(diagonal).max()).all()
 
 
+@having("hess_vec")
+@pytest.mark.parametrize("size", [0.3, 3.0])
+def test_hessian_products_are_differences_of_gradients(case, size):
+    data = data_of(
+        GRADES, sample_weight=np.linspace(0.5, 2.0, 17), query_weight=np.linspace(1, 2, 6)
+    )
+    bound = make(case).bind(data)
+    s, v = scores(data, 4, size), scores(data, 5)
+    eps = 1e-6
+    expected = (at(bound, s + eps * v)[1] - at(bound, s - eps * v)[1]) / (2 * eps)
+    out = np.full(len(s), np.nan)
+    at(bound, s)
+    bound.value(s + v)  # a look elsewhere does not move the Hessian
+    bound.hess_vec(v, out)
+    np.testing.assert_allclose(out, expected, rtol=1e-5, atol=1e-6 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("case", CASES, ids=case_name)
+def test_some_queries_alone_have_the_gradient_they_have_among_all(case):
+    data = data_of(GRADES)
+    bound = make(case).bind(data)
+    s = scores(data)
+    grad = at(bound, s)[1]
+    part = np.full(len(s), np.nan)
+    value = bound.grad_queries(3, 6, s, part)
+    assert value == pytest.approx(bound.per_query[3:6].sum(), rel=1e-12)
+    rows = slice(data.indptr[3], data.indptr[6])
+    np.testing.assert_array_equal(part[rows], grad[rows])
+    assert np.isnan(part[: rows.start]).all()
+
+
 @having("convex")
 def test_a_convex_loss_lies_below_its_chords_and_above_its_tangents(case):
     data = data_of(GRADES)
@@ -308,6 +339,19 @@ def test_one_two_and_five_threads_give_the_same_bits(case, many):
         grad, curv = np.empty(len(s)), np.empty(len(s))
         value = make(case).bind(many, n_threads=n_threads).grad_curv(s, grad, curv)
         return np.float64(value).tobytes() + grad.tobytes() + curv.tobytes()
+
+    assert bits(1) == bits(2) == bits(5)
+
+
+@having("hess_vec")
+def test_hessian_products_have_the_same_bits_for_one_two_and_five_threads(case, many):
+    s, v = scores(many).round(2), scores(many, 1)
+
+    def bits(n_threads):
+        bound, out = make(case).bind(many, n_threads=n_threads), np.empty(len(s))
+        at(bound, s)
+        bound.hess_vec(v, out)
+        return out.tobytes()
 
     assert bits(1) == bits(2) == bits(5)
 
