@@ -67,6 +67,7 @@ MODELS = {
 SOLVERS = {
     "boost": "rankwright.solvers.boost:Boost",
     "lbfgs": "rankwright.solvers.lbfgs:LBFGS",
+    "tron": "rankwright.solvers.tron:TRON",
 }
 
 RANKERS = {

@@ -1,49 +1,116 @@
 """X w and X' g in fixed blocks of rows: float64 results, the same bytes for any thread count.
 
-BLAS is held to one thread meanwhile: on small blocks two of its threads were twenty times slower
-than one, and its sums would depend on their number.
+Products are added up in float64 whatever X holds. They are kernels because BLAS either adds in
+float32 or wants a float64 copy of X, and its own threads would change the bytes; on 69,623 x 46 a
+product takes 0.4 ms, against 0.8 to 1.1 ms of BLAS in float64.
 """
 
 from __future__ import annotations
 
-import numpy as np
-from threadpoolctl import threadpool_limits
+from collections.abc import Callable
 
+import numpy as np
+
+from rankwright.core.jit import kernel, quick_kernel
 from rankwright.core.parallel import map_ranges
 from rankwright.core.types import F64, I64, FloatMatrix
 
 _ROWS = 1 << 14
 
+# --- kernels ---------------------------------------------------------------------------------
+
+
+@quick_kernel
+def _dense_rows(lo, hi, X, w, out):  # type: ignore[no-untyped-def]
+    for i in range(lo, hi):
+        total = 0.0
+        for j in range(X.shape[1]):
+            total += X[i, j] * w[j]
+        out[i] = total
+
+
+@quick_kernel
+def _sparse_rows(lo, hi, indptr, indices, values, w, out):  # type: ignore[no-untyped-def]
+    for i in range(lo, hi):
+        total = 0.0
+        for k in range(indptr[i], indptr[i + 1]):
+            total += values[k] * w[indices[k]]
+        out[i] = total
+
+
+@kernel
+def _dense_columns(lo, hi, X, g, parts):  # type: ignore[no-untyped-def]
+    out = parts[lo // _ROWS]
+    for i in range(lo, hi):
+        for j in range(X.shape[1]):
+            out[j] += X[i, j] * g[i]
+
+
+@kernel
+def _sparse_columns(lo, hi, indptr, indices, values, g, parts):  # type: ignore[no-untyped-def]
+    out = parts[lo // _ROWS]
+    for i in range(lo, hi):
+        for k in range(indptr[i], indptr[i + 1]):
+            out[indices[k]] += values[k] * g[i]
+
+
+@kernel
+def _dense_squares(lo, hi, X, g, parts):  # type: ignore[no-untyped-def]
+    out = parts[lo // _ROWS]
+    for i in range(lo, hi):
+        for j in range(X.shape[1]):
+            x = np.float64(X[i, j])
+            out[j] += x * x * g[i]
+
+
+@kernel
+def _sparse_squares(lo, hi, indptr, indices, values, g, parts):  # type: ignore[no-untyped-def]
+    out = parts[lo // _ROWS]
+    for i in range(lo, hi):
+        for k in range(indptr[i], indptr[i + 1]):
+            x = np.float64(values[k])
+            out[indices[k]] += x * x * g[i]
+
+
+# --- API -------------------------------------------------------------------------------------
+
 
 def times_vector(X: FloatMatrix, w: F64, *, n_threads: int | None = None) -> F64:
     """Return ``X @ w``."""
     out = np.empty(X.shape[0])
-
-    def block(lo: int, hi: int) -> None:
-        out[lo:hi] = _float64(X[lo:hi]) @ w
-
-    with threadpool_limits(1, "blas"):
-        map_ranges(block, _bounds(X.shape[0]), n_threads=n_threads)
+    kernel = _dense_rows if isinstance(X, np.ndarray) else _sparse_rows
+    map_ranges(kernel, _bounds(X.shape[0]), *_arrays(X), w, out, n_threads=n_threads)
     return out
 
 
 def transposed_times_vector(X: FloatMatrix, g: F64, *, n_threads: int | None = None) -> F64:
     """Return ``X.T @ g``, the blocks added in order."""
+    return _over_blocks(_dense_columns, _sparse_columns, X, g, n_threads)
+
+
+def transposed_squares_times_vector(X: FloatMatrix, g: F64, *, n_threads: int | None = None) -> F64:
+    """Return ``(X**2).T @ g``, the blocks added in order."""
+    return _over_blocks(_dense_squares, _sparse_squares, X, g, n_threads)
+
+
+def _over_blocks(
+    dense: Callable[..., None],
+    sparse: Callable[..., None],
+    X: FloatMatrix,
+    g: F64,
+    n_threads: int | None,
+) -> F64:
     bounds = _bounds(X.shape[0])
     parts = np.zeros((len(bounds) - 1, X.shape[1]))
-
-    def block(lo: int, hi: int) -> None:
-        parts[lo // _ROWS] = _float64(X[lo:hi]).T @ g[lo:hi]
-
-    with threadpool_limits(1, "blas"):
-        map_ranges(block, bounds, n_threads=n_threads)
+    kernel = dense if isinstance(X, np.ndarray) else sparse
+    map_ranges(kernel, bounds, *_arrays(X), g, parts, n_threads=n_threads)
     total: F64 = parts.sum(axis=0)
     return total
 
 
+def _arrays(X: FloatMatrix) -> tuple[np.ndarray, ...]:
+    return (X,) if isinstance(X, np.ndarray) else (X.indptr, X.indices, X.data)
+
+
 def _bounds(n: int) -> I64:
     return np.append(np.arange(0, n, _ROWS), n).astype(np.int64)
-
-
-def _float64(block: FloatMatrix) -> FloatMatrix:
-    return block if block.dtype == np.float64 else block.astype(np.float64)

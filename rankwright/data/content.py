@@ -19,25 +19,36 @@ _ROWS = 1 << 15
 
 
 @kernel
-def _mix(code, word):  # type: ignore[no-untyped-def]
-    code = (code ^ word) * np.uint64(1099511628211)
-    return code ^ (code >> np.uint64(29))
+def _mix(word):  # type: ignore[no-untyped-def]
+    """Scatter the bits of a word (the finaliser of splitmix64)."""
+    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return word ^ (word >> np.uint64(31))
 
 
 @kernel
-def _hash_dense(lo, hi, words, code):  # type: ignore[no-untyped-def]
+def _factors(lo, hi, out):  # type: ignore[no-untyped-def]
+    """Write an odd factor of its own for each column."""
+    for j in range(lo, hi):
+        out[j] = _mix(np.uint64(j + 1) * np.uint64(0x9E3779B97F4A7C15)) | np.uint64(1)
+
+
+@kernel
+def _hash_dense(lo, hi, words, factor, code):  # type: ignore[no-untyped-def]
     for i in range(lo, hi):
+        total = np.uint64(0)  # a zero adds nothing, so sparse data have the same code
         for j in range(words.shape[1]):
-            if words[i, j]:  # zeros are left out, as in sparse data
-                code[i] = _mix(_mix(code[i], np.uint64(j)), np.uint64(words[i, j]))
+            total += np.uint64(words[i, j]) * factor[j]
+        code[i] = _mix(code[i] ^ _mix(total))
 
 
 @kernel
-def _hash_sparse(lo, hi, indptr, indices, words, code):  # type: ignore[no-untyped-def]
+def _hash_sparse(lo, hi, indptr, indices, words, factor, code):  # type: ignore[no-untyped-def]
     for i in range(lo, hi):
+        total = np.uint64(0)
         for k in range(indptr[i], indptr[i + 1]):
-            if words[k]:
-                code[i] = _mix(_mix(code[i], np.uint64(indices[k])), np.uint64(words[k]))
+            total += np.uint64(words[k]) * factor[indices[k]]
+        code[i] = _mix(code[i] ^ _mix(total))
 
 
 # --- API -------------------------------------------------------------------------------------
@@ -48,11 +59,13 @@ def row_codes(data: RankingData, *, n_threads: int | None = None) -> NDArray[np.
     code = data.y.view(np.uint64).copy()
     bounds = np.append(np.arange(0, data.n_documents, _ROWS), data.n_documents)
     X = data.X
+    factor = np.empty(data.n_features, np.uint64)
+    _factors(0, data.n_features, factor)
     if isinstance(X, np.ndarray):
-        map_ranges(_hash_dense, bounds, _bits(X), code, n_threads=n_threads)
+        map_ranges(_hash_dense, bounds, _bits(X), factor, code, n_threads=n_threads)
     else:
         arrays = X.indptr, X.indices, _bits(X.data)
-        map_ranges(_hash_sparse, bounds, *arrays, code, n_threads=n_threads)
+        map_ranges(_hash_sparse, bounds, *arrays, factor, code, n_threads=n_threads)
     return code
 
 

@@ -9,7 +9,8 @@ mathematics::
         models = ("trees", "linear")
         defaults = {"scale_by_size": True}
 
-Model parameters stand at None, "the model's own default", so that one given for a model that is
+Where a loss and a model share a name, as IntervalRank's ``solver``, it is the loss's. Model
+parameters stand at None, "the model's own default", so that one given for a model that is
 not chosen can be told apart and refused.
 """
 
@@ -157,10 +158,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
                 f"{type(self).__name__} has no model '{self.model}'; it takes {known}."
             )
         kind = registry.resolve("models", self.model)
-        own = {f.name for f in fields(kind)}
+        own = {f.name for f in fields(kind)} - _loss_parameters(type(self)).keys()
         given = {
             name: getattr(self, name)
-            for name in _model_parameters(self.models)
+            for name in _own_model_parameters(type(self))
             if getattr(self, name) is not None
         }
         stray = sorted(given.keys() - own)
@@ -260,6 +261,11 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         """LightGBM's own model of a tree ensemble."""
         return self._part("booster", "tree")
 
+    @property
+    def solution_(self) -> Any:
+        """How the solver of a linear model ended: value, optimality, iterations and why."""
+        return self._part("solution", "linear")
+
     def _part(self, name: str, family: str) -> Any:
         if not hasattr(self._fitted(), name):
             raise AttributeError(f"only a {family} model has this; the model is '{self.model}'.")
@@ -276,13 +282,22 @@ def ranker(name: str, **parameters: Any) -> Ranker:
 
 
 def _parameters(cls: type[Ranker]) -> dict[str, Any]:
-    of_models = dict.fromkeys(_model_parameters(cls.models))
-    of_loss = {}
-    if cls.loss_name is not None:
-        loss = registry.resolve("losses", cls.loss_name)
-        of_loss = {f.name: _default(f) for f in fields(loss)}
+    of_models = dict.fromkeys(_own_model_parameters(cls))
     own = {k: v for k, v in cls.defaults.items() if k not in of_models}
-    return {"model": cls.models[0], **of_models, **COMMON, **of_loss, **own}
+    return {"model": cls.models[0], **of_models, **COMMON, **_loss_parameters(cls), **own}
+
+
+def _loss_parameters(cls: type[Ranker]) -> dict[str, Any]:
+    if cls.loss_name is None:
+        return {}
+    loss = registry.resolve("losses", cls.loss_name)
+    return {f.name: _default(f) for f in fields(loss)}
+
+
+def _own_model_parameters(cls: type[Ranker]) -> list[str]:
+    """Return the parameters of the models; a name that the loss has too is the loss's."""
+    of_loss = _loss_parameters(cls)
+    return [name for name in _model_parameters(cls.models) if name not in of_loss]
 
 
 def _default(field: Any) -> Any:
