@@ -95,8 +95,8 @@ class Linear:
 
     def _solver(self, loss: Loss) -> Solver:
         """Return the chosen solver with those of our parameters that it has."""
-        check_fit(self.solver, loss, registry.all_of("solvers"))
         kind = registry.resolve("solvers", self.solver)
+        check_fit(self.solver, loss, registry.all_of("solvers"))
         if not hasattr(kind, "solve"):
             raise UsageError(f"{self.solver} does not solve for the weights of a linear model.")
         own = {one.name for one in fields(kind)} & {one.name for one in fields(self)}

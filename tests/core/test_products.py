@@ -2,7 +2,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from rankwright.core.products import times_vector, transposed_times_vector
+from rankwright.core.products import (
+    times_vector,
+    transposed_squares_times_vector,
+    transposed_times_vector,
+)
 
 X = np.random.default_rng(0).normal(size=(50_000, 7))
 W, G = np.random.default_rng(1).normal(size=7), np.random.default_rng(2).normal(size=50_000)
@@ -13,6 +17,15 @@ def test_products_agree_with_numpy(matrix):
     dense = matrix.toarray() if sparse.issparse(matrix) else matrix.astype(float)
     np.testing.assert_allclose(times_vector(matrix, W), dense @ W, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(transposed_times_vector(matrix, G), dense.T @ G, rtol=1e-10)
+    squares = transposed_squares_times_vector(matrix, G)
+    np.testing.assert_allclose(squares, (dense**2).T @ G, rtol=1e-10)
+
+
+def test_sums_are_of_float64_whatever_the_features_are():
+    X = np.array([[1e8, 1.0, -1e8]] * 3, np.float32)  # in float32 the 1 would be lost
+    assert times_vector(X, np.ones(3)).tolist() == [1.0] * 3
+    tall = np.ascontiguousarray(X.T)
+    assert transposed_times_vector(tall, np.ones(3)).tolist() == [1.0] * 3
 
 
 @pytest.mark.parametrize("threads", [2, 5])

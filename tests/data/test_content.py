@@ -42,10 +42,17 @@ def changed_feature():
     return make(other)
 
 
+def swapped_values():
+    other = X.copy()
+    other[[3, 4], 2] = X[4, 2], X[3, 2]
+    return make(other)
+
+
 @pytest.mark.parametrize(
     "other",
     [
         changed_feature(),
+        swapped_values(),
         make(y=Y + (np.arange(60) == 5)),
         make(qid=np.repeat(np.arange(5), 12)),
         make(query_weight=np.arange(6) + 1),

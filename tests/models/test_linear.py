@@ -8,7 +8,8 @@ from small_data import Onlooker, small_data
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
 from rankwright.losses.squared import Squared
-from rankwright.models.linear import Linear, LinearProblem
+from rankwright.models.linear import Linear
+from rankwright.models.linear_problem import LinearProblem
 
 DATA = small_data()
 
@@ -30,7 +31,7 @@ def test_the_optimum_is_that_of_a_generic_solver(nonnegative):
 
 def test_the_gradient_agrees_with_finite_differences():
     bound = Squared().bind(DATA)
-    problem = LinearProblem(DATA.X, bound, 30.0, 0.1, np.arange(1.0, 7.0), None)
+    problem = LinearProblem(DATA.X, DATA.indptr, bound, 30.0, l2=0.1, deviation=np.arange(1.0, 7.0))
 
     def gradient(v):
         out = np.empty(6)
@@ -38,6 +39,15 @@ def test_the_gradient_agrees_with_finite_differences():
         return out
 
     assert check_grad(problem.value, gradient, np.linspace(-1, 1, 6)) < 1e-4
+
+
+def test_a_solver_that_does_not_fit_is_named():
+    with pytest.raises(UsageError, match="there is no solver 'trom'; did you mean tron"):
+        fit(Linear(solver="trom"))
+    with pytest.raises(UsageError, match="boost does not solve for the weights"):
+        fit(Linear(solver="boost"))
+    with pytest.raises(UsageError, match="tron knows no bounds; for nonnegative=True use lbfgs"):
+        fit(Linear(solver="tron", nonnegative=True))
 
 
 def test_scaling_makes_the_unit_of_a_feature_irrelevant():
