@@ -103,9 +103,15 @@ def _run_table(
 ) -> TableResult:
     from rankwright.experiments.folds_run import fits
     from rankwright.experiments.table import run_table
+    from rankwright.experiments.timing import run_timing
 
-    with _progress(chosen.name, fits(chosen, folds)) as report:
-        result = run_table(chosen, folds, report=report, n_threads=threads, seed=seed)
+    if chosen.kind == "time":
+        run, steps = run_timing, sum(study.repeats + 1 for study in chosen.studies)
+        steps *= len(chosen.rows)
+    else:
+        run, steps = run_table, fits(chosen, folds)
+    with _progress(chosen.name, steps) as report:
+        result = run(chosen, folds, report=report, n_threads=threads, seed=seed)
     if output is not None:
         result.write(output)
     if json:
@@ -122,7 +128,8 @@ def _run_figure(
     from rankwright.experiments.figure import draw
     from rankwright.experiments.folds_run import fits
 
-    steps = fits(chosen, folds) + len(chosen.studies) * len(chosen.rows)
+    drawn = sum(bool(study.trees) for study in chosen.studies) * len(chosen.rows)
+    steps = fits(chosen, folds) + drawn
     with _progress(chosen.name, steps) as report:
         result = run_curves(chosen, folds, report=report, n_threads=threads, seed=seed)
     draw(result, figure)
@@ -172,11 +179,15 @@ def _print_result(result: TableResult) -> None:
     for study in chosen.studies:
         for group in study.groups:
             console.out.print(_group_table(result, group, f"{study.name}: {group.title}"))
-        console.out.print(
-            f"{study.name}: chosen on valid by {study.select} ({study.convention}); mean and 95 % "
-            f"bootstrap interval over {result.queries[study.name]} test queries.",
-            soft_wrap=True,
+        queries = result.queries[study.name]
+        about = (
+            f"{study.name}: median, least and most of {study.repeats} fits to {queries} queries; "
+            "measures are on the training data."
+            if chosen.kind == "time"
+            else f"{study.name}: chosen on valid by {study.select} ({study.convention}); mean and "
+            f"95 % bootstrap interval over {queries} test queries."
         )
+        console.out.print(about, soft_wrap=True)
     if chosen.printed:
         console.out.print(f"In parentheses: {chosen.paper}.", soft_wrap=True, markup=False)
     if chosen.baseline in {row.name for row in chosen.rows}:

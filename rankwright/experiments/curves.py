@@ -1,8 +1,9 @@
-"""A paper's figure run again: measures on test against the number of trees.
+"""A paper's figure run again: measures on test against the number of trees, or the cut-off.
 
 First comes the table of `rankwright.experiments.table`, in which valid chooses each row's setting
-and number of trees. The chosen setting is then boosted to the full number, and the first t of its
-trees are measured on test for every t asked for; nothing is chosen from these curves.
+and number of trees. Over cut-offs, such as ndcg@1 to ndcg@10, the curves are the rows of that
+table. Over trees, the chosen setting is boosted to the full number, and the first t of its trees
+are measured on test for every t asked for; nothing is chosen from these curves.
 """
 
 from __future__ import annotations
@@ -27,18 +28,24 @@ from rankwright.experiments.folds_run import (
     measured,
     staged_scores,
 )
-from rankwright.experiments.table import TableResult, run_table
+from rankwright.experiments.table import Cell, TableResult, run_table
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A measure of one row, at each number of trees: the mean over all test queries."""
+    """A measure of one row at each x: the mean over all test queries.
+
+    ``over`` says what x is, and ``error`` half the width of a point's 95 % interval.
+    """
 
     study: str
     row: str
     column: str
-    trees: tuple[int, ...]
+    convention: str
+    over: str
+    x: tuple[int, ...]
     ours: tuple[float, ...]
+    error: float
 
 
 @dataclass(frozen=True)
@@ -63,9 +70,16 @@ class FigureResult:
         with atomic_text(path) as stream:
             stream.write(json.dumps(record, indent=2, ensure_ascii=False) + "\n")
 
+    def panels(self) -> dict[tuple[str, str], list[Curve]]:
+        """Return the curves that are drawn together, by study and column."""
+        found: dict[tuple[str, str], list[Curve]] = {}
+        for curve in self.curves:
+            found.setdefault((curve.study, curve.column), []).append(curve)
+        return found
+
     def _curves(self) -> list[dict[str, Any]]:
         return [
-            {key: getattr(curve, key) for key in ("study", "row", "column", "trees", "ours")}
+            {key: getattr(curve, key) for key in ("study", "row", "column", "over", "x", "ours")}
             for curve in self.curves
         ]
 
@@ -80,19 +94,37 @@ def run_curves(
 ) -> FigureResult:
     """Run the experiment as a table, then measure the curves of what was chosen."""
     table = run_table(experiment, folds, report=report, n_threads=n_threads, seed=seed)
-    rows = {row.name: row for row in experiment.rows}
     curves: list[Curve] = []
     for study in experiment.studies:
-        of_folds = table.choices[study.name]
-        for number in range(len(rows)):
-            choices = [choices[number] for choices in of_folds]
-            row = rows[choices[0].row]
-            curves += _row_curves(row, study, choices, folds[study.name], n_threads, seed)
-            report(f"{study.name}: {row.name} drawn")
+        for number, row in enumerate(experiment.rows):
+            if study.trees:
+                choices = [choices[number] for choices in table.choices[study.name]]
+                curves += _over_trees(
+                    table, row, study, choices, folds[study.name], n_threads, seed
+                )
+                report(f"{study.name}: {row.name} drawn")
+            else:
+                curves += _over_cutoffs(table, row, study)
     return FigureResult(table, tuple(curves))
 
 
-def _row_curves(
+def _over_cutoffs(table: TableResult, row: Row, study: Study) -> Iterator[Curve]:
+    for group in study.groups:
+        cells = [table.cell(row.name, column.name) for column in group.columns]
+        yield Curve(
+            study.name,
+            row.name,
+            group.title,
+            group.columns[0].convention,
+            "cut-off",
+            tuple(column.cutoff or 0 for column in group.columns),
+            tuple(cell.ours or 0.0 for cell in cells),
+            _half_width(cells),
+        )
+
+
+def _over_trees(
+    table: TableResult,
     row: Row,
     study: Study,
     choices: Sequence[Choice],
@@ -107,6 +139,20 @@ def _row_curves(
         for at, scores in enumerate(staged_scores(full, fold.test.X, study.trees)):
             for column, per_query in measured(study.columns, fold.test, scores):
                 found[column.name][at].append(column.scale * per_query)
-    for name, stages in found.items():
-        means = tuple(float(np.nanmean(np.concatenate(parts))) for parts in stages)
-        yield Curve(study.name, row.name, name, study.trees, means)
+    for column in study.columns:
+        stages = found[column.name]
+        yield Curve(
+            study.name,
+            row.name,
+            column.name,
+            column.convention,
+            "number of trees",
+            study.trees,
+            tuple(float(np.nanmean(np.concatenate(parts))) for parts in stages),
+            _half_width([table.cell(row.name, column.name)]),
+        )
+
+
+def _half_width(cells: Sequence[Cell]) -> float:
+    """Return half the width of the cells' intervals, on average."""
+    return sum(((cell.high or 0.0) - (cell.low or 0.0)) / 2 for cell in cells) / len(cells)

@@ -4,7 +4,8 @@ A TOML file in the folder ``experiments``, by the name of which ``rankwright rep
 
     title = "IntervalRank, Table 1"
     paper = "moon2010intervalrank"      # key in docs/references.bib
-    kind = "table"                      # or "figure": curves over the number of trees
+    kind = "table"                      # or "figure": curves over the number of trees, or over the
+                                        # cut-offs of the columns; or "time": how long fits take
     baseline = "IntervalRank"           # the row that the others are tested against
 
     [printed]                           # what the paper shows, in its own units
@@ -29,11 +30,15 @@ A TOML file in the folder ``experiments``, by the name of which ``rankwright rep
     name = "OHSUMED"
     folds = "OHSUMED_LETOR3/QueryLevelNorm"   # below the data folder; or `synthetic = {...}`
     select = "ndcg@10"                  # what chooses on valid, by `convention`
-    trees = [1, 10, 100]                # where a figure's curves are measured
+    trees = [1, 10, 100]                # where a figure's curves are measured; without it, at the
+                                        # cut-offs of its columns
+    repeats = 5                         # of each fit, where time is measured
     [[studies.columns]]
     metrics = "ndcg@1:5,map"
     convention = "letor3"
     name = "{metric}"                   # how a column is called; {k} is the metric's cut-off
+                                        # metrics = "seconds" or "speedup" (against the first study)
+                                        # are the columns of a "time" experiment
 
     [[expected_metrics]]                # a run that is worse by more than this has failed
     row = "IntervalRank"
@@ -47,7 +52,7 @@ from __future__ import annotations
 import itertools
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +63,8 @@ _CHECKOUT = Path(__file__).resolve().parents[2] / "experiments"
 _INSTALLED = Path(__file__).resolve().parent / "tables"
 _REQUIRED = ("title", "paper", "kind", "studies", "rows")
 _SETTINGS = ("fixed", "grid", "rounds")
+KINDS = ("table", "figure", "time")
+TIMES = ("seconds", "speedup")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +75,7 @@ class Column:
     metric: str
     convention: str
     scale: float = 1.0
+    cutoff: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +98,17 @@ class Study:
     groups: tuple[ColumnGroup, ...]
     fixed: Mapping[str, Any] = field(default_factory=dict)
     trees: tuple[int, ...] = ()
+    repeats: int = 1
 
     @property
     def columns(self) -> tuple[Column, ...]:
         """All columns, group after group."""
         return tuple(column for group in self.groups for column in group.columns)
+
+    @property
+    def cutoffs(self) -> tuple[int | None, ...]:
+        """The cut-off of each column, None where it has none."""
+        return tuple(column.cutoff for column in self.columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,19 +231,20 @@ def _experiment(name: str, content: dict[str, Any]) -> Experiment:
 
 
 def _study(content: dict[str, Any]) -> Study:
-    parts = ("name", "folds", "synthetic", "select", "convention", "columns", "fixed", "trees")
-    _known(content, "entry of a study", parts)
+    known = tuple(field.name for field in fields(Study) if field.name != "groups")
+    _known(content, "entry of a study", (*known, "columns"))
     if ("folds" in content) == ("synthetic" in content):
         raise UsageError("a study needs folds or synthetic, one of the two.")
     return Study(
         name=content["name"],
         folds=content.get("folds"),
         synthetic=content.get("synthetic"),
-        select=content["select"],
+        select=content.get("select", "ndcg@10"),
         convention=content.get("convention", "standard"),
         groups=tuple(_group(one) for one in content["columns"]),
         fixed=content.get("fixed", {}),
         trees=tuple(sorted(content.get("trees", ()))),
+        repeats=content.get("repeats", 1),
     )
 
 
@@ -239,15 +254,19 @@ def _group(content: dict[str, Any]) -> ColumnGroup:
     _known(content, "entry of columns", ("title", "metrics", "convention", "name", "scale"))
     convention = content.get("convention", "standard")
     template, scale = content.get("name", "{metric}"), float(content.get("scale", 1.0))
+    if content["metrics"] in TIMES:
+        columns = [Column(content["name"], content["metrics"], "time", scale)]
+        return ColumnGroup(content.get("title", "time"), tuple(columns))
     found = measures(content["metrics"], convention=convention)
-    columns = (
-        Column(template.format(metric=m, k=one.k), m, convention, scale) for m, one in found.items()
-    )
+    columns = [
+        Column(template.format(metric=m, k=one.k), m, convention, scale, one.k)
+        for m, one in found.items()
+    ]
     return ColumnGroup(content.get("title", convention), tuple(columns))
 
 
 def _row(content: dict[str, Any], shared: dict[str, Any]) -> Row:
-    from rankwright.rankers.base import ranker
+    from rankwright.experiments.peers import contender
 
     _known(content, "entry of a row", ("name", "family", "ranker", "use", *_SETTINGS))
     base: dict[str, Any] = {}
@@ -260,7 +279,7 @@ def _row(content: dict[str, Any], shared: dict[str, Any]) -> Row:
     grid = {**base.get("grid", {}), **content.get("grid", {})}
     settings = tuple({**fixed, **point} for point in _points(grid))
     for setting in settings:
-        ranker(content["ranker"], **parameters(setting))  # a wrong name is told before any work
+        contender(content["ranker"], **parameters(setting))  # a wrong name is told before any work
     family = content.get("family", content["name"])
     rounds = content.get("rounds", base.get("rounds"))
     return Row(
@@ -293,11 +312,18 @@ def _printed(content: dict[str, Any]) -> dict[str, dict[str, float]]:
 
 
 def _check(made: Experiment) -> None:
-    if made.kind not in ("table", "figure"):
-        raise UsageError(f"kind must be table or figure, not '{made.kind}'.")
+    if made.kind not in KINDS:
+        raise UsageError(f"kind must be {', '.join(KINDS[:-1])} or {KINDS[-1]}, not '{made.kind}'.")
     for study in made.studies:
-        if (made.kind == "figure") != bool(study.trees):
-            raise UsageError(f"study '{study.name}': a figure needs trees, a table has none.")
+        if made.kind != "figure" and study.trees:
+            raise UsageError(f"study '{study.name}' has trees, which only a figure is drawn over.")
+        if made.kind == "figure" and not study.trees and None in study.cutoffs:
+            raise UsageError(
+                f"study '{study.name}': a figure is drawn over trees, or over the cut-offs of its "
+                "columns, such as ndcg@1:10."
+            )
+        if made.kind != "time" and any(column.metric in TIMES for column in study.columns):
+            raise UsageError(f"study '{study.name}' measures time, which needs kind = \"time\".")
     columns = [column.name for study in made.studies for column in study.columns]
     rows = [row.name for row in made.rows]
     for what, listed in (("column", columns), ("row", rows)):

@@ -9,8 +9,10 @@ from rankwright.data.target import atomic_path
 from rankwright.errors import MissingExtraError, UsageError
 
 if TYPE_CHECKING:
-    from rankwright.experiments.curves import FigureResult
-    from rankwright.experiments.experiment import Column, Row, Study
+    from collections.abc import Sequence
+
+    from rankwright.experiments.curves import Curve, FigureResult
+    from rankwright.experiments.experiment import Row
 
 _ENDINGS = (".svg", ".png", ".pdf")
 _COLOURS = (
@@ -22,7 +24,13 @@ _COLOURS = (
     "#56B4E9",
     "#000000",
 )  # Okabe, Ito
-_DASHES: tuple[Any, ...] = ("solid", (0, (4, 1.6)), (0, (1, 1.2)))
+_DASHES: tuple[Any, ...] = (
+    "solid",
+    (0, (4, 1.6)),
+    (0, (1, 1.2)),
+    (0, (6, 1.4, 1, 1.4)),
+    (0, (2, 2)),
+)
 _MARKS = ("o", "s", "^", "D", "v", "P", "X")
 
 
@@ -39,15 +47,16 @@ def draw(result: FigureResult, path: Path) -> None:
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    studies = result.experiment.studies
-    wide = max(len(study.columns) for study in studies)
+    panels = result.panels()
+    rows = [[key for key in panels if key[0] == s.name] for s in result.experiment.studies]
+    wide = max(map(len, rows))
     with rc_context({"svg.hashsalt": result.experiment.name, "font.size": 9}):
-        figure = Figure(figsize=(1.5 + 3.9 * wide, 0.9 + 2.9 * len(studies)), layout="constrained")
-        axes = figure.subplots(len(studies), wide, squeeze=False)
-        for study, line in zip(studies, axes, strict=True):
-            for column, axis in zip(study.columns, line[: len(study.columns)], strict=True):
-                _panel(axis, result, study, column)
-            for spare in line[len(study.columns) :]:
+        figure = Figure(figsize=(1.5 + 3.9 * wide, 0.9 + 2.9 * len(rows)), layout="constrained")
+        axes = figure.subplots(len(rows), wide, squeeze=False)
+        for keys, line in zip(rows, axes, strict=True):
+            for key, axis in zip(keys, line[: len(keys)], strict=True):
+                _panel(axis, panels[key], result.experiment.rows)
+            for spare in line[len(keys) :]:
                 spare.set_axis_off()
         handles, labels = axes[0][0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside right center", frameon=False, handlelength=3.2)
@@ -58,45 +67,34 @@ def draw(result: FigureResult, path: Path) -> None:
             figure.savefig(partial, format=kind, dpi=160, metadata=dated.get(kind))
 
 
-def _panel(axis: Any, result: FigureResult, study: Study, column: Column) -> None:
-    families = list(dict.fromkeys(row.family for row in result.experiment.rows))
-    for row in result.experiment.rows:
-        curve = next(
-            c
-            for c in result.curves
-            if (c.study, c.row, c.column) == (study.name, row.name, column.name)
-        )
+def _panel(axis: Any, curves: Sequence[Curve], rows: Sequence[Row]) -> None:
+    families = list(dict.fromkeys(row.family for row in rows))
+    by_name = {row.name: row for row in rows}
+    for curve in curves:
+        row = by_name[curve.row]
         family = families.index(row.family)
         axis.plot(
-            curve.trees,
+            curve.x,
             curve.ours,
             label=row.name,
             color=_COLOURS[family % len(_COLOURS)],
-            linestyle=_DASHES[_place(row, result.experiment.rows) % len(_DASHES)],
+            linestyle=_DASHES[_place(row, rows) % len(_DASHES)],
             marker=_MARKS[family % len(_MARKS)],
             markersize=3.2,
-            markevery=max(1, len(curve.trees) // 6),
+            markevery=max(1, len(curve.x) // 6),
             linewidth=1.5,
         )
-    axis.set_title(f"{study.name}: {column.name}", fontsize=9.5, loc="left")
-    axis.set_xlabel(f"number of trees (95 % of a point: ±{_half_width(result, column):.3f})")
-    axis.set_ylabel(f"mean over test queries ({column.convention})")
-    axis.set_xlim(0, study.trees[-1])
+    first = curves[0]
+    error = sum(curve.error for curve in curves) / len(curves)
+    axis.set_title(f"{first.study}: {first.column}", fontsize=9.5, loc="left")
+    axis.set_xlabel(f"{first.over} (95 % of a point: ±{error:.3f})")
+    axis.set_ylabel(f"mean over test queries ({first.convention})")
+    axis.set_xlim(0, first.x[-1])
     axis.grid(color="0.9", linewidth=0.6)
     axis.spines[["top", "right"]].set_visible(False)
 
 
-def _half_width(result: FigureResult, column: Column) -> float:
-    """Return half the width of the intervals of a column, on average over the rows."""
-    found = [
-        (cell.high - cell.low) / 2
-        for cell in result.table.cells
-        if cell.column == column.name and cell.low is not None and cell.high is not None
-    ]
-    return sum(found) / len(found)
-
-
-def _place(row: Row, rows: tuple[Row, ...]) -> int:
+def _place(row: Row, rows: Sequence[Row]) -> int:
     """Return the place of a row within its family."""
     return [other.name for other in rows if other.family == row.family].index(row.name)
 

@@ -166,7 +166,7 @@ def choose_all(
     chosen = []
     for number, fold in enumerate(folds, start=1):
         assert fold.valid is not None
-        told = _prefixed(report, f"{study.name} fold {number} of {len(folds)}, ")
+        told = prefixed(report, f"{study.name} fold {number} of {len(folds)}, ")
         chosen.append(
             [
                 choose(Training(row, study, fold.train, n_threads, seed), fold.valid, report=told)
@@ -214,5 +214,6 @@ def _synthetic_fold(made: Mapping[str, Any], seed: int) -> Fold:
     return train_valid_test(whole, sizes, shuffle=False)
 
 
-def _prefixed(report: Report, prefix: str) -> Report:
+def prefixed(report: Report, prefix: str) -> Report:
+    """Return a report whose lines begin with ``prefix``."""
     return lambda line: report(prefix + line)

@@ -3,7 +3,7 @@ import sys
 
 import numpy as np
 import pytest
-from tiny_experiment import FIGURE, write_folds, write_toml
+from tiny_experiment import FIGURE, TABLE, write_folds, write_toml
 
 from rankwright.errors import MissingExtraError, UsageError
 from rankwright.experiments.curves import run_curves
@@ -26,7 +26,7 @@ def run(tmp_path_factory):
 def test_a_curve_is_the_mean_over_test_queries_at_each_number_of_trees(run):
     result, folds, _ = run
     curve = next(c for c in result.curves if (c.study, c.row) == ("tiny", "GBDT"))
-    assert curve.trees == (1, 3, 6)
+    assert curve.x == (1, 3, 6)
     setting = {"learning_rate": 0.3, "min_documents": 5, "num_leaves": 3, "n_trees": 3}
     values = []
     for fold in folds["tiny"]:
@@ -53,11 +53,24 @@ def test_the_json_has_the_table_s_rows_and_the_curves(run, tmp_path):
     result = run[0]
     found = result.as_json()
     assert list(found) == ["table", "rows", "curves"]
-    assert list(found["curves"][0]) == ["study", "row", "column", "trees", "ours"]
+    assert list(found["curves"][0]) == ["study", "row", "column", "over", "x", "ours"]
     result.write(tmp_path / "curves.json")
     record = json.loads((tmp_path / "curves.json").read_text())
     assert record["curves"] == json.loads(json.dumps(found["curves"]))
     assert record["chosen"]
+
+
+def test_without_trees_the_curves_are_the_rows_of_the_table_over_cut_offs(tmp_path):
+    toml = TABLE.replace('kind = "table"', 'kind = "figure"').replace("ndcg@1:2,map", "ndcg@1:3")
+    toml = toml.replace('columns = ["ndcg@1", "map"]', 'columns = ["ndcg@1", "ndcg@2"]')
+    made = experiment(write_toml(tmp_path / "cut.toml", toml))
+    result = run_curves(made, load_folds(made, write_folds(tmp_path)))
+    curve = result.curves[0]
+    assert (curve.study, curve.row, curve.column) == ("tiny", "GBDT", "letor3")
+    assert (curve.over, curve.x) == ("cut-off", (1, 2, 3))
+    assert curve.ours == tuple(result.table.cell("GBDT", f"ndcg@{k}").ours for k in (1, 2, 3))
+    draw(result, tmp_path / "cut.svg")
+    assert (tmp_path / "cut.svg").stat().st_size > 0
 
 
 @pytest.mark.parametrize(

@@ -25,10 +25,10 @@ def test_a_file_of_ones_own_is_named_after_itself(tiny):
 def test_a_range_of_metrics_becomes_a_column_each_and_the_template_names_them(tiny):
     (study,) = tiny.studies
     assert study.columns == (
-        Column("ndcg@1", "ndcg@1", "letor3"),
-        Column("ndcg@2", "ndcg@2", "letor3"),
+        Column("ndcg@1", "ndcg@1", "letor3", cutoff=1),
+        Column("ndcg@2", "ndcg@2", "letor3", cutoff=2),
         Column("map", "map", "letor3"),
-        Column("ndcg@3 standard", "ndcg@3", "standard", 100.0),
+        Column("ndcg@3 standard", "ndcg@3", "standard", 100.0, cutoff=3),
     )
 
 
@@ -73,8 +73,10 @@ def test_rows_of_a_family_are_told_apart_from_others(tmp_path):
     [
         ({'title = "Tiny, Table 0"': ""}, "'title' is missing"),
         ({"kind": "kinds"}, "there is no entry 'kinds'; did you mean kind"),
-        ({'kind = "table"': 'kind = "poem"'}, "kind must be table or figure, not 'poem'"),
-        ({'kind = "table"': 'kind = "figure"'}, "study 'tiny': a figure needs trees"),
+        ({'kind = "table"': 'kind = "poem"'}, "kind must be table, figure or time, not 'poem'"),
+        ({'kind = "table"': 'kind = "figure"'}, "study 'tiny': a figure is drawn over trees"),
+        ({'select = "ndcg@5"': "trees = [1]"}, "study 'tiny' has trees, which only a figure"),
+        ({'metrics = "ndcg@3"': 'metrics = "seconds"'}, "measures time, which needs kind"),
         ({'"GBDT"\n\n[printed]': '"GBTD"\n\n[printed]'}, "did you mean GBDT"),
         ({"Oracle = [0.9, 0.8]": "Oracle = [0.9]"}, "'Oracle' has 1 figures for 2 columns"),
         ({'["ndcg@1", "map"]': '["ndcg@9", "map"]'}, "there is no column (that was printed)"),

@@ -1,0 +1,66 @@
+"""Other tools as contenders in an experiment, each with ``fit`` and ``predict``."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, Self
+
+import numpy as np
+
+from rankwright.core.types import F64, AnyArray
+from rankwright.data.ranking_data import RankingData
+from rankwright.rankers.base import ranker
+
+
+class Contender(Protocol):
+    """What an experiment needs of a ranker, ours or another tool's."""
+
+    def fit(self, X: RankingData) -> Any:
+        """Learn from training data."""
+
+    def predict(self, X: RankingData) -> F64:
+        """Return a score for each document."""
+
+
+class LiblinearPairs:
+    """RankSVM as scikit-learn makes it: LIBLINEAR on the differences of all pairs.
+
+    ``l2`` is on our scale: the mean over queries of the sum of squared hinges plus l2/2 |w|^2.
+    """
+
+    def __init__(self, *, l2: float = 1e-3, tolerance: float = 1e-3) -> None:
+        self.l2, self.tolerance = l2, tolerance
+
+    def fit(self, X: RankingData) -> Self:
+        """List every pair of different grades and fit a linear SVM to their differences."""
+        from sklearn.svm import LinearSVC
+
+        pairs, sign = _pairs(X)
+        svm = LinearSVC(
+            C=1.0 / (self.l2 * X.n_queries), fit_intercept=False, dual=False, tol=self.tolerance
+        )
+        self.coef_: F64 = svm.fit(pairs, sign).coef_[0]
+        return self
+
+    def predict(self, X: RankingData) -> F64:
+        """Return a score for each document."""
+        return np.asarray(X.X @ self.coef_, np.float64)
+
+
+def _pairs(data: RankingData) -> tuple[AnyArray, AnyArray]:
+    found: list[AnyArray] = []
+    for lo, hi in zip(data.indptr[:-1], data.indptr[1:], strict=True):
+        grade, rows = data.y[lo:hi], np.asarray(data.X[lo:hi])
+        better, worse = np.nonzero(grade[:, None] > grade[None, :])
+        found.append(rows[better] - rows[worse])
+    pairs: AnyArray = np.concatenate(found)
+    sign = np.where(np.arange(len(pairs)) % 2, 1, -1)  # a classifier wants both classes
+    pairs *= sign[:, None].astype(pairs.dtype)
+    return pairs, sign
+
+
+PEERS: dict[str, type[Contender]] = {"liblinear_pairs": LiblinearPairs}
+
+
+def contender(name: str, **parameters: Any) -> Contender:
+    """Return the ranker or the other tool of this name."""
+    return PEERS[name](**parameters) if name in PEERS else ranker(name, **parameters)

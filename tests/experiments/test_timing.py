@@ -1,0 +1,73 @@
+import itertools
+
+import pytest
+from tiny_experiment import write_toml
+
+from rankwright.experiments.experiment import experiment
+from rankwright.experiments.folds_run import load_folds
+from rankwright.experiments.timing import run_timing
+
+TOML = """
+title = "Tiny, Table T"
+paper = "nobody2010"
+kind = "time"
+
+[printed]
+columns = ["one, ms"]
+[printed.rows]
+ListMLE = [7.0]
+
+[[rows]]
+name = "ListMLE"
+ranker = "listmle"
+
+[[rows]]
+name = "LIBLINEAR"
+ranker = "liblinear_pairs"
+fixed = { l2 = 0.1 }
+
+[[studies]]
+name = "one thread"
+synthetic = { shape = "mq2008", queries = 20 }
+repeats = 3
+fixed = { n_threads = 1 }
+[[studies.columns]]
+metrics = "seconds"
+name = "one, ms"
+scale = 1000
+[[studies.columns]]
+metrics = "ndcg@10"
+name = "NDCG@10"
+
+[[studies]]
+name = "two threads"
+synthetic = { shape = "mq2008", queries = 20 }
+repeats = 3
+fixed = { n_threads = 2 }
+[[studies.columns]]
+metrics = "speedup"
+name = "speed-up"
+"""
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock by which every fit takes longer than the one before: 1, 2, 3, ... seconds."""
+    steps = itertools.chain.from_iterable([0, n] for n in itertools.count(1))
+    ticks = itertools.accumulate(steps)
+    monkeypatch.setattr("rankwright.experiments.timing.time.perf_counter", lambda: next(ticks))
+
+
+@pytest.mark.usefixtures("clock")
+def test_rows_take_turns_and_the_first_turn_is_not_counted(tmp_path):
+    made = experiment(write_toml(tmp_path / "t.toml", TOML))
+    lines = []
+    result = run_timing(made, load_folds(made, None), report=lines.append)
+    assert len(lines) == 2 * 2 * 4
+    assert lines[:2] == ["one thread, ListMLE: 1.000 s", "one thread, LIBLINEAR: 2.000 s"]
+    cell = result.cell("ListMLE", "one, ms")  # its fits took 1 | 3, 5, 7 s
+    assert (cell.ours, cell.low, cell.high, cell.paper) == (5000, 3000, 7000, 7.0)
+    faster = result.cell("ListMLE", "speed-up")  # and 9 | 11, 13, 15 s in the second study
+    assert faster.ours == pytest.approx(5 / 13)
+    assert 0.2 < result.cell("LIBLINEAR", "NDCG@10").ours <= 1.0
+    assert result.missed() == []
