@@ -11,10 +11,19 @@ _PUBLIC = {
     "Convention": "rankwright.metrics.convention",
     "GBDT": "rankwright.rankers.gbdt",
     "GBRank": "rankwright.rankers.gbrank",
+    "IRSVM": "rankwright.rankers.irsvm",
     "IntervalRank": "rankwright.rankers.intervalrank",
     "LambdaMART": "rankwright.rankers.lambdamart",
+    "LambdaRank": "rankwright.rankers.lambdarank",
     "ListMLE": "rankwright.rankers.listmle",
+    "ListNet": "rankwright.rankers.listnet",
+    "MEMR": "rankwright.rankers.memr",
+    "MR": "rankwright.rankers.mr",
+    "NDCGGLM": "rankwright.rankers.ndcg_glm",
+    "PAMIR": "rankwright.rankers.pamir",
     "RandomForest": "rankwright.rankers.random_forest",
+    "RankNet": "rankwright.rankers.ranknet",
+    "RankSVM": "rankwright.rankers.ranksvm",
     "RankingData": "rankwright.data.ranking_data",
     "XENDCG": "rankwright.rankers.xendcg",
     "evaluate": "rankwright.metrics.evaluate",
@@ -41,9 +50,18 @@ if TYPE_CHECKING:
     from rankwright.rankers.gbdt import GBDT as GBDT
     from rankwright.rankers.gbrank import GBRank as GBRank
     from rankwright.rankers.intervalrank import IntervalRank as IntervalRank
+    from rankwright.rankers.irsvm import IRSVM as IRSVM
     from rankwright.rankers.lambdamart import LambdaMART as LambdaMART
+    from rankwright.rankers.lambdarank import LambdaRank as LambdaRank
     from rankwright.rankers.listmle import ListMLE as ListMLE
+    from rankwright.rankers.listnet import ListNet as ListNet
+    from rankwright.rankers.memr import MEMR as MEMR
+    from rankwright.rankers.mr import MR as MR
+    from rankwright.rankers.ndcg_glm import NDCGGLM as NDCGGLM
+    from rankwright.rankers.pamir import PAMIR as PAMIR
     from rankwright.rankers.random_forest import RandomForest as RandomForest
+    from rankwright.rankers.ranknet import RankNet as RankNet
+    from rankwright.rankers.ranksvm import RankSVM as RankSVM
     from rankwright.rankers.xendcg import XENDCG as XENDCG
 
 

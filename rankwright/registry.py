@@ -47,13 +47,21 @@ FORMATS = {
 }
 
 LOSSES = {
+    "domination": "rankwright.losses.domination:Domination",
     "gbrank": "rankwright.losses.gbrank:GBRank",
     "interval": "rankwright.losses.interval:Interval",
     "lambdarank": "rankwright.losses.lambdarank:LambdaRank",
     "listmle": "rankwright.losses.listmle:ListMLE",
     "listnet": "rankwright.losses.listnet:ListNet",
+    "ndcg_glm": "rankwright.losses.ndcg_glm:NDCGGLM",
+    "ordinal_hinge": "rankwright.losses.ordinal_hinge:OrdinalHinge",
+    "pair_hinge": "rankwright.losses.pair_hinge:PairHinge",
+    "position_svm": "rankwright.losses.position_svm:PositionSVM",
+    "precision_svm": "rankwright.losses.precision_svm:PrecisionSVM",
     "query_offset": "rankwright.losses.query_offset:QueryOffset",
     "ranknet": "rankwright.losses.ranknet:RankNet",
+    "retarget": "rankwright.losses.retarget:Retarget",
+    "rocarea_svm": "rankwright.losses.rocarea_svm:ROCAreaSVM",
     "squared": "rankwright.losses.squared:Squared",
     "xendcg": "rankwright.losses.xendcg:XENDCG",
 }
@@ -61,12 +69,18 @@ LOSSES = {
 MODELS = {
     "forest": "rankwright.models.forest:Forest",
     "linear": "rankwright.models.linear:Linear",
+    "passive_aggressive": "rankwright.models.passive_aggressive:PassiveAggressiveLinear",
     "trees": "rankwright.models.trees:Trees",
 }
 
 SOLVERS = {
+    "alternating": "rankwright.solvers.alternating:Alternating",
     "boost": "rankwright.solvers.boost:Boost",
+    "coordinate": "rankwright.solvers.coordinate:Coordinate",
     "lbfgs": "rankwright.solvers.lbfgs:LBFGS",
+    "online": "rankwright.solvers.online:Online",
+    "passive_aggressive": "rankwright.solvers.passive_aggressive:PassiveAggressive",
+    "sgd": "rankwright.solvers.sgd:SGD",
     "tron": "rankwright.solvers.tron:TRON",
 }
 
@@ -75,9 +89,18 @@ RANKERS = {
     "gbdt": "rankwright.rankers.gbdt:GBDT",
     "gbrank": "rankwright.rankers.gbrank:GBRank",
     "intervalrank": "rankwright.rankers.intervalrank:IntervalRank",
+    "irsvm": "rankwright.rankers.irsvm:IRSVM",
     "lambdamart": "rankwright.rankers.lambdamart:LambdaMART",
+    "lambdarank": "rankwright.rankers.lambdarank:LambdaRank",
     "listmle": "rankwright.rankers.listmle:ListMLE",
+    "listnet": "rankwright.rankers.listnet:ListNet",
+    "memr": "rankwright.rankers.memr:MEMR",
+    "mr": "rankwright.rankers.mr:MR",
+    "ndcg_glm": "rankwright.rankers.ndcg_glm:NDCGGLM",
+    "pamir": "rankwright.rankers.pamir:PAMIR",
     "random_forest": "rankwright.rankers.random_forest:RandomForest",
+    "ranknet": "rankwright.rankers.ranknet:RankNet",
+    "ranksvm": "rankwright.rankers.ranksvm:RankSVM",
     "xendcg": "rankwright.rankers.xendcg:XENDCG",
 }
 

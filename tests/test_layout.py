@@ -13,7 +13,7 @@ SOURCES = sorted(ROOT.rglob("*.py"))
 SHARED = {
     "metrics": {"base", "convention", "evaluate", "position", "ranked", "significance", "swap"},
     "losses": {"base"},
-    "models": {"tree_text"},
+    "models": {"linear_problem", "missing", "tree_text"},
     "solvers": set(),
     "rankers": {"base", "inputs", "selection"},
 }

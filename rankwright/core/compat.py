@@ -12,7 +12,9 @@ NEEDS = {
     "curvature": "a diagonal of the Hessian",
     "smooth": "a smooth loss",
     "convex": "a convex loss",
+    "convex_parts": "a convex loss, or a difference of convex ones",
     "integrable": "a loss whose gradient integrates to a value",
+    "targets": "a loss that is a minimum over targets",
 }
 
 

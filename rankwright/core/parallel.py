@@ -70,8 +70,10 @@ def map_ranges(
 def query_ranges(indptr: I64) -> I64:
     """Return query numbers that cut the queries into ranges of about equal documents."""
     documents = int(indptr[-1] - indptr[0])
-    pieces = max(1, math.ceil(documents / _DOCUMENTS_PER_RANGE))
-    goals = indptr[0] + documents * np.arange(1, pieces) / pieces
+    pieces = math.ceil(documents / _DOCUMENTS_PER_RANGE)
+    if pieces == 1:  # asked for again and again while a small model is fitted
+        return np.array([0, len(indptr) - 1])
+    goals = indptr[0] + documents * np.arange(1, pieces) / max(1, pieces)
     cuts = np.searchsorted(indptr, goals)
     return np.unique(np.concatenate(([0], cuts, [len(indptr) - 1]))).astype(np.int64)
 

@@ -29,7 +29,9 @@ class Traits:
     """What a loss can do, compared once with what a solver needs.
 
     ``integrable`` says that ``grad`` is the gradient of ``value`` (LambdaRank's is not);
-    ``curvature`` that ``grad_curv`` gives a diagonal, exact or an upper bound.
+    ``curvature`` that ``grad_curv`` gives a diagonal, exact or an upper bound; ``targets`` that
+    the bound loss is a minimum over targets and can be held to some by ``toward``; ``difference``
+    that it is a difference of convex functions, `DifferenceLoss`.
     """
 
     family: str
@@ -41,6 +43,13 @@ class Traits:
     curvature: bool = False
     hess_vec: bool = False
     stochastic: bool = False
+    targets: bool = False
+    difference: bool = False
+
+    @property
+    def convex_parts(self) -> bool:
+        """Whether the loss is convex, or a difference of convex functions."""
+        return self.convex or self.difference
 
 
 class BoundLoss(Protocol):
@@ -71,10 +80,23 @@ class PartialLoss(BoundLoss, Protocol):
 
 
 class TargetLoss(BoundLoss, Protocol):
-    """A bound loss that is a minimum over targets, such as IntervalRank's and MEMR's."""
+    """A bound loss that is a minimum over targets, such as IntervalRank's and MEMR's.
+
+    Where ``traits.targets`` says so, ``toward(r)`` is the bound loss of scores to fixed targets.
+    """
 
     def targets(self, s: F64, out: F64) -> None:
         """Write the targets that the inner minimisation chooses for ``s``."""
+
+
+class DifferenceLoss(BoundLoss, Protocol):
+    """A bound loss M - N with convex M and N: ``traits.difference`` says so."""
+
+    def convex_part(self, s: F64, out: F64) -> float:
+        """Write the slope of M to ``out`` and return M."""
+
+    def lean(self, s: F64, out: F64) -> float:
+        """Write the slope of N to ``out`` and return N."""
 
 
 class Loss(Protocol):
@@ -120,23 +142,46 @@ class NewtonProblem(Problem, Protocol):
 class StochasticProblem(Problem, Protocol):
     """A mean over parts (queries), each of which can be asked for alone.
 
-    The objective is the mean over parts of f_k(w) = loss of part k + l2/2 |w|^2.
+    The objective is the mean over parts of f_k(w) = loss of part k + strength/2 |w|^2.
     """
 
     n_parts: int
+    strength: float  # how strongly convex each part is by its penalty alone
 
-    def part_grad(self, lo: int, hi: int, w: F64, out: F64) -> float:
-        """Write the gradient of the mean of f_lo, …, f_{hi-1} to ``out`` and return their mean."""
+    def begin_pass(self, t: int, w: F64) -> None:
+        """Draw the noise of pass ``t``, where the loss has any; it starts at ``w``."""
 
-    def part_smoothness(self, lo: int, hi: int, w: F64) -> float:
-        """Return a bound on how fast `part_grad` turns around ``w``, the l2 term left out."""
+    def part_grad(self, parts: I64, w: F64, out: F64) -> float:
+        """Write the gradient of the mean of f_k over ``parts`` to ``out``; return that mean."""
+
+    def part_smoothness(self, part: int, floor: float) -> float:
+        """Return how fast the gradient of ``part`` may turn where the pass began, less the penalty.
+
+        Or ``floor``, where that is larger.
+        """
+
+
+class CutProblem(Protocol):
+    """strength/2 |w|^2 + M(w) - N(w), with convex M and N known by their tangent planes."""
+
+    size: int
+    strength: float
+
+    def cut(self, w: F64) -> tuple[F64, float, float]:
+        """Return a, b and M(w) of the plane a'w + b that touches M from below at ``w``."""
+
+    def lean(self, w: F64) -> tuple[F64, float] | None:
+        """Return a and b of the plane that touches N at ``w``; None where there is no N."""
 
 
 class TargetProblem(Problem, Protocol):
     """A problem whose loss is a minimum over targets r: a divergence between r and the scores."""
 
-    def targets(self, w: F64) -> F64:
-        """Return the targets nearest to the scores of ``w``."""
+    def targets(self, w: F64, near: F64 | None = None, rate: float = 1.0) -> F64:
+        """Return the targets nearest to the scores of ``w``.
+
+        With a ``rate`` below 1, those nearest to a mean of the scores and the targets ``near``.
+        """
 
     def toward(self, r: F64) -> Problem:
         """Return the problem of coming near to fixed targets ``r``."""
@@ -144,7 +189,10 @@ class TargetProblem(Problem, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SolveResult:
-    """Where a solver ended, how close to optimal, and why it stopped."""
+    """Where a solver ended, how close to optimal, and why it stopped.
+
+    ``state`` is what a solver that can go on later needs for it.
+    """
 
     w: F64
     value: float
@@ -152,6 +200,7 @@ class SolveResult:
     iterations: int
     stopped: str
     curve: list[float] = field(default_factory=list)
+    state: Any = None
 
 
 class Solver(Protocol):

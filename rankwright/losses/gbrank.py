@@ -9,7 +9,7 @@ and T the pairs of different documents of one grade, in both orders, the loss of
 
 as compared in `moon2010intervalrank`. With v = s - y a term of (1) is (v_j - v_i)_+^2, so the sums
 over wrong pairs of `subproblems.pair_sums` give value and gradient in O(n log n). (2) is a
-variance within each grade.
+variance within each grade. Within a set of wrong pairs all is quadratic, which gives the Hessian.
 
 The curvature is an upper bound: the Hessian of one pair, 2 w_i w_j [1 -1; -1 1], is at most twice
 its diagonal, so curv_i = 4 w_i (weight of the wrong partners of i) bounds (1) as a matrix, and
@@ -28,33 +28,35 @@ from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.base import KernelLoss, document_weight, grade_targets
-from rankwright.subproblems.pair_sums import GradeBlocks, wrong_pair_sums
+from rankwright.subproblems.pair_sums import GradeBlocks, add_partners, find_wrong_pairs
 
 # --- kernels ---------------------------------------------------------------------------------
 
 
 @kernel
 def _queries(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, s, rows, start, of_query, y, w, lambda1, calibration, order, sums,
+    lo, hi, indptr, s, rows, start, of_query, y, w, lambda1, calibration, pairs, sums,
     weight, value, grad, curv,
 ):  # fmt: skip
-    v, below_n, below_v, above_n, above_v = sums
+    v, x, n, partners_v = sums
     for q in range(lo, hi):
         centre = 0.0  # sums of v would cancel where all scores are large
         for p in range(indptr[q], indptr[q + 1]):
-            centre += (s[rows[p]] - y[p]) / (indptr[q + 1] - indptr[q])
+            v[p] = s[rows[p]] - y[p]
+            centre += v[p]
+        centre /= max(1, indptr[q + 1] - indptr[q])
         for p in range(indptr[q], indptr[q + 1]):
-            v[p] = s[rows[p]] - y[p] - centre
+            v[p] -= centre
+            x[p] = w[p] * v[p]
         first, last = of_query[q], of_query[q + 1]
-        wrong_pair_sums(
-            first, last, start, v, w, order[0], order[1], below_n, below_v, above_n, above_v
-        )
+        find_wrong_pairs(first, last, start, v, 0.0, pairs)
+        add_partners(first, last, start, pairs, w, n, n)
+        add_partners(first, last, start, pairs, x, partners_v, partners_v)
         total = 0.0
         for b in range(first, last):
             grade_n, mean = _grade_mean(start[b], start[b + 1], v, w)
             for p in range(start[b], start[b + 1]):
-                n = below_n[p] + above_n[p]
-                pull = 2.0 * (n * v[p] - below_v[p] - above_v[p])  # gradient of (1)
+                pull = 2.0 * (n[p] * v[p] - partners_v[p])  # gradient of (1)
                 tie = 4.0 * lambda1 * grade_n * (v[p] - mean)  # and of (2)
                 error = v[p] + centre
                 # (1) and (2) are quadratic in v wherever the wrong pairs stay the same
@@ -64,8 +66,29 @@ def _queries(  # type: ignore[no-untyped-def]
                     grad[rows[p]] = weight[q] * w[p] * (pull + tie + calibration * error)
                 if len(curv):
                     tied = 4.0 * lambda1 * grade_n if start[b + 1] - start[b] > 1 else 0.0
-                    curv[rows[p]] = weight[q] * w[p] * (4.0 * n + tied + calibration)
+                    curv[rows[p]] = weight[q] * w[p] * (4.0 * n[p] + tied + calibration)
         value[q] = weight[q] * max(total, 0.0)
+
+
+@kernel
+def _hessian(  # type: ignore[no-untyped-def]
+    lo, hi, indptr, _s, rows, start, of_query, _y, w, lambda1, calibration, pairs, sums,
+    weight, direction, out,
+):  # fmt: skip
+    """Write the Hessian times ``direction``, from the wrong pairs found at s."""
+    u, x, n, partners_u = sums
+    for q in range(lo, hi):
+        for p in range(indptr[q], indptr[q + 1]):
+            u[p] = direction[rows[p]]
+            x[p] = w[p] * u[p]
+        first, last = of_query[q], of_query[q + 1]
+        add_partners(first, last, start, pairs, x, partners_u, partners_u)
+        for b in range(first, last):
+            grade_n, mean = _grade_mean(start[b], start[b + 1], u, w)
+            for p in range(start[b], start[b + 1]):
+                pull = 2.0 * (n[p] * u[p] - partners_u[p])
+                tie = 4.0 * lambda1 * grade_n * (u[p] - mean)
+                out[rows[p]] = weight[q] * w[p] * (pull + tie + calibration * u[p])
 
 
 @kernel
@@ -103,7 +126,11 @@ class GBRank:
     def traits(self) -> Traits:
         """What this loss can do with these parameters."""
         return Traits(
-            family="pairwise", convex=True, shift_invariant=self.calibration == 0.0, curvature=True
+            family="pairwise",
+            convex=True,
+            shift_invariant=self.calibration == 0.0,
+            curvature=True,
+            hess_vec=True,
         )
 
     def bind(self, data: RankingData, *, n_threads: int | None = None) -> BoundLoss:
@@ -112,7 +139,6 @@ class GBRank:
             if not getattr(self, name) >= 0.0:
                 raise UsageError(f"gbrank's {name} must be 0 or more, not {getattr(self, name)}.")
         blocks = GradeBlocks.of(data)
-        n = data.n_documents
         args = (
             blocks.rows,
             blocks.start,
@@ -121,7 +147,9 @@ class GBRank:
             document_weight(data)[blocks.rows],
             float(self.lambda1),
             float(self.calibration),
-            np.empty((2, n), np.int64),
-            np.empty((5, n)),
+            blocks.new_pairs(),
+            np.empty((4, data.n_documents)),
         )
-        return KernelLoss(_queries, data, *args, curvature=True, n_threads=n_threads)
+        return KernelLoss(
+            _queries, data, *args, curvature=True, hessian=_hessian, n_threads=n_threads
+        )

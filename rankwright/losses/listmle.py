@@ -13,6 +13,10 @@ documents of grade g, gradient and the exact diagonal of the Hessian are
     dL/ds_i   = w_i exp(s_i) sum over g >= g_i of W(g)/Z(g)  -  w_i                             (3)
     d2L/ds_i2 = w_i exp(s_i) sum of W(g)/Z(g)  -  w_i^2 exp(2 s_i) sum of W(g)/Z(g)^2           (4)
 
+and with M(g) the mean of v over g_j <= g by weights w_j exp(s_j), the Hessian times v is
+
+    (H v)_i   = w_i exp(s_i) sum over g >= g_i of W(g)/Z(g) (v_i - M(g))                        (5)
+
 Grades are fixed, so nothing is sorted: two passes over the grades, O(n) a query. Each Z(g) is kept
 relative to exp(m(g)), m(g) the largest score so far, hence no score overflows.
 """
@@ -39,7 +43,7 @@ def _queries(  # type: ignore[no-untyped-def]
     lo, hi, _indptr, s, rows, start, of_query, y, w, calibration, per_block,
     weight, value, grad, curv,
 ):  # fmt: skip
-    top, z, n = per_block
+    top, z, n, _ = per_block
     for q in range(lo, hi):
         first, last = of_query[q], of_query[q + 1]
         total = _draw(first, last, start, s, rows, w, top, z, n)
@@ -59,6 +63,39 @@ def _queries(  # type: ignore[no-untyped-def]
                 if len(curv):
                     curv[i] = weight[q] * (max(e * one - e * e * two, 0.0) + calibration * w[p])
         value[q] = weight[q] * total
+
+
+@kernel
+def _hessian(  # type: ignore[no-untyped-def]
+    lo, hi, _indptr, s, rows, start, of_query, _y, w, calibration, per_block, weight, v, out
+):
+    top, z, n, mean = per_block
+    for q in range(lo, hi):
+        first, last = of_query[q], of_query[q + 1]
+        _draw_mean(first, last, start, s, rows, w, v, top, z, mean)
+        one = turned = 0.0  # the sums of W/Z and of W/Z M in (5), times exp(m)
+        for b in range(first, last):
+            if z[b] > 0.0:
+                fall = math.exp(top[b] - top[b - 1]) if b > first else 0.0
+                one = one * fall + n[b] / z[b]
+                turned = turned * fall + n[b] / z[b] * mean[b]
+            for p in range(start[b], start[b + 1]):
+                i = rows[p]
+                e = w[p] * math.exp(s[i] - top[b]) if w[p] > 0.0 else 0.0
+                out[i] = weight[q] * (e * (one * v[i] - turned) + calibration * w[p] * v[i])  # (5)
+
+
+@kernel
+def _draw_mean(first, last, start, s, rows, w, v, top, z, mean):  # type: ignore[no-untyped-def]
+    """Write M(g) of each block to ``mean``, from ``top`` and ``z`` as `_draw` left them."""
+    total = 0.0
+    for b in range(last - 1, first - 1, -1):
+        if total != 0.0:
+            total *= math.exp(top[b + 1] - top[b])
+        for p in range(start[b], start[b + 1]):
+            if w[p] > 0.0:
+                total += w[p] * math.exp(s[rows[p]] - top[b]) * v[rows[p]]
+        mean[b] = total / z[b] if z[b] > 0.0 else 0.0
 
 
 @kernel
@@ -108,7 +145,11 @@ class ListMLE:
     def traits(self) -> Traits:
         """What this loss can do with these parameters."""
         return Traits(
-            family="listwise", convex=True, shift_invariant=self.calibration == 0.0, curvature=True
+            family="listwise",
+            convex=True,
+            shift_invariant=self.calibration == 0.0,
+            curvature=True,
+            hess_vec=True,
         )
 
     def bind(self, data: RankingData, *, n_threads: int | None = None) -> BoundLoss:
@@ -123,6 +164,8 @@ class ListMLE:
             grade_targets(data, self.targets)[blocks.rows],
             document_weight(data)[blocks.rows],
             float(self.calibration),
-            np.empty((3, len(blocks.start) - 1)),
+            np.empty((4, len(blocks.start) - 1)),
         )
-        return KernelLoss(_queries, data, *args, curvature=True, n_threads=n_threads)
+        return KernelLoss(
+            _queries, data, *args, curvature=True, hessian=_hessian, n_threads=n_threads
+        )

@@ -5,7 +5,8 @@ weight of document i. With shares t_i of the grades, the loss of a query is
 
     L(s) = - sum_i t_i log(P_i / w_i) = sum_i t_i (log sum_j w_j exp(s_j) - s_i)                (1)
 
-with gradient T P_i - t_i and curvature T P_i (1 - P_i), exact, where T = sum_i t_i. The shares are
+with gradient T P_i - t_i and curvature T P_i (1 - P_i), exact, where T = sum_i t_i; the Hessian
+times v is T P_i (v_i - sum_j P_j v_j). The shares are
 
     target="softmax":  t_i = w_i exp(g_i) / sum_j w_j exp(g_j)                                  (2)
     target="gain":     t_i = w_i (2^g_i - 1) / IDCG                                             (3)
@@ -36,24 +37,46 @@ TARGETS = ("softmax", "gain")
 @kernel
 def _queries(lo, hi, indptr, s, t, w, weight, value, grad, curv):  # type: ignore[no-untyped-def]
     for q in range(lo, hi):
-        top = -np.inf
+        top, z = _softmax_of(indptr[q], indptr[q + 1], s, w)
+        shares = total = 0.0
         for i in range(indptr[q], indptr[q + 1]):
             if w[i] > 0.0:
-                top = max(top, s[i])
-        z = shares = total = 0.0
-        for i in range(indptr[q], indptr[q + 1]):
-            if w[i] > 0.0:
-                z += w[i] * math.exp(s[i] - top)
                 shares += t[i]
                 total += t[i] * (top - s[i])
         value[q] = weight[q] * (total + shares * math.log(z)) if z > 0.0 else 0.0  # (1)
         if len(grad):
             for i in range(indptr[q], indptr[q + 1]):
-                e = w[i] * math.exp(s[i] - top) if w[i] > 0.0 else 0.0
-                p = e / z if z > 0.0 else 0.0
+                p = w[i] * math.exp(s[i] - top) / z if w[i] > 0.0 else 0.0
                 grad[i] = weight[q] * (shares * p - t[i])
                 if len(curv):
                     curv[i] = weight[q] * shares * p * (1.0 - p)
+
+
+@kernel
+def _softmax_of(lo, hi, s, w):  # type: ignore[no-untyped-def]
+    """Return the highest score and, relative to its exponential, the sum of all."""
+    top = -np.inf
+    for i in range(lo, hi):
+        if w[i] > 0.0:
+            top = max(top, s[i])
+    z = 0.0
+    for i in range(lo, hi):
+        if w[i] > 0.0:
+            z += w[i] * math.exp(s[i] - top)
+    return top, z
+
+
+@kernel
+def _hessian(lo, hi, indptr, s, t, w, weight, v, out):  # type: ignore[no-untyped-def]
+    for q in range(lo, hi):
+        top, z = _softmax_of(indptr[q], indptr[q + 1], s, w)
+        shares = mean = 0.0
+        for i in range(indptr[q], indptr[q + 1]):
+            out[i] = w[i] * math.exp(s[i] - top) / z if w[i] > 0.0 else 0.0
+            shares += t[i] if w[i] > 0.0 else 0.0
+            mean += out[i] * v[i]
+        for i in range(indptr[q], indptr[q + 1]):
+            out[i] *= weight[q] * shares * (v[i] - mean)
 
 
 # --- API -------------------------------------------------------------------------------------
@@ -71,7 +94,7 @@ class ListNet:
 
     target: str = "softmax"
 
-    traits: ClassVar[Traits] = Traits(family="listwise", convex=True, curvature=True)
+    traits: ClassVar[Traits] = Traits(family="listwise", convex=True, curvature=True, hess_vec=True)
 
     def bind(self, data: RankingData, *, n_threads: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
@@ -79,7 +102,9 @@ class ListNet:
             raise UsageError(f"listnet's target must be softmax or gain, not '{self.target}'.")
         w = document_weight(data)
         t = _softmax_shares(data, w) if self.target == "softmax" else _gain_shares(data, w)
-        return KernelLoss(_queries, data, t, w, curvature=True, n_threads=n_threads)
+        return KernelLoss(
+            _queries, data, t, w, curvature=True, hessian=_hessian, n_threads=n_threads
+        )
 
 
 def _softmax_shares(data: RankingData, w: F64) -> F64:

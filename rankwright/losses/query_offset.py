@@ -49,6 +49,18 @@ def _queries(lo, hi, indptr, s, y, w, weight, value, grad, curv):  # type: ignor
         value[q] = total
 
 
+@kernel
+def _hessian(lo, hi, indptr, _s, _y, w, weight, v, out):  # type: ignore[no-untyped-def]
+    for q in range(lo, hi):
+        total = mass = 0.0
+        for i in range(indptr[q], indptr[q + 1]):
+            total += w[i] * v[i]
+            mass += w[i]
+        mean = total / mass if mass > 0.0 else 0.0
+        for i in range(indptr[q], indptr[q + 1]):
+            out[i] = weight[q] * w[i] * (v[i] - mean)
+
+
 # --- API -------------------------------------------------------------------------------------
 
 
@@ -64,10 +76,14 @@ class QueryOffset:
 
     targets: str | tuple[float, ...] = "linear"
 
-    traits: ClassVar[Traits] = Traits(family="pointwise", convex=True, curvature=True)
+    traits: ClassVar[Traits] = Traits(
+        family="pointwise", convex=True, curvature=True, hess_vec=True
+    )
 
     def bind(self, data: RankingData, *, n_threads: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
         y = grade_targets(data, self.targets)
         args = (y, document_weight(data))
-        return KernelLoss(_queries, data, *args, curvature=True, n_threads=n_threads)
+        return KernelLoss(
+            _queries, data, *args, curvature=True, hessian=_hessian, n_threads=n_threads
+        )

@@ -6,7 +6,8 @@ With w_i the weight of document i, the loss of a query is
 
 (`burges2005ranknet`). With p = 1 / (1 + exp(sigma (s_i - s_j))) a pair adds -sigma w_i w_j p to the
 gradient of i, +sigma w_i w_j p to that of j, and sigma^2 w_i w_j p (1 - p) to the curvature of
-both, which makes the exact diagonal of the Hessian. ``normalize=True`` divides the loss of each
+both, which makes the exact diagonal of the Hessian, and sigma^2 w_i w_j p (1 - p) (v_i - v_j) to
+row i of the Hessian times v. ``normalize=True`` divides the loss of each
 query by sum of w_i w_j over its pairs.
 
 LambdaRank is the same with other pair weights. The arithmetic is that of `subproblems.pair_tiles`:
@@ -23,10 +24,11 @@ import numpy as np
 from rankwright.core.jit import kernel
 from rankwright.core.order import sort_query
 from rankwright.core.scalar import log1p_unit
-from rankwright.core.types import F64, BoundLoss, Traits
+from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.base import KernelLoss, document_weight
+from rankwright.subproblems.pair_sums import GradeBlocks
 from rankwright.subproblems.pair_tiles import (
     CURV,
     GAIN,
@@ -37,6 +39,7 @@ from rankwright.subproblems.pair_tiles import (
     ROW_CURV,
     ROW_GRAD,
     SCORE,
+    SWAP,
     TILE,
     VALUE,
     WEIGHT,
@@ -115,6 +118,58 @@ def _add_tile(row, score, grade, weight, inverse, sigma, two):  # type: ignore[n
         two[TILE + ROW_CURV + lane] = two[ROW_CURV + lane] + bend
 
 
+@kernel
+def _hessian(  # type: ignore[no-untyped-def]
+    lo, hi, indptr, s, grade, w, scale, sigma, order, weight, v, out
+):
+    """Write the Hessian times v, in the order of the scores found at s; SWAP holds v."""
+    tiles = new_tiles(lo, hi, indptr)
+    for q in range(lo, hi):
+        n = indptr[q + 1] - indptr[q]
+        if n == 0:
+            continue
+        ranked = order[0, indptr[q] : indptr[q + 1]]
+        wide = load_tiles(ranked, s, grade, 1.0, w, sigma, tiles)
+        for rank in range(n_tiles(n) * LANES):
+            tiles[place(rank) + SWAP] = v[ranked[min(rank, n - 1)]]
+        if weight[q] > 0.0:
+            for row in range(n - 1):
+                if wide:
+                    set_ratio(n, row, sigma, tiles)
+                _turn_row(n, row, tiles)
+        unload(ranked, GRAD, weight[q] * scale[q] * sigma * sigma, tiles, out)
+
+
+@kernel
+def _turn_row(n, row, tiles):  # type: ignore[no-untyped-def]
+    """Add what the pairs of the document at rank ``row`` with those below it make of v."""
+    at = place(row)
+    grade, weight, turn = tiles[at + GAIN], tiles[at + WEIGHT], tiles[at + SWAP]
+    inverse = 1.0 / tiles[at + RATIO]
+    for t in range(begin_row(row, tiles), n_tiles(n)):
+        two = tiles[t * TILE : (t + 2) * TILE]
+        _turn_tile(row, grade, weight, turn, inverse, two)
+    end_row(n, row, tiles)
+
+
+@kernel
+def _turn_tile(row, grade, weight, turn, inverse, two):  # type: ignore[no-untyped-def]
+    lanes = len(two) // (2 * TILE // LANES)  # LANES, but no constant: that would be unrolled
+    for lane in range(lanes):
+        other = two[TILE + GAIN + lane]
+        pair = weight * two[TILE + WEIGHT + lane]
+        pair = pair if two[TILE + RANK + lane] > row else 0.0
+        pair = pair if grade != other else 0.0
+        r = two[TILE + RATIO + lane] * inverse
+        q = 1.0 / (1.0 + r)
+        p = r * q
+        bend = pair * p * q
+        step = bend * (two[TILE + SWAP + lane] - turn)
+        two[TILE + GRAD + lane] += step
+        two[TILE + ROW_GRAD + lane] = two[ROW_GRAD + lane] + step
+        two[TILE + ROW_CURV + lane] = two[ROW_CURV + lane] + bend
+
+
 # --- API -------------------------------------------------------------------------------------
 
 
@@ -134,7 +189,7 @@ class RankNet:
     sigma: float = 1.0
     normalize: bool = False
 
-    traits: ClassVar[Traits] = Traits(family="pairwise", convex=True, curvature=True)
+    traits: ClassVar[Traits] = Traits(family="pairwise", convex=True, curvature=True, hess_vec=True)
 
     def bind(self, data: RankingData, *, n_threads: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
@@ -143,20 +198,11 @@ class RankNet:
         w = document_weight(data)
         scale = np.ones(data.n_queries)
         if self.normalize:
-            pairs = _pair_weight(data, w)
+            blocks = GradeBlocks.of(data)
+            pairs = blocks.pair_weight(w[blocks.rows])
             scale = np.divide(1.0, pairs, out=scale, where=pairs > 0.0)
         order = np.empty((2, data.n_documents), np.int64)
         args = (data.y, w, scale, float(self.sigma), order)
-        return KernelLoss(_queries, data, *args, curvature=True, n_threads=n_threads)
-
-
-def _pair_weight(data: RankingData, w: F64) -> F64:
-    """Return the sum of w_i w_j over the pairs of different grades of each query."""
-    query = data.query_of_row()
-    grade_number = np.unique(np.stack([query, data.y]), axis=1, return_inverse=True)[1]
-    in_grade = np.bincount(grade_number, w)
-    grade_query = np.zeros(len(in_grade), np.int64)
-    grade_query[grade_number] = query
-    whole = np.bincount(query, w, data.n_queries)
-    same_grade = np.bincount(grade_query, in_grade**2, data.n_queries)
-    return 0.5 * (whole * whole - same_grade).astype(np.float64)
+        return KernelLoss(
+            _queries, data, *args, curvature=True, hessian=_hessian, n_threads=n_threads
+        )

@@ -4,7 +4,7 @@ With y_i the target of document i and w_i its weight, the loss of a query is
 
     L(s) = sum_i w_i/2 (s_i - y_i)^2                                                          (1)
 
-with gradient w_i (s_i - y_i) and curvature w_i.
+with gradient w_i (s_i - y_i) and the Hessian diag(w).
 """
 
 from __future__ import annotations
@@ -34,6 +34,13 @@ def _queries(lo, hi, indptr, s, y, w, weight, value, grad, curv):  # type: ignor
         value[q] = total
 
 
+@kernel
+def _hessian(lo, hi, indptr, _s, _y, w, weight, v, out):  # type: ignore[no-untyped-def]
+    for q in range(lo, hi):
+        for i in range(indptr[q], indptr[q + 1]):
+            out[i] = weight[q] * w[i] * v[i]
+
+
 # --- API -------------------------------------------------------------------------------------
 
 
@@ -50,11 +57,13 @@ class Squared:
     targets: str | tuple[float, ...] = "linear"
 
     traits: ClassVar[Traits] = Traits(
-        family="pointwise", convex=True, shift_invariant=False, curvature=True
+        family="pointwise", convex=True, shift_invariant=False, curvature=True, hess_vec=True
     )
 
     def bind(self, data: RankingData, *, n_threads: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
         y = grade_targets(data, self.targets)
         args = (y, document_weight(data))
-        return KernelLoss(_queries, data, *args, curvature=True, n_threads=n_threads)
+        return KernelLoss(
+            _queries, data, *args, curvature=True, hessian=_hessian, n_threads=n_threads
+        )

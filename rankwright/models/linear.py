@@ -3,30 +3,39 @@
 The weights minimise `rankwright.models.linear_problem` (1), in which l2 penalises w as if each
 feature had unit standard deviation (``scale``); they are reported in the scale of the data. No
 intercept: it changes no ranking.
+
+Solvers that visit queries one after the other (those with a seed) see a copy of the data with rows
+and queries in an order fixed by their content, so that shuffled rows and renamed queries change
+nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from rankwright import registry
+from rankwright.core.blas import one_blas_thread
 from rankwright.core.compat import check_fit
 from rankwright.core.products import (
     times_vector,
     transposed_squares_times_vector,
     transposed_times_vector,
 )
-from rankwright.core.types import F64, AnyArray, FloatMatrix, Loss, Solver, SolveResult, Watch
+from rankwright.core.types import F64, I64, AnyArray, FloatMatrix, Loss, SolveResult, Watch
+from rankwright.data.content import content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.base import document_weight, order_weight
 from rankwright.models.linear_problem import LinearProblem
 from rankwright.models.missing import fill_values, filled
+from rankwright.solvers.online import OnlineState
 
+_FOR_SOLVERS = ("tolerance", "max_iterations", "learning_rate", "batch_queries", "averaging")
 PATH = tuple(float(10.0**power) for power in np.arange(1.0, -7.0, -1.0))
 
 
@@ -47,7 +56,13 @@ class Linear:
     solver : str
         Who minimises: ``rankwright list solvers`` shows them.
     tolerance, max_iterations
-        When the solver stops.
+        When the solver stops; None: at its own default. For sgd and online, passes over the data.
+    learning_rate
+        Of sgd: the length of the first step in each scaled weight. Of alternating: see there.
+    batch_queries
+        Of sgd: the queries that a step looks at.
+    averaging
+        Of sgd and online: whether the answer is the mean of the weights over the steps.
     """
 
     l2: float | str = 1e-3
@@ -55,8 +70,11 @@ class Linear:
     nonnegative: bool = False
     missing: str | None = None
     solver: str = "lbfgs"
-    tolerance: float = 1e-6
-    max_iterations: int = 500
+    tolerance: float | None = None
+    max_iterations: int | None = None
+    learning_rate: float | None = None
+    batch_queries: int | None = None
+    averaging: bool | None = None
 
     def fit(
         self,
@@ -65,45 +83,108 @@ class Linear:
         *,
         watch: Watch,
         start: FittedLinear | None = None,
-        seed: int = 0,  # noqa: ARG002
+        seed: int = 0,
         n_threads: int | None = None,
     ) -> FittedLinear:
         """Minimise the loss, from the weights of ``start`` where given."""
-        solver = self._solver(loss)
+        solver = self._solver(loss, seed)
+        if self.l2 == "auto" and watch.valid is None:
+            raise UsageError("l2='auto' is chosen on valid data: give eval_set, or a number.")
+        rows: I64 | slice = slice(None)
+        if hasattr(solver, "seed"):
+            rows, data = _in_content_order(data, n_threads)
         fill = fill_values(data.X, self.missing)
         X = filled(data.X, fill, "linear")
-        deviation = _deviations(X, document_weight(data)) if self.scale else np.ones(X.shape[1])
+        deviation = self._deviations(X, document_weight(data))
         valid = None if watch.valid is None else filled(watch.valid.X, fill, "linear")
-        if self.l2 == "auto" and valid is None:
-            raise UsageError("l2='auto' is chosen on valid data: give eval_set, or a number.")
-        bound = loss.bind(data, n_threads=n_threads)
-        total = float(order_weight(data).sum()) or 1.0
+        bound, weight = loss.bind(data, n_threads=n_threads), order_weight(data)
         v = np.zeros(data.n_features) if start is None else start.coef * deviation
         tried: list[SolveResult] = []
         for t, l2 in enumerate(PATH if self.l2 == "auto" else (float(self.l2),), start=1):
             problem = LinearProblem(
-                X, data.indptr, bound, total, l2=l2, deviation=deviation, n_threads=n_threads
+                X,
+                data.indptr,
+                bound,
+                float(weight.sum()) or 1.0,
+                l2=l2,
+                deviation=deviation,
+                visited=np.flatnonzero(weight),
+                document_weight=document_weight(data),
+                traits=loss.traits,
+                n_threads=n_threads,
             )
-            tried.append(solver.solve(problem, v))
+            with one_blas_thread():
+                tried.append(solver.solve(problem, v))
             v = tried[-1].w
-            scores = problem.scores(v) if watch.wants_train else None
+            scores = np.empty(data.n_documents) if watch.wants_train else None
+            if scores is not None:
+                scores[rows] = problem.scores(v)
             on_valid = None if valid is None else times_vector(valid, v / deviation)
             if watch.seen(t, tried[-1].value, scores, on_valid):
                 break
         best = tried[min(watch.best(), len(tried)) - 1]
-        return FittedLinear(best.w / deviation, fill, data.n_features, solution=best)
+        return FittedLinear(best.w / deviation, fill, data.n_features, best, best.state, deviation)
 
-    def _solver(self, loss: Loss) -> Solver:
+    def partial_fit(
+        self,
+        loss: Loss,
+        data: RankingData,
+        *,
+        start: FittedLinear | None = None,
+        n_threads: int | None = None,
+    ) -> FittedLinear:
+        """Go on from ``start`` with a step for each query of ``data``, in their order.
+
+        What stands for a missing value and the deviations that scale the penalty are those of the
+        first data seen. Value and optimality of the solution are over ``data`` alone.
+        """
+        solver = self._solver(loss, seed=0)
+        if not hasattr(solver, "walk") or self.l2 == "auto":
+            raise UsageError("partial_fit takes solver='online' and a number for l2.")
+        fill = fill_values(data.X, self.missing) if start is None else start.fill
+        X = filled(data.X, fill, "linear")
+        if start is None or start.state is None or start.deviation is None:
+            deviation = self._deviations(X, document_weight(data))
+            v = np.zeros(data.n_features) if start is None else start.coef * deviation
+            state = OnlineState.at(v)
+        else:
+            state, deviation = start.state, start.deviation
+        visited = np.flatnonzero(order_weight(data))
+        problem = LinearProblem(
+            X,
+            data.indptr,
+            loss.bind(data, n_threads=n_threads),
+            float(len(visited)) or 1.0,  # weights count as they are: their mean is not known
+            l2=float(self.l2),
+            deviation=deviation,
+            visited=visited,
+            traits=loss.traits,
+            n_threads=n_threads,
+        )
+        with one_blas_thread():
+            end = solver.go_on(problem, state)
+        return FittedLinear(end.w / deviation, fill, data.n_features, end, end.state, deviation)
+
+    def _solver(self, loss: Loss, seed: int) -> Any:
         """Return the chosen solver with those of our parameters that it has."""
         kind = registry.resolve("solvers", self.solver)
-        check_fit(self.solver, loss, registry.all_of("solvers"))
         if not hasattr(kind, "solve"):
             raise UsageError(f"{self.solver} does not solve for the weights of a linear model.")
-        own = {one.name for one in fields(kind)} & {one.name for one in fields(self)}
+        every = registry.all_of("solvers").items()
+        check_fit(self.solver, loss, {name: one for name, one in every if hasattr(one, "solve")})
+        given = {name: getattr(self, name) for name in _FOR_SOLVERS}
+        given = {name: value for name, value in given.items() if value is not None}
+        own = {one.name for one in fields(kind)}
         if self.nonnegative and "nonnegative" not in own:
             raise UsageError(f"{self.solver} knows no bounds; for nonnegative=True use lbfgs.")
-        made: Solver = kind(**{name: getattr(self, name) for name in own})
-        return made
+        stray = sorted(given.keys() - own)
+        if stray:
+            raise UsageError(f"{stray[0]} is not a parameter of solver '{self.solver}'.")
+        more = {"nonnegative": self.nonnegative, "seed": seed}
+        return kind(**given, **{name: value for name, value in more.items() if name in own})
+
+    def _deviations(self, X: FloatMatrix, weight: F64) -> F64:
+        return _deviations(X, weight) if self.scale else np.ones(X.shape[1])
 
     @staticmethod
     def restore(
@@ -112,20 +193,33 @@ class Linear:
         n_features: int,
     ) -> FittedLinear:
         """Build the fitted model from its own arrays and texts."""
-        return FittedLinear(arrays["coef"], arrays.get("fill"), n_features)
+        state = None
+        if "online_w" in arrays:
+            t, smoothness, paid = arrays["online_so_far"].tolist()
+            state = OnlineState(arrays["online_w"], arrays["online_mean"], int(t), smoothness, paid)
+        return FittedLinear(
+            arrays["coef"],
+            arrays.get("fill"),
+            n_features,
+            state=state,
+            deviation=arrays.get("online_deviation"),
+        )
 
 
 @dataclass(frozen=True)
 class FittedLinear:
     """One weight per feature, in the scale of the data, and what stands for a missing value.
 
-    ``solution`` tells how the solver ended, where the model was just fitted.
+    ``solution`` tells how the solver ended, where the model was just fitted; ``state`` is where the
+    online solver goes on, with weights scaled by ``deviation``.
     """
 
     coef: F64
     fill: F64 | None
     n_features: int
     solution: SolveResult | None = field(default=None, compare=False)
+    state: OnlineState | None = field(default=None, compare=False)
+    deviation: F64 | None = field(default=None, compare=False)
 
     def scores(self, X: FloatMatrix, *, n_threads: int | None = None) -> F64:
         """Return the score of each row."""
@@ -138,8 +232,16 @@ class FittedLinear:
         return np.column_stack([dense * self.coef, np.zeros(X.shape[0])])
 
     def arrays(self) -> dict[str, AnyArray]:
-        """Return the weights and the fill values."""
-        return {"coef": self.coef} if self.fill is None else {"coef": self.coef, "fill": self.fill}
+        """Return the weights, the fill values, and where the online solver goes on."""
+        arrays: dict[str, AnyArray] = {"coef": self.coef}
+        if self.fill is not None:
+            arrays["fill"] = self.fill
+        if self.state is not None and self.deviation is not None:
+            state = self.state
+            so_far = np.array([state.t, state.smoothness, state.paid])
+            arrays |= {"online_w": state.w, "online_mean": state.mean, "online_so_far": so_far}
+            arrays["online_deviation"] = self.deviation
+        return arrays
 
     def texts(self) -> dict[str, str]:
         """Return nothing: a linear model is arrays alone."""
@@ -153,3 +255,22 @@ def _deviations(X: FloatMatrix, weight: F64) -> F64:
     square = transposed_squares_times_vector(X, weight) / total
     deviation = np.sqrt(np.maximum(square - mean**2, 0.0))
     return np.where(deviation > 1e-9 * np.abs(mean), deviation, 1.0)
+
+
+def _in_content_order(data: RankingData, n_threads: int | None) -> tuple[I64, RankingData]:
+    """Return rows, query after query, in an order fixed by what they hold, and the data so."""
+    rows, queries = content_order(data, n_threads=n_threads)
+    ordered = replace(
+        data,
+        X=data.X[rows],
+        y=data.y[rows],
+        indptr=np.concatenate(([0], np.cumsum(data.sizes[queries]))).astype(np.int64),
+        qid=data.qid[queries],
+        query_weight=None if data.query_weight is None else data.query_weight[queries],
+        sample_weight=None if data.sample_weight is None else data.sample_weight[rows],
+        doc_id=None,
+        group=None,
+        position=None,
+        row=None,
+    )
+    return rows, ordered

@@ -1,12 +1,26 @@
 """A loss on scores and a matrix of features, as one problem in the weights.
 
-    J(v) = sum_q weight_q loss_q(X_q D^-1 v) / sum_q weight_q + l2/2 |v|^2                    (1)
+    J(v) = sum_q weight_q loss_q(X_q D^-1 v) / W + l2/2 |v|^2,    W = sum_q weight_q           (1)
 
 D holds each feature's standard deviation, or ones; v = D w are the scaled weights that the solver
 sees. With g and H the gradient and Hessian of the loss in the scores, the gradient is
 D^-1 X' g / W + l2 v, and a Hessian product costs two products with X:
 
-    D^-1 X' H X D^-1 u / W + l2 u,    W = sum_q weight_q                                      (2)
+    D^-1 X' H X D^-1 u / W + l2 u                                                             (2)
+
+Solvers that go query by query see (1) as the mean over the Q queries that have an order of
+
+    f_q(v) = Q/W weight_q loss_q(X_q D^-1 v) + l2/2 |v|^2                                     (3)
+
+whose gradient turns, the penalty left out, no faster than
+
+    2 Q/W  times the largest eigenvalue of  sum_i c_i (x_i - x)(x_i - x)'                     (4)
+
+over the documents of the query, each x_i times D^-1. c is the loss's curvature: the Hessian of a
+sum over pairs or of a log-sum is a weighted graph Laplacian with c on its diagonal, at most
+2 diag(c), and blind to a shift, so x is the mean of the x_i with weights c (0 where a shift changes
+the loss). Where the loss has no curvature, |g_q| stands for c, by which a step of the inverse
+length moves the scores of its query by less than 1.
 """
 
 from __future__ import annotations
@@ -20,7 +34,8 @@ from rankwright.core.products import (
     transposed_squares_times_vector,
     transposed_times_vector,
 )
-from rankwright.core.types import F64, I64, FloatMatrix
+from rankwright.core.rng import stream
+from rankwright.core.types import F64, I64, FloatMatrix, Traits
 
 
 class LinearProblem:
@@ -36,6 +51,12 @@ class LinearProblem:
         W, the weight of all queries that have an order.
     l2, deviation
         Penalty, and D.
+    visited
+        Numbers of the queries that (3) goes over: those with an order; all by default.
+    document_weight
+        Of each row, 1 by default; `precondition` takes means with it.
+    traits
+        Those of the loss; only `part_smoothness` asks for them.
     """
 
     def __init__(
@@ -47,12 +68,21 @@ class LinearProblem:
         *,
         l2: float,
         deviation: F64,
+        visited: I64 | None = None,
+        document_weight: F64 | None = None,
+        traits: Traits | None = None,
         n_threads: int | None = None,
     ) -> None:
-        self.size, self.n_parts = int(X.shape[1]), len(indptr) - 1
+        self.size, self.strength = int(X.shape[1]), l2
         self._X, self._indptr, self._loss, self._total = X, indptr, loss, total_weight
         self._l2, self._deviation, self._n_threads = l2, deviation, n_threads
+        self._visited = np.arange(len(indptr) - 1) if visited is None else visited
+        self.n_parts = len(self._visited)
+        self._document_weight = np.ones(X.shape[0]) if document_weight is None else document_weight
+        self._traits = traits or Traits("")
         self._slope, self._score = np.empty(X.shape[0]), np.empty(X.shape[0])
+        self._begun, self._curvature = np.zeros(self.size), np.empty(0)
+        self._known: dict[int, tuple[F64, float]] = {}  # by part: c, and the eigenvalue of (4)
 
     def scores(self, v: F64) -> F64:
         """Return X w for the scaled weights v."""
@@ -76,30 +106,95 @@ class LinearProblem:
     def precondition(self) -> F64:
         """Return a diagonal in proportion to the Hessian's, roughly: each feature's mean square."""
         squares = transposed_squares_times_vector(
-            self._X, np.ones(self._X.shape[0]), n_threads=self._n_threads
+            self._X, self._document_weight, n_threads=self._n_threads
         )
         squares /= self._deviation**2
         return 0.01 + squares / (squares.mean() or 1.0)
 
     # --- a query at a time -------------------------------------------------------------------
 
-    def part_grad(self, lo: int, hi: int, v: F64, out: F64) -> float:
-        """Write the gradient of the mean over queries lo:hi to ``out`` and return that mean."""
-        a, b = int(self._indptr[lo]), int(self._indptr[hi])
-        rows = self._X[a:b]
-        self._score[a:b] = times_vector(rows, v / self._deviation, n_threads=1)
-        value: float = self._loss.grad_queries(lo, hi, self._score, self._slope)
-        share = self.n_parts / (self._total * (hi - lo))
-        pulled = transposed_times_vector(rows, self._slope[a:b], n_threads=1)
+    def begin_pass(self, t: int, v: F64) -> None:
+        """Draw the noise of pass ``t``, where the loss has any; it starts at ``v``."""
+        if hasattr(self._loss, "next_round"):
+            self._loss.next_round(t)
+        self._begun, self._curvature = v.copy(), np.empty(0)
+
+    def part_grad(self, parts: I64, v: F64, out: F64) -> float:
+        """Write the gradient of the mean of (3) over ``parts`` to ``out`` and return that mean."""
+        queries = self._visited[parts].tolist()
+        rows = self._rows_of(queries)
+        X = self._X[rows]
+        self._score[rows] = times_vector(X, v / self._deviation, n_threads=1)
+        value = 0.0
+        for q in queries:
+            value += self._loss.grad_queries(q, q + 1, self._score, self._slope)
+        share = self.n_parts / (self._total * len(queries))
+        pulled = transposed_times_vector(X, self._slope[rows], n_threads=1)
         out[:] = share * pulled / self._deviation + self._l2 * v
         return share * value + 0.5 * self._l2 * float(v @ v)
 
+    def part_smoothness(self, part: int, floor: float) -> float:
+        """Return (4) of ``part`` where the pass began, or ``floor`` where that is larger."""
+        if not len(self._curvature):
+            self._curvature = self._curvatures(self._begun)
+        rows = self._rows_of([int(self._visited[part])])
+        X, c = self._X[rows], self._curvature[rows]
+        share = 2.0 * self.n_parts / self._total
+        if part in self._known:
+            before, top = self._known[part]
+            risen = float(np.max(c / np.maximum(before, 1e-200), initial=0.0))
+            if share * top * risen <= floor:  # (4) grows no faster than the largest c_i does
+                return floor
+        trace = transposed_squares_times_vector(X, c, n_threads=1) @ self._deviation**-2.0
+        if share * trace <= floor:  # no eigenvalue exceeds the trace
+            return floor
+        top = self._largest_eigenvalue(X, c)
+        self._known[part] = c.copy(), top
+        return max(floor, share * top)
+
+    def _curvatures(self, v: F64) -> F64:
+        """Return c of (4) for all documents."""
+        c = np.empty(self._X.shape[0])
+        if self._traits.curvature:
+            self._loss.grad_curv(self.scores(v), self._slope, c)
+            return c
+        self._loss.grad(self.scores(v), self._slope)
+        query = np.repeat(np.arange(len(self._indptr) - 1), np.diff(self._indptr))
+        return np.sqrt(np.bincount(query, self._slope**2))[query]
+
+    def _largest_eigenvalue(self, X: FloatMatrix, c: F64) -> float:
+        """Return the largest eigenvalue in (4), by power iteration to a per cent."""
+        u = stream(0, "linear_problem", "power").normal(size=self.size)
+        last = found = 0.0
+        for _ in range(50):
+            u /= np.linalg.norm(u)
+            z = times_vector(X, u / self._deviation, n_threads=1)
+            if self._traits.shift_invariant:
+                z -= (c @ z) / (c.sum() or 1.0)
+            u = transposed_times_vector(X, c * z, n_threads=1) / self._deviation
+            last, found = found, float(np.linalg.norm(u))
+            if found - last <= 0.01 * found:
+                break
+        return found
+
+    def _rows_of(self, queries: list[int]) -> slice | I64:
+        """Return the rows of one query as a slice, those of several one by one."""
+        spans = [(int(self._indptr[q]), int(self._indptr[q + 1])) for q in queries]
+        if len(spans) == 1:
+            return slice(*spans[0])
+        return np.concatenate([np.arange(*span) for span in spans])
+
     # --- targets -----------------------------------------------------------------------------
 
-    def targets(self, v: F64) -> F64:
-        """Return the targets that the loss chooses for the scores of v."""
-        out = np.empty(self._X.shape[0])
-        self._loss.targets(self.scores(v), out)
+    def targets(self, v: F64, near: F64 | None = None, rate: float = 1.0) -> F64:
+        """Return the targets that the loss chooses for the scores of v.
+
+        With a ``rate`` below 1, for a mean of those scores and the targets ``near``.
+        """
+        s, out = self.scores(v), np.empty(self._X.shape[0])
+        if near is not None:
+            s = rate * s + (1.0 - rate) * near
+        self._loss.targets(s, out)
         return out
 
     def toward(self, r: F64) -> LinearProblem:

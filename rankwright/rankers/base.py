@@ -16,6 +16,8 @@ not chosen can be told apart and refused.
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Callable
 from dataclasses import MISSING, fields, replace
 from inspect import Parameter, Signature
 from pathlib import Path
@@ -51,6 +53,10 @@ class NotFittedError(RankwrightError, SklearnNotFittedError):  # type: ignore[mi
     """A ranker was used before it was fitted."""
 
 
+class NoPartialFitError(UsageError, AttributeError):
+    """A ranker was asked to go on query by query, but its model or solver cannot."""
+
+
 class Ranker(BaseEstimator):  # type: ignore[misc]
     """Base of all rankers; see a subclass for its parameters.
 
@@ -67,6 +73,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     """
 
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"qid": True}
+    __metadata_request__partial_fit: ClassVar[dict[str, bool]] = {"qid": True}
     __metadata_request__score: ClassVar[dict[str, bool]] = {"qid": True}
 
     name: ClassVar[str]
@@ -129,6 +136,52 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             self.feature_names_in_ = np.array(data.feature_names, object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
+        return self
+
+    @property
+    def partial_fit(self) -> Callable[..., Self]:
+        """Go on with more queries: ``partial_fit(X, y, *, qid, ...)``, as `fit`.
+
+        For linear models with ``solver="online"``. The first call starts, later ones take a step
+        for each of their queries, in the order of the rows; predict works in between.
+        """
+        if self.model != "linear" or self.solver != "online":
+            raise NoPartialFitError(
+                "partial_fit goes on query by query, which only a linear model with "
+                f"solver='online' does; the model is '{self.model}'."
+            )
+        return self._go_on
+
+    def _go_on(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        qid: Any = None,
+        group_sizes: Any = None,
+        sample_weight: Any = None,
+        query_weight: Any = None,
+    ) -> Self:
+        data = ranking_data(X, y, qid, group_sizes, sample_weight, query_weight)
+        before: Any = getattr(self, "model_", None)
+        if before is not None:
+            known = getattr(self, "feature_names_in_", None)
+            names = None if known is None else tuple(known)
+            data = replace(data, X=features_like(self, data), feature_names=names)
+        model: Any = self.make_model()
+        self.model_ = model.partial_fit(
+            self.make_loss(data), data, start=before, n_threads=self.n_threads
+        )
+        digests = [self.data_digest_] if before is not None else []
+        digests.append(content_digest(data, n_threads=self.n_threads))
+        self.data_digest_ = digests[0] if len(digests) == 1 else _digest_of(digests)
+        past = self.curve_["loss"] if before is not None else []
+        self.curve_ = {"loss": [*past, *self.model_.solution.curve]}  # type: ignore[attr-defined]
+        self.best_iteration_, self.interrupted_ = len(self.curve_["loss"]), False
+        self._with_qid = qid is not None or group_sizes is not None or data.n_queries > 1
+        self.n_features_in_ = data.n_features
+        if data.feature_names is not None:
+            self.feature_names_in_ = np.array(data.feature_names, object)
         return self
 
     def _fit_model(
@@ -333,6 +386,10 @@ def _constructor(defaults: dict[str, Any]) -> Any:
     shown = [Parameter(name, keyword, default=default) for name, default in defaults.items()]
     __init__.__signature__ = Signature([*own, *shown])  # type: ignore[attr-defined]
     return __init__
+
+
+def _digest_of(digests: list[str]) -> str:
+    return hashlib.sha256(" ".join(digests).encode()).hexdigest()
 
 
 def _print_round(t: int, text: str) -> None:

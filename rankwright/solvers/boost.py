@@ -2,10 +2,11 @@
 
 Round t has scores f_t. The loss gives the gradient g and a curvature h of each document; the base
 learner fits -g/h with weights h by least squares, and f_{t+1} = f_t + rate * fit.
-(`moon2010intervalrank`, Algorithm 1, is curvature 1.) With ``direction="lbfgs"`` the gradient is
-first multiplied by the L-BFGS estimate of the inverse Hessian in function space:
+(`moon2010intervalrank`, Algorithm 1, is curvature 1.) With ``direction="lbfgs"`` the fit is of -d,
 
-    d = H_t g,   from the last pairs (f_{k+1} - f_k, g_{k+1} - g_k)                           (1)
+    d = H_t g,   from the last pairs (f_{k+1} - f_k, g_{k+1} - g_k),  H_0 = a multiple of 1/h  (1)
+
+the L-BFGS estimate of Newton's step in function space, kept near g/h as `QuasiNewton` says.
 
 Three things make the result depend on the data and the seed alone:
 
@@ -28,23 +29,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwright.core.jit import kernel
-from rankwright.core.parallel import map_ranges
+from rankwright.core.parallel import map_ranges, ordered_sum, thread_count
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, BoundLoss, Loss
 from rankwright.data.content import content_order
 from rankwright.data.ranking_data import RankingData
+from rankwright.errors import UsageError
 from rankwright.losses.base import document_weight, order_weight
+from rankwright.registry import unknown
 
 _ROWS = 1 << 15
-_MEMORY = 8
+_WORDS = {"leaves": ("newton", "constant"), "direction": ("gradient", "lbfgs")}
+_MEMORY = 8  # pairs of L-BFGS
+_ACROSS = 1.0 / 3.0
+_FARTHEST = 32.0  # times the plain step
 
 # --- kernels ---------------------------------------------------------------------------------
 
 
 @kernel
-def _round_to_grid(lo, hi, values, step, out):  # type: ignore[no-untyped-def]
+def _round_to_grid(lo, hi, values, rows, step, out):  # type: ignore[no-untyped-def]
+    """Round value i to the grid and write it to its row."""
     for i in range(lo, hi):
-        out[i] = np.rint(values[i] / step) * step  # (2)
+        out[rows[i]] = np.rint(values[i] / step) * step  # (2)
 
 
 # --- API -------------------------------------------------------------------------------------
@@ -59,8 +66,9 @@ class Boost:
     leaves : "newton" or "constant"
         Weight documents by the loss's curvature, or all alike.
     direction : "gradient" or "lbfgs"
-        Follow the gradient, or the L-BFGS direction in function space (with constant leaves). The
-        second has no bound on its step yet and was seen to diverge under trees at low rates.
+        Follow the gradient, or the L-BFGS direction in function space: longer steps where the
+        gradient hardly turns, shorter ones where it turned round. A continued run begins without
+        memory, so its trees are not those of an uninterrupted one.
     row_fraction, query_fraction, feature_fraction : float
         Share of documents, of queries and of features drawn anew in each round.
     """
@@ -77,6 +85,9 @@ class Boost:
         self, loss: Loss, data: RankingData, *, seed: int = 0, n_threads: int | None = None
     ) -> Descent:
         """Bind ``loss`` to ``data`` and return the state of a run."""
+        for name, words in _WORDS.items():
+            if getattr(self, name) not in words:
+                raise UsageError(unknown(name, getattr(self, name), words))
         return Descent(self, loss, data, seed, n_threads)
 
 
@@ -86,31 +97,36 @@ class Descent:
     def __init__(
         self, boost: Boost, loss: Loss, data: RankingData, seed: int, n_threads: int | None
     ) -> None:
+        n_threads = thread_count(n_threads)  # once, not in each round
         self._boost, self._seed, self._n_threads = boost, seed, n_threads
         self._order, queries = content_order(data, n_threads=n_threads)
         ordered = _grades_in_order(data, self._order, queries)
         self._loss: BoundLoss = loss.bind(ordered, n_threads=n_threads)
         self._shift_invariant = loss.traits.shift_invariant
-        self._newton = boost.leaves == "newton" and loss.traits.curvature
+        self._has_curvature = loss.traits.curvature
+        self._newton = boost.leaves == "newton" and self._has_curvature
         self._weight = np.repeat(order_weight(ordered), ordered.sizes) * document_weight(ordered)
         self._query = ordered.query_of_row()
         self._n_queries, self._n_features = data.n_queries, data.n_features
         n = data.n_documents
         self._s, self._g, self._h = np.empty(n), np.empty(n), self._weight.copy()
-        self._past: list[tuple[F64, F64]] = []
-        self._last: tuple[F64, F64] | None = None
+        self._quasi: QuasiNewton | None = None
 
     def step(self, t: int, scores: F64) -> tuple[float, NDArray[np.float32], NDArray[np.float32]]:
         """Return the loss at ``scores`` and the gradient and curvature of round ``t``."""
         np.take(scores, self._order, out=self._s)
         if hasattr(self._loss, "next_round"):
             self._loss.next_round(t)
-        if self._newton and self._boost.direction == "gradient":
+        if self._newton:
             value = self._loss.grad_curv(self._s, self._g, self._h)
         else:
             value = self._loss.grad(self._s, self._g)
-        gradient = self._g if self._boost.direction == "gradient" else self._lbfgs_direction()
-        curvature = self._h
+        gradient, curvature = self._g, self._h
+        if self._boost.direction == "lbfgs":
+            if self._quasi is None:
+                self._quasi = QuasiNewton(min(1.0, self._room()))
+            # before rows are drawn: pairs from two draws would be noise
+            gradient = self._quasi.direction(self._centred(), gradient, curvature)
         drawn = self._draw_rows(t)
         if drawn is not None:
             gradient, curvature = gradient * drawn, curvature * drawn
@@ -136,8 +152,9 @@ class Descent:
         if self._shift_invariant:
             return 0.0
         self._s[:] = 0.0
-        self._loss.grad_curv(self._s, self._g, self._h)  # exact for squared error
-        total = float(self._h.sum())
+        curvature = np.empty(len(self._s))
+        self._loss.grad_curv(self._s, self._g, curvature)  # exact for squared error
+        total = float(curvature.sum())
         return -float(self._g.sum()) / total if total > 0.0 else 0.0
 
     def _draw_rows(self, t: int) -> F64 | None:
@@ -151,23 +168,25 @@ class Descent:
             drawn = rows if drawn is None else drawn * rows
         return drawn
 
-    def _lbfgs_direction(self) -> F64:  # (1), the two-loop recursion
-        if self._last is not None:
-            moved, turned = self._s - self._last[0], self._g - self._last[1]
-            if moved @ turned > 1e-12 * (turned @ turned):
-                self._past = [*self._past[1 - _MEMORY :], (moved, turned)]
-        self._last = self._s.copy(), self._g.copy()
-        d, shares = self._g.copy(), []
-        for moved, turned in reversed(self._past):
-            share = (moved @ d) / (moved @ turned)
-            d -= share * turned
-            shares.append(share)
-        if self._past:
-            moved, turned = self._past[-1]
-            d *= (moved @ turned) / (turned @ turned)
-        for (moved, turned), share in zip(self._past, reversed(shares), strict=True):
-            d += (share - (turned @ d) / (moved @ turned)) * moved
-        return d
+    def _room(self) -> float:
+        """Return the curvature of the base learner over that of the loss, where it has any."""
+        if self._newton or not self._has_curvature:
+            return 1.0
+        curvature = np.empty(len(self._s))
+        self._loss.grad_curv(self._s, np.empty(len(self._s)), curvature)
+        total = ordered_sum(curvature)
+        return ordered_sum(self._h) / total if total > 0.0 else 1.0
+
+    def _centred(self) -> F64:
+        """Return the scores, less the mean of each query where a shift changes nothing.
+
+        A shift moves scores without turning the gradient: to L-BFGS, a way without end.
+        """
+        if not self._shift_invariant:
+            return self._s.copy()
+        size = np.bincount(self._query, minlength=self._n_queries)
+        mean = np.bincount(self._query, self._s, self._n_queries) / np.maximum(size, 1)
+        return self._s - mean[self._query]
 
     def _on_grid(self, values: F64) -> NDArray[np.float32]:
         n = len(values)
@@ -176,10 +195,91 @@ class Descent:
         if top > 0.0 and math.isfinite(top):
             step = 2.0 ** (math.frexp(top)[1] - 52 + math.ceil(math.log2(max(2, n))))
             bounds = np.append(np.arange(0, n, _ROWS), n)
-            spare = np.empty(n)
-            map_ranges(_round_to_grid, bounds, values, step, spare, n_threads=self._n_threads)
-            out[self._order] = spare
+            args = (values, self._order, step, out)
+            map_ranges(_round_to_grid, bounds, *args, n_threads=self._n_threads)
         return out
+
+
+class QuasiNewton:
+    """The L-BFGS direction, safe where steps are a base learner's and nobody searches along them.
+
+    With |v|^2 = sum h v^2, p = g/h the plain step and d = H_t g, what is followed is d
+
+    - with no part across p larger than a third of its part along p, so that a base learner which
+      follows it follows the gradient too; p itself where d does not descend;
+    - of a length between |p| and reach |p| (reach |p| where reach is below 1).
+
+    The slope along the last step, now over before, decides the reach: 1 says that the gradient did
+    not turn, 0 that the step went just far enough. Above a quarter the reach grows; below zero it
+    shrinks to half of what would have been far enough, and the pairs are forgotten. Only slopes
+    are asked for, never values, so this also serves gradients that are those of no function.
+    """
+
+    def __init__(self, reach: float) -> None:
+        self._pairs: list[tuple[F64, F64, float]] = []
+        self._last: tuple[F64, F64] | None = None
+        self._reach = self._length = reach
+
+    def direction(self, s: F64, g: F64, h: F64) -> F64:
+        """Return h d at scores ``s``, whose gradient is ``g`` and whose curvature is ``h``."""
+        present = h > 0.0
+        inverse = np.divide(1.0, h, out=np.zeros(len(h)), where=present)
+        if self._last is not None:
+            self._learn((s - self._last[0]) * present, g, self._last[1], h)
+        self._last = s, g.copy()
+        plain = inverse * g
+        size = _dot(g, plain)
+        if size <= 0.0:
+            return g
+        d = self._two_loops(g, inverse)
+        along = _dot(d, g) / size
+        if along <= 0.0:
+            d, along = plain, 1.0
+        across = d - along * plain
+        wide = math.sqrt(_dot(across, h * across) / size)
+        share = min(1.0, _ACROSS * along / wide) if wide > 0.0 else 1.0
+        d = along * plain + share * across
+        length = math.hypot(along, share * wide)
+        self._length = min(max(length, length / along * min(1.0, self._reach)), self._reach)
+        return np.where(present, h * d * (self._length / length), g)
+
+    def _learn(self, moved: F64, g: F64, before: F64, h: F64) -> None:
+        """Take in what the last step did: reach and pairs."""
+        fall = _dot(before, moved)
+        if fall >= 0.0:  # the base learner went elsewhere
+            self._pairs, self._reach = [], min(1.0, self._reach)
+            return
+        slope = _dot(g, moved) / fall
+        if slope < 0.0:
+            shrunk = max(1.0 / _FARTHEST, 0.5 / (1.0 - slope))
+            self._pairs, self._reach = [], self._length * shrunk
+            return
+        if slope > 0.25:
+            grown = min(4.0, 0.75 / max(1.0 - slope, 0.1))
+            self._reach = min(_FARTHEST, self._reach * grown)
+        turned = g - before
+        bend, most = _dot(moved, turned), _dot(moved, h * moved)
+        if bend > 0.0:
+            missing = max(0.0, most / _FARTHEST - bend)  # no way is flatter than that
+            turned = turned + missing / most * (h * moved)
+            self._pairs = [*self._pairs[1 - _MEMORY :], (moved, turned, bend + missing)]
+
+    def _two_loops(self, g: F64, inverse: F64) -> F64:  # (1)
+        d, shares = g.copy(), []
+        for moved, turned, bend in reversed(self._pairs):
+            shares.append(_dot(moved, d) / bend)
+            d -= shares[-1] * turned
+        d *= inverse
+        if self._pairs:
+            _, turned, bend = self._pairs[-1]
+            d *= bend / _dot(turned, inverse * turned)
+        for (moved, turned, bend), share in zip(self._pairs, reversed(shares), strict=True):
+            d += (share - _dot(turned, d) / bend) * moved
+        return d
+
+
+def _dot(a: F64, b: F64) -> float:
+    return ordered_sum(a * b)  # the same bits whatever BLAS there is
 
 
 def _grades_in_order(data: RankingData, rows: I64, queries: I64) -> RankingData:

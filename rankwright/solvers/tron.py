@@ -27,6 +27,7 @@ import numpy as np
 from rankwright.core.types import F64, NewtonProblem, SolveResult
 
 _ACCEPT = 1e-4  # take the step at this share of the promised decrease
+_TRIES = 30  # looks along a step that met a kink
 _SHRINK, _GROW = 0.25, 0.75  # shares below and above which the region changes
 
 
@@ -72,6 +73,12 @@ class TRON:
                 break
             reached = problem.grad(w + p, ahead)
             share = (reached - value) / promised if promised < 0.0 else -1.0
+            if share < _SHRINK:  # a kink on the way: go as far as it pays, and keep the region
+                t, found = _along(problem, w, p, float(g @ p), ahead)
+                if found < value:
+                    p, reached, share = t * p, found, _GROW
+                else:
+                    share = -1.0
             long = math.sqrt(float(p @ (M * p)))
             curve.append(min(value, reached))
             if share < _SHRINK:
@@ -125,6 +132,28 @@ def _step(
         rz = next_rz
     promised = 0.5 * (float(g @ p) - float(p @ residual))  # H p = -residual - g
     return p, promised, at_border
+
+
+def _along(problem: NewtonProblem, w: F64, p: F64, slope: float, out: F64) -> tuple[float, float]:
+    """Return a t in (0, 1) near the minimum of w + t p, with its value; ``out`` gets the gradient.
+
+    The derivative along p, ``slope`` at 0, is brought to a tenth by secants and halves in turn.
+    """
+    low, high = 0.0, 1.0
+    at_low, at_high = slope, float(out @ p)
+    t, value = 1.0, math.inf
+    for k in range(_TRIES):
+        share = at_low / (at_low - at_high) if at_high > 0.0 and k % 2 == 0 else 0.5
+        t = low + share * (high - low)
+        value = problem.grad(w + t * p, out)
+        steep = float(out @ p)
+        if abs(steep) <= 0.1 * abs(slope):
+            break
+        if steep < 0.0:
+            low, at_low = t, steep
+        else:
+            high, at_high = t, steep
+    return t, value
 
 
 def _to_border(p: F64, d: F64, M: F64, radius: float) -> float:

@@ -1,14 +1,25 @@
-"""Sums over all pairs of documents that stand in the wrong order, in O(n log n) a query.
+"""Sums over all pairs of documents whose order is not clear enough, in O(n log n) a query.
 
-Documents are grouped by grade (`GradeBlocks`), best first. A pair of p and a document r of a lower
-grade is *wrong* where v_r > v_p. For each document p, with document weights w,
+Documents are grouped by grade (`GradeBlocks`), best first. A document i and a document j of a lower
+grade are **wrong** where the better one does not lead by the margin, v_i < v_j + margin; they are
+then each other's partners. For any x, and for each document p,
 
-    below_n[p] = sum over lower grades,  v_r > v_p of w_r        below_v[p] = ... of w_r v_r    (1)
-    above_n[p] = sum over higher grades, v_r < v_p of w_r        above_v[p] = ... of w_r v_r    (2)
+    lower[p] = sum of x over its partners of lower grades,   higher[p] = of higher grades       (1)
 
-Any pairwise hinge is a function of these. Each grade is sorted by v; then neighbouring grades are
-merged, two by two, and while merging each document meets the running sums of the other side:
-log2(number of grades) passes, so real-valued grades cost no more than O(n log n) either.
+Any pairwise hinge, and its Hessian times a vector, is a function of such sums.
+
+Each grade is sorted by v; then neighbouring grades are merged, two by two, then pairs of them, and
+so on, in log2(number of grades) levels. On each level a run of higher grades stands before one of
+lower grades, both with v falling, so that the partners of a document of the first are the head of
+the second, and those of a document of the second are the tail of the first. `find_wrong_pairs`
+keeps, level by level, the order and where head or tail ends; `add_partners` is then running sums
+and a look-up. Real-valued grades cost no more than O(n log n) either.
+
+Where a pair of grades a, b has a weight of its own,
+
+    (gain_a - gain_b) (worth_a - worth_b)                                                       (2)
+
+`add_weighted` walks over each two grades instead: O(n x grades), and nothing that could cancel.
 """
 
 from __future__ import annotations
@@ -19,7 +30,7 @@ import numpy as np
 
 from rankwright.core.jit import kernel
 from rankwright.core.order import sort_query
-from rankwright.core.types import I64
+from rankwright.core.types import F64, I64
 from rankwright.data.ranking_data import RankingData
 
 _NO_KEY = np.empty(0)
@@ -28,65 +39,111 @@ _NO_KEY = np.empty(0)
 
 
 @kernel
-def wrong_pair_sums(  # type: ignore[no-untyped-def]
-    first, last, start, v, w, order, spare, below_n, below_v, above_n, above_v
-):
-    """Fill (1) and (2) for one query, whose blocks are first:last; places, not rows, index all."""
-    for b in range(first, last):
-        sort_query(start[b], start[b + 1], v, _NO_KEY, order, spare)
-    for p in range(start[first], start[last]):
-        below_n[p] = below_v[p] = above_n[p] = above_v[p] = 0.0
-    width = 1
+def find_wrong_pairs(first, last, start, v, margin, pairs):  # type: ignore[no-untyped-def]
+    """Find the wrong pairs of the query whose blocks are first:last, for `add_partners`.
+
+    ``pairs`` comes from `GradeBlocks.new_pairs`. Places, not rows, index everything.
+    """
+    order, ends, _, _ = pairs
+    sort_grades(first, last, start, v, pairs)
+    width, level = 1, 0
     while width < last - first:
-        for b in range(first, last - width, 2 * width):
-            lo, mid, hi = start[b], start[b + width], start[min(b + 2 * width, last)]
-            _merge(lo, mid, hi, v, order, spare)
-            _add_lower(lo, mid, hi, v, w, order, below_n, below_v)
-            _add_higher(lo, mid, hi, v, w, order, above_n, above_v)
+        here = order[level]
+        for b in range(first, last, 2 * width):
+            lo, mid = start[b], start[min(b + width, last)]
+            hi = start[min(b + 2 * width, last)]
+            _find_ends(lo, mid, hi, v, margin, here, ends[level])
+            if 2 * width < last - first:
+                _merge(lo, mid, hi, v, here, order[level + 1])
         width *= 2
+        level += 1
 
 
 @kernel
-def _merge(lo, mid, hi, v, order, spare):  # type: ignore[no-untyped-def]
-    """Merge two sorted runs, v falling; the left one, of higher grades, goes first where equal."""
-    spare[lo:mid] = order[lo:mid]
-    i, j, k = lo, mid, lo
-    while i < mid:
-        if j < hi and v[order[j]] > v[spare[i]]:
-            order[k] = order[j]
+def sort_grades(first, last, start, v, pairs):  # type: ignore[no-untyped-def]
+    """Put each grade of a query in order, v falling."""
+    order, _, spare, _ = pairs
+    for b in range(first, last):
+        sort_query(start[b], start[b + 1], v, _NO_KEY, order[0], spare)
+
+
+@kernel
+def _find_ends(lo, mid, hi, v, margin, order, ends):  # type: ignore[no-untyped-def]
+    """Walk both runs at once; a document of the second comes first where the pair is wrong."""
+    i, j = lo, mid
+    while i < mid and j < hi:
+        if v[order[i]] < v[order[j]] + margin:
+            ends[j] = i  # its partners are i:mid
             j += 1
         else:
-            order[k] = spare[i]
+            ends[i] = j  # its partners are mid:j
             i += 1
-        k += 1
+    for k in range(i, mid):
+        ends[k] = hi
+    for k in range(j, hi):
+        ends[k] = mid
 
 
 @kernel
-def _add_lower(lo, mid, hi, v, w, order, below_n, below_v):  # type: ignore[no-untyped-def]
-    """Give each document left of ``mid`` the sums of those right of it with a larger v."""
-    n = total = 0.0
+def _merge(lo, mid, hi, v, order, merged):  # type: ignore[no-untyped-def]
+    """Merge two runs, v falling; the first one goes first where equal."""
+    i, j = lo, mid
     for k in range(lo, hi):
-        p = order[k]
-        if p >= mid:
-            n += w[p]
-            total += w[p] * v[p]
+        if j == hi or (i < mid and v[order[i]] >= v[order[j]]):
+            merged[k] = order[i]
+            i += 1
         else:
-            below_n[p] += n
-            below_v[p] += total
+            merged[k] = order[j]
+            j += 1
 
 
 @kernel
-def _add_higher(lo, mid, hi, v, w, order, above_n, above_v):  # type: ignore[no-untyped-def]
-    """Give each document right of ``mid`` the sums of those left of it with a smaller v."""
-    n = total = 0.0
-    for k in range(hi - 1, lo - 1, -1):
-        p = order[k]
-        if p < mid:
-            n += w[p]
-            total += w[p] * v[p]
-        else:
-            above_n[p] += n
-            above_v[p] += total
+def add_partners(first, last, start, pairs, x, lower, higher):  # type: ignore[no-untyped-def]
+    """Write (1) for one query, whose pairs were found before; one array for both gets their sum."""
+    order, ends, _, running = pairs
+    for p in range(start[first], start[last]):
+        lower[p] = higher[p] = 0.0
+    width, level = 1, 0
+    while width < last - first:
+        here, end = order[level], ends[level]
+        for b in range(first, last - width, 2 * width):
+            lo, mid, hi = start[b], start[b + width], start[min(b + 2 * width, last)]
+            running[mid + first] = 0.0
+            for k in range(mid, hi):  # heads of the second run
+                running[k + first + 1] = running[k + first] + x[here[k]]
+            for k in range(lo, mid):
+                lower[here[k]] += running[end[k] + first]
+            for k in range(mid - 1, lo - 1, -1):  # tails of the first
+                running[k + first] = running[k + first + 1] + x[here[k]]
+            for k in range(mid, hi):
+                higher[here[k]] += running[end[k] + first]
+        width *= 2
+        level += 1
+
+
+@kernel
+def add_weighted(  # type: ignore[no-untyped-def]
+    first, last, start, v, margin, pairs, gain, worth, x, lower, higher
+):
+    """As `add_partners`, each partner times the weight (2) of the two grades; they are sorted."""
+    order = pairs[0][0]
+    for p in range(start[first], start[last]):
+        lower[p] = higher[p] = 0.0
+    for a in range(first, last):
+        for b in range(a + 1, last):
+            weight = (gain[a] - gain[b]) * (worth[a] - worth[b])
+            total, j = 0.0, start[b]
+            for k in range(start[a], start[a + 1]):
+                while j < start[b + 1] and v[order[k]] < v[order[j]] + margin:
+                    total += x[order[j]]
+                    j += 1
+                lower[order[k]] += weight * total
+            total, i = 0.0, start[a + 1] - 1
+            for k in range(start[b + 1] - 1, start[b] - 1, -1):
+                while i >= start[a] and v[order[i]] < v[order[k]] + margin:
+                    total += x[order[i]]
+                    i -= 1
+                higher[order[k]] += weight * total
 
 
 # --- API -------------------------------------------------------------------------------------
@@ -120,3 +177,34 @@ class GradeBlocks:
         new[1:] = (grade[1:] != grade[:-1]) | (query[1:] != query[:-1])
         start = np.append(np.flatnonzero(new), len(rows))
         return cls(rows, start, np.searchsorted(start, data.indptr))
+
+    def query(self) -> I64:
+        """Return the query of each block."""
+        return np.repeat(np.arange(len(self.of_query) - 1), np.diff(self.of_query))
+
+    def weight(self, w: F64) -> F64:
+        """Return the weight of each block, from that of each place."""
+        return np.add.reduceat(w, self.start[:-1]) if len(w) else np.zeros(0)
+
+    def better_weight(self, w: F64) -> F64:
+        """Return the weight of the better grades of the same query, for each block."""
+        before = np.append(0.0, np.cumsum(self.weight(w)))
+        better: F64 = before[:-1] - before[self.of_query[self.query()]]
+        return better
+
+    def pair_weight(self, w: F64) -> F64:
+        """Return the sum of w_i w_j over the pairs of different grades of each query."""
+        pairs = self.weight(w) * self.better_weight(w)
+        return np.bincount(self.query(), pairs, len(self.of_query) - 1).astype(np.float64)
+
+    def new_pairs(self) -> tuple[I64, I64, I64, F64]:
+        """Return room for the wrong pairs of every query.
+
+        They are, a row per level, the order, and where in it the partners of each document begin
+        or end; then scratch for sorting and for running sums, which need a place more per query.
+        """
+        n, blocks = len(self.rows), len(self.start) - 1
+        most = int(np.diff(self.of_query).max(initial=0))
+        shape = (max(1, (most - 1).bit_length()), n)
+        order, ends = np.empty(shape, np.int64), np.empty(shape, np.int64)
+        return order, ends, np.empty(n, np.int64), np.empty(n + blocks)

@@ -152,8 +152,10 @@ def test_arrays_and_texts_restore_the_model():
         (Trees(monotone=[1]), "monotone has 1 signs for 6 features"),
         (Trees(monotone={"price": 1}), "no feature 'price'"),
         (Trees(categorical=[9]), "no feature 9"),
+        (Trees(leaves="newtn"), "no leaves 'newtn'; did you mean newton"),
+        (Trees(direction="bfgs"), "no direction 'bfgs'; did you mean lbfgs"),
     ],
 )
-def test_wrong_columns_are_told(trees, sentence):
+def test_wrong_columns_and_words_are_told(trees, sentence):
     with pytest.raises(UsageError, match=sentence):
         fit(trees)

@@ -10,7 +10,12 @@ from math import exp, expm1, log, log1p, log2
 
 import numpy as np
 from reference import metrics
+from reference.domination import domination
 from reference.interval import optimum
+from reference.ndcg_glm import ndcg_glm
+from reference.pair_hinge import pair_hinge
+from reference.position_svm import ordinal_hinge, position_svm, precision_svm, rocarea_svm
+from reference.retarget import retarget
 
 
 def targets_of(loss, y):
@@ -206,13 +211,21 @@ def xendcg(loss, s, y, w, place=(0, 0)):
 
 
 TWINS = {
+    "domination": domination,
     "gbrank": gbrank,
     "interval": interval,
     "lambdarank": lambdarank,
     "listmle": listmle,
     "listnet": listnet,
+    "ordinal_hinge": ordinal_hinge,
+    "pair_hinge": pair_hinge,
+    "position_svm": position_svm,
+    "precision_svm": precision_svm,
+    "ndcg_glm": ndcg_glm,
     "query_offset": query_offset,
     "ranknet": ranknet,
+    "retarget": retarget,
+    "rocarea_svm": rocarea_svm,
     "squared": squared,
     "xendcg": xendcg,
 }

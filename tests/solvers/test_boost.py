@@ -2,6 +2,8 @@ import numpy as np
 import pytest
 from small_data import small_data
 
+from rankwright.losses.query_offset import QueryOffset
+from rankwright.losses.ranknet import RankNet
 from rankwright.losses.squared import Squared
 from rankwright.solvers.boost import Boost
 
@@ -63,11 +65,43 @@ def test_the_best_constant_of_squared_error_is_the_weighted_mean():
     assert start().best_constant() == pytest.approx(mean)
 
 
-def test_the_lbfgs_direction_solves_a_quadratic_that_the_gradient_does_not():
-    """Documents of weights 0.1 to 1.1 have curvatures as unequal; L-BFGS learns them."""
-    run, plain = start(Boost(direction="lbfgs", leaves="constant")), start()
-    quick, slow = np.zeros(N), np.zeros(N)
-    for t in range(15):
-        quick = quick - run.step(t, quick)[1]
-        slow = slow - plain.step(t, slow)[1]
-    assert run.step(15, quick)[0] < 0.01 * plain.step(15, slow)[0]
+def descend(boost, loss, rounds, rate):
+    """Values of the loss along steps that are followed to the letter."""
+    run, scores, values = boost.start(loss, DATA), np.zeros(N), []
+    for t in range(rounds):
+        value, gradient, curvature = run.step(t, scores)
+        scores = scores - rate * gradient / curvature
+        values.append(value)
+    return values
+
+
+def test_the_lbfgs_direction_begins_as_the_gradient():
+    plain = start(Boost(leaves="constant")).step(0, np.zeros(N))
+    quasi = start(Boost(leaves="constant", direction="lbfgs")).step(0, np.zeros(N))
+    for a, b in zip(plain, quasi, strict=True):
+        np.testing.assert_allclose(b, a, rtol=1e-6)
+
+
+def test_the_lbfgs_direction_is_the_gradient_where_the_curvature_is_exact():
+    run = start(Boost(direction="lbfgs"))
+    scores = -0.3 * run.step(0, np.zeros(N))[1].astype(float)
+    np.testing.assert_allclose(run.step(1, scores)[1], start().step(1, scores)[1], rtol=1e-5)
+
+
+def test_the_lbfgs_direction_goes_further_where_the_curvature_is_overstated():
+    loss = RankNet(normalize=True)  # curves far less than the 1 of constant leaves
+    quasi = descend(Boost(leaves="constant", direction="lbfgs"), loss, 20, 0.5)
+    plain = descend(Boost(leaves="constant"), loss, 20, 0.5)
+    assert (np.diff(quasi) < 0).all()
+    assert quasi[-1] < 0.5 * plain[-1]
+
+
+def test_a_shift_of_a_query_is_no_news_to_the_lbfgs_direction():
+    """Squared error up to an offset does not see shifts, so neither may its pairs."""
+    shifts = np.repeat(np.arange(DATA.n_queries), DATA.sizes) * 10.0
+    directions = []
+    for shift in (0.0, shifts):
+        run = Boost(direction="lbfgs").start(QueryOffset(), DATA)
+        scores = -0.3 * run.step(0, np.zeros(N))[1].astype(float)
+        directions.append(run.step(1, scores + shift)[1])
+    np.testing.assert_allclose(directions[0], directions[1], atol=1e-5)

@@ -1,0 +1,206 @@
+"""Hinge on pairs: each better document is to lead each worse one by a margin (RankSVM, IR-SVM).
+
+With w_i the weight of document i and c the weight of a pair of grades, the loss of a query is
+
+    L(s) = sum over g_i > g_j of c(g_i, g_j) w_i w_j (margin - s_i + s_j)_+^p                   (1)
+
+with p = 2 for ``form="squared"`` and p = 1 for ``form="hinge"`` (`joachims2002ranksvm`). With P the
+number of pairs of a query, that is the sum of w_i w_j over them, ``pairs`` chooses
+
+    "uniform":  c = 1                                                                           (2)
+    "query":    c = 1 / P, the mean over the pairs; for two grades the area above the ROC curve's
+                hinge, 1 / (relevant x others)                                                  (3)
+    "ir":       c(a, b) = max over queries of P / P  x  what NDCG loses when a document of grade a
+                and one of grade b trade places in the ideal list, on average over such pairs   (4)
+
+(4) is `cao2006irsvm`'s. With G = 2^g - 1 and D(a) the mean discount 1/log2(rank + 1) of the places
+that grade a has in the ideal list, the loss of NDCG is (G_a - G_b) (D(a) - D(b)) / IDCG. A document
+of weight w has w places there; a fraction of a place counts as a fraction of its discount.
+
+A pair counts where s_i < s_j + margin, so at the kink of the hinge it has slope 0. Sums over those
+pairs come from `subproblems.pair_sums` in O(n log n), or O(n x grades) for (4), and no pair is
+listed. The curvature of p = 2 is an upper bound, as in `gbrank`: 4 w_i times the weight of the
+partners of i bounds the Hessian as a matrix. That of p = 1 is w_i times the weight of the partners
+over the margin, with which no step is longer than the margin.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rankwright.core.jit import kernel
+from rankwright.core.types import F64, BoundLoss, Traits
+from rankwright.data.ranking_data import RankingData
+from rankwright.errors import UsageError
+from rankwright.losses.base import NOTHING, KernelLoss, document_weight
+from rankwright.subproblems.pair_sums import (
+    GradeBlocks,
+    add_partners,
+    add_weighted,
+    find_wrong_pairs,
+    sort_grades,
+)
+
+FORMS = ("squared", "hinge")
+PAIRS = ("uniform", "query", "ir")
+_MANY = 1_000_000
+
+# --- kernels ---------------------------------------------------------------------------------
+
+
+@kernel
+def _queries(  # type: ignore[no-untyped-def]
+    lo, hi, indptr, s, rows, start, of_query, w, margin, squared, scale, gain, worth, pairs, sums,
+    weight, value, grad, curv,
+):  # fmt: skip
+    at, x, n, behind, partners = sums
+    bend = 4.0 if squared else 1.0 / margin
+    for q in range(lo, hi):
+        centre = _mean(indptr[q], indptr[q + 1], s)  # sums of scores cancel where all are large
+        for p in range(indptr[q], indptr[q + 1]):
+            at[p] = s[rows[p]]
+            x[p] = w[p] * (at[p] - centre)
+        first, last = of_query[q], of_query[q + 1]
+        if len(gain):
+            sort_grades(first, last, start, at, pairs)
+        else:
+            find_wrong_pairs(first, last, start, at, margin, pairs)
+        _add(first, last, start, at, margin, pairs, gain, worth, w, n, behind)
+        _add(first, last, start, at, margin, pairs, gain, worth, x, partners, partners)
+        factor, total = weight[q] * scale[q], 0.0
+        for p in range(indptr[q], indptr[q + 1]):
+            v = at[p] - centre
+            slope = behind[p] - n[p]  # as the worse one of a pair, and as the better one
+            n[p] += behind[p]
+            hinge = 0.5 * margin * n[p] + slope * v  # half of each pair at either document
+            pull = 2.0 * (margin * slope + n[p] * v - partners[p])
+            total += w[p] * (margin * hinge + 0.5 * pull * v if squared else hinge)  # (1)
+            if len(grad):
+                grad[rows[p]] = factor * w[p] * (pull if squared else slope)
+            if len(curv):
+                curv[rows[p]] = factor * w[p] * n[p] * bend
+        value[q] = factor * max(total, 0.0)
+
+
+@kernel
+def _hessian(  # type: ignore[no-untyped-def]
+    lo, hi, indptr, _s, rows, start, of_query, w, margin, _squared, scale, gain, worth, pairs, sums,
+    weight, u, out,
+):  # fmt: skip
+    """Write the Hessian times u, from the pairs and the weights of partners found at s."""
+    at, x, n, _, partners = sums
+    for q in range(lo, hi):
+        for p in range(indptr[q], indptr[q + 1]):
+            x[p] = w[p] * u[rows[p]]
+        first, last = of_query[q], of_query[q + 1]
+        _add(first, last, start, at, margin, pairs, gain, worth, x, partners, partners)
+        factor = 2.0 * weight[q] * scale[q]
+        for p in range(indptr[q], indptr[q + 1]):
+            out[rows[p]] = factor * (n[p] * x[p] - w[p] * partners[p])
+
+
+@kernel
+def _add(first, last, start, at, margin, pairs, gain, worth, x, lower, higher):  # type: ignore[no-untyped-def]
+    """Sum x over the partners of each document, weighed by (4) where there is a gain."""
+    if len(gain):
+        add_weighted(first, last, start, at, margin, pairs, gain, worth, x, lower, higher)
+    else:
+        add_partners(first, last, start, pairs, x, lower, higher)
+
+
+@kernel
+def _mean(lo, hi, s):  # type: ignore[no-untyped-def]
+    """Return the mean of lo:hi, counted from the first."""
+    total = 0.0
+    for i in range(lo, hi):
+        total += s[i] - s[lo]
+    return s[lo] + total / (hi - lo) if lo < hi else 0.0
+
+
+# --- API -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PairHinge:
+    """Hinge or squared hinge on every pair of documents of different grades.
+
+    Parameters
+    ----------
+    form : "squared" or "hinge"
+        What a missing part of the margin costs: its square, which is smooth, or itself.
+    margin : float
+        The lead that a better document is to have.
+    pairs : "uniform", "query" or "ir"
+        Weight of a pair: 1; such that each query's pairs sum to 1; or IR-SVM's, by query and by
+        what NDCG would lose.
+    """
+
+    form: str = "squared"
+    margin: float = 1.0
+    pairs: str = "uniform"
+
+    @property
+    def traits(self) -> Traits:
+        """What this loss can do with these parameters."""
+        squared = self.form == "squared"
+        return Traits(
+            family="pairwise", smooth=squared, convex=True, curvature=True, hess_vec=squared
+        )
+
+    def bind(self, data: RankingData, *, n_threads: int | None = None) -> BoundLoss:
+        """Prepare the loss for one data set."""
+        self._check()
+        blocks = GradeBlocks.of(data)
+        w = document_weight(data)[blocks.rows]
+        count = blocks.pair_weight(w)
+        inverse = np.divide(1.0, count, out=np.zeros(len(count)), where=count > 0.0)
+        gain = worth = NOTHING
+        if self.pairs == "uniform":
+            scale = np.ones(data.n_queries)  # (2)
+        elif self.pairs == "query":
+            scale = inverse  # (3)
+        else:
+            scale = inverse * count.max(initial=0.0)
+            gain, worth = _gain_and_worth(data, blocks, w)  # (4)
+        kept = (blocks.rows, blocks.start, blocks.of_query, w, float(self.margin))
+        buffers = (blocks.new_pairs(), np.empty((5, data.n_documents)))
+        squared = self.form == "squared"
+        return KernelLoss(
+            _queries,
+            data,
+            *(*kept, squared, scale, gain, worth, *buffers),
+            curvature=True,
+            hessian=_hessian if squared else None,
+            n_threads=n_threads,
+        )
+
+    def _check(self) -> None:
+        if self.form not in FORMS:
+            raise UsageError(f"pair_hinge's form must be squared or hinge, not '{self.form}'.")
+        if self.pairs not in PAIRS:
+            raise UsageError(
+                f"pair_hinge's pairs must be uniform, query or ir, not '{self.pairs}'."
+            )
+        if not 0.0 < self.margin < np.inf:
+            raise UsageError(f"pair_hinge's margin must be above 0, not {self.margin}.")
+
+
+def _gain_and_worth(data: RankingData, blocks: GradeBlocks, w: F64) -> tuple[F64, F64]:
+    """Return G / IDCG and D of each block; the product of their differences is (4)'s loss."""
+    query, weight, top = blocks.query(), blocks.weight(w), blocks.better_weight(w)
+    gain = np.exp2(data.y[blocks.rows[blocks.start[:-1]]]) - 1.0
+    worth = _total_discount(top + weight) - _total_discount(top)
+    ideal = np.bincount(query, gain * worth, data.n_queries)[query]
+    mean_worth = np.divide(worth, weight, out=np.zeros(len(worth)), where=weight > 0.0)
+    return np.divide(gain, ideal, out=np.zeros(len(gain)), where=ideal > 0.0), mean_worth
+
+
+def _total_discount(places: F64) -> F64:
+    """Return the discounts of the first ``places``, summed; those past the millionth are alike."""
+    most = min(int(np.ceil(places.max(initial=0.0))), _MANY) + 1
+    table = np.append(0.0, np.cumsum(1.0 / np.log2(np.arange(most) + 2.0)))
+    beyond = np.maximum(places - most, 0.0) / np.log2(most + 1.0)
+    total: F64 = np.interp(places, np.arange(most + 1.0), table) + beyond
+    return total

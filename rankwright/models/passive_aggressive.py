@@ -1,0 +1,162 @@
+"""Linear scores learnt from pairs that are drawn at random, step by step.
+
+The steps are those of `rankwright.solvers.passive_aggressive`; the loss that is fitted only tells
+how far they have come. Rows and queries are drawn from in an order fixed by their content, so that
+shuffled rows and renamed queries change nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from scipy import sparse
+
+from rankwright.core.products import times_vector
+from rankwright.core.types import F64, AnyArray, FloatMatrix, Loss, SolveResult, Watch
+from rankwright.data.content import content_order
+from rankwright.data.ranking_data import RankingData
+from rankwright.errors import UsageError
+from rankwright.losses.base import document_weight, order_weight
+from rankwright.models.linear import FittedLinear
+from rankwright.models.missing import fill_values, filled
+from rankwright.solvers.passive_aggressive import PairState, PassiveAggressive
+from rankwright.subproblems.pair_draws import PairDraws
+
+_ROUNDS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class PassiveAggressiveLinear:
+    """A weight for each feature, moved a little for each drawn pair that stands wrong.
+
+    Parameters
+    ----------
+    C : float
+        The longest step.
+    n_steps : int
+        Pairs drawn. They are cut into ten rounds, of which the best on valid is kept.
+    averaging : bool
+        Answer with the mean of the weights over all steps; False: with the last.
+    missing : None, "mean" or "zero"
+        What stands for a missing value; None refuses them.
+    seed : int
+        Decides the pairs of `partial_fit`.
+    """
+
+    C: float = 0.1
+    n_steps: int = 100_000
+    averaging: bool = True
+    missing: str | None = None
+    seed: int = 0
+
+    def fit(
+        self,
+        loss: Loss,
+        data: RankingData,
+        *,
+        watch: Watch,
+        start: FittedPassiveAggressive | None = None,
+        seed: int = 0,
+        n_threads: int | None = None,
+    ) -> FittedPassiveAggressive:
+        """Take the steps, from where ``start`` ended."""
+        if self.n_steps < 1:
+            raise UsageError(f"n_steps must be 1 or more, not {self.n_steps}.")
+        fill = fill_values(data.X, self.missing)
+        X = filled(data.X, fill, "linear")
+        valid = None if watch.valid is None else filled(watch.valid.X, fill, "linear")
+        bound = loss.bind(data, n_threads=n_threads)
+        total = float(order_weight(data).sum()) or 1.0
+        draws, rows = _draws(data, n_threads), _as_csr(X)
+        state = _state_of(start, data.n_features)
+        tried: list[FittedPassiveAggressive] = []
+        ends = np.linspace(0, self.n_steps, min(_ROUNDS, self.n_steps) + 1).astype(int)
+        for t, count in enumerate(np.diff(ends).tolist(), start=1):
+            state = PassiveAggressive(C=self.C).go_on(rows, draws, state, count, seed=seed)
+            tried.append(self._fitted(state, fill))
+            scores = times_vector(X, tried[-1].coef, n_threads=n_threads)
+            on_valid = None
+            if valid is not None:
+                on_valid = times_vector(valid, tried[-1].coef, n_threads=n_threads)
+            if watch.seen(t, bound.value(scores) / total, scores, on_valid):
+                break
+        return tried[min(watch.best(), len(tried)) - 1]
+
+    def partial_fit(
+        self,
+        loss: Loss,
+        data: RankingData,
+        *,
+        start: FittedPassiveAggressive | None = None,
+        n_threads: int | None = None,
+    ) -> FittedPassiveAggressive:
+        """Go on from ``start`` with ``n_steps`` pairs of ``data``."""
+        fill = fill_values(data.X, self.missing) if start is None else start.fill
+        X = filled(data.X, fill, "linear")
+        state = _state_of(start, data.n_features)
+        draws = _draws(data, n_threads)
+        state = PassiveAggressive(C=self.C).go_on(
+            _as_csr(X), draws, state, self.n_steps, seed=self.seed
+        )
+        fitted = self._fitted(state, fill)
+        total = float(order_weight(data).sum()) or 1.0
+        value = loss.bind(data, n_threads=n_threads).value(times_vector(X, fitted.coef)) / total
+        result = SolveResult(
+            fitted.coef, value, np.nan, state.t, "all pairs were drawn", [value], state
+        )
+        return replace(fitted, solution=result)
+
+    def _fitted(self, state: PairState, fill: F64 | None) -> FittedPassiveAggressive:
+        coef = state.mean if self.averaging else state.w.copy()
+        return FittedPassiveAggressive(coef, fill, len(coef), pairs=state)
+
+    @staticmethod
+    def restore(
+        arrays: Mapping[str, AnyArray],
+        texts: Mapping[str, str],  # noqa: ARG004
+        n_features: int,
+    ) -> FittedPassiveAggressive:
+        """Build the fitted model from its own arrays and texts."""
+        t, moved = arrays["steps"].tolist()
+        state = PairState(arrays["last"], arrays["lag"], t, moved)
+        return FittedPassiveAggressive(arrays["coef"], arrays.get("fill"), n_features, pairs=state)
+
+
+@dataclass(frozen=True)
+class FittedPassiveAggressive(FittedLinear):
+    """As `FittedLinear`, with the state from which further steps go on."""
+
+    pairs: PairState | None = field(default=None, compare=False)
+
+    def arrays(self) -> dict[str, AnyArray]:
+        """Return the weights, the fill values and the state."""
+        assert self.pairs is not None
+        steps = np.array([self.pairs.t, self.pairs.moved])
+        own = {"last": self.pairs.w, "lag": self.pairs.lag, "steps": steps}
+        return {**FittedLinear.arrays(self), **own}
+
+
+def _state_of(start: FittedPassiveAggressive | None, n_features: int) -> PairState:
+    if start is None:
+        return PairState.at(np.zeros(n_features))
+    return start.pairs or PairState.at(start.coef)
+
+
+def _draws(data: RankingData, n_threads: int | None) -> PairDraws:
+    """Return pairs of rows of ``data``, drawn from in an order fixed by content."""
+    rows, queries = content_order(data, n_threads=n_threads)
+    ordered = RankingData(
+        X=np.empty((data.n_documents, 0)),
+        y=data.y[rows],
+        indptr=np.append(0, np.cumsum(data.sizes[queries])),
+        qid=data.qid[queries],
+    )
+    weight = document_weight(data)[rows]
+    draws = PairDraws.of(ordered, order_weight(data)[queries], weight)
+    return draws._replace(rows=rows[draws.rows])
+
+
+def _as_csr(X: FloatMatrix) -> FloatMatrix:
+    return sparse.csr_array(X) if isinstance(X, np.ndarray) else X

@@ -1,0 +1,102 @@
+"""Stochastic gradient steps over small batches of queries, for any loss whatever (AdaGrad).
+
+With g_t the gradient of batch t and all operations by component,
+
+    S_t = S_{t-1} + g_t^2,    w_{t+1} = w_t - rate g_t / sqrt(S_t)                            (1)
+
+(`duchi2011adagrad`). Losses differ by orders of magnitude in the size of their gradients (a sum
+over pairs against a mean over documents); (1) cancels it, so one rate, in units of the scaled
+weights, serves all of them, smooth or not, with a value behind the gradient or none. Steps shrink
+like 1/sqrt(t) by themselves.
+
+The answer is the mean of the weights with weight t, where the noise of single steps cancels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from rankwright.core.rng import stream
+from rankwright.core.types import F64, SolveResult, StochasticProblem
+
+
+@dataclass(frozen=True, slots=True)
+class SGD:
+    """Small steps, each on a few queries; takes every loss, LambdaRank's and hinges included.
+
+    Parameters
+    ----------
+    tolerance
+        Stop when a pass over the data changes no weight by more than this share of the largest.
+    max_iterations
+        Passes over the data.
+    learning_rate
+        Length of the first step in each (scaled) weight.
+    batch_queries
+        Queries in a step.
+    averaging
+        Answer with the mean of the weights over all steps, later ones counting more; False: with
+        the last.
+    seed
+        Decides the batches.
+    """
+
+    needs: ClassVar[frozenset[str]] = frozenset()
+
+    tolerance: float = 1e-3
+    max_iterations: int = 100
+    learning_rate: float = 0.1
+    batch_queries: int = 8
+    averaging: bool = True
+    seed: int = 0
+
+    def solve(
+        self,
+        problem: StochasticProblem,
+        start: F64 | None = None,
+        *,
+        watch: Callable[[int, F64, float], bool] | None = None,
+    ) -> SolveResult:
+        """Go over the parts of ``problem`` from ``start`` (0 by default).
+
+        The curve is the mean of the batches' values in each pass, before their steps; optimality
+        the largest component of the whole gradient at the answer.
+        """
+        w = np.zeros(problem.size) if start is None else np.array(start, np.float64)
+        mean, slope, squares = w.copy(), np.empty(problem.size), np.zeros(problem.size)
+        curve: list[float] = []
+        stopped = "max_iterations were reached"
+        answer, t = mean if self.averaging else w, 0
+        while len(curve) < self.max_iterations and problem.n_parts:
+            before, total = answer.copy(), 0.0
+            problem.begin_pass(len(curve), w)
+            order = stream(self.seed, "sgd", len(curve)).permutation(problem.n_parts)
+            for first in range(0, problem.n_parts, self.batch_queries):
+                batch = order[first : first + self.batch_queries]
+                total += len(batch) * problem.part_grad(batch, w, slope)
+                squares += slope**2
+                size = np.sqrt(np.where(squares > 0.0, squares, 1.0))
+                w -= self.learning_rate * slope / size  # (1)
+                t += 1
+                mean += 2.0 / (t + 1) * (w - mean)
+            curve.append(total / problem.n_parts)
+            if watch is not None and watch(len(curve), answer, curve[-1]):
+                stopped = "the watcher ended the run"
+                break
+            change = np.abs(answer - before).max(initial=0.0)
+            if change <= self.tolerance * np.abs(answer).max(initial=0.0):
+                stopped = "the weights stand still"
+                break
+        value = problem.grad(answer, slope)
+        return SolveResult(
+            w=answer,
+            value=value,
+            optimality=float(np.abs(slope).max(initial=0.0)),
+            iterations=len(curve),
+            stopped=stopped,
+            curve=curve,
+        )

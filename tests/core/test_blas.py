@@ -1,0 +1,16 @@
+import numpy as np
+from threadpoolctl import threadpool_info
+
+from rankwright.core.blas import one_blas_thread
+
+
+def blas_threads():
+    return [one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"]
+
+
+def test_blas_has_one_thread_inside_and_its_own_again_after():
+    np.eye(3) @ np.eye(3)
+    before = blas_threads()
+    with one_blas_thread():
+        assert set(blas_threads()) == {1}
+    assert blas_threads() == before

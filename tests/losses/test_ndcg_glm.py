@@ -1,0 +1,40 @@
+"""Divergences from gains over the ideal DCG."""
+
+from math import log2
+
+import numpy as np
+import pytest
+
+from rankwright.data.ranking_data import RankingData
+from rankwright.errors import UsageError
+from rankwright.losses.listnet import ListNet
+from rankwright.losses.ndcg_glm import NDCGGLM
+
+
+def query(y, **arrays):
+    return RankingData.from_arrays(np.zeros((len(y), 1)), y, group_sizes=[len(y)], **arrays)
+
+
+def test_scores_equal_to_gains_over_ideal_dcg_cost_nothing_at_any_level():
+    ideal = 3 + 1 / log2(3)
+    s = np.array([0.0, 3.0, 1.0]) / ideal
+    assert NDCGGLM().bind(query([0, 2, 1])).value(s + 7.0) == pytest.approx(0.0, abs=1e-25)
+
+
+def test_square_is_half_the_squared_error_up_to_a_constant():
+    bound = NDCGGLM().bind(query([1, 0]))  # targets 1 and 0
+    assert bound.value(np.array([0.0, 3.0])) == pytest.approx((2**2 + 2**2) / 2)
+
+
+def test_kl_is_listnet_against_gains_up_to_a_constant():
+    data = query([0, 2, 1, 0, 2])
+    ours, other = NDCGGLM("kl").bind(data), ListNet(target="gain").bind(data)
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(2, 5))
+    assert ours.value(a) - ours.value(b) == pytest.approx(other.value(a) - other.value(b))
+    assert ours.value(np.log([1e-300, 3, 1, 1e-300, 3])) == pytest.approx(0.0, abs=1e-12)
+
+
+def test_a_wrong_divergence_is_answered_with_the_nearest():
+    with pytest.raises(UsageError, match="no ndcg_glm divergence 'kll'; did you mean kl"):
+        NDCGGLM("kll").bind(query([0, 1]))

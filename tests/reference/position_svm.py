@@ -1,0 +1,119 @@
+"""Losses over orders, by trying every order of a query."""
+
+from itertools import permutations, product
+
+import numpy as np
+from reference import metrics
+
+
+def rank_decay(decay, n, metric=None):
+    i = np.arange(1, n + 1)
+    if decay == "log":
+        return 1 / np.log(i + 2)
+    if decay == "loglog":
+        return 1 / np.log(np.log(i + 2))
+    return (i + 1.0) ** -decay
+
+
+def measured(name, grades):
+    """The measure of grades in rank order; names as in ``eru(alpha=3)@5``."""
+    key, _, k = name.partition("@")
+    key, _, rules = key.partition("(")
+    values = {"true": True}
+    given = dict(rule.split("=") for rule in rules.rstrip(")").split(",") if rule)
+    given = {rule: values[text] if text in values else float(text) for rule, text in given.items()}
+    if k:
+        given["k"] = int(k)
+    return getattr(metrics, key)(list(grades), None, **given) or 0.0
+
+
+def reference_orders(y, s, ties):
+    """All orders by falling grade that ``ties`` allows, alike."""
+    by_grade = [np.flatnonzero(y == grade) for grade in np.unique(y)[::-1]]
+    if ties == "file":
+        return [np.concatenate(by_grade)]
+    orders = [np.concatenate(o) for o in product(*(permutations(block) for block in by_grade))]
+    if ties == "mean":
+        return orders
+    return [o for o in orders if all(s[i] >= s[j] or y[i] > y[j] for i, j in zip(o, o[1:]))]
+
+
+def at_ranks(order, c):
+    """c of each document's rank; documents that are not in the order have 0."""
+    out = np.zeros(len(c))
+    out[list(order)] = c[: len(order)]
+    return out
+
+
+def worst(s, c, orders, losses):
+    """The largest sum_i s_i c_i + loss over orders, and the mean of c over those that reach it."""
+    weights = np.array([at_ranks(order, c) for order in orders])
+    values = weights @ s + np.array(losses)
+    best = values > values.max() - 1e-9
+    return values.max(), weights[best].mean(axis=0)
+
+
+def position_svm(loss, s, y, w, **_):
+    kept = w > 0
+    value, grad = of_query(loss, s[kept], y[kept])
+    out = np.zeros(len(s))
+    out[kept] = grad
+    return value, out
+
+
+def of_query(loss, s, y):
+    n = len(y)
+    orders = list(permutations(range(n)))
+    c = rank_decay(loss.decay, n)
+    ideal = measured(loss.metric, sorted(y)[::-1])
+    value, slope = worst(s, c, orders, [ideal - measured(loss.metric, y[list(o)]) for o in orders])
+    cref = np.mean([at_ranks(o, c) for o in reference_orders(y, s, loss.ties)], axis=0)
+    return value - cref @ s, slope - cref
+
+
+def precision_svm(loss, s, y, w, **_):
+    kept = np.flatnonzero(w > 0)
+    relevant = (y[kept] >= loss.min_grade).astype(float)
+    grad = np.zeros(len(s))
+    if len(set(relevant)) < 2:
+        return 0.0, grad
+    n = min(loss.n, len(kept))
+    c = np.append(np.ones(n), np.zeros(len(kept) - n))
+    orders = list(permutations(range(len(kept))))
+    losses = [(min(n, relevant.sum()) - relevant[list(o[:n])].sum()) / loss.n for o in orders]
+    value, slope = worst(s[kept], c, orders, losses)
+    references = reference_orders(relevant, s[kept], "mean")
+    cref = np.mean([at_ranks(o, c) for o in references], axis=0)
+    grad[kept] = slope - cref
+    return value - cref @ s[kept], grad
+
+
+def rocarea_svm(loss, s, y, w, **_):
+    value, grad, pairs = 0.0, np.zeros(len(s)), 0.0
+    for i, j in permutations(range(len(s)), 2):
+        if y[i] > y[j]:
+            pairs += w[i] * w[j]
+            if loss.margin - s[i] + s[j] > 0:
+                value += w[i] * w[j] * (loss.margin - s[i] + s[j])
+                grad[i] -= w[i] * w[j]
+                grad[j] += w[i] * w[j]
+    return value / pairs, grad / pairs
+
+
+def ordinal_hinge(loss, s, y, w, **_):
+    """Every kink is tried as a threshold; kinks at the best share the slope that is left."""
+    value, grad = 0.0, np.zeros(len(s))
+    for low in np.unique(y)[:-1]:
+        sign = np.where(y > low, 1.0, -1.0)
+        kinks = s - sign * loss.margin
+        sums = [(w * np.maximum(sign * (t - kinks), 0)).sum() for t in kinks]
+        t = kinks[int(np.argmin(sums))]
+        value += min(sums)
+        active = sign * (t - kinks) > 1e-12
+        at = np.abs(t - kinks) <= 1e-12
+        slope_of_t = (w * sign)[active].sum() - w[at & (sign < 0)].sum()  # before the kinks at t
+        share = np.clip(-slope_of_t / w[at].sum(), 0, 1)
+        grad[active] -= (w * sign)[active]
+        grad[at & (sign > 0)] -= share * w[at & (sign > 0)]
+        grad[at & (sign < 0)] += (1 - share) * w[at & (sign < 0)]
+    return value, grad

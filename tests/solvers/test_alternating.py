@@ -1,0 +1,229 @@
+"""Alternating minimisation over targets and weights, and when the joint objective is convex."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.isotonic import isotonic_regression
+from small_data import small_data
+
+from rankwright.data.ranking_data import RankingData
+from rankwright.errors import IncompatibleError, UsageError
+from rankwright.losses import loss
+from rankwright.losses.base import order_weight
+from rankwright.models.linear_problem import LinearProblem
+from rankwright.rankers.base import ranker
+from rankwright.solvers.alternating import Alternating, JointConvexity, joint_convexity
+from rankwright.solvers.lbfgs import LBFGS
+
+# --- a toy: scores A w, targets the nearest that rise by one from row to row -----------------
+
+A = np.random.default_rng(0).normal(size=(12, 3))
+STEPS = np.arange(12.0)
+
+
+class Rising:
+    """min over r with r_{i+1} >= r_i + 1 of 1/2 |r - A w|^2 + 1/2 |w|^2."""
+
+    size = 3
+
+    def targets(self, w, near=None, rate=1.0):
+        s = A @ w if near is None else rate * (A @ w) + (1 - rate) * near
+        return isotonic_regression(s - STEPS) + STEPS
+
+    def toward(self, r):
+        return Fixed(r)
+
+    def value(self, w):
+        return self.toward(self.targets(w)).value(w)
+
+    def grad(self, w, out):
+        return self.toward(self.targets(w)).grad(w, out)
+
+
+class Fixed:
+    """1/2 |r - A w|^2 + 1/2 |w|^2."""
+
+    size = 3
+
+    def __init__(self, r):
+        self.r = r
+
+    def value(self, w):
+        return 0.5 * np.sum((A @ w - self.r) ** 2) + 0.5 * w @ w
+
+    def grad(self, w, out):
+        out[:] = A.T @ (A @ w - self.r) + w
+        return self.value(w)
+
+
+def test_one_turn_is_ridge_regression_on_the_targets():
+    w = np.array([1.0, 0.0, -1.0])
+    found = Alternating(max_iterations=1, inner_tolerance=1e-10).solve(Rising(), w)
+    ridge = np.linalg.solve(A.T @ A + np.eye(3), A.T @ Rising().targets(w))
+    np.testing.assert_allclose(found.w, ridge, atol=1e-8)
+    assert found.curve == [pytest.approx(Fixed(Rising().targets(w)).value(ridge))]
+
+
+def test_turns_end_in_the_minimum_of_the_marginal_objective():
+    found = Alternating(tolerance=1e-14).solve(Rising())
+    best = LBFGS(tolerance=1e-10).solve(Rising())
+    np.testing.assert_allclose(found.w, best.w, atol=1e-5)
+    assert found.optimality < 1e-4
+    assert found.value == Rising().value(found.w)
+    assert found.stopped == "the objective stands still"
+
+
+def test_the_watch_and_the_limit_stop_the_run():
+    assert Alternating().solve(Rising(), watch=lambda t, w, value: t == 2).iterations == 2
+    limited = Alternating(max_iterations=3, tolerance=0.0).solve(Rising())
+    assert (limited.iterations, limited.stopped) == (3, "max_iterations were reached")
+
+
+# --- monotone retargeting --------------------------------------------------------------------
+
+DATA = small_data(queries=12, documents=8)
+FORMS = [
+    {"divergence": "square"},
+    {"divergence": "square", "margin": "none", "C_r": 0.5},
+    {"divergence": "kl"},
+    {"divergence": "kl", "domain": "cone", "C_r": 0.2},
+]
+
+
+def retargeting(**parameters):
+    made = loss("retarget", **parameters)
+    total = order_weight(DATA).sum()
+    bound = made.bind(DATA)
+    return LinearProblem(DATA.X, DATA.indptr, bound, total, l2=0.1, deviation=np.ones(6))
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_no_half_of_a_turn_raises_the_joint_objective(form):
+    problem, marginal = retargeting(**form), []
+    found = Alternating(max_iterations=15, tolerance=0.0).solve(
+        problem, watch=lambda t, w, value: marginal.append(problem.value(w))
+    )
+    start = problem.value(np.zeros(6))
+    halves = np.column_stack([found.curve, marginal]).ravel()  # after (2), after the next (1)
+    assert (np.diff([start, *halves]) <= 1e-9 * start).all()
+    assert halves[-1] < start
+
+
+@pytest.mark.parametrize("form", FORMS[:2], ids=str)
+def test_it_is_never_better_than_a_solver_of_the_marginal_objective(form):
+    problem = retargeting(**form)
+    best = LBFGS(tolerance=1e-9).solve(problem).value
+    short, long = (Alternating(max_iterations=n, tolerance=1e-12).solve(problem) for n in (3, 500))
+    assert best - 1e-9 <= long.value <= short.value
+    assert long.value == pytest.approx(best, rel=1e-4)
+
+
+def test_a_ranker_takes_it_for_losses_that_have_targets_to_hold():
+    mr = ranker("compose", loss="retarget", solver="alternating", l2=0.1).fit(DATA)
+    memr = ranker("compose", loss="retarget", solver="lbfgs", l2=0.1).fit(DATA)
+    assert memr.solution_.value <= mr.solution_.value + 1e-9
+    np.testing.assert_allclose(mr.predict(DATA), memr.predict(DATA), atol=0.05)
+    with pytest.raises(IncompatibleError, match="needs a loss that is a minimum over targets"):
+        ranker("compose", loss="ranknet", solver="alternating").fit(DATA)
+
+
+# --- exponentiated gradient ------------------------------------------------------------------
+
+
+def falling(scores):
+    """Return the falling distribution nearest to that of ``scores`` in KL."""
+    pooled = np.exp(isotonic_regression(scores, increasing=False))
+    return pooled / pooled.sum()
+
+
+def test_a_rate_below_one_is_a_projected_step_of_exponentiated_gradient():
+    """On one query in the order of falling grades, no margins, from targets r."""
+    scores, r = np.array([0.3, 1.0, -0.5, 0.8]), np.array([0.5, 0.25, 0.15, 0.1])
+    data = RankingData.from_arrays(np.diag(scores), [3, 2, 1, 0], group_sizes=[4])
+    bound = loss("retarget", divergence="kl", margin="none").bind(data)
+    problem = LinearProblem(data.X, data.indptr, bound, 1.0, l2=0.0, deviation=np.ones(4))
+    p = np.exp(scores) / np.exp(scores).sum()
+    moved = r * np.exp(-0.3 * (np.log(r / p) + 1.0))
+    got = np.exp(problem.targets(np.ones(4), np.log(r), 0.3))
+    np.testing.assert_allclose(got / got.sum(), falling(np.log(moved)), atol=1e-12)
+
+
+@pytest.mark.parametrize("form", [FORMS[0], FORMS[2]], ids=str)
+def test_such_steps_never_raise_the_objective_and_end_where_exact_ones_do(form):
+    problem = retargeting(**form)
+    exact, steps = (
+        Alternating(tolerance=1e-10, learning_rate=rate).solve(problem) for rate in (1.0, 0.4)
+    )
+    assert (np.diff(steps.curve) <= 1e-9).all()
+    assert steps.iterations > exact.iterations
+    assert steps.value == pytest.approx(exact.value, rel=1e-6)
+
+
+# --- joint convexity -------------------------------------------------------------------------
+
+X, INDPTR = np.random.default_rng(1).normal(size=(7, 2)), np.array([0, 3, 7])
+
+
+def joint_hessian(r, w, l2, C_r):
+    """Of sum_i 1/2 [D(r_i || p(A_i w)) + C_r D(r_i || q)] + l2/2 |w|^2, in r and w."""
+    found = np.zeros((9, 9))
+    found[:7, :7] = np.diag(0.5 * (1 + C_r) / r)
+    found[:7, 7:] = -0.5 * X
+    found[7:, :7] = -0.5 * X.T
+    found[7:, 7:] = l2 * np.eye(2)
+    for a, b in ((0, 3), (3, 7)):
+        p = np.exp(X[a:b] @ w)
+        p /= p.sum()
+        found[7:, 7:] += 0.5 * X[a:b].T @ (np.diag(p) - np.outer(p, p)) @ X[a:b]
+    return found
+
+
+def smallest_curvature(l2, C_r):
+    rng = np.random.default_rng(0)
+    return min(
+        np.linalg.eigvalsh(
+            joint_hessian(
+                np.concatenate([rng.dirichlet(np.full(n, 0.3)) + 1e-9 for n in (3, 4)]),
+                rng.normal(size=2) * 10,
+                l2,
+                C_r,
+            )
+        )[0]
+        for _ in range(500)
+    )
+
+
+@pytest.mark.parametrize("C_r", [0.0, 1.5])
+def test_the_penalty_that_is_enough_makes_the_joint_hessian_positive(C_r):
+    report = joint_convexity(X, INDPTR, l2=0.01, divergence="kl", C_r=C_r)
+    top = [np.linalg.norm(X[a:b], 2) ** 2 for a, b in ((0, 3), (3, 7))]
+    assert report.needed == pytest.approx(0.5 * sum(top) / (1 + C_r))
+    assert not report.holds
+    assert smallest_curvature(report.needed, C_r) >= 0.0
+    assert smallest_curvature(0.01, C_r) < 0.0
+
+
+def test_square_needs_no_penalty_and_the_cone_has_none():
+    assert joint_convexity(X, INDPTR, l2=0.0).holds
+    cone = joint_convexity(X, INDPTR, l2=1e9, divergence="kl", domain="cone")
+    assert math.isinf(cone.needed)
+    assert not cone.holds
+
+
+def test_query_weights_and_sparse_features():
+    thin = joint_convexity(sparse.csr_array(X), INDPTR, l2=1.0, divergence="kl")
+    assert thin.needed == pytest.approx(joint_convexity(X, INDPTR, l2=1.0, divergence="kl").needed)
+    weight = np.array([0.25, 0.0])
+    weighted = joint_convexity(X, INDPTR, l2=1.0, divergence="kl", query_weight=weight)
+    assert weighted.needed == pytest.approx(0.25 * np.linalg.norm(X[:3], 2) ** 2)
+
+
+def test_the_report_reads_as_a_sentence():
+    assert str(JointConvexity(2.0, 1.5)) == "jointly convex: l2 is 2, and 1.5 is enough"
+    assert str(JointConvexity(1.0, 1.5)) == "perhaps not jointly convex: l2 is 1, and 1.5 is enough"
+    assert str(JointConvexity(1.0, 0.0)) == "jointly convex, whatever l2"
+    assert str(JointConvexity(1.0, math.inf)) == "no l2 makes sure of joint convexity"
+    with pytest.raises(UsageError, match="not 'cosine' on 'simplex'"):
+        joint_convexity(X, INDPTR, l2=1.0, divergence="cosine")
