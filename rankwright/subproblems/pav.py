@@ -3,11 +3,30 @@
     min over x_lo <= … <= x_{hi-1} of  sum_k w_k/2 (x_k - y_k)^2,    w_k > 0                  (1)
 
 Neighbours in the wrong order are replaced by their weighted mean until none is left, in one pass.
+What is left are blocks of one level each; blocks lie compactly, the k-th of them begins at
+``first[lo + k]``, so the Jacobian of the solution is the weighted mean over each block. A bound
+x >= f only clips the solution: x = max(x, f).
+
+Bregman projections with margins are of this kind [acharyya2014memr]. With rising d, the margins'
+running sum, the least D(r || m(y)) subject to r_{k+1} - r_k >= d_{k+1} - d_k is
+
+    square              r = x + d,       x solves (1) for y - d                               (2)
+    KL, ratio margins   r = exp(x + d),  x solves (1) for y - d with weights w exp(d)         (3)
+    KL                  r = exp(x) + d,  where sum w log(exp(x) + d) = sum w y in a block     (4)
+
+where (3) asks for r_{k+1} / r_k >= exp(d_{k+1} - d_k) instead. On the simplex, sum w r = 1 adds the
+same constant to every y (`simplex_shift`, `pav_additive_simplex`). In (4) d begins with 0.
 """
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
+
 from rankwright.core.jit import kernel
+
+_STEPS = 200  # more than any of these Newton iterations takes
 
 # --- kernels ---------------------------------------------------------------------------------
 
@@ -16,21 +35,160 @@ from rankwright.core.jit import kernel
 def pav(lo, hi, y, w, x, weight, first):  # type: ignore[no-untyped-def]
     """Write the solution of (1) to ``x[lo:hi]``, which may be ``y`` itself.
 
-    ``weight`` and ``first`` (of integers) are scratch as long as ``y``.
+    ``weight`` and ``first`` (of integers) are scratch as long as ``y``. Returns where the blocks
+    end: they begin at ``first[lo]``, …, ``first[end - 1]``. Equal levels are one block.
     """
-    top = lo - 1  # the last block: x its level, weight its weight, first where it begins
-    for k in range(lo, hi):
+    y, w, x, weight, begins = y[lo:hi], w[lo:hi], x[lo:hi], weight[lo:hi], first[lo:hi]
+    top = -1  # the last block: x its level, weight its weight, begins where it begins
+    for k in range(len(y)):
         level, heavy, begin = y[k], w[k], k
-        while top >= lo and x[top] >= level:
+        while top >= 0 and x[top] >= level:
             both = weight[top] + heavy
             level += (x[top] - level) * (weight[top] / both)
-            heavy, begin = both, first[top]
+            heavy, begin = both, begins[top] - lo
             top -= 1
         top += 1
-        x[top], weight[top], first[top] = level, heavy, begin
-    end = hi
-    for block in range(top, lo - 1, -1):
-        level = x[block]
-        for k in range(first[block], end):
+        x[top], weight[top], begins[top] = level, heavy, lo + begin
+    _spread(lo, x, begins[: top + 1])
+    return lo + top + 1
+
+
+@kernel
+def _spread(lo, x, begins):  # type: ignore[no-untyped-def]
+    """Write the level of each block, compact at the head of ``x``, to all its places."""
+    end = len(x)
+    for block in range(len(begins) - 1, -1, -1):
+        level, begin = x[block], begins[block] - lo
+        for k in range(begin, end):
             x[k] = level
-        end = first[block]
+        end = begin
+
+
+@kernel
+def log_plus(x, d):  # type: ignore[no-untyped-def]
+    """Return log(exp(x) + d) for d >= 0."""
+    if d == 0.0:
+        return x
+    return x + math.log1p(d * math.exp(-x)) if x > 0.0 else math.log(math.exp(x) + d)
+
+
+@kernel
+def _additive_level(lo, begin, end, stop, d, mass, mean):  # type: ignore[no-untyped-def]
+    """Return x of (4) for the block begin:end; -inf where exp(x) would be 0 or less.
+
+    ``stop[k]`` is where the run of d equal to d_k ends, ``mass[k]`` the weight of lo:k+1. In x the
+    left side is convex and rises, and is too large at ``mean``: Newton's steps all go down.
+    """
+    if d[begin] == d[end - 1]:
+        rest = math.exp(mean) - d[begin]
+        return mean if d[begin] == 0.0 else (math.log(rest) if rest > 0.0 else -np.inf)
+    heavy = mass[end - 1] - (mass[begin - 1] if begin > lo else 0.0)
+    x = mean
+    for _ in range(_STEPS):
+        miss, slope, k = -heavy * mean, 0.0, begin
+        while k < end:
+            after = min(stop[k], end)
+            w = mass[after - 1] - (mass[k - 1] if k > lo else 0.0)
+            log_r = log_plus(x, d[k])
+            miss += w * log_r
+            slope += w * math.exp(x - log_r)
+            k = after
+        if slope <= 0.0:
+            return -np.inf
+        step = miss / slope
+        x -= step
+        if step <= 1e-14 * max(1.0, abs(x)):
+            break
+        if x < -1e6:  # scores reach 1e4; a level that falls on has no limit
+            return -np.inf
+    return x
+
+
+@kernel
+def pav_additive(lo, hi, y, shift, w, d, stop, x, mean, mass, weight, first):  # type: ignore[no-untyped-def]
+    """Write x of (4) for scores y + shift to ``x[lo:hi]``; returns where the blocks end.
+
+    The level of a block without its lowest documents may not exist; such a block counts as -inf
+    and is pooled with the one below it. ``mean``, ``mass`` and ``weight`` are scratch.
+    """
+    total = 0.0
+    for k in range(lo, hi):
+        total += w[k]
+        mass[k] = total
+    top = lo - 1
+    for k in range(lo, hi):
+        centre, heavy, begin = y[k] + shift, w[k], k
+        level = _additive_level(lo, begin, k + 1, stop, d, mass, centre)
+        while top >= lo and x[top] >= level:
+            both = weight[top] + heavy
+            centre += (mean[top] - centre) * (weight[top] / both)
+            heavy, begin = both, first[top]
+            top -= 1
+            level = _additive_level(lo, begin, k + 1, stop, d, mass, centre)
+        top += 1
+        x[top], mean[top], weight[top], first[top] = level, centre, heavy, begin
+    _spread(lo, x[lo:hi], first[lo : top + 1])
+    return top + 1
+
+
+@kernel
+def pav_additive_simplex(  # type: ignore[no-untyped-def]
+    lo, hi, y, w, d, stop, floor, x, mean, mass, weight, first
+):
+    """As `pav_additive`, at the shift for which sum w max(exp(x), floor) + w d = 1.
+
+    The largest y must be about 0. Such a shift exists if sum w (floor + d) < 1.
+    """
+    room, total, blocks = 1.0, 0.0, lo
+    for k in range(lo, hi):
+        room -= w[k] * d[k]
+        total += w[k] * math.exp(y[k])
+    shift, below, above = math.log(room) - math.log(total), -np.inf, np.inf
+    for _ in range(_STEPS):
+        blocks = pav_additive(lo, hi, y, shift, w, d, stop, x, mean, mass, weight, first)
+        top = max(x[hi - 1], math.log(floor)) if floor > 0.0 else x[hi - 1]
+        filled = slope = 0.0  # both in units of exp(top), which may underflow
+        for block in range(lo, blocks):
+            begin, end = first[block], first[block + 1] if block + 1 < blocks else hi
+            heavy = inverse = 0.0
+            for k in range(begin, end):
+                heavy += w[k]
+                inverse += w[k] * math.exp(top - log_plus(x[begin], d[k]))
+            z = math.exp(x[begin] - top)
+            least = floor * math.exp(-top) if floor > 0.0 else 0.0
+            filled += heavy * max(z, least)
+            slope += heavy * heavy / inverse if z > least else 0.0
+        miss = top + math.log(filled) - math.log(room)
+        if miss > 0.0:
+            above = shift
+        else:
+            below = shift
+        if abs(miss) <= 4e-16 * (hi - lo + 10) or above - below <= 1e-15 * abs(shift):
+            break
+        shift -= miss * filled / slope if slope > 0.0 else math.copysign(1.0, miss)
+        if not below < shift < above:
+            outer = below if below > -np.inf else above - 10.0
+            shift = 0.5 * (outer + (above if above < np.inf else below + 10.0))
+    return blocks
+
+
+@kernel
+def simplex_shift(lo, hi, x, d, w, floor, tail):  # type: ignore[no-untyped-def]
+    """Return the shift for which sum w exp(max(x + shift, floor) + d) = 1; x must rise.
+
+    ``tail`` is scratch. Such a shift exists if sum w exp(floor + d) < 1.
+    """
+    top = -np.inf
+    for k in range(lo, hi):
+        top = max(top, x[k] + d[k])
+    total = 0.0
+    for k in range(hi - 1, lo - 1, -1):
+        total += w[k] * math.exp(x[k] + d[k] - top)
+        tail[k] = total
+    room = 1.0
+    for k in range(lo, hi):  # documents lo:k lie at the floor
+        shift = math.log(room) - math.log(tail[k]) - top
+        if x[k] + shift >= floor:
+            return shift
+        room -= w[k] * math.exp(floor + d[k])
+    return shift

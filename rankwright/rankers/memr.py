@@ -1,0 +1,17 @@
+"""MEMR: the nearest scores that keep the grades in order, a margin apart."""
+
+from __future__ import annotations
+
+from rankwright.rankers.base import Ranker
+
+
+class MEMR(Ranker):
+    """MEMR: margin equipped monotone retargeting.
+
+    Scores may be any that order the grades with a margin; those nearest to what the model can say
+    are its targets (`acharyya2014memr`). As fast as a least squares fit, or nearly.
+    """
+
+    loss_name = "retarget"
+    models = ("linear", "trees")
+    defaults = {"solver": "tron"}
