@@ -6,12 +6,13 @@ intercept: it changes no ranking.
 
 Solvers that visit queries one after the other (those with a seed) see a copy of the data with rows
 and queries in an order fixed by their content, so that shuffled rows and renamed queries change
-nothing.
+nothing. Those that step along columns (coordinate) take an l1 penalty too, and see the problem that
+the loss offers by columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -29,13 +30,16 @@ from rankwright.core.products import (
 from rankwright.core.types import F64, I64, AnyArray, FloatMatrix, Loss, SolveResult, Watch
 from rankwright.data.content import content_order
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import UsageError
+from rankwright.errors import IncompatibleError, UsageError
 from rankwright.losses.base import document_weight, order_weight
 from rankwright.models.linear_problem import LinearProblem
 from rankwright.models.missing import fill_values, filled
+from rankwright.solvers.coordinate import falling_l1
 from rankwright.solvers.online import OnlineState
 
-_FOR_SOLVERS = ("tolerance", "max_iterations", "learning_rate", "batch_queries", "averaging")
+_FOR_SOLVERS = (
+    "tolerance", "max_iterations", "learning_rate", "batch_queries", "averaging", "step",
+)  # fmt: skip
 PATH = tuple(float(10.0**power) for power in np.arange(1.0, -7.0, -1.0))
 
 
@@ -47,6 +51,9 @@ class Linear:
     ----------
     l2 : float or "auto"
         Ridge penalty; "auto" tries 10, 1, …, 1e-6 and keeps the best on valid.
+    l1 : float or "auto"
+        Penalty on absolute weights, which makes most of them 0, for solver coordinate; "auto" tries
+        twenty, from the least that makes all weights 0 down to a thousandth of it.
     scale : bool
         Penalise weights as if all features had unit standard deviation.
     nonnegative : bool
@@ -63,9 +70,12 @@ class Linear:
         Of sgd: the queries that a step looks at.
     averaging
         Of sgd and online: whether the answer is the mean of the weights over the steps.
+    step
+        Of coordinate: how long a step is, "log1p" or "bound".
     """
 
     l2: float | str = 1e-3
+    l1: float | str = 0.0
     scale: bool = True
     nonnegative: bool = False
     missing: str | None = None
@@ -75,6 +85,7 @@ class Linear:
     learning_rate: float | None = None
     batch_queries: int | None = None
     averaging: bool | None = None
+    step: str | None = None
 
     def fit(
         self,
@@ -88,8 +99,7 @@ class Linear:
     ) -> FittedLinear:
         """Minimise the loss, from the weights of ``start`` where given."""
         solver = self._solver(loss, seed)
-        if self.l2 == "auto" and watch.valid is None:
-            raise UsageError("l2='auto' is chosen on valid data: give eval_set, or a number.")
+        self._check_penalties(watch)
         rows: I64 | slice = slice(None)
         if hasattr(solver, "seed"):
             rows, data = _in_content_order(data, n_threads)
@@ -97,25 +107,16 @@ class Linear:
         X = filled(data.X, fill, "linear")
         deviation = self._deviations(X, document_weight(data))
         valid = None if watch.valid is None else filled(watch.valid.X, fill, "linear")
-        bound, weight = loss.bind(data, n_threads=n_threads), order_weight(data)
         v = np.zeros(data.n_features) if start is None else start.coef * deviation
         tried: list[SolveResult] = []
-        for t, l2 in enumerate(PATH if self.l2 == "auto" else (float(self.l2),), start=1):
-            problem = LinearProblem(
-                X,
-                data.indptr,
-                bound,
-                float(weight.sum()) or 1.0,
-                l2=l2,
-                deviation=deviation,
-                visited=np.flatnonzero(weight),
-                document_weight=document_weight(data),
-                traits=loss.traits,
-                n_threads=n_threads,
-            )
+        path: list[tuple[float, float, int]] = []
+        by_column = hasattr(solver, "path")
+        problems = self._problems(loss, replace(data, X=X), deviation, by_column, n_threads)
+        for t, (l1, l2, problem) in enumerate(problems, start=1):
             with one_blas_thread():
                 tried.append(solver.solve(problem, v))
             v = tried[-1].w
+            path.append((l1, l2, int(np.count_nonzero(v))))
             scores = np.empty(data.n_documents) if watch.wants_train else None
             if scores is not None:
                 scores[rows] = problem.scores(v)
@@ -123,7 +124,68 @@ class Linear:
             if watch.seen(t, tried[-1].value, scores, on_valid):
                 break
         best = tried[min(watch.best(), len(tried)) - 1]
-        return FittedLinear(best.w / deviation, fill, data.n_features, best, best.state, deviation)
+        return FittedLinear(
+            best.w / deviation,
+            fill,
+            data.n_features,
+            best,
+            best.state,
+            deviation,
+            path=np.array(path) if by_column else None,
+        )
+
+    def _check_penalties(self, watch: Watch) -> None:
+        for name in ("l1", "l2"):
+            value = getattr(self, name)
+            if value == "auto" and watch.valid is None:
+                raise UsageError(
+                    f"{name}='auto' is chosen on valid data: give eval_set, or a number."
+                )
+            if value != "auto" and not float(value) >= 0.0:
+                raise UsageError(f"{name} must be 0 or more, or 'auto', not {value}.")
+        if self.l1 == self.l2 == "auto":
+            raise UsageError("l1 and l2 cannot both be 'auto'; give a number for one of them.")
+
+    def _problems(
+        self, loss: Loss, data: RankingData, deviation: F64, by_column: bool, n_threads: int | None
+    ) -> Iterator[tuple[float, float, Any]]:
+        """Yield l1, l2 and the problem that has them, for all that are to be tried."""
+        bound: Any = loss.bind(data, n_threads=n_threads)
+        weight = order_weight(data)
+        total = float(weight.sum()) or 1.0
+        ridges = PATH if self.l2 == "auto" else (float(self.l2),)
+        if not by_column:
+            for l2 in ridges:
+                yield (
+                    0.0,
+                    l2,
+                    LinearProblem(
+                        data.X,
+                        data.indptr,
+                        bound,
+                        total,
+                        l2=l2,
+                        deviation=deviation,
+                        visited=np.flatnonzero(weight),
+                        document_weight=document_weight(data),
+                        traits=loss.traits,
+                        n_threads=n_threads,
+                    ),
+                )
+            return
+        if not hasattr(bound, "by_column"):
+            name = type(loss).__module__.rpartition(".")[2]
+            raise IncompatibleError(
+                f"{self.solver} needs steps along single features; loss '{name}' has none. "
+                "Use lbfgs, or loss 'domination'."
+            )
+        problem = bound.by_column(
+            sparse.csc_array(data.X), total_weight=total, deviation=deviation, n_threads=n_threads
+        )
+        for l2 in ridges:
+            for l1 in falling_l1(problem) if self.l1 == "auto" else (float(self.l1),):
+                problem.l1, problem.l2 = l1, l2
+                yield l1, l2, problem
 
     def partial_fit(
         self,
@@ -177,6 +239,8 @@ class Linear:
         own = {one.name for one in fields(kind)}
         if self.nonnegative and "nonnegative" not in own:
             raise UsageError(f"{self.solver} knows no bounds; for nonnegative=True use lbfgs.")
+        if self.l1 != 0.0 and not hasattr(kind, "path"):
+            raise UsageError(f"{self.solver} knows no l1; use solver='coordinate', or l1=0.")
         stray = sorted(given.keys() - own)
         if stray:
             raise UsageError(f"{stray[0]} is not a parameter of solver '{self.solver}'.")
@@ -203,6 +267,7 @@ class Linear:
             n_features,
             state=state,
             deviation=arrays.get("online_deviation"),
+            path=arrays.get("path"),
         )
 
 
@@ -211,7 +276,8 @@ class FittedLinear:
     """One weight per feature, in the scale of the data, and what stands for a missing value.
 
     ``solution`` tells how the solver ended, where the model was just fitted; ``state`` is where the
-    online solver goes on, with weights scaled by ``deviation``.
+    online solver goes on, with weights scaled by ``deviation``; ``path`` has l1, l2 and the number
+    of weights for each problem that was solved by columns.
     """
 
     coef: F64
@@ -220,6 +286,7 @@ class FittedLinear:
     solution: SolveResult | None = field(default=None, compare=False)
     state: OnlineState | None = field(default=None, compare=False)
     deviation: F64 | None = field(default=None, compare=False)
+    path: F64 | None = field(default=None, compare=False)
 
     def scores(self, X: FloatMatrix, *, n_threads: int | None = None) -> F64:
         """Return the score of each row."""
@@ -241,6 +308,8 @@ class FittedLinear:
             so_far = np.array([state.t, state.smoothness, state.paid])
             arrays |= {"online_w": state.w, "online_mean": state.mean, "online_so_far": so_far}
             arrays["online_deviation"] = self.deviation
+        if self.path is not None:
+            arrays["path"] = self.path
         return arrays
 
     def texts(self) -> dict[str, str]:

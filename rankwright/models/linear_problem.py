@@ -25,6 +25,7 @@ length moves the scores of its query by less than 1.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -80,7 +81,7 @@ class LinearProblem:
         self.n_parts = len(self._visited)
         self._document_weight = np.ones(X.shape[0]) if document_weight is None else document_weight
         self._traits = traits or Traits("")
-        self._slope, self._score = np.empty(X.shape[0]), np.empty(X.shape[0])
+        self._slope = np.empty(X.shape[0])
         self._begun, self._curvature = np.zeros(self.size), np.empty(0)
         self._known: dict[int, tuple[F64, float]] = {}  # by part: c, and the eigenvalue of (4)
 
@@ -112,6 +113,10 @@ class LinearProblem:
         return 0.01 + squares / (squares.mean() or 1.0)
 
     # --- a query at a time -------------------------------------------------------------------
+
+    @cached_property
+    def _score(self) -> F64:
+        return np.empty(self._X.shape[0])
 
     def begin_pass(self, t: int, v: F64) -> None:
         """Draw the noise of pass ``t``, where the loss has any; it starts at ``v``."""
