@@ -35,7 +35,7 @@ def _against_pairs() -> dict[str, float]:
         "ranksvm": lambda: ranker("ranksvm", l2=L2, scale=False, n_threads=1).fit(data),
         "liblinear": lambda: LiblinearPairs(l2=L2).fit(data),
     }
-    seconds, made = {name: math.inf for name in fits}, {}
+    seconds, made = dict.fromkeys(fits, math.inf), {}
     for turn in range(ROUNDS + 1):
         for name, fit in fits.items():
             if turn > 1 and name in ("mr", "liblinear"):

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from rankwright.core.parallel import thread_count
 from rankwright.core.types import F64
 from rankwright.data.ranking_data import RankingData
-from rankwright.metrics.evaluate import Evaluator
+from rankwright.metrics.evaluate import Evaluator, metric
 
 Progress = Callable[[int, str], None]
 
@@ -42,14 +43,14 @@ class Selection:
     _last: int = 0
 
     def __post_init__(self) -> None:
-        self._measures = {
-            name: Evaluator(
-                data, [self.metric], convention=self.convention, n_threads=self.n_threads
-            )
-            for name, data in (("train", self.train), ("valid", self.valid))
-            if data is not None
-        }
-        self._maximise = self._measures["train"].metrics[self.metric].maximise
+        self._maximise = metric(self.metric, convention=self.convention).maximise
+        self._measures: dict[str, Evaluator] = {}
+        if self.valid is not None:
+            threads = thread_count(self.n_threads)  # once, not in each round
+            self._measures = {
+                name: Evaluator(data, [self.metric], convention=self.convention, n_threads=threads)
+                for name, data in (("train", self.train), ("valid", self.valid))
+            }
 
     @property
     def wants_train(self) -> bool:
@@ -89,7 +90,7 @@ class Selection:
 
     def _measure(self, name: str, scores: F64) -> list[float]:
         """Add the metric of these scores to its curve and return the curve."""
-        value = self._measures[name](scores)[self.metric]
+        value = self._measures[name].means(scores)[self.metric]
         return self._add(f"{name} {self.metric}", value)
 
     def _add(self, name: str, value: float) -> list[float]:
