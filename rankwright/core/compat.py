@@ -15,6 +15,7 @@ NEEDS = {
     "convex_parts": "a convex loss, or a difference of convex ones",
     "integrable": "a loss whose gradient integrates to a value",
     "targets": "a loss that is a minimum over targets",
+    "columns": "steps along single features",
 }
 
 
@@ -41,7 +42,7 @@ def check_fit(solver: str, loss: Loss, solvers: Mapping[str, type[Solver]]) -> N
     raise IncompatibleError(f"{solver} needs {wanted}; loss '{name}' {has}. {advice}")
 
 
-_NOUNS = frozenset({"hess_vec", "curvature"})
+_NOUNS = frozenset({"hess_vec", "curvature", "columns"})
 
 
 def _missing(needs: frozenset[str], traits: Traits) -> list[str]:

@@ -30,8 +30,9 @@ class Traits:
 
     ``integrable`` says that ``grad`` is the gradient of ``value`` (LambdaRank's is not);
     ``curvature`` that ``grad_curv`` gives a diagonal, exact or an upper bound; ``targets`` that
-    the bound loss is a minimum over targets and can be held to some by ``toward``; ``difference``
-    that it is a difference of convex functions, `DifferenceLoss`.
+    the bound loss is a minimum over targets and can be held to some by ``toward``; ``columns`` that
+    it offers steps along single features; ``difference`` that it is a difference of convex
+    functions, `DifferenceLoss`.
     """
 
     family: str
@@ -44,6 +45,7 @@ class Traits:
     hess_vec: bool = False
     stochastic: bool = False
     targets: bool = False
+    columns: bool = False
     difference: bool = False
 
     @property

@@ -40,7 +40,7 @@ from rankwright.solvers.online import OnlineState
 _FOR_SOLVERS = (
     "tolerance", "max_iterations", "learning_rate", "batch_queries", "averaging", "step",
 )  # fmt: skip
-PATH = tuple(float(10.0**power) for power in np.arange(1.0, -7.0, -1.0))
+PATH = tuple(float(10.0**power) for power in np.arange(3.0, -7.0, -1.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Linear:
     Parameters
     ----------
     l2 : float or "auto"
-        Ridge penalty; "auto" tries 10, 1, …, 1e-6 and keeps the best on valid.
+        Ridge penalty; "auto" tries 1000, 100, …, 1e-6 and keeps the best on valid.
     l1 : float or "auto"
         Penalty on absolute weights, which makes most of them 0, for solver coordinate; "auto" tries
         twenty, from the least that makes all weights 0 down to a thousandth of it.
@@ -173,12 +173,6 @@ class Linear:
                     ),
                 )
             return
-        if not hasattr(bound, "by_column"):
-            name = type(loss).__module__.rpartition(".")[2]
-            raise IncompatibleError(
-                f"{self.solver} needs steps along single features; loss '{name}' has none. "
-                "Use lbfgs, or loss 'domination'."
-            )
         problem = bound.by_column(
             sparse.csc_array(data.X), total_weight=total, deviation=deviation, n_threads=n_threads
         )

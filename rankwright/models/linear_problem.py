@@ -189,6 +189,23 @@ class LinearProblem:
             return slice(*spans[0])
         return np.concatenate([np.arange(*span) for span in spans])
 
+    # --- planes ------------------------------------------------------------------------------
+
+    def cut(self, v: F64) -> tuple[F64, float, float]:
+        """Return a, b and the convex part M(v) of the loss: a'v + b touches M from below."""
+        part = self._loss.convex_part if self._traits.difference else self._loss.grad
+        value = part(self.scores(v), self._slope) / self._total
+        a = self._pulled(self._slope)
+        return a, value - float(a @ v), value
+
+    def lean(self, v: F64) -> tuple[F64, float] | None:
+        """Return the plane that touches N from below, where the loss is M - N."""
+        if not self._traits.difference:
+            return None
+        value = self._loss.lean(self.scores(v), self._slope) / self._total
+        a = self._pulled(self._slope)
+        return a, value - float(a @ v)
+
     # --- targets -----------------------------------------------------------------------------
 
     def targets(self, v: F64, near: F64 | None = None, rate: float = 1.0) -> F64:

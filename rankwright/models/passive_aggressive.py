@@ -80,7 +80,8 @@ class PassiveAggressiveLinear:
             on_valid = None
             if valid is not None:
                 on_valid = times_vector(valid, tried[-1].coef, n_threads=n_threads)
-            if watch.seen(t, bound.value(scores) / total, scores, on_valid):
+            on_train = scores if watch.wants_train else None
+            if watch.seen(t, bound.value(scores) / total, on_train, on_valid):
                 break
         return tried[min(watch.best(), len(tried)) - 1]
 

@@ -8,7 +8,7 @@ from small_data import Onlooker, small_data
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
 from rankwright.losses.squared import Squared
-from rankwright.models.linear import Linear
+from rankwright.models.linear import PATH, Linear
 from rankwright.models.linear_problem import LinearProblem
 
 DATA = small_data()
@@ -90,7 +90,7 @@ def test_auto_tries_a_path_and_keeps_what_the_watch_likes_best():
     watch = Onlooker(valid=small_data(seed=3), keep=2)
     model = fit(Linear(l2="auto"), watch=watch)
     assert len(watch.values) > 5
-    np.testing.assert_allclose(model.coef, fit(Linear(l2=1.0)).coef, atol=1e-4)
+    np.testing.assert_allclose(model.coef, fit(Linear(l2=PATH[1])).coef, atol=1e-4)
 
 
 def test_auto_without_valid_data_is_told():

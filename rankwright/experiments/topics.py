@@ -1,0 +1,285 @@
+"""One ranking function per topic, hundreds of them over one shared sparse matrix.
+
+Each topic is a query over all documents of a collection: those that are on the topic are to stand
+above all others. Topics are fitted side by side on threads. They share the matrix, by columns or
+by rows as their method wants it, and nothing of it is copied; a topic's own memory is some numbers
+per document.
+
+    >>> models = fit_topics(X, labels, SparseDomination(), valid=(X_valid, labels_valid))
+    >>> scores = X_test @ models.coef.T
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from scipy import sparse
+
+from rankwright.core.dtypes import as_feature_matrix
+from rankwright.core.parallel import map_ranges
+from rankwright.core.products import times_vector
+from rankwright.core.types import F64, I64, SolveResult
+from rankwright.data.ranking_data import RankingData
+from rankwright.errors import DataError, UsageError
+from rankwright.losses.base import document_weight, order_weight
+from rankwright.losses.domination import Domination
+from rankwright.metrics.evaluate import Evaluator
+from rankwright.solvers.coordinate import Coordinate, falling_l1
+from rankwright.solvers.passive_aggressive import PairState, PassiveAggressive
+from rankwright.subproblems.domination_columns import Columns
+from rankwright.subproblems.pair_draws import PairDraws
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Weights that a method offers for a topic, and how they were found."""
+
+    coef: F64
+    setting: dict[str, float]
+    optimality: float = np.nan
+
+
+class TopicMethod(Protocol):
+    """A way to fit one topic; it offers candidates, of which valid chooses."""
+
+    def share(self, X: Any, n_threads: int | None) -> Any:
+        """Return the matrix in the form that all topics share."""
+
+    def candidates(self, shared: Any, data: RankingData, number: int) -> Iterator[Candidate]:
+        """Yield weights for the topic of that number, the sparsest first."""
+
+
+@dataclass(frozen=True)
+class SparseDomination:
+    """Domination loss by coordinate descent; the candidates are a path of penalties.
+
+    Parameters
+    ----------
+    loss : Domination
+    l1 : float or "auto"
+        "auto" is a path of ``steps`` penalties from the least that makes all weights 0 down to
+        ``least`` times that.
+    l2 : float or tuple
+        One or, falling, several to choose from, each with every l1.
+    step, tolerance, max_iterations
+        Of the solver; the tolerance is a share of the largest slope at weights 0.
+    """
+
+    loss: Domination = field(default_factory=Domination)
+    l1: float | str = "auto"
+    l2: float | tuple[float, ...] = 0.0
+    steps: int = 20
+    least: float = 1e-2
+    step: str = "log1p"
+    tolerance: float = 1e-3
+    max_iterations: int = 500
+
+    def share(self, X: Any, n_threads: int | None) -> Columns:
+        """Return X by columns; a CSC matrix is taken as it is."""
+        csc = X if X.format == "csc" and X.has_sorted_indices else sparse.csc_array(X)
+        return Columns.of(csc, np.array([0, X.shape[0]]), n_threads=n_threads)
+
+    def candidates(
+        self,
+        shared: Columns,
+        data: RankingData,
+        number: int,  # noqa: ARG002
+    ) -> Iterator[Candidate]:
+        """Yield the solutions of the path, each found from the one before."""
+        problem = self.loss.bind(data, n_threads=1).by_column(shared, n_threads=1)
+        path = falling_l1(problem, steps=self.steps, least=self.least)
+        top = path[0] / self.least ** (1.0 / self.steps)
+        solver = Coordinate(self.tolerance * top, self.max_iterations, self.step)
+        penalties = path if self.l1 == "auto" else [float(self.l1)]
+        for l2 in self.l2 if isinstance(self.l2, tuple) else (self.l2,):
+            problem.l2 = l2
+            result: SolveResult
+            for l1, result in zip(penalties, solver.path(problem, penalties), strict=True):
+                yield Candidate(result.w, {"l1": l1, "l2": l2}, result.optimality)
+
+
+@dataclass(frozen=True)
+class SampledPairs:
+    """Passive-aggressive steps on sampled pairs (PAMIR); the candidates are rounds and caps.
+
+    Parameters
+    ----------
+    C : tuple of floats
+        Caps to choose from.
+    n_steps, rounds : int
+        Pairs drawn for each cap, and in how many rounds valid may stop them.
+    averaging : bool
+    seed : int
+    """
+
+    C: tuple[float, ...] = (0.01, 0.1, 1.0)
+    n_steps: int = 100_000
+    rounds: int = 5
+    averaging: bool = True
+    seed: int = 0
+
+    def share(self, X: Any, n_threads: int | None) -> Any:  # noqa: ARG002
+        """Return X by rows; a CSR matrix is taken as it is."""
+        return X if X.format == "csr" and X.has_canonical_format else sparse.csr_array(X)
+
+    def candidates(self, shared: Any, data: RankingData, number: int) -> Iterator[Candidate]:
+        """Yield the weights after each round, for each cap."""
+        draws = PairDraws.of(data, order_weight(data), document_weight(data))
+        seed = self.seed + (number << 32)
+        for cap in self.C:
+            state = PairState.at(np.zeros(shared.shape[1]))
+            for _ in range(self.rounds):
+                state = PassiveAggressive(cap).go_on(
+                    shared, draws, state, self.n_steps // self.rounds, seed=seed
+                )
+                coef = state.mean if self.averaging else state.w
+                yield Candidate(coef, {"C": cap, "steps": float(state.t)})
+
+
+@dataclass(frozen=True)
+class TopicModels:
+    """The ranking functions of all topics.
+
+    Attributes
+    ----------
+    coef : CSR matrix, topics x features
+        Scores of documents are ``X @ coef.T``.
+    settings : tuple of dicts
+        What was chosen for each topic.
+    optimality, valid : (topics,) float64
+        How far from optimal the solver ended, and the metric on valid (NaN without).
+    """
+
+    coef: Any
+    settings: tuple[dict[str, float], ...]
+    optimality: F64
+    valid: F64
+
+    @property
+    def zero_share(self) -> F64:
+        """The share of weights that are exactly 0, for each topic."""
+        share: F64 = 1.0 - np.diff(self.coef.indptr) / self.coef.shape[1]
+        return share
+
+    def scores(self, X: Any, topic: int, *, n_threads: int | None = None) -> F64:
+        """Return the score of each row of X for one topic."""
+        return times_vector(X, self.coef[[topic]].toarray()[0], n_threads=n_threads)
+
+
+def fit_topics(
+    X: Any,
+    grades: Any,
+    method: TopicMethod,
+    *,
+    valid: tuple[Any, Any] | None = None,
+    metric: str = "map",
+    within: float = 0.0,
+    early_stopping: int | None = None,
+    report: Callable[[int], None] = lambda _: None,
+    n_threads: int | None = None,
+) -> TopicModels:
+    """Fit a ranking function to each topic.
+
+    Parameters
+    ----------
+    X : sparse matrix, documents x features
+        By rows or by columns; `SparseDomination` uses a CSC matrix as it is, `SampledPairs` a CSR.
+    grades : array or sparse matrix, documents x topics
+        0 for documents that are not on a topic.
+    valid : (X, grades)
+        Of other documents; the candidate with the best ``metric`` is kept, the first of equals.
+        Without, the last.
+    within : float
+        Keep the first candidate whose metric is within this share of the best.
+    early_stopping : int
+        Leave out the rest of a topic's candidates after this many without a better one.
+    report
+        Called with the number of each topic that is done, from any thread.
+    """
+    labels = sparse.csc_array(grades)
+    if labels.shape[0] != X.shape[0]:
+        raise DataError(f"X has {X.shape[0]} documents, but grades has {labels.shape[0]}.")
+    if not 0.0 <= within < 1.0:
+        raise UsageError(f"within is a share from 0 to below 1, not {within}.")
+    judge = None if valid is None else _Judge(valid, metric, labels.shape[1])
+    shared = method.share(X, n_threads)
+    chosen: list[tuple[Candidate, float] | None] = [None] * labels.shape[1]
+
+    def fit(lo: int, hi: int) -> None:
+        for topic in range(lo, hi):
+            data = _topic_data(labels, topic)
+            offered = method.candidates(shared, data, topic) if order_weight(data).any() else ()
+            chosen[topic] = _choose(offered, judge, topic, X.shape[1], within, early_stopping)
+            report(topic)
+
+    map_ranges(fit, np.arange(labels.shape[1] + 1), n_threads=n_threads)
+    found = [one for one in chosen if one is not None]
+    return TopicModels(
+        coef=sparse.csr_array(sparse.vstack([sparse.csr_array(c.coef[None]) for c, _ in found])),
+        settings=tuple(candidate.setting for candidate, _ in found),
+        optimality=np.array([candidate.optimality for candidate, _ in found]),
+        valid=np.array([value for _, value in found]),
+    )
+
+
+class _Judge:
+    """Measures candidates on valid documents."""
+
+    def __init__(self, valid: tuple[Any, Any], metric: str, n_topics: int) -> None:
+        self._X, self._labels, self._metric = (
+            as_feature_matrix(valid[0]),
+            sparse.csc_array(valid[1]),
+            metric,
+        )
+        if self._labels.shape != (self._X.shape[0], n_topics):
+            raise DataError(
+                f"the grades of valid are {self._labels.shape[0]} x {self._labels.shape[1]}, where "
+                f"{self._X.shape[0]} documents x {n_topics} topics are expected."
+            )
+
+    def of_topic(self, topic: int) -> Callable[[F64], float]:
+        """Return what measures weights for a topic; larger is better."""
+        evaluator = Evaluator(_topic_data(self._labels, topic), [self._metric], n_threads=1)
+        sign = 1.0 if evaluator.metrics[self._metric].maximise else -1.0
+        return lambda coef: sign * evaluator(times_vector(self._X, coef, n_threads=1))[self._metric]
+
+
+def _choose(
+    offered: Any,
+    judge: _Judge | None,
+    topic: int,
+    n_features: int,
+    within: float,
+    early_stopping: int | None,
+) -> tuple[Candidate, float]:
+    """Return the candidate to keep and its value on valid."""
+    none = Candidate(np.zeros(n_features), {})
+    if judge is None:
+        last = deque(offered, maxlen=1)
+        return (last[0] if last else none), np.nan
+    measure, best, best_at = judge.of_topic(topic), -np.inf, 0
+    kept: list[tuple[Candidate, float]] = []
+    for number, candidate in enumerate(offered):
+        value = measure(candidate.coef)
+        if value > best:
+            best, best_at = value, number
+            kept = [one for one in kept if one[1] >= best - within * abs(best)]
+        if value >= best - within * abs(best):
+            kept.append((candidate, value))
+        if early_stopping is not None and number - best_at >= early_stopping:
+            break
+    return (kept[0][0], abs(kept[0][1])) if kept else (none, np.nan)
+
+
+def _topic_data(labels: Any, topic: int) -> RankingData:
+    """Return all documents as one query, without features."""
+    n = labels.shape[0]
+    y = np.zeros(n)
+    entries: slice = slice(labels.indptr[topic], labels.indptr[topic + 1])
+    y[labels.indices[entries]] = labels.data[entries]
+    indptr: I64 = np.array([0, n])
+    return RankingData(np.empty((n, 0)), y, indptr, np.array([topic]))
