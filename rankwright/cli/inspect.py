@@ -1,7 +1,8 @@
-"""``rankwright inspect``: what a data set holds, and what in it will mislead; worst first."""
+"""``rankwright inspect``: what data hold and what in them will mislead, or what a model goes by."""
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,7 +23,8 @@ def inspect(
     data: Annotated[
         list[str],
         typer.Argument(
-            help="Files, LETOR Fold folders, or names of data sets; several are compared."
+            help="Files, LETOR Fold folders, or names of data sets; several are compared. Or one "
+            "model file."
         ),
     ],
     format: Annotated[  # noqa: A002
@@ -31,7 +33,15 @@ def inspect(
     read: ReadOption = None,
     json: console.JsonOption = False,
 ) -> None:
-    """Show what data sets hold, and what in them will spoil training or flatter an evaluation."""
+    """Show what data sets hold, and what in them will spoil training or flatter an evaluation.
+
+    Of a model file: its parameters, and its weights or most used features.
+    """
+    if len(data) == 1 and zipfile.is_zipfile(data[0]):
+        from rankwright.cli.inspect_model import inspect_model
+
+        inspect_model(data[0], json)
+        return
     from rankwright.data.inspect import inspect as look
 
     profile = look(_loaded(data, format, parse_settings(read or [], "--read")))

@@ -25,6 +25,13 @@ PANEL: dict[str, dict[str, Any]] = {
     "intervalrank": _TREES,
     "random_forest": {"n_bags": 100},
     "listmle": {"l2": "auto"},
+    "listnet": {"l2": "auto"},
+    "ranknet": {"model": "linear", "l2": "auto"},
+    "memr": {"l2": "auto"},
+    "ranksvm": {"l2": "auto"},
+    "irsvm": {"l2": "auto"},
+    "domination": {"l1": "auto"},
+    "pamir": {},
 }
 """Every ranker of the demo with its parameters; valid data chooses the rest."""
 

@@ -310,6 +310,17 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         return coef
 
     @property
+    def weights_(self) -> dict[str, float]:
+        """Weights of a linear model by the name of their feature, the largest first.
+
+        Features without names go by their number, from 1, as in LETOR files.
+        """
+        coef = self.coef_
+        names = getattr(self, "feature_names_in_", np.arange(1, len(coef) + 1))
+        order = np.argsort(-np.abs(coef), kind="stable")
+        return {str(names[column]): float(coef[column]) for column in order}
+
+    @property
     def booster_(self) -> Any:
         """LightGBM's own model of a tree ensemble."""
         return self._part("booster", "tree")

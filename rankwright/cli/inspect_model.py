@@ -1,0 +1,84 @@
+"""``rankwright inspect MODEL``: what a model file holds, and what its model goes by."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rankwright.cli import console
+
+if TYPE_CHECKING:
+    from rankwright.rankers.base import Ranker
+
+_LISTED = 20
+
+
+def inspect_model(path: str, json: bool) -> None:
+    """Print the ranker of a model file: its parameters, what chose it, and what it goes by."""
+    from rankwright.persist.model_file import load_model
+
+    found = _about(load_model(path))
+    if json:
+        console.print_json(found)
+        return
+    console.out.print(f"[bold]{path}[/]", soft_wrap=True)
+    parameters = ", ".join(f"{name}={value!r}" for name, value in found["parameters"].items())
+    console.out.print(f"  {found['ranker']}, model {found['model']}", soft_wrap=True)
+    console.out.print(f"  {parameters or 'default parameters'}", markup=False, soft_wrap=True)
+    chosen = "".join(f"; {name} {value:.4f}" for name, value in found["chosen"].items())
+    console.out.print(
+        f"  {found['features']:,} features, round {found['best_iteration']}{chosen} "
+        f"({found['convention']})",
+        soft_wrap=True,
+    )
+    by = found["goes_by"]
+    console.out.print(f"[bold]{by['what']}[/]")
+    for name, value in list(by["values"].items())[:_LISTED]:
+        console.out.print(f"  {value:>12.6g}  {name}", markup=False, highlight=False)
+    rest = len(by["values"]) - _LISTED
+    if rest > 0:
+        console.out.print(f"  and {rest:,} more; --json shows all")
+
+
+def _about(ranker: Ranker) -> dict[str, Any]:
+    defaults = type(ranker)().get_params(deep=False)
+    given = {
+        name: value
+        for name, value in ranker.get_params(deep=False).items()
+        if value != defaults[name] and name != "model"
+    }
+    at = ranker.best_iteration_ - 1
+    chosen = {
+        name: values[at]
+        for name, values in ranker.curve_.items()
+        if name != "loss" and at < len(values)
+    }
+    return {
+        "ranker": ranker.name,
+        "model": ranker.model,
+        "parameters": given,
+        "features": ranker.n_features_in_,
+        "best_iteration": ranker.best_iteration_,
+        "convention": ranker.convention,
+        "chosen": chosen,
+        "goes_by": _goes_by(ranker),
+    }
+
+
+def _goes_by(ranker: Ranker) -> dict[str, Any]:
+    """Return the weights of a linear model, or else the features of a tree model by gain."""
+    model: Any = ranker.model_
+    if hasattr(model, "coef"):
+        weights = ranker.weights_
+        kept = {name: weight for name, weight in weights.items() if weight != 0.0}
+        zeros = len(weights) - len(kept)
+        return {"what": f"weights, the largest first; {zeros:,} are zero", "values": kept}
+    if hasattr(model, "importance"):
+        from rankwright.explain.importance import importance
+
+        gains = importance(ranker, "gain")
+        used = {name: gain for name, gain in gains.items() if gain > 0.0}
+        return {
+            "what": f"{model.n_trees:,} trees; features by the gain of their splits",
+            "values": used,
+        }
+    return {"what": "a model without weights by feature", "values": {}}

@@ -1,0 +1,49 @@
+"""`rankwright inspect MODEL` shows what a model goes by."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from command import run, run_json
+from small_data import small_data
+
+from rankwright.rankers.base import ranker
+
+DATA = small_data()
+NAMES = ["bm25", "clicks", "age", "length", "price", "stock"]
+
+
+@pytest.fixture(scope="module")
+def linear(tmp_path_factory):
+    frame = pd.DataFrame(DATA.X, columns=NAMES)
+    made = ranker("ranksvm", l2=0.1).fit(frame, DATA.y, qid=DATA.query_of_row())
+    made.save(tmp_path_factory.mktemp("m") / "linear.rw")
+    return made, tmp_path_factory.getbasetemp() / "m0" / "linear.rw"
+
+
+def test_weights_are_listed_by_name_the_largest_first(linear):
+    made, path = linear
+    found = run_json("inspect", path)
+    assert (found["ranker"], found["model"], found["parameters"]) == (
+        "ranksvm",
+        "linear",
+        {"l2": 0.1},
+    )
+    weights = found["goes_by"]["values"]
+    sizes = [abs(weight) for weight in weights.values()]
+    assert sizes == sorted(sizes, reverse=True)
+    assert weights == {name: w for name, w in made.weights_.items() if w != 0.0}
+    assert {NAMES[i]: made.coef_[i] for i in range(6)} == made.weights_
+    text = run("inspect", path).stdout
+    assert "ranksvm, model linear" in text
+    assert "weights, the largest first" in text
+    assert text.index(next(iter(weights))) < text.index(list(weights)[-1])
+
+
+def test_trees_list_their_features_by_gain_and_what_chose_them(tmp_path):
+    made = ranker("gbdt", n_trees=5).fit(DATA, eval_set=small_data(seed=1))
+    made.save(tmp_path / "trees.rw")
+    found = run_json("inspect", tmp_path / "trees.rw")
+    assert found["chosen"]["valid ndcg@10"] == max(made.curve_["valid ndcg@10"])
+    assert found["goes_by"]["what"].startswith(f"{made.best_iteration_} trees")
+    best = str(np.argmax(made.model_.importance("gain")) + 1)
+    assert next(iter(found["goes_by"]["values"])) == best
