@@ -6,11 +6,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 # Test workers share the cores: one thread each, and none that spins while it waits. Tests of
 # threads ask for them by number.
 os.environ["RANKWRIGHT_THREADS"] = "1"
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+settings.register_profile("untimed", deadline=None)  # the first call of a kernel compiles it
+settings.load_profile("untimed")
 
 
 @pytest.fixture(scope="session")

@@ -20,6 +20,9 @@ def rank(
     per_group: Annotated[
         int | None, typer.Option(help="At most so many documents of each group per query.")
     ] = None,
+    top: Annotated[
+        int | None, typer.Option(min=1, help="Only the best so many documents of each query.")
+    ] = None,
     read: ReadOption = None,
     tag: Annotated[str, typer.Option(help="The run's name, its last column.")] = "rankwright",
     threads: Annotated[int | None, typer.Option(help="Threads; all cores by default.")] = None,
@@ -38,7 +41,7 @@ def rank(
     options = parse_settings(read or [], "--read")
     documents = load(data, **options).with_n_features(ranker.n_features_in_)
     scores = ranker.predict(documents)
-    write_run(documents, scores, output, tag=tag, per_group=per_group)
+    write_run(documents, scores, output, tag=tag, per_group=per_group, top=top)
     if json:
         console.print_json(
             {"run": output, "queries": documents.n_queries, "documents": documents.n_documents}

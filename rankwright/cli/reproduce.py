@@ -15,7 +15,7 @@ from rankwright.cli import console
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from rankwright.experiments.experiment import ColumnGroup, Experiment
+    from rankwright.experiments.experiment import Column, ColumnGroup, Experiment
     from rankwright.experiments.folds_run import Folds, Report
     from rankwright.experiments.table import Cell, TableResult
 
@@ -52,7 +52,6 @@ def reproduce(
         _print_names(json)
         return
     from rankwright.experiments.experiment import experiment
-    from rankwright.experiments.folds_run import load_folds
 
     chosen = experiment(table)
     if rows is not None:
@@ -63,12 +62,13 @@ def reproduce(
 
         figure = output or Path(f"{chosen.name}.svg")
         check_target(figure)
-    with console.err.status("reading the data"):
-        folds = load_folds(chosen, data or _data_folder(), seed=seed)
-    if figure is None:
-        result = _run_table(chosen, folds, output, seed, threads, json)
+    folder = data or _data_folder()
+    if chosen.kind == "topics":
+        result = _run_topics(chosen, folder, output, seed, threads, json)
+    elif figure is None:
+        result = _run_table(chosen, _folds(chosen, folder, seed), output, seed, threads, json)
     else:
-        result = _run_figure(chosen, folds, figure, seed, threads, json)
+        result = _run_figure(chosen, _folds(chosen, folder, seed), figure, seed, threads, json)
     missed = result.missed()
     for sentence in missed:
         console.say(f"missed: {sentence}")
@@ -79,6 +79,13 @@ def reproduce(
 def _data_folder() -> Path | None:
     named = os.environ.get("RANKWRIGHT_DATA")
     return Path(named) if named else None
+
+
+def _folds(chosen: Experiment, folder: Path | None, seed: int) -> Folds:
+    from rankwright.experiments.folds_run import load_folds
+
+    with console.err.status("reading the data"):
+        return load_folds(chosen, folder, seed=seed)
 
 
 def _print_names(json: bool) -> None:
@@ -112,13 +119,36 @@ def _run_table(
         run, steps = run_table, fits(chosen, folds)
     with _progress(chosen.name, steps) as report:
         result = run(chosen, folds, report=report, n_threads=threads, seed=seed)
+    _hand_out(result, output, json)
+    return result
+
+
+def _run_topics(
+    chosen: Experiment,
+    folder: Path | None,
+    output: Path | None,
+    seed: int,
+    threads: int | None,
+    json: bool,
+) -> TableResult:
+    from rankwright.experiments.topic_folds import load_topics
+    from rankwright.experiments.topics_run import run_topics, steps
+
+    with console.err.status("reading the data"):
+        folds = load_topics(chosen, folder, seed=seed)
+    with _progress(chosen.name, steps(chosen, folds)) as report:
+        result = run_topics(chosen, folds, report=report, n_threads=threads, seed=seed)
+    _hand_out(result, output, json)
+    return result
+
+
+def _hand_out(result: TableResult, output: Path | None, json: bool) -> None:
     if output is not None:
         result.write(output)
     if json:
         console.print_json(result.as_json())
     else:
         _print_result(result)
-    return result
 
 
 def _run_figure(
@@ -185,7 +215,8 @@ def _print_result(result: TableResult) -> None:
             "measures are on the training data."
             if chosen.kind == "time"
             else f"{study.name}: chosen on valid by {study.select} ({study.convention}); mean and "
-            f"95 % bootstrap interval over {queries} test queries."
+            f"95 % bootstrap interval over {queries} "
+            f"{'topics' if chosen.kind == 'topics' else 'test queries'}."
         )
         console.out.print(about, soft_wrap=True)
     if chosen.printed:
@@ -209,15 +240,16 @@ def _group_table(result: TableResult, group: ColumnGroup, title: str) -> Table:
     for row in result.experiment.row_names:
         cells = [by_place.get((row, column.name)) for column in group.columns]
         if any(cells):
-            table.add_row(row, *(_cell_text(cell, group) for cell in cells))
+            texts = [_cell_text(*pair) for pair in zip(cells, group.columns, strict=True)]
+            table.add_row(row, *texts)
     return table
 
 
-def _cell_text(cell: Cell | None, group: ColumnGroup) -> str:
+def _cell_text(cell: Cell | None, column: Column) -> str:
     """Return ours with its interval and, in parentheses, what the paper printed."""
     if cell is None:
         return ""
-    digits = 4 if group.columns[0].scale <= 1 else 2
+    digits = 4 if column.scale <= 1 else 2
     lines = []
     if cell.ours is not None and cell.low is not None and cell.high is not None:
         mark = "" if not cell.significant else "▲ " if (cell.difference or 0.0) > 0 else "▼ "

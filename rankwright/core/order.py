@@ -101,6 +101,28 @@ def _sort_queries(lo, hi, indptr, s, key, order, spare):  # type: ignore[no-unty
 
 
 @kernel
+def _select_queries(lo, hi, indptr, s, key, top, order):  # type: ignore[no-untyped-def]
+    """Put the first ``top`` documents of each query into the first of its places, in order.
+
+    A document is compared with the last one kept, and most stop there; the others are inserted.
+    """
+    for q in range(lo, hi):
+        start = indptr[q]
+        kept = 0
+        for i in range(start, indptr[q + 1]):
+            if kept == top:
+                if not _before(s, key, i, order[start + top - 1]):
+                    continue
+            else:
+                kept += 1
+            j = start + kept - 1
+            while j > start and _before(s, key, i, order[j - 1]):
+                order[j] = order[j - 1]
+                j -= 1
+            order[j] = i
+
+
+@kernel
 def _limit_groups(indptr, order, group, limit, seen, kept, kept_indptr):  # type: ignore[no-untyped-def]
     """Keep the first ``limit`` documents of each group of each query; ``seen`` starts at zero."""
     n = 0
@@ -151,3 +173,42 @@ def limit_per_group(order: I64, indptr: I64, group: I64, limit: int) -> tuple[I6
     seen = np.zeros(int(group.max(initial=-1)) + 1, np.int64)
     n = _limit_groups(indptr, order, group, limit, seen, kept, kept_indptr)
     return kept[:n], kept_indptr
+
+
+def first_ranks(s: F64, indptr: I64, top: int, *, n_threads: int | None = None) -> tuple[I64, I64]:
+    """Return the first ``top`` ranks of each query, selected before they are sorted.
+
+    The result is a ranking and its own boundaries, equal to the beginnings of `ranking`.
+    """
+    order = np.empty(len(s), np.int64)
+    map_queries(_select_queries, indptr, s, np.empty(0), top, order, n_threads=n_threads)
+    return _beginnings(order, indptr, top)
+
+
+def shown(
+    s: F64,
+    indptr: I64,
+    *,
+    group: I64 | None = None,
+    per_group: int | None = None,
+    top: int | None = None,
+    n_threads: int | None = None,
+) -> tuple[I64, I64]:
+    """Return the ranking that a user sees, and its boundaries.
+
+    At most ``per_group`` documents of each ``group`` are in it, and ``top`` in all, per query.
+    """
+    if per_group is None and top is not None:
+        return first_ranks(s, indptr, top, n_threads=n_threads)
+    order = ranking(s, indptr, n_threads=n_threads)
+    if per_group is not None:
+        assert group is not None, "a limit per group needs groups"
+        order, indptr = limit_per_group(order, indptr, group, per_group)
+    return (order, indptr) if top is None else _beginnings(order, indptr, top)
+
+
+def _beginnings(order: I64, indptr: I64, top: int) -> tuple[I64, I64]:
+    kept = np.minimum(np.diff(indptr), top)
+    bounds = np.concatenate(([0], np.cumsum(kept))).astype(np.int64)
+    places = np.repeat(indptr[:-1] - bounds[:-1], kept) + np.arange(bounds[-1])
+    return order[places], bounds

@@ -29,23 +29,24 @@ def write_run(
     target: str | Path,
     *,
     per_group: int | None = None,
+    top: int | None = None,
     tag: str = "rankwright",
 ) -> None:
     """Write the documents of each query, best first, as a TREC run; ``"-"`` is standard output.
 
     Equal scores are in the order of `rankwright.core.order`; scores have all their digits. A
     document without a name is called by its number in the query, from 0. With ``per_group`` at
-    most that many documents of each of ``data.group`` are written per query.
+    most that many documents of each of ``data.group`` are written per query, with ``top`` that many
+    in all.
     """
-    from rankwright.core.order import limit_per_group, ranking
+    from rankwright.core.order import shown
 
     scores = np.asarray(scores, np.float64)
     if scores.shape != (data.n_documents,):
         raise DataError(f"there are {scores.size} scores for {data.n_documents} documents.")
     names, queries = names_in_run(data), query_names(data)
-    order, indptr = ranking(scores, data.indptr), data.indptr
-    if per_group is not None:
-        order, indptr = limit_per_group(order, indptr, data.group_codes(), per_group)
+    group = None if per_group is None else data.group_codes()
+    order, indptr = shown(scores, data.indptr, group=group, per_group=per_group, top=top)
     listed, values = order.tolist(), scores.tolist()
     tag = tag.replace(" ", "_") or "rankwright"
     with open_target(target) as stream:

@@ -29,7 +29,7 @@ from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 
 from rankwright import registry
 from rankwright.core.dtypes import as_vector
-from rankwright.core.order import limit_per_group, ranking
+from rankwright.core.order import shown
 from rankwright.core.types import F64, I64, FittedModel, Loss, Model
 from rankwright.data.content import content_digest
 from rankwright.data.ranking_data import RankingData
@@ -80,6 +80,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     loss_name: ClassVar[str | None] = None
     models: ClassVar[tuple[str, ...]]
     defaults: ClassVar[dict[str, Any]] = {}
+    model_defaults: ClassVar[dict[str, dict[str, Any]]] = {}  # of one model alone
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -223,7 +224,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
                 f"{stray[0]} is not a parameter of model '{self.model}'; leave it out, "
                 f"or choose the model it belongs to ({', '.join(_models_with(stray[0]))})."
             )
-        preset = {name: value for name, value in self.defaults.items() if name in own}
+        presets = {**self.defaults, **self.model_defaults.get(self.model, {})}
+        preset = {name: value for name, value in presets.items() if name in own}
         made: Model = kind(**{**preset, **given})
         return made
 
@@ -256,21 +258,29 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         qid: Any = None,
         group: Any = None,
         per_group: int | None = None,
+        top: int | None = None,
     ) -> I64:
         """Return row numbers, best first, query after query.
 
         With ``per_group`` at most that many documents of each ``group`` (host, topic) are kept
-        per query; the others are left out.
+        per query, and with ``top`` that many documents in all; the others are left out.
         """
+        if top is not None and top < 1:
+            raise UsageError(f"top must be 1 or more, not {top}.")
         if isinstance(X, RankingData):
             data = X if group is None else replace(X, group=as_vector(group, "group", len(X.y)))
         else:
             features = features_like(self, X)
             ids = np.zeros(features.shape[0], np.int64) if qid is None else qid
             data = RankingData.from_arrays(features, None, qid=ids, group=group)
-        order = ranking(self.predict(data), data.indptr, n_threads=self.n_threads)
-        if per_group is not None:
-            order, _ = limit_per_group(order, data.indptr, data.group_codes(), per_group)
+        order, _ = shown(
+            self.predict(data),
+            data.indptr,
+            group=None if per_group is None else data.group_codes(),
+            per_group=per_group,
+            top=top,
+            n_threads=self.n_threads,
+        )
         return order if data.row is None else data.row[order]
 
     def score(self, X: Any, y: Any = None, *, qid: Any = None) -> float:

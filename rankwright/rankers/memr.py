@@ -9,9 +9,11 @@ class MEMR(Ranker):
     """MEMR: margin equipped monotone retargeting.
 
     Scores may be any that order the grades with a margin; those nearest to what the model can say
-    are its targets (`acharyya2014memr`). As fast as a least squares fit, or nearly.
+    are its targets (`acharyya2014memr`). As fast as a least squares fit, or nearly. The linear
+    model's l2 is 1 by default, since the loss is a sum over the documents of a query.
     """
 
     loss_name = "retarget"
-    models = ("linear", "trees")
+    models = ("linear", "trees", "kernel")
     defaults = {"solver": "tron"}
+    model_defaults = {"linear": {"l2": 1.0}}

@@ -38,6 +38,9 @@ def test_train_prints_saves_and_ranks(files, tmp_path):
     run("rank", model, files / "test.txt", "-o", run_file)
     by_run = run_json("evaluate", files / "test.txt", "--scores", run_file, "--metrics", "ndcg@10")
     assert by_run["metrics"]["ndcg@10"] == pytest.approx(found["test"]["ndcg@10"])
+    lines = run_file.read_text().splitlines()
+    best = run("rank", model, files / "test.txt", "--top", 2).stdout.splitlines()
+    assert best == [line for line in lines if line.split()[3] in ("1", "2")]
     by_model = run_json("evaluate", files / "test.txt", "--load", model, "--metrics", "ndcg@10")
     assert by_model["metrics"]["ndcg@10"] == pytest.approx(found["test"]["ndcg@10"])
 

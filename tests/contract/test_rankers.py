@@ -20,9 +20,12 @@ from rankwright.rankers.base import NotFittedError, ranker
 
 QUICK = {
     "trees": {"n_trees": 12},
+    "factorization": {},
     "forest": {"n_bags": 12},
+    "kernel": {"l2": 0.1},
     "linear": {},
     "passive_aggressive": {"n_steps": 5_000},
+    "prank": {},
 }
 DATA, VALID = small_data(), small_data(seed=1)
 CASES = [
@@ -54,6 +57,8 @@ def test_beats_random(fitted):
 
 
 def test_arrays_frames_and_ranking_data_give_the_same_scores(case, fitted):
+    if case[1] == "factorization":
+        pytest.skip("scores depend on the user, whom arrays do not name: see test_recommender")
     scores = fitted.predict(DATA)
     qid = DATA.query_of_row()
     names = [f"x{j}" for j in range(6)]
@@ -127,7 +132,8 @@ def test_valid_data_pick_the_best_round(case):
     chosen = make(*case).fit(DATA, eval_set=VALID)
     curve = chosen.curve_["valid ndcg@10"]
     assert chosen.best_iteration_ == int(np.argmax(curve)) + 1
-    assert ndcg(VALID, chosen.predict(VALID)) == pytest.approx(max(curve), abs=1e-9)
+    again = evaluate(VALID, chosen.predict(VALID), "ndcg@10", convention=chosen.convention)
+    assert again["ndcg@10"] == pytest.approx(max(curve), abs=1e-9)
 
 
 # --- once, for all -------------------------------------------------------------------------------
@@ -170,6 +176,10 @@ def test_rank_keeps_at_most_k_of_each_group():
     kept = chosen.rank(X, group=host, per_group=1).tolist()
     first = {h: next(i for i in best if host[i] == h) for h in "abc"}
     assert kept == sorted(first.values(), key=best.index)
+    assert chosen.rank(X, group=host, per_group=1, top=2).tolist() == kept[:2]
+    assert chosen.rank(X, top=4).tolist() == best[:4]
+    with pytest.raises(UsageError, match="top must be 1 or more, not 0"):
+        chosen.rank(X, top=0)
 
 
 def test_score_is_the_mean_of_the_metric_and_wants_qid():
@@ -233,6 +243,10 @@ def expected_failure(name, check):
         return "a DataError, not a TypeError, names the row and column"
     if name == "random_forest" and check.startswith("check_sample_weight_equivalence"):
         return "bags are drawn by content, which repeated rows change"
+    if name == "prank" and check.startswith("check_sample_weight_equivalence"):
+        return "a perceptron that meets a document twice is not one that takes a double step"
+    if name in ("dorm", "svm_precision") and check.startswith("check_sample_weight_equivalence"):
+        return "a rank is held by one document, whatever its weight"
     return None
 
 

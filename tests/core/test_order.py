@@ -1,9 +1,11 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankwright.core.order import limit_per_group, ranking
+from rankwright.core.order import first_ranks, limit_per_group, ranking
 
 scores = st.lists(
     st.one_of(st.integers(-3, 3).map(float), st.just(float("nan")), st.just(-0.0)), max_size=60
@@ -91,3 +93,12 @@ def test_limit_per_group_agrees_with_counting(groups, limit):
         if count[groups[i]] <= limit:
             expected.append(i)
     assert kept.tolist() == expected
+
+
+@given(scores, st.integers(1, 12), st.integers(0, 60))
+def test_the_first_ranks_are_the_beginnings_of_the_ranking(values, top, cut):
+    s, indptr = np.array(values, float), np.array([0, min(cut, len(values)), len(values)])
+    whole = ranking(s, indptr)
+    found, bounds = first_ranks(s, indptr, top)
+    expected = [whole[a : min(a + top, b)].tolist() for a, b in pairwise(indptr)]
+    assert [found[a:b].tolist() for a, b in pairwise(bounds)] == expected
