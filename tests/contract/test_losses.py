@@ -12,6 +12,7 @@ from rankwright.errors import UsageError
 from rankwright.losses import loss
 
 VARIANTS = {
+    "all_threshold": [{"margin": 0.4}],
     "domination": [
         {"margin": "linear", "margin_scale": 0.3},
         {"tiers": (1.0, 3.0), "margin": "gain", "margin_scale": 0.2},
@@ -30,6 +31,7 @@ VARIANTS = {
     ],
     "listmle": [{"calibration": 0.5, "targets": (0.0, 1.0, 2.5, 3.0, 7.0)}],
     "listnet": [{"target": "gain"}],
+    "ordinal_hinge": [{"margin": 0.5, "balanced": True}],
     "pair_hinge": [
         {"form": "hinge", "pairs": "query"},
         {"pairs": "query", "margin": 0.4},
@@ -228,8 +230,8 @@ def test_a_convex_loss_lies_below_its_chords_and_above_its_tangents(case):
 
 @pytest.mark.parametrize("case", CASES, ids=case_name)
 def test_from_equal_scores_a_step_downhill_puts_better_grades_higher(case):
-    data = data_of([[0, 1, 1, 2, 0, 2, 1, 0]])
-    grad = at(make(case).bind(data), np.zeros(8))[1]
+    data = data_of([2 * [0, 1, 1, 2, 0, 2, 1, 0]])
+    grad = at(make(case).bind(data), np.zeros(16))[1]
     mean = [grad[data.y == grade].mean() for grade in range(3)]
     assert mean[0] > mean[2]
 

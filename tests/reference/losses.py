@@ -10,6 +10,7 @@ from math import exp, expm1, log, log1p, log2
 
 import numpy as np
 from reference import metrics
+from reference.all_threshold import all_threshold
 from reference.domination import domination
 from reference.interval import optimum
 from reference.ndcg_glm import ndcg_glm
@@ -211,6 +212,7 @@ def xendcg(loss, s, y, w, place=(0, 0)):
 
 
 TWINS = {
+    "all_threshold": all_threshold,
     "domination": domination,
     "gbrank": gbrank,
     "interval": interval,

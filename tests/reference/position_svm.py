@@ -1,6 +1,6 @@
 """Losses over orders, by trying every order of a query."""
 
-from itertools import permutations, product
+from itertools import pairwise, permutations, product
 
 import numpy as np
 from reference import metrics
@@ -35,7 +35,7 @@ def reference_orders(y, s, ties):
     orders = [np.concatenate(o) for o in product(*(permutations(block) for block in by_grade))]
     if ties == "mean":
         return orders
-    return [o for o in orders if all(s[i] >= s[j] or y[i] > y[j] for i, j in zip(o, o[1:]))]
+    return [o for o in orders if all(s[i] >= s[j] or y[i] > y[j] for i, j in pairwise(o))]
 
 
 def at_ranks(order, c):
@@ -100,11 +100,15 @@ def rocarea_svm(loss, s, y, w, **_):
     return value / pairs, grad / pairs
 
 
-def ordinal_hinge(loss, s, y, w, **_):
+def ordinal_hinge(loss, s, y, given, **_):
     """Every kink is tried as a threshold; kinks at the best share the slope that is left."""
     value, grad = 0.0, np.zeros(len(s))
     for low in np.unique(y)[:-1]:
         sign = np.where(y > low, 1.0, -1.0)
+        w = given
+        if loss.balanced:
+            side = np.where(y > low, given[y > low].sum(), given[y <= low].sum())
+            w = given * given.sum() / (2 * side)
         kinks = s - sign * loss.margin
         sums = [(w * np.maximum(sign * (t - kinks), 0)).sum() for t in kinks]
         t = kinks[int(np.argmin(sums))]

@@ -1,0 +1,48 @@
+"""Bound on precision at n: the n documents that score nearly as well as relevant ones (SVM-perf).
+
+    L(s) = max over sets T of n documents of  sum_{i in T} s_i - sum_i r_i s_i + P@n(best) - P@n(T)
+                                                                                                (1)
+
+(`joachims2005svmperf`, Prec@k): T holds the n documents of the largest s_i - [relevant]/n. r is the
+best choice of n documents, relevant ones first, equal ones sharing the places; so the loss does not
+change with the level of the scores, as it does where r marks all relevant documents, however many.
+It is `position_svm` for p@n with c = a, on grades cut to relevant or not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from rankwright.core.types import BoundLoss, Traits
+from rankwright.data.ranking_data import RankingData
+from rankwright.errors import UsageError
+from rankwright.losses.position_svm import PositionSVM
+
+
+@dataclass(frozen=True, slots=True)
+class PrecisionSVM:
+    """A convex bound on what precision at n loses.
+
+    Parameters
+    ----------
+    n : int
+        Ranks that count.
+    min_grade : float
+        Documents of this grade or higher are relevant.
+    """
+
+    n: int = 10
+    min_grade: float = 1.0
+
+    traits: ClassVar[Traits] = Traits(family="listwise", smooth=False, convex=True, curvature=True)
+
+    def bind(self, data: RankingData, *, n_threads: int | None = None) -> BoundLoss:
+        """Prepare the loss for one data set."""
+        if self.n < 1:
+            raise UsageError(f"precision_svm's n must be 1 or more, not {self.n}.")
+        relevant = replace(data, y=(data.y >= self.min_grade).astype(np.float64))
+        loss = PositionSVM(metric=f"p@{self.n}", decay="metric", ties="mean")
+        return loss.bind(relevant, n_threads=n_threads)

@@ -1,0 +1,156 @@
+"""PRank: a perceptron whose score is cut into grades by thresholds, a document at a time.
+
+Weights w and thresholds b_1 <= b_2 <= ..., one between each two grades of the data, start at 0. For
+a document x of grade y, with y_r = 1 where y lies above threshold r and -1 below,
+
+    tau_r = y_r  if  y_r (w.x - b_r) <= 0,  else 0                                              (1)
+    w += (sum_r tau_r) x,      b_r -= tau_r                                                     (2)
+
+(`crammer2002prank`, Figure 2); the thresholds stay in order. A weight of a document or of its query
+multiplies its step. The answer is the mean of w over all steps, which ranks better than the last w.
+
+Documents are visited in an order that is drawn anew for each pass from an order fixed by their
+content, so that shuffled rows and renamed queries change nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from rankwright.core.jit import kernel
+from rankwright.core.products import times_vector
+from rankwright.core.rng import stream
+from rankwright.core.types import F64, AnyArray, FloatMatrix, Loss, Watch
+from rankwright.data.content import content_order
+from rankwright.data.ranking_data import RankingData
+from rankwright.errors import UsageError
+from rankwright.losses.base import document_weight, order_weight
+from rankwright.models.linear import FittedLinear, _deviations
+from rankwright.models.missing import fill_values, filled
+
+# --- kernels ---------------------------------------------------------------------------------
+
+
+@kernel
+def _walk(visits, indptr, indices, values, scale, grade, weight, t, w, late, b):  # type: ignore[no-untyped-def]
+    """Visit documents; ``late`` sums the steps of w times when they came. Return the time."""
+    for i in visits:
+        score = 0.0
+        for k in range(indptr[i], indptr[i + 1]):
+            score += w[indices[k]] * values[k] * scale[indices[k]]
+        total = 0.0
+        for r in range(len(b)):
+            side = 1.0 if grade[i] > r else -1.0
+            if side * (score - b[r]) <= 0.0:  # (1)
+                total += side
+                b[r] -= weight[i] * side  # (2)
+        if total != 0.0:
+            for k in range(indptr[i], indptr[i + 1]):
+                j = indices[k]
+                step = weight[i] * total * values[k] * scale[j]
+                w[j] += step
+                late[j] += t * step
+        t += 1.0
+    return t
+
+
+# --- API -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PRankLinear:
+    """A weight for each feature and a threshold between grades, corrected at each mistake.
+
+    Parameters
+    ----------
+    n_passes : int
+        Passes over the data; the best on valid is kept.
+    averaging : bool
+        Answer with the mean of the weights over all steps; False: with the last.
+    scale : bool
+        Take steps as if all features had unit standard deviation.
+    missing : None, "mean" or "zero"
+        What stands for a missing value; None refuses them.
+    """
+
+    n_passes: int = 10
+    averaging: bool = True
+    scale: bool = True
+    missing: str | None = None
+
+    def fit(
+        self,
+        loss: Loss,
+        data: RankingData,
+        *,
+        watch: Watch,
+        start: FittedLinear | None = None,
+        seed: int = 0,
+        n_threads: int | None = None,
+    ) -> FittedLinear:
+        """Go over the documents, from the weights of ``start`` where given."""
+        if self.n_passes < 1:
+            raise UsageError(f"n_passes must be 1 or more, not {self.n_passes}.")
+        fill = fill_values(data.X, self.missing)
+        X = filled(data.X, fill, "linear")
+        valid = None if watch.valid is None else filled(watch.valid.X, fill, "linear")
+        bound, total = loss.bind(data, n_threads=n_threads), float(order_weight(data).sum()) or 1.0
+        deviation = (
+            _deviations(X, document_weight(data)) if self.scale else np.ones(data.n_features)
+        )
+        perceptron = _Perceptron(X, data, deviation, n_threads)
+        if start is not None:
+            perceptron.w[:] = start.coef * deviation
+        tried: list[FittedLinear] = []
+        for t in range(1, self.n_passes + 1):
+            perceptron.go_over(stream(seed, "prank", t))
+            coef = (perceptron.mean() if self.averaging else perceptron.w) / deviation
+            tried.append(FittedLinear(coef, fill, data.n_features))
+            scores = times_vector(X, coef, n_threads=n_threads)
+            on_train = scores if watch.wants_train else None
+            on_valid = None if valid is None else times_vector(valid, coef, n_threads=n_threads)
+            if watch.seen(t, bound.value(scores) / total, on_train, on_valid):
+                break
+        return tried[min(watch.best(), len(tried)) - 1]
+
+    @staticmethod
+    def restore(
+        arrays: Mapping[str, AnyArray],
+        texts: Mapping[str, str],  # noqa: ARG004
+        n_features: int,
+    ) -> FittedLinear:
+        """Build the fitted model from its own arrays and texts."""
+        return FittedLinear(arrays["coef"], arrays.get("fill"), n_features)
+
+
+class _Perceptron:
+    """Weights and thresholds under way; w is for features of unit deviation."""
+
+    def __init__(
+        self, X: FloatMatrix, data: RankingData, deviation: F64, n_threads: int | None
+    ) -> None:
+        rows = sparse.csr_array(X)
+        self._rows = (rows.indptr, rows.indices, rows.data)
+        self._scale = 1.0 / deviation
+        by_query = np.repeat(order_weight(data), data.sizes)
+        self._weight = document_weight(data) * by_query
+        order = content_order(data, n_threads=n_threads)[0]
+        self._order = order[self._weight[order] > 0.0]
+        grades, self._grade = np.unique(data.y, return_inverse=True)
+        self.w, self._late = np.zeros(data.n_features), np.zeros(data.n_features)
+        self._b, self._t = np.zeros(len(grades) - 1), 0.0
+
+    def go_over(self, rng: np.random.Generator) -> None:
+        """Visit every document once, in an order drawn from ``rng``."""
+        visits = self._order[rng.permutation(len(self._order))]
+        own = (self._scale, self._grade, self._weight, self._t)
+        self._t = _walk(visits, *self._rows, *own, self.w, self._late, self._b)
+
+    def mean(self) -> F64:
+        """Return the mean of w over all visits."""
+        mean: F64 = self.w - self._late / max(self._t, 1.0)
+        return mean

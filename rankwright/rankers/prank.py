@@ -1,0 +1,35 @@
+"""PRank: a perceptron whose score is cut into grades by thresholds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rankwright.core.types import Loss
+from rankwright.data.ranking_data import RankingData
+from rankwright.losses.ordinal_hinge import OrdinalHinge
+from rankwright.rankers.base import Ranker
+
+
+class PRank(Ranker):
+    """PRank: a perceptron whose score is cut into grades by thresholds.
+
+    It corrects itself at each mistake, a document at a time (`crammer2002prank`).
+
+    Parameters
+    ----------
+    n_passes : int
+        Passes over the data; the best on valid is kept.
+    averaging : bool
+        Answer with the mean of the weights over all steps.
+    """
+
+    models = ("prank",)
+
+    def make_loss(self, data: RankingData) -> Loss:  # noqa: ARG002
+        """Return the hinge against thresholds, which tells how far the steps have come."""
+        return OrdinalHinge()
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.missing is not None
+        return tags

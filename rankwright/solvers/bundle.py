@@ -1,0 +1,308 @@
+"""Cutting planes with a line search, for losses with kinks; tells how far from optimal it is.
+
+The problem is J(w) = strength/2 |w|^2 + M(w), with M convex and known by planes that touch it from
+below, a'w + b <= M(w). Their maximum in place of M gives a small problem, solved in its dual
+(`subproblems.bundle_qp`),
+
+    D = max over weights x of planes of  b'x - |A'x|^2 / (2 strength),     w = -A'x / strength   (1)
+
+a lower bound of the optimum. So J(best w so far) - D is a duality gap: a certificate, valid at
+every step, of how much could still be gained. Plain cutting planes (`joachims2009cutting`) take the
+w of (1) as the next point and zigzag. Here the best point on the way from the best w to that of (1)
+is looked for (`franc2009ocas`), every point tried leaves its plane, planes that carry no weight for
+long are dropped, and x starts from its last value.
+
+A **difference** of convex functions, M - N, is solved in rounds: N is held to its plane at the
+present w, the rest is convex with the same planes of M, and no round makes J larger
+(`le2007dorm` with tied grades in order of score). The gap is then that of the last round.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from rankwright.core.types import F64, CutProblem, SolveResult
+from rankwright.errors import UsageError
+from rankwright.subproblems.bundle_qp import minimise_over_simplices
+
+_IDLE = 25  # rounds without weight after which a plane is dropped
+_TRIES = 4  # points on a line
+
+
+@dataclass(frozen=True, slots=True)
+class CutResult(SolveResult):
+    """Where cutting planes ended, and what it took.
+
+    Parameters
+    ----------
+    planes, active
+        Planes at the end, and those of them that carry weight.
+    rounds
+        Convex problems solved.
+    looks
+        How often the problem was evaluated.
+    qp_share
+        Share of the time spent in (1).
+    """
+
+    planes: int = 0
+    active: int = 0
+    rounds: int = 1
+    looks: int = 0
+    qp_share: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """Cutting planes with line search and a duality gap; for losses with kinks.
+
+    Parameters
+    ----------
+    tolerance
+        Stop when the duality gap is below this share of the objective.
+    max_iterations
+        Small problems solved, in all rounds together.
+    """
+
+    needs: ClassVar[frozenset[str]] = frozenset({"convex_parts"})
+
+    tolerance: float = 1e-6
+    max_iterations: int = 500
+
+    def solve(
+        self,
+        problem: CutProblem,
+        start: F64 | None = None,
+        *,
+        watch: Callable[[int, F64, float], bool] | None = None,
+    ) -> CutResult:
+        """Minimise ``problem`` from ``start`` (0 by default); optimality is the duality gap."""
+        if not problem.strength > 0.0:
+            raise UsageError("bundle needs a penalty: give l2 above 0.")
+        w = np.zeros(problem.size) if start is None else np.array(start, np.float64)
+        return _Run(problem, w, self.tolerance, self.max_iterations, watch).result()
+
+
+class _Run:
+    """One run: the planes, the best point, and what bounds it from below."""
+
+    def __init__(
+        self,
+        problem: CutProblem,
+        w: F64,
+        tolerance: float,
+        max_iterations: int,
+        watch: Callable[[int, F64, float], bool] | None,
+    ) -> None:
+        self._problem, self._tolerance, self._watch = problem, tolerance, watch
+        self._max = max_iterations
+        self._planes = _Planes(problem.size, problem.strength)
+        self._curve: list[float] = []
+        self._began, self._in_qp, self._looks, self._rounds = time.perf_counter(), 0.0, 0, 0
+        self._stopped = ""
+        self._u, self._beta = np.zeros(problem.size), 0.0
+        self._w, self._value, self._gap = w, np.inf, np.inf
+        self._slope = np.empty(problem.size)
+        if not w.any() and problem.lean(w) is not None:
+            self._w = self._aside(w)
+        before = np.inf
+        while not self._stopped or self._stopped == "the gap is small":
+            plane = problem.lean(self._w)
+            if plane is not None:
+                self._u, self._beta = plane
+                self._planes.tilt(self._u)
+            self._rounds += 1
+            self._value, self._slope = self._look(self._w)
+            if plane is not None and before - self._value <= tolerance * abs(self._value):
+                self._stopped = "another round gains nothing"
+                break
+            before = self._value
+            self._stopped = ""
+            self._solve_round()
+            if plane is None:
+                break
+
+    def _aside(self, w: F64) -> F64:
+        """Return a point near ``w``, where all scores are tied, that tells them apart.
+
+        There the order of ties is open, and a round that left it open might stay where it is.
+        """
+        self._u, self._beta = self._problem.lean(w) or (self._u, self._beta)
+        slope = self._look(w)[1]
+        steepest = float(np.abs(slope).max(initial=0.0))
+        return w - 1e-3 / steepest * slope if steepest > 0.0 else w
+
+    def _look(self, w: F64) -> tuple[float, F64]:
+        """Return J (with N held) and its slope at w; keep the plane."""
+        a, b, value = self._problem.cut(w)
+        self._looks += 1
+        self._planes.add(a - self._u, b)
+        strength = self._problem.strength
+        held = value - float(self._u @ w) - self._beta
+        return held + 0.5 * strength * float(w @ w), a - self._u + strength * w
+
+    def _solve_round(self) -> None:
+        bound = -np.inf
+        while True:
+            began = time.perf_counter()
+            near = self._gap if np.isfinite(self._gap) else 0.0
+            dual, ahead = self._planes.solve(0.05 * near)
+            self._in_qp += time.perf_counter() - began
+            bound = max(bound, dual - self._beta)
+            self._gap = max(self._value - bound, 0.0)
+            if self._gap <= self._tolerance * abs(self._value):
+                self._stopped = "the gap is small"
+                return
+            if len(self._curve) == self._max:
+                self._stopped = "max_iterations were reached"
+                return
+            self._go_towards(ahead)
+            self._gap = max(self._value - bound, 0.0)
+            self._curve.append(self._value)
+            if self._watch is not None and self._watch(len(self._curve), self._w, self._value):
+                self._stopped = "the watcher ended the run"
+                return
+
+    def _go_towards(self, ahead: F64) -> None:
+        """Move to the best of a few points between the best one and ``ahead``.
+
+        On the line, J is a parabola plus a convex function known by its tangents; the next point
+        is where the parabola plus the two nearest tangents is least.
+        """
+        start, d = self._w, ahead - self._w
+        bend = self._problem.strength * float(d @ d)
+        left = _Point(0.0, self._value, float(self._slope @ d))
+        right: _Point | None = None
+        t = 1.0
+        for _ in range(_TRIES):
+            w = start + t * d
+            value, slope = self._look(w)
+            here = _Point(t, value, float(slope @ d))
+            if value < self._value:
+                self._w, self._value, self._slope = w, value, slope
+            if here.slope >= 0.0:
+                right = here
+            else:
+                left = here
+            if right is None:
+                return
+            t, least = _lowest(left, right, bend)
+            worth = min(left.value, right.value) - least
+            if worth <= 0.1 * (self._gap if np.isfinite(self._gap) else 0.0):
+                return
+
+    def result(self) -> CutResult:
+        """Return where the run ended."""
+        seconds = time.perf_counter() - self._began
+        return CutResult(
+            w=self._w,
+            value=self._value,
+            optimality=self._gap,
+            iterations=len(self._curve),
+            stopped=self._stopped,
+            curve=self._curve,
+            planes=self._planes.n,
+            active=self._planes.active,
+            rounds=self._rounds,
+            looks=self._looks,
+            qp_share=self._in_qp / seconds,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Point:
+    """A point on the line, with the objective and its slope there."""
+
+    t: float
+    value: float
+    slope: float
+
+
+def _lowest(left: _Point, right: _Point, bend: float) -> tuple[float, float]:
+    """Return where the parabola plus the higher tangent is least, and how low that is."""
+
+    def tangent(p: _Point, t: float) -> float:
+        return p.value + p.slope * (t - p.t) + 0.5 * bend * (t - p.t) ** 2
+
+    # Both are parabolas of one bend, so they cross once.
+    rise = left.slope - bend * left.t - (right.slope - bend * right.t)
+    level = tangent(right, 0.0) - tangent(left, 0.0)
+    cross = level / rise if rise != 0.0 else 0.5 * (left.t + right.t)
+    cross = min(max(cross, left.t), right.t)
+    if bend > 0.0:  # the lowest point of either may lie on its own side of the crossing
+        low = left.t - left.slope / bend
+        high = right.t - right.slope / bend
+        cross = low if low < cross else high if high > cross else cross
+        cross = min(max(cross, left.t), right.t)
+    return cross, max(tangent(left, cross), tangent(right, cross))
+
+
+class _Planes:
+    """Planes a'w + b in rows, their products, and the weights x of (1)."""
+
+    def __init__(self, size: int, strength: float) -> None:
+        self._strength, self.n = strength, 0
+        self._A, self._b = np.empty((64, size)), np.empty(64)
+        self._G, self._x, self._idle = np.empty((64, 64)), np.zeros(64), np.zeros(64, np.int64)
+        self._u = np.zeros(size)
+
+    @property
+    def active(self) -> int:
+        """How many planes carry weight."""
+        return int((self._x[: self.n] > 0.0).sum())
+
+    def add(self, a: F64, b: float) -> None:
+        """Keep a plane."""
+        if self.n == len(self._b):
+            self._grow()
+        n = self.n
+        self._A[n], self._b[n], self._idle[n] = a, b, 0
+        products = self._A[: n + 1] @ a / self._strength
+        self._G[n, : n + 1] = self._G[: n + 1, n] = products
+        self._x[n] = 1.0 if n == 0 else 0.0
+        self.n += 1
+
+    def tilt(self, u: F64) -> None:
+        """Take ``u`` from every plane, in place of what was taken before."""
+        n = self.n
+        self._A[:n] -= u - self._u
+        self._u = u.copy()
+        self._G[:n, :n] = self._A[:n] @ self._A[:n].T / self._strength
+
+    def solve(self, tolerance: float) -> tuple[float, F64]:
+        """Return D and w of (1)."""
+        n = self.n
+        G, b, x = self._G[:n, :n], self._b[:n], self._x[:n]
+        least = 1e-14 * max(abs(float(b @ x)), float(x @ G @ x))
+        minimise_over_simplices(G, b, x, tolerance=max(tolerance, least), max_steps=100 * n + 5000)
+        x /= x.sum()
+        w = self._A[:n].T @ x / -self._strength
+        dual = float(b @ x) - 0.5 * self._strength * float(w @ w)
+        self._drop_idle()
+        return dual, w
+
+    def _drop_idle(self) -> None:
+        n = self.n
+        idle = self._idle[:n]
+        idle[:] = np.where(self._x[:n] > 0.0, 0, idle + 1)
+        kept = np.flatnonzero(idle < _IDLE)
+        if len(kept) < 0.8 * n:
+            m = len(kept)
+            self._A[:m], self._b[:m] = self._A[kept], self._b[kept]
+            self._G[:m, :m] = self._G[np.ix_(kept, kept)]
+            self._x[:m], self._idle[:m] = self._x[kept], idle[kept]
+            self.n = m
+
+    def _grow(self) -> None:
+        n = self.n
+        self._A = np.concatenate([self._A, np.empty_like(self._A)])
+        self._b, self._x = np.tile(self._b, 2), np.append(self._x, np.zeros(n))
+        self._idle = np.tile(self._idle, 2)
+        G = np.empty((2 * n, 2 * n))
+        G[:n, :n] = self._G
+        self._G = G

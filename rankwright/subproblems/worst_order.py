@@ -1,0 +1,148 @@
+"""The worst order and the reference order of one query of `position_lists.Lists`, by its method."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rankwright.core.jit import kernel
+from rankwright.core.order import sort_query
+from rankwright.subproblems.assignment import (
+    assign,
+    assign_benches,
+    assign_groups,
+    fill_costs,
+    sorted_prices,
+)
+from rankwright.subproblems.position_lists import (
+    ASSIGN,
+    CLASSES,
+    COST,
+    FIRST,
+    GROUPS,
+    SORT,
+    in_grade_order,
+    refer,
+    refer_within_groups,
+)
+from rankwright.subproblems.position_max import by_classes, by_first_relevant, share
+
+_NO_KEY = np.empty(0)
+
+# --- kernels ---------------------------------------------------------------------------------
+
+
+@kernel
+def sorted_places(first, end, scores, places):  # type: ignore[no-untyped-def]
+    """Return the documents of a query by score, numbered from 0."""
+    sort_query(first, end, scores, _NO_KEY, places[0], places[1])
+    ranked = places[0, first:end]
+    ranked -= first
+    return ranked
+
+
+@kernel
+def worst_order(q, limit, lists, ranked, v, worth, choice, position, out):  # type: ignore[no-untyped-def]
+    """Write c at each document's rank in the worst order; return what the measure loses there."""
+    at = slice(lists.begin[q], lists.begin[q + 1])
+    b, a, c, kind = lists.b[at], lists.a[at], lists.c[at], lists.kind[at]
+    method, cut = lists.method[q], lists.cut[q]
+    if method == CLASSES:
+        gain = lists.gain[lists.gain_begin[q] : lists.gain_begin[q + 1]]
+        by_classes(ranked, v, kind, gain, cut, a, c, worth, choice, position)
+    elif method == SORT:
+        return lists.best[q] - _sort_by_lead(v, b, c, position, out)
+    elif method == FIRST:
+        first = by_first_relevant(ranked, v, b > 0.0, cut, lists.best[q], c, position)
+        level = np.zeros(len(v))
+        level[: first - 1], level[first - 1 : min(first, cut)] = 2.0, 1.0
+        share(ranked, v, kind, level, c, position, out)
+        return lists.best[q] * (1.0 - 1.0 / first if first <= cut else 1.0)
+    elif method == COST:
+        return _costliest(q, lists, ranked, v, position, out) + lists.best[q]
+    elif method == ASSIGN:
+        cost = np.empty((len(v), len(v)))
+        fill_costs(v, b, a, c, cut, cost)
+        _assign(cost, ranked, v, c, position)
+    else:
+        group, top = lists.group[at], cut
+        if method == GROUPS:
+            assign_groups(v, b, group, lists.n_groups[q], top, a, c, position)
+        else:
+            assign_benches(v, b, group, lists.n_groups[q], limit, top, a, c, position)
+        _share_in_groups(ranked, v, kind, group, c, position, out)
+        return lists.best[q] - _measure(a, b, position)
+    share(ranked, v, kind, a, c, position, out)
+    return lists.best[q] - _measure(a, b, position)
+
+
+@kernel
+def _measure(a, b, position):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for i in range(len(b)):
+        if position[i] >= 0:
+            total += a[position[i]] * b[i]
+    return total
+
+
+@kernel
+def _sort_by_lead(v, b, c, position, out):  # type: ignore[no-untyped-def]
+    """Order by v - b, where a = c; return the measure."""
+    lead = v - b
+    ranked, spare = np.empty(len(v), np.int64), np.empty(len(v), np.int64)
+    sort_query(0, len(v), lead, _NO_KEY, ranked, spare)
+    position[ranked] = np.arange(len(v))
+    share(ranked, lead, np.zeros(len(v), np.int64), c, c, position, out)
+    return (out * b).sum()
+
+
+@kernel
+def _assign(cost, ranked, v, c, position):  # type: ignore[no-untyped-def]
+    prices, row_of = np.empty(len(v)), np.empty(len(v), np.int64)
+    sorted_prices(ranked, v, c, prices)
+    assign(cost, prices, position, row_of)
+
+
+@kernel
+def _costliest(q, lists, ranked, v, position, out):  # type: ignore[no-untyped-def]
+    """As `worst_order`, for costs of documents at ranks; return the cost."""
+    n, c = len(v), lists.c[lists.begin[q] : lists.begin[q + 1]]
+    extra = lists.cost[lists.cost_begin[q] : lists.cost_begin[q + 1]].reshape((n, n))
+    _assign(-extra - np.outer(v, c), ranked, v, c, position)
+    kind = lists.kind[lists.begin[q] : lists.begin[q + 1]]
+    share(ranked, v, kind, np.arange(n), c, position, out)
+    total = 0.0
+    for i in range(n):
+        total += extra[i, position[i]]
+    return total
+
+
+@kernel
+def _share_in_groups(ranked, v, kind, group, c, position, out):  # type: ignore[no-untyped-def]
+    """Write each document's c, 0 without a rank; equal score, gain and group share the mean."""
+    first = 0
+    for end in range(1, len(ranked) + 1):
+        if end < len(ranked) and v[ranked[end]] == v[ranked[first]]:
+            continue
+        for i in ranked[first:end]:
+            total, alike = 0.0, 0
+            for j in ranked[first:end]:
+                if kind[i] == kind[j] and group[i] == group[j]:
+                    total += c[position[j]] if position[j] >= 0 else 0.0
+                    alike += 1
+            out[i] = total / alike
+        first = end
+
+
+@kernel
+def reference(q, limit, lists, ranked, v, sequence, out):  # type: ignore[no-untyped-def]
+    """Write cref of the documents of a query, tied grades in order of v."""
+    at = slice(lists.begin[q], lists.begin[q + 1])
+    block, c = lists.block[at], lists.c[at]
+    in_grade_order(ranked, block, sequence)
+    if limit > 0:
+        group, top = lists.group[at], lists.cut[q]
+        refer_within_groups(sequence, v, block, group, lists.n_groups[q], limit, top, c, out)
+    elif lists.method[q] == COST:  # c of this place's own rank in the cheapest order
+        refer(sequence, v, block, lists.b[at], out)
+    else:
+        refer(sequence, v, block, c, out)

@@ -1,0 +1,232 @@
+"""CofiRank and MMMF: ratings in three forms, cold users, recommendations, features of items."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+
+from rankwright import MMMF, CofiRank, RankingData
+from rankwright.data.ratings import Ratings, ratings_of_frame
+from rankwright.errors import DataError, UsageError
+from rankwright.metrics.evaluate import evaluate
+from rankwright.persist.model_file import load_model
+from rankwright.rankers.base import NotFittedError
+
+EXACT = {"tolerance": 1e-9, "max_iterations": 2000}
+
+
+def stars(users=60, items=20, share=0.6, seed=0, tastes=2):
+    """Ratings from 1 to 5 stars by users ann0, ann1, … of films f0, f1, …, in a frame."""
+    rng = np.random.default_rng(seed)
+    film = np.random.default_rng(7).normal(size=(tastes, items))
+    liking = rng.normal(size=(users, tastes)) @ film
+    user, item = np.nonzero(rng.random((users, items)) < share)
+    rating = np.clip(np.round(3 + liking[user, item] + 0.2 * rng.normal(size=len(user))), 1, 5)
+    return pd.DataFrame(
+        {"user": [f"ann{u}" for u in user], "item": [f"f{i}" for i in item], "rating": rating}
+    )
+
+
+FRAME = stars()
+DATA = ratings_of_frame(FRAME)
+HELD = FRAME.index % 4 == 0
+TRAIN, TEST = ratings_of_frame(FRAME[~HELD]), ratings_of_frame(FRAME[HELD])
+
+
+def ndcg(data, scores):
+    return evaluate(data, scores, "ndcg@10", convention="sklearn")["ndcg@10"]
+
+
+@pytest.fixture(scope="module", params=[CofiRank, MMMF], ids=["cofirank", "mmmf"])
+def kind(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return CofiRank(l2=0.3, n_factors=4).fit(DATA)
+
+
+def test_it_learns_taste_beyond_what_all_like(kind):
+    ranker = kind().fit(TRAIN)
+    popular = np.bincount(TRAIN.X.indices, TRAIN.y) / np.bincount(TRAIN.X.indices)
+    names = dict(zip(TRAIN.feature_names, popular, strict=True))
+    by_mean = np.array([names[item] for item in TEST.doc_id])
+    assert ndcg(TEST, ranker.predict(TEST)) > ndcg(TEST, by_mean) + 0.05
+
+
+@pytest.mark.parametrize("params", [{"loss": "ranknet"}, {"loss": "listnet", "levels": 3}])
+def test_any_loss_can_take_its_place(params):
+    assert ndcg(TEST, CofiRank(**params).fit(TRAIN).predict(TEST)) > 0.9
+
+
+def test_the_loss_of_the_paper_is_solved_in_turns():
+    turns = {"method": "alternating", "solver": "bundle", "n_rounds": 2, "max_iterations": 40}
+    bound = {"loss": "position_svm", "loss_params": {"metric": "ndcg@10", "decay": 0.25}}
+    ranker = CofiRank(levels=5, l2=0.01, tolerance=1e-3, **bound, **turns).fit(TRAIN)
+    assert ndcg(TEST, ranker.predict(TEST)) > 0.9
+
+
+def test_ratings_frames_and_matrices_are_the_same(fitted):
+    scores = fitted.predict(DATA)
+    assert (CofiRank(l2=0.3, n_factors=4).fit(FRAME).predict(DATA) == scores).all()
+    polars = CofiRank(l2=0.3, n_factors=4).fit(pl.from_pandas(FRAME))
+    assert (polars.predict(DATA) == scores).all()
+    row, column = DATA.query_of_row(), DATA.X.indices
+    matrix = sparse.coo_array((DATA.y + 1, (row, column)), (DATA.n_queries, DATA.n_features))
+    of_matrix = CofiRank(l2=0.3, n_factors=4).fit(matrix.tocsr())
+    same = RankingData.from_arrays(DATA.X, DATA.y, qid=row)
+    assert of_matrix.predict(same) == pytest.approx(scores, abs=1e-6)
+
+
+def test_pairs_of_user_and_item_are_scored_in_the_callers_order(fitted):
+    mixed = FRAME.sample(frac=1, random_state=1)[["item", "user"]]
+    pairs = zip(np.repeat(DATA.qid, DATA.sizes), DATA.doc_id, strict=True)
+    by_pair = dict(zip(pairs, fitted.predict(DATA), strict=True))
+    expected = [by_pair[user, item] for item, user in mixed.itertuples(index=False)]
+    assert fitted.predict(mixed).tolist() == expected
+    ranked = mixed.iloc[fitted.rank(mixed)]
+    first = ranked[ranked.user == mixed.user.iloc[0]]
+    assert [by_pair[u, i] for i, u in first.itertuples(index=False)] == sorted(
+        (by_pair[u, i] for i, u in first.itertuples(index=False)), reverse=True
+    )
+
+
+def test_strangers_and_strange_items_have_what_is_known_without_them(fitted):
+    bias = dict(zip(fitted.feature_names_in_, fitted.model_.item_bias, strict=True))
+    pairs = pd.DataFrame({"user": ["bob", "bob", "ann3"], "item": ["f2", "f9", "new"]})
+    assert fitted.predict(pairs).tolist() == [bias["f2"], bias["f9"], 0.0]
+    other = ratings_of_frame(
+        FRAME.assign(item=FRAME.item.replace("f2", "new")).query("user == 'ann3'")
+    )
+    scores = fitted.predict(other)
+    kept = other.doc_id != "new"
+    assert scores[~kept].tolist() == [0.0] * int((~kept).sum())
+    known = dict(zip(*fitted.recommend("ann3", 20, rated=True), strict=True))
+    assert scores[kept] == pytest.approx([known[item] for item in other.doc_id[kept]])
+
+
+def test_features_without_users_are_scored_by_the_biases(fitted):
+    assert fitted.predict(DATA.X) == pytest.approx(DATA.X @ fitted.model_.item_bias)
+    user = np.repeat(DATA.qid, DATA.sizes)
+    assert (fitted.predict(DATA.X, qid=user) == fitted.predict(DATA)).all()
+
+
+def test_recommendations_are_the_best_that_were_not_rated(fitted):
+    items, scores = fitted.recommend("ann5", 4)
+    rated = set(FRAME.item[FRAME.user == "ann5"])
+    assert not rated & set(items)
+    rest = sorted(set(FRAME.item) - rated)
+    all_scores = fitted.predict(pd.DataFrame({"user": "ann5", "item": rest}))
+    best = np.argsort(-all_scores)[:4]
+    assert items.tolist() == [rest[i] for i in best]
+    assert scores == pytest.approx(all_scores[best])
+    assert len(fitted.recommend("ann5", 100)[0]) == 20 - len(rated)
+    assert len(fitted.recommend("ann5", 100, rated=True)[0]) == 20
+    assert len(fitted.recommend("nobody", 3)[0]) == 3
+
+
+def test_a_new_user_is_folded_in(kind):
+    ranker = kind(**EXACT).fit(DATA)
+    before = ranker.predict(DATA)
+    double = FRAME[FRAME.user == "ann7"].assign(user="twin")
+    assert ranker.fold_in(double) is ranker
+    old = ranker.recommend("ann7", 20, rated=True)
+    new = ranker.recommend("twin", 20, rated=True)
+    assert new[1] == pytest.approx(old[1], abs=0.02)
+    assert ranker.recommend("twin", 20)[0].tolist() == ranker.recommend("ann7", 20)[0].tolist()
+    assert (ranker.predict(DATA) == before).all()
+
+
+def test_a_cold_users_ratings_are_on_the_scale_of_the_others(kind, tmp_path):
+    mild = FRAME.assign(rating=FRAME.rating.where(FRAME.user != "ann7", FRAME.rating.clip(2, 4)))
+    ranker = kind(levels=5, loss="all_threshold", **EXACT) if kind is CofiRank else kind(**EXACT)
+    ranker.fit(mild).save(tmp_path / "r.rw")
+    double = mild[mild.user == "ann7"].assign(user="twin")
+    for one in (ranker, load_model(tmp_path / "r.rw")):
+        one.fold_in(double)
+        new, old = (one.recommend(user, 20, rated=True)[1] for user in ("twin", "ann7"))
+        assert new == pytest.approx(old, abs=0.02)
+
+
+def test_saved_and_loaded_it_knows_its_users(kind, tmp_path):
+    ranker = kind().fit(DATA)
+    ranker.save(tmp_path / "r.rw")
+    again = load_model(tmp_path / "r.rw")
+    assert (again.predict(DATA) == ranker.predict(DATA)).all()
+    assert again.recommend("ann1")[0].tolist() == ranker.recommend("ann1")[0].tolist()
+    again.fold_in(FRAME[FRAME.user == "ann1"].assign(user="new"))
+    ranker.fold_in(FRAME[FRAME.user == "ann1"].assign(user="new"))
+    assert (again.recommend("new")[1] == ranker.recommend("new")[1]).all()
+
+
+def test_users_that_no_file_can_name_are_told(tmp_path):
+    days = pd.to_datetime(["2020-01-01"] * 3 + ["2020-01-02"] * 3)
+    frame = pd.DataFrame({"user": days, "item": list("abcabc"), "rating": [1, 2, 3, 3, 2, 1]})
+    ranker = CofiRank(n_factors=1).fit(
+        RankingData.from_arrays(np.tile(np.eye(3), (2, 1)), frame.rating, qid=days.to_numpy())
+    )
+    with pytest.raises(UsageError, match="users must be named by numbers or texts"):
+        ranker.save(tmp_path / "r.rw")
+
+
+def test_an_item_that_nobody_rated_is_scored_by_its_features():
+    films = np.random.default_rng(7).normal(size=(2, 20)).T  # what `stars` makes ratings of
+    items = [f"f{i}" for i in range(20)]
+    cold = FRAME.item.isin(["f3", "f11", "f17"])
+    train = ratings_of_frame(FRAME[~cold], items=items)
+    ranker = CofiRank().fit(train, item_features=films)
+    assert ranker.n_features_in_ == 20
+    blind = CofiRank().fit(train)
+    held = ratings_of_frame(FRAME[cold], items=items)
+    assert (blind.predict(held) == 0.0).all()
+    assert ndcg(held, ranker.predict(held)) > 0.99
+    assert set(ranker.recommend("ann2", 20)[0]) >= {"f3", "f11", "f17"}
+    with pytest.raises(DataError, match="a row for each of the 20 items"):
+        CofiRank().fit(train, item_features=films[:5])
+
+
+def test_valid_ratings_of_fewer_items_choose_the_penalty():
+    few = ratings_of_frame(FRAME[HELD & FRAME.item.isin(["f1", "f2", "f4", "f5", "f8"])])
+    ranker = CofiRank().fit(TRAIN, eval_set=few)
+    curve = ranker.curve_["valid ndcg@10"]
+    assert ranker.best_iteration_ == int(np.argmax(curve)) + 1
+    assert ndcg(few, ranker.predict(few)) == pytest.approx(max(curve))
+
+
+def test_levels_are_equal_parts_of_the_scale():
+    frame = pd.DataFrame(
+        {"user": 1, "item": list("abcdef"), "rating": [0.0, 4.9, 5.0, 14.9, 15.0, 20.0]}
+    )
+    ones = frame.assign(rating=[0, 0, 1, 2, 3, 3])
+    rough = CofiRank(levels=4, l2=0.1, n_factors=1).fit(frame)
+    whole = CofiRank(l2=0.1, n_factors=1).fit(ones)
+    assert rough.predict(frame[["user", "item"]]) == pytest.approx(
+        whole.predict(ones[["user", "item"]])
+    )
+    with pytest.raises(UsageError, match="levels must be 2 or more"):
+        CofiRank(levels=1).fit(frame)
+
+
+def test_what_is_no_rating_is_told(fitted):
+    with pytest.raises(UsageError, match="give ratings as RankingData"):
+        CofiRank().fit(np.ones((4, 2)))
+    with pytest.raises(DataError, match="no column 'user'"):
+        CofiRank().fit(FRAME.rename(columns={"user": "who"}))
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        CofiRank().recommend("ann1")
+
+
+def test_on_jester_it_orders_unseen_jokes_better_than_their_means_do(data_dir):
+    path = data_dir / "Jester1" / "jester-data-1.csv.xz"
+    jester = Ratings().read(path, layout="jester")
+    users = jester.select(np.flatnonzero(jester.sizes >= 90)[:1000])
+    known = np.random.default_rng(0).random(users.n_documents) < 0.5
+    who = np.repeat(users.qid, users.sizes)
+    train, test = (
+        RankingData.from_arrays(users.X[rows], users.y[rows], qid=who[rows])
+        for rows in (known, ~known)
+    )
+    means = np.bincount(train.X.indices, train.y) / np.bincount(train.X.indices)
+    assert ndcg(test, CofiRank().fit(train).predict(test)) > ndcg(test, test.X @ means) + 0.02
