@@ -5,7 +5,8 @@ A TOML file in the folder ``experiments``, by the name of which ``rankwright rep
     title = "IntervalRank, Table 1"
     paper = "moon2010intervalrank"      # key in docs/references.bib
     kind = "table"                      # or "figure": curves over the number of trees, or over the
-                                        # cut-offs of the columns; or "time": how long fits take
+                                        # cut-offs of the columns; or "time": how long fits take;
+                                        # or "topics": a ranking function per topic
     baseline = "IntervalRank"           # the row that the others are tested against
 
     [printed]                           # what the paper shows, in its own units
@@ -38,13 +39,17 @@ A TOML file in the folder ``experiments``, by the name of which ``rankwright rep
     convention = "letor3"
     name = "{metric}"                   # how a column is called; {k} is the metric's cut-off
                                         # metrics = "seconds" or "speedup" (against the first study)
-                                        # are the columns of a "time" experiment
+                                        # are the columns of a "time" experiment, and
+                                        # "zero_weights", a percentage, of a "topics" one
 
     [[expected_metrics]]                # a run that is worse by more than this has failed
     row = "IntervalRank"
     column = "ndcg@1"
     value = 0.55
     tolerance = 0.02
+
+In a "topics" experiment studies have ``topics = {...}`` (`rankwright.experiments.topic_folds`) for
+their data, and the rankers of rows are those of `rankwright.experiments.topic_methods`.
 """
 
 from __future__ import annotations
@@ -63,8 +68,10 @@ _CHECKOUT = Path(__file__).resolve().parents[2] / "experiments"
 _INSTALLED = Path(__file__).resolve().parent / "tables"
 _REQUIRED = ("title", "paper", "kind", "studies", "rows")
 _SETTINGS = ("fixed", "grid", "rounds")
-KINDS = ("table", "figure", "time")
+KINDS = ("table", "figure", "time", "topics")
 TIMES = ("seconds", "speedup")
+ZERO_WEIGHTS = "zero_weights"
+_SOURCES = ("folds", "synthetic", "topics")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +106,7 @@ class Study:
     fixed: Mapping[str, Any] = field(default_factory=dict)
     trees: tuple[int, ...] = ()
     repeats: int = 1
+    topics: Mapping[str, Any] | None = None
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -221,7 +229,7 @@ def _experiment(name: str, content: dict[str, Any]) -> Experiment:
         paper=content["paper"],
         kind=content["kind"],
         studies=tuple(_study(one) for one in content["studies"]),
-        rows=tuple(_row(one, shared) for one in content["rows"]),
+        rows=tuple(_row(one, shared, content["kind"]) for one in content["rows"]),
         printed=_printed(content.get("printed", {"columns": [], "rows": {}})),
         baseline=content.get("baseline"),
         expected=tuple(Expected(**one) for one in content.get("expected_metrics", ())),
@@ -233,8 +241,8 @@ def _experiment(name: str, content: dict[str, Any]) -> Experiment:
 def _study(content: dict[str, Any]) -> Study:
     known = tuple(field.name for field in fields(Study) if field.name != "groups")
     _known(content, "entry of a study", (*known, "columns"))
-    if ("folds" in content) == ("synthetic" in content):
-        raise UsageError("a study needs folds or synthetic, one of the two.")
+    if sum(source in content for source in _SOURCES) != 1:
+        raise UsageError("a study needs folds, synthetic or topics, one of the three.")
     return Study(
         name=content["name"],
         folds=content.get("folds"),
@@ -245,6 +253,7 @@ def _study(content: dict[str, Any]) -> Study:
         fixed=content.get("fixed", {}),
         trees=tuple(sorted(content.get("trees", ()))),
         repeats=content.get("repeats", 1),
+        topics=content.get("topics"),
     )
 
 
@@ -257,17 +266,20 @@ def _group(content: dict[str, Any]) -> ColumnGroup:
     if content["metrics"] in TIMES:
         columns = [Column(content["name"], content["metrics"], "time", scale)]
         return ColumnGroup(content.get("title", "time"), tuple(columns))
-    found = measures(content["metrics"], convention=convention)
+    listed = [text.strip() for text in content["metrics"].split(",")]
+    asked = [text for text in listed if text != ZERO_WEIGHTS]
+    found = measures(",".join(asked), convention=convention) if asked else {}
     columns = [
         Column(template.format(metric=m, k=one.k), m, convention, scale, one.k)
         for m, one in found.items()
     ]
+    if ZERO_WEIGHTS in listed:
+        name = template.format(metric=ZERO_WEIGHTS, k=None)
+        columns.append(Column(name, ZERO_WEIGHTS, convention, 100.0))
     return ColumnGroup(content.get("title", convention), tuple(columns))
 
 
-def _row(content: dict[str, Any], shared: dict[str, Any]) -> Row:
-    from rankwright.experiments.peers import contender
-
+def _row(content: dict[str, Any], shared: dict[str, Any], kind: str) -> Row:
     _known(content, "entry of a row", ("name", "family", "ranker", "use", *_SETTINGS))
     base: dict[str, Any] = {}
     if "use" in content:
@@ -279,7 +291,7 @@ def _row(content: dict[str, Any], shared: dict[str, Any]) -> Row:
     grid = {**base.get("grid", {}), **content.get("grid", {})}
     settings = tuple({**fixed, **point} for point in _points(grid))
     for setting in settings:
-        contender(content["ranker"], **parameters(setting))  # a wrong name is told before any work
+        _try_to_make(kind, content["ranker"], setting)  # a wrong name is told before any work
     family = content.get("family", content["name"])
     rounds = content.get("rounds", base.get("rounds"))
     return Row(
@@ -289,6 +301,17 @@ def _row(content: dict[str, Any], shared: dict[str, Any]) -> Row:
         family=family,
         rounds=None if rounds is None else tuple(sorted(rounds)),
     )
+
+
+def _try_to_make(kind: str, ranker: str, setting: Mapping[str, Any]) -> None:
+    if kind == "topics":
+        from rankwright.experiments.topic_methods import topic_method
+
+        topic_method(ranker, **setting)
+    else:
+        from rankwright.experiments.peers import contender
+
+        contender(ranker, **parameters(setting))
 
 
 def parameters(setting: Mapping[str, Any]) -> dict[str, Any]:
@@ -315,6 +338,7 @@ def _check(made: Experiment) -> None:
     if made.kind not in KINDS:
         raise UsageError(f"kind must be {', '.join(KINDS[:-1])} or {KINDS[-1]}, not '{made.kind}'.")
     for study in made.studies:
+        _check_topics(made.kind, study)
         if made.kind != "figure" and study.trees:
             raise UsageError(f"study '{study.name}' has trees, which only a figure is drawn over.")
         if made.kind == "figure" and not study.trees and None in study.cutoffs:
@@ -339,6 +363,19 @@ def _check(made: Experiment) -> None:
     for bound in made.expected:
         if bound.row not in rows or bound.column not in columns:
             raise UsageError(f"expected_metrics: no '{bound.column}' of row '{bound.row}' here.")
+
+
+def _check_topics(kind: str, study: Study) -> None:
+    if (kind == "topics") != (study.topics is not None):
+        raise UsageError(
+            f"study '{study.name}': topics = {{...}} and kind = \"topics\" go together."
+        )
+    if study.topics is not None:
+        from rankwright.experiments.topic_folds import check_source
+
+        check_source(study.topics)
+    elif any(column.metric == ZERO_WEIGHTS for column in study.columns):
+        raise UsageError(f"study '{study.name}' counts {ZERO_WEIGHTS}: kind is to be \"topics\".")
 
 
 def _known(content: Mapping[str, Any], what: str, allowed: tuple[str, ...]) -> None:

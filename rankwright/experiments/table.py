@@ -11,7 +11,7 @@ from typing import Any
 
 from rankwright.core.types import F64
 from rankwright.data.target import atomic_text
-from rankwright.experiments.experiment import Column, Expected, Experiment
+from rankwright.experiments.experiment import ZERO_WEIGHTS, Column, Expected, Experiment
 from rankwright.experiments.folds_run import Choice, Folds, Report, choose_all, judge
 from rankwright.metrics.evaluate import metric
 from rankwright.metrics.significance import bootstrap_interval, holm, randomisation
@@ -158,12 +158,13 @@ def run_table(
         for row, columns in found.items():
             values[row].update(columns)
     queries = {name: sum(fold.test.n_queries for fold in parts) for name, parts in folds.items()}
-    return TableResult(experiment, tuple(_cells(experiment, values, seed)), choices, queries)
+    return TableResult(experiment, tuple(make_cells(experiment, values, seed)), choices, queries)
 
 
-def _cells(
+def make_cells(
     experiment: Experiment, values: Mapping[str, Mapping[str, F64]], seed: int
 ) -> list[Cell]:
+    """Return all cells, from the values of every query by row and column."""
     columns = [column.name for study in experiment.studies for column in study.columns]
     tests = {column: _tests(experiment.baseline, values, column, seed) for column in columns}
     return [
@@ -209,5 +210,8 @@ def _worse(ours: float, bound: Expected, column: Column) -> float:
     """Return by how much ``ours`` falls short; a figure that is not a number always does."""
     if math.isnan(ours):
         return math.inf
-    better = metric(column.metric, convention=column.convention).maximise
-    return bound.value - ours if better else ours - bound.value
+    more_is_better = (
+        column.metric == ZERO_WEIGHTS
+        or metric(column.metric, convention=column.convention).maximise
+    )
+    return bound.value - ours if more_is_better else ours - bound.value

@@ -11,8 +11,7 @@ per document.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -25,6 +24,7 @@ from rankwright.core.products import times_vector
 from rankwright.core.types import F64, I64, SolveResult
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
+from rankwright.experiments.topic_choice import Candidate, Offer, Rule, packed
 from rankwright.losses.base import document_weight, order_weight
 from rankwright.losses.domination import Domination
 from rankwright.metrics.evaluate import Evaluator
@@ -32,15 +32,6 @@ from rankwright.solvers.coordinate import Coordinate, falling_l1
 from rankwright.solvers.passive_aggressive import PairState, PassiveAggressive
 from rankwright.subproblems.domination_columns import Columns
 from rankwright.subproblems.pair_draws import PairDraws
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """Weights that a method offers for a topic, and how they were found."""
-
-    coef: F64
-    setting: dict[str, float]
-    optimality: float = np.nan
 
 
 class TopicMethod(Protocol):
@@ -179,6 +170,8 @@ def fit_topics(
     metric: str = "map",
     within: float = 0.0,
     early_stopping: int | None = None,
+    together: bool = False,
+    min_zero: float = 0.0,
     report: Callable[[int], None] = lambda _: None,
     n_threads: int | None = None,
 ) -> TopicModels:
@@ -197,6 +190,12 @@ def fit_topics(
         Keep the first candidate whose metric is within this share of the best.
     early_stopping : int
         Leave out the rest of a topic's candidates after this many without a better one.
+    together : bool
+        Choose one candidate for all topics, by its number and the mean of the metric: steadier
+        where topics have few valid documents each. All candidates are held until then.
+    min_zero : float
+        Consider only candidates with at least this share of weights 0, on average over the topics
+        where they are chosen together.
     report
         Called with the number of each topic that is done, from any thread.
     """
@@ -205,24 +204,34 @@ def fit_topics(
         raise DataError(f"X has {X.shape[0]} documents, but grades has {labels.shape[0]}.")
     if not 0.0 <= within < 1.0:
         raise UsageError(f"within is a share from 0 to below 1, not {within}.")
+    rule = Rule(within, early_stopping, min_zero)
     judge = None if valid is None else _Judge(valid, metric, labels.shape[1])
+    if together and (judge is None or early_stopping is not None):
+        raise UsageError("together=True needs valid, and every candidate: no early_stopping.")
     shared = method.share(X, n_threads)
-    chosen: list[tuple[Candidate, float] | None] = [None] * labels.shape[1]
+    offers: list[list[Offer]] = [[] for _ in range(labels.shape[1])]
 
     def fit(lo: int, hi: int) -> None:
         for topic in range(lo, hi):
             data = _topic_data(labels, topic)
             offered = method.candidates(shared, data, topic) if order_weight(data).any() else ()
-            chosen[topic] = _choose(offered, judge, topic, X.shape[1], within, early_stopping)
+            measured = _measured(offered, judge, topic)
+            offers[topic] = list(map(packed, measured)) if together else rule.choose(measured)
             report(topic)
 
     map_ranges(fit, np.arange(labels.shape[1] + 1), n_threads=n_threads)
-    found = [one for one in chosen if one is not None]
+    if together:
+        offers = rule.choose_together(offers)
+    none = Offer(sparse.csr_array((1, X.shape[1])), {}, np.nan, np.nan)
+    return _models([found[0] if found else none for found in offers])
+
+
+def _models(found: Sequence[Offer]) -> TopicModels:
     return TopicModels(
-        coef=sparse.csr_array(sparse.vstack([sparse.csr_array(c.coef[None]) for c, _ in found])),
-        settings=tuple(candidate.setting for candidate, _ in found),
-        optimality=np.array([candidate.optimality for candidate, _ in found]),
-        valid=np.array([value for _, value in found]),
+        coef=sparse.csr_array(sparse.vstack([one.coef for one in found])),
+        settings=tuple(one.setting for one in found),
+        optimality=np.array([one.optimality for one in found]),
+        valid=np.abs([one.value for one in found]),
     )
 
 
@@ -248,31 +257,12 @@ class _Judge:
         return lambda coef: sign * evaluator(times_vector(self._X, coef, n_threads=1))[self._metric]
 
 
-def _choose(
-    offered: Any,
-    judge: _Judge | None,
-    topic: int,
-    n_features: int,
-    within: float,
-    early_stopping: int | None,
-) -> tuple[Candidate, float]:
-    """Return the candidate to keep and its value on valid."""
-    none = Candidate(np.zeros(n_features), {})
-    if judge is None:
-        last = deque(offered, maxlen=1)
-        return (last[0] if last else none), np.nan
-    measure, best, best_at = judge.of_topic(topic), -np.inf, 0
-    kept: list[tuple[Candidate, float]] = []
-    for number, candidate in enumerate(offered):
-        value = measure(candidate.coef)
-        if value > best:
-            best, best_at = value, number
-            kept = [one for one in kept if one[1] >= best - within * abs(best)]
-        if value >= best - within * abs(best):
-            kept.append((candidate, value))
-        if early_stopping is not None and number - best_at >= early_stopping:
-            break
-    return (kept[0][0], abs(kept[0][1])) if kept else (none, np.nan)
+def _measured(
+    offered: Iterable[Candidate], judge: _Judge | None, topic: int
+) -> Iterator[tuple[Candidate, float]]:
+    measure = None if judge is None else judge.of_topic(topic)
+    for one in offered:
+        yield one, np.nan if measure is None else measure(one.coef)
 
 
 def _topic_data(labels: Any, topic: int) -> RankingData:

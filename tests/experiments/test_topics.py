@@ -9,7 +9,7 @@ from rankwright.errors import DataError, UsageError
 from rankwright.experiments.topics import SampledPairs, SparseDomination, fit_topics
 from rankwright.losses.domination import Domination
 from rankwright.metrics.evaluate import evaluate
-from rankwright.solvers.coordinate import Coordinate, largest_l1
+from rankwright.solvers.coordinate import Coordinate, falling_l1, largest_l1
 
 TOPICS = 6
 
@@ -110,3 +110,39 @@ def test_shapes_that_do_not_fit_are_told():
         fit_topics(X, LABELS, SparseDomination(), valid=(VALID[0], VALID[1][:, :2]))
     with pytest.raises(UsageError, match="within is a share"):
         fit_topics(X, LABELS, SparseDomination(), valid=VALID, within=1.5)
+
+
+def test_together_one_candidate_is_best_on_average_over_the_topics():
+    method = SparseDomination(steps=6)
+    models = fit_topics(X, LABELS, method, valid=VALID, together=True)
+    alone = [fit_topics(X, LABELS, method, valid=VALID, together=True, min_zero=share)
+             for share in (0.5, 0.8, 0.95)]  # fmt: skip
+    assert all(models.valid.mean() >= one.valid.mean() for one in alone)
+    shares = [
+        setting["l1"] / path[0] for setting, path in zip(models.settings, paths(), strict=True)
+    ]
+    np.testing.assert_allclose(shares, shares[0])  # the same place on each topic's own path
+
+
+def paths():
+    """Return the penalties of each topic's path."""
+    for topic in range(TOPICS):
+        data = RankingData.from_arrays(X, LABELS[:, topic], group_sizes=[300])
+        problem = Domination().bind(data).by_column(sparse.csc_array(X))
+        yield falling_l1(problem, steps=6, least=1e-2)
+
+
+def test_weights_of_each_topic_or_of_all_together_are_as_sparse_as_asked():
+    each = fit_topics(X, LABELS, SparseDomination(), valid=VALID, min_zero=0.9)
+    assert (each.zero_share >= 0.9).all()
+    mean = fit_topics(X, LABELS, SparseDomination(), valid=VALID, together=True, min_zero=0.9)
+    assert mean.zero_share.mean() >= 0.9
+    none = fit_topics(X, LABELS, SampledPairs(n_steps=2000), valid=VALID, min_zero=0.99)
+    assert none.coef.nnz == 0
+
+
+def test_choosing_together_needs_valid_and_all_candidates():
+    with pytest.raises(UsageError, match="together=True needs valid"):
+        fit_topics(X, LABELS, SparseDomination(), together=True)
+    with pytest.raises(UsageError, match="no early_stopping"):
+        fit_topics(X, LABELS, SparseDomination(), valid=VALID, together=True, early_stopping=2)
