@@ -53,7 +53,8 @@ def test_list_has_a_line_for_each_name(kind):
     entries = run_json("list", kind)[kind]
     assert entries
     assert all(entries.values())
-    assert all(name in run("list", kind).stdout for name in entries)
+    text = run("list", kind).stdout
+    assert all(name in text for name in entries)
 
 
 def test_a_kind_that_is_not_there():
