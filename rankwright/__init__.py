@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _PUBLIC = {
+    "CofiRank": "rankwright.rankers.cofirank",
     "Convention": "rankwright.metrics.convention",
+    "Domination": "rankwright.rankers.domination",
+    "DORM": "rankwright.rankers.dorm",
     "GBDT": "rankwright.rankers.gbdt",
     "GBRank": "rankwright.rankers.gbrank",
     "IRSVM": "rankwright.rankers.irsvm",
@@ -18,13 +21,18 @@ _PUBLIC = {
     "ListMLE": "rankwright.rankers.listmle",
     "ListNet": "rankwright.rankers.listnet",
     "MEMR": "rankwright.rankers.memr",
+    "MMMF": "rankwright.rankers.mmmf",
     "MR": "rankwright.rankers.mr",
     "NDCGGLM": "rankwright.rankers.ndcg_glm",
     "PAMIR": "rankwright.rankers.pamir",
+    "OrdinalSVM": "rankwright.rankers.ordinal_svm",
+    "PRank": "rankwright.rankers.prank",
     "RandomForest": "rankwright.rankers.random_forest",
     "RankNet": "rankwright.rankers.ranknet",
     "RankSVM": "rankwright.rankers.ranksvm",
     "RankingData": "rankwright.data.ranking_data",
+    "SVMPrecision": "rankwright.rankers.svm_precision",
+    "SVMROCArea": "rankwright.rankers.svm_rocarea",
     "XENDCG": "rankwright.rankers.xendcg",
     "evaluate": "rankwright.metrics.evaluate",
     "load": "rankwright.data.files",
@@ -47,6 +55,9 @@ if TYPE_CHECKING:
     from rankwright.metrics.evaluate import metric as metric
     from rankwright.persist.model_file import load_model as load_model
     from rankwright.rankers.base import ranker as ranker
+    from rankwright.rankers.cofirank import CofiRank as CofiRank
+    from rankwright.rankers.domination import Domination as Domination
+    from rankwright.rankers.dorm import DORM as DORM
     from rankwright.rankers.gbdt import GBDT as GBDT
     from rankwright.rankers.gbrank import GBRank as GBRank
     from rankwright.rankers.intervalrank import IntervalRank as IntervalRank
@@ -56,12 +67,17 @@ if TYPE_CHECKING:
     from rankwright.rankers.listmle import ListMLE as ListMLE
     from rankwright.rankers.listnet import ListNet as ListNet
     from rankwright.rankers.memr import MEMR as MEMR
+    from rankwright.rankers.mmmf import MMMF as MMMF
     from rankwright.rankers.mr import MR as MR
     from rankwright.rankers.ndcg_glm import NDCGGLM as NDCGGLM
+    from rankwright.rankers.ordinal_svm import OrdinalSVM as OrdinalSVM
     from rankwright.rankers.pamir import PAMIR as PAMIR
+    from rankwright.rankers.prank import PRank as PRank
     from rankwright.rankers.random_forest import RandomForest as RandomForest
     from rankwright.rankers.ranknet import RankNet as RankNet
     from rankwright.rankers.ranksvm import RankSVM as RankSVM
+    from rankwright.rankers.svm_precision import SVMPrecision as SVMPrecision
+    from rankwright.rankers.svm_rocarea import SVMROCArea as SVMROCArea
     from rankwright.rankers.xendcg import XENDCG as XENDCG
 
 

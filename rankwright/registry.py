@@ -47,6 +47,7 @@ FORMATS = {
 }
 
 LOSSES = {
+    "all_threshold": "rankwright.losses.all_threshold:AllThreshold",
     "domination": "rankwright.losses.domination:Domination",
     "gbrank": "rankwright.losses.gbrank:GBRank",
     "interval": "rankwright.losses.interval:Interval",
@@ -67,15 +68,20 @@ LOSSES = {
 }
 
 MODELS = {
+    "factorization": "rankwright.models.factorization:Factorization",
     "forest": "rankwright.models.forest:Forest",
+    "kernel": "rankwright.models.kernel:Kernel",
     "linear": "rankwright.models.linear:Linear",
     "passive_aggressive": "rankwright.models.passive_aggressive:PassiveAggressiveLinear",
+    "prank": "rankwright.models.prank:PRankLinear",
     "trees": "rankwright.models.trees:Trees",
 }
 
 SOLVERS = {
     "alternating": "rankwright.solvers.alternating:Alternating",
     "boost": "rankwright.solvers.boost:Boost",
+    "bundle": "rankwright.solvers.bundle:Bundle",
+    "column_generation": "rankwright.solvers.column_generation:ColumnGeneration",
     "coordinate": "rankwright.solvers.coordinate:Coordinate",
     "lbfgs": "rankwright.solvers.lbfgs:LBFGS",
     "online": "rankwright.solvers.online:Online",
@@ -85,7 +91,10 @@ SOLVERS = {
 }
 
 RANKERS = {
+    "cofirank": "rankwright.rankers.cofirank:CofiRank",
     "compose": "rankwright.rankers.compose:Compose",
+    "domination": "rankwright.rankers.domination:Domination",
+    "dorm": "rankwright.rankers.dorm:DORM",
     "gbdt": "rankwright.rankers.gbdt:GBDT",
     "gbrank": "rankwright.rankers.gbrank:GBRank",
     "intervalrank": "rankwright.rankers.intervalrank:IntervalRank",
@@ -95,12 +104,17 @@ RANKERS = {
     "listmle": "rankwright.rankers.listmle:ListMLE",
     "listnet": "rankwright.rankers.listnet:ListNet",
     "memr": "rankwright.rankers.memr:MEMR",
+    "mmmf": "rankwright.rankers.mmmf:MMMF",
     "mr": "rankwright.rankers.mr:MR",
     "ndcg_glm": "rankwright.rankers.ndcg_glm:NDCGGLM",
     "pamir": "rankwright.rankers.pamir:PAMIR",
+    "ordinal_svm": "rankwright.rankers.ordinal_svm:OrdinalSVM",
+    "prank": "rankwright.rankers.prank:PRank",
     "random_forest": "rankwright.rankers.random_forest:RandomForest",
     "ranknet": "rankwright.rankers.ranknet:RankNet",
     "ranksvm": "rankwright.rankers.ranksvm:RankSVM",
+    "svm_precision": "rankwright.rankers.svm_precision:SVMPrecision",
+    "svm_rocarea": "rankwright.rankers.svm_rocarea:SVMROCArea",
     "xendcg": "rankwright.rankers.xendcg:XENDCG",
 }
 

@@ -13,9 +13,16 @@ SOURCES = sorted(ROOT.rglob("*.py"))
 SHARED = {
     "metrics": {"base", "convention", "evaluate", "position", "ranked", "significance", "swap"},
     "losses": {"base"},
-    "models": {"linear_problem", "missing", "tree_text"},
+    "models": {
+        "factor_problem",
+        "fitted_factorization",
+        "kernel_matrix",
+        "linear_problem",
+        "missing",
+        "tree_text",
+    },
     "solvers": set(),
-    "rankers": {"base", "inputs", "selection"},
+    "rankers": {"base", "inputs", "recommender", "selection"},
 }
 ONE_FILE_EACH = [kind for kind in SHARED if kind in registry.KINDS]
 

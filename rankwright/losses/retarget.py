@@ -50,7 +50,13 @@ from rankwright.losses.base import KernelLoss, document_weight, grade_targets
 from rankwright.losses.ndcg_glm import FixedTargets, shares
 from rankwright.registry import unknown
 from rankwright.subproblems.retarget_kl import kl_hessian, retarget_kl
-from rankwright.subproblems.retarget_layout import Layout, Terms, new_desk, running_margins
+from rankwright.subproblems.retarget_layout import (
+    Layout,
+    Places,
+    Terms,
+    new_desk,
+    running_margins,
+)
 from rankwright.subproblems.retarget_square import retarget_square, square_hessian
 
 MARGINS = ("none", "grade", "constant", "sqrt", "power", "large")
@@ -252,7 +258,7 @@ class BoundRetarget(KernelLoss):
             n_threads=self._n_threads,
         )
 
-    def _far(self, place: I64, target: F64, mass: F64) -> F64:
+    def _far(self, place: Places, target: F64, mass: F64) -> F64:
         """Return D(r || m(q)) by place; up to a constant per query where levels are free."""
         q, query = self._layout.q, self._data.query_of_row()[place]
         if self._loss.divergence == "square":
@@ -270,7 +276,7 @@ class BoundRetarget(KernelLoss):
 def _layout(loss: Retarget, data: RankingData) -> Layout:
     """Return the places of ``data``, with margins, rewards and targets."""
     weight = document_weight(data)
-    rows = ranking(-data.y, data.indptr)  # grades rise, rows rise within them
+    rows: Places = ranking(-data.y, data.indptr)  # grades rise, rows rise within them
     query = data.query_of_row()
     if (weight <= 0.0).any():
         rows = rows[weight[rows] > 0.0]
@@ -301,10 +307,16 @@ def _layout(loss: Retarget, data: RankingData) -> Layout:
     if loss.kl_margin == "ratio" and loss.divergence == "kl":
         tilt = np.maximum(np.exp(d - d[start[of_query[query + 1]] - 1]), 1e-300)
     ends = np.flatnonzero(np.append((d[1:] != d[:-1]) | (query[1:] != query[:-1]), True)) + 1
-    stop = np.repeat(ends, np.diff(ends, prepend=0))
+    stop: Places = np.repeat(ends, np.diff(ends, prepend=0))
     q = _centres(loss, target, query, w) if loss.C_r > 0.0 else np.zeros(len(rows))
     lift = (1.0 - 1.0 / (1.0 + loss.C_r)) * q - d
+    rows, stop = _shortened(rows), _shortened(stop)
     return Layout(rows, start, of_query, w, weight, d, stop, tilt, reward, q, lift)
+
+
+def _shortened(places: Places) -> Places:
+    """Return the numbers in half the memory, where they fit."""
+    return places.astype(np.int32) if places.max(initial=0) < 2**31 else places
 
 
 def _centres(loss: Retarget, target: F64, query: I64, w: F64) -> F64:

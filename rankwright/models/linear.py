@@ -30,7 +30,7 @@ from rankwright.core.products import (
 from rankwright.core.types import F64, I64, AnyArray, FloatMatrix, Loss, SolveResult, Watch
 from rankwright.data.content import content_order
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import IncompatibleError, UsageError
+from rankwright.errors import UsageError
 from rankwright.losses.base import document_weight, order_weight
 from rankwright.models.linear_problem import LinearProblem
 from rankwright.models.missing import fill_values, filled
@@ -102,7 +102,7 @@ class Linear:
         self._check_penalties(watch)
         rows: I64 | slice = slice(None)
         if hasattr(solver, "seed"):
-            rows, data = _in_content_order(data, n_threads)
+            rows, data = in_content_order(data, n_threads)
         fill = fill_values(data.X, self.missing)
         X = filled(data.X, fill, "linear")
         deviation = self._deviations(X, document_weight(data))
@@ -242,7 +242,7 @@ class Linear:
         return kind(**given, **{name: value for name, value in more.items() if name in own})
 
     def _deviations(self, X: FloatMatrix, weight: F64) -> F64:
-        return _deviations(X, weight) if self.scale else np.ones(X.shape[1])
+        return deviations(X, weight) if self.scale else np.ones(X.shape[1])
 
     @staticmethod
     def restore(
@@ -311,7 +311,7 @@ class FittedLinear:
         return {}
 
 
-def _deviations(X: FloatMatrix, weight: F64) -> F64:
+def deviations(X: FloatMatrix, weight: F64) -> F64:
     """Return each feature's standard deviation over weighted documents, 1 where it is constant."""
     total = float(weight.sum())
     mean = transposed_times_vector(X, weight) / total
@@ -320,7 +320,7 @@ def _deviations(X: FloatMatrix, weight: F64) -> F64:
     return np.where(deviation > 1e-9 * np.abs(mean), deviation, 1.0)
 
 
-def _in_content_order(data: RankingData, n_threads: int | None) -> tuple[I64, RankingData]:
+def in_content_order(data: RankingData, n_threads: int | None) -> tuple[I64, RankingData]:
     """Return rows, query after query, in an order fixed by what they hold, and the data so."""
     rows, queries = content_order(data, n_threads=n_threads)
     ordered = replace(

@@ -29,7 +29,7 @@ from rankwright.data.content import content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.base import document_weight, order_weight
-from rankwright.models.linear import FittedLinear, _deviations
+from rankwright.models.linear import FittedLinear, deviations
 from rankwright.models.missing import fill_values, filled
 
 # --- kernels ---------------------------------------------------------------------------------
@@ -99,9 +99,7 @@ class PRankLinear:
         X = filled(data.X, fill, "linear")
         valid = None if watch.valid is None else filled(watch.valid.X, fill, "linear")
         bound, total = loss.bind(data, n_threads=n_threads), float(order_weight(data).sum()) or 1.0
-        deviation = (
-            _deviations(X, document_weight(data)) if self.scale else np.ones(data.n_features)
-        )
+        deviation = deviations(X, document_weight(data)) if self.scale else np.ones(data.n_features)
         perceptron = _Perceptron(X, data, deviation, n_threads)
         if start is not None:
             perceptron.w[:] = start.coef * deviation

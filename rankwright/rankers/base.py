@@ -309,7 +309,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = self.model != "linear"
+        tags.input_tags.allow_nan = self.model not in ("linear", "kernel")
         tags.target_tags.required = True
         return tags
 

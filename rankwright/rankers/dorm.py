@@ -20,5 +20,5 @@ class DORM(Ranker):
     """
 
     loss_name = "position_svm"
-    models = ("linear", "trees")
+    models = ("linear", "trees", "kernel")
     defaults = {"ties": "score", "solver": "online"}

@@ -13,5 +13,5 @@ class IRSVM(Ranker):
     """
 
     loss_name = "pair_hinge"
-    models = ("linear", "trees")
+    models = ("linear", "trees", "kernel")
     defaults = {"pairs": "ir", "solver": "tron"}

@@ -15,5 +15,5 @@ class RankSVM(Ranker):
     """
 
     loss_name = "pair_hinge"
-    models = ("linear", "trees")
+    models = ("linear", "trees", "kernel")
     defaults = {"solver": "tron"}

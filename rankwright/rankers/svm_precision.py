@@ -12,5 +12,5 @@ class SVMPrecision(Ranker):
     """
 
     loss_name = "precision_svm"
-    models = ("linear", "trees")
+    models = ("linear", "trees", "kernel")
     defaults = {"solver": "bundle", "tolerance": 1e-8}

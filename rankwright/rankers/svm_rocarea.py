@@ -12,5 +12,5 @@ class SVMROCArea(Ranker):
     """
 
     loss_name = "rocarea_svm"
-    models = ("linear", "trees")
+    models = ("linear", "trees", "kernel")
     defaults = {"solver": "bundle", "tolerance": 1e-8}

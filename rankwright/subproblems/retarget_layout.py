@@ -7,13 +7,17 @@ inside its grade follows the scores.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankwright.core.jit import kernel
 from rankwright.core.order import sort_query
 from rankwright.core.types import F64, I64
+
+Places: TypeAlias = NDArray[np.int32] | I64
+"""Numbers of rows or places, as short as the data allow."""
 
 
 class Terms(NamedTuple):
@@ -33,13 +37,13 @@ class Terms(NamedTuple):
 class Layout(NamedTuple):
     """Documents of positive weight by query, grade and row: places, worst grade first."""
 
-    rows: I64
+    rows: Places
     start: I64  # where each grade of each query begins
     of_query: I64  # the first grade of each query
     w: F64
     w_of_row: F64
     d: F64  # running sum of the margins
-    stop: I64  # where the run of equal d ends
+    stop: Places  # where the run of equal d ends
     tilt: F64  # weight of the place in the projection, over w
     reward: F64  # of r at this place: (15) has one of opposite sign at both sides of a change
     q: F64  # target of the grade, as scores
@@ -49,19 +53,19 @@ class Layout(NamedTuple):
 class Desk(NamedTuple):
     """What a kernel leaves for the Hessian and the targets, by place or query, and scratch."""
 
-    at: I64  # row of the document at each place, scores rising inside a grade
+    at: Places  # row of the document at each place, scores rising inside a grade
     w: F64
     v: F64  # score, less the level of the query
     target: F64  # the solution, as a score less that level
     r: F64
     share: F64  # m(s)
     level: F64  # of each query
-    first: I64  # where pools begin
+    first: Places  # where pools begin
     pools: I64  # where the list of each query's pools ends
     cut: I64  # places of each query before this one lie at the floor
     key: F64
-    order: I64
-    spare: I64
+    order: Places
+    spare: Places
     u: F64
     heavy: F64
     sums: F64
@@ -168,7 +172,7 @@ def running_margins(of_query, start, w, size, power, d):  # type: ignore[no-unty
 # --- API -------------------------------------------------------------------------------------
 
 
-def new_desk(rows: I64, n_queries: int, key: F64) -> Desk:
+def new_desk(rows: Places, n_queries: int, key: F64) -> Desk:
     """Return a desk for documents that start in the order of ``rows``."""
     n = len(rows)
     return Desk(
@@ -179,12 +183,12 @@ def new_desk(rows: I64, n_queries: int, key: F64) -> Desk:
         r=np.zeros(n),
         share=np.zeros(n),
         level=np.zeros(n_queries),
-        first=np.zeros(n, np.int64),
+        first=np.zeros(n, rows.dtype),
         pools=np.zeros(n_queries, np.int64),
         cut=np.zeros(n_queries, np.int64),
         key=key,
-        order=np.zeros(n, np.int64),
-        spare=np.zeros(n, np.int64),
+        order=np.zeros(n, rows.dtype),
+        spare=np.zeros(n, rows.dtype),
         u=np.zeros(n),
         heavy=np.zeros(n),
         sums=np.zeros(n),

@@ -1,0 +1,134 @@
+"""Every threshold between grades, by a smooth hinge: the loss of maximum margin factorisation.
+
+With thresholds t_k between the grades that occur in a query, the best there are for its scores,
+
+    L(s) = min over t of sum_k [ sum_{i: g_i above t_k} w_i h(s_i - t_k)
+                               + sum_{i: g_i below t_k} w_i h(t_k - s_i) ]                     (1)
+
+    h(z) = m/2 - z  below 0,    (m - z)^2 / 2m  from 0 to the margin m,    0  above            (2)
+
+as in fast maximum margin matrix factorisation (`rennie2005mmmf`), where each user has thresholds of
+his own and they are left without penalty. Each is a problem of its own, convex in one variable,
+with a slope that rises along straight pieces: Newton's method inside a bracket ends on the right
+piece after a few steps. By the envelope theorem the slopes in s are those of (1) at the best
+thresholds. For the curvature stands a bound, w_i times the number of thresholds
+over the margin.
+
+`rankwright.losses.ordinal_hinge` is the same with a plain hinge, which has kinks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from rankwright.core.jit import kernel
+from rankwright.core.types import BoundLoss, Traits
+from rankwright.data.ranking_data import RankingData
+from rankwright.errors import UsageError
+from rankwright.losses.base import KernelLoss, document_weight
+from rankwright.subproblems.position_lists import numbers_of_runs
+
+# --- kernels ---------------------------------------------------------------------------------
+
+
+@kernel
+def _queries(  # type: ignore[no-untyped-def]
+    lo, hi, indptr, s, begin, row, grade, w, margin, weight, value, grad, curv
+):
+    for q in range(lo, hi):
+        value[q] = 0.0
+        if len(grad):
+            grad[indptr[q] : indptr[q + 1]] = 0.0
+        if len(curv):
+            curv[indptr[q] : indptr[q + 1]] = 0.0
+        if weight[q] == 0.0:
+            continue
+        at = slice(begin[q], begin[q + 1])
+        rows, grades, weights = row[at], grade[at], w[at]
+        scores = s[rows]
+        n_thresholds = grades[-1]  # grades are numbered from 0 and rows go up with them
+        for k in range(n_thresholds):
+            first = np.searchsorted(grades, k + 1)
+            t = _best_threshold(first, scores, weights, margin)
+            for i in range(len(rows)):
+                lead = scores[i] - t if i >= first else t - scores[i]
+                value[q] += weight[q] * weights[i] * _hinge(lead, margin)  # (1)
+                if len(grad):
+                    push = weight[q] * weights[i] * _pull(lead, margin)
+                    grad[rows[i]] += -push if i >= first else push
+        if len(curv):
+            for i in range(len(rows)):
+                curv[rows[i]] = weight[q] * weights[i] * n_thresholds / margin
+
+
+@kernel
+def _best_threshold(first, s, w, margin):  # type: ignore[no-untyped-def]
+    """Return the best threshold between the rows before ``first`` and those from it on."""
+    low, high = np.min(s) - margin, np.max(s) + margin
+    t = 0.5 * (low + high)
+    for _ in range(100):
+        slope, bend, size = 0.0, 0.0, 0.0
+        for i in range(len(s)):
+            lead = s[i] - t if i >= first else t - s[i]
+            pull = w[i] * _pull(lead, margin)
+            slope += pull if i >= first else -pull
+            bend += w[i] / margin if 0.0 < lead < margin else 0.0
+            size += pull
+        if abs(slope) <= 1e-15 * size or high - low <= 1e-15 * max(abs(low), abs(high)):
+            break
+        if slope > 0.0:
+            high = t
+        else:
+            low = t
+        t = t - slope / bend if bend > 0.0 else low
+        if not low < t < high:
+            t = 0.5 * (low + high)
+    return t
+
+
+@kernel
+def _hinge(lead, margin):  # type: ignore[no-untyped-def]
+    """Return h of (2)."""
+    short = margin - lead
+    if short <= 0.0:
+        return 0.0
+    return 0.5 * short * short / margin if short < margin else short - 0.5 * margin
+
+
+@kernel
+def _pull(lead, margin):  # type: ignore[no-untyped-def]
+    """Return minus the slope of h."""
+    return min(1.0, max(0.0, 1.0 - lead / margin))
+
+
+# --- API -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class AllThreshold:
+    """Smooth hinge against the best thresholds between the grades of each query.
+
+    Parameters
+    ----------
+    margin : float
+        How far documents are to stand from every threshold.
+    """
+
+    margin: float = 1.0
+
+    traits: ClassVar[Traits] = Traits(family="pointwise", convex=True, curvature=True)
+
+    def bind(self, data: RankingData, *, n_threads: int | None = None) -> BoundLoss:
+        """Prepare the loss for one data set."""
+        if not 0.0 < self.margin < np.inf:
+            raise UsageError(f"all_threshold's margin must be above 0, not {self.margin}.")
+        w, query = document_weight(data), data.query_of_row()
+        row = np.flatnonzero(w > 0.0)
+        row = row[np.lexsort((data.y[row], query[row]))]
+        begin = np.searchsorted(query[row], np.arange(data.n_queries + 1))
+        grade, _ = numbers_of_runs(data.y[row], begin)
+        args = begin, row, grade, w[row], float(self.margin)
+        return KernelLoss(_queries, data, *args, curvature=True, n_threads=n_threads)

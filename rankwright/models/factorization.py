@@ -1,0 +1,314 @@
+"""Taste as vectors: a score is what a user's vector and an item's vector have in common.
+
+    s = level_user + bias_item + <vector of the user, vector of the item>
+
+under any loss, each user's list a query; `rankwright.models.factor_problem` says what is minimised.
+A document's features tell which item it is, a single 1 in the item's column as
+`rankwright.data.ratings` makes them. Any other features will do too: each column then has a bias
+and a vector, and a document those of its columns, weighted and added up. So further columns are
+side features of items, and dense features make a linear ranker with a vector for each query.
+
+Two ways to the minimum. ``method="joint"`` moves everything at once by L-BFGS and is the quicker.
+``method="alternating"`` holds the items and solves for the users, then holds the users and solves
+for the items; both are convex where the loss is, so that losses with kinks can be minimised by the
+bundle solver. A user who was not there is scored by the biases alone until `fold_in`, which solves
+for new users with the items held.
+
+**The penalty** is that of the trace norm: from some l2 on all vectors are 0, namely from
+
+    l2_max = |G| / sqrt(W),    G_qk = sum of x_ik dloss/ds_i over list q                       (1)
+
+with |G| the largest singular value, at the best biases without vectors. It grows with the scale of
+the grades and the length of the lists, and so does the l2 that serves best; ``l2="auto"`` tries
+shares of l2_max and keeps the best on valid, or takes half of it where there is no valid data.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from rankwright import registry
+from rankwright.core.blas import one_blas_thread
+from rankwright.core.compat import check_fit
+from rankwright.core.rng import stream
+from rankwright.core.types import F64, I64, AnyArray, Loss, SolveResult, Watch
+from rankwright.data.ranking_data import RankingData
+from rankwright.errors import UsageError
+from rankwright.losses.base import order_weight
+from rankwright.models.factor_problem import BlockProblem, FactorProblem, Lists
+from rankwright.models.fitted_factorization import FittedFactorization, items_of
+from rankwright.models.linear import in_content_order
+from rankwright.models.missing import filled
+
+METHODS = ("joint", "alternating")
+SHARES = (0.9, 0.8, 0.65, 0.5, 0.4, 0.3, 0.2, 0.1)
+_SOLVERS = {"joint": ("lbfgs",), "alternating": ("lbfgs", "bundle")}
+
+
+@dataclass(frozen=True, slots=True)
+class Factorization:
+    """A vector for each user and each item; learns taste from ratings alone.
+
+    Parameters
+    ----------
+    n_factors : int
+        Length of the vectors.
+    l2 : float or "auto"
+        Penalty of the vectors; "auto" tries shares of the least one that would leave none, and
+        keeps the best on valid, or takes half of it without valid data.
+    l2_bias : float
+        Penalty of the biases, and of users' levels where the loss depends on them.
+    biases : bool
+        Whether items have a bias, which users without ratings are given.
+    method : "joint" or "alternating"
+        Move users and items at once, or in turns.
+    solver : "lbfgs" or "bundle"
+        Who minimises; bundle is for losses with kinks, in turns.
+    tolerance : float
+        Of the solver; see there.
+    max_iterations : int
+        Steps of L-BFGS; in turns, those of each turn.
+    n_rounds : int
+        Turns of users and items.
+    """
+
+    n_factors: int = 10
+    l2: float | str = "auto"
+    l2_bias: float = 1e-3
+    biases: bool = True
+    method: str = "joint"
+    solver: str = "lbfgs"
+    tolerance: float = 1e-6
+    max_iterations: int = 100
+    n_rounds: int = 10
+
+    def fit(
+        self,
+        loss: Loss,
+        data: RankingData,
+        *,
+        watch: Watch,
+        start: FittedFactorization | None = None,
+        seed: int = 0,
+        n_threads: int | None = None,
+    ) -> FittedFactorization:
+        """Minimise the loss, from the factors of ``start`` where given."""
+        self._check(loss)
+        rows, ordered = in_content_order(data, n_threads)
+        if data.group is not None:
+            ordered = replace(ordered, group=data.group[rows])
+        task = _Task(self, loss, ordered, n_threads)
+        best = _Best(watch, ordered, rows, n_threads)
+        solved: list[SolveResult] = []
+        with one_blas_thread():
+            penalties = self._penalties(task, watch)
+            for number, l2 in enumerate(penalties, start=1):
+                problem = task.problem(l2)
+                theta = self._first(problem, ordered, start, seed)
+                each = partial(best.see, problem) if len(penalties) == 1 else None
+                solved.append(self._solve(problem, theta, each))
+                shown = each is not None and bool(solved[-1].curve)  # step by step, if any was made
+                if not shown and best.see(problem, number, solved[-1].w, solved[-1].value):
+                    break
+        solution = solved[min(watch.best(), len(solved)) - 1]
+        return replace(best.fitted(), solution=solution)
+
+    def fold_in(
+        self,
+        loss: Loss,
+        data: RankingData,
+        fitted: FittedFactorization,
+        *,
+        n_threads: int | None = None,
+    ) -> FittedFactorization:
+        """Return ``fitted`` with vectors for the users of ``data``, the items held as they are."""
+        self._check(loss)
+        problem = _Task(self, loss, data, n_threads).problem(fitted.l2)
+        nobody = [np.zeros((data.n_queries, fitted.n_factors)), np.zeros(data.n_queries)]
+        held = problem.scaled([*nobody, fitted.item_factors, fitted.item_bias])
+        users = BlockProblem(problem, held, users=True)
+        with one_blas_thread():
+            theta = users.at(self._solver().solve(users, users.start).w)
+        U, level, _, _ = problem.parts(theta)
+        return fitted.with_users(data, U, level)
+
+    def _penalties(self, task: _Task, watch: Watch) -> list[float]:
+        if self.l2 != "auto":
+            return [float(self.l2)]
+        most = task.l2_max(self._solver()) or 1.0
+        return [0.5 * most] if watch.valid is None else [share * most for share in SHARES]
+
+    def _solve(
+        self,
+        problem: FactorProblem,
+        theta: F64,
+        each: Callable[[int, F64, float], bool] | None,
+    ) -> SolveResult:
+        if self.method == "joint":
+            solution: SolveResult = self._solver().solve(problem, theta, watch=each)
+            return solution
+        curve: list[float] = []
+        for t in range(1, self.n_rounds + 1):
+            for users in (True, False):
+                block = BlockProblem(problem, theta, users=users)
+                theta = block.at(self._solver().solve(block, block.start).w)
+            curve.append(problem.value(theta))
+            if each is not None and each(t, theta, curve[-1]):
+                break
+        gradient = np.empty(problem.size)
+        value = problem.grad(theta, gradient)
+        steepest = float(np.abs(gradient).max(initial=0.0))
+        return SolveResult(theta, value, steepest, len(curve), "the rounds are over", curve)
+
+    def _first(
+        self,
+        problem: FactorProblem,
+        data: RankingData,
+        start: FittedFactorization | None,
+        seed: int,
+    ) -> F64:
+        """Return where to begin: small random items, and users for whom nothing is known."""
+        if start is not None:
+            if (start.n_features, start.n_factors) != (data.n_features, self.n_factors):
+                raise UsageError(
+                    f"the start has {start.n_features} items and {start.n_factors} factors, not "
+                    f"{data.n_features} and {self.n_factors}."
+                )
+            user = start.numbers_of(data.qid)
+            known = user >= 0
+            U = np.where(known[:, None], start.user_factors[user], 0.0)
+            level = np.where(known, start.user_level[user], 0.0)
+            return problem.scaled([U, level, start.item_factors, start.item_bias])
+        theta = np.zeros(problem.size)
+        V = problem.views(theta)[2]
+        V[:] = stream(seed, "factorization", "items").normal(size=V.shape) / np.sqrt(self.n_factors)
+        V[np.diff(problem.lists.by_column[0]) == 0] = 0.0  # an item that nobody rated
+        return theta
+
+    def _solver(self) -> Any:
+        kind = registry.resolve("solvers", self.solver)
+        return kind(tolerance=self.tolerance, max_iterations=self.max_iterations)
+
+    def _check(self, loss: Loss) -> None:
+        if self.method not in METHODS:
+            raise UsageError(registry.unknown("factorization method", self.method, METHODS))
+        if self.solver not in _SOLVERS[self.method]:
+            raise UsageError(
+                f"method='{self.method}' is solved by {' or '.join(_SOLVERS[self.method])}, not "
+                f"{self.solver}."
+            )
+        usable = {
+            n: one for n, one in registry.all_of("solvers").items() if n in _SOLVERS[METHODS[1]]
+        }
+        check_fit(self.solver, loss, usable)
+        if self.n_factors < 1:
+            raise UsageError(f"n_factors must be 1 or more, not {self.n_factors}.")
+        for name in ("l2", "l2_bias"):
+            value = getattr(self, name)
+            if not (value == "auto" and name == "l2") and not (_is_number(value) and value > 0.0):
+                raise UsageError(f"{name} must be a number above 0, not {value!r}.")
+
+    @staticmethod
+    def restore(
+        arrays: Mapping[str, AnyArray], texts: Mapping[str, str], n_features: int
+    ) -> FittedFactorization:
+        """Build the fitted model from its own arrays and texts."""
+        return FittedFactorization(
+            users=np.array(json.loads(texts["users"])),
+            user_factors=arrays["user_factors"],
+            user_level=arrays["user_level"],
+            item_factors=arrays["item_factors"],
+            item_bias=arrays["item_bias"],
+            rated_begin=arrays["rated_begin"],
+            rated=arrays["rated"],
+            n_features=n_features,
+            **dict(zip(("l2", "shift", "top"), arrays["numbers"].tolist(), strict=True)),
+        )
+
+
+class _Task:
+    """A loss on the documents of one data set, to be made a problem for any l2."""
+
+    def __init__(
+        self, model: Factorization, loss: Loss, data: RankingData, n_threads: int | None
+    ) -> None:
+        self._model, self._traits = model, loss.traits
+        self._lists = Lists(filled(data.X, None, "factorization"), data.indptr, n_threads=n_threads)
+        self._loss = loss.bind(data, n_threads=n_threads)
+        self._total = float(order_weight(data).sum()) or 1.0
+
+    def problem(self, l2: float) -> FactorProblem:
+        """Return the problem with this penalty."""
+        model = self._model
+        return FactorProblem(
+            *(self._lists, self._loss, self._total),
+            n_factors=model.n_factors,
+            l2=l2,
+            l2_bias=float(model.l2_bias),
+            biases=model.biases,
+            levels=not self._traits.shift_invariant,
+            difference=self._traits.difference,
+        )
+
+    def l2_max(self, solver: Any) -> float:
+        """Return (1), to a few per cent."""
+        problem, lists = self.problem(1.0), self._lists
+        items = BlockProblem(problem, np.zeros(problem.size), users=False)
+        theta = items.at(solver.solve(items, items.start).w)
+        slope = np.empty(len(lists.user_of_row))
+        self._loss.grad(problem.scores(theta), slope)
+        ones = np.arange(len(slope) + 1)
+        X = sparse.csr_array(lists.by_row[::-1], shape=(len(slope), lists.n_items))
+        spread = sparse.csr_array(
+            (slope, lists.user_of_row, ones), shape=(len(slope), lists.n_users)
+        )
+        G = sparse.csr_array(spread.T @ X)
+        v = stream(0, "factorization", "power").normal(size=lists.n_items)
+        size = 0.0
+        for _ in range(50):
+            v = G.T @ (G @ v)
+            size = float(np.linalg.norm(v))
+            v /= size or 1.0
+        return float(np.sqrt(size / self._total))
+
+
+class _Best:
+    """Shows rounds to the watch, and keeps the variables of the best one."""
+
+    def __init__(self, watch: Watch, data: RankingData, rows: I64, n_threads: int | None) -> None:
+        self._watch, self._data, self._rows, self._n_threads = watch, data, rows, n_threads
+        self._items = items_of(data)
+        self._kept: FittedFactorization | None = None
+
+    def see(self, problem: FactorProblem, t: int, theta: F64, value: float) -> bool:
+        """Take in the variables after round ``t``; True ends the run."""
+        U, level, V, b = problem.parts(theta)
+        data, watch, valid, train = self._data, self._watch, None, None
+        now = FittedFactorization(
+            data.qid, U, level, V, b, *self._items, n_features=data.n_features, l2=problem.l2
+        )
+        if watch.valid is not None:
+            valid = now.scores_of(watch.valid, n_threads=self._n_threads)
+        if watch.wants_train:
+            train = np.empty(data.n_documents)
+            train[self._rows] = problem.scores(theta)
+        over = watch.seen(t, float(value), train, valid)
+        if watch.best() == t:
+            self._kept = now
+        return over
+
+    def fitted(self) -> FittedFactorization:
+        """Return the model of the best round."""
+        assert self._kept is not None, "the watch names a round that it has seen"
+        return self._kept
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

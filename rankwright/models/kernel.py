@@ -1,0 +1,365 @@
+"""Kernel scores s(x) = sum_j a_j k(x, z_j) under any loss: curved rankings from few data.
+
+The scores minimise, over functions f of the kernel's space,
+
+    J(f) = sum_q weight_q loss_q(f(x_i), i in q) / W + l2/2 |f|^2                             (1)
+
+whose minimiser is a sum over the training documents (the representer theorem). With z_j the
+**landmarks**, K_nm = k(x_i, z_j), K_mm = k(z_i, z_j) = Q L Q' and
+
+    Phi = K_nm P,    P = Q L^-1/2,    s = Phi w,    a = P w,    |f|^2 = |w|^2                  (2)
+
+(1) is a linear problem in w, and any loss and solver of `rankwright.models.linear` serves it
+unchanged. Up to ``exact_below`` documents each is a landmark and (2) is (1) itself; beyond, it is
+(1) over the functions that ``n_landmarks`` documents span, drawn by the seed among all in an order
+fixed by what they hold (Nystroem: `williams2001nystroem`). ``repr`` of the fitted model and the
+progress say which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from rankwright.core.blas import one_blas_thread
+from rankwright.core.parallel import map_ranges
+from rankwright.core.rng import stream
+from rankwright.core.types import F64, I64, AnyArray, FloatMatrix, Loss, SolveResult, Watch
+from rankwright.data.ranking_data import RankingData
+from rankwright.errors import DataError, UsageError
+from rankwright.losses.base import document_weight
+from rankwright.models.kernel_matrix import (
+    KERNELS,
+    block_bounds,
+    dense,
+    divided,
+    inverse_root,
+    named_kernel,
+)
+from rankwright.models.linear import FittedLinear, Linear, deviations, in_content_order
+from rankwright.models.missing import fill_values, filled
+from rankwright.registry import unknown
+
+KernelFunction = Callable[[Any, Any], AnyArray]
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A weight for each training document, by likeness to it; exact for few documents.
+
+    Parameters
+    ----------
+    kernel : "rbf", "linear", "polynomial", "precomputed" or a function
+        exp(-gamma |x - z|^2), x'z, (gamma x'z + coef0)^degree; X itself, a row per document and a
+        column per training document; or f(A, B), which returns a matrix of rows of A x rows of B.
+    gamma : float or None
+        None: one over the number of features.
+    degree, coef0
+        Of the polynomial.
+    l2 : float or "auto"
+        Penalty on the squared norm; "auto" tries 10, 1, …, 1e-6 and keeps the best on valid.
+    scale : bool
+        Divide features by their standard deviations first.
+    missing : None, "mean" or "zero"
+        What stands for a missing value; None refuses them.
+    solver : str
+        Who minimises, as for linear models.
+    tolerance, max_iterations
+        When the solver stops; None: at its own default.
+    exact_below : int
+        Up to so many documents all are landmarks.
+    n_landmarks : int
+        How many are drawn where there are more.
+    """
+
+    kernel: str | KernelFunction = "rbf"
+    gamma: float | None = None
+    degree: int = 3
+    coef0: float = 1.0
+    l2: float | str = 1e-3
+    scale: bool = True
+    missing: str | None = None
+    solver: str = "lbfgs"
+    tolerance: float | None = None
+    max_iterations: int | None = None
+    exact_below: int = 2000
+    n_landmarks: int = 500
+
+    def fit(
+        self,
+        loss: Loss,
+        data: RankingData,
+        *,
+        watch: Watch,
+        start: FittedKernel | None = None,
+        seed: int = 0,
+        n_threads: int | None = None,
+    ) -> FittedKernel:
+        """Minimise the loss, from the weights of ``start`` where that has the same landmarks."""
+        self._check()
+        rows, ordered = in_content_order(data, n_threads)
+        if data.group is not None:
+            ordered = replace(ordered, group=data.group[rows])
+        fill = None if self.kernel == "precomputed" else fill_values(ordered.X, self.missing)
+        X = filled(ordered.X, fill, "kernel")
+        chosen = self._landmarks(data.n_documents, seed)
+        fitted = self._with_landmarks(data, rows[chosen], X, chosen, document_weight(ordered), fill)
+        with one_blas_thread():
+            P = inverse_root(fitted.likeness(X[chosen], n_threads=n_threads))
+        _say(watch, repr(fitted))
+        linear = Linear(
+            l2=self.l2,
+            scale=False,
+            solver=self.solver,
+            tolerance=self.tolerance,
+            max_iterations=self.max_iterations,
+        )
+        found = linear.fit(
+            loss,
+            replace(ordered, X=fitted.features(X, P, n_threads=n_threads), feature_names=None),
+            watch=_Onlooker(watch, rows, fitted, P, n_threads),
+            start=None if start is None else _start(start, fitted, P),
+            seed=seed,
+            n_threads=n_threads,
+        )
+        return replace(fitted, weights=P @ found.coef, solution=found.solution)
+
+    def _with_landmarks(
+        self,
+        data: RankingData,
+        rows: I64,
+        X: FloatMatrix,
+        chosen: I64,
+        weight: F64,
+        fill: F64 | None,
+    ) -> FittedKernel:
+        """Return a model with landmarks and no weights yet; ``rows`` are theirs in ``data``."""
+        if self.kernel == "precomputed":
+            points: Any = np.empty((0, 0))
+            columns, deviation = _columns_of_documents(data)[rows], np.ones(data.n_features)
+        else:
+            deviation = deviations(X, weight) if self.scale else np.ones(data.n_features)
+            columns, points = np.empty(0, np.int64), divided(X[chosen], deviation)
+        return FittedKernel(
+            kernel=self.kernel,
+            gamma=1.0 / data.n_features if self.gamma is None else float(self.gamma),
+            degree=self.degree,
+            coef0=float(self.coef0),
+            points=points,
+            columns=columns,
+            weights=np.zeros(len(chosen)),
+            deviation=deviation,
+            fill=fill,
+            n_features=data.n_features,
+            n_documents=data.n_documents,
+        )
+
+    def _landmarks(self, n: int, seed: int) -> I64:
+        if n <= self.exact_below:
+            return np.arange(n)
+        draws = stream(seed, "kernel", "landmarks")
+        return np.sort(draws.choice(n, min(n, self.n_landmarks), replace=False)).astype(np.int64)
+
+    def _check(self) -> None:
+        if not callable(self.kernel) and self.kernel not in KERNELS:
+            raise UsageError(unknown("kernel", str(self.kernel), KERNELS))
+        if self.gamma is not None and not self.gamma > 0.0:
+            raise UsageError(f"gamma must be above 0, not {self.gamma}.")
+        if self.degree < 1 or self.coef0 < 0.0:
+            raise UsageError("degree must be 1 or more, and coef0 0 or more.")
+        if self.n_landmarks < 1:
+            raise UsageError(f"n_landmarks must be 1 or more, not {self.n_landmarks}.")
+
+    @staticmethod
+    def restore(
+        arrays: Mapping[str, AnyArray], texts: Mapping[str, str], n_features: int
+    ) -> FittedKernel:
+        """Build the fitted model from its own arrays and texts."""
+        points: Any = arrays.get("points")
+        if points is None:
+            parts = arrays["points_values"], arrays["points_columns"], arrays["points_begin"]
+            points = sparse.csr_array(parts, shape=(len(parts[2]) - 1, n_features))
+        gamma, degree, coef0, n_documents = arrays["numbers"].tolist()
+        return FittedKernel(
+            kernel=texts["kernel"],
+            gamma=gamma,
+            degree=int(degree),
+            coef0=coef0,
+            points=points,
+            columns=arrays["columns"],
+            weights=arrays["weights"],
+            deviation=arrays["deviation"],
+            fill=arrays.get("fill"),
+            n_features=n_features,
+            n_documents=int(n_documents),
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class FittedKernel:
+    """Landmarks and their weights a of (2); with a precomputed kernel, the landmarks' columns.
+
+    ``solution`` tells how the solver ended, where the model was just fitted.
+    """
+
+    kernel: str | KernelFunction
+    gamma: float
+    degree: int
+    coef0: float
+    points: FloatMatrix
+    columns: I64
+    weights: F64
+    deviation: F64
+    fill: F64 | None
+    n_features: int
+    n_documents: int
+    solution: SolveResult | None = field(default=None, compare=False)
+
+    @property
+    def exact(self) -> bool:
+        """Whether every training document is a landmark."""
+        return len(self.weights) == self.n_documents
+
+    def __repr__(self) -> str:
+        name = (
+            getattr(self.kernel, "__name__", "function") if callable(self.kernel) else self.kernel
+        )
+        if self.exact:
+            return f"{name} kernel, exact: all {self.n_documents} documents"
+        return f"{name} kernel, Nystroem: {len(self.weights)} of {self.n_documents} documents"
+
+    def scores(self, X: FloatMatrix, *, n_threads: int | None = None) -> F64:
+        """Return the score of each row."""
+        one = self.weights[:, None]
+        return self.features(filled(X, self.fill, "kernel"), one, n_threads=n_threads).ravel()
+
+    def features(self, X: FloatMatrix, P: F64, *, n_threads: int | None = None) -> F64:
+        """Return K_nm P of (2) for the rows of X, which has no gaps."""
+        out = np.empty((X.shape[0], P.shape[1]))
+
+        def block(lo: int, hi: int) -> None:
+            out[lo:hi] = self._likeness(X[lo:hi]) @ P
+
+        with one_blas_thread():
+            map_ranges(block, block_bounds(X.shape[0]), n_threads=n_threads)
+        return out
+
+    def likeness(self, X: FloatMatrix, *, n_threads: int | None = None) -> F64:
+        """Return k of each row of X and each landmark."""
+        out = np.empty((X.shape[0], len(self.weights)))
+
+        def block(lo: int, hi: int) -> None:
+            out[lo:hi] = self._likeness(X[lo:hi])
+
+        with one_blas_thread():
+            map_ranges(block, block_bounds(X.shape[0]), n_threads=n_threads)
+        return out
+
+    def _likeness(self, X: FloatMatrix) -> F64:
+        if self.kernel == "precomputed":
+            return np.asarray(dense(X)[:, self.columns], np.float64)
+        A = divided(X, self.deviation)
+        if callable(self.kernel):
+            k = np.asarray(self.kernel(A, self.points), np.float64)
+            if k.shape != (A.shape[0], self.points.shape[0]):
+                raise DataError(
+                    f"the kernel function returned shape {k.shape} for {A.shape[0]} and "
+                    f"{self.points.shape[0]} rows."
+                )
+            return k
+        name, gamma, degree, coef0 = self.kernel, self.gamma, self.degree, self.coef0
+        return named_kernel(str(name), A, self.points, gamma=gamma, degree=degree, coef0=coef0)
+
+    def contributions(self, X: FloatMatrix) -> F64:  # noqa: ARG002
+        """Refuse: a kernel's score is no sum over features."""
+        raise UsageError(
+            "a kernel model's score is not a sum over features; use permutation importance."
+        )
+
+    def arrays(self) -> dict[str, AnyArray]:
+        """Return landmarks, weights, and how features are scaled."""
+        if callable(self.kernel):
+            raise UsageError(
+                "a model with a kernel function of your own cannot be saved: model files hold no "
+                "code. Use a kernel by name, or kernel='precomputed'."
+            )
+        numbers = np.array([self.gamma, self.degree, self.coef0, self.n_documents])
+        arrays = {"weights": self.weights, "deviation": self.deviation, "numbers": numbers}
+        arrays["columns"] = self.columns
+        if self.fill is not None:
+            arrays["fill"] = self.fill
+        points = self.points
+        if isinstance(points, np.ndarray):
+            return {**arrays, "points": points}
+        begin, columns = points.indptr.astype(np.int64), points.indices.astype(np.int64)
+        places = {"points_begin": begin, "points_columns": columns}
+        return {**arrays, **places, "points_values": points.data}
+
+    def texts(self) -> dict[str, str]:
+        """Return the name of the kernel."""
+        return {"kernel": str(self.kernel)}
+
+
+class _Onlooker:
+    """The caller's watch, as the linear fit on Phi needs it: valid data mapped, rows put back."""
+
+    def __init__(
+        self, watch: Watch, rows: I64, fitted: FittedKernel, P: F64, n_threads: int | None
+    ) -> None:
+        self._watch, self._rows = watch, rows
+        self.interrupted = False
+        self.valid = None
+        if watch.valid is not None:
+            X = filled(watch.valid.X, fitted.fill, "kernel")
+            Phi = fitted.features(X, P, n_threads=n_threads)
+            self.valid = replace(watch.valid, X=Phi, feature_names=None)
+
+    @property
+    def wants_train(self) -> bool:
+        return self._watch.wants_train
+
+    def seen(self, t: int, value: float, train: F64 | None, valid: F64 | None) -> bool:
+        if train is not None:
+            back = np.empty(len(train))
+            back[self._rows] = train
+            train = back
+        return self._watch.seen(t, value, train, valid)
+
+    def best(self) -> int:
+        return self._watch.best()
+
+
+def _start(start: FittedKernel, fitted: FittedKernel, P: F64) -> FittedLinear:
+    """Return the weights w of (2) that give the scores of ``start``."""
+    same = start.points.shape == fitted.points.shape and len(start.weights) == len(fitted.weights)
+    if not (same and (start.columns == fitted.columns).all() and _equal(start, fitted)):
+        raise UsageError("a kernel model goes on only from one fitted to the same documents.")
+    length = np.linalg.norm(P, axis=0) ** 2  # 1 / L, for the columns of Q have length 1
+    return FittedLinear(
+        (P.T @ start.weights) / np.where(length > 0.0, length, 1.0), None, P.shape[1]
+    )
+
+
+def _equal(one: FittedKernel, other: FittedKernel) -> bool:
+    return bool((dense(one.points) == dense(other.points)).all())
+
+
+def _columns_of_documents(data: RankingData) -> I64:
+    """Return the column of each row's document in a precomputed kernel: its row, as given."""
+    if data.n_features != data.n_documents:
+        raise DataError(
+            f"kernel='precomputed' needs a column for each training document: X has "
+            f"{data.n_documents} rows and {data.n_features} columns."
+        )
+    return np.arange(data.n_documents) if data.row is None else data.row
+
+
+def _say(watch: Watch, text: str) -> None:
+    """Tell whoever follows the progress which way the kernel is taken."""
+    progress = getattr(watch, "progress", None)
+    if progress is not None:
+        progress(0, text)

@@ -1,0 +1,149 @@
+from dataclasses import replace
+from itertools import pairwise
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from scipy import sparse
+from small_data import Onlooker
+
+from rankwright.data.ranking_data import RankingData
+from rankwright.errors import IncompatibleError, UsageError
+from rankwright.losses import loss
+from rankwright.models.factorization import SHARES, Factorization
+
+EXACT = {"tolerance": 1e-10, "max_iterations": 5000}
+
+
+def ratings(users=12, items=8, share=0.7, seed=0):
+    """Two tastes and some noise; each user rates about ``share`` of the items from 0 to 4."""
+    rng = np.random.default_rng(seed)
+    taste = rng.normal(size=(users, 2)) @ rng.normal(size=(2, items)) + rng.normal(size=items)
+    user, item = np.nonzero(rng.random((users, items)) < share)
+    y = np.clip(np.round(2 + taste[user, item] + 0.3 * rng.normal(size=len(user))), 0, 4)
+    X = sparse.csr_array((np.ones(len(item)), item, np.arange(len(item) + 1)), (len(item), items))
+    return RankingData.from_arrays(X, y, qid=user)
+
+
+DATA = ratings()
+
+
+def fit(name="query_offset", data=DATA, watch=None, start=None, **params):
+    model = Factorization(**{"l2": 0.3, "n_factors": 8, **params})
+    return model.fit(loss(name), data, watch=watch or Onlooker(), start=start, seed=1)
+
+
+def by_nuclear_norm(data, l2, l2_bias):
+    """The least of squared error with free levels, in which l2 weighs the trace norm."""
+    users, items = data.n_queries, data.n_features
+    M, b, level = cp.Variable((users, items)), cp.Variable(items), cp.Variable(users)
+    user, item = data.query_of_row(), data.X.indices
+    s = cp.hstack([M[u, i] + b[i] + level[u] for u, i in zip(user, item, strict=True)])
+    error = 0.5 * cp.sum_squares(s - data.y) / users
+    penalty = l2 / np.sqrt(users) * cp.normNuc(M) + l2_bias / 2 * cp.sum_squares(b)
+    problem = cp.Problem(cp.Minimize(error + penalty))
+    problem.solve(cp.SCS, eps=1e-7, max_iters=100_000)
+    return problem.value, (M.value + b.value)[user, item]
+
+
+@pytest.mark.parametrize("method", ["joint", "alternating"])
+def test_with_enough_factors_it_is_the_trace_norm_problem(method):
+    assert loss("query_offset").bind(DATA).value(np.zeros(DATA.n_documents)) == pytest.approx(
+        sum(0.5 * ((y - y.mean()) ** 2).sum() for y in np.split(DATA.y, DATA.indptr[1:-1]))
+    )
+    least, scores = by_nuclear_norm(DATA, 0.3, 0.05)
+    fitted = fit(method=method, l2_bias=0.05, n_rounds=200, **EXACT)
+    assert fitted.solution.value == pytest.approx(least, rel=1e-5)
+    found = fitted.scores_of(DATA)
+    centred = [s - s.mean() for s in np.split(found - scores, DATA.indptr[1:-1])]
+    assert np.concatenate(centred) == pytest.approx(0.0, abs=5e-3)
+
+
+def test_vectors_vanish_from_the_largest_penalty_on():
+    watch = Onlooker(ratings(seed=4))
+    fit(l2="auto", watch=watch, **EXACT)
+    assert len(watch.values) == len(SHARES)
+    half = fit(l2="auto").l2
+    below, above = (fit(l2=2 * half * share, **EXACT) for share in (0.97, 1.03))
+    assert np.abs(below.user_factors).max() > 0.01
+    assert np.abs(above.user_factors).max() < 1e-3
+
+
+@pytest.mark.parametrize("method", ["joint", "alternating"])
+@pytest.mark.parametrize("name", ["ranknet", "retarget", "listnet", "all_threshold"])
+def test_any_smooth_loss_either_way_comes_to_a_flat_place(name, method):
+    fitted = fit(name, method=method, n_factors=2, n_rounds=400, **EXACT)
+    assert fitted.solution.optimality < 1e-4
+
+
+def test_losses_with_kinks_are_solved_in_turns():
+    with pytest.raises(IncompatibleError, match="lbfgs needs a smooth loss"):
+        fit("ordinal_hinge")
+    turns = {"method": "alternating", "solver": "bundle", "tolerance": 1e-4, "n_factors": 2}
+    curve = fit("ordinal_hinge", n_rounds=4, max_iterations=200, **turns).solution.curve
+    assert all(later <= before * (1 + 1e-3) for before, later in pairwise(curve))
+    hasty = fit("ordinal_hinge", n_rounds=1, max_iterations=1, **turns).solution.value
+    assert curve[-1] < 0.9 * hasty
+
+
+def test_users_folded_in_get_the_vectors_they_would_have():
+    fitted = fit("ranknet", n_factors=2, **EXACT)
+    model = Factorization(n_factors=2, **EXACT)
+    again = model.fold_in(loss("ranknet"), DATA, fitted)
+    assert again.scores_of(DATA) == pytest.approx(fitted.scores_of(DATA), abs=1e-4)
+    strangers = replace(DATA, qid=DATA.qid + 100)
+    more = model.fold_in(loss("ranknet"), strangers, fitted)
+    assert more.scores_of(strangers) == pytest.approx(fitted.scores_of(DATA), abs=1e-4)
+    assert (more.scores_of(DATA) == fitted.scores_of(DATA)).all()
+    assert more.rated_by(105).tolist() == fitted.rated_by(5).tolist()
+    assert fitted.scores_of(strangers) == pytest.approx(fitted.scores(DATA.X))
+
+
+def test_it_goes_on_from_a_start():
+    first = fit(**EXACT)
+    more = fit(start=first, **EXACT)
+    assert more.solution.iterations <= 3
+    assert more.scores_of(DATA) == pytest.approx(first.scores_of(DATA), abs=1e-4)
+    with pytest.raises(UsageError, match="8 items and 8 factors, not 8 and 3"):
+        fit(start=first, n_factors=3)
+
+
+def test_the_best_round_on_valid_is_kept():
+    watch = Onlooker(ratings(seed=4), keep=3)
+    fitted = fit(watch=watch)
+    assert len(watch.values) > 3
+
+    class Until3(Onlooker):
+        def best(self):
+            return min(self.last, 3)
+
+    kept = fit(watch=Until3(watch.valid))
+    assert kept.scores_of(DATA) == pytest.approx(watch.train_scores[2])
+    assert kept.scores_of(watch.valid) == pytest.approx(watch.valid_scores[2])
+    assert fitted.l2 == 0.3
+
+
+def test_items_that_nobody_rated_have_nothing():
+    wide = replace(
+        DATA, X=sparse.csr_array((DATA.X.data, DATA.X.indices, DATA.X.indptr), (len(DATA.y), 11))
+    )
+    fitted = fit(data=wide)
+    assert (fitted.item_factors[8:] == 0.0).all()
+    assert (fitted.item_bias[8:] == 0.0).all()
+
+
+@pytest.mark.parametrize(
+    ("params", "sentence"),
+    [
+        ({"method": "jont"}, "no factorization method 'jont'; did you mean joint"),
+        ({"solver": "bundle"}, "method='joint' is solved by lbfgs, not bundle"),
+        ({"method": "alternating", "solver": "tron"}, "is solved by lbfgs or bundle, not tron"),
+        ({"n_factors": 0}, "n_factors must be 1 or more"),
+        ({"l2": 0.0}, "l2 must be a number above 0"),
+        ({"l2": "much"}, "l2 must be a number above 0, not 'much'"),
+        ({"l2_bias": "auto"}, "l2_bias must be a number above 0"),
+    ],
+)
+def test_what_cannot_be_is_told(params, sentence):
+    with pytest.raises(UsageError, match=sentence):
+        fit(**params)

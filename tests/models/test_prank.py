@@ -1,0 +1,64 @@
+"""PRank's perceptron, step by step."""
+
+import numpy as np
+import pytest
+
+from rankwright.data.ranking_data import RankingData
+from rankwright.errors import UsageError
+from rankwright.metrics.evaluate import evaluate
+from rankwright.models.prank import _walk
+from rankwright.rankers.base import ranker
+
+
+def walk(X, grade, passes=1, weight=None):
+    """Visit the rows in order; return weights, thresholds and the mean of the weights."""
+    X = np.asarray(X, float)
+    n, d = X.shape
+    w, late, b, t = np.zeros(d), np.zeros(d), np.zeros(max(grade)), 0.0
+    cells = (np.arange(0, n * d + 1, d), np.tile(np.arange(d), n), X.ravel())
+    weight = np.ones(n) if weight is None else np.array(weight)
+    for _ in range(passes):
+        t = _walk(np.arange(n), *cells, np.ones(d), np.array(grade), weight, t, w, late, b)
+    return w, b, w - late / t
+
+
+def test_the_first_mistake_moves_weights_and_thresholds_by_its_sides():
+    """At w = b = 0 both thresholds are wrong for grade 2: tau = (1, 1)."""
+    w, b, _ = walk([[1.0, 3.0]], [2])
+    assert w.tolist() == [2.0, 6.0]
+    assert b.tolist() == [-1.0, -1.0]
+
+
+def test_a_middle_grade_moves_the_thresholds_apart():
+    """tau = (1, -1): the weights stay, the thresholds part and keep their order."""
+    w, b, _ = walk([[1.0], [1.0]], [1, 2])
+    assert w.tolist() == [1.0]  # the second document lies above -1, but not above 1
+    assert b.tolist() == [-1.0, 0.0]
+
+
+def test_the_mean_is_over_the_weights_after_each_visit():
+    X, grade = [[1.0], [-1.0], [2.0]], [1, 0, 1]
+    after = [walk(X[: k + 1], grade[: k + 1])[0] for k in range(3)]
+    assert walk(X, grade)[2] == pytest.approx(np.mean(after, axis=0))
+
+
+def test_a_weight_multiplies_the_step():
+    w, b, _ = walk([[1.0, 3.0]], [2], weight=[0.5])
+    assert (w.tolist(), b.tolist()) == ([1.0, 3.0], [-0.5, -0.5])
+
+
+def test_grades_that_a_line_can_part_are_learnt():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 4))
+    score = X @ [1.0, -2.0, 0.5, 0.0]
+    y = np.digitize(score, [-1.0, 1.0])
+    X += 0.3 * np.outer(y - 1, [1.0, -2.0, 0.5, 0.0])  # a gap between grades
+    data = RankingData.from_arrays(X, y, group_sizes=[100, 100])
+    fitted = ranker("prank", n_passes=50).fit(data)
+    assert evaluate(data, fitted.predict(data), "pair_error")["pair_error"] < 0.01
+
+
+def test_a_pass_there_must_be():
+    data = RankingData.from_arrays([[0.0], [1.0]], [0, 1], group_sizes=[2])
+    with pytest.raises(UsageError, match="n_passes must be 1 or more"):
+        ranker("prank", n_passes=0).fit(data)
