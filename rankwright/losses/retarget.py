@@ -303,7 +303,7 @@ def _layout(loss: Retarget, data: RankingData) -> Layout:
             running_margins(start[of_query], each, np.ones(len(rows)), loss.size, power, d)
         else:
             running_margins(of_query, start, w, loss.size, power, d)
-    tilt = np.ones(len(rows))
+    tilt = np.ones(len(rows) if loss.divergence == "kl" else 0)
     if loss.kl_margin == "ratio" and loss.divergence == "kl":
         tilt = np.maximum(np.exp(d - d[start[of_query[query + 1]] - 1]), 1e-300)
     ends = np.flatnonzero(np.append((d[1:] != d[:-1]) | (query[1:] != query[:-1]), True)) + 1

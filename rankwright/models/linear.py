@@ -167,7 +167,7 @@ class Linear:
                         l2=l2,
                         deviation=deviation,
                         visited=np.flatnonzero(weight),
-                        document_weight=document_weight(data),
+                        document_weight=data.sample_weight,
                         traits=loss.traits,
                         n_threads=n_threads,
                     ),

@@ -79,7 +79,7 @@ class LinearProblem:
         self._l2, self._deviation, self._n_threads = l2, deviation, n_threads
         self._visited = np.arange(len(indptr) - 1) if visited is None else visited
         self.n_parts = len(self._visited)
-        self._document_weight = np.ones(X.shape[0]) if document_weight is None else document_weight
+        self._document_weight = document_weight
         self._traits = traits or Traits("")
         self._slope = np.empty(X.shape[0])
         self._begun, self._curvature = np.zeros(self.size), np.empty(0)
@@ -106,9 +106,10 @@ class LinearProblem:
 
     def precondition(self) -> F64:
         """Return a diagonal in proportion to the Hessian's, roughly: each feature's mean square."""
-        squares = transposed_squares_times_vector(
-            self._X, self._document_weight, n_threads=self._n_threads
-        )
+        weight = self._document_weight
+        if weight is None:
+            weight = np.ones(self._X.shape[0])
+        squares = transposed_squares_times_vector(self._X, weight, n_threads=self._n_threads)
         squares /= self._deviation**2
         return 0.01 + squares / (squares.mean() or 1.0)
 

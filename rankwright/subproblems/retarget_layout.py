@@ -44,7 +44,7 @@ class Layout(NamedTuple):
     w_of_row: F64
     d: F64  # running sum of the margins
     stop: Places  # where the run of equal d ends
-    tilt: F64  # weight of the place in the projection, over w
+    tilt: F64  # under KL, weight of the place in the projection, over w
     reward: F64  # of r at this place: (15) has one of opposite sign at both sides of a change
     q: F64  # target of the grade, as scores
     lift: F64  # (1 - alpha) q - d
