@@ -30,6 +30,7 @@ PANEL: dict[str, dict[str, Any]] = {
     "memr": {"l2": "auto"},
     "ranksvm": {"l2": "auto"},
     "irsvm": {"l2": "auto"},
+    "dorm": {},
     "domination": {"l1": "auto"},
     "pamir": {},
 }

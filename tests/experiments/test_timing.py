@@ -28,7 +28,7 @@ fixed = { l2 = 0.1 }
 
 [[studies]]
 name = "one thread"
-synthetic = { shape = "mq2008", queries = 20 }
+synthetic = { shape = "mq2008", queries = 20, sizes = "whole" }
 repeats = 3
 fixed = { n_threads = 1 }
 [[studies.columns]]
@@ -41,7 +41,7 @@ name = "NDCG@10"
 
 [[studies]]
 name = "two threads"
-synthetic = { shape = "mq2008", queries = 20 }
+synthetic = { shape = "mq2008", queries = 20, sizes = "whole" }
 repeats = 3
 fixed = { n_threads = 2 }
 [[studies.columns]]
