@@ -29,7 +29,9 @@ A TOML file in the folder ``experiments``, by the name of which ``rankwright rep
 
     [[studies]]                         # one data set each
     name = "OHSUMED"
-    folds = "OHSUMED_LETOR3/QueryLevelNorm"   # below the data folder; or `synthetic = {...}`
+    folds = "OHSUMED_LETOR3/QueryLevelNorm"   # below the data folder; or `synthetic = {...}`, with
+                                        # sizes of train, valid and test, or sizes = "whole", or
+                                        # `classes = {...}` (`rankwright.experiments.drawn_queries`)
     select = "ndcg@10"                  # what chooses on valid, by `convention`
     trees = [1, 10, 100]                # where a figure's curves are measured; without it, at the
                                         # cut-offs of its columns
@@ -38,8 +40,9 @@ A TOML file in the folder ``experiments``, by the name of which ``rankwright rep
     metrics = "ndcg@1:5,map"
     convention = "letor3"
     name = "{metric}"                   # how a column is called; {k} is the metric's cut-off
-                                        # metrics = "seconds" or "speedup" (against the first study)
-                                        # are the columns of a "time" experiment, and
+                                        # metrics = "seconds", "speedup" (against the first study),
+                                        # "iterations", "active" or "qp_share" (of the solver) are
+                                        # the columns of a "time" experiment, and
                                         # "zero_weights", a percentage, of a "topics" one
 
     [[expected_metrics]]                # a run that is worse by more than this has failed
@@ -69,9 +72,10 @@ _INSTALLED = Path(__file__).resolve().parent / "tables"
 _REQUIRED = ("title", "paper", "kind", "studies", "rows")
 _SETTINGS = ("fixed", "grid", "rounds")
 KINDS = ("table", "figure", "time", "topics")
-TIMES = ("seconds", "speedup")
+SOLVES = ("iterations", "active", "qp_share")
+TIMES = ("seconds", "speedup", *SOLVES)
 ZERO_WEIGHTS = "zero_weights"
-_SOURCES = ("folds", "synthetic", "topics")
+_SOURCES = ("folds", "synthetic", "classes", "topics")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +111,7 @@ class Study:
     trees: tuple[int, ...] = ()
     repeats: int = 1
     topics: Mapping[str, Any] | None = None
+    classes: Mapping[str, Any] | None = None
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -242,7 +247,7 @@ def _study(content: dict[str, Any]) -> Study:
     known = tuple(field.name for field in fields(Study) if field.name != "groups")
     _known(content, "entry of a study", (*known, "columns"))
     if sum(source in content for source in _SOURCES) != 1:
-        raise UsageError("a study needs folds, synthetic or topics, one of the three.")
+        raise UsageError("a study needs folds, synthetic, classes or topics, one of the four.")
     return Study(
         name=content["name"],
         folds=content.get("folds"),
@@ -254,6 +259,7 @@ def _study(content: dict[str, Any]) -> Study:
         trees=tuple(sorted(content.get("trees", ()))),
         repeats=content.get("repeats", 1),
         topics=content.get("topics"),
+        classes=content.get("classes"),
     )
 
 
@@ -339,6 +345,10 @@ def _check(made: Experiment) -> None:
         raise UsageError(f"kind must be {', '.join(KINDS[:-1])} or {KINDS[-1]}, not '{made.kind}'.")
     for study in made.studies:
         _check_topics(made.kind, study)
+        if study.classes is not None:
+            from rankwright.experiments.drawn_queries import check_classes
+
+            check_classes(study.classes)
         if made.kind != "figure" and study.trees:
             raise UsageError(f"study '{study.name}' has trees, which only a figure is drawn over.")
         if made.kind == "figure" and not study.trees and None in study.cutoffs:

@@ -19,9 +19,11 @@ from rankwright.core.parallel import thread_count
 from rankwright.core.types import F64, FloatMatrix
 from rankwright.data.split import Fold, letor_folds, train_valid_test
 from rankwright.errors import DataError
+from rankwright.experiments.drawn_queries import load_classes
 from rankwright.experiments.experiment import Column, Experiment, Row, Study, parameters
+from rankwright.experiments.peers import PEERS, Contender, contender
 from rankwright.metrics.evaluate import Evaluation, evaluate, metric
-from rankwright.rankers.base import Ranker, ranker
+from rankwright.rankers.base import ranker
 
 if TYPE_CHECKING:
     from rankwright.data.ranking_data import RankingData
@@ -40,11 +42,11 @@ class Choice:
     row: str
     setting: Mapping[str, Any]
     valid: float
-    ranker: Ranker
+    ranker: Contender
 
 
 def load_folds(experiment: Experiment, data_folder: Path | None, *, seed: int = 0) -> Folds:
-    """Read the folds of every study; synthetic data is made, and cut into one fold."""
+    """Read the folds of every study, or draw them; synthetic data is made, and cut into one."""
     return {study.name: _folds(study, data_folder, seed) for study in experiment.studies}
 
 
@@ -57,13 +59,16 @@ def fits(experiment: Experiment, folds: Folds) -> int:
 def _folds(study: Study, data_folder: Path | None, seed: int) -> Sequence[Fold]:
     if study.synthetic is not None:
         return [_synthetic_fold(study.synthetic, seed)]
-    assert study.folds is not None
+    holds = study.folds if study.classes is None else study.classes["files"][0]
     if data_folder is None or not data_folder.is_dir():
         raise DataError(
             f"{study.name} needs its data: pass --data DIR, or let RANKWRIGHT_DATA name the "
-            f"folder that holds {study.folds}"
+            f"folder that holds {holds}"
             + ("." if data_folder is None else f"; {data_folder} is not a folder.")
         )
+    if study.classes is not None:
+        return load_classes(study.classes, data_folder, seed=seed)
+    assert study.folds is not None
     if not (data_folder / study.folds).is_dir():
         raise DataError(
             f"{data_folder} has no folder {study.folds}; --data is the folder that holds it, "
@@ -82,8 +87,15 @@ class Training:
     n_threads: int | None = None
     seed: int = 0
 
-    def fit(self, setting: Mapping[str, Any], valid: RankingData | None = None) -> Ranker:
-        """Fit the row's ranker; with ``valid``, that chooses the number of rounds."""
+    def fit(self, setting: Mapping[str, Any], valid: RankingData | None = None) -> Contender:
+        """Fit the row's ranker; with ``valid``, that chooses the number of rounds.
+
+        Another tool has its own settings alone, and no rounds.
+        """
+        if self.row.ranker in PEERS:
+            other = contender(self.row.ranker, **parameters(setting))
+            other.fit(self.train)
+            return other
         made = ranker(
             self.row.ranker,
             **{
@@ -108,7 +120,7 @@ def choose(training: Training, valid: RankingData, *, report: Report = lambda _:
     """
     row, study = training.row, training.study
     sign = 1.0 if metric(study.select, convention=study.convention).maximise else -1.0
-    best: tuple[float, Mapping[str, Any], Ranker | None] | None = None
+    best: tuple[float, Mapping[str, Any], Contender | None] | None = None
     for setting in row.settings:
         for tried, scores, fitted in _candidates(training, setting, valid):
             found = evaluate(valid, scores, study.select, convention=study.convention)
@@ -124,7 +136,7 @@ def choose(training: Training, valid: RankingData, *, report: Report = lambda _:
 
 def _candidates(
     training: Training, setting: Mapping[str, Any], valid: RankingData
-) -> Iterator[tuple[Mapping[str, Any], F64, Ranker | None]]:
+) -> Iterator[tuple[Mapping[str, Any], F64, Contender | None]]:
     """Yield what a setting offers: itself, its scores on valid, and its ranker if that is made."""
     rounds = training.row.rounds
     if not rounds:
@@ -136,7 +148,7 @@ def _candidates(
         yield {**setting, "n_trees": t}, scores, None
 
 
-def staged_scores(fitted: Ranker, X: FloatMatrix, trees: Sequence[int]) -> Iterator[F64]:
+def staged_scores(fitted: Any, X: FloatMatrix, trees: Sequence[int]) -> Iterator[F64]:
     """Yield the scores of the first t trees for each t in ``trees``, which must rise.
 
     A model that stopped with fewer trees keeps the scores of its last.
@@ -211,6 +223,8 @@ def _synthetic_fold(made: Mapping[str, Any], seed: int) -> Fold:
     options = dict(made)
     sizes = options.pop("sizes", (0.6, 0.2, 0.2))
     whole = synthetic(options.pop("shape"), seed=seed, **options)
+    if sizes == "whole":  # where only fits are timed
+        return Fold(whole, None, whole)
     return train_valid_test(whole, sizes, shuffle=False)
 
 

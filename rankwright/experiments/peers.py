@@ -58,7 +58,54 @@ def _pairs(data: RankingData) -> tuple[AnyArray, AnyArray]:
     return pairs, sign
 
 
-PEERS: dict[str, type[Contender]] = {"liblinear_pairs": LiblinearPairs}
+class ClassifierSVM:
+    """A classifier's ranking: scikit-learn's SVM told the grades apart, on standardised features.
+
+    With ``min_grade`` it tells grades from there on from those below, and its margin is the score;
+    without, it tells all grades from one another (each against the rest), and documents rank by the
+    grade it gives them, those of one grade by their margin. ``gamma`` makes it an RBF machine.
+    """
+
+    def __init__(
+        self, *, C: float = 1.0, gamma: float | None = None, min_grade: float | None = None
+    ) -> None:
+        self.C, self.gamma, self.min_grade = C, gamma, min_grade
+
+    def fit(self, X: RankingData) -> Self:
+        """Fit to all documents, whatever their query."""
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+        from sklearn.svm import SVC, LinearSVC
+
+        svm = LinearSVC(C=self.C, dual=False, tol=1e-3) if self.gamma is None else self._curved(SVC)
+        grade = X.y if self.min_grade is None else X.y >= self.min_grade
+        self.classes_: AnyArray = np.unique(grade)
+        if len(self.classes_) > 1:
+            self.svm_ = make_pipeline(StandardScaler(), svm).fit(X.X, grade)
+        return self
+
+    def _curved(self, kind: Any) -> Any:
+        from sklearn.multiclass import OneVsRestClassifier
+
+        svm = kind(C=self.C, gamma=self.gamma)
+        return svm if self.min_grade is not None else OneVsRestClassifier(svm)
+
+    def predict(self, X: RankingData) -> F64:
+        """Return a score for each document; all are alike where training had one class."""
+        if len(self.classes_) < 2:
+            return np.zeros(X.n_documents)
+        margin = np.asarray(self.svm_.decision_function(X.X), np.float64)
+        if margin.ndim == 1:
+            return margin
+        best = margin.argmax(axis=1)
+        sure = np.take_along_axis(margin, best[:, None], axis=1).ravel()
+        return np.asarray(best + np.arctan(sure) / np.pi, np.float64)  # grades do not overlap
+
+
+PEERS: dict[str, type[Contender]] = {
+    "liblinear_pairs": LiblinearPairs,
+    "classifier_svm": ClassifierSVM,
+}
 
 
 def contender(name: str, **parameters: Any) -> Contender:

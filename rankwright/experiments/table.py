@@ -110,7 +110,7 @@ class TableResult:
                     "fold": number,
                     "row": choice.row,
                     "setting": dict(choice.setting),
-                    "rounds": choice.ranker.best_iteration_,
+                    "rounds": getattr(choice.ranker, "best_iteration_", None),
                     "valid": choice.valid,
                 }
                 for study, folds in self.choices.items()

@@ -3,9 +3,11 @@ import itertools
 import pytest
 from tiny_experiment import write_toml
 
+from rankwright.errors import UsageError
 from rankwright.experiments.experiment import experiment
 from rankwright.experiments.folds_run import load_folds
 from rankwright.experiments.timing import run_timing
+from rankwright.rankers.base import ranker
 
 TOML = """
 title = "Tiny, Table T"
@@ -71,3 +73,47 @@ def test_rows_take_turns_and_the_first_turn_is_not_counted(tmp_path):
     assert faster.ours == pytest.approx(5 / 13)
     assert 0.2 < result.cell("LIBLINEAR", "NDCG@10").ours <= 1.0
     assert result.missed() == []
+
+
+SOLVED = """
+title = "Tiny, Table S"
+paper = "nobody2010"
+kind = "time"
+
+[[rows]]
+name = "ROCArea"
+ranker = "svm_rocarea"
+fixed = { l2 = 0.1, solver = "column_generation", tolerance = 1e-3 }
+
+[[studies]]
+name = "tiny"
+synthetic = { shape = "mq2008", queries = 6, sizes = "whole" }
+[[studies.columns]]
+metrics = "iterations"
+name = "iterations"
+[[studies.columns]]
+metrics = "active"
+name = "active"
+[[studies.columns]]
+metrics = "qp_share"
+name = "% in QP"
+scale = 100
+"""
+
+
+def test_solvers_by_cutting_planes_tell_what_they_took(tmp_path):
+    made = experiment(write_toml(tmp_path / "t.toml", SOLVED))
+    folds = load_folds(made, None)
+    result = run_timing(made, folds)
+    train = folds["tiny"][0].train
+    again = ranker("svm_rocarea", **made.rows[0].settings[0]).fit(train).model_.solution
+    assert result.cell("ROCArea", "iterations").ours == again.iterations > 1
+    assert result.cell("ROCArea", "active").ours == again.active > 1
+    assert 0.0 < result.cell("ROCArea", "% in QP").ours < 100.0
+
+
+def test_a_solver_that_does_not_count_is_told(tmp_path):
+    changes = {'solver = "column_generation"': 'solver = "online"'}
+    made = experiment(write_toml(tmp_path / "t.toml", SOLVED, changes=changes))
+    with pytest.raises(UsageError, match="the solver of row 'ROCArea' does not tell its active"):
+        run_timing(made, load_folds(made, None))
