@@ -254,7 +254,7 @@ def _cell_text(cell: Cell | None, column: Column) -> str:
     if cell.ours is not None and cell.low is not None and cell.high is not None:
         mark = "" if not cell.significant else "▲ " if (cell.difference or 0.0) > 0 else "▼ "
         lines.append(f"{mark}[bold]{cell.ours:.{digits}f}[/]")
-        lines.append(f"[dim]{cell.low:.{digits - 1}f}–{cell.high:.{digits - 1}f}[/]")
+        lines.append(f"[dim]{cell.low:.{bounds}f}–{cell.high:.{bounds}f}[/]")
     if cell.paper is not None:
         lines.append(f"({cell.paper:.{digits}f})")
     return "\n".join(lines)

@@ -11,11 +11,14 @@ from rankwright.core.types import F64, I64, FloatMatrix
 from rankwright.errors import DataError
 
 KERNELS = ("rbf", "linear", "polynomial", "precomputed")
+_FEW_COLUMNS = 1000
 _ROWS = 1024  # of a block: the same whatever the number of threads, and so are the bytes
 
 
 def named_kernel(kernel: str, A: Any, B: Any, *, gamma: float, degree: int, coef0: float) -> F64:
     """Return k of each row of ``A`` and each row of ``B``, dense or sparse."""
+    if A.shape[1] <= _FEW_COLUMNS:  # the same bits from sparse data as from dense
+        A, B = dense(A), dense(B)
     products = dense(A @ B.T)
     if kernel == "linear":
         return products
