@@ -249,7 +249,9 @@ def _cell_text(cell: Cell | None, column: Column) -> str:
     """Return ours with its interval and, in parentheses, what the paper printed."""
     if cell is None:
         return ""
-    digits = 4 if column.scale <= 1 else 2
+    counted = column.metric in ("iterations", "active")
+    digits = 0 if counted else 4 if column.scale <= 1 else 2
+    bounds = max(0, digits - 1)
     lines = []
     if cell.ours is not None and cell.low is not None and cell.high is not None:
         mark = "" if not cell.significant else "▲ " if (cell.difference or 0.0) > 0 else "▼ "
