@@ -62,9 +62,13 @@ def map_ranges(
         run(0)
         return
     if threads not in _pools:
-        _pools[threads] = ThreadPoolExecutor(threads, thread_name_prefix="rankwright")
-    for future in [_pools[threads].submit(run, first) for first in range(threads)]:
-        future.result()
+        _pools[threads] = ThreadPoolExecutor(threads - 1, thread_name_prefix="rankwright")
+    others = [_pools[threads].submit(run, first) for first in range(1, threads)]
+    try:
+        run(0)  # the caller works too: it would only wait
+    finally:
+        for future in others:
+            future.result()
 
 
 def query_ranges(indptr: I64) -> I64:
