@@ -8,9 +8,11 @@ from rankwright.rankers.base import Ranker
 class SVMPrecision(Ranker):
     """SVM for precision at n: a bound on what the first n ranks lose.
 
-    SVM-perf's Prec@k (`joachims2005svmperf`), a query at a time.
+    SVM-perf's Prec@k (`joachims2005svmperf`), a query at a time. The default solver visits query
+    after query; ``solver="bundle"`` minimises the bound itself, which where relevant documents look
+    much like others has its optimum at w = 0 and ranks nothing.
     """
 
     loss_name = "precision_svm"
     models = ("linear", "trees", "kernel")
-    defaults = {"solver": "bundle", "tolerance": 1e-8}
+    defaults = {"solver": "online"}
