@@ -206,6 +206,12 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     def make_model(self) -> Model:
         """Return the chosen model with this ranker's parameters."""
+        if self.model is None:
+            choices = " or ".join(f"model='{name}'" for name in self.models)
+            raise UsageError(
+                f"{type(self).__name__} was made for a network, which is not here yet; "
+                f"choose {choices} (--model on the command line)."
+            )
         if self.model not in self.models:
             known = ", ".join(self.models)
             raise UsageError(

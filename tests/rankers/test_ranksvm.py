@@ -39,5 +39,5 @@ def test_irsvm_is_the_same_with_its_own_weights_of_pairs():
 
 @pytest.mark.parametrize("name", ["ranknet", "lambdarank"])
 def test_where_the_papers_model_is_a_network_one_must_be_chosen(name):
-    with pytest.raises(UsageError, match=r"has no model 'None'; it takes .*linear"):
+    with pytest.raises(UsageError, match=r"made for a network.* choose .*model='linear'"):
         ranker(name).fit(DATA)
