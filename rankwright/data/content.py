@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,6 +80,19 @@ def content_order(data: RankingData, *, n_threads: int | None = None) -> tuple[I
     within = ranking(key, data.indptr, n_threads=n_threads)
     queries = np.argsort(_query_codes(data, code), kind="stable")
     return within[data.rows_of(queries)], queries
+
+
+def in_content_order(
+    data: RankingData, *, features: bool = True, n_threads: int | None = None
+) -> tuple[I64, RankingData]:
+    """Return rows in an order that depends on what they hold alone, and the data in that order.
+
+    Names and positions of documents are left out, and the features too where nobody needs them.
+    """
+    rows, queries = content_order(data, n_threads=n_threads)
+    if not features:
+        data = replace(data, X=np.empty((data.n_documents, 0)), feature_names=None)
+    return rows, replace(data, doc_id=None, position=None).in_order(rows, queries)
 
 
 def content_digest(data: RankingData, *, n_threads: int | None = None) -> str:

@@ -194,10 +194,14 @@ class RankingData:
     def select(self, queries: Any) -> RankingData:
         """Return the data of the given query numbers (or of a mask over queries), in that order."""
         chosen = np.arange(self.n_queries)[queries]
-        indptr = np.concatenate(([0], np.cumsum(self.sizes[chosen]))).astype(np.int64)
-        weight = None if self.query_weight is None else self.query_weight[chosen]
-        part = self._rows(self.rows_of(chosen))
-        return replace(part, indptr=indptr, qid=self.qid[chosen], query_weight=weight, row=None)
+        return self.in_order(self.rows_of(chosen), chosen)
+
+    def in_order(self, rows: I64, queries: I64) -> RankingData:
+        """Return these rows, query after query in the order of ``queries``, with all they have."""
+        indptr = np.concatenate(([0], np.cumsum(self.sizes[queries]))).astype(np.int64)
+        weight = None if self.query_weight is None else self.query_weight[queries]
+        part = self._rows(rows)
+        return replace(part, indptr=indptr, qid=self.qid[queries], query_weight=weight, row=None)
 
     def with_n_features(self, n_features: int) -> RankingData:
         """Return the data padded with zero features, as text that leaves zeros out needs it.

@@ -39,12 +39,12 @@ from rankwright.core.blas import one_blas_thread
 from rankwright.core.compat import check_fit
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, AnyArray, Loss, SolveResult, Watch
+from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.base import order_weight
 from rankwright.models.factor_problem import BlockProblem, FactorProblem, Lists
 from rankwright.models.fitted_factorization import FittedFactorization, items_of
-from rankwright.models.linear import in_content_order
 from rankwright.models.missing import filled
 
 METHODS = ("joint", "alternating")
@@ -101,9 +101,7 @@ class Factorization:
     ) -> FittedFactorization:
         """Minimise the loss, from the factors of ``start`` where given."""
         self._check(loss)
-        rows, ordered = in_content_order(data, n_threads)
-        if data.group is not None:
-            ordered = replace(ordered, group=data.group[rows])
+        rows, ordered = in_content_order(data, n_threads=n_threads)
         task = _Task(self, loss, ordered, n_threads)
         best = _Best(watch, ordered, rows, n_threads)
         solved: list[SolveResult] = []

@@ -29,6 +29,7 @@ from rankwright.core.blas import one_blas_thread
 from rankwright.core.parallel import map_ranges
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, AnyArray, FloatMatrix, Loss, SolveResult, Watch
+from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
 from rankwright.losses.base import document_weight
@@ -40,7 +41,7 @@ from rankwright.models.kernel_matrix import (
     inverse_root,
     named_kernel,
 )
-from rankwright.models.linear import FittedLinear, Linear, deviations, in_content_order
+from rankwright.models.linear import FittedLinear, Linear, deviations
 from rankwright.models.missing import fill_values, filled
 from rankwright.registry import unknown
 
@@ -61,7 +62,7 @@ class Kernel:
     degree, coef0
         Of the polynomial.
     l2 : float or "auto"
-        Penalty on the squared norm; "auto" tries 10, 1, …, 1e-6 and keeps the best on valid.
+        Penalty on the squared norm; "auto" chooses on valid, as for linear models.
     scale : bool
         Divide features by their standard deviations first.
     missing : None, "mean" or "zero"
@@ -101,15 +102,13 @@ class Kernel:
     ) -> FittedKernel:
         """Minimise the loss, from the weights of ``start`` where that has the same landmarks."""
         self._check()
-        rows, ordered = in_content_order(data, n_threads)
-        if data.group is not None:
-            ordered = replace(ordered, group=data.group[rows])
+        rows, ordered = in_content_order(data, n_threads=n_threads)
         fill = None if self.kernel == "precomputed" else fill_values(ordered.X, self.missing)
         X = filled(ordered.X, fill, "kernel")
         chosen = self._landmarks(data.n_documents, seed)
         fitted = self._with_landmarks(data, rows[chosen], X, chosen, document_weight(ordered), fill)
         with one_blas_thread():
-            P = inverse_root(fitted.likeness(X[chosen], n_threads=n_threads))
+            P = inverse_root(fitted.likeness(X[chosen]))
         _say(watch, repr(fitted))
         linear = Linear(
             l2=self.l2,
@@ -242,24 +241,14 @@ class FittedKernel:
         out = np.empty((X.shape[0], P.shape[1]))
 
         def block(lo: int, hi: int) -> None:
-            out[lo:hi] = self._likeness(X[lo:hi]) @ P
+            out[lo:hi] = self.likeness(X[lo:hi]) @ P
 
         with one_blas_thread():
             map_ranges(block, block_bounds(X.shape[0]), n_threads=n_threads)
         return out
 
-    def likeness(self, X: FloatMatrix, *, n_threads: int | None = None) -> F64:
+    def likeness(self, X: FloatMatrix) -> F64:
         """Return k of each row of X and each landmark."""
-        out = np.empty((X.shape[0], len(self.weights)))
-
-        def block(lo: int, hi: int) -> None:
-            out[lo:hi] = self._likeness(X[lo:hi])
-
-        with one_blas_thread():
-            map_ranges(block, block_bounds(X.shape[0]), n_threads=n_threads)
-        return out
-
-    def _likeness(self, X: FloatMatrix) -> F64:
         if self.kernel == "precomputed":
             return np.asarray(dense(X)[:, self.columns], np.float64)
         A = divided(X, self.deviation)

@@ -28,7 +28,7 @@ from rankwright.core.products import (
     transposed_times_vector,
 )
 from rankwright.core.types import F64, I64, AnyArray, FloatMatrix, Loss, SolveResult, Watch
-from rankwright.data.content import content_order
+from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.base import document_weight, order_weight
@@ -102,7 +102,7 @@ class Linear:
         self._check_penalties(watch)
         rows: I64 | slice = slice(None)
         if hasattr(solver, "seed"):
-            rows, data = in_content_order(data, n_threads)
+            rows, data = in_content_order(data, n_threads=n_threads)
         fill = fill_values(data.X, self.missing)
         X = filled(data.X, fill, "linear")
         deviation = self._deviations(X, document_weight(data))
@@ -318,22 +318,3 @@ def deviations(X: FloatMatrix, weight: F64) -> F64:
     square = transposed_squares_times_vector(X, weight) / total
     deviation = np.sqrt(np.maximum(square - mean**2, 0.0))
     return np.where(deviation > 1e-9 * np.abs(mean), deviation, 1.0)
-
-
-def in_content_order(data: RankingData, n_threads: int | None) -> tuple[I64, RankingData]:
-    """Return rows, query after query, in an order fixed by what they hold, and the data so."""
-    rows, queries = content_order(data, n_threads=n_threads)
-    ordered = replace(
-        data,
-        X=data.X[rows],
-        y=data.y[rows],
-        indptr=np.concatenate(([0], np.cumsum(data.sizes[queries]))).astype(np.int64),
-        qid=data.qid[queries],
-        query_weight=None if data.query_weight is None else data.query_weight[queries],
-        sample_weight=None if data.sample_weight is None else data.sample_weight[rows],
-        doc_id=None,
-        group=None,
-        position=None,
-        row=None,
-    )
-    return rows, ordered

@@ -32,7 +32,7 @@ from rankwright.core.jit import kernel
 from rankwright.core.parallel import map_ranges, ordered_sum, thread_count
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, BoundLoss, Loss
-from rankwright.data.content import content_order
+from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.base import document_weight, order_weight
@@ -99,8 +99,7 @@ class Descent:
     ) -> None:
         n_threads = thread_count(n_threads)  # once, not in each round
         self._boost, self._seed, self._n_threads = boost, seed, n_threads
-        self._order, queries = content_order(data, n_threads=n_threads)
-        ordered = _grades_in_order(data, self._order, queries)
+        self._order, ordered = in_content_order(data, features=False, n_threads=n_threads)
         self._loss: BoundLoss = loss.bind(ordered, n_threads=n_threads)
         self._shift_invariant = loss.traits.shift_invariant
         self._has_curvature = loss.traits.curvature
@@ -280,15 +279,3 @@ class QuasiNewton:
 
 def _dot(a: F64, b: F64) -> float:
     return ordered_sum(a * b)  # the same bits whatever BLAS there is
-
-
-def _grades_in_order(data: RankingData, rows: I64, queries: I64) -> RankingData:
-    """Return what a loss may know of ``data``, with rows and queries in the given order."""
-    return RankingData(
-        X=np.empty((data.n_documents, 0)),
-        y=data.y[rows],
-        indptr=np.concatenate(([0], np.cumsum(data.sizes[queries]))).astype(np.int64),
-        qid=data.qid[queries],
-        query_weight=None if data.query_weight is None else data.query_weight[queries],
-        sample_weight=None if data.sample_weight is None else data.sample_weight[rows],
-    )
