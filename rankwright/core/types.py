@@ -74,13 +74,6 @@ class HessianLoss(BoundLoss, Protocol):
         """Write the Hessian at the last ``grad`` times ``v`` to ``out``."""
 
 
-class PartialLoss(BoundLoss, Protocol):
-    """A bound loss that can be asked for some queries alone, as stochastic solvers do."""
-
-    def grad_queries(self, lo: int, hi: int, s: F64, out: F64) -> float:
-        """As ``grad``, for queries lo:hi; other rows are neither read nor written."""
-
-
 class TargetLoss(BoundLoss, Protocol):
     """A bound loss that is a minimum over targets, such as IntervalRank's and MEMR's.
 

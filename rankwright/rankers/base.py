@@ -132,11 +132,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         self.curve_ = watch.curve
         self.best_iteration_ = watch.best()
         self.interrupted_ = watch.interrupted
-        self.n_features_in_ = data.n_features
-        if data.feature_names is not None:
-            self.feature_names_in_ = np.array(data.feature_names, object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        self._note_features(data)
         return self
 
     @property
@@ -180,10 +176,15 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         self.curve_ = {"loss": [*past, *self.model_.solution.curve]}  # type: ignore[attr-defined]
         self.best_iteration_, self.interrupted_ = len(self.curve_["loss"]), False
         self._with_qid = qid is not None or group_sizes is not None or data.n_queries > 1
+        self._note_features(data)
+        return self
+
+    def _note_features(self, data: RankingData) -> None:
         self.n_features_in_ = data.n_features
         if data.feature_names is not None:
             self.feature_names_in_ = np.array(data.feature_names, object)
-        return self
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
 
     def _fit_model(
         self, data: RankingData, watch: Selection, start: FittedModel | None

@@ -12,7 +12,9 @@ small against the gradient:
 
 so that the last steps converge superlinearly. The step is taken if the objective falls by a small
 share of what (1) promised; the region grows or shrinks with that share (`lin2008trust`,
-Algorithms 1 and 2). On convex quadratics a single region usually does.
+Algorithms 1 and 2). A step that meets a kink of the gradient, as those of squared hinges, keeps far
+less than (1) promised: it is then cut where the slope along it has nearly vanished, and the region
+stays, for shrinking it at every kink would make the run crawl.
 """
 
 from __future__ import annotations
