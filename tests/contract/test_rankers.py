@@ -56,9 +56,10 @@ def test_beats_random(fitted):
     assert ndcg(VALID, fitted.predict(VALID)) > chance + 0.1
 
 
+@pytest.mark.parametrize(  # a recommender's scores depend on the user: see test_recommender
+    "case", [case for case in CASES if case[1] != "factorization"], indirect=True
+)
 def test_arrays_frames_and_ranking_data_give_the_same_scores(case, fitted):
-    if case[1] == "factorization":
-        return  # scores depend on the user, whom arrays do not name: see test_recommender
     scores = fitted.predict(DATA)
     qid = DATA.query_of_row()
     names = [f"x{j}" for j in range(6)]
@@ -234,7 +235,10 @@ def test_unlike_features_are_told():
 
 def test_no_qid_is_one_query_with_a_warning():
     with pytest.warns(UserWarning, match="all rows are taken as one query"):
-        ranker("gbdt", n_trees=2).fit(DATA.X, DATA.y)
+        fitted = ranker("ranksvm").fit(DATA.X, DATA.y)
+    one = ranker("ranksvm").fit(DATA.X, DATA.y, group_sizes=[DATA.n_documents])
+    assert (fitted.coef_ == one.coef_).all()
+    assert (fitted.coef_ != ranker("ranksvm").fit(DATA).coef_).any()
 
 
 def expected_failure(name, check):
