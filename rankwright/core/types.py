@@ -233,7 +233,9 @@ class Watch(Protocol):
 class FittedModel(Protocol):
     """What a model has learnt: makes scores, and can be written to a model file."""
 
-    n_features: int
+    @property
+    def n_features(self) -> int:
+        """Number of features that it takes."""
 
     def scores(self, X: FloatMatrix, *, n_threads: int | None = None) -> F64:
         """Return the score of each row."""

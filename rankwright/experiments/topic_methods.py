@@ -28,6 +28,7 @@ from rankwright.experiments.topics import SampledPairs, SparseDomination, TopicM
 from rankwright.losses import loss
 from rankwright.losses.base import document_weight, order_weight
 from rankwright.losses.domination import Domination
+from rankwright.models.linear import weight_solvers
 from rankwright.models.linear_problem import LinearProblem
 from rankwright.registry import unknown
 
@@ -117,8 +118,7 @@ def topic_method(
         return SampledPairs(**mine, seed=seed), choice
     made = kind(loss=loss(given.pop("loss", "domination"), **given), **mine)
     if name == "linear":
-        every = registry.all_of("solvers").items()
-        check_fit(made.solver, made.loss, {k: one for k, one in every if hasattr(one, "solve")})
+        check_fit(made.solver, made.loss, weight_solvers())
     elif not isinstance(made.loss, Domination):
         raise UsageError("method 'domination' has its own loss; another goes with 'linear'.")
     return made, choice

@@ -226,8 +226,7 @@ class Linear:
         kind = registry.resolve("solvers", self.solver)
         if not hasattr(kind, "solve"):
             raise UsageError(f"{self.solver} does not solve for the weights of a linear model.")
-        every = registry.all_of("solvers").items()
-        check_fit(self.solver, loss, {name: one for name, one in every if hasattr(one, "solve")})
+        check_fit(self.solver, loss, weight_solvers())
         given = {name: getattr(self, name) for name in _FOR_SOLVERS}
         given = {name: value for name, value in given.items() if value is not None}
         own = {one.name for one in fields(kind)}
@@ -309,6 +308,12 @@ class FittedLinear:
     def texts(self) -> dict[str, str]:
         """Return nothing: a linear model is arrays alone."""
         return {}
+
+
+def weight_solvers() -> dict[str, Any]:
+    """Return the solvers that minimise a problem in weights, by name; boosting does not."""
+    every = registry.all_of("solvers").items()
+    return {name: solver for name, solver in every if hasattr(solver, "solve")}
 
 
 def deviations(X: FloatMatrix, weight: F64) -> F64:

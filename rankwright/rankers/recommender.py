@@ -66,8 +66,8 @@ class Recommender(Ranker):
             side = _standardised(item_features, data)
             wide = None if valid is None else _beside(valid, side)
             super().fit(_beside(train, side), eval_set=wide, **more)
-            self._become(self._factors().with_side(side))
-        self._become(replace(self._factors(), shift=shift, top=top))
+            self.model_ = self._factors().with_side(side)
+        self.model_ = replace(self._factors(), shift=shift, top=top)
         self.n_features_in_ = data.n_features
         if data.feature_names is not None:
             self.feature_names_in_ = np.array(data.feature_names, object)
@@ -142,9 +142,6 @@ class Recommender(Ranker):
         fitted = self._fitted()
         assert isinstance(fitted, FittedFactorization)
         return fitted
-
-    def _become(self, model: Any) -> None:
-        self.model_ = model
 
     def _in_levels(self, data: RankingData, top: float) -> RankingData:
         """Return grades as whole numbers below ``levels``, by equal parts of 0 to ``top``."""
