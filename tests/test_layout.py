@@ -22,7 +22,7 @@ SHARED = {
         "tree_text",
     },
     "solvers": set(),
-    "rankers": {"base", "inputs", "recommender", "selection"},
+    "rankers": {"base", "inputs", "metric_ranker", "recommender", "selection"},
 }
 ONE_FILE_EACH = [kind for kind in SHARED if kind in registry.KINDS]
 

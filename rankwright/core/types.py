@@ -270,3 +270,22 @@ class Model(Protocol):
         arrays: Mapping[str, AnyArray], texts: Mapping[str, str], n_features: int
     ) -> FittedModel:
         """Build the fitted model from its own arrays and texts."""
+
+
+class MetricModel(Protocol):
+    """Parameters of a model family that climbs a measure, the second kind of objective."""
+
+    def fit(
+        self,
+        metric: Metric,
+        data: RankingData,
+        *,
+        watch: Watch,
+        start: FittedModel | None = None,
+        seed: int = 0,
+        n_threads: int | None = None,
+    ) -> FittedModel:
+        """Bring the mean of ``metric`` over ``data`` up, from ``start`` where given.
+
+        ``watch`` is shown its negative (or itself, for a measure that falls) as the loss.
+        """

@@ -1,0 +1,29 @@
+"""Rankers whose model climbs a measure itself, where the others minimise a loss."""
+
+from __future__ import annotations
+
+from rankwright.core.types import FittedModel, MetricModel
+from rankwright.data.ranking_data import RankingData
+from rankwright.metrics.evaluate import metric
+from rankwright.rankers.base import Ranker
+from rankwright.rankers.selection import Selection
+
+
+class MetricRanker(Ranker):
+    """Base of AdaRank, Coordinate Ascent and RankGP: ``metric`` is what the model climbs.
+
+    ``select_metric`` chooses the round on valid, where that is to be another measure.
+    """
+
+    def _fit_model(
+        self, data: RankingData, watch: Selection, start: FittedModel | None
+    ) -> FittedModel:
+        model: MetricModel = self.make_model()  # type: ignore[assignment]
+        return model.fit(
+            metric(self.metric, convention=self.convention),
+            data,
+            watch=watch,
+            start=start,
+            seed=self.seed,
+            n_threads=self.n_threads,
+        )
