@@ -12,6 +12,7 @@ from rankwright.cli import console
 from rankwright.cli.convert import convert
 from rankwright.cli.demo import demo
 from rankwright.cli.evaluate import evaluate
+from rankwright.cli.explain import explain
 from rankwright.cli.inspect import inspect
 from rankwright.cli.list import list_names
 from rankwright.cli.rank import rank
@@ -32,6 +33,7 @@ app.command()(inspect)
 app.command()(train)
 app.command()(evaluate)
 app.command()(rank)
+app.command()(explain)
 app.command()(reproduce)
 app.command()(convert)
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 _TREE = re.compile(r"^Tree=\d+\n(.*?\n\n\n)", flags=re.DOTALL | re.MULTILINE)
 _HEAD_END = re.compile(r"^Tree=0\n|^end of trees\n", flags=re.MULTILINE)
+_CATEGORICAL = 1  # bit of a split's decision_type
 _VALUES = re.compile(r"^(leaf_value|internal_value)=(.*)$", flags=re.MULTILINE)
 
 
@@ -31,6 +32,21 @@ def mean_of_forests(texts: Sequence[str]) -> str:
 def tree_blocks(text: str) -> list[str]:
     """Return the lines of each tree."""
     return _TREE.findall(text)
+
+
+def split_points(text: str) -> dict[int, list[float]]:
+    """Return the thresholds of all numeric splits, by feature."""
+    points: dict[int, list[float]] = {}
+    for block in tree_blocks(text):
+        lines = dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
+        columns, kinds = lines.get("split_feature", ""), lines.get("decision_type", "")
+        splits = zip(
+            columns.split(), lines.get("threshold", "").split(), kinds.split(), strict=True
+        )
+        for column, threshold, kind in splits:
+            if not int(kind) & _CATEGORICAL:
+                points.setdefault(int(column), []).append(float(threshold))
+    return points
 
 
 def _scaled(found: re.Match[str], factor: float) -> str:

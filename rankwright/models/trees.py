@@ -20,7 +20,7 @@ from rankwright.core.parallel import thread_count
 from rankwright.core.types import F64, I64, AnyArray, FloatMatrix, Loss, Watch
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
-from rankwright.models.tree_text import first_trees, join_trees
+from rankwright.models.tree_text import first_trees, join_trees, split_points
 from rankwright.solvers.boost import Boost, Descent
 
 _ROWS_PER_THREAD = 4096  # with fewer, LightGBM's threads wait for each other more than they work
@@ -190,6 +190,14 @@ class FittedTrees:
         values = np.asarray(self.booster.predict(_as_lightgbm(X), pred_contrib=True), np.float64)
         values[:, -1] += self.initial
         return values
+
+    def breakpoints(self, column: int) -> F64:
+        """Return the values of a feature after which scores may change."""
+        return np.unique(self._split_points.get(column, []))
+
+    @cached_property
+    def _split_points(self) -> dict[int, list[float]]:
+        return split_points(self.text)
 
     def importance(self, kind: str) -> F64:
         """Return each feature's total gain, or its number of splits."""

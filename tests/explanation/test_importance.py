@@ -5,7 +5,7 @@ from small_data import small_data
 
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
-from rankwright.explain.importance import importance
+from rankwright.explanation.importance import importance
 from rankwright.rankers.base import ranker
 
 DATA = small_data(feature_names=["good", "fine", "c", "d", "e", "f"])

@@ -1,1 +1,0 @@
-"""Why a ranking is as it is."""

@@ -1,0 +1,61 @@
+"""Why a ranking is as it is: `rankwright.explain`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rankwright.data.ranking_data import RankingData
+    from rankwright.explanation.document import QueryExplanation
+    from rankwright.explanation.movement import MovementExplanation
+    from rankwright.explanation.pair import PairExplanation
+    from rankwright.rankers.base import Ranker
+
+
+def explain(
+    ranker: Ranker,
+    data: RankingData,
+    *,
+    query: Any,
+    docs: Any = None,
+    against: Ranker | None = None,
+) -> QueryExplanation | PairExplanation | MovementExplanation:
+    """Explain a ranking: of a query, of two documents, or of one document under two models.
+
+    Parameters
+    ----------
+    ranker : fitted ranker
+    data : RankingData
+        Its spread of values is what changes are measured by.
+    query : query id
+    docs : sequence of one or two documents
+        By name, or by number in the query (from 1) where documents have no names. Two: why one is
+        above the other, and the smallest change that swaps them. One: why it stands where it does.
+        None: the whole ranking of the query.
+    against : fitted ranker
+        With one document: why it stands elsewhere under ``ranker`` than under ``against``.
+
+    Returns
+    -------
+    An explanation to print, with ``to_dict``.
+    """
+    from rankwright.errors import UsageError
+    from rankwright.explanation.query_view import QueryView
+
+    view = QueryView.of(ranker, data, query)
+    names = [] if docs is None else list(docs)
+    if against is not None:
+        from rankwright.explanation.movement import explain_movement
+
+        if len(names) != 1:
+            raise UsageError("name one document (docs=[...], --docs) to see why it moved.")
+        return explain_movement(QueryView.of(against, data, query), view, names[0])
+    if len(names) == 2:
+        from rankwright.explanation.pair import explain_pair
+
+        return explain_pair(view, names[0], names[1], data)
+    if len(names) > 2:
+        raise UsageError(f"an explanation is of one or two documents, not {len(names)}.")
+    from rankwright.explanation.document import explain_query
+
+    return explain_query(view, names or None)

@@ -1,0 +1,132 @@
+"""Why one document stands above another: the lead, feature by feature, and what would end it.
+
+The lead of A over B is split over the features,
+
+    s(A) - s(B) = sum_f d_f + rest,                                                            (1)
+
+by `rankwright.explanation.parts`; `rankwright.explanation.swaps` finds the smallest changes that swap them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from rankwright.data.ranking_data import RankingData
+from rankwright.explanation.parts import difference_parts
+from rankwright.explanation.query_view import QueryView
+from rankwright.explanation.swaps import Swap, smallest_swaps
+
+_LINES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a document stands in a ranking."""
+
+    document: str
+    rank: int
+    score: float
+    grade: float
+
+    @classmethod
+    def of(cls, view: QueryView, row: int) -> Place:
+        """Return the place of document ``row``."""
+        score, grade = float(view.scores[row]), float(view.data.y[row])
+        return cls(view.names[row], int(view.ranks[row]), score, grade)
+
+    def __str__(self) -> str:
+        return f"{self.document} (rank {self.rank}, score {self.score:.6g}, grade {self.grade:g})"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one feature adds to a lead: its values in the upper and lower document, and d_f."""
+
+    feature: str
+    upper: float
+    lower: float
+    part: float
+
+
+@dataclass(frozen=True, slots=True)
+class PairExplanation:
+    """Why ``upper`` stands above ``lower``.
+
+    Attributes
+    ----------
+    query : str
+    upper, lower : Place
+    lead : float
+        The difference of the scores.
+    parts : list of Part
+        (1), the largest first.
+    rest : float
+    method : str
+        How the lead was split.
+    swaps : list of Swap
+        The smallest change of each feature that swaps the two, the smallest first.
+    """
+
+    query: str
+    upper: Place
+    lower: Place
+    lead: float
+    parts: list[Part]
+    rest: float
+    method: str
+    swaps: list[Swap]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the explanation as JSON holds it."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        lines = [
+            f"query {self.query}: {self.upper}",
+            f"  stands above {self.lower}",
+            f"  by {self.lead:.6g}, split over the features by {self.method}:",
+        ]
+        shown = [part for part in self.parts if part.part != 0.0][:_LINES]
+        lines += [
+            f"  {part.part:+12.6g}  {part.feature}: {part.upper:g} against {part.lower:g}"
+            for part in shown
+        ]
+        others = self.lead - sum(part.part for part in shown)
+        lines.append(f"  {others:+12.6g}  everything else")
+        lines.append(self._smallest())
+        return "\n".join(lines)
+
+    def _smallest(self) -> str:
+        if not self.swaps:
+            return "  no change of a single feature swaps them"
+        best = self.swaps[0]
+        unseen = "" if best.seen else "; no document of the data has such a value"
+        return (
+            f"  they swap when {best.feature} of {best.document} goes from {best.value:g} to "
+            f"{best.needed:.9g} ({best.size:.2g} standard deviations{unseen})"
+        )
+
+
+def explain_pair(view: QueryView, one: Any, other: Any, data: RankingData) -> PairExplanation:
+    """Explain the order of two documents, named in either order."""
+    rows = sorted((view.document(one), view.document(other)), key=lambda row: view.ranks[row])
+    upper, lower = rows[0], rows[-1]
+    parts, method = difference_parts(view, upper, lower)
+    X = view.X
+    order = np.argsort(-np.abs(parts[:-1]), kind="stable")
+    return PairExplanation(
+        query=str(view.data.qid[0]),
+        upper=Place.of(view, upper),
+        lower=Place.of(view, lower),
+        lead=float(view.scores[upper] - view.scores[lower]),
+        parts=[
+            Part(view.features[f], float(X[upper, f]), float(X[lower, f]), float(parts[f]))
+            for f in order
+        ],
+        rest=float(parts[-1]),
+        method=method,
+        swaps=smallest_swaps(view, upper, lower, data),
+    )

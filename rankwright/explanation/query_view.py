@@ -1,0 +1,120 @@
+"""One query under one ranker: its documents, their scores and ranks, and scores after a change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+
+from rankwright.core.order import ranking
+from rankwright.core.types import F64, I64, AnyArray
+from rankwright.data.ranking_data import RankingData
+from rankwright.errors import UsageError
+from rankwright.rankers.inputs import features_like
+
+if TYPE_CHECKING:
+    from rankwright.rankers.base import Ranker
+
+
+@dataclass(frozen=True)
+class QueryView:
+    """The documents of one query, as a fitted ranker sees them.
+
+    Attributes
+    ----------
+    ranker : fitted ranker
+    data : RankingData of the one query, in the columns of the ranker
+    """
+
+    ranker: Ranker
+    data: RankingData
+
+    @classmethod
+    def of(cls, ranker: Ranker, data: RankingData, query: Any) -> QueryView:
+        """Return the view of the query whose id reads as ``query``."""
+        model = ranker._fitted()
+        if hasattr(model, "scores_of") and not hasattr(model, "contributions_of"):
+            raise UsageError(
+                f"{type(ranker).__name__} goes by users and items; there are no features to "
+                "explain its rankings by."
+            )
+        one = data.select(np.array([_place(data, query)]))
+        dense = features_like(ranker, one)
+        X = dense.toarray() if sparse.issparse(dense) else dense
+        names = getattr(ranker, "feature_names_in_", None)
+        kept = None if names is None else tuple(str(name) for name in names)
+        return cls(ranker, replace(one, X=X, feature_names=kept, row=None))
+
+    @property
+    def X(self) -> AnyArray:  # noqa: N802
+        """The features, dense."""
+        assert isinstance(self.data.X, np.ndarray)
+        return self.data.X
+
+    @cached_property
+    def scores(self) -> F64:
+        """The score of each document."""
+        return self.ranker.predict(self.data)
+
+    @cached_property
+    def order(self) -> I64:
+        """Documents, best first."""
+        return ranking(self.scores, self.data.indptr)
+
+    @cached_property
+    def ranks(self) -> I64:
+        """The rank of each document, from 1."""
+        ranks = np.empty(len(self.order), np.int64)
+        ranks[self.order] = np.arange(1, len(self.order) + 1)
+        return ranks
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The documents' names, or else their numbers in the query, from 1."""
+        if self.data.doc_id is not None:
+            return [str(name) for name in self.data.doc_id]
+        return [str(number) for number in range(1, self.data.n_documents + 1)]
+
+    @cached_property
+    def features(self) -> list[str]:
+        """The features' names, or else their numbers, from 1."""
+        if self.data.feature_names is not None:
+            return list(self.data.feature_names)
+        return [str(number) for number in range(1, self.data.n_features + 1)]
+
+    def document(self, name: Any) -> int:
+        """Return the row of the document called ``name``."""
+        try:
+            return self.names.index(str(name))
+        except ValueError:
+            shown = ", ".join(self.names[:5]) + (", …" if len(self.names) > 5 else "")
+            raise UsageError(
+                f"query {self.data.qid[0]} has no document '{name}'; it has {shown}"
+            ) from None
+
+    def leads_with(self, row: int, other: int, column: int, values: AnyArray) -> F64:
+        """Return by how much ``row`` leads ``other`` for each value of its feature ``column``."""
+        model: Any = self.ranker.model_
+        if not hasattr(model, "scores_of"):
+            X = np.repeat(self.X[[row]], len(values), axis=0)
+            X[:, column] = values
+            alone: F64 = model.scores(X) - self.scores[other]
+            return alone
+        leads = np.empty(len(values))
+        for k, value in enumerate(values):  # scores depend on the other documents of the query
+            X = self.X.copy()
+            X[row, column] = value
+            scores = self.ranker.predict(replace(self.data, X=X))
+            leads[k] = scores[row] - scores[other]
+        return leads
+
+
+def _place(data: RankingData, query: Any) -> int:
+    places = np.flatnonzero(data.qid.astype(str) == str(query))
+    if len(places) == 0:
+        shown = ", ".join(str(qid) for qid in data.qid[:5]) + (", …" if data.n_queries > 5 else "")
+        raise UsageError(f"there is no query '{query}'; the data has {shown}")
+    return int(places[0])

@@ -1,0 +1,45 @@
+"""`rankwright explain FILE DATA --query Q`: parts that sum, as text and as JSON."""
+
+import pytest
+from command import run, run_json, sentence
+from small_data import small_data
+
+from rankwright.data.files import save
+from rankwright.rankers.base import ranker
+
+DATA = small_data()
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    place = tmp_path_factory.mktemp("explain")
+    save(DATA, place / "data.txt")
+    ranker("ranksvm").fit(DATA).save(place / "a.rw")
+    ranker("gbdt", n_trees=5).fit(DATA).save(place / "b.rw")
+    return place
+
+
+def test_two_documents(files):
+    asked = ("explain", files / "a.rw", files / "data.txt", "--query", "1", "--docs", "2", "5")
+    found = run_json(*asked)
+    total = sum(part["part"] for part in found["parts"]) + found["rest"]
+    assert total == pytest.approx(found["lead"], abs=1e-6)
+    assert {found["upper"]["document"], found["lower"]["document"]} == {"2", "5"}
+    text = run(*asked).stdout
+    assert "stands above" in text
+    assert "they swap when" in text
+
+
+def test_a_document_under_two_models_and_a_whole_query(files):
+    base = ("explain", files / "b.rw", files / "data.txt", "--query", "1")
+    moved = run_json(*base, "--doc", "3", "--against", files / "a.rw")
+    assert moved["before"]["document"] == moved["after"]["document"] == "3"
+    whole = run_json(*base)
+    assert [d["place"]["rank"] for d in whole["documents"]] == list(range(1, 21))
+    assert "scores against the mean of the query" in run(*base).stdout
+
+
+def test_what_is_not_there_is_told(files):
+    base = ("explain", files / "a.rw", files / "data.txt", "--query")
+    assert "there is no query '99'" in sentence(*base, "99")
+    assert "query 1 has no document 'x'" in sentence(*base, "1", "--docs", "x", "2")

@@ -1,0 +1,131 @@
+"""Why a ranking is as it is: parts that sum, swaps that swap, movements between models."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from small_data import small_data
+
+import rankwright
+from rankwright import registry
+from rankwright.data.ranking_data import RankingData
+from rankwright.errors import UsageError
+from rankwright.explanation import explain
+
+DATA = small_data()
+FITTED = {
+    "linear": rankwright.ranker("ranksvm").fit(DATA),
+    "trees": rankwright.ranker("lambdamart", n_trees=20).fit(DATA),
+    "kernel": rankwright.ranker("ranksvm", model="kernel", l2=0.1).fit(DATA),
+}
+IN_FLOAT32 = replace(DATA, X=DATA.X.astype(np.float32))
+
+
+@pytest.mark.parametrize("family", FITTED)
+@pytest.mark.parametrize("docs", [(1, 5), (2, 3), (7, 4)])
+def test_the_parts_of_a_pair_sum_to_its_lead(family, docs):
+    fitted = FITTED[family]
+    found = explain(fitted, DATA, query=DATA.qid[2], docs=docs)
+    begin = DATA.indptr[2]
+    scores = fitted.predict(DATA)[[begin + docs[0] - 1, begin + docs[1] - 1]]
+    assert found.lead == pytest.approx(abs(scores[0] - scores[1]))
+    total = sum(part.part for part in found.parts) + found.rest
+    assert total == pytest.approx(found.lead, abs=1e-6)
+
+
+def test_a_linear_pair_is_split_by_weights():
+    fitted = FITTED["linear"]
+    found = explain(fitted, DATA, query=DATA.qid[0], docs=(1, 2))
+    for part in found.parts:
+        weight = fitted.coef_[int(part.feature) - 1]
+        assert part.part == pytest.approx(weight * (part.upper - part.lower))
+
+
+@pytest.mark.parametrize("data", [DATA, IN_FLOAT32], ids=["float64", "float32"])
+@pytest.mark.parametrize("family", FITTED)
+@pytest.mark.parametrize("docs", [(1, 5), (2, 3), (7, 4)])
+def test_every_stated_swap_does_swap(family, docs, data):
+    fitted = FITTED[family]
+    found = explain(fitted, data, query=data.qid[1], docs=docs)
+    assert found.swaps or family == "trees"  # which may have none
+    assert [swap.size for swap in found.swaps] == sorted(swap.size for swap in found.swaps)
+    begin = int(data.indptr[1])
+    upper, lower = (begin + int(place.document) - 1 for place in (found.upper, found.lower))
+    for swap in found.swaps:
+        X = data.X.copy()
+        row = begin + int(swap.document) - 1
+        assert row in (upper, lower)
+        assert X[row, int(swap.feature) - 1] == pytest.approx(swap.value)
+        X[row, int(swap.feature) - 1] = swap.needed
+        scores = fitted.predict(replace(data, X=X))
+        assert scores[lower] > scores[upper]
+
+
+def test_no_smaller_swap_of_a_tree_model_is_missed():
+    """Against brute force: all values on a fine grid that are nearer than the stated one."""
+    fitted = FITTED["trees"]
+    found = explain(fitted, DATA, query=DATA.qid[1], docs=(1, 5))
+    begin = int(DATA.indptr[1])
+    scores = fitted.predict(DATA)
+    for swap in found.swaps:
+        row = begin + int(swap.document) - 1
+        other = found.lower if swap.document == found.upper.document else found.upper
+        column, reach = int(swap.feature) - 1, abs(swap.needed - swap.value)
+        X = np.repeat(DATA.X[[row]], 2_000, axis=0)
+        X[:, column] = swap.value + np.linspace(-1.0, 1.0, 2_000) * reach * (1.0 - 1e-9)
+        lead = fitted.predict(X) - scores[begin + int(other.document) - 1]
+        assert (np.sign(lead) == np.sign(scores[row] - other.score)).all()
+
+
+def test_two_models_and_a_document_that_moved():
+    before, after = FITTED["linear"], FITTED["trees"]
+    found = explain(after, DATA, query=DATA.qid[3], docs=[4], against=before)
+    rows = slice(DATA.indptr[3], DATA.indptr[4])
+    places = []
+    for fitted, standing in ((before, found.standing[0]), (after, found.standing[1])):
+        s = fitted.predict(DATA)[rows]
+        assert standing == pytest.approx((s[3] - s.mean()) / s.std(), abs=1e-6)
+        places.append(np.argsort(np.argsort(-s)) + 1)
+    assert (found.before.rank, found.after.rank) == (places[0][3], places[1][3])
+    passed = (places[0] < places[0][3]) & (places[1] > places[1][3])
+    passed_by = (places[0] > places[0][3]) & (places[1] < places[1][3])
+    assert {int(name) - 1 for name in found.passed} == set(np.flatnonzero(passed))
+    assert {int(name) - 1 for name in found.passed_by} == set(np.flatnonzero(passed_by))
+
+
+def test_the_ranking_of_a_query_is_split_against_its_mean():
+    fitted = FITTED["trees"]
+    found = explain(fitted, DATA, query=DATA.qid[0])
+    s = fitted.predict(DATA)[: DATA.indptr[1]]
+    assert [standing.place.rank for standing in found.documents] == list(range(1, len(s) + 1))
+    for standing in found.documents:
+        row = int(standing.place.document) - 1
+        assert standing.above_mean == pytest.approx(s[row] - s.mean(), abs=1e-6)
+        assert sum(standing.parts.values()) == pytest.approx(standing.above_mean, abs=1e-6)
+
+
+def test_names_of_documents_queries_and_features_are_the_callers():
+    names = ("price", "rating", "clicks", "age", "size", "stock")
+    data = RankingData.from_arrays(
+        DATA.X[:4], DATA.y[:4], qid=["q"] * 4, doc_id=list("abcd"), feature_names=names
+    )
+    fitted = rankwright.ranker("ranksvm").fit(data)
+    text = str(explain(fitted, data, query="q", docs=("a", "c")))
+    assert text.startswith("query q: ")
+    assert "stands above" in text
+    assert "they swap when" in text
+    assert any(name in text for name in names)
+    with pytest.raises(UsageError, match=r"query q has no document 'z'; it has a, b, c, d"):
+        explain(fitted, data, query="q", docs=("a", "z"))
+    with pytest.raises(UsageError, match="there is no query 'r'; the data has q"):
+        explain(fitted, data, query="r")
+
+
+def test_what_cannot_be_explained_is_told():
+    with pytest.raises(UsageError, match="one or two documents, not 3"):
+        explain(FITTED["linear"], DATA, query=DATA.qid[0], docs=(1, 2, 3))
+    with pytest.raises(UsageError, match="name one document"):
+        explain(FITTED["linear"], DATA, query=DATA.qid[0], against=FITTED["trees"])
+    users = registry.resolve("rankers", "cofirank")().fit(DATA)
+    with pytest.raises(UsageError, match="goes by users and items"):
+        explain(users, DATA, query=DATA.qid[0], docs=(1, 2))
