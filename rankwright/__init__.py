@@ -8,16 +8,21 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _PUBLIC = {
+    "BoltzRank": "rankwright.rankers.boltzrank",
     "CofiRank": "rankwright.rankers.cofirank",
+    "AdaRank": "rankwright.rankers.adarank",
     "Convention": "rankwright.metrics.convention",
+    "CoordinateAscent": "rankwright.rankers.coordinate_ascent",
     "Domination": "rankwright.rankers.domination",
     "DORM": "rankwright.rankers.dorm",
+    "FRank": "rankwright.rankers.frank",
     "GBDT": "rankwright.rankers.gbdt",
     "GBRank": "rankwright.rankers.gbrank",
     "IRSVM": "rankwright.rankers.irsvm",
     "IntervalRank": "rankwright.rankers.intervalrank",
     "LambdaMART": "rankwright.rankers.lambdamart",
     "LambdaRank": "rankwright.rankers.lambdarank",
+    "LinearRegression": "rankwright.rankers.linear_regression",
     "ListMLE": "rankwright.rankers.listmle",
     "ListNet": "rankwright.rankers.listnet",
     "MEMR": "rankwright.rankers.memr",
@@ -28,13 +33,18 @@ _PUBLIC = {
     "OrdinalSVM": "rankwright.rankers.ordinal_svm",
     "PRank": "rankwright.rankers.prank",
     "RandomForest": "rankwright.rankers.random_forest",
+    "RankGP": "rankwright.rankers.rankgp",
+    "RankBoost": "rankwright.rankers.rankboost",
     "RankNet": "rankwright.rankers.ranknet",
     "RankSVM": "rankwright.rankers.ranksvm",
     "RankingData": "rankwright.data.ranking_data",
     "SVMPrecision": "rankwright.rankers.svm_precision",
     "SVMROCArea": "rankwright.rankers.svm_rocarea",
+    "SoftRank": "rankwright.rankers.softrank",
     "XENDCG": "rankwright.rankers.xendcg",
+    "compare": "rankwright.experiments.compare",
     "evaluate": "rankwright.metrics.evaluate",
+    "explain": "rankwright.explanation",
     "load": "rankwright.data.files",
     "load_model": "rankwright.persist.model_file",
     "loss": "rankwright.losses",
@@ -49,21 +59,28 @@ if TYPE_CHECKING:
     from rankwright.data.files import load as load
     from rankwright.data.ranking_data import RankingData as RankingData
     from rankwright.data.synthetic import synthetic as synthetic
+    from rankwright.experiments.compare import compare as compare
+    from rankwright.explanation import explain as explain
     from rankwright.losses import loss as loss
     from rankwright.metrics.convention import Convention as Convention
     from rankwright.metrics.evaluate import evaluate as evaluate
     from rankwright.metrics.evaluate import metric as metric
     from rankwright.persist.model_file import load_model as load_model
+    from rankwright.rankers.adarank import AdaRank as AdaRank
     from rankwright.rankers.base import ranker as ranker
+    from rankwright.rankers.boltzrank import BoltzRank as BoltzRank
     from rankwright.rankers.cofirank import CofiRank as CofiRank
+    from rankwright.rankers.coordinate_ascent import CoordinateAscent as CoordinateAscent
     from rankwright.rankers.domination import Domination as Domination
     from rankwright.rankers.dorm import DORM as DORM
+    from rankwright.rankers.frank import FRank as FRank
     from rankwright.rankers.gbdt import GBDT as GBDT
     from rankwright.rankers.gbrank import GBRank as GBRank
     from rankwright.rankers.intervalrank import IntervalRank as IntervalRank
     from rankwright.rankers.irsvm import IRSVM as IRSVM
     from rankwright.rankers.lambdamart import LambdaMART as LambdaMART
     from rankwright.rankers.lambdarank import LambdaRank as LambdaRank
+    from rankwright.rankers.linear_regression import LinearRegression as LinearRegression
     from rankwright.rankers.listmle import ListMLE as ListMLE
     from rankwright.rankers.listnet import ListNet as ListNet
     from rankwright.rankers.memr import MEMR as MEMR
@@ -74,8 +91,11 @@ if TYPE_CHECKING:
     from rankwright.rankers.pamir import PAMIR as PAMIR
     from rankwright.rankers.prank import PRank as PRank
     from rankwright.rankers.random_forest import RandomForest as RandomForest
+    from rankwright.rankers.rankboost import RankBoost as RankBoost
+    from rankwright.rankers.rankgp import RankGP as RankGP
     from rankwright.rankers.ranknet import RankNet as RankNet
     from rankwright.rankers.ranksvm import RankSVM as RankSVM
+    from rankwright.rankers.softrank import SoftRank as SoftRank
     from rankwright.rankers.svm_precision import SVMPrecision as SVMPrecision
     from rankwright.rankers.svm_rocarea import SVMROCArea as SVMROCArea
     from rankwright.rankers.xendcg import XENDCG as XENDCG

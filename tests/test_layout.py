@@ -11,18 +11,33 @@ from rankwright import registry
 ROOT = Path(rankwright.__file__).parent
 SOURCES = sorted(ROOT.rglob("*.py"))
 SHARED = {
-    "metrics": {"base", "convention", "evaluate", "position", "ranked", "significance", "swap"},
-    "losses": {"base"},
+    "metrics": {
+        "along_line",
+        "base",
+        "convention",
+        "evaluate",
+        "position",
+        "ranked",
+        "significance",
+        "swap",
+    },
+    "losses": {"base", "gain_lists"},
     "models": {
         "factor_problem",
         "fitted_factorization",
+        "fitted_network",
+        "forest_scorer",
+        "formula",
+        "formula_breeding",
         "kernel_matrix",
         "linear_problem",
         "missing",
+        "rules",
+        "network_problem",
         "tree_text",
     },
     "solvers": set(),
-    "rankers": {"base", "inputs", "metric_ranker", "recommender", "selection"},
+    "rankers": {"base", "inputs", "metric_ranker", "recommender", "search_space", "selection"},
 }
 ONE_FILE_EACH = [kind for kind in SHARED if kind in registry.KINDS]
 

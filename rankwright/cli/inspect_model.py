@@ -34,7 +34,9 @@ def inspect_model(path: str, json: bool) -> None:
     console.out.print(f"[bold]{by['what']}[/]")
     for name, value in list(by["values"].items())[:_LISTED]:
         console.out.print(f"  {value:>12.6g}  {name}", markup=False, highlight=False)
-    rest = len(by["values"]) - _LISTED
+    for line in by.get("lines", [])[:_LISTED]:
+        console.out.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
+    rest = len(by["values"]) + len(by.get("lines", [])) - _LISTED
     if rest > 0:
         console.out.print(f"  and {rest:,} more; --json shows all")
 
@@ -65,15 +67,23 @@ def _about(ranker: Ranker) -> dict[str, Any]:
 
 
 def _goes_by(ranker: Ranker) -> dict[str, Any]:
-    """Return the weights of a linear model, or else the features of a tree model by gain."""
+    """Return the weights of a linear model, or the features of a tree model by gain.
+
+    A model that can be read as text has ``describe(names)``: a heading, then a line for each part.
+    """
     model: Any = ranker.model_
+    if hasattr(model, "describe"):
+        numbers = range(1, model.n_features + 1)  # as in LETOR files
+        names = [str(name) for name in getattr(ranker, "feature_names_in_", numbers)]
+        what, *lines = model.describe(names)
+        return {"what": what, "values": {}, "lines": lines}
     if hasattr(model, "coef"):
         weights = ranker.weights_
         kept = {name: weight for name, weight in weights.items() if weight != 0.0}
         zeros = len(weights) - len(kept)
         return {"what": f"weights, the largest first; {zeros:,} are zero", "values": kept}
     if hasattr(model, "importance"):
-        from rankwright.explain.importance import importance
+        from rankwright.explanation.importance import importance
 
         gains = importance(ranker, "gain")
         used = {name: gain for name, gain in gains.items() if gain > 0.0}

@@ -1,4 +1,4 @@
-"""Cross entropy between the top-one probabilities of grades and of scores (ListNet).
+"""Cross entropy between the top-one, or top-k, probabilities of grades and of scores (ListNet).
 
 The probability of being drawn first is P_i = w_i exp(s_i) / sum_j w_j exp(s_j), with w_i the
 weight of document i. With shares t_i of the grades, the loss of a query is
@@ -13,13 +13,24 @@ times v is T P_i (v_i - sum_j P_j v_j). The shares are
 
 (2) is ListNet's (`cao2007listnet`); (3) weighs documents by what they add to NDCG. IDCG is that of
 the documents of the query, each taken once whatever its weight, with discount 1/log2(rank + 1).
+
+``k`` above 1 is the cross entropy over the first k ranks, drawn one after the other from those that
+are left: with T(pi) the probability under the shares (2) that the first documents are pi,
+
+    L(s) = sum over orders pi of fewer than k documents of T(pi) L_rest(s)                      (4)
+
+where L_rest is (1) for the documents not in pi; a document is drawn once, and a weight counts as
+chances to be drawn. All orders are visited where a query has at most 10,000 of k - 1 documents.
+With ``samples`` = m, m orders of k - 1 documents drawn from the grades take their place, anew in
+each round (a hash of seed, round, query number, sample and position): (4) is a mean over the
+grades' own draws, so this is right on average, and convex in any round.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +39,7 @@ from rankwright.core.types import F64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.base import KernelLoss, document_weight
+from rankwright.subproblems.top_k import MOST_ORDERS, top_k_hessian, top_k_queries
 
 TARGETS = ("softmax", "gain")
 
@@ -90,21 +102,68 @@ class ListNet:
     ----------
     target : "softmax" or "gain"
         Shares of the documents: the softmax of their grades, or 2^grade - 1 over the ideal DCG.
+    k : int
+        How many ranks the probabilities are of; above 1 with the softmax alone.
+    samples : int
+        For k above 1, how many orders are drawn in each round; 0 visits all.
+    seed : int
+        Of the draws.
     """
 
     target: str = "softmax"
+    k: int = 1
+    samples: int = 0
+    seed: int = 0
 
-    traits: ClassVar[Traits] = Traits(family="listwise", convex=True, curvature=True, hess_vec=True)
+    @property
+    def traits(self) -> Traits:
+        """What this loss can do with these parameters."""
+        drawn = self.k > 1 and self.samples > 0
+        return Traits(
+            family="listwise", convex=True, curvature=True, hess_vec=True, stochastic=drawn
+        )
 
     def bind(self, data: RankingData, *, n_threads: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
-        if self.target not in TARGETS:
-            raise UsageError(f"listnet's target must be softmax or gain, not '{self.target}'.")
+        self._check(data)
         w = document_weight(data)
+        if self.k > 1:
+            clock = np.array([int(self.seed) % 2**64, 0], np.uint64)
+            args = (data.y, w, int(self.k), int(self.samples), clock)
+            return _BoundTopK(clock, data, *args, n_threads=n_threads)
         t = _softmax_shares(data, w) if self.target == "softmax" else _gain_shares(data, w)
         return KernelLoss(
             _queries, data, t, w, curvature=True, hessian=_hessian, n_threads=n_threads
         )
+
+    def _check(self, data: RankingData) -> None:
+        if self.target not in TARGETS:
+            raise UsageError(f"listnet's target must be softmax or gain, not '{self.target}'.")
+        if self.k < 1:
+            raise UsageError(f"listnet's k must be 1 or more, not {self.k}.")
+        if self.samples < 0:
+            raise UsageError(f"listnet's samples must be 0 or more, not {self.samples}.")
+        if self.k > 1 and self.target != "softmax":
+            raise UsageError("listnet's k above 1 goes with target softmax.")
+        longest = int(data.sizes.max(initial=0))
+        if self.k > 1 and not self.samples and math.perm(longest, self.k - 1) > MOST_ORDERS:
+            raise UsageError(
+                f"listnet's k={self.k} visits too many orders of the {longest} documents of query "
+                f"{data.qid[int(np.argmax(data.sizes))]}. Use samples=32, or a smaller k."
+            )
+
+
+class _BoundTopK(KernelLoss):
+    """A bound loss over the first k ranks; orders, where they are drawn, are those of a round."""
+
+    def __init__(self, clock: Any, data: RankingData, *args: Any, n_threads: int | None) -> None:
+        options: dict[str, Any] = {"curvature": True, "hessian": top_k_hessian}
+        super().__init__(top_k_queries, data, *args, **options, n_threads=n_threads)
+        self._clock = clock
+
+    def next_round(self, t: int) -> None:
+        """Take the orders of round ``t`` from here on; a bound loss begins with round 0."""
+        self._clock[1] = t
 
 
 def _softmax_shares(data: RankingData, w: F64) -> F64:

@@ -47,3 +47,17 @@ def test_trees_list_their_features_by_gain_and_what_chose_them(tmp_path):
     assert found["goes_by"]["what"].startswith(f"{made.best_iteration_} trees")
     best = str(np.argmax(made.model_.importance("gain")) + 1)
     assert next(iter(found["goes_by"]["values"])) == best
+
+
+def test_rules_are_listed_as_text_by_name_the_heaviest_first(tmp_path):
+    frame = pd.DataFrame(DATA.X, columns=NAMES)
+    made = ranker("rankboost", n_rounds=40).fit(frame, DATA.y, qid=DATA.query_of_row())
+    made.save(tmp_path / "rules.rw")
+    what, *lines = made.model_.describe(NAMES)
+    assert any("bm25 > " in line for line in lines)
+    by = run_json("inspect", tmp_path / "rules.rw")["goes_by"]
+    assert (by["what"], by["lines"]) == (what, lines)
+    text = run("inspect", tmp_path / "rules.rw").stdout
+    assert what in text
+    assert lines[0].strip() in text
+    assert f"and {len(lines) - 20} more; --json shows all" in text

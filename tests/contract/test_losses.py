@@ -13,11 +13,17 @@ from rankwright.losses import loss
 
 VARIANTS = {
     "all_threshold": [{"margin": 0.4}],
+    "approx_ndcg": [{"temperature": 1.5}],
+    "boltzrank": [
+        {"proposal": "uniform", "metric": "ndcg@2", "divergence": 0.0},
+        {"pair_potential": 0.7, "samples": 11, "sharpness": 2.0, "metric": "dcg@3"},
+    ],
     "domination": [
         {"margin": "linear", "margin_scale": 0.3},
         {"tiers": (1.0, 3.0), "margin": "gain", "margin_scale": 0.2},
         {"tiers": (1.0,)},
     ],
+    "fidelity": [{"confidence": 0.9}, {"normalize": True}],
     "gbrank": [{"lambda1": 0.3}, {"lambda1": 0.1, "calibration": 0.2, "targets": "gain"}],
     "interval": [{"lambda1": 3.0, "scale_by_size": True, "calibration": 0.1}],
     "lambdarank": [
@@ -30,8 +36,9 @@ VARIANTS = {
         {"metric": "err"},
     ],
     "listmle": [{"calibration": 0.5, "targets": (0.0, 1.0, 2.5, 3.0, 7.0)}],
-    "listnet": [{"target": "gain"}],
+    "listnet": [{"target": "gain"}, {"k": 2}, {"k": 3, "samples": 5, "seed": 2}],
     "ordinal_hinge": [{"margin": 0.5, "balanced": True}],
+    "pair_exp": [{"normalize": True}],
     "pair_hinge": [
         {"form": "hinge", "pairs": "query"},
         {"pairs": "query", "margin": 0.4},
@@ -39,6 +46,10 @@ VARIANTS = {
         {"form": "hinge", "pairs": "ir", "margin": 2.0},
     ],
     "ndcg_glm": [{"divergence": "kl"}],
+    "neural_ndcg": [
+        {"temperature": 0.2, "sinkhorn": 1},
+        {"metric": "dcg@2", "temperature": 3.0, "sinkhorn": 0},
+    ],
     "position_svm": [
         {"ties": "score"},
         {"metric": "ndcg@3", "decay": "log"},
@@ -65,6 +76,12 @@ VARIANTS = {
         {"divergence": "kl", "domain": "cone", "C_r": 0.5, "C_w": 0.1},
         {"divergence": "kl", "domain": "cone", "kl_margin": "additive", "floor": 0.3},
         {"divergence": "kl", "domain": "cone", "margin": "large", "size": 0.3},
+    ],
+    "softrank": [
+        {"metric": "ndcg@4", "sigma": 0.4},
+        {"metric": "dcg@2"},
+        {"metric": "p@3"},
+        {"form": "exact", "metric": "ndcg@3", "nodes": 6},
     ],
     "squared": [{"targets": "gain"}],
     "xendcg": [{"sampled": False}, {"newton_terms": 3}, {"sampled": False, "newton_terms": 3}],
@@ -112,6 +129,14 @@ def at(bound, s):
     """Value and gradient, with the buffer full of rubbish before."""
     grad = np.full(len(s), np.nan)
     return bound.grad(s, grad), grad
+
+
+def with_curv(case, bound, s):
+    """Value, gradient and curvature; zeros where the loss claims no curvature."""
+    if not make(case).traits.curvature:
+        return *at(bound, s), np.zeros(len(s))
+    grad, curv = np.full(len(s), np.nan), np.full(len(s), np.nan)
+    return bound.grad_curv(s, grad, curv), grad, curv
 
 
 # --- values ------------------------------------------------------------------------------------
@@ -276,8 +301,7 @@ def test_documents_equal_in_score_and_grade_get_equal_gradients(case):
     data = data_of([[2, 0, 1, 1, 0, 0, 2, 1], [1, 1, 0, 2]])
     bound = make(case).bind(data)
     for s in (np.zeros(12), np.array([1, 0, 1, 1, 0, 2, 1, 1, 3, 3, 3, 0.0])):
-        grad, curv = np.empty(12), np.empty(12)
-        bound.grad_curv(s, grad, curv)
+        _, grad, curv = with_curv(case, bound, s)
         kind = np.stack([data.query_of_row(), data.y, s], axis=1)
         for twins in ((kind == one).all(axis=1) for one in kind):
             assert np.ptp(grad[twins]) == pytest.approx(0, abs=1e-12)
@@ -308,10 +332,10 @@ def test_the_loss_is_the_sum_over_queries(case):
 @pytest.mark.parametrize("case", CASES, ids=case_name)
 def test_queries_without_an_order_contribute_exactly_nothing(case):
     data = data_of([[1, 1, 1], [2], [], [0, 0]])
-    grad, curv = np.full(6, np.nan), np.full(6, np.nan)
     bound = make(case).bind(data)
     assert bound.value(scores(data)) == 0.0
-    assert bound.grad_curv(scores(data), grad, curv) == 0.0
+    value, grad, curv = with_curv(case, bound, scores(data))
+    assert value == 0.0
     assert not grad.any()
     assert not curv.any()
 
@@ -328,13 +352,19 @@ def test_query_weights_multiply(case):
     np.testing.assert_allclose(weighted.per_query, weight * plain.per_query, rtol=1e-12)
 
 
+BY_RANK = (
+    "approx_ndcg", "lambdarank", "neural_ndcg", "position_svm", "precision_svm", "softrank",
+)  # fmt: skip
+
+
 def repeats(name, made):
     """Whether a weight counts as copies: not where ranks, noise or a series by document come in."""
     return (
-        name not in ("lambdarank", "position_svm", "precision_svm")
+        name not in BY_RANK
         and not made.traits.stochastic
         and getattr(made, "target", "") != "gain"
         and getattr(made, "newton_terms", 1) == 1
+        and getattr(made, "k", 1) == 1
     )
 
 
@@ -366,8 +396,8 @@ def test_scores_of_ten_thousand_stay_finite(case):
     rng = np.random.default_rng(6)
     for seed in range(5):
         s = 1e4 * rng.choice([-1, 0, 1], size=14) + scores(data, seed)
-        grad, curv = np.empty(14), np.empty(14)
-        assert np.isfinite(make(case).bind(data).grad_curv(s, grad, curv))
+        value, grad, curv = with_curv(case, make(case).bind(data), s)
+        assert np.isfinite(value)
         assert np.isfinite(grad).all()
         assert np.isfinite(curv).all()
 
@@ -385,8 +415,7 @@ def test_one_two_and_five_threads_give_the_same_bits(case, many):
     s = scores(many).round(2)
 
     def bits(n_threads):
-        grad, curv = np.empty(len(s)), np.empty(len(s))
-        value = make(case).bind(many, n_threads=n_threads).grad_curv(s, grad, curv)
+        value, grad, curv = with_curv(case, make(case).bind(many, n_threads=n_threads), s)
         return np.float64(value).tobytes() + grad.tobytes() + curv.tobytes()
 
     assert bits(1) == bits(2) == bits(5)

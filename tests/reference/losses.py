@@ -11,12 +11,19 @@ from math import exp, expm1, log, log1p, log2
 import numpy as np
 from reference import metrics
 from reference.all_threshold import all_threshold
+from reference.approx_ndcg import approx_ndcg
+from reference.boltzrank import boltzrank
 from reference.domination import domination
+from reference.fidelity import fidelity
 from reference.interval import optimum
+from reference.listnet import listnet
 from reference.ndcg_glm import ndcg_glm
+from reference.neural_ndcg import neural_ndcg
+from reference.pair_exp import pair_exp
 from reference.pair_hinge import pair_hinge
 from reference.position_svm import ordinal_hinge, position_svm, precision_svm, rocarea_svm
 from reference.retarget import retarget
+from reference.softrank import softrank
 
 
 def targets_of(loss, y):
@@ -114,15 +121,6 @@ def cross_entropy(s, w, shares):
     return (shares * (whole - s)).sum(), shares.sum() * softmax - shares, softmax
 
 
-def listnet(loss, s, y, w, **_):
-    if loss.target == "softmax":
-        shares = w * np.exp(y) / (w * np.exp(y)).sum()
-    else:
-        gain = 2.0**y - 1
-        shares = w * gain / metrics.dcg(sorted(y)[::-1], None)
-    return cross_entropy(s, w, shares)[:2]
-
-
 # --- LambdaRank ------------------------------------------------------------------------------
 
 
@@ -213,21 +211,27 @@ def xendcg(loss, s, y, w, place=(0, 0)):
 
 TWINS = {
     "all_threshold": all_threshold,
+    "approx_ndcg": approx_ndcg,
+    "boltzrank": boltzrank,
     "domination": domination,
+    "fidelity": fidelity,
     "gbrank": gbrank,
     "interval": interval,
     "lambdarank": lambdarank,
     "listmle": listmle,
     "listnet": listnet,
     "ordinal_hinge": ordinal_hinge,
+    "pair_exp": pair_exp,
     "pair_hinge": pair_hinge,
     "position_svm": position_svm,
     "precision_svm": precision_svm,
     "ndcg_glm": ndcg_glm,
+    "neural_ndcg": neural_ndcg,
     "query_offset": query_offset,
     "ranknet": ranknet,
     "retarget": retarget,
     "rocarea_svm": rocarea_svm,
+    "softrank": softrank,
     "squared": squared,
     "xendcg": xendcg,
 }

@@ -1,0 +1,135 @@
+"""What NDCG loses when ranks are counted softly (ApproxNDCG).
+
+The rank of a document is one more than the number of documents above it. Counted by a logistic
+function of the difference in score at ``temperature`` T, it is smooth (`qin2010general`):
+
+    r_i = 1 + sum_{j != i} 1 / (1 + exp((s_i - s_j) / T))                                       (1)
+    L(s) = 1 - sum_i (2^g_i - 1) d(r_i) / IDCG,     d(r) = 1 / log2(1 + r)                      (2)
+
+As T goes to 0, (2) tends to 1 - NDCG; a larger T sees documents further apart. NDCG is that of the
+whole list. The **curvature** is the sum of the sizes of the slopes of a document's pairs, over T:
+a bound on the diagonal of the Hessian, since d is convex and the logistic function bends by no more
+than its slope. No Newton step is longer than T.
+
+**Weights**: ranks are held by whole documents; one of weight 0 is left out, any other counts like
+the rest.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from rankwright.core.jit import kernel, quick_kernel
+from rankwright.core.scalar import sigmoid
+from rankwright.core.types import BoundLoss, Traits
+from rankwright.data.ranking_data import RankingData
+from rankwright.errors import UsageError
+from rankwright.losses.base import KernelLoss
+from rankwright.losses.gain_lists import gain_lists
+
+_FAR = 600.0  # within, exponentials relative to the largest do not underflow
+_LOG_2 = math.log(2.0)
+
+# --- kernels ---------------------------------------------------------------------------------
+
+
+@kernel
+def _queries(lo, hi, indptr, s, lists, temperature, weight, value, grad, curv):  # type: ignore[no-untyped-def]
+    longest = 0
+    for q in range(lo, hi):
+        longest = max(longest, lists.begin[q + 1] - lists.begin[q])
+    scratch = np.empty((5, longest))
+    for q in range(lo, hi):
+        value[q] = 0.0
+        if len(grad):
+            grad[indptr[q] : indptr[q + 1]] = 0.0
+        if len(curv):
+            curv[indptr[q] : indptr[q + 1]] = 0.0
+        if weight[q] == 0.0:
+            continue
+        row = lists.row[lists.begin[q] : lists.begin[q + 1]]
+        gain = lists.gain[lists.begin[q] : lists.begin[q + 1]]
+        n = len(row)
+        x, mass, above = scratch[0, :n], scratch[1, :n], scratch[2, :n]
+        slope, bend = scratch[3, :n], scratch[4, :n]
+        for i in range(n):
+            x[i], slope[i], bend[i] = s[row[i]] / temperature, 0.0, 0.0
+        top = x.max()
+        near = top - x.min() < _FAR
+        if near:
+            for i in range(n):
+                mass[i] = math.exp(x[i] - top)
+        total = lists.best[q]
+        for i in range(n):
+            if gain[i] == 0.0:
+                continue
+            rank = 1.0 + _count_above(i, x, mass, near, above)  # (1)
+            width = math.log(1.0 + rank)
+            total -= gain[i] * _LOG_2 / width  # (2)
+            if len(grad):
+                pull = gain[i] * _LOG_2 / ((1.0 + rank) * width * width)
+                _add_slopes(i, pull, above, slope, bend)
+        value[q] = weight[q] * total
+        if len(grad):
+            for i in range(n):
+                grad[row[i]] = weight[q] * slope[i] / temperature
+        if len(curv):
+            for i in range(n):
+                curv[row[i]] = weight[q] * bend[i] / (temperature * temperature)
+
+
+@quick_kernel
+def _count_above(i, x, mass, near, above):  # type: ignore[no-untyped-def]
+    """Write how far each document is above i, from 0 to 1, and return the sum."""
+    if near:
+        for j in range(len(x)):
+            above[j] = mass[j] / (mass[j] + mass[i])
+    else:
+        for j in range(len(x)):
+            above[j] = sigmoid(x[j] - x[i])
+    above[i] = 0.0
+    total = 0.0
+    for j in range(len(x)):
+        total += above[j]
+    return total
+
+
+@quick_kernel
+def _add_slopes(i, pull, above, slope, bend):  # type: ignore[no-untyped-def]
+    own = 0.0
+    for j in range(len(above)):
+        step = pull * above[j] * (1.0 - above[j])
+        slope[j] += step
+        bend[j] += step
+        own += step
+    slope[i] -= own
+    bend[i] += own
+
+
+# --- API -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ApproxNDCG:
+    """What NDCG loses when ranks are counted softly.
+
+    Parameters
+    ----------
+    temperature : float
+        Difference in score at which one document is mostly above another.
+    """
+
+    temperature: float = 0.1
+
+    traits: ClassVar[Traits] = Traits(family="listwise", curvature=True)
+
+    def bind(self, data: RankingData, *, n_threads: int | None = None) -> BoundLoss:
+        """Prepare the loss for one data set."""
+        if not 0.0 < self.temperature < math.inf:
+            raise UsageError(f"approx_ndcg's temperature must be above 0, not {self.temperature}.")
+        args = (gain_lists("approx_ndcg", "ndcg", data), float(self.temperature))
+        return KernelLoss(_queries, data, *args, curvature=True, n_threads=n_threads)

@@ -1,0 +1,330 @@
+"""What a ranking measure loses on average over rankings drawn by their energy (BoltzRank).
+
+The energy of a ranking R of n documents, in which i is at rank r_i, is (`volkovs2009boltzrank`)
+
+    E(R) = 2 / (n (n - 1)) sum over j below i of (r_j - r_i) (s_j - s_i) sharpness
+         = 2 / (n - 1) sum_i (r_i - mean rank) s_i sharpness                                    (1)
+
+plus, with a weight ``pair_potential`` = beta, a potential of pairs that levels off for scores far
+apart, so that no pair of documents can outvote the others:
+
+    2 beta / (n - 1) sum over j below i of tanh(s_j - s_i)                                      (2)
+
+Rankings have the probability P(R) = exp(-E(R)) / Z. With N(R) the measure, a sum over ranks, and Q
+the same distribution made of grades in place of scores,
+
+    L(s) = best - sum_R P(R) N(R)  +  divergence sum_R Q(R) log(Q(R) / P(R))                    (3)
+
+``form="exact"`` sums over all rankings, for lists of up to 6 documents. ``form="sampled"`` puts
+``samples`` drawn rankings in their place: Z, P, Q and (3) are sums over them. They are drawn from
+the grades by Plackett-Luce, in order of g_i + Gumbel noise, and every other one evenly among all,
+so that good rankings meet common ones (``proposal="grades"``); or all evenly ("uniform"). The noise
+is a hash of seed, round, query number, sample and position, and the scores have no part in it:
+within a round (3) is a smooth function, and the gradient is its own,
+
+    dL/ds_k = sum_R P(R) (N(R) - mean N) dE(R)/ds_k + divergence sum_R (Q(R) - P(R)) dE(R)/ds_k (4)
+
+Drawn evenly, (3) tends to the exact form as samples grow; drawn from grades it is the paper's, over
+the drawn set alone.
+
+The **curvature** bounds the diagonal of the Hessian: in place of N - mean N stands its size.
+**Weights**: ranks are held by whole documents; one of weight 0 is left out, any other counts like
+the rest.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+
+from rankwright.core.jit import kernel
+from rankwright.core.order import sort_query
+from rankwright.core.scalar import hash_step, hash_uniform
+from rankwright.core.types import BoundLoss, Traits
+from rankwright.data.ranking_data import RankingData
+from rankwright.errors import UsageError
+from rankwright.losses.base import KernelLoss
+from rankwright.losses.gain_lists import gain_lists
+
+FORMS = ("sampled", "exact")
+PROPOSALS = ("grades", "uniform")
+_MOST_EXACT = 6
+_NO_KEY = np.empty(0)
+
+# --- kernels ---------------------------------------------------------------------------------
+
+
+@kernel
+def _queries(  # type: ignore[no-untyped-def]
+    lo, hi, indptr, s, lists, y, every, clock, samples, by_grade, sharpness, beta, divergence,
+    weight, value, grad, curv,
+):  # fmt: skip
+    longest = 0
+    for q in range(lo, hi):
+        longest = max(longest, lists.begin[q + 1] - lists.begin[q])
+    rankings = np.empty((max(samples, len(every)), longest), np.int64)
+    pulls = np.empty(rankings.shape) if len(grad) else np.empty((0, 0))
+    per_ranking, places = np.empty((5, len(rankings))), np.empty((5, longest))
+    pairs = np.empty((longest, longest)) if beta != 0.0 else np.empty((0, 0))
+    order = np.empty((2, longest), np.int64)
+    for q in range(lo, hi):
+        value[q] = 0.0
+        if len(grad):
+            grad[indptr[q] : indptr[q + 1]] = 0.0
+        if len(curv):
+            curv[indptr[q] : indptr[q + 1]] = 0.0
+        if weight[q] == 0.0:
+            continue
+        row = lists.row[lists.begin[q] : lists.begin[q + 1]]
+        n = len(row)
+        x, grades, slope, bend = places[0, :n], places[1, :n], places[2, :n], places[3, :n]
+        for i in range(n):
+            x[i], grades[i] = s[row[i]], y[row[i]]
+        count = samples
+        if samples:
+            seed = hash_step(hash_step(hash_step(np.uint64(0), clock[0]), clock[1]), q)
+            _draw(seed, grades, by_grade, samples, slope, order, rankings)
+        else:
+            count = _enumerate(n, every, rankings)
+        drawn, of = rankings[:count, :n], per_ranking[:, :count]
+        gain = lists.gain[lists.begin[q] : lists.begin[q + 1]]
+        _measures(drawn, gain, lists.discount, lists.cut[q], of[0])
+        _log_chances(drawn, grades, sharpness, beta, pairs, of[1])
+        _log_chances(drawn, x, sharpness, beta, pairs, of[2])
+        value[q] = weight[q] * (lists.best[q] + _loss(divergence, of))
+        if len(grad):
+            _slopes(drawn, sharpness, beta, pairs, of, pulls, slope)
+            for i in range(n):
+                grad[row[i]] = weight[q] * slope[i]
+        if len(curv):
+            _bends(drawn, beta, pairs, divergence, of, pulls, bend)
+            for i in range(n):
+                curv[row[i]] = weight[q] * bend[i]
+
+
+@kernel
+def _draw(seed, grades, by_grade, samples, noisy, order, rankings):  # type: ignore[no-untyped-def]
+    """Write rankings: row m holds the document at each rank."""
+    n = len(grades)
+    for m in range(samples):
+        state = hash_step(seed, m)
+        if by_grade and m % 2 == 0:
+            for i in range(n):
+                u = max(hash_uniform(hash_step(state, i)), 2.0**-54)
+                noisy[i] = grades[i] - math.log(-math.log(u))
+            sort_query(0, n, noisy, _NO_KEY, order[0], order[1])
+            rankings[m, :n] = order[0, :n]
+        else:
+            for r in range(n):
+                other = int(hash_uniform(hash_step(state, r)) * (r + 1))
+                rankings[m, r] = rankings[m, other]
+                rankings[m, other] = r
+
+
+@kernel
+def _enumerate(n, every, rankings):  # type: ignore[no-untyped-def]
+    """Write all rankings of n documents: those of the most in which the rest stay at the end."""
+    count = 0
+    for m in range(len(every)):
+        for r in range(n, every.shape[1]):
+            if every[m, r] != r:
+                break
+        else:
+            rankings[count, :n] = every[m, :n]
+            count += 1
+    return count
+
+
+@kernel
+def _measures(drawn, gain, discount, cut, out):  # type: ignore[no-untyped-def]
+    for m in range(len(drawn)):
+        out[m] = 0.0
+        for r in range(cut):
+            out[m] += discount[r] * gain[drawn[m, r]]
+
+
+@kernel
+def _log_chances(drawn, x, sharpness, beta, pairs, out):  # type: ignore[no-untyped-def]
+    """Write log P of each ranking for scores ``x``; ``pairs`` keeps what (2) is made of."""
+    n = drawn.shape[1]
+    middle = 0.5 * (n - 1)
+    if beta != 0.0:
+        for i in range(n):
+            for j in range(n):
+                pairs[i, j] = math.tanh(x[i] - x[j])
+    top = -np.inf
+    for m in range(len(drawn)):
+        lift = tilt = 0.0
+        for r in range(n):
+            lift += (middle - r) * x[drawn[m, r]]  # (1)
+            if beta != 0.0:
+                for below in range(r + 1, n):
+                    tilt += pairs[drawn[m, r], drawn[m, below]]  # (2)
+        out[m] = (sharpness * lift + beta * tilt) * 2.0 / (n - 1)
+        top = max(top, out[m])
+    total = 0.0
+    for m in range(len(drawn)):
+        total += math.exp(out[m] - top)
+    for m in range(len(drawn)):
+        out[m] -= top + math.log(total)
+
+
+@kernel
+def _loss(divergence, of):  # type: ignore[no-untyped-def]
+    """Return (3) less best. Rows of ``of``: N, log Q, log P; then its slope in log P, and |slope|.
+
+    The slope is that of (4), with the sign of E; its size has no sign to cancel.
+    """
+    mean = apart = 0.0
+    for m in range(of.shape[1]):
+        mean += math.exp(of[2, m]) * of[0, m]
+    for m in range(of.shape[1]):
+        p, q = math.exp(of[2, m]), math.exp(of[1, m])
+        apart += q * (of[1, m] - of[2, m]) if q > 0.0 else 0.0
+        of[3, m] = p * (mean - of[0, m]) + divergence * (p - q)
+        of[4, m] = p * abs(of[0, m] - mean)
+    return divergence * apart - mean
+
+
+@kernel
+def _slopes(drawn, sharpness, beta, pairs, of, pulls, slope):  # type: ignore[no-untyped-def]
+    """Write -dE(R)/ds_k to ``pulls`` and the gradient (4) to ``slope``."""
+    count, n = drawn.shape
+    middle, unit = 0.5 * (n - 1), 2.0 / (n - 1)
+    slope[:] = 0.0
+    for m in range(count):
+        for r in range(n):
+            k = drawn[m, r]
+            pull = sharpness * (middle - r)
+            if beta != 0.0:
+                for other in range(n):
+                    level = pairs[k, drawn[m, other]]
+                    if other != r:
+                        pull += beta * (1.0 - level * level) * (1.0 if other > r else -1.0)
+            pulls[m, k] = unit * pull
+        for k in range(n):
+            slope[k] += of[3, m] * pulls[m, k]
+
+
+@kernel
+def _bends(drawn, beta, pairs, divergence, of, pulls, bend):  # type: ignore[no-untyped-def]
+    """Write a bound on the diagonal of the Hessian."""
+    count, n = drawn.shape
+    size = 0.0
+    for m in range(count):
+        size += of[4, m]
+    for k in range(n):
+        mean = 0.0
+        for m in range(count):
+            mean += math.exp(of[2, m]) * pulls[m, k]
+        bend[k] = 0.0
+        for m in range(count):
+            apart = pulls[m, k] - mean
+            bend[k] += (of[4, m] + divergence * math.exp(of[2, m])) * apart * apart
+        if beta != 0.0:
+            turn = 0.0  # no ranking bends the sum of (2) by more
+            for j in range(n):
+                turn += 2.0 * abs(pairs[k, j]) * (1.0 - pairs[k, j] * pairs[k, j])
+            bend[k] += (size + 2.0 * divergence) * abs(beta) * turn * 2.0 / (n - 1)
+
+
+# --- API -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class BoltzRank:
+    """What a ranking measure loses on average over rankings drawn by their energy.
+
+    Parameters
+    ----------
+    metric : str
+        The measure: ndcg, dcg, p or another sum over ranks, with a cut-off as in ``ndcg@10``, under
+        the standard convention.
+    divergence : float
+        Weight of the divergence of the rankings by score from those by grade.
+    pair_potential : float
+        Weight of the potential of pairs, which levels off for scores far apart.
+    sharpness : float
+        How much a ranking's energy is worth: large values leave the best ranking alone.
+    form : "sampled" or "exact"
+        Draw rankings in each round, or take all: for lists of up to 6 documents.
+    samples : int
+        How many rankings are drawn.
+    proposal : "grades" or "uniform"
+        Draw half of them near the order of the grades, or all evenly.
+    seed : int
+        Of the draws.
+    """
+
+    metric: str = "ndcg"
+    divergence: float = 1.0
+    pair_potential: float = 0.0
+    sharpness: float = 5.0
+    form: str = "sampled"
+    samples: int = 32
+    proposal: str = "grades"
+    seed: int = 0
+
+    @property
+    def traits(self) -> Traits:
+        """What this loss can do with these parameters."""
+        return Traits(family="listwise", curvature=True, stochastic=self.form == "sampled")
+
+    def bind(self, data: RankingData, *, n_threads: int | None = None) -> BoundLoss:
+        """Prepare the loss for one data set."""
+        self._check()
+        lists = gain_lists("boltzrank", self.metric, data)
+        every = np.empty((0, 0), np.int64)
+        if self.form == "exact":
+            sizes = np.diff(lists.begin)
+            if sizes.max(initial=0) > _MOST_EXACT:
+                long = int(np.argmax(sizes))
+                raise UsageError(
+                    f"boltzrank's exact form takes up to {_MOST_EXACT} documents; query "
+                    f"{data.qid[long]} has {sizes[long]}. Use form='sampled'."
+                )
+            every = np.array(list(permutations(range(_MOST_EXACT))), np.int64)
+        clock = np.array([int(self.seed) % 2**64, 0], np.uint64)
+        args = (
+            lists,
+            data.y,
+            every,
+            clock,
+            0 if self.form == "exact" else int(self.samples),
+            self.proposal == "grades",
+            float(self.sharpness),
+            float(self.pair_potential),
+            float(self.divergence),
+        )
+        return _BoundBoltzRank(clock, _queries, data, *args, curvature=True, n_threads=n_threads)
+
+    def _check(self) -> None:
+        if self.form not in FORMS:
+            raise UsageError(f"boltzrank's form must be sampled or exact, not '{self.form}'.")
+        if self.proposal not in PROPOSALS:
+            raise UsageError(
+                f"boltzrank's proposal must be grades or uniform, not '{self.proposal}'."
+            )
+        if self.samples < 2:
+            raise UsageError(f"boltzrank's samples must be 2 or more, not {self.samples}.")
+        for name in ("divergence", "sharpness", "pair_potential"):
+            if not 0.0 <= getattr(self, name) < math.inf:
+                raise UsageError(
+                    f"boltzrank's {name} must be 0 or more, not {getattr(self, name)}."
+                )
+
+
+class _BoundBoltzRank(KernelLoss):
+    """A bound loss whose rankings are those of a round."""
+
+    def __init__(self, clock: Any, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._clock = clock
+
+    def next_round(self, t: int) -> None:
+        """Take the rankings of round ``t`` from here on; a bound loss begins with round 0."""
+        self._clock[1] = t

@@ -1,0 +1,245 @@
+"""What NDCG loses when the sort itself is made soft (NeuralNDCG).
+
+A sort is a matrix with a row by rank and a column by document. NeuralSort makes it soft
+(`grover2019neuralsort`): the row of rank r is a softmax at ``temperature`` T,
+
+    P_r = softmax of z_rj / T,     z_rj = (n + 1 - 2 r) s_j - sum_l |s_j - s_l|                 (1)
+
+and the measure, a sum over ranks of discount d by rank times gain b by document, takes the mean
+gain of the row for that of the document at the rank (`pobrotyn2021neuralndcg`):
+
+    L(s) = best - sum_r d_r m_r,     m_r = sum_j P_rj b_j                                       (2)
+
+As T goes to 0, (2) tends to what the measure loses. Rows of (1) add up to 1 but columns do not:
+where scores are close, documents in the middle are counted at many ranks and those at the ends at
+few, and (2) falls as good documents move to the middle. ``sinkhorn`` rounds of scaling, columns and
+then rows to a sum of 1, take that away:
+
+    P <- diag(u) P diag(v),     v_j = 1 / sum_r u_r P_rj,   then   u_r = 1 / sum_j P_rj v_j     (3)
+
+The gradient goes back through (3), u and v being kept for each round, to G_rj = dL/dz_rj, and with
+S_j = sum_r G_rj through (1):
+
+    T dL/ds_j = sum_r (n + 1 - 2 r) G_rj - sum_l (S_j + S_l) sign(s_j - s_l)                    (4)
+
+where tied documents have sign 0: the loss has kinks at ties. The differences in (1) grow with n, so
+T is in units of n scores. Documents far from a rank have no part in its row and cost nothing.
+
+**Weights**: ranks are held by whole documents; one of weight 0 is left out, any other counts like
+the rest.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from rankwright.core.jit import kernel, quick_kernel
+from rankwright.core.order import sort_query
+from rankwright.core.types import BoundLoss, Traits
+from rankwright.data.ranking_data import RankingData
+from rankwright.errors import UsageError
+from rankwright.losses.base import KernelLoss
+from rankwright.losses.gain_lists import gain_lists
+
+_NO_KEY = np.empty(0)
+_NEGLIGIBLE = -50.0  # of a logarithm: its exponential is lost beside 1
+
+# --- kernels ---------------------------------------------------------------------------------
+
+
+@kernel
+def _queries(lo, hi, indptr, s, lists, temperature, rounds, weight, value, grad, curv):  # type: ignore[no-untyped-def]  # noqa: ARG001
+    longest = 0
+    for q in range(lo, hi):
+        longest = max(longest, lists.begin[q + 1] - lists.begin[q])
+    scratch, order = np.empty((8, longest + 1)), np.empty((6, longest), np.int64)
+    us, vs = np.empty((rounds + 1, longest)), np.empty((rounds + 1, longest))
+    P, pull = np.empty((longest, longest)), np.empty((longest if len(grad) else 0, longest))
+    for q in range(lo, hi):
+        value[q] = 0.0
+        if len(grad):
+            grad[indptr[q] : indptr[q + 1]] = 0.0
+        if weight[q] == 0.0:
+            continue
+        row = lists.row[lists.begin[q] : lists.begin[q + 1]]
+        n, k = len(row), lists.cut[q]
+        gap, b, d, x = scratch[0, :n], scratch[1, :n], scratch[2, :n], scratch[3, :n]
+        first, end, left, right = order[2, :n], order[3, :n], order[4, :n], order[5, :n]
+        for j in range(n):
+            x[j] = s[row[j]] / temperature
+        sort_query(0, n, x, _NO_KEY, order[0], order[1])
+        _gaps_and_ties(order[0, :n], x, gap, first, end)
+        for j in range(n):
+            b[j] = lists.gain[lists.begin[q] + order[0, j]]
+            d[j] = lists.discount[j] if j < k else 0.0
+        ranks = n if rounds else k  # without scaling, ranks beyond the cut-off have no part
+        for r in range(ranks):
+            left[r], right[r] = _soft_row(r, gap, P[r])
+        band = (left[:ranks], right[:ranks])
+        _scale(P, band, rounds, n, us, vs)
+        total = lists.best[q]
+        for r in range(k):
+            for j in range(left[r], right[r]):
+                total -= d[r] * us[rounds, r] * P[r, j] * vs[rounds, j] * b[j]  # (2)
+        value[q] = weight[q] * total
+        if len(grad):
+            _scale_back(P, band, rounds, d, b, us, vs, scratch[4], scratch[5], pull)
+            _gradient(P, band, pull, first, end, scratch[6], scratch[7], x)
+            for j in range(n):
+                grad[row[order[0, j]]] = weight[q] * x[j] / temperature
+
+
+@kernel
+def _gaps_and_ties(ranked, x, gap, first, end):  # type: ignore[no-untyped-def]
+    """Write how far each document is above the next, and where its ties begin and end."""
+    start = 0
+    for j in range(len(ranked)):
+        last = j + 1 == len(ranked)
+        gap[j] = 0.0 if last else x[ranked[j]] - x[ranked[j + 1]]
+        if last or gap[j] > 0.0:
+            for i in range(start, j + 1):
+                first[i], end[i] = start, j + 1
+            start = j + 1
+
+
+@kernel
+def _soft_row(r, gap, p):  # type: ignore[no-untyped-def]
+    """Write the row of rank r, from 0, to ``p[left:right]``; return left and right.
+
+    From (1), z falls to both sides of the document at rank r: by (2 i - 1) times the gap to the
+    next at the i-th step.
+    """
+    p[r] = total = 1.0
+    left, right, z = r, r + 1, 0.0
+    while left > 0:
+        z -= gap[left - 1] * (2 * (r - left) + 1)
+        if z < _NEGLIGIBLE:
+            break
+        left -= 1
+        p[left] = math.exp(z)
+        total += p[left]
+    z = 0.0
+    while right < len(gap):
+        z -= gap[right - 1] * (2 * (right - r) - 1)
+        if z < _NEGLIGIBLE:
+            break
+        p[right] = math.exp(z)
+        total += p[right]
+        right += 1
+    for j in range(left, right):
+        p[j] /= total
+    return left, right
+
+
+@quick_kernel
+def _scale(P, band, rounds, n, us, vs):  # type: ignore[no-untyped-def]
+    """Write u and v of (3) for each round; those of round 0 are 1."""
+    left, right = band
+    us[0, : len(left)] = 1.0
+    vs[0, :n] = 1.0
+    for t in range(1, rounds + 1):
+        v = vs[t, :n]
+        v[:] = 0.0
+        for r in range(len(left)):
+            u = us[t - 1, r]
+            for j in range(left[r], right[r]):
+                v[j] += u * P[r, j]
+        for j in range(n):
+            v[j] = 1.0 / v[j]
+        for r in range(len(left)):
+            total = 0.0
+            for j in range(left[r], right[r]):
+                total += P[r, j] * v[j]
+            us[t, r] = 1.0 / total
+
+
+@quick_kernel
+def _scale_back(P, band, rounds, d, b, us, vs, du, dv, pull):  # type: ignore[no-untyped-def]
+    """Write dL/dP, with P that of (1), to ``pull``: from (2) back through each round of (3)."""
+    left, right = band
+    u, v = us[rounds], vs[rounds]
+    dv[: len(b)] = 0.0
+    for r in range(len(left)):
+        du[r] = 0.0
+        for j in range(left[r], right[r]):
+            pull[r, j] = -d[r] * u[r] * v[j] * b[j]
+            du[r] -= d[r] * P[r, j] * v[j] * b[j]
+            dv[j] -= d[r] * u[r] * P[r, j] * b[j]
+    for t in range(rounds, 0, -1):
+        u, v = us[t], vs[t]
+        for r in range(len(left)):
+            turn = -du[r] * u[r] * u[r]
+            for j in range(left[r], right[r]):
+                pull[r, j] += turn * v[j]
+                dv[j] += turn * P[r, j]
+        for j in range(len(b)):
+            dv[j] *= -v[j] * v[j]
+        for r in range(len(left)):
+            before, total = us[t - 1, r], 0.0
+            for j in range(left[r], right[r]):
+                pull[r, j] += before * dv[j]
+                total += P[r, j] * dv[j]
+            du[r] = total
+        dv[: len(b)] = 0.0
+
+
+@quick_kernel
+def _gradient(P, band, pull, first, end, sums, before, out):  # type: ignore[no-untyped-def]
+    """Write (4)."""
+    left, right = band
+    n = len(out)
+    out[:] = 0.0
+    sums[:] = 0.0
+    for r in range(len(left)):
+        mean = 0.0
+        for j in range(left[r], right[r]):
+            mean += P[r, j] * pull[r, j]
+        for j in range(left[r], right[r]):
+            g = P[r, j] * (pull[r, j] - mean)
+            out[j] += (n - 1 - 2 * r) * g
+            sums[j] += g
+    before[0] = 0.0
+    for j in range(n):
+        before[j + 1] = before[j] + sums[j]
+    for j in range(n):
+        others = before[n] - before[end[j]] - before[first[j]]
+        out[j] -= sums[j] * (n - end[j] - first[j]) + others
+
+
+# --- API -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class NeuralNDCG:
+    """What NDCG loses when the sort itself is made soft.
+
+    Parameters
+    ----------
+    metric : str
+        The measure: ndcg, dcg, p or another sum over ranks, with a cut-off as in ``ndcg@10``, under
+        the standard convention.
+    temperature : float
+        How soft the sort is; small values come close to the measure itself.
+    sinkhorn : int
+        Rounds of scaling by which every document is counted at one rank in all.
+    """
+
+    metric: str = "ndcg"
+    temperature: float = 1.0
+    sinkhorn: int = 10
+
+    traits: ClassVar[Traits] = Traits(family="listwise", smooth=False)
+
+    def bind(self, data: RankingData, *, n_threads: int | None = None) -> BoundLoss:
+        """Prepare the loss for one data set."""
+        if not 0.0 < self.temperature < math.inf:
+            raise UsageError(f"neural_ndcg's temperature must be above 0, not {self.temperature}.")
+        if self.sinkhorn < 0:
+            raise UsageError(f"neural_ndcg's sinkhorn must be 0 or more, not {self.sinkhorn}.")
+        lists = gain_lists("neural_ndcg", self.metric, data)
+        args = (lists, float(self.temperature), int(self.sinkhorn))
+        return KernelLoss(_queries, data, *args, n_threads=n_threads)

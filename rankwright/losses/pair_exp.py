@@ -1,0 +1,201 @@
+"""Exponential loss on pairs of documents of different grades (RankBoost).
+
+With w_i the weight of document i, the loss of a query is
+
+    L(s) = sum over g_i > g_j of w_i w_j exp(s_j - s_i)                                         (1)
+
+(`freund2003rankboost`). For each document, what its pairs with lower and with higher grades add up
+to is a product,
+
+    push_i = w_i exp(-s_i) x sum of w_j exp(s_j) over lower grades                              (2)
+    pull_j = w_j exp(s_j) x sum of w_i exp(-s_i) over higher grades                             (3)
+
+so running sums from grade to grade give the value sum_i push_i, the gradient pull - push and the
+exact diagonal of the Hessian pull + push in O(n) a query, once grades are in order; sums of
+positive terms, so nothing cancels. ``normalize=True`` divides the loss of each query by the sum of
+w_i w_j over its pairs.
+
+Where s_j - s_i is above 600, exp is continued by its tangent, so that the loss stays finite and
+convex; a query whose scores spread that far is added up pair by pair.
+
+A rule h with values 0 and 1 moves each term of (1) by a factor exp(a), exp(-a) or 1. With
+r = -(slope of L along h) / L, L(s + a h) is at most L ((1 - r) exp(a) + (1 + r) exp(-a)) / 2 and so
+
+    a = 1/2 ln((1 + r) / (1 - r))                                                               (4)
+
+is RankBoost's step: it brings L down by a factor of sqrt(1 - r^2) at least.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from rankwright.core.jit import kernel
+from rankwright.core.types import BoundLoss, Traits
+from rankwright.data.ranking_data import RankingData
+from rankwright.losses.base import KernelLoss, document_weight
+from rankwright.subproblems.pair_sums import GradeBlocks
+
+_FAR = 600.0
+_SURE = 1.0 - 1e-6  # a rule that is never wrong gets a weight of 7.25, not infinity
+
+# --- kernels ---------------------------------------------------------------------------------
+
+
+@kernel
+def _queries(  # type: ignore[no-untyped-def]
+    lo, hi, indptr, s, rows, start, of_query, w, scale, sums, weight, value, grad, curv
+):
+    _, _, push, pull = sums
+    for q in range(lo, hi):
+        first, last, total = of_query[q], of_query[q + 1], 0.0
+        if weight[q] == 0.0:
+            push[indptr[q] : indptr[q + 1]] = 0.0
+            pull[indptr[q] : indptr[q + 1]] = 0.0
+        elif _spread_out(indptr[q], indptr[q + 1], s, rows, w, sums):
+            total = _pair_by_pair(first, last, start, s, rows, w, sums)
+        else:
+            total = _by_grade(first, last, start, sums)
+        factor = weight[q] * scale[q]
+        value[q] = factor * total
+        for p in range(indptr[q], indptr[q + 1]):
+            if len(grad):
+                grad[rows[p]] = factor * (pull[p] - push[p])
+            if len(curv):
+                curv[rows[p]] = factor * (pull[p] + push[p])
+
+
+@kernel
+def _spread_out(lo, hi, s, rows, w, sums):  # type: ignore[no-untyped-def]
+    """Whether the scores of a query differ by more than _FAR; if not, write their exponentials."""
+    up, down, _, _ = sums
+    low = high = s[rows[lo]]
+    for p in range(lo, hi):
+        low, high = min(low, s[rows[p]]), max(high, s[rows[p]])
+    if high - low > _FAR:
+        return True
+    for p in range(lo, hi):
+        lead = np.exp(s[rows[p]] - 0.5 * (low + high))
+        up[p], down[p] = w[p] * lead, w[p] / lead
+    return False
+
+
+@kernel
+def _by_grade(first, last, start, sums):  # type: ignore[no-untyped-def]
+    """Write (2) and (3) and return (1)."""
+    up, down, push, pull = sums
+    below = 0.0
+    for b in range(last - 1, first - 1, -1):
+        for p in range(start[b], start[b + 1]):
+            push[p] = down[p] * below  # (2)
+        for p in range(start[b], start[b + 1]):
+            below += up[p]
+    above, total = 0.0, 0.0
+    for b in range(first, last):
+        for p in range(start[b], start[b + 1]):
+            pull[p] = up[p] * above  # (3)
+            total += pull[p]
+        for p in range(start[b], start[b + 1]):
+            above += down[p]
+    return total
+
+
+@kernel
+def _pair_by_pair(first, last, start, s, rows, w, sums):  # type: ignore[no-untyped-def]
+    """As `_by_grade`, with the tangent of exp beyond _FAR, which takes each pair by itself."""
+    _, _, push, pull = sums
+    push[start[first] : start[last]] = 0.0
+    pull[start[first] : start[last]] = 0.0
+    total = 0.0
+    for b in range(first, last):
+        for p in range(start[b], start[b + 1]):
+            for j in range(start[b + 1], start[last]):
+                gap = s[rows[j]] - s[rows[p]]
+                term = w[p] * w[j] * np.exp(min(gap, _FAR))
+                push[p] += term
+                pull[j] += term
+                total += term * (1.0 + max(gap - _FAR, 0.0))
+    return total
+
+
+@kernel
+def _hessian(  # type: ignore[no-untyped-def]
+    lo, hi, indptr, s, rows, start, of_query, w, scale, sums, weight, v, out
+):
+    """Write the Hessian times v, from what the last run left in ``sums``."""
+    up, down, push, pull = sums
+    for q in range(lo, hi):
+        out[rows[indptr[q] : indptr[q + 1]]] = 0.0
+        first, last, factor = of_query[q], of_query[q + 1], weight[q] * scale[q]
+        if factor == 0.0:
+            continue
+        if _spread_out(indptr[q], indptr[q + 1], s, rows, w, sums):
+            _turn_pairs(first, last, start, s, rows, w, factor, v, out)
+            continue
+        below = 0.0
+        for b in range(last - 1, first - 1, -1):
+            for p in range(start[b], start[b + 1]):
+                out[rows[p]] = factor * ((push[p] + pull[p]) * v[rows[p]] - down[p] * below)
+            for p in range(start[b], start[b + 1]):
+                below += up[p] * v[rows[p]]
+        above = 0.0
+        for b in range(first, last):
+            for p in range(start[b], start[b + 1]):
+                out[rows[p]] -= factor * up[p] * above
+            for p in range(start[b], start[b + 1]):
+                above += down[p] * v[rows[p]]
+
+
+@kernel
+def _turn_pairs(first, last, start, s, rows, w, factor, v, out):  # type: ignore[no-untyped-def]
+    for b in range(first, last):
+        for p in range(start[b], start[b + 1]):
+            for j in range(start[b + 1], start[last]):
+                gap = s[rows[j]] - s[rows[p]]
+                if gap <= _FAR:  # beyond, the tangent has no curvature
+                    turn = factor * w[p] * w[j] * np.exp(gap) * (v[rows[p]] - v[rows[j]])
+                    out[rows[p]] += turn
+                    out[rows[j]] -= turn
+
+
+# --- API -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PairExp:
+    """Exponential loss on every pair of documents of different grades.
+
+    Parameters
+    ----------
+    normalize : bool
+        Take the mean over the pairs of a query instead of the sum, so that long lists do not
+        outweigh short ones.
+    """
+
+    normalize: bool = False
+
+    traits: ClassVar[Traits] = Traits(family="pairwise", convex=True, curvature=True, hess_vec=True)
+
+    def bind(self, data: RankingData, *, n_threads: int | None = None) -> BoundLoss:
+        """Prepare the loss for one data set."""
+        blocks = GradeBlocks.of(data)
+        w = document_weight(data)[blocks.rows]
+        scale = np.ones(data.n_queries)
+        if self.normalize:
+            pairs = blocks.pair_weight(w)
+            scale = np.divide(1.0, pairs, out=scale, where=pairs > 0.0)
+        sums = np.empty((4, data.n_documents))
+        args = (blocks.rows, blocks.start, blocks.of_query, w, scale, sums)
+        return KernelLoss(
+            _queries, data, *args, curvature=True, hessian=_hessian, n_threads=n_threads
+        )
+
+    @staticmethod
+    def rule_step(value: float, slope: float) -> float:
+        """Return RankBoost's weight (4) of a rule, from the loss and its slope along the rule."""
+        r = min(max(-slope / value, -_SURE), _SURE)
+        return 0.5 * math.log((1.0 + r) / (1.0 - r))

@@ -1,0 +1,227 @@
+"""What a ranking measure loses on average when every score is shaken by Gaussian noise (SoftRank).
+
+Scores are independent normal variables around s with standard deviation sigma, so every document
+has a distribution over ranks. For a measure that is a sum over ranks of discount d by rank times
+gain b by document,
+
+    L(s) = best - sum_i b_i E_i,     E_i = sum_r d_r P(document i is at rank r)                 (1)
+
+with best the measure of the best order: 1 for NDCG (`taylor2008softrank`). The rank of i is one
+more than the number of documents above it, and each adds one with its own probability p:
+
+    P(r) <- (1 - p) P(r) + p P(r - 1)     for every other document                              (2)
+
+Ranks beyond the cut-off k never come back, so a query costs O(n^2 k); documents without a gain cost
+nothing.
+
+``form="recursion"`` is the paper's: p_ij = Phi((s_j - s_i) / (sqrt(2) sigma)), as if the pairs of
+one document were independent. They are not, since all hold its own score: an unlucky draw puts it
+below many others at once. ``form="exact"`` averages (2) over that score, by Gauss-Hermite
+quadrature; given s_i + sigma z, p_ij = Phi((s_j - s_i) / sigma - z), and these are independent.
+With nearly equal scores the ranks of the recursion crowd around n/2, and a cut-off far above that
+leaves no gradient to start from: take ndcg without one, or the exact form.
+
+The gradient is that of (1), by going through (2) backwards. The **curvature** bounds the diagonal
+of the Hessian: with slope g_ij of the pair i, j, and u the argument of Phi over its scale tau, it
+is the sum over pairs of |g_ij| (1 + |u|) / tau, plus what E_i bends down as two probabilities move
+together: nothing where the discounts are convex to the last rank. No Newton step is longer than
+tau.
+
+**Weights**: ranks are held by whole documents; one of weight 0 is left out, any other counts like
+the rest.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from rankwright.core.jit import kernel, quick_kernel
+from rankwright.core.types import BoundLoss, Traits
+from rankwright.data.ranking_data import RankingData
+from rankwright.errors import UsageError
+from rankwright.losses.base import KernelLoss
+from rankwright.losses.gain_lists import gain_lists
+
+FORMS = ("recursion", "exact")
+_ROOT_HALF = math.sqrt(0.5)
+_NEGLIGIBLE = 1e-17  # of a node's share: its chances are not worth computing
+_PEAK = 1.0 / math.sqrt(2.0 * math.pi)
+
+# --- kernels ---------------------------------------------------------------------------------
+
+
+@kernel
+def _queries(  # type: ignore[no-untyped-def]
+    lo, hi, indptr, s, lists, convex, nodes, share, tau, weight, value, grad, curv
+):
+    longest = depth = 0
+    for q in range(lo, hi):
+        longest = max(longest, lists.begin[q + 1] - lists.begin[q])
+        depth = max(depth, lists.cut[q])
+    pairs, ranks = np.empty((6, longest)), np.empty((4, depth + 2))
+    states = np.zeros((longest + 1, depth + 1))
+    for q in range(lo, hi):
+        value[q] = 0.0
+        if len(grad):
+            grad[indptr[q] : indptr[q + 1]] = 0.0
+        if len(curv):
+            curv[indptr[q] : indptr[q + 1]] = 0.0
+        if weight[q] == 0.0:
+            continue
+        row = lists.row[lists.begin[q] : lists.begin[q + 1]]
+        gain = lists.gain[lists.begin[q] : lists.begin[q + 1]]
+        n, k = len(row), lists.cut[q]
+        x, u, above, dense = pairs[0, :n], pairs[1, :n], pairs[2, :n], pairs[3, :n]
+        slope, bend = pairs[4, :n], pairs[5, :n]
+        for j in range(n):
+            x[j], slope[j], bend[j] = s[row[j]] / tau, 0.0, 0.0
+        total = lists.best[q]
+        for i in range(n):
+            if gain[i] == 0.0:
+                continue
+            for m in range(len(nodes)):
+                _chances(i, x, nodes[m], len(grad) > 0, u, above, dense)
+                part = gain[i] * share[m]
+                total -= part * _expected(i, above, lists.discount, k, states)
+                if len(grad):
+                    _slopes(i, part, above, dense, u, lists.discount, k, states, ranks, slope, bend)
+                if len(curv) and not (convex and k == n):
+                    mixed = _second(i, above, dense, lists.discount, k, ranks)
+                    bend[i] += part * max(0.0, -mixed)
+        value[q] = weight[q] * total
+        if len(grad):
+            for j in range(n):
+                grad[row[j]] = weight[q] * slope[j] / tau
+        if len(curv):
+            for j in range(n):
+                curv[row[j]] = weight[q] * bend[j] / (tau * tau)
+
+
+@quick_kernel
+def _chances(i, x, z, slopes, u, above, dense):  # type: ignore[no-untyped-def]
+    """Write the chance of each document to stand above i, and its derivative."""
+    for j in range(len(x)):
+        u[j] = x[j] - x[i] - z
+        above[j] = 0.5 * math.erfc(-_ROOT_HALF * u[j])
+    if slopes:
+        for j in range(len(x)):
+            dense[j] = _PEAK * math.exp(-0.5 * u[j] * u[j])
+
+
+@quick_kernel
+def _expected(i, above, discount, k, states):  # type: ignore[no-untyped-def]
+    """Return E_i of (1); row j of ``states`` holds P of (2) before document j, from column 1."""
+    states[0, 1] = 1.0
+    for j in range(len(above)):
+        before, after = states[j], states[j + 1]
+        p = above[j] if j != i else 0.0
+        reach = min(k, j + 2)  # so far, no rank beyond can be reached
+        if j + 2 <= k:
+            before[reach] = 0.0
+        for r in range(1, reach + 1):
+            after[r] = before[r] + p * (before[r - 1] - before[r])  # (2)
+    total = 0.0
+    for r in range(k):
+        total += discount[r] * states[len(above), r + 1]
+    return total
+
+
+@quick_kernel
+def _slopes(i, part, above, dense, u, discount, k, states, ranks, slope, bend):  # type: ignore[no-untyped-def]
+    """Take the gradient of ``part`` times E_i off ``slope``, going back through (2)."""
+    worth = ranks[0]  # what rank r is worth to i, once the documents from j on have come
+    for r in range(k):
+        worth[r] = discount[r]
+    worth[k] = 0.0
+    own = around = 0.0
+    for j in range(len(above) - 1, -1, -1):
+        if j == i:
+            continue
+        before, p = states[j], above[j]
+        change = 0.0
+        reach = min(k, j + 1)
+        for r in range(reach):
+            change += before[r + 1] * (worth[r + 1] - worth[r])
+        for r in range(reach):
+            worth[r] += p * (worth[r + 1] - worth[r])
+        pull = part * change * dense[j]
+        slope[j] -= pull
+        own += pull
+        bent = abs(pull) * (1.0 + abs(u[j]))
+        bend[j] += bent
+        around += bent
+    slope[i] += own
+    bend[i] += around
+
+
+@kernel
+def _second(i, above, dense, discount, k, ranks):  # type: ignore[no-untyped-def]
+    """Return how E_i bends along s_i by two probabilities that move together."""
+    p0, p1, p2 = ranks[1], ranks[2], ranks[3]  # P and its first two derivatives, from index 1
+    p0[:] = 0.0
+    p1[:] = 0.0
+    p2[:] = 0.0
+    p0[1] = 1.0
+    for j in range(len(above)):
+        if j == i:
+            continue
+        p, d = above[j], -dense[j]
+        for r in range(k, 0, -1):
+            p2[r] += p * (p2[r - 1] - p2[r]) + 2.0 * d * (p1[r - 1] - p1[r])
+            p1[r] += p * (p1[r - 1] - p1[r]) + d * (p0[r - 1] - p0[r])
+            p0[r] += p * (p0[r - 1] - p0[r])
+    total = 0.0
+    for r in range(k):
+        total += discount[r] * p2[r + 1]
+    return total
+
+
+# --- API -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SoftRank:
+    """What a ranking measure loses on average under Gaussian noise on the scores.
+
+    Parameters
+    ----------
+    metric : str
+        The measure: ndcg, dcg, p or another sum over ranks, with a cut-off as in ``ndcg@10``, under
+        the standard convention.
+    sigma : float
+        Standard deviation of the noise; the smaller, the closer to the measure itself.
+    form : "recursion" or "exact"
+        Take the pairs of a document as independent, as the paper does, or average over its score.
+    nodes : int
+        Points of the quadrature of the exact form. 32 hold the value to 0.001 and more; long lists
+        of nearly equal scores need more for the same precision in the gradient.
+    """
+
+    metric: str = "ndcg"
+    sigma: float = 1.0
+    form: str = "recursion"
+    nodes: int = 32
+
+    traits: ClassVar[Traits] = Traits(family="listwise", curvature=True)
+
+    def bind(self, data: RankingData, *, n_threads: int | None = None) -> BoundLoss:
+        """Prepare the loss for one data set."""
+        if not 0.0 < self.sigma < math.inf:
+            raise UsageError(f"softrank's sigma must be above 0, not {self.sigma}.")
+        if self.form not in FORMS:
+            raise UsageError(f"softrank's form must be recursion or exact, not '{self.form}'.")
+        if self.nodes < 1:
+            raise UsageError(f"softrank's nodes must be 1 or more, not {self.nodes}.")
+        nodes, share, tau = np.zeros(1), np.ones(1), math.sqrt(2.0) * self.sigma
+        if self.form == "exact":
+            nodes, share = np.polynomial.hermite_e.hermegauss(int(self.nodes))
+            nodes, share = nodes[share > _NEGLIGIBLE], share[share > _NEGLIGIBLE]
+            share, tau = share / share.sum(), float(self.sigma)
+        lists = gain_lists("softrank", self.metric, data)
+        convex = bool((np.diff(lists.discount, 2) >= 0.0).all())
+        args = (lists, convex, nodes, share, tau)
+        return KernelLoss(_queries, data, *args, curvature=True, n_threads=n_threads)

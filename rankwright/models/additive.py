@@ -1,0 +1,341 @@
+"""A sum of rules [x_f > theta], each with a weight: readable, and fitted under any loss.
+
+    score(x) = initial + sum_t a_t [x_f(t) > theta_t]                                           (1)
+
+Each round takes the rule along which the loss is steepest, of all features and thresholds,
+
+    (f, theta) = argmax |sum of g_i over documents with x_if > theta|,   g = gradient at s      (2)
+
+and goes along it as far as the loss says: exponential loss on pairs by RankBoost's formula
+(`freund2003rankboost`; ``rule_step`` of `losses.pair_exp`), any other until its slope along the
+rule is near 0. With this model the exponential loss on pairs is RankBoost, the fidelity loss FRank
+(`tsai2007frank`).
+
+A comparison with a missing value is false, so missing values are welcome; [x_f > -inf], "there is a
+value", is a rule of its own where a feature has gaps. A rule that is chosen again adds to its
+weight. Documents enter in an order fixed by their content, so shuffled rows change nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rankwright.core.jit import kernel
+from rankwright.core.parallel import map_ranges, ordered_sum, thread_count
+from rankwright.core.types import F64, I64, AnyArray, FloatMatrix, Loss, Watch
+from rankwright.data.content import in_content_order
+from rankwright.data.ranking_data import RankingData
+from rankwright.errors import UsageError
+from rankwright.models.rules import RuleTable, by_column, column
+
+_ROWS = 1 << 14
+_FLAT = 0.01  # a slope this small a share of the first counts as level
+_TRIES = 40
+
+# --- kernels ---------------------------------------------------------------------------------
+
+
+@kernel
+def _score_rows(lo, hi, X, feature, threshold, weight, out):  # type: ignore[no-untyped-def]
+    for i in range(lo, hi):
+        for r in range(len(feature)):
+            if X[i, feature[r]] > threshold[r]:
+                out[i] += weight[r]
+
+
+# --- API -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Additive:
+    """Rules [feature > threshold] with weights; readable, and takes missing values as they are.
+
+    Parameters
+    ----------
+    n_rounds : int
+        Rules that are added; one that comes again adds to its weight.
+    n_candidates : int or "all"
+        Equal widths that the range of a feature is cut into for its thresholds, as in RankLib, or
+        "all" for every value in the data.
+    learning_rate : float
+        Share of each step that is taken.
+    falling : bool
+        Also take rules with a negative weight, where less is better; RankLib does not.
+    """
+
+    n_rounds: int = 300
+    n_candidates: int | str = 10
+    learning_rate: float = 1.0
+    falling: bool = True
+
+    def fit(
+        self,
+        loss: Loss,
+        data: RankingData,
+        *,
+        watch: Watch,
+        start: FittedAdditive | None = None,
+        seed: int = 0,  # noqa: ARG002
+        n_threads: int | None = None,
+    ) -> FittedAdditive:
+        """Add rules against ``loss``, after those of ``start``."""
+        self._check()
+        descent = _Descent(self, loss, data, start, thread_count(n_threads))
+        valid = None if watch.valid is None else by_column(watch.valid.X)
+        on_valid = None if watch.valid is None else descent.model.scores(watch.valid.X)
+        first = descent.model.n_rounds
+        added: list[tuple[int, float, float]] = []
+        try:
+            for t in range(first, first + self.n_rounds):
+                rule = descent.step(t)
+                if rule is None:  # level along every rule
+                    break
+                added.append(rule)
+                feature, threshold, weight = rule
+                if on_valid is not None:
+                    on_valid += weight * (column(valid, feature) > threshold)
+                if watch.seen(t + 1, descent.value, descent.on_train(watch), on_valid):
+                    break
+        except KeyboardInterrupt:  # what was learnt so far is kept
+            if not added:
+                raise
+            watch.interrupted = True
+        if not added:
+            watch.seen(first + 1, descent.value, descent.on_train(watch), on_valid)
+            return descent.model
+        return descent.model.plus(added[: watch.best() - first])
+
+    def _check(self) -> None:
+        whole = isinstance(self.n_candidates, int) and self.n_candidates >= 2
+        if not (whole or self.n_candidates == "all"):
+            raise UsageError(
+                f"n_candidates must be a whole number from 2, or 'all', not {self.n_candidates!r}."
+            )
+        if self.n_rounds < 1:
+            raise UsageError(f"n_rounds must be 1 or more, not {self.n_rounds}.")
+        if not self.learning_rate > 0.0:
+            raise UsageError(f"learning_rate must be above 0, not {self.learning_rate}.")
+
+    @staticmethod
+    def restore(
+        arrays: Mapping[str, AnyArray],
+        texts: Mapping[str, str],  # noqa: ARG004
+        n_features: int,
+    ) -> FittedAdditive:
+        """Build the fitted model from its own arrays and texts."""
+        return FittedAdditive(
+            arrays["feature"],
+            arrays["threshold"],
+            arrays["weight"],
+            float(arrays["initial"][0]),
+            int(arrays["n_rounds"][0]),
+            n_features,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class FittedAdditive:
+    """Rules by feature and threshold, their weights, and the score that documents start from."""
+
+    feature: I64
+    threshold: F64
+    weight: F64
+    initial: float
+    n_rounds: int
+    n_features: int
+
+    def plus(self, rules: list[tuple[int, float, float]]) -> FittedAdditive:
+        """Return the model with more rules, (feature, threshold, weight); equal ones are merged."""
+        total = {(f, cut): w for f, cut, w in zip(*self._columns(), strict=True)}
+        for f, cut, weight in rules:
+            total[f, cut] = total.get((f, cut), 0.0) + weight
+        keys = sorted(total)
+        return FittedAdditive(
+            np.array([f for f, _ in keys], np.int64),
+            np.array([cut for _, cut in keys], np.float64),
+            np.array([total[key] for key in keys], np.float64),
+            self.initial,
+            self.n_rounds + len(rules),
+            self.n_features,
+        )
+
+    def scores(self, X: FloatMatrix, *, n_threads: int | None = None) -> F64:
+        """Return the score of each row."""
+        n = X.shape[0]
+        out = np.full(n, self.initial)
+        if isinstance(X, np.ndarray):
+            bounds = np.append(np.arange(0, n, _ROWS), n)
+            rules = (self.feature, self.threshold, self.weight)
+            map_ranges(_score_rows, bounds, X, *rules, out, n_threads=n_threads)
+            return out
+        columns = by_column(X)
+        for f, cut, weight in zip(*self._columns(), strict=True):
+            out += weight * (column(columns, f) > cut)
+        return out
+
+    def contributions(self, X: FloatMatrix) -> F64:
+        """Return what the rules of each feature add to each score, and the initial score last."""
+        columns = by_column(X)
+        out = np.zeros((X.shape[0], self.n_features + 1))
+        out[:, -1] = self.initial
+        for f, cut, weight in zip(*self._columns(), strict=True):
+            out[:, f] += weight * (column(columns, f) > cut)
+        return out
+
+    def describe(self, names: list[str]) -> list[str]:
+        """Return a heading and a line for each rule, the heaviest first."""
+        begin = f"{self.initial:.6g} and " if self.initial else ""
+        what = f"{len(self.weight):,} rules; a score is {begin}the sum of those that hold"
+        lines = [what]
+        for r in np.argsort(-np.abs(self.weight), kind="stable"):
+            name, cut = names[self.feature[r]], self.threshold[r]
+            name = f"feature {name}" if name.isdecimal() else name
+            holds = "is not missing" if cut == -np.inf else f"> {cut:.6g}"
+            lines.append(f"{self.weight[r]:+12.6f}  {name} {holds}")
+        return lines
+
+    def arrays(self) -> dict[str, AnyArray]:
+        """Return the rules and where scores begin."""
+        rules = {"feature": self.feature, "threshold": self.threshold, "weight": self.weight}
+        return {
+            **rules,
+            "initial": np.array([self.initial]),
+            "n_rounds": np.array([self.n_rounds], np.int64),
+        }
+
+    def texts(self) -> dict[str, str]:
+        """Return nothing: rules are arrays alone."""
+        return {}
+
+    def _columns(self) -> tuple[list[int], list[float], list[float]]:
+        return self.feature.tolist(), self.threshold.tolist(), self.weight.tolist()
+
+
+class _Descent:
+    """Scores under way, a rule at a time; documents stand in the order of their content."""
+
+    def __init__(
+        self,
+        own: Additive,
+        loss: Loss,
+        data: RankingData,
+        start: FittedAdditive | None,
+        n_threads: int,
+    ) -> None:
+        self._own, self._n_threads = own, n_threads
+        self._rows, ordered = in_content_order(data, n_threads=n_threads)
+        self._table = RuleTable.of(ordered.X, own.n_candidates)
+        self._loss: Any = loss.bind(ordered, n_threads=n_threads)
+        self._formula: Callable[[float, float], float] | None = getattr(loss, "rule_step", None)
+        self._s, self._g = np.zeros(data.n_documents), np.empty(data.n_documents)
+        self._trial = np.empty(data.n_documents)
+        self._last = 1.0
+        nothing = np.empty(0)
+        self.model = start or FittedAdditive(
+            nothing.astype(np.int64), nothing, nothing, 0.0, 0, data.n_features
+        )
+        self._draw(self.model.n_rounds)
+        if start is None and not loss.traits.shift_invariant:
+            self.model = self._from_best_constant()
+        self._s = self.model.scores(ordered.X, n_threads=n_threads)
+        self.value: float = self._loss.grad(self._s, self._g)
+
+    def step(self, t: int) -> tuple[int, float, float] | None:
+        """Take the steepest rule (2) and return it with its weight; None where all are level."""
+        rule = self._table.steepest(self._g, falling=self._own.falling, n_threads=self._n_threads)
+        if rule is None or not np.isfinite(rule.slope):
+            return None
+        meets = self._table.meets(rule)
+        if self._formula is not None:
+            length = self._formula(self.value, rule.slope)
+        else:
+            length = self._search(meets, rule.slope)
+        weight = self._own.learning_rate * length
+        if weight == 0.0:
+            return None
+        self._s += weight * meets
+        self._draw(t + 1)
+        self.value = self._loss.grad(self._s, self._g)
+        return rule.feature, rule.threshold, weight
+
+    def on_train(self, watch: Watch) -> F64 | None:
+        """Return the scores in the order of the caller's rows, where they are wanted."""
+        if not watch.wants_train:
+            return None
+        out = np.empty(len(self._s))
+        out[self._rows] = self._s
+        return out
+
+    def _draw(self, t: int) -> None:
+        if hasattr(self._loss, "next_round"):
+            self._loss.next_round(t)
+
+    def _from_best_constant(self) -> FittedAdditive:
+        """Return the model without rules, at the score that is best for all."""
+        everyone = np.ones(len(self._s))
+        self._loss.grad(self._s, self._g)
+        constant = self._search(everyone, ordered_sum(self._g), flat=1e-6)
+        empty = self.model
+        return FittedAdditive(
+            empty.feature, empty.threshold, empty.weight, constant, 0, empty.n_features
+        )
+
+    def _search(self, along: F64, slope: float, flat: float = _FLAT) -> float:
+        """Return how far to go from the scores, down the slope, until it is level.
+
+        Slopes alone decide, so this serves gradients that are those of no function, too.
+        """
+        if slope == 0.0:
+            return 0.0
+        sign = -np.sign(slope)
+
+        def rise(length: float) -> float:
+            np.multiply(along, sign * length, out=self._trial)
+            self._trial += self._s
+            self._loss.grad(self._trial, self._g)
+            self._g *= along
+            return float(sign * ordered_sum(self._g))
+
+        length = level(rise, -abs(slope), self._last, flat)
+        self._last = max(length, 1e-9)
+        return float(sign * length)
+
+
+def level(rise: Callable[[float], float], first: float, guess: float, flat: float) -> float:
+    """Return a length at which ``rise``, ``first`` < 0 at 0, is about 0.
+
+    The guess is doubled until the slope has turned; then false position (the Illinois rule) goes on
+    until it is below ``flat`` x its first value. Where it jumps over 0, the length just before.
+    """
+    low, at_low = 0.0, first
+    high = guess
+    for _ in range(_TRIES):
+        at_high = rise(high)
+        if abs(at_high) <= -flat * first:
+            return high
+        if at_high > 0.0:
+            break
+        low, at_low, high = high, at_high, 2.0 * high
+    else:
+        return low
+    side = 0
+    for _ in range(_TRIES):
+        middle = (low * at_high - high * at_low) / (at_high - at_low)
+        if not low < middle < high:
+            break
+        at_middle = rise(middle)
+        if abs(at_middle) <= -flat * first:
+            return middle
+        if at_middle > 0.0:
+            high, at_high = middle, at_middle
+            at_low *= 0.5 if side == 1 else 1.0
+            side = 1
+        else:
+            low, at_low = middle, at_middle
+            at_high *= 0.5 if side == -1 else 1.0
+            side = -1
+    return low

@@ -1,0 +1,185 @@
+"""Coordinate Ascent: linear scores whose weights are moved one at a time to raise a measure.
+
+From equal weights, features are visited in a drawn order, and each weight moves to where the
+measure is highest with the others held (`metzler2007linear`), by `rankwright.solvers.line_search`.
+Passes over the features go on until one gains less than ``tolerance``; then all begins again in
+another order, ``n_restarts`` times in all. Weights are kept at a sum of absolute values of 1, which
+changes no ranking. What is climbed is
+
+    mean of the measure - reg |w - w_start|                                                      (1)
+
+Rows and queries are put in an order fixed by their content, so that shuffled rows and renamed
+queries change nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from rankwright.core.products import times_vector
+from rankwright.core.rng import stream
+from rankwright.core.types import F64, AnyArray, FloatMatrix, Watch
+from rankwright.data.content import in_content_order
+from rankwright.data.ranking_data import RankingData
+from rankwright.errors import UsageError
+from rankwright.losses.base import document_weight
+from rankwright.metrics.along_line import MeasureLine
+from rankwright.metrics.base import Metric
+from rankwright.models.linear import FittedLinear, deviations
+from rankwright.models.missing import fill_values, filled
+from rankwright.solvers.line_search import Along, LineSearch
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinateAscent:
+    """A weight for each feature, moved one at a time to where the measure is highest.
+
+    Parameters
+    ----------
+    n_restarts : int
+        How often to begin, each time with another order of the features.
+    n_passes : int
+        The most passes over the features from one beginning.
+    tolerance : float
+        A pass that gains less is the last.
+    reg : float
+        What is lost for the distance from the first weights; 0 is no regularisation.
+    steps, n_steps
+        See `rankwright.solvers.line_search.LineSearch`.
+    scale : bool
+        Begin with weights that are equal for features of unit standard deviation.
+    missing : None, "mean" or "zero"
+        What stands for a missing value; None refuses them.
+    """
+
+    n_restarts: int = 3
+    n_passes: int = 25
+    tolerance: float = 0.001
+    reg: float = 0.0
+    steps: str = "auto"
+    n_steps: int = 25
+    scale: bool = True
+    missing: str | None = None
+
+    def fit(
+        self,
+        metric: Metric,
+        data: RankingData,
+        *,
+        watch: Watch,
+        start: FittedLinear | None = None,
+        seed: int = 0,
+        n_threads: int | None = None,
+    ) -> FittedLinear:
+        """Climb, from the weights of ``start`` where given; a round is a pass over the features.
+
+        With valid data, any pass from any beginning may be the best there. Without, each round
+        shows the best weights so far.
+        """
+        self._check()
+        fill = fill_values(data.X, self.missing)
+        X = filled(data.X, fill, "linear")
+        valid = None if watch.valid is None else filled(watch.valid.X, fill, "linear")
+        deviation = deviations(X, document_weight(data)) if self.scale else np.ones(data.n_features)
+        climb = _Climb(self, metric, data, X, deviation, seed, n_threads)
+        tried: list[F64] = []
+        best = -np.inf
+        try:
+            for value, w in climb.passes(None if start is None else start.coef * deviation):
+                tried.append(w / deviation if valid is not None or value > best else tried[-1])
+                best = max(best, value)
+                coef = tried[-1]
+                on_train = times_vector(X, coef, n_threads=n_threads) if watch.wants_train else None
+                on_valid = None if valid is None else times_vector(valid, coef, n_threads=n_threads)
+                shown = -(value if valid is not None else best)
+                if watch.seen(len(tried), shown, on_train, on_valid):
+                    break
+        except KeyboardInterrupt:  # what was learnt so far is kept
+            if not tried:
+                raise
+            watch.interrupted = True
+        return FittedLinear(tried[min(watch.best(), len(tried)) - 1], fill, data.n_features)
+
+    def _check(self) -> None:
+        for name in ("n_restarts", "n_passes", "n_steps"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"{name} must be 1 or more, not {getattr(self, name)}.")
+        for name in ("tolerance", "reg"):
+            if not getattr(self, name) >= 0.0:
+                raise UsageError(f"{name} must be 0 or more, not {getattr(self, name)}.")
+
+    @staticmethod
+    def restore(
+        arrays: Mapping[str, AnyArray],
+        texts: Mapping[str, str],  # noqa: ARG004
+        n_features: int,
+    ) -> FittedLinear:
+        """Build the fitted model from its own arrays and texts."""
+        return FittedLinear(arrays["coef"], arrays.get("fill"), n_features)
+
+
+class _Climb:
+    """One data set under way; weights are for features of unit deviation."""
+
+    def __init__(
+        self,
+        model: CoordinateAscent,
+        metric: Metric,
+        data: RankingData,
+        X: FloatMatrix,
+        deviation: F64,
+        seed: int,
+        n_threads: int | None,
+    ) -> None:
+        self._model, self._seed, self._deviation = model, seed, deviation
+        rows, ordered = in_content_order(data, n_threads=n_threads)
+        self._line = MeasureLine(metric, ordered, n_threads=n_threads)
+        self._search = LineSearch(steps=model.steps, n_steps=model.n_steps, reg=model.reg)
+        self._columns = sparse.csc_array(X[rows]) if sparse.issparse(X) else X[rows].T.copy()
+
+    def passes(self, start: F64 | None) -> Iterator[tuple[float, F64]]:
+        """Yield the value and the weights after each pass from each beginning."""
+        d = len(self._deviation)
+        equal = np.full(d, 1.0 / max(d, 1))
+        for restart in range(self._model.n_restarts):
+            w = equal.copy() if start is None or not start.any() else start / np.abs(start).sum()
+            home, value = w.copy(), self._line.value(self._scores(w))
+            for number in range(self._model.n_passes):
+                order = stream(self._seed, "coordinate_ascent", restart, number).permutation(d)
+                before, (value, w) = value, self._go_over(order, w, value, home)
+                yield value, w
+                if value - before < self._model.tolerance or value == before:
+                    break
+
+    def _go_over(self, order: AnyArray, w: F64, value: float, home: F64) -> tuple[float, F64]:
+        """Visit each feature once; return the value and the weights after that."""
+        w, s = w.copy(), self._scores(w)
+        for feature in order.tolist():
+            x = self._column(feature)
+            t, value = self._search.step(self._line, s, x, Along(w, feature, value, home))
+            if t != 0.0:
+                w[feature] += t
+                s += t * x
+                size = np.abs(w).sum()
+                w /= size
+                s /= size
+        return value, w
+
+    def _scores(self, w: F64) -> F64:
+        s = np.zeros(self._columns.shape[0 if sparse.issparse(self._columns) else 1])
+        for feature in np.flatnonzero(w).tolist():
+            s += w[feature] * self._column(feature)
+        return s
+
+    def _column(self, feature: int) -> F64:
+        column: F64
+        if sparse.issparse(self._columns):
+            column = self._columns[:, [feature]].toarray().ravel().astype(np.float64)
+        else:
+            column = self._columns[feature].astype(np.float64)
+        column /= self._deviation[feature]
+        return column

@@ -1,0 +1,175 @@
+"""A sum of features, each taken because it serves the queries that the sum so far serves badly.
+
+    score(x) = sum_t a_t x_f(t)                                                                 (1)
+
+Features are weak rankers: each alone puts the documents of every query in some order. Since they
+never change, their measure on every query is worked out once, and a round of `solvers.reweight` is
+a weighted mean of it and one look at the sum so far (`xu2007adarank`). What comes out is a linear
+model.
+
+Ties count as the mean over their orders, whatever the convention says, so the order of rows never
+reaches the model (with a limit per group, which needs an order, it is one fixed by content).
+A measure that falls as rankings improve is turned round, and one that goes beyond 1, such as dcg,
+is divided by the most that a feature reaches; queries that the measure leaves out have no weight.
+Weights of documents are unknown to measures, and so to this model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from rankwright.core.parallel import ordered_sum, thread_count
+from rankwright.core.products import times_vector
+from rankwright.core.types import F64, AnyArray, FloatMatrix, Metric, Watch
+from rankwright.data.content import in_content_order
+from rankwright.data.ranking_data import RankingData
+from rankwright.metrics.ranked import Ranked
+from rankwright.models.linear import FittedLinear, deviations
+from rankwright.models.missing import fill_values, filled
+from rankwright.models.rules import by_column, column
+from rankwright.solvers.reweight import Reweight
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureSum:
+    """A weight for each feature, from rounds that take one feature each; climbs a measure.
+
+    Parameters
+    ----------
+    n_rounds, weights, enqueue, tolerance, max_selections
+        See `rankwright.solvers.reweight.Reweight`. RankLib's are 500, "running", True, 0.002, 5.
+    falling : bool
+        Let features take part with falling values too, where less is better; RankLib does not.
+    scale : bool
+        Add features up in units of their standard deviation, not as they are.
+    missing : None, "mean" or "zero"
+        What stands for a missing value; None refuses them.
+    """
+
+    n_rounds: int = 500
+    weights: str = "total"
+    enqueue: bool = False
+    tolerance: float | None = None
+    max_selections: int | None = None
+    falling: bool = False
+    scale: bool = False
+    missing: str | None = None
+
+    def fit(
+        self,
+        metric: Metric,
+        data: RankingData,
+        *,
+        watch: Watch,
+        start: FittedLinear | None = None,
+        seed: int = 0,  # noqa: ARG002
+        n_threads: int | None = None,
+    ) -> FittedLinear:
+        """Take features until the mean of ``metric`` climbs no more, after those of ``start``."""
+        n_threads = thread_count(n_threads)
+        rules = Reweight(**{f.name: getattr(self, f.name) for f in fields(Reweight)})
+        rows, ordered = in_content_order(data, n_threads=n_threads)
+        fill = fill_values(data.X, self.missing)
+        run = _Features(self, metric, ordered, filled(ordered.X, fill, "linear"), n_threads)
+        valid = None if watch.valid is None else filled(watch.valid.X, fill, "linear")
+        tried: list[FittedLinear] = []
+
+        def seen(weights: dict[int, float], mean: float) -> bool:
+            coef = run.coef(weights)
+            tried.append(FittedLinear(coef, fill, data.n_features))
+            on_train = np.empty(data.n_documents) if watch.wants_train else None
+            if on_train is not None:
+                on_train[rows] = run.scores
+            on_valid = None if valid is None else times_vector(valid, coef, n_threads=n_threads)
+            return watch.seen(len(tried), run.loss(mean), on_train, on_valid)
+
+        begun = run.taken_by(start)
+        try:
+            for now in rules.rounds(run.values, run.measure, run.weight, begun):
+                if seen(now.weights, now.mean):
+                    break
+        except KeyboardInterrupt:  # what was learnt so far is kept
+            if not tried:
+                raise
+            watch.interrupted = True
+        if not tried:  # no feature brings the measure up
+            seen(begun, run.mean(begun))
+        return tried[min(watch.best(), len(tried)) - 1]
+
+    @staticmethod
+    def restore(
+        arrays: Mapping[str, AnyArray],
+        texts: Mapping[str, str],  # noqa: ARG004
+        n_features: int,
+    ) -> FittedLinear:
+        """Build the fitted model from its own arrays and texts."""
+        return FittedLinear(arrays["coef"], arrays.get("fill"), n_features)
+
+
+class _Features:
+    """Features as weak rankers: number f by rising, number d + f by falling values."""
+
+    def __init__(
+        self, own: FeatureSum, metric: Any, data: RankingData, X: FloatMatrix, n_threads: int
+    ) -> None:
+        self._metric, self._X, self._n_threads = metric, X, n_threads
+        self._judged = metric.judge(data, n_threads=n_threads)
+        self._mean_of_ties = metric.max_per_group is None
+        everyone = np.ones(data.n_documents)
+        self._deviation = deviations(X, everyone) if own.scale else np.ones(X.shape[1])
+        columns, signs = by_column(X), (1.0, -1.0) if own.falling else (1.0,)
+        found = np.array(
+            [self._measured(sign * column(columns, f)) for sign in signs for f in range(X.shape[1])]
+        )
+        left_out = np.isnan(found).any(axis=0)
+        weight = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
+        self.weight: F64 = np.where(left_out, 0.0, weight)
+        known = found[:, ~left_out]
+        self._turned = not metric.maximise
+        self._top = float(known.max(initial=0.0)) if self._turned else 0.0
+        self._unit = max(1.0, float(np.abs(self._top - known).max(initial=0.0)))
+        self.values: F64 = self._earned(found)
+        self.scores = np.zeros(data.n_documents)
+
+    def measure(self, weights: dict[int, float]) -> F64:
+        """Return the measure of a sum of weak rankers on each query."""
+        self.scores = times_vector(self._X, self.coef(weights), n_threads=self._n_threads)
+        return self._earned(self._measured(self.scores))
+
+    def mean(self, weights: dict[int, float]) -> float:
+        """Return the mean measure of a sum of weak rankers."""
+        total = ordered_sum(self.weight) or 1.0
+        return ordered_sum(self.weight * self.measure(weights)) / total
+
+    def coef(self, weights: dict[int, float]) -> F64:
+        """Return weights by feature from those by weak ranker."""
+        coef, d = np.zeros(len(self._deviation)), len(self._deviation)
+        for f, weight in weights.items():
+            coef[f % d] += weight if f < d else -weight
+        return coef / self._deviation
+
+    def taken_by(self, start: FittedLinear | None) -> dict[int, float]:
+        """Return the weights of ``start`` by weak ranker."""
+        if start is None:
+            return {}
+        coef = start.coef * self._deviation
+        return {int(f): float(coef[f]) for f in np.flatnonzero(coef)}
+
+    def loss(self, mean: float) -> float:
+        """Return what the watch is shown: the measure, such that less is better."""
+        mean *= self._unit
+        return self._top - mean if self._turned else -mean
+
+    def _measured(self, scores: F64) -> F64:
+        ranked = Ranked(self._judged, scores, self._metric.setting("ties"))
+        found: F64 = self._metric.values(ranked, mean=self._mean_of_ties or None)
+        return found
+
+    def _earned(self, found: F64) -> F64:
+        """Return the measure in [0, 1], more being better; 0 where it leaves the query out."""
+        turned = self._top - found if self._turned else found
+        return np.nan_to_num(turned / self._unit)

@@ -1,0 +1,143 @@
+"""Linear regression on the grades, with an intercept, in closed form.
+
+With document weights u_i (those of their queries included), targets y_i, and both x and y taken
+from their weighted means, the weights minimise
+
+    J(w) = 1/Q sum_i u_i/2 (w.x_i - y_i)^2 + l2/2 sum_j (deviation_j w_j)^2                      (1)
+
+where Q is the total weight of the queries. One eigendecomposition of the scaled second moments
+
+    A = 1/Q sum_i u_i x_i x_i' / (deviation deviation') = V diag(e) V'                           (2)
+
+gives the answer for every l2; directions in which documents do not differ get no weight. The
+intercept is left out of the scores: it changes no ranking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg, sparse
+
+from rankwright.core.blas import one_blas_thread
+from rankwright.core.products import times_vector, transposed_times_vector
+from rankwright.core.types import F64, AnyArray, FloatMatrix, Loss, Watch
+from rankwright.data.ranking_data import RankingData
+from rankwright.errors import UsageError
+from rankwright.losses.base import document_weight, grade_targets
+from rankwright.losses.squared import Squared
+from rankwright.models.linear import PATH, FittedLinear, deviations
+from rankwright.models.missing import fill_values, filled
+
+_NO_DIFFERENCE = 1e-12  # of the largest eigenvalue: what is less is rounding
+_ROWS = 1 << 14
+
+
+@dataclass(frozen=True, slots=True)
+class LeastSquares:
+    """A weight for each feature by least squares, in closed form.
+
+    Parameters
+    ----------
+    l2 : float or "auto"
+        Ridge penalty; "auto" tries 1000, 100, …, 1e-6 and keeps the best on valid.
+    scale : bool
+        Penalise weights as if all features had unit standard deviation.
+    missing : None, "mean" or "zero"
+        What stands for a missing value; None refuses them.
+    """
+
+    l2: float | str = 1e-10
+    scale: bool = True
+    missing: str | None = None
+
+    def fit(
+        self,
+        loss: Loss,
+        data: RankingData,
+        *,
+        watch: Watch,
+        start: FittedLinear | None = None,
+        seed: int = 0,  # noqa: ARG002
+        n_threads: int | None = None,
+    ) -> FittedLinear:
+        """Solve (1) for each l2 that is to be tried."""
+        if not isinstance(loss, Squared):
+            raise UsageError("least squares minimise the squared loss; for others use 'linear'.")
+        if start is not None:
+            raise UsageError("least squares have one answer wherever they start: leave start out.")
+        ridges = self._ridges(watch)
+        fill = fill_values(data.X, self.missing)
+        X = filled(data.X, fill, "linear")
+        valid = None if watch.valid is None else filled(watch.valid.X, fill, "linear")
+        problem = _Moments(X, data, grade_targets(data, loss.targets), self.scale)
+        tried: list[F64] = []
+        for l2 in ridges:
+            coef, value = problem.solve(l2)
+            tried.append(coef)
+            on_train = times_vector(X, coef, n_threads=n_threads) if watch.wants_train else None
+            on_valid = None if valid is None else times_vector(valid, coef, n_threads=n_threads)
+            if watch.seen(len(tried), value, on_train, on_valid):
+                break
+        return FittedLinear(tried[min(watch.best(), len(tried)) - 1], fill, data.n_features)
+
+    def _ridges(self, watch: Watch) -> tuple[float, ...]:
+        if self.l2 == "auto":
+            if watch.valid is None:
+                raise UsageError("l2='auto' is chosen on valid data: give eval_set, or a number.")
+            return PATH
+        if isinstance(self.l2, str) or not self.l2 >= 0.0:
+            raise UsageError(f"l2 must be 0 or more, or 'auto', not {self.l2}.")
+        return (float(self.l2),)
+
+    @staticmethod
+    def restore(
+        arrays: Mapping[str, AnyArray],
+        texts: Mapping[str, str],  # noqa: ARG004
+        n_features: int,
+    ) -> FittedLinear:
+        """Build the fitted model from its own arrays and texts."""
+        return FittedLinear(arrays["coef"], arrays.get("fill"), n_features)
+
+
+class _Moments:
+    """What (1) needs of the data: the eigendecomposition (2), and products with the targets."""
+
+    def __init__(self, X: FloatMatrix, data: RankingData, y: F64, scale: bool) -> None:
+        by_query = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
+        weight = document_weight(data) * np.repeat(by_query, data.sizes)
+        total, size = float(by_query.sum()) or 1.0, float(weight.sum()) or 1.0
+        self._deviation = deviations(X, weight) if scale else np.ones(data.n_features)
+        mean = transposed_times_vector(X, weight) / size
+        y = y - float(weight @ y) / size
+        second = _second_moments(X, weight, mean) / total
+        second /= np.outer(self._deviation, self._deviation)
+        with one_blas_thread():
+            e, self._V = linalg.eigh(second)
+        self._e = np.where(e > _NO_DIFFERENCE * max(e.max(initial=0.0), 0.0), e, 0.0)
+        product = transposed_times_vector(X, weight * y) - mean * float(weight @ y)
+        self._g = self._V.T @ (product / self._deviation) / total
+        self._level = 0.5 * float(weight @ y**2) / total
+
+    def solve(self, l2: float) -> tuple[F64, float]:
+        """Return the weights that minimise (1), and its value."""
+        whole = self._e + l2
+        v = np.where(self._e > 0.0, self._g / np.where(self._e > 0.0, whole, 1.0), 0.0)
+        value = self._level - float(self._g @ v) + 0.5 * float(whole @ v**2)
+        return (self._V @ v) / self._deviation, value
+
+
+def _second_moments(X: FloatMatrix, weight: F64, mean: F64) -> F64:
+    """Return the sum of u (x - mean)(x - mean)' over documents."""
+    if sparse.issparse(X):
+        wide = X.astype(np.float64)
+        moments: F64 = (wide.T @ (sparse.diags_array(weight) @ wide)).toarray()
+        return moments - float(weight.sum()) * np.outer(mean, mean)
+    moments = np.zeros((X.shape[1], X.shape[1]))
+    with one_blas_thread():
+        for first in range(0, X.shape[0], _ROWS):
+            part = X[first : first + _ROWS] - mean
+            moments += part.T @ (weight[first : first + _ROWS, None] * part)
+    return moments

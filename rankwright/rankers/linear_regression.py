@@ -1,0 +1,32 @@
+"""Linear regression: the line through the grades, in closed form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rankwright.rankers.base import Ranker
+
+
+class LinearRegression(Ranker):
+    """Linear regression: the line through the grades, in closed form.
+
+    The plainest baseline. An intercept is fitted and left out of the scores, since it changes no
+    ranking. RankLib's linear regression is the same but for a slip: it leaves the last feature out
+    and takes the intercept for its weight.
+
+    Parameters
+    ----------
+    targets : "linear", "gain" or a tuple
+        Target score of a grade: the grade, 2^grade - 1, or a value per grade.
+    l2 : float or "auto"
+        Ridge penalty (RankLib's -L2, which is not divided by the number of queries); "auto"
+        chooses on valid.
+    """
+
+    loss_name = "squared"
+    models = ("least_squares",)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.missing is not None
+        return tags

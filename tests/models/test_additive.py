@@ -1,0 +1,158 @@
+"""Sums of rules: RankBoost's rounds by brute force, falling potential, merging, text, gaps."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import sparse
+from small_data import Onlooker, small_data
+
+from rankwright.data.ranking_data import RankingData
+from rankwright.errors import UsageError
+from rankwright.losses import loss
+from rankwright.models.additive import Additive, level
+
+DATA = small_data(queries=8, documents=10)
+
+
+def fit(data=DATA, name="pair_exp", watch=None, start=None, **params):
+    watch = watch or Onlooker()
+    return Additive(**params).fit(loss(name), data, watch=watch, start=start), watch
+
+
+def brute_force(data, rounds):
+    """RankBoost over weights of pairs, every rule tried: [(feature, threshold, weight), ...]."""
+    pairs = [
+        (i, j)
+        for lo, hi in zip(data.indptr[:-1], data.indptr[1:], strict=True)
+        for i in range(lo, hi)
+        for j in range(lo, hi)
+        if data.y[i] > data.y[j]
+    ]
+    D = np.full(len(pairs), 1 / len(pairs))
+    better, worse = np.array(pairs).T
+    chosen = []
+    for _ in range(rounds):
+        tried = []
+        for f in range(data.n_features):
+            for cut in np.unique(data.X[:, f])[-2::-1]:
+                h = (data.X[:, f] > cut).astype(float)
+                tried.append((D @ (h[better] - h[worse]), f, cut, h))
+        top = max(abs(one[0]) for one in tried)  # of equal ones the first feature, highest cut
+        r, f, cut, h = next(one for one in tried if abs(one[0]) > top - 1e-9)
+        weight = 0.5 * math.log((1 + r) / (1 - r))
+        D = D * np.exp(-weight * (h[better] - h[worse]))
+        D /= D.sum()
+        chosen.append((f, cut, weight))
+    return chosen
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_three_rounds_are_rankboosts_by_brute_force(seed):
+    data = small_data(queries=6, documents=9, seed=seed)
+    made, _ = fit(data, n_rounds=3, n_candidates="all")
+    merged = {}
+    for f, cut, weight in brute_force(data, 3):
+        merged[f, cut] = merged.get((f, cut), 0.0) + weight
+    found = dict(zip(zip(made.feature, made.threshold, strict=True), made.weight, strict=True))
+    assert found == pytest.approx(merged)
+
+
+def test_rankboosts_potential_falls_in_every_round_as_it_promises():
+    _, watch = fit(n_rounds=60)
+    values = np.array(watch.values)
+    assert (np.diff(values) < 0).all()
+
+
+@pytest.mark.parametrize("name", ["fidelity", "ranknet", "squared", "listnet"])
+def test_other_losses_fall_by_line_search(name):
+    _, watch = fit(name=name, n_rounds=25)
+    assert (np.diff(watch.values) < 1e-12).all()
+    assert watch.values[-1] < 0.97 * watch.values[0]
+
+
+def test_squared_error_starts_from_the_mean():
+    made, _ = fit(name="squared", n_rounds=1)
+    assert made.initial == pytest.approx(DATA.y.mean(), rel=1e-4)
+
+
+def test_scores_are_those_seen_while_fitting_on_train_and_valid():
+    valid = small_data(seed=1)
+    made, watch = fit(watch=Onlooker(valid), n_rounds=40)
+    np.testing.assert_allclose(made.scores(DATA.X), watch.train_scores[-1], rtol=1e-12)
+    np.testing.assert_allclose(made.scores(valid.X), watch.valid_scores[-1], rtol=1e-12)
+
+
+def test_a_rule_that_comes_again_is_one_rule():
+    made, _ = fit(n_rounds=200, n_candidates=3)
+    rules = list(zip(made.feature.tolist(), made.threshold.tolist(), strict=True))
+    assert rules == sorted(set(rules))
+    assert len(rules) <= 6 * 2
+    assert made.n_rounds == 200
+
+
+def test_the_round_that_the_watch_prefers_is_kept():
+    short, _ = fit(n_rounds=7)
+    kept, _ = fit(watch=Onlooker(keep=7), n_rounds=20)
+    assert (kept.scores(DATA.X) == short.scores(DATA.X)).all()
+
+
+def test_going_on_adds_the_rules_of_a_longer_run():
+    first, _ = fit(n_rounds=5)
+    more, _ = fit(start=first, n_rounds=6)
+    np.testing.assert_allclose(more.scores(DATA.X), fit(n_rounds=11)[0].scores(DATA.X), rtol=1e-9)
+
+
+def test_missing_values_meet_no_rule_and_their_absence_is_one():
+    X = np.array([[np.nan], [3.0], [np.nan], [1.0]])
+    data = RankingData.from_arrays(X, [0, 1, 0, 1], group_sizes=[2, 2])
+    made, _ = fit(data, n_rounds=1)
+    assert made.threshold.tolist() == [-np.inf]
+    low, high = made.scores(np.array([[np.nan], [-5.0]]))
+    assert low < high
+    assert made.describe(["clicks"])[1].endswith("clicks is not missing")
+
+
+def test_rules_are_told_in_words_the_heaviest_first():
+    made, _ = fit(n_rounds=30)
+    what, *lines = made.describe(list("abcdef"))
+    assert what == f"{len(made.weight)} rules; a score is the sum of those that hold"
+    heaviest = np.argmax(np.abs(made.weight))
+    name, cut = "abcdef"[made.feature[heaviest]], made.threshold[heaviest]
+    assert lines[0].split() == [f"{made.weight[heaviest]:+.6f}", name, ">", f"{cut:.6g}"]
+
+
+def test_contributions_add_up_to_the_scores_and_sparse_data_have_the_same_bits():
+    X = np.where(np.abs(DATA.X) > 0.8, DATA.X, 0.0)
+    made, _ = fit(name="squared", n_rounds=20)
+    np.testing.assert_allclose(made.contributions(X).sum(axis=1), made.scores(X), rtol=1e-12)
+    assert (made.scores(sparse.csr_array(X)) == made.scores(X)).all()
+
+
+def test_only_rising_rules_where_falling_ones_are_refused():
+    made, _ = fit(n_rounds=100, falling=False)
+    assert (made.weight > 0).all()
+    both, _ = fit(n_rounds=100)
+    assert (both.weight < 0).any()
+
+
+@pytest.mark.parametrize(
+    ("params", "sentence"),
+    [
+        ({"n_candidates": 1}, "n_candidates must be a whole number from 2, or 'all', not 1"),
+        ({"n_candidates": "some"}, "n_candidates must be a whole number from 2, or 'all'"),
+        ({"n_rounds": 0}, "n_rounds must be 1 or more, not 0"),
+        ({"learning_rate": 0.0}, "learning_rate must be above 0, not 0.0"),
+    ],
+)
+def test_impossible_parameters_are_refused(params, sentence):
+    with pytest.raises(UsageError, match=sentence):
+        fit(**params)
+
+
+def test_a_slope_is_followed_until_it_is_level():
+    assert level(lambda x: x - 3.0, -3.0, 1.0, 1e-9) == pytest.approx(3.0)
+    assert level(lambda x: math.tanh(x - 20.0), -1.0, 0.01, 1e-9) == pytest.approx(20.0)
+    steps = level(lambda x: -1.0 if x < 0.7 else 2.0, -1.0, 1.0, 1e-9)
+    assert steps == pytest.approx(0.7, abs=1e-3)
+    assert level(lambda x: -math.exp(-x), -1.0, 1.0, 0.01) >= math.log(100)

@@ -1,0 +1,110 @@
+"""Linear regression in closed form, against scikit-learn's and RankLib's."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn import linear_model
+from small_data import Onlooker, small_data
+
+from rankwright import load, ranker
+from rankwright.errors import UsageError
+from rankwright.losses.listnet import ListNet
+from rankwright.losses.squared import Squared
+from rankwright.models.least_squares import LeastSquares
+
+
+def fit(data, **parameters):
+    return LeastSquares(**parameters).fit(Squared(), data, watch=Onlooker())
+
+
+def test_it_is_the_least_squares_line_with_an_intercept():
+    data = small_data()
+    X = data.X + 100.0  # without an intercept, such a level would spoil the weights
+    peer = linear_model.LinearRegression().fit(X, data.y)
+    assert fit(replace(data, X=X)).coef == pytest.approx(peer.coef_, rel=1e-6, abs=1e-9)
+
+
+def test_weights_of_documents_and_queries_multiply():
+    data = small_data()
+    rng = np.random.default_rng(0)
+    weighted = replace(
+        data, sample_weight=rng.random(data.n_documents), query_weight=rng.random(data.n_queries)
+    )
+    whole = weighted.sample_weight * np.repeat(weighted.query_weight, data.sizes)
+    peer = linear_model.LinearRegression().fit(data.X, data.y, sample_weight=whole)
+    assert fit(weighted).coef == pytest.approx(peer.coef_, rel=1e-6, abs=1e-9)
+
+
+def test_l2_is_by_query_and_the_value_is_the_penalised_mean():
+    data, l2 = small_data(), 0.5
+    watch = Onlooker()
+    model = LeastSquares(l2=l2, scale=False).fit(Squared(), data, watch=watch)
+    peer = linear_model.Ridge(alpha=l2 * data.n_queries).fit(data.X, data.y)
+    assert model.coef == pytest.approx(peer.coef_, rel=1e-6)
+    errors = data.y - peer.predict(data.X)
+    value = 0.5 * errors @ errors / data.n_queries + 0.5 * l2 * peer.coef_ @ peer.coef_
+    assert watch.values == [pytest.approx(value, rel=1e-8)]
+
+
+def test_scaled_penalties_do_not_depend_on_the_unit_of_a_feature():
+    data = small_data()
+    metres = replace(data, X=data.X * np.array([1000.0, 1, 1, 1, 1, 1]))
+    a, b = fit(data, l2=1.0).coef, fit(metres, l2=1.0).coef
+    assert a == pytest.approx(b * np.array([1000.0, 1, 1, 1, 1, 1]), rel=1e-6)
+
+
+def test_directions_without_a_difference_get_no_weight():
+    data = small_data()
+    X = np.column_stack([data.X, np.full(data.n_documents, 3.0), data.X[:, 0]])
+    coef = fit(replace(data, X=X), l2=0.0).coef
+    assert coef[6] == 0.0
+    assert coef[0] == pytest.approx(coef[7], rel=1e-6)  # two equal features share their weight
+    assert X @ coef == pytest.approx(data.X @ fit(data, l2=0.0).coef, rel=1e-6, abs=1e-6)
+
+
+def test_sparse_features_give_the_same_weights():
+    data = small_data()
+    X = np.where(np.abs(data.X) > 0.8, data.X, 0.0)
+    dense, thin = fit(replace(data, X=X)), fit(replace(data, X=sparse.csr_array(X)))
+    assert thin.coef == pytest.approx(dense.coef, rel=1e-6, abs=1e-9)
+
+
+def test_auto_keeps_the_l2_that_is_best_on_valid():
+    chosen = ranker("linear_regression", l2="auto").fit(small_data(), eval_set=small_data(seed=1))
+    assert len(chosen.curve_["loss"]) == 10
+    with pytest.raises(UsageError, match="l2='auto' is chosen on valid data"):
+        ranker("linear_regression", l2="auto").fit(small_data())
+
+
+@pytest.mark.parametrize(
+    ("parameters", "sentence"),
+    [({"l2": -1.0}, "l2 must be 0 or more, or 'auto', not -1.0")],
+)
+def test_wrong_parameters_are_told(parameters, sentence):
+    with pytest.raises(UsageError, match=sentence):
+        fit(small_data(), **parameters)
+
+
+def test_it_takes_the_squared_loss_alone_and_no_start():
+    data = small_data()
+    with pytest.raises(UsageError, match="minimise the squared loss"):
+        LeastSquares().fit(ListNet(), data, watch=Onlooker())
+    with pytest.raises(UsageError, match="leave start out"):
+        LeastSquares().fit(Squared(), data, watch=Onlooker(), start=fit(data))
+
+
+def test_the_weights_are_ranklibs_but_for_the_feature_that_it_drops(golden_dir):
+    """RankLib 2.18 leaves the last feature out and writes the intercept as its weight."""
+    folder = golden_dir / "ranklib"
+    data = load(folder / "train.txt")
+    line = (folder / "linear_regression" / "model.txt").read_text().splitlines()[-1]
+    theirs = {name: float(w) for name, w in (pair.split(":") for pair in line.split())}
+    fitted = fit(replace(data, X=np.ascontiguousarray(data.X[:, :11])))
+    varying = [theirs[str(feature)] for feature in range(1, 11)]
+    assert fitted.coef[:10] == pytest.approx(varying, rel=1e-5)
+    assert fitted.coef[10] == 0.0  # a constant: theirs shares the intercept with it
+    intercept = theirs["12"] + theirs["11"] * data.X[0, 10]
+    ours = data.y.mean() - data.X[:, :10].mean(axis=0) @ fitted.coef[:10]
+    assert intercept == pytest.approx(ours, rel=1e-4)

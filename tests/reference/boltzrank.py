@@ -1,0 +1,64 @@
+"""BoltzRank of one query: its rankings one by one, energies as sums over pairs."""
+
+from itertools import combinations, permutations
+from math import log, tanh
+
+import numpy as np
+from reference import losses
+from reference.gain_lists import gains_and_discounts, of_documents_that_count
+
+
+@of_documents_that_count
+def boltzrank(loss, s, y, place=(0, 0)):
+    n = len(s)
+    if loss.form == "exact":
+        rankings = list(permutations(range(n)))
+    else:
+        rankings = [drawn(loss, y, place, m) for m in range(loss.samples)]
+    gain, discount = gains_and_discounts(loss.metric, y)
+    N = np.array([gain[list(ranking)] @ discount for ranking in rankings])
+    P, slopes = chances(loss, rankings, s)
+    Q, _ = chances(loss, rankings, y)
+    value = np.sort(gain)[::-1] @ discount - P @ N + loss.divergence * Q @ np.log(Q / P)
+    # d log P(R) / ds = -slope(R) + mean slope
+    log_slopes = P @ slopes - slopes
+    return value, -(P * N) @ log_slopes - loss.divergence * Q @ log_slopes
+
+
+def chances(loss, rankings, s):
+    """Probabilities of the rankings, and the derivatives of their energies."""
+    energies, slopes = zip(*(energy(loss, ranking, s) for ranking in rankings), strict=True)
+    mass = np.exp(min(energies) - np.array(energies))
+    return mass / mass.sum(), np.array(slopes)
+
+
+def energy(loss, ranking, s):
+    n = len(s)
+    value, slope = 0.0, np.zeros(n)
+    for a, b in combinations(range(n), 2):
+        i, j = ranking[a], ranking[b]  # j is below i
+        level = tanh(s[j] - s[i])
+        value += loss.sharpness * 2 / (n * (n - 1)) * (b - a) * (s[j] - s[i])
+        value += loss.pair_potential * 2 / (n - 1) * level
+        pull = loss.sharpness * 2 / (n * (n - 1)) * (b - a)
+        pull += loss.pair_potential * 2 / (n - 1) * (1 - level**2)
+        slope[j] += pull
+        slope[i] -= pull
+    return value, slope
+
+
+def drawn(loss, y, place, m):
+    """Ranking m of this round and query."""
+    state = 0
+    for word in (loss.seed % 2**64, *place, m):
+        state = losses.mixed(state, word)
+    uniform = [(losses.mixed(state, i) >> 11) / 2**53 for i in range(len(y))]
+    if loss.proposal == "grades" and m % 2 == 0:
+        noisy = [grade - log(-log(u)) for grade, u in zip(y, uniform, strict=True)]
+        return sorted(range(len(y)), key=lambda i: -noisy[i])
+    ranking = []
+    for i, u in enumerate(uniform):  # each comes to a place of its own, whose document moves back
+        other = int(u * (i + 1))
+        ranking.append(i)
+        ranking[i], ranking[other] = ranking[other], i
+    return ranking
