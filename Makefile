@@ -7,12 +7,12 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 EXTRAS := neural,dask,tune,report,serve,onnx,parquet,dev
 
-.PHONY: demo test lint format pages bench soak setup clean
+.PHONY: demo test lint format pages bench soak setup clean chromium
 
 demo: $(VENV)/.core  ## a panel of rankers on embedded data, a table and report.html
 	$(BIN)/rankwright demo
 
-test: $(VENV)/.all  ## the whole test suite
+test: $(VENV)/.all chromium  ## the whole test suite
 	$(BIN)/python -m pytest -n auto
 
 lint: $(VENV)/.all  ## style, types, layers, generated pages
@@ -53,6 +53,10 @@ $(VENV)/.core: pyproject.toml constraints.txt | $(VENV)/bin/python
 $(VENV)/.all: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) --editable ".[$(EXTRAS)]"
 	@touch $@ $(VENV)/.core
+
+chromium:
+	@command -v chromium >/dev/null || apt-get install -y -qq chromium >/dev/null 2>&1 \
+		|| echo "no chromium, and apt-get cannot install it: tests in a browser are skipped"
 
 $(VENV)/.bench: $(VENV)/.all
 	$(PIP) --editable ".[bench]"

@@ -1,23 +1,27 @@
-"""The demo: a panel of rankers on the embedded digits, chosen on valid, judged once on test."""
+"""The demo: a panel of rankers of every family on the embedded digits, compared as any others."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from inspect import getdoc
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from rankwright.data.digits import digits
-from rankwright.data.ranking_data import RankingData
 from rankwright.experiments.baselines import best_feature, feature_scores, random_scores
-from rankwright.metrics.evaluate import Evaluation, evaluate
-from rankwright.metrics.significance import bootstrap_interval
-from rankwright.rankers.base import ranker
+from rankwright.experiments.compare import compare
+from rankwright.experiments.comparison import Comparison
+from rankwright.metrics.evaluate import evaluate
+from rankwright.rankers.base import Ranker, ranker
+from rankwright.report import write_report
 
-METRICS = ("ndcg@1", "ndcg@5", "ndcg@10", "map")
+METRICS = ("ndcg@10", "ndcg@5", "ndcg@1", "map")
+TITLE = "Rankwright demo: handwritten digits as queries"
 
 _TREES = {"n_trees": 200, "num_leaves": 15, "early_stopping": 30}
 PANEL: dict[str, dict[str, Any]] = {
+    "linear_regression": {},
     "gbdt": _TREES,
     "gbrank": _TREES,
     "xendcg": _TREES,
@@ -28,44 +32,49 @@ PANEL: dict[str, dict[str, Any]] = {
     "listnet": {"l2": "auto"},
     "ranknet": {"model": "linear", "l2": "auto"},
     "memr": {"l2": "auto"},
-    "ranksvm": {"l2": "auto"},
+    "ranksvm": {"model": "kernel"},
     "irsvm": {"l2": "auto"},
     "dorm": {},
     "domination": {"l1": "auto"},
     "pamir": {},
+    "prank": {},
+    "rankboost": {},
+    "adarank": {},
+    "coordinate_ascent": {},
+    "rankgp": {},
 }
 """Every ranker of the demo with its parameters; valid data chooses the rest."""
+NETWORKS: dict[str, dict[str, Any]] = {"lambdarank": {}, "softrank": {}}
+"""Further ones, where torch is installed."""
 
 
-@dataclass(frozen=True)
-class Row:
-    """One contender of the panel: what it is and how it did on test."""
-
-    name: str
-    about: str
-    evaluation: Evaluation
-
-    def interval(self, metric: str) -> tuple[float, float]:
-        """Return the 95 % bootstrap interval of a metric's mean over queries."""
-        found = bootstrap_interval(self.evaluation.per_query[metric], seed=0)
-        return found.low, found.high
+def panel() -> dict[str, Ranker]:
+    """Return the rankers of the demo."""
+    chosen = {**PANEL, **NETWORKS} if find_spec("torch") else PANEL
+    return {name: ranker(name, **parameters) for name, parameters in chosen.items()}
 
 
-def run_demo(*, seed: int = 0) -> tuple[RankingData, Iterator[Row]]:
-    """Return the test data, and the rows of the panel as they come in."""
-    train, valid, test = digits(seed=seed)
-    assert valid is not None, "the digits come in three parts"
-    return test, _rows(train, valid, test, seed)
+def run_demo(
+    path: str | Path, *, seed: int = 0, report: Callable[[str], None] = lambda _: None
+) -> tuple[Comparison, dict[str, dict[str, float]]]:
+    """Compare the panel and write the page; return the comparison, and what it must beat.
+
+    ``report`` is called with a line for each ranker.
+    """
+    fold = digits(seed=seed)
+    with TemporaryDirectory() as cache:  # the demo shows fits, not what a cache holds
+        found = compare(
+            fold, panel(), metrics=METRICS, cache=cache, jobs=1, seed=seed, report=report
+        )
+        write_report(found, path, title=TITLE)
+    return found, _floors(fold, seed)
 
 
-def _rows(train: RankingData, valid: RankingData, test: RankingData, seed: int) -> Iterator[Row]:
-    scores = random_scores(test, seed=seed)
-    yield Row("random", "scores by chance", evaluate(test, scores, METRICS))
-    column, sign = best_feature(train)
-    about = f"{'brightest' if sign > 0 else 'darkest'} pixel {column + 1} first"
-    scores = sign * feature_scores(test, column)
-    yield Row("best feature", about, evaluate(test, scores, METRICS))
-    for name, parameters in PANEL.items():
-        fitted = ranker(name, seed=seed, **parameters).fit(train, eval_set=valid)
-        about = (getdoc(fitted) or "").partition("\n")[0].partition(": ")[2].rstrip(".")
-        yield Row(name, about, evaluate(test, fitted.predict(test), METRICS))
+def _floors(fold: Any, seed: int) -> dict[str, dict[str, float]]:
+    """Return the measures of chance, and of the single feature that is best on train."""
+    column, sign = best_feature(fold.train)
+    scores = {
+        "random": random_scores(fold.test, seed=seed),
+        "best feature": sign * feature_scores(fold.test, column),
+    }
+    return {name: dict(evaluate(fold.test, s, METRICS)) for name, s in scores.items()}

@@ -1,56 +1,46 @@
-"""The report page: rankers side by side, with intervals and every query's value."""
+"""A comparison as a page: content into the template, style and script beside it in one file."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from rankwright.data.target import atomic_text
+from rankwright.report.content import report_content
 
 if TYPE_CHECKING:
-    from rankwright.data.ranking_data import RankingData
-    from rankwright.experiments.demo import Row
-
-_BINS = 20
+    from rankwright.experiments.comparison import Comparison
 
 
-def write_report(
-    path: str | Path, *, title: str, data: RankingData, rows: Sequence[Row], metric: str
-) -> None:
-    """Write one self-contained HTML page on ``rows``, with the spread of ``metric`` per query."""
+def write_page(comparison: Comparison, path: str | Path, *, title: str | None = None) -> None:
+    """Write the page to ``path``, whole or not at all."""
     from jinja2 import Environment, PackageLoader, select_autoescape
 
+    content = report_content(comparison)
     pages = Environment(
         loader=PackageLoader("rankwright.report"),
         autoescape=select_autoescape(),
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    html = pages.get_template("panel.html").render(
-        title=title,
-        metric=metric,
-        metrics=list(rows[0].evaluation),
-        convention=rows[0].evaluation.convention.name,
-        empty=rows[0].evaluation.empty_queries,
-        data=data,
-        rows=[_row(row, metric) for row in rows],
+    html = pages.get_template("report.html").render(
+        title=title or f"{len(comparison.rankers)} rankers on {comparison.name}",
+        content=content,
+        json=_in_script(content),
+        style=_part("report.css"),
+        script=_part("report.js"),
     )
     with atomic_text(path) as stream:
         stream.write(html)
 
 
-def _row(row: Row, metric: str) -> dict[str, Any]:
-    intervals = {name: row.interval(name) for name in row.evaluation}
-    values = row.evaluation.per_query[metric]
-    counts, _ = np.histogram(values[np.isfinite(values)], bins=_BINS, range=(0.0, 1.0))
-    return {
-        "name": row.name,
-        "about": row.about,
-        "means": dict(row.evaluation),
-        "intervals": intervals,
-        "bars": (counts / max(1, counts.max())).round(4).tolist(),
-        "counts": counts.tolist(),
-    }
+def _in_script(content: object) -> str:
+    """Return JSON that cannot end the script element it stands in."""
+    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def _part(name: str) -> str:
+    return files("rankwright.report").joinpath("templates", name).read_text("utf-8")

@@ -1,0 +1,33 @@
+"""A page in headless Chromium that remembers what went wrong in it."""
+
+import shutil
+from contextlib import contextmanager
+
+import pytest
+
+
+def chromium():
+    """Return where Chromium is, or skip with the reason."""
+    found = shutil.which("chromium") or shutil.which("chromium-browser")
+    if found is None:
+        pytest.skip("no chromium: apt-get install chromium")
+    return found
+
+
+@contextmanager
+def opened(path, **how):
+    """Open a file; yield the page, with its ``faults`` and the addresses it ``asked`` for."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
+        page = browser.new_page(**{"viewport": {"width": 1100, "height": 900}, **how})
+        page.faults, page.asked = [], []
+        page.on("pageerror", lambda fault: page.faults.append(str(fault)))
+        page.on("console", lambda told: told.type == "error" and page.faults.append(told.text))
+        page.on("request", lambda sent: page.asked.append(sent.url))
+        page.goto(path.absolute().as_uri())
+        try:
+            yield page
+        finally:
+            browser.close()

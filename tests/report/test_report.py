@@ -1,0 +1,170 @@
+"""The report in a browser: it opens by itself, sorts, finds, explores, explains, and is usable."""
+
+import json
+from pathlib import Path
+
+import axe_core_python
+import numpy as np
+import pytest
+from browser import opened
+from small_data import small_data
+
+from rankwright import load_model
+from rankwright.data.ranking_data import RankingData
+from rankwright.experiments.compare import compare
+from rankwright.report import write_report
+from rankwright.report.content import report_content
+
+AXE = Path(axe_core_python.__file__).with_name("axe.min.js")
+
+
+@pytest.fixture(scope="module")
+def comparison(tmp_path_factory):
+    data = small_data()
+    rankers = "ranksvm,gbdt:n_trees=8,small=gbdt:n_trees=2,memr:model=kernel"
+    cache = tmp_path_factory.mktemp("cache")
+    return compare(data, rankers, folds=3, cache=cache, jobs=1)
+
+
+@pytest.fixture(scope="module")
+def report(comparison, tmp_path_factory):
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    write_report(comparison, path)
+    return path
+
+
+def test_it_opens_without_faults_or_network(report):
+    with opened(report) as page:
+        assert page.locator("h1").inner_text() == "4 rankers on data"
+        assert page.faults == []
+        assert page.asked == [report.absolute().as_uri()]
+
+
+def test_the_table_sorts_by_each_column(report, comparison):
+    with opened(report) as page:
+        page.locator("#table thead button", has_text="ndcg@10").click()
+        means = {label: found["ndcg@10"].mean for label, found in comparison.intervals.items()}
+        rows = page.locator("#table tbody tr")
+        shown = [rows.nth(k).get_attribute("data-label") for k in range(rows.count())]
+        assert [means[label] for label in shown] == sorted(means.values(), reverse=True)
+        page.locator("#table thead button", has_text="ranker").click()
+        shown = [rows.nth(k).get_attribute("data-label") for k in range(rows.count())]
+        assert shown == sorted(shown)
+
+
+def test_queries_are_listed_by_their_loss_and_found_by_name(report, comparison):
+    with opened(report) as page:
+        page.select_option("#from", "ranksvm")
+        page.select_option("#to", "small")
+        change = (
+            comparison.per_query["small"]["ndcg@10"] - comparison.per_query["ranksvm"]["ndcg@10"]
+        )
+        worst = str(comparison.qid[int(np.argmin(change))])
+        rows = page.locator("#queries tbody tr")
+        assert rows.first.locator("th").inner_text() == worst
+        losses = int((change < -1e-9).sum())
+        assert f"{losses} worse by ndcg@10" in page.locator("#tally").inner_text()
+        wanted = str(comparison.qid[-1])
+        page.fill("#find", wanted)
+        names = [rows.nth(k).locator("th").inner_text() for k in range(rows.count())]
+        assert wanted in names
+        assert all(wanted in name for name in names)
+
+
+def test_a_query_shows_both_rankings_and_explains_a_pair(report, comparison):
+    with opened(report) as page:
+        page.select_option("#from", "ranksvm")
+        page.select_option("#to", "gbdt:n_trees=8")
+        page.locator("#queries tbody button").first.click()
+        query = page.locator("#query option:checked").inner_text()
+        at = [str(qid) for qid in comparison.qid].index(query)
+        fold = int(comparison.fold_of_query[at])
+        test = comparison.folds[fold].test
+        inside = [str(qid) for qid in test.qid].index(query)
+        rows = slice(test.indptr[inside], test.indptr[inside + 1])
+        lists = page.locator("#rankings ol")
+        for side, label in enumerate(("ranksvm", "gbdt:n_trees=8")):
+            scores = comparison.scores[label][fold][rows]
+            best = np.argsort(-scores, kind="stable")
+            names = lists.nth(side).locator(".name").all_inner_texts()
+            assert [int(name) - 1 for name in names] == best.tolist()[: len(names)]
+        for k in (0, 2):
+            lists.nth(0).locator("button").nth(k).click()
+        scores = np.sort(comparison.scores["ranksvm"][fold][rows])[::-1]
+        lead = float(page.locator("#explanation .lead").first.inner_text().replace("−", "-"))
+        assert lead == pytest.approx(scores[0] - scores[2], abs=2e-3)
+        page.select_option("#to", "memr:model=kernel")
+        for k in (0, 1):
+            lists.nth(0).locator("button").nth(k).click()
+        assert "not a sum over features" in page.locator("#explanation").inner_text()
+
+
+def test_it_is_used_by_keyboard_and_the_theme_switches(report):
+    with opened(report, color_scheme="light") as page:
+        paper = "getComputedStyle(document.body).backgroundColor"
+        light = page.evaluate(paper)
+        page.focus("#theme")
+        page.keyboard.press("Enter")
+        page.keyboard.press("Enter")
+        assert "dark" in page.locator("#theme").inner_text()
+        assert page.evaluate(paper) != light
+        first = page.locator("#rankings ol").first.locator("button").first
+        first.focus()
+        page.keyboard.press("Space")
+        assert first.get_attribute("aria-pressed") == "true"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_serious_fault_of_accessibility(report, scheme):
+    with opened(report, color_scheme=scheme) as page:
+        page.evaluate(AXE.read_text())
+        found = page.evaluate("axe.run()")
+        serious = [v for v in found["violations"] if v["impact"] in ("serious", "critical")]
+        assert [(v["id"], [n["html"][:90] for n in v["nodes"][:3]]) for v in serious] == []
+
+
+@pytest.mark.parametrize("width", [360, 1100])
+def test_nothing_runs_off_a_phone_or_a_desk(report, width):
+    with opened(report, viewport={"width": width, "height": 800}) as page:
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+# --- content -------------------------------------------------------------------------------------
+
+
+def test_contributions_in_the_page_sum_to_the_scores(comparison):
+    content = report_content(comparison)
+    at, query = next(iter(content["opened"].items()))
+    fold = int(comparison.fold_of_query[int(at)])
+    test = comparison.folds[fold].test
+    inside = [str(qid) for qid in test.qid].index(content["qid"][int(at)])
+    rows = test.indptr[inside] + np.array([int(name) - 1 for name in query["documents"]])
+    for label in ("ranksvm", "gbdt:n_trees=8"):
+        scores = load_model(comparison.models[label][fold]).predict(test)[rows]
+        parts = np.array(query["parts"][label]["values"]).sum(axis=1)
+        np.testing.assert_allclose(parts, scores, atol=1e-3)
+
+
+def test_names_from_data_cannot_break_out_of_the_page(tmp_path):
+    data = small_data()
+    qid = np.array([f"</script><b>{q}" for q in data.query_of_row()])
+    names = ["<img src=x onerror=alert(1)>", *"bcdef"]
+    odd = RankingData.from_arrays(data.X, data.y, qid=qid, feature_names=names)
+    found = compare(odd, "ranksvm", folds=3, cache=tmp_path / "cache", jobs=1)
+    path = tmp_path / "odd.html"
+    write_report(found, path)
+    with opened(path) as page:
+        assert page.faults == []
+        assert page.locator("img").count() == 0
+        assert "</script>" in page.locator("#queries tbody th").first.inner_text()
+
+
+def test_many_queries_are_sampled_and_the_page_says_so(tmp_path):
+    data = small_data(queries=400, documents=5)
+    found = compare(data, "ranksvm,gbdt:n_trees=2", folds=3, cache=tmp_path / "cache", jobs=1)
+    path = tmp_path / "many.html"
+    write_report(found, path)
+    content = path.read_text().split('id="content">')[1].split("</script>")[0]
+    assert len(json.loads(content)["opened"]) == 100
+    with opened(path) as page:
+        assert "100 of 400 queries can be opened" in page.locator("#opened").inner_text()
