@@ -20,6 +20,7 @@ from rankwright.core.parallel import thread_count
 from rankwright.core.types import F64, I64, AnyArray, FloatMatrix, Loss, Watch
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
+from rankwright.models.forest_scorer import ForestScorer
 from rankwright.models.tree_text import first_trees, join_trees, split_points
 from rankwright.solvers.boost import Boost, Descent
 
@@ -172,18 +173,20 @@ class FittedTrees:
         """LightGBM's own model, without the initial score."""
         return lgb.Booster(model_str=self.text)
 
+    @cached_property
+    def _scorer(self) -> ForestScorer:
+        return ForestScorer.from_text(self.text, self.n_features)
+
     @property
     def n_trees(self) -> int:
         """Number of trees."""
-        return int(self.booster.num_trees()) if self.text else 0
+        return self._scorer.n_trees if self.text else 0
 
     def scores(self, X: FloatMatrix, *, n_threads: int | None = None) -> F64:
-        """Return the score of each row."""
+        """Return the score of each row: LightGBM's to the last bit, without LightGBM."""
         if self.n_trees == 0:
             return np.full(X.shape[0], self.initial)
-        threads = thread_count(n_threads)
-        predicted = self.booster.predict(_as_lightgbm(X), num_threads=threads)
-        return self.initial + np.asarray(predicted, np.float64)
+        return self._scorer.scores(X, initial=self.initial, n_threads=n_threads)
 
     def contributions(self, X: FloatMatrix) -> F64:
         """Return SHAP values: one column per feature, and the expected score last."""

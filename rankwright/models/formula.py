@@ -1,0 +1,301 @@
+"""Formulas over features: trees that are simplified, printed, and written as postfix code.
+
+A formula is ``("x", column)``, ``("c", number)``, ``(function, f)`` or ``(operator, f, g)``:
+
+    f + g    f - g    f * g    f / g (1 where g is 0)    min(f, g)    max(f, g)
+    neg f    log1p f = log(1 + |f|)    sqrt f = sqrt(|f|)
+
+Every value is held to -1e100 .. 1e100, so that whatever the features are, scores are numbers.
+Trees are plain tuples: two equal formulas are equal values and can be the key of a dictionary.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from rankwright.core.types import F64, AnyArray
+from rankwright.errors import UsageError
+
+Formula: TypeAlias = tuple[Any, ...]
+
+FEATURE, NUMBER = "x", "c"
+BINARY = ("+", "-", "*", "/", "min", "max")
+UNARY = ("neg", "log1p", "sqrt")
+CODES = {name: -1 - k for k, name in enumerate((NUMBER, *BINARY, *UNARY))}  # a column is its own
+LIMIT = 1e100
+
+_ZERO, _ONE = (NUMBER, 0.0), (NUMBER, 1.0)
+_PLAIN_NAME = re.compile(r"[^\W\d][\w.]*")
+
+
+def is_leaf(tree: Formula) -> bool:
+    """Whether the formula is a feature or a number."""
+    return tree[0] in (FEATURE, NUMBER)
+
+
+def parts_of(tree: Formula) -> list[Formula]:
+    """Return the formula of every node, wholes before their parts."""
+    found, waiting = [], [tree]
+    while waiting:
+        node = waiting.pop()
+        found.append(node)
+        if not is_leaf(node):
+            waiting += reversed(node[1:])
+    return found
+
+
+def size(tree: Formula) -> int:
+    """Return the number of nodes."""
+    return len(parts_of(tree))
+
+
+def depth(tree: Formula) -> int:
+    """Return the number of operations on the longest way to a leaf."""
+    return 0 if is_leaf(tree) else 1 + max(map(depth, tree[1:]))
+
+
+def columns_of(tree: Formula) -> list[int]:
+    """Return the columns that the formula looks at, each once, in order."""
+    return sorted({part[1] for part in parts_of(tree) if part[0] == FEATURE})
+
+
+# --- simplifying -----------------------------------------------------------------------------
+
+
+def simplify(tree: Formula) -> Formula:
+    """Return a shorter formula with the same values, but for the rounding of merged numbers.
+
+    Numbers are worked out, what has no effect goes (f - f, f * 1, f / f, neg neg f, min(f, f)),
+    and f + g, g + f become one.
+    """
+    if tree[0] == NUMBER:
+        return (NUMBER, _held(tree[1]))
+    if tree[0] == FEATURE:
+        return tree
+    return _built(tree[0], *map(simplify, tree[1:]))
+
+
+def _built(op: str, *parts: Formula) -> Formula:
+    """Return ``op`` of parts that are simple themselves, simplified."""
+    if all(part[0] == NUMBER for part in parts):
+        return (NUMBER, _value(op, *(part[1] for part in parts)))
+    return _RULES[op](*parts)
+
+
+def _value(op: str, a: float, b: float = 0.0) -> float:
+    values: dict[str, Callable[[], float]] = {
+        "+": lambda: a + b,
+        "-": lambda: a - b,
+        "*": lambda: a * b,
+        "/": lambda: 1.0 if b == 0.0 else float(np.float64(a) / b),
+        "min": lambda: min(a, b),
+        "max": lambda: max(a, b),
+        "neg": lambda: -a,
+        "log1p": lambda: math.log1p(abs(a)),
+        "sqrt": lambda: math.sqrt(abs(a)),
+    }
+    with np.errstate(over="ignore"):
+        return _held(values[op]())
+
+
+def _held(value: float) -> float:
+    return max(-LIMIT, min(LIMIT, value))
+
+
+def _sorted(a: Formula, b: Formula) -> tuple[Formula, Formula]:
+    """Return both in the one order in which they are written; a number comes last."""
+    return (a, b) if (a[0] == NUMBER, a) <= (b[0] == NUMBER, b) else (b, a)
+
+
+def _sum(a: Formula, b: Formula) -> Formula:
+    a, b = _sorted(a, b)
+    if b == _ZERO:
+        return a
+    if b[0] == NUMBER and a[0] == "+" and a[2][0] == NUMBER:
+        return _built("+", a[1], _built("+", a[2], b))
+    if b[0] == "neg":
+        return _built("-", a, b[1])
+    if a[0] == "neg":
+        return _built("-", b, a[1])
+    return _built("*", a, (NUMBER, 2.0)) if a == b else ("+", a, b)
+
+
+def _difference(a: Formula, b: Formula) -> Formula:
+    if a == b:
+        return _ZERO
+    if a == _ZERO:
+        return _built("neg", b)
+    if b[0] in (NUMBER, "neg"):
+        return _built("+", a, _built("neg", b))
+    return ("-", a, b)
+
+
+def _product(a: Formula, b: Formula) -> Formula:
+    a, b = _sorted(a, b)
+    if b == _ZERO:
+        return _ZERO
+    if b == _ONE:
+        return a
+    if b == (NUMBER, -1.0):
+        return _built("neg", a)
+    if b[0] == NUMBER and a[0] == "*" and a[2][0] == NUMBER:
+        return _built("*", a[1], _built("*", a[2], b))
+    if a[0] == "neg" and b[0] in (NUMBER, "neg"):
+        return _built("*", a[1], _built("neg", b))
+    return ("*", a, b)
+
+
+def _quotient(a: Formula, b: Formula) -> Formula:
+    if a == b or b == _ZERO:
+        return _ONE
+    if b == _ONE:
+        return a
+    if a[0] == b[0] == "neg":
+        return _built("/", a[1], b[1])
+    return ("/", a, b)
+
+
+def _least(a: Formula, b: Formula) -> Formula:
+    return _either("min", a, b)
+
+
+def _largest(a: Formula, b: Formula) -> Formula:
+    return _either("max", a, b)
+
+
+def _either(op: str, a: Formula, b: Formula) -> Formula:
+    if a == b or (a[0] == op and b in a[1:]):
+        return a
+    if b[0] == op and a in b[1:]:
+        return b
+    return (op, *_sorted(a, b))
+
+
+def _negative(a: Formula) -> Formula:
+    if a[0] == "neg":
+        return tuple(a[1])
+    if a[0] == "-":
+        return _built("-", a[2], a[1])
+    if a[0] == "*" and a[2][0] == NUMBER:
+        return _built("*", a[1], _built("neg", a[2]))
+    return ("neg", a)
+
+
+def _log1p(a: Formula) -> Formula:
+    return ("log1p", a[1] if a[0] == "neg" else a)
+
+
+def _sqrt(a: Formula) -> Formula:
+    return ("sqrt", a[1] if a[0] == "neg" else a)
+
+
+_RULES: dict[str, Callable[..., Formula]] = {
+    "+": _sum,
+    "-": _difference,
+    "*": _product,
+    "/": _quotient,
+    "min": _least,
+    "max": _largest,
+    "neg": _negative,
+    "log1p": _log1p,
+    "sqrt": _sqrt,
+}
+
+
+# --- printing --------------------------------------------------------------------------------
+
+
+def text(tree: Formula, names: Sequence[str] | None = None) -> str:
+    """Return the formula as a reader writes it; numbers to six digits.
+
+    Features without names, or with numbers for names, are x1, x2, ..., as LETOR files count them.
+    Names that could be taken for more than a name stand in brackets.
+    """
+    return _text(tree, names)[0]
+
+
+def _text(tree: Formula, names: Sequence[str] | None) -> tuple[str, int]:
+    """Return the text and how tightly it binds: 3 a whole, 2 a product, 1 a sum."""
+    kind = tree[0]
+    if kind == NUMBER:
+        return f"{tree[1]:.6g}", 3 if tree[1] >= 0 else 1
+    if kind == FEATURE:
+        name = str(tree[1] + 1) if names is None else names[tree[1]]
+        name = f"x{name}" if name.isdecimal() else name
+        return (name if _PLAIN_NAME.fullmatch(name) else f"[{name}]"), 3
+    if kind in ("+", "-") and (opposite := _opposite(tree[2])) is not None:
+        tree = ("-" if kind == "+" else "+", tree[1], opposite)
+        kind = tree[0]
+    parts = [_text(part, names) for part in tree[1:]]
+    if kind in ("log1p", "sqrt"):
+        return f"{kind}(|{parts[0][0]}|)", 3
+    if kind in ("min", "max"):
+        return f"{kind}({parts[0][0]}, {parts[1][0]})", 3
+    if kind == "neg":
+        return f"-{_within(parts[0], 2)}", 1
+    tight = 2 if kind in ("*", "/") else 1
+    right = tight + 1 if kind in ("-", "/") else tight
+    left, other = _within(parts[0], tight), _within(parts[1], right)
+    if kind == "*" and tree[2][0] == NUMBER:
+        left, other = parts[1][0], _within(parts[0], tight)
+    return f"{left} {kind} {other}", tight
+
+
+def _opposite(term: Formula) -> Formula | None:
+    """Return the term without the minus that it begins with, or None if there is no minus."""
+    if term[0] == "neg":
+        return tuple(term[1])
+    if term[0] == NUMBER and term[1] < 0.0:
+        return (NUMBER, -term[1])
+    if term[0] == "*" and term[2][0] == NUMBER and term[2][1] < 0.0:
+        return ("*", term[1], (NUMBER, -term[2][1]))
+    return None
+
+
+def _within(part: tuple[str, int], least: int) -> str:
+    return part[0] if part[1] >= least else f"({part[0]})"
+
+
+# --- postfix code ----------------------------------------------------------------------------
+
+
+def postfix(tree: Formula) -> tuple[AnyArray, F64]:
+    """Return the codes of the nodes, parts before wholes, and the numbers among them."""
+    codes: list[int] = []
+    values: list[float] = []
+
+    def write(node: Formula) -> None:
+        if not is_leaf(node):
+            for part in node[1:]:
+                write(part)
+        codes.append(node[1] if node[0] == FEATURE else CODES[node[0]])
+        values.append(node[1] if node[0] == NUMBER else 0.0)
+
+    write(tree)
+    return np.array(codes, np.int32), np.array(values, np.float64)
+
+
+def from_postfix(codes: AnyArray, values: F64) -> Formula:
+    """Return the formula that `postfix` wrote."""
+    names = {code: name for name, code in CODES.items()}
+    stack: list[Formula] = []
+    try:
+        for code, value in zip(codes.tolist(), values.tolist(), strict=True):
+            if code >= 0:
+                stack.append((FEATURE, code))
+            elif names[code] == NUMBER:
+                stack.append((NUMBER, value))
+            elif names[code] in UNARY:
+                stack.append((names[code], stack.pop()))
+            else:
+                right, left = stack.pop(), stack.pop()
+                stack.append((names[code], left, right))
+        (tree,) = stack
+    except (KeyError, IndexError, ValueError):
+        raise UsageError("the code of the formula is damaged.") from None
+    return tree
