@@ -9,6 +9,7 @@ import typer
 
 from rankwright import __version__
 from rankwright.cli import console
+from rankwright.cli.compare import compare
 from rankwright.cli.convert import convert
 from rankwright.cli.demo import demo
 from rankwright.cli.evaluate import evaluate
@@ -16,8 +17,10 @@ from rankwright.cli.explain import explain
 from rankwright.cli.inspect import inspect
 from rankwright.cli.list import list_names
 from rankwright.cli.rank import rank
+from rankwright.cli.ranklib import ANY_WORDS, ranklib
 from rankwright.cli.reproduce import reproduce
 from rankwright.cli.train import train
+from rankwright.cli.tune import tune
 from rankwright.errors import RankwrightError
 
 app = typer.Typer(
@@ -31,11 +34,14 @@ app.command()(demo)
 app.command("list")(list_names)
 app.command()(inspect)
 app.command()(train)
+app.command()(tune)
 app.command()(evaluate)
+app.command()(compare)
 app.command()(rank)
 app.command()(explain)
 app.command()(reproduce)
 app.command()(convert)
+app.command(context_settings=ANY_WORDS)(ranklib)
 
 _verbose = False
 

@@ -1,28 +1,29 @@
-"""``rankwright reproduce TABLE``: a paper's table or figure run again, beside what it printed."""
+"""``rankwright reproduce``: a paper's table or figure, or all, run again beside the printed one."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rankwright.cli import console
+from rankwright.cli.progress import step_progress
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from rankwright.experiments.experiment import Column, ColumnGroup, Experiment
-    from rankwright.experiments.folds_run import Folds, Report
+    from rankwright.experiments.curves import FigureResult
+    from rankwright.experiments.experiment import Column, ColumnGroup
     from rankwright.experiments.table import Cell, TableResult
 
 
 def reproduce(
     table: Annotated[
-        str, typer.Argument(help="The experiment's name, 'list' for all names, or a TOML file.")
+        str,
+        typer.Argument(help="The experiment's name, 'list' for all names, 'all', or a TOML file."),
     ],
     data: Annotated[
         Path | None,
@@ -36,6 +37,13 @@ def reproduce(
             help="Table: all results as JSON. Figure: its .svg, .png or .pdf, and a .json beside.",
         ),
     ] = None,
+    results: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Keep a JSON file per experiment here; for 'all', ./reproduction by default.",
+        ),
+    ] = None,
     rows: Annotated[
         str | None, typer.Option(help="Run only these rows, such as GBDT,IntervalRank.")
     ] = None,
@@ -45,35 +53,28 @@ def reproduce(
 ) -> None:
     """Run a paper's table or figure again: what it printed, ours, and how sure ours is.
 
-    Everything is chosen on the valid part of each fold, and test is looked at once. Exits with 1
-    where ours misses a figure that the experiment expects.
+    Everything is chosen on the valid part of each fold, and test is looked at once. 'all' runs
+    every experiment that has no result in DIR yet and writes the page DIR.md from the results.
+    Exits with 1 where ours misses a figure that the experiment expects, or one of all fails.
     """
     if table == "list":
         _print_names(json)
         return
-    from rankwright.experiments.experiment import experiment
-
-    chosen = experiment(table)
-    if rows is not None:
-        chosen = chosen.with_rows([name.strip() for name in rows.split(",")])
-    figure = None
-    if chosen.kind == "figure":
-        from rankwright.experiments.figure import check_target
-
-        figure = output or Path(f"{chosen.name}.svg")
-        check_target(figure)
     folder = data or _data_folder()
-    if chosen.kind == "topics":
-        result = _run_topics(chosen, folder, output, seed, threads, json)
-    elif figure is None:
-        result = _run_table(chosen, _folds(chosen, folder, seed), output, seed, threads, json)
-    else:
-        result = _run_figure(chosen, _folds(chosen, folder, seed), figure, seed, threads, json)
-    missed = result.missed()
-    for sentence in missed:
-        console.say(f"missed: {sentence}")
-    if missed:
-        raise typer.Exit(1)
+    if table == "all":
+        _refuse(output is not None, "-o", "results go to the folder --results, the page beside it")
+        _refuse(rows is not None, "--rows", "it belongs to one table")
+        _run_all(results or Path("reproduction"), folder, seed, threads, json)
+        return
+    _refuse(rows is not None and results is not None, "--rows", "--results keeps whole tables")
+    _run_one(table, rows, folder, output, results, seed, threads, json)
+
+
+def _refuse(given: bool, option: str, why: str) -> None:
+    from rankwright.errors import UsageError
+
+    if given:
+        raise UsageError(f"{option} cannot be given here: {why}.")
 
 
 def _data_folder() -> Path | None:
@@ -81,65 +82,96 @@ def _data_folder() -> Path | None:
     return Path(named) if named else None
 
 
-def _folds(chosen: Experiment, folder: Path | None, seed: int) -> Folds:
-    from rankwright.experiments.folds_run import load_folds
+def _run_one(
+    name: str,
+    rows: str | None,
+    folder: Path | None,
+    output: Path | None,
+    results: Path | None,
+    seed: int,
+    threads: int | None,
+    json: bool,
+) -> None:
+    from rankwright.experiments.curves import FigureResult
+    from rankwright.experiments.experiment import experiment
+    from rankwright.experiments.reproduction import Results, run_experiment, summary
 
-    with console.err.status("reading the data"):
-        return load_folds(chosen, folder, seed=seed)
+    chosen = experiment(name)
+    if rows is not None:
+        chosen = chosen.with_rows([name.strip() for name in rows.split(",")])
+    if chosen.kind == "figure":
+        from rankwright.experiments.figure import check_target
+
+        output = output or Path(f"{chosen.name}.svg")
+        check_target(output)
+    started = time.perf_counter()
+    result = run_experiment(chosen, folder, progress=step_progress, n_threads=threads, seed=seed)
+    if results is not None:
+        seconds = time.perf_counter() - started
+        Results(results).keep(summary(result, seconds=seconds, seed=seed))
+    if isinstance(result, FigureResult):
+        assert output is not None
+        _hand_out_figure(result, output, json)
+    else:
+        _hand_out(result, output, json)
+    missed = (result.table if isinstance(result, FigureResult) else result).missed()
+    for sentence in missed:
+        console.say(f"missed: {sentence}")
+    if missed:
+        raise typer.Exit(1)
+
+
+def _run_all(target: Path, folder: Path | None, seed: int, threads: int | None, json: bool) -> None:
+    from rankwright.data.target import atomic_text
+    from rankwright.experiments.experiment import titles
+    from rankwright.experiments.reproduction import Results, run_all
+    from rankwright.experiments.reproduction_page import overall, page
+
+    results, failures = Results(target), dict[str, str]()
+
+    def failed(name: str, sentence: str) -> None:
+        failures[name] = sentence
+        console.say(f"{name} failed: {sentence}")
+
+    run_all(results, folder, progress=step_progress, failed=failed, n_threads=threads, seed=seed)
+    found, of_all = results.read(), titles()
+    written = target.with_name(f"{target.name}.md")
+    with atomic_text(written) as stream:
+        stream.write(page(found, of_all))
+    verdicts = {name: overall(found[name]) for name in of_all if name in found}
+    if json:
+        console.print_json(
+            {"page": str(written), "results": str(target), "verdicts": verdicts, "failed": failures}
+        )
+    else:
+        _print_verdicts(verdicts, failures, list(of_all))
+        console.out.print(f"page: {written}", soft_wrap=True, markup=False)
+    if failures or any(one["missed"] for one in found.values()):
+        raise typer.Exit(1)
+
+
+def _print_verdicts(verdicts: dict[str, str], failures: dict[str, str], names: list[str]) -> None:
+    width = max(map(len, names))
+    for name in names:
+        said = f"failed: {failures[name]}" if name in failures else verdicts.get(name, "not run")
+        console.out.print(f"{name:<{width}}  {said}", soft_wrap=True, markup=False)
 
 
 def _print_names(json: bool) -> None:
-    from rankwright.experiments.experiment import titles
+    from rankwright.experiments.experiment import overview
 
-    found = titles()
+    found = overview()
     if json:
-        console.print_json({"experiments": found})
+        titles = {name: about["title"] for name, about in found.items()}
+        console.print_json({"experiments": titles, "about": found})
         return
     width = max(map(len, found))
-    for name, title in found.items():
-        console.out.print(f"[bold]{name:<{width}}[/]  {title}", soft_wrap=True)
-
-
-def _run_table(
-    chosen: Experiment,
-    folds: Folds,
-    output: Path | None,
-    seed: int,
-    threads: int | None,
-    json: bool,
-) -> TableResult:
-    from rankwright.experiments.folds_run import fits
-    from rankwright.experiments.table import run_table
-    from rankwright.experiments.timing import run_timing
-
-    if chosen.kind == "time":
-        run, steps = run_timing, sum(study.repeats + 1 for study in chosen.studies)
-        steps *= len(chosen.rows)
-    else:
-        run, steps = run_table, fits(chosen, folds)
-    with _progress(chosen.name, steps) as report:
-        result = run(chosen, folds, report=report, n_threads=threads, seed=seed)
-    _hand_out(result, output, json)
-    return result
-
-
-def _run_topics(
-    chosen: Experiment,
-    folder: Path | None,
-    output: Path | None,
-    seed: int,
-    threads: int | None,
-    json: bool,
-) -> TableResult:
-    from rankwright.experiments.topic_folds import load_topics
-    from rankwright.experiments.topics_run import run_topics, steps
-
-    with console.err.status("reading the data"):
-        folds = load_topics(chosen, folder, seed=seed)
-    with _progress(chosen.name, steps(chosen, folds)) as report:
-        result = run_topics(chosen, folds, report=report, n_threads=threads, seed=seed)
-    _hand_out(result, output, json)
-    return result
+    for name, about in found.items():
+        console.out.print(f"[bold]{name:<{width}}[/]  {about['title']}", soft_wrap=True)
+        minutes = about["minutes"]
+        time_taken = "" if minutes is None else f"; about {minutes:g} min on two cores"
+        line = f"{'':<{width}}  {about['kind']}; {about['paper']}{time_taken}"
+        console.out.print(line, style="dim", soft_wrap=True, markup=False)
 
 
 def _hand_out(result: TableResult, output: Path | None, json: bool) -> None:
@@ -151,17 +183,9 @@ def _hand_out(result: TableResult, output: Path | None, json: bool) -> None:
         _print_result(result)
 
 
-def _run_figure(
-    chosen: Experiment, folds: Folds, figure: Path, seed: int, threads: int | None, json: bool
-) -> TableResult:
-    from rankwright.experiments.curves import run_curves
+def _hand_out_figure(result: FigureResult, figure: Path, json: bool) -> None:
     from rankwright.experiments.figure import draw
-    from rankwright.experiments.folds_run import fits
 
-    drawn = sum(bool(study.trees) for study in chosen.studies) * len(chosen.rows)
-    steps = fits(chosen, folds) + drawn
-    with _progress(chosen.name, steps) as report:
-        result = run_curves(chosen, folds, report=report, n_threads=threads, seed=seed)
     draw(result, figure)
     result.write(figure.with_suffix(".json"))
     if json:
@@ -169,38 +193,10 @@ def _run_figure(
     else:
         _print_result(result.table)
         about = f"curves: {figure}; their values: {figure.with_suffix('.json')}"
-        console.out.print(about, soft_wrap=True)
-    return result.table
+        console.out.print(about, soft_wrap=True, markup=False)
 
 
 # --- what is printed -------------------------------------------------------------------------
-
-
-@contextmanager
-def _progress(name: str, steps: int) -> Iterator[Report]:
-    """Yield what takes a line per step: a bar on a terminal, plain lines elsewhere."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    if not console.err.is_terminal:
-        done = 0
-
-        def count(line: str) -> None:
-            nonlocal done
-            done += 1
-            console.say(f"{done} of {steps}: {line}")
-
-        yield count
-        return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=24),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[line]}"),
-    )
-    with Progress(*columns, console=console.err, transient=True) as bar:
-        task = bar.add_task(name, total=steps, line="")
-        yield lambda line: bar.update(task, advance=1, line=line)
 
 
 def _print_result(result: TableResult) -> None:
@@ -227,6 +223,8 @@ def _print_result(result: TableResult) -> None:
             "queries, 5 %, Holm's correction over the rows of a column).",
             soft_wrap=True,
         )
+    for contrast in result.contrasts:
+        console.out.print(contrast.sentence, soft_wrap=True, markup=False)
 
 
 def _group_table(result: TableResult, group: ColumnGroup, title: str) -> Table:

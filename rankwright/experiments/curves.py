@@ -1,9 +1,10 @@
-"""A paper's figure run again: measures on test against the number of trees, or the cut-off.
+"""A paper's figure run again: measures against trees, cut-offs or the number of training queries.
 
 First comes the table of `rankwright.experiments.table`, in which valid chooses each row's setting
-and number of trees. Over cut-offs, such as ndcg@1 to ndcg@10, the curves are the rows of that
-table. Over trees, the chosen setting is boosted to the full number, and the first t of its trees
-are measured on test for every t asked for; nothing is chosen from these curves.
+and number of trees. Over cut-offs, such as ndcg@1 to ndcg@10, and over numbers of training queries
+the curves are the rows of that table. Over trees, the chosen setting is boosted to the full number,
+and the first t of its trees are measured on test for every t asked for; nothing is chosen from
+these curves.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ def run_curves(
     table = run_table(experiment, folds, report=report, n_threads=n_threads, seed=seed)
     curves: list[Curve] = []
     for study in experiment.studies:
-        for number, row in enumerate(experiment.rows):
+        for number, row in enumerate(experiment.rows_of(study)):
             if study.trees:
                 choices = [choices[number] for choices in table.choices[study.name]]
                 curves += _over_trees(
@@ -104,11 +105,12 @@ def run_curves(
                 )
                 report(f"{study.name}: {row.name} drawn")
             else:
-                curves += _over_cutoffs(table, row, study)
+                curves += _over_columns(table, row, study)
     return FigureResult(table, tuple(curves))
 
 
-def _over_cutoffs(table: TableResult, row: Row, study: Study) -> Iterator[Curve]:
+def _over_columns(table: TableResult, row: Row, study: Study) -> Iterator[Curve]:
+    over = "training queries" if study.train_queries else "cut-off"
     for group in study.groups:
         cells = [table.cell(row.name, column.name) for column in group.columns]
         yield Curve(
@@ -116,8 +118,8 @@ def _over_cutoffs(table: TableResult, row: Row, study: Study) -> Iterator[Curve]
             row.name,
             group.title,
             group.columns[0].convention,
-            "cut-off",
-            tuple(column.cutoff or 0 for column in group.columns),
+            over,
+            tuple(column.train_queries or column.cutoff or 0 for column in group.columns),
             tuple(cell.ours or 0.0 for cell in cells),
             _half_width(cells),
         )

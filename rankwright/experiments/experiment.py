@@ -8,8 +8,10 @@ A TOML file in the folder ``experiments``, by the name of which ``rankwright rep
                                         # cut-offs of the columns; or "time": how long fits take;
                                         # or "topics": a ranking function per topic
     baseline = "IntervalRank"           # the row that the others are tested against
+    minutes = 5                         # what it takes, roughly, on two cores
 
     [printed]                           # what the paper shows, in its own units
+    on = "MQ2007"                       # what it was measured on, where that is not what ours is
     columns = ["ndcg@1", "map"]
     [printed.rows]
     RankBoost = [0.4632, 0.4411]
@@ -32,9 +34,13 @@ A TOML file in the folder ``experiments``, by the name of which ``rankwright rep
     folds = "OHSUMED_LETOR3/QueryLevelNorm"   # below the data folder; or `synthetic = {...}`, with
                                         # sizes of train, valid and test, or sizes = "whole", or
                                         # `classes = {...}` (`rankwright.experiments.drawn_queries`)
+                                        # or `ratings = {...}` (`...drawn_ratings`)
     select = "ndcg@10"                  # what chooses on valid, by `convention`
     trees = [1, 10, 100]                # where a figure's curves are measured; without it, at the
-                                        # cut-offs of its columns
+                                        # cut-offs of its columns, or at
+    train_queries = [10, 20, 40]        # so many training queries, drawn at random: each column of
+                                        # the study is then one column for each number
+    rows = ["IntervalRank"]             # run these rows alone in this study
     repeats = 5                         # of each fit, where time is measured
     [[studies.columns]]
     metrics = "ndcg@1:5,map"
@@ -43,7 +49,16 @@ A TOML file in the folder ``experiments``, by the name of which ``rankwright rep
                                         # metrics = "seconds", "speedup" (against the first study),
                                         # "iterations", "active" or "qp_share" (of the solver) are
                                         # the columns of a "time" experiment, and
-                                        # "zero_weights", a percentage, of a "topics" one
+                                        # "zero_weights", a percentage, of a "topics" one;
+                                        # with train_queries, "seconds" is also what a row took to
+                                        # train and choose, and {queries} stands for their number
+
+    [[contrasts]]                       # is one row better than another, in words
+    row = "IntervalRank"
+    against = "GBDT"
+    columns = ["ndcg@1"]                # a test each, p-values adjusted by Holm's rule
+    test = "randomisation"              # paired, over test queries; or "welch_t", unpaired, over
+                                        # the means of folds or draws
 
     [[expected_metrics]]                # a run that is worse by more than this has failed
     row = "IntervalRank"
@@ -57,36 +72,36 @@ their data, and the rankers of rows are those of `rankwright.experiments.topic_m
 
 from __future__ import annotations
 
-import itertools
 import tomllib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from rankwright.errors import DataError, UsageError
+from rankwright.errors import UsageError
 from rankwright.registry import unknown
 
 _CHECKOUT = Path(__file__).resolve().parents[2] / "experiments"
 _INSTALLED = Path(__file__).resolve().parent / "tables"
-_REQUIRED = ("title", "paper", "kind", "studies", "rows")
-_SETTINGS = ("fixed", "grid", "rounds")
-KINDS = ("table", "figure", "time", "topics")
+KINDS = ("table", "figure", "time", "topics", "ranks")
 SOLVES = ("iterations", "active", "qp_share")
 TIMES = ("seconds", "speedup", *SOLVES)
 ZERO_WEIGHTS = "zero_weights"
-_SOURCES = ("folds", "synthetic", "classes", "topics")
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One measure of one study, as a column of the table."""
+    """One measure of one study, as a column of the table.
+
+    ``train_queries`` is how many training queries it is learnt from; None: all.
+    """
 
     name: str
     metric: str
     convention: str
     scale: float = 1.0
     cutoff: int | None = None
+    train_queries: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +127,9 @@ class Study:
     repeats: int = 1
     topics: Mapping[str, Any] | None = None
     classes: Mapping[str, Any] | None = None
+    ratings: Mapping[str, Any] | None = None
+    train_queries: tuple[int, ...] = ()
+    rows: tuple[str, ...] = ()
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -150,6 +168,16 @@ class Expected:
 
 
 @dataclass(frozen=True, slots=True)
+class Contrast:
+    """Two rows that are compared in words, by one test for each column."""
+
+    row: str
+    against: str
+    columns: tuple[str, ...]
+    test: str = "randomisation"
+
+
+@dataclass(frozen=True, slots=True)
 class Experiment:
     """A table or figure of a paper and everything that running it again needs."""
 
@@ -162,11 +190,18 @@ class Experiment:
     printed: Mapping[str, Mapping[str, float]]
     baseline: str | None = None
     expected: tuple[Expected, ...] = ()
+    contrasts: tuple[Contrast, ...] = ()
+    printed_on: str | None = None
+    minutes: float | None = None
 
     @property
     def row_names(self) -> tuple[str, ...]:
         """The paper's rows in its order, then ours that it does not have."""
         return tuple(dict.fromkeys([*self.printed, *(row.name for row in self.rows)]))
+
+    def rows_of(self, study: Study) -> tuple[Row, ...]:
+        """Return the rows that are run in a study: those it names, or all."""
+        return tuple(row for row in self.rows if not study.rows or row.name in study.rows)
 
     def with_rows(self, names: list[str]) -> Experiment:
         """Return the experiment with only these rows of ours; the paper's stay."""
@@ -176,7 +211,13 @@ class Experiment:
                 raise UsageError(unknown("row", name, known))
         chosen = tuple(row for row in self.rows if row.name in names)
         expected = tuple(bound for bound in self.expected if bound.row in names)
-        return replace(self, rows=chosen, expected=expected)
+        contrasts = tuple(c for c in self.contrasts if {c.row, c.against} <= set(names))
+        return replace(self, rows=chosen, expected=expected, contrasts=contrasts)
+
+
+def parameters(setting: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a setting as a ranker takes it: a list, such as targets, is a tuple there."""
+    return {k: tuple(v) if isinstance(v, list) else v for k, v in setting.items()}
 
 
 # --- finding ---------------------------------------------------------------------------------
@@ -190,11 +231,20 @@ def names() -> dict[str, Path]:
 
 def titles() -> dict[str, str]:
     """Return each experiment's name and title, without checking the rest of the file."""
-    return {name: tomllib.loads(path.read_text("utf-8"))["title"] for name, path in names().items()}
+    return {name: about["title"] for name, about in overview().items()}
+
+
+def overview() -> dict[str, dict[str, Any]]:
+    """Return what is said of each experiment: its title, paper, kind and rough minutes."""
+    read = {name: tomllib.loads(path.read_text("utf-8")) for name, path in names().items()}
+    entries = ("title", "paper", "kind", "minutes")
+    return {name: {key: one.get(key) for key in entries} for name, one in read.items()}
 
 
 def experiment(name: str | Path) -> Experiment:
     """Return the experiment called ``name``, or the one in a TOML file of your own."""
+    from rankwright.experiments.experiment_file import read
+
     if str(name).endswith(".toml"):
         return read(Path(name))
     there = names()
@@ -202,193 +252,3 @@ def experiment(name: str | Path) -> Experiment:
     if key not in there:
         raise UsageError(unknown("experiment", str(name), there))
     return read(there[key])
-
-
-# --- reading ---------------------------------------------------------------------------------
-
-
-def read(path: Path) -> Experiment:
-    """Read an experiment file; a fault in it is told with the file's name."""
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as fault:
-        raise DataError(f"{path} cannot be read: {fault.strerror or fault}.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as fault:
-        raise DataError(f"{path} is not a TOML file: {fault}.") from None
-    try:
-        return _experiment(path.stem.replace("_", "-"), content)
-    except KeyError as fault:
-        raise DataError(f"{path}: '{fault.args[0]}' is missing.") from None
-    except (TypeError, AttributeError) as fault:
-        raise DataError(f"{path}: an entry is not of the kind expected ({fault}).") from None
-    except UsageError as fault:
-        raise DataError(f"{path}: {fault}") from None
-
-
-def _experiment(name: str, content: dict[str, Any]) -> Experiment:
-    _known(content, "entry", (*_REQUIRED, "printed", "shared", "baseline", "expected_metrics"))
-    shared = content.get("shared", {})
-    made = Experiment(
-        name=name,
-        title=content["title"],
-        paper=content["paper"],
-        kind=content["kind"],
-        studies=tuple(_study(one) for one in content["studies"]),
-        rows=tuple(_row(one, shared, content["kind"]) for one in content["rows"]),
-        printed=_printed(content.get("printed", {"columns": [], "rows": {}})),
-        baseline=content.get("baseline"),
-        expected=tuple(Expected(**one) for one in content.get("expected_metrics", ())),
-    )
-    _check(made)
-    return made
-
-
-def _study(content: dict[str, Any]) -> Study:
-    known = tuple(field.name for field in fields(Study) if field.name != "groups")
-    _known(content, "entry of a study", (*known, "columns"))
-    if sum(source in content for source in _SOURCES) != 1:
-        raise UsageError("a study needs folds, synthetic, classes or topics, one of the four.")
-    return Study(
-        name=content["name"],
-        folds=content.get("folds"),
-        synthetic=content.get("synthetic"),
-        select=content.get("select", "ndcg@10"),
-        convention=content.get("convention", "standard"),
-        groups=tuple(_group(one) for one in content["columns"]),
-        fixed=content.get("fixed", {}),
-        trees=tuple(sorted(content.get("trees", ()))),
-        repeats=content.get("repeats", 1),
-        topics=content.get("topics"),
-        classes=content.get("classes"),
-    )
-
-
-def _group(content: dict[str, Any]) -> ColumnGroup:
-    from rankwright.metrics.evaluate import measures
-
-    _known(content, "entry of columns", ("title", "metrics", "convention", "name", "scale"))
-    convention = content.get("convention", "standard")
-    template, scale = content.get("name", "{metric}"), float(content.get("scale", 1.0))
-    if content["metrics"] in TIMES:
-        columns = [Column(content["name"], content["metrics"], "time", scale)]
-        return ColumnGroup(content.get("title", "time"), tuple(columns))
-    listed = [text.strip() for text in content["metrics"].split(",")]
-    asked = [text for text in listed if text != ZERO_WEIGHTS]
-    found = measures(",".join(asked), convention=convention) if asked else {}
-    columns = [
-        Column(template.format(metric=m, k=one.k), m, convention, scale, one.k)
-        for m, one in found.items()
-    ]
-    if ZERO_WEIGHTS in listed:
-        name = template.format(metric=ZERO_WEIGHTS, k=None)
-        columns.append(Column(name, ZERO_WEIGHTS, convention, 100.0))
-    return ColumnGroup(content.get("title", convention), tuple(columns))
-
-
-def _row(content: dict[str, Any], shared: dict[str, Any], kind: str) -> Row:
-    _known(content, "entry of a row", ("name", "family", "ranker", "use", *_SETTINGS))
-    base: dict[str, Any] = {}
-    if "use" in content:
-        if content["use"] not in shared:
-            raise UsageError(unknown("shared settings", content["use"], shared))
-        base = shared[content["use"]]
-        _known(base, "entry of shared settings", _SETTINGS)
-    fixed = {**base.get("fixed", {}), **content.get("fixed", {})}
-    grid = {**base.get("grid", {}), **content.get("grid", {})}
-    settings = tuple({**fixed, **point} for point in _points(grid))
-    for setting in settings:
-        _try_to_make(kind, content["ranker"], setting)  # a wrong name is told before any work
-    family = content.get("family", content["name"])
-    rounds = content.get("rounds", base.get("rounds"))
-    return Row(
-        name=content["name"],
-        ranker=content["ranker"],
-        settings=settings,
-        family=family,
-        rounds=None if rounds is None else tuple(sorted(rounds)),
-    )
-
-
-def _try_to_make(kind: str, ranker: str, setting: Mapping[str, Any]) -> None:
-    if kind == "topics":
-        from rankwright.experiments.topic_methods import topic_method
-
-        topic_method(ranker, **setting)
-    else:
-        from rankwright.experiments.peers import contender
-
-        contender(ranker, **parameters(setting))
-
-
-def parameters(setting: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a setting as a ranker takes it: a list, such as targets, is a tuple there."""
-    return {k: tuple(v) if isinstance(v, list) else v for k, v in setting.items()}
-
-
-def _points(grid: Mapping[str, list[Any]]) -> Iterator[dict[str, Any]]:
-    for values in itertools.product(*grid.values()):
-        yield dict(zip(grid, values, strict=True))
-
-
-def _printed(content: dict[str, Any]) -> dict[str, dict[str, float]]:
-    columns = content["columns"]
-    for row, values in content["rows"].items():
-        if len(values) != len(columns):
-            raise UsageError(
-                f"printed row '{row}' has {len(values)} figures for {len(columns)} columns."
-            )
-    return {row: dict(zip(columns, values, strict=True)) for row, values in content["rows"].items()}
-
-
-def _check(made: Experiment) -> None:
-    if made.kind not in KINDS:
-        raise UsageError(f"kind must be {', '.join(KINDS[:-1])} or {KINDS[-1]}, not '{made.kind}'.")
-    for study in made.studies:
-        _check_topics(made.kind, study)
-        if study.classes is not None:
-            from rankwright.experiments.drawn_queries import check_classes
-
-            check_classes(study.classes)
-        if made.kind != "figure" and study.trees:
-            raise UsageError(f"study '{study.name}' has trees, which only a figure is drawn over.")
-        if made.kind == "figure" and not study.trees and None in study.cutoffs:
-            raise UsageError(
-                f"study '{study.name}': a figure is drawn over trees, or over the cut-offs of its "
-                "columns, such as ndcg@1:10."
-            )
-        if made.kind != "time" and any(column.metric in TIMES for column in study.columns):
-            raise UsageError(f"study '{study.name}' measures time, which needs kind = \"time\".")
-    columns = [column.name for study in made.studies for column in study.columns]
-    rows = [row.name for row in made.rows]
-    for what, listed in (("column", columns), ("row", rows)):
-        twice = {name for name in listed if listed.count(name) > 1}
-        if twice:
-            raise UsageError(f"two {what}s are called '{min(twice)}'.")
-    if made.baseline is not None and made.baseline not in rows:
-        raise UsageError(unknown("row (for the baseline)", made.baseline, rows))
-    for values in made.printed.values():
-        for column in values:
-            if column not in columns:
-                raise UsageError(unknown("column (that was printed)", column, columns))
-    for bound in made.expected:
-        if bound.row not in rows or bound.column not in columns:
-            raise UsageError(f"expected_metrics: no '{bound.column}' of row '{bound.row}' here.")
-
-
-def _check_topics(kind: str, study: Study) -> None:
-    if (kind == "topics") != (study.topics is not None):
-        raise UsageError(
-            f"study '{study.name}': topics = {{...}} and kind = \"topics\" go together."
-        )
-    if study.topics is not None:
-        from rankwright.experiments.topic_folds import check_source
-
-        check_source(study.topics)
-    elif any(column.metric == ZERO_WEIGHTS for column in study.columns):
-        raise UsageError(f"study '{study.name}' counts {ZERO_WEIGHTS}: kind is to be \"topics\".")
-
-
-def _known(content: Mapping[str, Any], what: str, allowed: tuple[str, ...]) -> None:
-    for key in content:
-        if key not in allowed:
-            raise UsageError(unknown(what, key, allowed))

@@ -58,8 +58,12 @@ def draw(result: FigureResult, path: Path) -> None:
                 _panel(axis, panels[key], result.experiment.rows)
             for spare in line[len(keys) :]:
                 spare.set_axis_off()
-        handles, labels = axes[0][0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside right center", frameon=False, handlelength=3.2)
+        lines = {line.get_label(): line for axis in axes.flat for line in axis.get_lines()}
+        names = [row.name for row in result.experiment.rows if row.name in lines]
+        figure.legend(
+            [lines[name] for name in names], names,
+            loc="outside right center", frameon=False, handlelength=3.2,
+        )  # fmt: skip
         figure.suptitle(result.experiment.title, fontsize=11)
         kind = path.suffix.lower()[1:]
         dated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
@@ -88,7 +92,10 @@ def _panel(axis: Any, curves: Sequence[Curve], rows: Sequence[Row]) -> None:
     error = sum(curve.error for curve in curves) / len(curves)
     axis.set_title(f"{first.study}: {first.column}", fontsize=9.5, loc="left")
     axis.set_xlabel(f"{first.over} (95 % of a point: ±{error:.3f})")
-    axis.set_ylabel(f"mean over test queries ({first.convention})")
+    timed = first.convention == "time"
+    axis.set_ylabel(
+        "seconds, mean over folds" if timed else f"mean over test queries ({first.convention})"
+    )
     axis.set_xlim(0, first.x[-1])
     axis.grid(color="0.9", linewidth=0.6)
     axis.spines[["top", "right"]].set_visible(False)

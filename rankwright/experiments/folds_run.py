@@ -4,10 +4,14 @@ In each fold a row's settings are fitted to train, each with as many trees as va
 a few numbers where the row names them: the best of hundreds of rounds on a few dozen queries is
 mostly luck), and the setting that is best on valid is kept. Test data comes in only when all rows
 of all folds are chosen; its queries are pooled over the folds, so that each counts once.
+
+Where a study has numbers of training queries, the first so many are taken from an order that is
+drawn for each fold: smaller training sets are parts of the larger ones, and the same for all rows.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,11 +20,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rankwright.core.parallel import thread_count
+from rankwright.core.rng import stream
 from rankwright.core.types import F64, FloatMatrix
 from rankwright.data.split import Fold, letor_folds, train_valid_test
 from rankwright.errors import DataError
 from rankwright.experiments.drawn_queries import load_classes
-from rankwright.experiments.experiment import Column, Experiment, Row, Study, parameters
+from rankwright.experiments.drawn_ratings import load_ratings
+from rankwright.experiments.experiment import TIMES, Column, Experiment, Row, Study, parameters
 from rankwright.experiments.peers import PEERS, Contender, contender
 from rankwright.metrics.evaluate import Evaluation, evaluate, metric
 from rankwright.rankers.base import ranker
@@ -37,12 +43,16 @@ Folds = Mapping[str, Sequence[Fold]]
 
 @dataclass(frozen=True)
 class Choice:
-    """The setting of a row that did best on the valid part of a fold, fitted to its train part."""
+    """The setting of a row that did best on the valid part of a fold, fitted to its train part.
+
+    ``seconds`` is what fitting all settings and choosing among them took.
+    """
 
     row: str
     setting: Mapping[str, Any]
     valid: float
     ranker: Contender
+    seconds: float = 0.0
 
 
 def load_folds(experiment: Experiment, data_folder: Path | None, *, seed: int = 0) -> Folds:
@@ -52,14 +62,22 @@ def load_folds(experiment: Experiment, data_folder: Path | None, *, seed: int = 
 
 def fits(experiment: Experiment, folds: Folds) -> int:
     """Return how many fits the choices of an experiment take."""
-    settings = sum(len(row.settings) for row in experiment.rows)
-    return settings * sum(map(len, folds.values()))
+    return sum(
+        sum(len(row.settings) for row in experiment.rows_of(study))
+        * len(folds[study.name])
+        * max(1, len(study.train_queries))
+        for study in experiment.studies
+    )
 
 
 def _folds(study: Study, data_folder: Path | None, seed: int) -> Sequence[Fold]:
     if study.synthetic is not None:
         return [_synthetic_fold(study.synthetic, seed)]
-    holds = study.folds if study.classes is None else study.classes["files"][0]
+    holds = study.folds
+    if study.classes is not None:
+        holds = study.classes["files"][0]
+    elif study.ratings is not None:
+        holds = study.ratings["file"]
     if data_folder is None or not data_folder.is_dir():
         raise DataError(
             f"{study.name} needs its data: pass --data DIR, or let RANKWRIGHT_DATA name the "
@@ -68,6 +86,8 @@ def _folds(study: Study, data_folder: Path | None, seed: int) -> Sequence[Fold]:
         )
     if study.classes is not None:
         return load_classes(study.classes, data_folder, seed=seed)
+    if study.ratings is not None:
+        return load_ratings(study.ratings, data_folder, seed=seed)
     assert study.folds is not None
     if not (data_folder / study.folds).is_dir():
         raise DataError(
@@ -118,6 +138,7 @@ def choose(training: Training, valid: RankingData, *, report: Report = lambda _:
 
     Of equally good ones the first is kept.
     """
+    began = time.perf_counter()
     row, study = training.row, training.study
     sign = 1.0 if metric(study.select, convention=study.convention).maximise else -1.0
     best: tuple[float, Mapping[str, Any], Contender | None] | None = None
@@ -131,7 +152,8 @@ def choose(training: Training, valid: RankingData, *, report: Report = lambda _:
         report(f"{row.name}: {study.select} {best[0]:.4f} on valid")
     assert best is not None
     value, setting, fitted = best
-    return Choice(row.name, setting, value, fitted or training.fit(setting))
+    fitted = fitted or training.fit(setting)
+    return Choice(row.name, setting, value, fitted, time.perf_counter() - began)
 
 
 def _candidates(
@@ -175,6 +197,9 @@ def choose_all(
     seed: int = 0,
 ) -> list[list[Choice]]:
     """Return the choices of every fold, in the order of ``rows``; test data is not looked at."""
+    if any(column.metric in TIMES for column in study.columns):
+        for row in rows:  # compiles kernels, so that the first fold is not timed for it
+            Training(row, study, folds[0].train, n_threads, seed).fit(row.settings[0])
     chosen = []
     for number, fold in enumerate(folds, start=1):
         assert fold.valid is not None
@@ -188,17 +213,37 @@ def choose_all(
     return chosen
 
 
+def with_train_queries(folds: Sequence[Fold], queries: int | None, *, seed: int = 0) -> list[Fold]:
+    """Return the folds with so many of their training queries; None: with all."""
+    if queries is None:
+        return list(folds)
+    found = []
+    for number, fold in enumerate(folds):
+        there = fold.train.n_queries
+        if queries > there:
+            raise DataError(f"fold {number + 1} has {there} training queries, not {queries}.")
+        first = stream(seed, "train_queries", number).permutation(there)[:queries]
+        found.append(fold._replace(train=fold.train.select(np.sort(first))))
+    return found
+
+
 def judge(
     columns: Sequence[Column], chosen: Sequence[Sequence[Choice]], folds: Sequence[Fold]
 ) -> dict[str, dict[str, F64]]:
-    """Look at test: return the value of each of its queries, by row and by column."""
+    """Look at test: return the value of each of its queries, by row and by column.
+
+    A column of seconds has a value for each fold.
+    """
     found: dict[str, dict[str, list[F64]]] = {}
+    metrics = [column for column in columns if column.metric not in TIMES]
+    times = [column for column in columns if column.metric in TIMES]
     for choices, fold in zip(chosen, folds, strict=True):
         for choice in choices:
-            scores = choice.ranker.predict(fold.test)
             values = found.setdefault(choice.row, {})
-            for column, per_query in measured(columns, fold.test, scores):
+            for column, per_query in measured(metrics, fold.test, choice.ranker.predict(fold.test)):
                 values.setdefault(column.name, []).append(column.scale * per_query)
+            for column in times:
+                values.setdefault(column.name, []).append(column.scale * np.array([choice.seconds]))
     return {
         row: {name: np.concatenate(parts) for name, parts in values.items()}
         for row, values in found.items()

@@ -1,4 +1,4 @@
-"""Other tools as contenders in an experiment, each with ``fit`` and ``predict``."""
+"""Other tools, and compounds of ours, as contenders: each has ``fit`` and ``predict``."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import numpy as np
 
 from rankwright.core.types import F64, AnyArray
 from rankwright.data.ranking_data import RankingData
+from rankwright.experiments.baselines import best_feature, feature_scores
+from rankwright.experiments.rating_kernels import GaussianProcess, JointKernel
 from rankwright.rankers.base import ranker
 
 
@@ -102,9 +104,28 @@ class ClassifierSVM:
         return np.asarray(best + np.arctan(sure) / np.pi, np.float64)  # grades do not overlap
 
 
+class BestFeature:
+    """The one feature, or its negative, that ranks the training data best by ``metric``."""
+
+    def __init__(self, *, metric: str = "ndcg@10") -> None:
+        self.metric = metric
+
+    def fit(self, X: RankingData) -> Self:
+        """Find the feature."""
+        self.feature_, self.sign_ = best_feature(X, metric=self.metric)
+        return self
+
+    def predict(self, X: RankingData) -> F64:
+        """Return the feature as scores."""
+        return self.sign_ * feature_scores(X, self.feature_)
+
+
 PEERS: dict[str, type[Contender]] = {
     "liblinear_pairs": LiblinearPairs,
     "classifier_svm": ClassifierSVM,
+    "best_feature": BestFeature,
+    "joint_kernel": JointKernel,
+    "gaussian_process": GaussianProcess,
 }
 
 

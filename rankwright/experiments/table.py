@@ -10,9 +10,26 @@ from pathlib import Path
 from typing import Any
 
 from rankwright.core.types import F64
+from rankwright.data.split import Fold
 from rankwright.data.target import atomic_text
-from rankwright.experiments.experiment import ZERO_WEIGHTS, Column, Expected, Experiment
-from rankwright.experiments.folds_run import Choice, Folds, Report, choose_all, judge
+from rankwright.experiments.contrasts import ContrastResult, contrasted
+from rankwright.experiments.experiment import (
+    TIMES,
+    ZERO_WEIGHTS,
+    Column,
+    Expected,
+    Experiment,
+    Study,
+)
+from rankwright.experiments.folds_run import (
+    Choice,
+    Folds,
+    Report,
+    choose_all,
+    judge,
+    prefixed,
+    with_train_queries,
+)
 from rankwright.metrics.evaluate import metric
 from rankwright.metrics.significance import bootstrap_interval, holm, randomisation
 
@@ -57,6 +74,7 @@ class TableResult:
     cells: tuple[Cell, ...]
     choices: Mapping[str, Sequence[Sequence[Choice]]]
     queries: Mapping[str, int]
+    contrasts: tuple[ContrastResult, ...] = ()
 
     def cell(self, row: str, column: str) -> Cell:
         """Return one figure."""
@@ -74,7 +92,7 @@ class TableResult:
 
     def as_json(self) -> dict[str, Any]:
         """Return the table in the form that every ``reproduce --json`` has."""
-        return {
+        found: dict[str, Any] = {
             "table": self.experiment.name,
             "rows": [
                 {
@@ -84,6 +102,9 @@ class TableResult:
                 for cell in self.cells
             ],
         }
+        if self.contrasts:
+            found["contrasts"] = [one.as_json() for one in self.contrasts]
+        return found
 
     def record(self) -> dict[str, Any]:
         """Return the table with all that lies behind it: tests, and the choices of each fold."""
@@ -107,14 +128,14 @@ class TableResult:
             "chosen": [
                 {
                     "study": study,
-                    "fold": number,
+                    **self._part(study, number),
                     "row": choice.row,
                     "setting": dict(choice.setting),
                     "rounds": getattr(choice.ranker, "best_iteration_", None),
                     "valid": choice.valid,
                 }
                 for study, folds in self.choices.items()
-                for number, choices in enumerate(folds, start=1)
+                for number, choices in enumerate(folds)
                 for choice in choices
             ],
             "missed": self.missed(),
@@ -124,6 +145,13 @@ class TableResult:
         """Write the whole record as JSON."""
         with atomic_text(path) as stream:
             stream.write(json.dumps(self.record(), indent=2, ensure_ascii=False) + "\n")
+
+    def _part(self, name: str, number: int) -> dict[str, int]:
+        """Return the fold of a study's choices of that number and, if cut, its train queries."""
+        study = next(one for one in self.experiment.studies if one.name == name)
+        sizes = study.train_queries
+        size, fold = divmod(number, len(self.choices[name]) // max(1, len(sizes)))
+        return {"fold": fold + 1, **({"train_queries": sizes[size]} if sizes else {})}
 
     def _column(self, name: str) -> Column:
         columns = (c for study in self.experiment.studies for c in study.columns)
@@ -145,20 +173,44 @@ def run_table(
     folds
         Of each study, as `rankwright.experiments.folds_run.load_folds` reads them.
     """
-    choices = {
-        study.name: choose_all(
-            experiment.rows, study, folds[study.name],
-            report=report, n_threads=n_threads, seed=seed,
-        )
+    cut = {
+        study.name: [
+            with_train_queries(folds[study.name], n, seed=seed)
+            for n in study.train_queries or (None,)
+        ]
+        for study in experiment.studies
+    }
+    chosen = {
+        study.name: [
+            choose_all(
+                experiment.rows_of(study), study, parts,
+                report=_told(report, study, parts), n_threads=n_threads, seed=seed,
+            )
+            for parts in cut[study.name]
+        ]
         for study in experiment.studies
     }  # fmt: skip
     values: dict[str, dict[str, F64]] = {row.name: {} for row in experiment.rows}
     for study in experiment.studies:
-        found = judge(study.columns, choices[study.name], folds[study.name])
-        for row, columns in found.items():
-            values[row].update(columns)
-    queries = {name: sum(fold.test.n_queries for fold in parts) for name, parts in folds.items()}
-    return TableResult(experiment, tuple(make_cells(experiment, values, seed)), choices, queries)
+        sizes = study.train_queries or (None,)
+        for n, choices, parts in zip(sizes, chosen[study.name], cut[study.name], strict=True):
+            columns = [column for column in study.columns if column.train_queries == n]
+            for row, found in judge(columns, choices, parts).items():
+                values[row].update(found)
+    return TableResult(
+        experiment,
+        tuple(make_cells(experiment, values, seed)),
+        {name: [fold for size in sizes for fold in size] for name, sizes in chosen.items()},
+        {name: sum(fold.test.n_queries for fold in parts) for name, parts in folds.items()},
+        tuple(contrasted(experiment, values, folds, seed=seed)),
+    )
+
+
+def _told(report: Report, study: Study, parts: Sequence[Fold]) -> Report:
+    """Return a report that says from how many training queries, where a study has several."""
+    if not study.train_queries:
+        return report
+    return prefixed(report, f"{parts[0].train.n_queries} queries of ")
 
 
 def make_cells(
@@ -171,7 +223,7 @@ def make_cells(
         _cell(row, column, experiment, values, tests[column].get(row), seed)
         for row in experiment.row_names
         for column in columns
-        if row in values or column in experiment.printed.get(row, {})
+        if column in values.get(row, {}) or column in experiment.printed.get(row, {})
     ]
 
 
@@ -184,7 +236,7 @@ def _cell(
     seed: int,
 ) -> Cell:
     paper = experiment.printed.get(row, {}).get(column)
-    if row not in values:
+    if column not in values.get(row, {}):
         return Cell(row, column, paper, None, None, None)
     found = bootstrap_interval(values[row][column], seed=seed)
     difference, p_value = test or (None, None)
@@ -195,12 +247,12 @@ def _tests(
     baseline: str | None, values: Mapping[str, Mapping[str, F64]], column: str, seed: int
 ) -> dict[str, tuple[float, float]]:
     """Return each row's difference to the baseline and its p-value, adjusted over the rows."""
-    if baseline is None or baseline not in values:
+    if baseline is None or column not in values.get(baseline, {}):
         return {}
     found = {
         row: randomisation(columns[column], values[baseline][column], seed=seed)
         for row, columns in values.items()
-        if row != baseline
+        if row != baseline and column in columns
     }
     adjusted = holm({row: test.p_value for row, test in found.items()}) if found else {}
     return {row: (test.difference, adjusted[row]) for row, test in found.items()}
@@ -210,6 +262,8 @@ def _worse(ours: float, bound: Expected, column: Column) -> float:
     """Return by how much ``ours`` falls short; a figure that is not a number always does."""
     if math.isnan(ours):
         return math.inf
+    if column.metric in TIMES:
+        return ours - bound.value
     more_is_better = (
         column.metric == ZERO_WEIGHTS
         or metric(column.metric, convention=column.convention).maximise

@@ -114,8 +114,8 @@ def run_topics(
         tuple(make_cells(experiment, values, seed)),
         {},
         {name: len(fold.topics) for name, fold in folds.items()},
-        chosen,
-        {name: fold.topics for name, fold in folds.items()},
+        chosen=chosen,
+        topics={name: fold.topics for name, fold in folds.items()},
     )
 
 

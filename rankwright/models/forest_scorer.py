@@ -333,7 +333,11 @@ def _assembled(trees: list[_Tree], n_features: int) -> ForestScorer:
         parts["value"] += [np.zeros(n), tree.value]
         for side, child in (("left", tree.left), ("right", tree.right)):
             parts[side] += [root + np.where(child >= 0, child, n + ~child), itself]
-    joined = {name: np.concatenate(some) for name, some in parts.items()}
+    nothing = {"left": np.int64, "right": np.int64, "view": np.int64}
+    joined = {
+        name: np.concatenate([np.empty(0, nothing.get(name, np.float64)), *some])
+        for name, some in parts.items()
+    }
     return ForestScorer(
         n_features=n_features,
         roots=roots,

@@ -4,13 +4,21 @@ Weights w and thresholds b_1 <= b_2 <= ..., one between each two grades of the d
 a document x of grade y, with y_r = 1 where y lies above threshold r and -1 below,
 
     tau_r = y_r  if  y_r (w.x - b_r) <= 0,  else 0                                              (1)
-    w += (sum_r tau_r) x,      b_r -= tau_r                                                     (2)
+    w += (sum_r tau_r) x,      b_r -= c tau_r                                                   (2)
 
-(`crammer2002prank`, Figure 2); the thresholds stay in order. A weight of a document or of its query
-multiplies its step. The answer is the mean of w over all steps, which ranks better than the last w.
+(`crammer2002prank`, Figure 2, with c = 1); the thresholds stay in order. A weight of a document or
+of its query multiplies its step. The answer is the mean of w over all steps, which ranks better
+than the last w.
 
-Documents are visited in an order that is drawn anew for each pass from an order fixed by their
-content, so that shuffled rows and renamed queries change nothing.
+A threshold is the weight of a feature that is the same for all documents, and c is that feature
+squared. With c = 1 and documents far longer than 1 a step moves scores by |x|^2 and thresholds
+hardly at all, so that w has to learn where grades lie as well as their order. By default c is the
+mean of |x|^2, and thresholds keep up with the scores.
+
+Each pass draws the order of the queries anew, and of the documents within each, from an order fixed
+by their content: shuffled rows and renamed queries change nothing. The thresholds are common to all
+queries; because they keep up, a query visited in one go is cut by thresholds that have come to suit
+it, and w learns the order within queries rather than which queries have more relevant documents.
 """
 
 from __future__ import annotations
@@ -36,7 +44,16 @@ from rankwright.models.missing import fill_values, filled
 
 
 @kernel
-def _walk(visits, indptr, indices, values, scale, grade, weight, t, w, late, b):  # type: ignore[no-untyped-def]
+def _mean_square(visits, indptr, indices, values, scale):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for i in visits:
+        for k in range(indptr[i], indptr[i + 1]):
+            total += (values[k] * scale[indices[k]]) ** 2
+    return total / max(len(visits), 1)
+
+
+@kernel
+def _walk(visits, indptr, indices, values, scale, grade, weight, c, t, w, late, b):  # type: ignore[no-untyped-def]
     """Visit documents; ``late`` sums the steps of w times when they came. Return the time."""
     for i in visits:
         score = 0.0
@@ -47,7 +64,7 @@ def _walk(visits, indptr, indices, values, scale, grade, weight, t, w, late, b):
             side = 1.0 if grade[i] > r else -1.0
             if side * (score - b[r]) <= 0.0:  # (1)
                 total += side
-                b[r] -= weight[i] * side  # (2)
+                b[r] -= c * weight[i] * side  # (2)
         if total != 0.0:
             for k in range(indptr[i], indptr[i + 1]):
                 j = indices[k]
@@ -71,6 +88,10 @@ class PRankLinear:
         Passes over the data; the best on valid is kept.
     averaging : bool
         Answer with the mean of the weights over all steps; False: with the last.
+    threshold_step : float or None
+        c of (2); None: the mean squared length of a document. 1 is as published.
+    by_query : bool
+        Visit documents query after query; False: all in one order.
     scale : bool
         Take steps as if all features had unit standard deviation.
     missing : None, "mean" or "zero"
@@ -79,6 +100,8 @@ class PRankLinear:
 
     n_passes: int = 10
     averaging: bool = True
+    threshold_step: float | None = None
+    by_query: bool = True
     scale: bool = True
     missing: str | None = None
 
@@ -95,17 +118,19 @@ class PRankLinear:
         """Go over the documents, from the weights of ``start`` where given."""
         if self.n_passes < 1:
             raise UsageError(f"n_passes must be 1 or more, not {self.n_passes}.")
+        if self.threshold_step is not None and not self.threshold_step > 0.0:
+            raise UsageError(f"threshold_step must be above 0, not {self.threshold_step}.")
         fill = fill_values(data.X, self.missing)
         X = filled(data.X, fill, "linear")
         valid = None if watch.valid is None else filled(watch.valid.X, fill, "linear")
         bound, total = loss.bind(data, n_threads=n_threads), float(order_weight(data).sum()) or 1.0
         deviation = deviations(X, document_weight(data)) if self.scale else np.ones(data.n_features)
-        perceptron = _Perceptron(X, data, deviation, n_threads)
+        perceptron = _Perceptron(X, data, deviation, self.threshold_step, n_threads)
         if start is not None:
             perceptron.w[:] = start.coef * deviation
         tried: list[FittedLinear] = []
         for t in range(1, self.n_passes + 1):
-            perceptron.go_over(stream(seed, "prank", t))
+            perceptron.go_over(stream(seed, "prank", t), by_query=self.by_query)
             coef = (perceptron.mean() if self.averaging else perceptron.w) / deviation
             tried.append(FittedLinear(coef, fill, data.n_features))
             scores = times_vector(X, coef, n_threads=n_threads)
@@ -129,23 +154,36 @@ class _Perceptron:
     """Weights and thresholds under way; w is for features of unit deviation."""
 
     def __init__(
-        self, X: FloatMatrix, data: RankingData, deviation: F64, n_threads: int | None
+        self,
+        X: FloatMatrix,
+        data: RankingData,
+        deviation: F64,
+        threshold_step: float | None,
+        n_threads: int | None,
     ) -> None:
         rows = sparse.csr_array(X)
         self._rows = (rows.indptr, rows.indices, rows.data)
         self._scale = 1.0 / deviation
         by_query = np.repeat(order_weight(data), data.sizes)
         self._weight = document_weight(data) * by_query
-        order = content_order(data, n_threads=n_threads)[0]
-        self._order = order[self._weight[order] > 0.0]
+        order, queries = content_order(data, n_threads=n_threads)
+        visited = self._weight[order] > 0.0
+        self._order = order[visited]
+        self._query = np.repeat(np.arange(data.n_queries), data.sizes[queries])[visited]
+        self._step = threshold_step
+        if threshold_step is None:
+            self._step = _mean_square(self._order, *self._rows, self._scale) or 1.0
         grades, self._grade = np.unique(data.y, return_inverse=True)
         self.w, self._late = np.zeros(data.n_features), np.zeros(data.n_features)
-        self._b, self._t = np.zeros(len(grades) - 1), 0.0
+        self._b, self._t = np.zeros(max(len(grades) - 1, 0)), 0.0
 
-    def go_over(self, rng: np.random.Generator) -> None:
+    def go_over(self, rng: np.random.Generator, *, by_query: bool) -> None:
         """Visit every document once, in an order drawn from ``rng``."""
-        visits = self._order[rng.permutation(len(self._order))]
-        own = (self._scale, self._grade, self._weight, self._t)
+        turn = rng.random(len(self._order))
+        if by_query:
+            turn += rng.permutation(self._query.max(initial=-1) + 1)[self._query]
+        visits = self._order[np.argsort(turn, kind="stable")]
+        own = (self._scale, self._grade, self._weight, self._step, self._t)
         self._t = _walk(visits, *self._rows, *own, self.w, self._late, self._b)
 
     def mean(self) -> F64:

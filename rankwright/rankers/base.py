@@ -36,6 +36,7 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, RankwrightError, UsageError
 from rankwright.metrics.evaluate import evaluate
 from rankwright.rankers.inputs import features_like, ranking_data
+from rankwright.rankers.search_space import Domain
 from rankwright.rankers.selection import Progress, Selection
 
 COMMON: dict[str, Any] = {
@@ -81,11 +82,14 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     models: ClassVar[tuple[str, ...]]
     defaults: ClassVar[dict[str, Any]] = {}
     model_defaults: ClassVar[dict[str, dict[str, Any]]] = {}  # of one model alone
+    search_space: ClassVar[dict[str, Domain | None]] = {}  # what tuning may choose
+    model_search_space: ClassVar[dict[str, dict[str, Domain | None]]] = {}  # under one model
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         cls.name = cls.__module__.rpartition(".")[2]
-        cls.__init__ = _constructor(_parameters(cls))  # type: ignore[method-assign]
+        if hasattr(cls, "models"):  # a base of rankers names none
+            cls.__init__ = _constructor(_parameters(cls))  # type: ignore[method-assign]
 
     # --- fitting -----------------------------------------------------------------------------
 
@@ -207,12 +211,6 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     def make_model(self) -> Model:
         """Return the chosen model with this ranker's parameters."""
-        if self.model is None:
-            choices = " or ".join(f"model='{name}'" for name in self.models)
-            raise UsageError(
-                f"{type(self).__name__} was made for a network, which is not here yet; "
-                f"choose {choices} (--model on the command line)."
-            )
         if self.model not in self.models:
             known = ", ".join(self.models)
             raise UsageError(
@@ -250,13 +248,23 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     # --- use ---------------------------------------------------------------------------------
 
-    def predict(self, X: Any) -> F64:
+    def predict(self, X: Any, *, qid: Any = None) -> F64:
         """Return a score for each row; a higher one ranks first.
 
-        For arrays and frames in the caller's order of rows, for RankingData in its own.
+        For arrays and frames in the caller's order of rows, for RankingData in its own. ``qid``
+        matters to models that look at whole lists alone: networks with a list context.
         """
         features = features_like(self, X)
-        return self._fitted().scores(features, n_threads=self.n_threads)
+        model: Any = self._fitted()
+        if not hasattr(model, "scores_of") or (qid is None and not isinstance(X, RankingData)):
+            scores: F64 = model.scores(features, n_threads=self.n_threads)
+            return scores
+        if isinstance(X, RankingData):
+            in_lists: F64 = model.scores_of(replace(X, X=features), n_threads=self.n_threads)
+            return in_lists
+        data = RankingData.from_arrays(features, None, qid=qid)
+        in_order: F64 = data.in_caller_order(model.scores_of(data, n_threads=self.n_threads))
+        return in_order
 
     def rank(
         self,
@@ -290,8 +298,13 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         )
         return order if data.row is None else data.row[order]
 
-    def score(self, X: Any, y: Any = None, *, qid: Any = None) -> float:
-        """Return the mean of the selection metric over queries."""
+    def score(self, X: Any, y: Any = None, *, qid: Any = None, sample_weight: None = None) -> float:
+        """Return the mean of the selection metric over queries.
+
+        ``sample_weight`` is there for scikit-learn's pipelines, which always name it.
+        """
+        if sample_weight is not None:
+            raise UsageError("metrics have no weights of documents; leave sample_weight out.")
         if qid is None and not isinstance(X, RankingData) and getattr(self, "_with_qid", False):
             raise UsageError(
                 "this ranker was fitted with qid: score needs qid=... too "
@@ -316,7 +329,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = self.model not in ("linear", "kernel")
+        tags.input_tags.allow_nan = self.model not in ("linear", "kernel", "network")
         tags.target_tags.required = True
         return tags
 

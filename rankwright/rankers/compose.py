@@ -21,7 +21,7 @@ class Compose(Ranker):
         Name of the model, whose parameters may be given beside it.
     """
 
-    models = ("linear", "trees", "forest", "kernel")
+    models = ("linear", "trees", "forest", "kernel", "network", "additive")
     defaults = {"loss": "ranknet", "loss_params": None}
 
     def make_loss(self, data: RankingData) -> Loss:  # noqa: ARG002

@@ -9,6 +9,7 @@ from rankwright.core.types import Loss
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.rankers.base import Ranker
+from rankwright.rankers.search_space import Choice, Log
 
 VARIANTS = ("base", "multi", "margin")
 
@@ -31,7 +32,7 @@ class Domination(Ranker):
     """
 
     loss_name = "domination"
-    models = ("linear", "trees")
+    models = ("linear", "trees", "network")
     defaults = {
         "variant": "multi",
         "solver": "coordinate",
@@ -39,6 +40,8 @@ class Domination(Ranker):
         "l1": 1e-3,
         "l2": 0.0,
     }
+    search_space = {"variant": Choice(*VARIANTS)}
+    model_search_space = {"linear": {"l1": Log(1e-5, 0.1), "l2": None}}
 
     @property
     def sparsity_(self) -> list[dict[str, float]]:

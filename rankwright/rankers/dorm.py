@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rankwright.rankers.base import Ranker
+from rankwright.rankers.search_space import Floats
 
 
 class DORM(Ranker):
@@ -20,5 +21,6 @@ class DORM(Ranker):
     """
 
     loss_name = "position_svm"
-    models = ("linear", "trees", "kernel")
+    models = ("linear", "trees", "kernel", "network")
     defaults = {"ties": "score", "solver": "online"}
+    search_space = {"decay": Floats(0.25, 3.0)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rankwright.rankers.base import Ranker
+from rankwright.rankers.search_space import Choice
 
 
 class GBDT(Ranker):
@@ -12,4 +13,5 @@ class GBDT(Ranker):
     """
 
     loss_name = "squared"
-    models = ("trees", "linear")
+    models = ("trees", "linear", "network")
+    search_space = {"targets": Choice("linear", "gain")}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rankwright.rankers.base import Ranker
+from rankwright.rankers.search_space import Choice
 
 
 class GBRank(Ranker):
@@ -13,4 +14,5 @@ class GBRank(Ranker):
     """
 
     loss_name = "gbrank"
-    models = ("trees", "linear")
+    models = ("trees", "linear", "network")
+    search_space = {"targets": Choice("linear", "gain")}

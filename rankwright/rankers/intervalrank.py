@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rankwright.rankers.base import Ranker
+from rankwright.rankers.search_space import Choice, Log
 
 
 class IntervalRank(Ranker):
@@ -14,7 +15,12 @@ class IntervalRank(Ranker):
     """
 
     loss_name = "interval"
-    models = ("trees", "linear")
+    models = ("trees", "linear", "network")
     # On valid data of OHSUMED and MQ2008 as good as any of lambda1 0.01 to 1, lambda2 0.1 and 1,
     # gain and linear targets; of those, the best fit to the top of long lists.
     defaults = {"scale_by_size": True, "lambda1": 0.03, "targets": "linear"}
+    search_space = {
+        "lambda1": Log(0.003, 3.0),
+        "lambda2": Log(0.1, 10.0),
+        "targets": Choice("linear", "gain"),
+    }

@@ -13,5 +13,5 @@ class IRSVM(Ranker):
     """
 
     loss_name = "pair_hinge"
-    models = ("linear", "trees", "kernel")
+    models = ("linear", "trees", "kernel", "network")
     defaults = {"pairs": "ir", "solver": "tron"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rankwright.rankers.base import Ranker
+from rankwright.rankers.search_space import Choice, Ints, Log
 
 
 class LambdaMART(Ranker):
@@ -15,3 +16,8 @@ class LambdaMART(Ranker):
     loss_name = "lambdarank"
     models = ("trees",)
     defaults = {"metric": "ndcg@10"}
+    search_space = {
+        "truncation": Ints(5, 100, log=True),
+        "sigma": Log(0.3, 3.0),
+        "normalize": Choice(True, False),
+    }

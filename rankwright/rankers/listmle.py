@@ -12,4 +12,4 @@ class ListMLE(Ranker):
     """
 
     loss_name = "listmle"
-    models = ("linear", "trees")
+    models = ("linear", "trees", "network")

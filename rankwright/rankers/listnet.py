@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rankwright.rankers.base import Ranker
+from rankwright.rankers.search_space import Choice
 
 
 class ListNet(Ranker):
@@ -13,4 +14,5 @@ class ListNet(Ranker):
     """
 
     loss_name = "listnet"
-    models = ("linear", "trees")
+    models = ("linear", "trees", "network")
+    search_space = {"target": Choice("softmax", "gain")}

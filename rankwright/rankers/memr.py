@@ -14,6 +14,6 @@ class MEMR(Ranker):
     """
 
     loss_name = "retarget"
-    models = ("linear", "trees", "kernel")
+    models = ("linear", "trees", "kernel", "network")
     defaults = {"solver": "tron"}
     model_defaults = {"linear": {"l2": 1.0}}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rankwright.rankers.base import Ranker
+from rankwright.rankers.search_space import Log
 
 
 class MR(Ranker):
@@ -15,3 +16,4 @@ class MR(Ranker):
     loss_name = "retarget"
     models = ("linear",)
     defaults = {"margin": "none", "C_r": 1.0, "solver": "alternating"}
+    search_space = {"C_r": Log(0.01, 100.0)}

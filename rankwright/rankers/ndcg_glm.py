@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rankwright.rankers.base import Ranker
+from rankwright.rankers.search_space import Choice
 
 
 class NDCGGLM(Ranker):
@@ -12,5 +13,6 @@ class NDCGGLM(Ranker):
     """
 
     loss_name = "ndcg_glm"
-    models = ("linear", "trees")
+    models = ("linear", "trees", "network")
     defaults = {"solver": "tron"}
+    search_space = {"divergence": Choice("square", "kl")}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rankwright.rankers.base import Ranker
+from rankwright.rankers.search_space import Choice
 
 
 class OrdinalSVM(Ranker):
@@ -15,3 +16,4 @@ class OrdinalSVM(Ranker):
     loss_name = "ordinal_hinge"
     models = ("linear", "trees")
     defaults = {"balanced": True, "solver": "bundle", "tolerance": 1e-8}
+    search_space = {"balanced": Choice(True, False)}

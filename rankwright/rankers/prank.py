@@ -13,7 +13,9 @@ from rankwright.rankers.base import Ranker
 class PRank(Ranker):
     """PRank: a perceptron whose score is cut into grades by thresholds.
 
-    It corrects itself at each mistake, a document at a time (`crammer2002prank`).
+    It corrects itself at each mistake, a document at a time (`crammer2002prank`). The published
+    steps are ``threshold_step=1, by_query=False``; the defaults rank better where documents have
+    many features and queries differ in how many are relevant.
 
     Parameters
     ----------
@@ -21,6 +23,10 @@ class PRank(Ranker):
         Passes over the data; the best on valid is kept.
     averaging : bool
         Answer with the mean of the weights over all steps.
+    threshold_step : float or None
+        How far a mistake moves a threshold; None: as far as it moves scores, on average.
+    by_query : bool
+        Visit documents query after query; False: all in one order.
     """
 
     models = ("prank",)

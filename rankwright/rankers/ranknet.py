@@ -9,10 +9,9 @@ class RankNet(Ranker):
     """RankNet: logistic loss on every pair of documents of different grade.
 
     The probability that one document is better than another is a sigmoid of the difference of
-    their scores (`burges2005ranknet`). The paper's model is a network; here ``model`` is to be
-    chosen, linear or trees.
+    their scores (`burges2005ranknet`). The network has one hidden layer of sigmoid units, as in the
+    paper.
     """
 
     loss_name = "ranknet"
-    models = ("linear", "trees")
-    defaults = {"model": None}
+    models = ("network", "linear", "trees")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rankwright.rankers.base import Ranker
+from rankwright.rankers.search_space import Choice
 
 
 class RankSVM(Ranker):
@@ -15,5 +16,6 @@ class RankSVM(Ranker):
     """
 
     loss_name = "pair_hinge"
-    models = ("linear", "trees", "kernel")
+    models = ("linear", "trees", "kernel", "network")
     defaults = {"solver": "tron"}
+    search_space = {"pairs": Choice("uniform", "query")}

@@ -71,6 +71,7 @@ class Recommender(Ranker):
         self.n_features_in_ = data.n_features
         if data.feature_names is not None:
             self.feature_names_in_ = np.array(data.feature_names, object)
+        self.items_ = _own_ids(data)
         return self
 
     def fold_in(self, X: Any, y: Any = None, **grouping: Any) -> Self:
@@ -115,7 +116,8 @@ class Recommender(Ranker):
     def recommend(self, user: Any, n: int = 10, *, rated: bool = False) -> tuple[AnyArray, F64]:
         """Return the best ``n`` items for a user, best first, and their scores.
 
-        Items that the user has rated are left out, unless ``rated`` is true.
+        Items that the user has rated are left out, unless ``rated`` is true. Items are as they were
+        in the ratings, numbers or texts (``items_``); a model read from a file has them as texts.
         """
         fitted = self._factors()
         scores = fitted.scores_of_items(user)
@@ -124,7 +126,7 @@ class Recommender(Ranker):
             order = order[~np.isin(order, fitted.rated_by(user))]
         best = order[:n]
         names = getattr(self, "feature_names_in_", np.arange(len(scores)))
-        return names[best], scores[best]
+        return getattr(self, "items_", names)[best], scores[best]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -218,6 +220,26 @@ def _with_columns(data: RankingData, known: list[str]) -> RankingData:
         shape=(data.n_documents, len(known)),
     )
     return replace(data, X=X, feature_names=tuple(known))
+
+
+def _own_ids(data: RankingData) -> AnyArray:
+    """Return the item of each column as the caller writes it, where the documents tell."""
+    if data.feature_names is None:
+        return np.arange(data.n_features)
+    names = np.array(data.feature_names, object)
+    if data.doc_id is None:
+        return names
+    rated = set(data.doc_id.tolist())
+    own = {str(item): item for item in rated}
+    if not own.keys() <= set(data.feature_names) or all(isinstance(item, str) for item in rated):
+        return names
+    whole = data.doc_id.dtype.kind in "iu"  # so are the items that nobody rated
+    ids = [own.get(name, int(name) if whole and _is_whole(name) else name) for name in names]
+    return np.array(ids, data.doc_id.dtype if all(map(_is_whole, names)) and whole else object)
+
+
+def _is_whole(name: str) -> bool:
+    return name.lstrip("-").isdecimal()
 
 
 def _standardised(features: Any, data: RankingData) -> F64:

@@ -27,7 +27,8 @@ class Selection:
     early_stopping
         End the run after this many rounds without a better value; None never does.
     progress
-        Called with the round and a short text after each round.
+        Called with the round and a short text after each round; one that has a method ``tell`` is
+        also told the round and the metric on valid, and may end the run by raising.
     """
 
     metric: str
@@ -71,6 +72,8 @@ class Selection:
                 self._best = t
         if self.progress is not None:
             self.progress(t, text)
+            if valid is not None and hasattr(self.progress, "tell"):
+                self.progress.tell(t, past[-1])
         return (
             self.early_stopping is not None
             and self._best > 0

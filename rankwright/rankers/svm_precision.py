@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rankwright.rankers.base import Ranker
+from rankwright.rankers.search_space import Ints
 
 
 class SVMPrecision(Ranker):
@@ -16,3 +17,4 @@ class SVMPrecision(Ranker):
     loss_name = "precision_svm"
     models = ("linear", "trees", "kernel")
     defaults = {"solver": "online"}
+    search_space = {"n": Ints(3, 30, log=True)}

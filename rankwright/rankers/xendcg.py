@@ -12,4 +12,4 @@ class XENDCG(Ranker):
     """
 
     loss_name = "xendcg"
-    models = ("trees",)
+    models = ("trees", "network")

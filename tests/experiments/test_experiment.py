@@ -73,7 +73,7 @@ def test_rows_of_a_family_are_told_apart_from_others(tmp_path):
     [
         ({'title = "Tiny, Table 0"': ""}, "'title' is missing"),
         ({"kind": "kinds"}, "there is no entry 'kinds'; did you mean kind"),
-        ({'kind = "table"': 'kind = "poem"'}, "kind must be table, figure, time or"),
+        ({'kind = "table"': 'kind = "poem"'}, "kind must be table, figure, time, topics or"),
         ({'kind = "table"': 'kind = "figure"'}, "study 'tiny': a figure is drawn over trees"),
         ({'select = "ndcg@5"': "trees = [1]"}, "study 'tiny' has trees, which only a figure"),
         ({'metrics = "ndcg@3"': 'metrics = "seconds"'}, "measures time, which needs kind"),
@@ -85,7 +85,7 @@ def test_rows_of_a_family_are_told_apart_from_others(tmp_path):
         ({"lambda1": "lambda9"}, "there is no parameter of IntervalRank 'lambda9'"),
         ({'name = "IntervalRank"': 'name = "GBDT"'}, "two rows are called 'GBDT'"),
         ({'name = "{metric} standard"': 'name = "map"'}, "two columns are called 'map'"),
-        ({'folds = "TINY"': ""}, "a study needs folds, synthetic, classes or topics"),
+        ({'folds = "TINY"': ""}, "a study needs folds, synthetic, classes, ratings or topics"),
         ({'metrics = "ndcg@3"': 'metrics = "ncdg@3"'}, "there is no metric 'ncdg'"),
         ({"grid = { num_leaves = [2, 5] }": "grid = 3"}, "is not of the kind expected"),
     ],

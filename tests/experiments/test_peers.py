@@ -35,3 +35,12 @@ def test_where_training_has_one_class_all_scores_are_alike():
     data = line([0, 1])
     scores = contender("classifier_svm", min_grade=5.0).fit(data).predict(data)
     np.testing.assert_array_equal(scores, np.zeros(8))
+
+
+def test_the_best_feature_of_train_ranks_test_in_its_own_direction():
+    data = line([0, 1, 2])
+    X = np.column_stack([np.ones(12), -data.X[:, 0]])
+    train = RankingData.from_arrays(X, data.y, group_sizes=[12])
+    found = contender("best_feature", metric="ndcg@5").fit(train)
+    assert (found.feature_, found.sign_) == (1, -1)
+    np.testing.assert_array_equal(found.predict(train), data.X[:, 0])

@@ -6,11 +6,12 @@ import pytest
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.metrics.evaluate import evaluate
+from rankwright.models import prank
 from rankwright.models.prank import _walk
 from rankwright.rankers.base import ranker
 
 
-def walk(X, grade, passes=1, weight=None):
+def walk(X, grade, passes=1, weight=None, step=1.0):
     """Visit the rows in order; return weights, thresholds and the mean of the weights."""
     X = np.asarray(X, float)
     n, d = X.shape
@@ -18,7 +19,7 @@ def walk(X, grade, passes=1, weight=None):
     cells = (np.arange(0, n * d + 1, d), np.tile(np.arange(d), n), X.ravel())
     weight = np.ones(n) if weight is None else np.array(weight)
     for _ in range(passes):
-        t = _walk(np.arange(n), *cells, np.ones(d), np.array(grade), weight, t, w, late, b)
+        t = _walk(np.arange(n), *cells, np.ones(d), np.array(grade), weight, step, t, w, late, b)
     return w, b, w - late / t
 
 
@@ -47,6 +48,57 @@ def test_a_weight_multiplies_the_step():
     assert (w.tolist(), b.tolist()) == ([1.0, 3.0], [-0.5, -0.5])
 
 
+def test_a_threshold_is_the_weight_of_a_feature_that_all_documents_share():
+    """Two grades: Rosenblatt's perceptron with the square root of c as one more feature."""
+    rng = np.random.default_rng(1)
+    X, grade = rng.normal(size=(40, 3)), rng.integers(0, 2, 40)
+    c = 6.25
+    wide = np.column_stack([X, np.full(40, -np.sqrt(c))])
+    v = np.zeros(4)
+    for x, side in zip(wide, 2.0 * grade - 1.0, strict=True):
+        if side * (v @ x) <= 0.0:
+            v += side * x
+    w, b, _ = walk(X, grade, step=c)
+    np.testing.assert_allclose(w, v[:3], atol=1e-12)
+    np.testing.assert_allclose(b, np.sqrt(c) * v[3:], atol=1e-12)
+
+
+def perceptron(data, monkeypatch, **params):
+    """Return the documents in the order of their visits, and the step of the thresholds."""
+    seen = []
+
+    def look(visits, *more):
+        seen.append((visits.tolist(), more[6]))
+        return _walk(visits, *more)
+
+    monkeypatch.setattr(prank, "_walk", look)
+    ranker("prank", n_passes=2, **params).fit(data)
+    return [visits for visits, _ in seen], seen[0][1]
+
+
+def test_thresholds_move_as_far_as_scores_do_on_average(monkeypatch):
+    """Squared lengths are 1, 4, 9 and 10, whose mean is 6."""
+    X = [[1.0, 0.0], [0.0, 2.0], [3.0, 0.0], [1.0, 3.0]]
+    data = RankingData.from_arrays(X, [0, 1, 1, 0], group_sizes=[2, 2])
+    assert perceptron(data, monkeypatch, scale=False)[1] == 6.0
+    assert perceptron(data, monkeypatch, scale=False, threshold_step=1.0)[1] == 1.0
+
+
+def test_a_pass_visits_every_document_once_query_after_query(monkeypatch):
+    rng = np.random.default_rng(2)
+    data = RankingData.from_arrays(
+        rng.normal(size=(60, 2)), np.arange(60) % 2, group_sizes=[10] * 6
+    )
+    passes, _ = perceptron(data, monkeypatch)
+    for visits in passes:
+        assert sorted(visits) == list(range(60))
+        assert all(len(set(np.array(visits[k : k + 10]) // 10)) == 1 for k in range(0, 60, 10))
+    assert passes[0] != passes[1]
+    mixed, _ = perceptron(data, monkeypatch, by_query=False)
+    assert sorted(mixed[0]) == list(range(60))
+    assert len(set(np.array(mixed[0][:10]) // 10)) > 1
+
+
 def test_grades_that_a_line_can_part_are_learnt():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 4))
@@ -62,3 +114,9 @@ def test_a_pass_there_must_be():
     data = RankingData.from_arrays([[0.0], [1.0]], [0, 1], group_sizes=[2])
     with pytest.raises(UsageError, match="n_passes must be 1 or more"):
         ranker("prank", n_passes=0).fit(data)
+
+
+def test_a_threshold_must_move():
+    data = RankingData.from_arrays([[0.0], [1.0]], [0, 1], group_sizes=[2])
+    with pytest.raises(UsageError, match="threshold_step must be above 0, not 0"):
+        ranker("prank", threshold_step=0.0).fit(data)

@@ -5,7 +5,6 @@ import pytest
 from sklearn.svm import LinearSVC
 from small_data import small_data
 
-from rankwright.errors import UsageError
 from rankwright.rankers.base import ranker
 
 DATA = small_data()
@@ -35,9 +34,3 @@ def test_irsvm_is_the_same_with_its_own_weights_of_pairs():
     own = ranker("irsvm").fit(DATA).coef_
     assert (own == ranker("ranksvm", pairs="ir").fit(DATA).coef_).all()
     assert (own != ranker("ranksvm").fit(DATA).coef_).any()
-
-
-@pytest.mark.parametrize("name", ["ranknet", "lambdarank"])
-def test_where_the_papers_model_is_a_network_one_must_be_chosen(name):
-    with pytest.raises(UsageError, match=r"made for a network.* choose .*model='linear'"):
-        ranker(name).fit(DATA)

@@ -113,6 +113,26 @@ def test_features_without_users_are_scored_by_the_biases(fitted):
     assert (fitted.predict(DATA.X, qid=user) == fitted.predict(DATA)).all()
 
 
+def test_items_come_back_as_they_were_given(tmp_path):
+    """Numbers stay numbers, an item that nobody rated too; a model file has texts."""
+    number = FRAME.assign(item=FRAME["item"].str[1:].astype(int) + 100)
+    items, _ = CofiRank(n_factors=2).fit(number).recommend("ann5", 4)
+    assert items.dtype.kind == "i"
+    assert set(items.tolist()) <= set(number["item"])
+
+    data = ratings_of_frame(number, items=[*range(100, 120), 500])
+    ranker = CofiRank(n_factors=2).fit(data)
+    assert ranker.items_.tolist() == [*range(100, 120), 500]
+    ranker.save(tmp_path / "cofirank.rw")
+    read = load_model(tmp_path / "cofirank.rw").recommend("ann5", 4)[0]
+    assert read.tolist() == [str(item) for item in ranker.recommend("ann5", 4)[0]]
+
+    texts = ratings_of_frame(number.assign(item=number["item"].astype(str)))
+    assert all(isinstance(item, str) for item in CofiRank().fit(texts).recommend("ann5", 4)[0])
+    matrix = sparse.csr_array(np.array([[3.0, 0.0, 5.0], [1.0, 4.0, 0.0], [2.0, 5.0, 1.0]]))
+    assert CofiRank(n_factors=1).fit(matrix).recommend(0, 3)[0].tolist() == [1]
+
+
 def test_recommendations_are_the_best_that_were_not_rated(fitted):
     items, scores = fitted.recommend("ann5", 4)
     rated = set(FRAME.item[FRAME.user == "ann5"])

@@ -1,0 +1,35 @@
+"""Progress over steps: a bar on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rankwright.cli import console
+
+
+@contextmanager
+def step_progress(name: str, steps: int | None) -> Iterator[Callable[[str], None]]:
+    """Yield what takes a line per step; ``steps`` is None where their number is not known."""
+    if not console.err.is_terminal:
+        done = 0
+
+        def count(line: str) -> None:
+            nonlocal done
+            done += 1
+            console.say(f"{done} of {steps}: {line}" if steps else f"{done}: {line}")
+
+        yield count
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[line]}", markup=False),
+    )
+    with Progress(*columns, console=console.err, transient=True) as bar:
+        task = bar.add_task(name, total=steps, line="")
+        yield lambda line: bar.update(task, advance=1, line=line)

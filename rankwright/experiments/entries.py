@@ -1,0 +1,94 @@
+"""The rankers of a comparison as the user names them.
+
+``lambdamart`` is a ranker as it stands, ``lambdamart:num_leaves=7:n_trees=50`` one with parameters,
+and ``small=lambdamart:num_leaves=7`` gives it a name of its own. In Python an entry may also be a
+ranker object, and a mapping gives names to entries.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rankwright.errors import UsageError
+from rankwright.experiments.comparison import Entry
+from rankwright.rankers.base import COMMON, Ranker, ranker
+from rankwright.rankers.search_space import given_parameters
+
+_COMMA = re.compile(r",(?![^\[({]*[\])}])")  # not within brackets
+_COLON = re.compile(r":(?![^\[({]*[\])}])")
+_NAMED = {"None": None, "True": True, "False": False, "inf": float("inf")}
+_OF_THE_COMPARISON = ("n_threads", "verbose", "convention")
+
+
+def entries_of(rankers: Any) -> tuple[Entry, ...]:
+    """Return an entry for each ranker; each is made once, so that a wrong name is told at once.
+
+    Parameters
+    ----------
+    rankers : str, Ranker, an iterable of them, or a mapping from names to them
+    """
+    found: list[Entry] = []
+    if isinstance(rankers, Mapping):
+        for label, given in rankers.items():
+            made = _entry(given)
+            found.append(Entry(str(label), made.ranker, made.parameters))
+    else:
+        listed = [rankers] if isinstance(rankers, str | Ranker) else rankers
+        if not isinstance(listed, Iterable):
+            raise UsageError(f"rankers must be names or rankers, not {type(rankers).__name__}.")
+        for given in listed:
+            texts = _COMMA.split(given) if isinstance(given, str) else [given]
+            found.extend(_entry(text) for text in texts)
+    _check(found)
+    return tuple(found)
+
+
+def parse_entry(text: str) -> Entry:
+    """Return the entry that ``[label=]ranker[:key=value]...`` names."""
+    head, *settings = (part.strip() for part in _COLON.split(text.strip()))
+    label, equals, name = head.rpartition("=")
+    parameters: dict[str, Any] = {}
+    for setting in settings:
+        key, sign, value = setting.partition("=")
+        if not sign or not key:
+            raise UsageError(f"'{text}': '{setting}' is not key=value.")
+        parameters[key.strip().replace("-", "_")] = _value(value.strip())
+    return Entry(label if equals else text.strip(), name.strip(), parameters)
+
+
+def _value(text: str) -> Any:
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError:
+        return _NAMED.get(text, text)
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _entry(given: Any) -> Entry:
+    if isinstance(given, str):
+        return parse_entry(given)
+    if isinstance(given, Ranker):
+        parameters = given_parameters(given)
+        told = "".join(f":{name}={value}" for name, value in parameters.items())
+        return Entry(given.name + told, given.name, parameters)
+    raise UsageError(f"an entry must be a name or a ranker, not {type(given).__name__}.")
+
+
+def _check(entries: list[Entry]) -> None:
+    if not entries:
+        raise UsageError("there is no ranker to compare; `rankwright list rankers` shows them.")
+    labels = [entry.label for entry in entries]
+    for entry in entries:
+        if labels.count(entry.label) > 1:
+            raise UsageError(
+                f"'{entry.label}' is listed twice; give one another name: other={entry.label}."
+            )
+        for name in _OF_THE_COMPARISON:
+            if name in entry.parameters and entry.parameters[name] != COMMON[name]:
+                raise UsageError(
+                    f"{entry.label}: {name} is set for the whole comparison, not for one ranker."
+                )
+        ranker(entry.ranker, **entry.parameters).make_model()

@@ -1,0 +1,118 @@
+"""The page of all reproductions: the paper's figure, ours, its interval and the verdict."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+Result = Mapping[str, Any]
+
+_HEAD = """# Reproduction
+
+Tables and figures of the papers, run again by `rankwright reproduce all --results DIR`. Everything
+is chosen on the valid part of each fold, and test is looked at once. A cell has our figure, its
+95 % bootstrap interval over test queries (of times: the least and the most) and, after "paper",
+what the paper prints. A printed figure inside our interval is *as printed*; outside it ours is
+*better* or *worse*. An experiment's file in `experiments/` says what stands in for data that is not
+public.
+"""
+_WIDEST = 6
+
+
+def page(results: Mapping[str, Result], titles: Mapping[str, str]) -> str:
+    """Return the page in Markdown: an overview, then a section for each result.
+
+    Parameters
+    ----------
+    results
+        By the name of their experiment, as `rankwright.experiments.reproduction` keeps them.
+    titles
+        Of all experiments, run or not.
+    """
+    lines = [_HEAD, "| experiment | what it shows | run on | verdict |", "|---|---|---|---|"]
+    for name, title in titles.items():
+        if name in results:
+            found = results[name]
+            lines.append(f"| [{name}](#{name}) | {title} | {found['ran']} | {overall(found)} |")
+        else:
+            lines.append(f"| {name} | {title} | not run | |")
+    for name in titles:
+        if name in results:
+            lines += ["", *_section(name, results[name])]
+    return "\n".join(lines) + "\n"
+
+
+def overall(found: Result) -> str:
+    """Return the verdict of an experiment in a few words."""
+    counts = Counter(row["verdict"] for row in found["rows"] if row["verdict"])
+    if counts:
+        each = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
+        said = f"of {counts.total()} printed figures {each}"
+    elif found["printed_on"]:
+        said = "printed figures are of other data"
+    else:
+        said = "no printed figures"
+    return said + (f"; {len(found['missed'])} expected figures missed" if found["missed"] else "")
+
+
+def _section(name: str, found: Result) -> Iterator[str]:
+    yield f"## {name}"
+    yield ""
+    yield f"{found['title']} (`{found['paper']}`). Verdict: {overall(found)}."
+    if found["printed_on"]:
+        yield (
+            f"The paper's figures are of {found['printed_on']}: they stand beside ours to compare "
+            "rows with each other."
+        )
+    by_place = {(row["row"], row["column"]): row for row in found["rows"]}
+    row_names = list(dict.fromkeys(row["row"] for row in found["rows"]))
+    for group in found["columns"]:
+        for columns in _cut(group["names"]):
+            shown = [r for r in row_names if any((r, column) in by_place for column in columns)]
+            yield ""
+            yield f"**{group['study']}**, {group['group']}:"
+            yield ""
+            yield "| | " + " | ".join(columns) + " |"
+            yield "|---" * (len(columns) + 1) + "|"
+            for row in shown:
+                cells = [_cell(by_place.get((row, column))) for column in columns]
+                yield f"| {row} | " + " | ".join(cells) + " |"
+    if found["contrasts"]:
+        yield ""
+        yield from (f"- {sentence}" for sentence in found["contrasts"])
+    if found["missed"]:
+        yield ""
+        yield from (f"- Missed: {sentence}." for sentence in found["missed"])
+    yield ""
+    yield (
+        f"Run on {found['ran']} with rankwright {found['version']}, seed {found['seed']}, in "
+        f"{_duration(found['seconds'])}: `rankwright reproduce {name} --data DIR`"
+    )
+
+
+def _cut(columns: Sequence[str]) -> Iterator[Sequence[str]]:
+    for start in range(0, len(columns), _WIDEST):
+        yield columns[start : start + _WIDEST]
+
+
+def _cell(row: Result | None) -> str:
+    if row is None:
+        return ""
+    parts = []
+    if row["ours"] is not None:
+        parts.append(f"**{_number(row['ours'])}**")
+        if row["low"] is not None:
+            parts.append(f"{_number(row['low'])}–{_number(row['high'])}")
+    if row["paper"] is not None:
+        verdict = f", {row['verdict']}" if row["verdict"] else ""
+        parts.append(f"paper {row['paper']:g}{verdict}")
+    return "<br>".join(parts)
+
+
+def _number(value: float) -> str:
+    return f"{value:.4f}" if abs(value) < 1 else f"{value:.4g}"
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} minutes"

@@ -1,0 +1,219 @@
+"""Fits that were done once are not done again: runs kept by what they depend on.
+
+A run (one ranker on one fold) is a folder named by a digest of the fold's data, the ranker, its
+parameters, what tuning may do, and the sources and libraries that compute it. It holds
+``run.json``, ``scores.npz`` (test scores) and ``model.rw``, is written under a temporary name and
+renamed when complete: a run that was killed leaves nothing that could be taken for one. Results of
+tests over many queries, which take a while too, are small files beside them. What nobody has asked
+for in 90 days is dropped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+import rankwright
+from rankwright.core.jit import _cache_root
+from rankwright.core.types import F64, AnyArray
+from rankwright.data.ranking_data import RankingData
+from rankwright.data.split import Fold
+from rankwright.data.target import atomic_text
+from rankwright.errors import DataError, UsageError
+from rankwright.rankers.base import Ranker
+
+_PACKAGES = (
+    "core", "data", "losses", "metrics", "models", "persist", "rankers", "solvers", "subproblems",
+)  # fmt: skip
+_LIBRARIES = ("numpy", "scipy", "numba", "lightgbm")
+_WITHOUT_EFFECT = ("n_threads", "verbose")
+_KEEP_SECONDS = 90 * 86_400
+_PARTIAL_SECONDS = 7 * 86_400
+_ABOUT, _SCORES, _MODEL, _TEST = "run.json", "scores.npz", "model.rw", ".test.json"
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """What the cache holds of one ranker on one fold."""
+
+    about: Mapping[str, Any]
+    scores: F64
+    model: Path
+
+
+class RunCache:
+    """Runs in a folder; several processes may use it at once."""
+
+    def __init__(self, folder: str | Path | None = None) -> None:
+        self.folder = default_folder() if folder is None else Path(folder)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as fault:
+            raise DataError(
+                f"the cache folder {self.folder} cannot be made: {fault.strerror}; name another "
+                "with --cache."
+            ) from None
+
+    def find(self, key: str) -> StoredRun | None:
+        """Return a run, or None; one that cannot be read is dropped, to be run again."""
+        folder = self.folder / key
+        if not (folder / _ABOUT).is_file():
+            return None
+        try:
+            about = json.loads((folder / _ABOUT).read_text(encoding="utf-8"))
+            with np.load(folder / _SCORES, allow_pickle=False) as arrays:
+                scores = np.asarray(arrays["scores"], np.float64)
+            if (folder / _MODEL).stat().st_size != about["size"]:
+                raise ValueError("the model file is not whole")
+            os.utime(folder)
+        except Exception:  # whatever is wrong with a cached file, the run can be had again
+            shutil.rmtree(folder, ignore_errors=True)
+            return None
+        return StoredRun(about, scores, folder / _MODEL)
+
+    def store(self, key: str, ranker: Ranker, scores: F64, about: Mapping[str, Any]) -> None:
+        """Keep a run: it is there whole, or not at all."""
+        partial = self.folder / f".{key}.{os.getpid()}.partial"
+        try:
+            partial.mkdir(exist_ok=True)
+            ranker.save(partial / _MODEL)
+            np.savez(partial / _SCORES, scores=scores)
+            told = {**about, "size": (partial / _MODEL).stat().st_size}
+            (partial / _ABOUT).write_text(json.dumps(told, default=_plain), encoding="utf-8")
+            os.rename(partial, self.folder / key)
+        except OSError as fault:
+            if not (self.folder / key / _ABOUT).is_file():  # else another process was first
+                raise DataError(
+                    f"the cache folder {self.folder} cannot be written: {fault.strerror}; name "
+                    "another with --cache."
+                ) from None
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+
+    def test(self, name: str, compute: Callable[..., Any], *values: F64, seed: int) -> list[float]:
+        """Return ``compute(*values, seed=seed)``, some numbers, from the file of an earlier call.
+
+        ``name`` says which numbers of which test these are.
+        """
+        digest = hashlib.blake2b(f"{source_digest()} {name} {seed}".encode(), digest_size=32)
+        for array in values:
+            digest.update(_bytes(array))
+        path = self.folder / f"{digest.hexdigest()}{_TEST}"
+        try:
+            found: list[float] = json.loads(path.read_text(encoding="utf-8"))
+            os.utime(path)
+        except (OSError, ValueError):
+            found = list(compute(*values, seed=seed))
+            with atomic_text(path) as stream:
+                stream.write(json.dumps(found))
+        return found
+
+    def drop_old(self) -> None:
+        """Remove what nobody asked for in a long time, and what killed runs left."""
+        now = time.time()
+        for path in self.folder.iterdir():
+            partial = path.name.startswith(".") and path.name.endswith(".partial")
+            ours = partial or path.name.endswith(_TEST) or (path / _ABOUT).is_file()
+            age = now - path.stat().st_mtime
+            if not ours or age <= (_PARTIAL_SECONDS if partial else _KEEP_SECONDS):
+                continue
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+
+
+def default_folder() -> Path:
+    """Return the folder beside the compiled kernels; ``RANKWRIGHT_CACHE`` moves both."""
+    return _cache_root() / "runs"
+
+
+def run_key(data: str, ranker: Ranker, search: Mapping[str, Any] | None) -> str:
+    """Return the name of a run.
+
+    Parameters
+    ----------
+    data
+        Digest of the fold, of `fold_digest`.
+    ranker
+        With all its parameters; numbers of threads do not count.
+    search
+        What tuning may do; None without.
+    """
+    parameters = {
+        name: value
+        for name, value in ranker.get_params(deep=False).items()
+        if name not in _WITHOUT_EFFECT
+    }
+    for name, value in parameters.items():
+        if callable(value):
+            raise UsageError(
+                f"{ranker.name}: {name} is a function, whose content cannot be told; compare "
+                "takes parameters that are numbers, texts, lists or tables."
+            )
+    told = {
+        "sources": source_digest(),
+        "libraries": {name: version(name) for name in _LIBRARIES},
+        "data": data,
+        "ranker": ranker.name,
+        "parameters": parameters,
+        "search": search,
+    }
+    text = json.dumps(told, sort_keys=True, default=_plain)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def fold_digest(fold: Fold) -> str:
+    """Return a digest of all that a run may depend on, the order of rows included."""
+    digest = hashlib.blake2b(digest_size=32)
+    for part in fold:
+        digest.update(b"none" if part is None else _data_digest(part))
+    return digest.hexdigest()
+
+
+def _data_digest(data: RankingData) -> bytes:
+    digest = hashlib.blake2b(digest_size=32)
+    X = data.X
+    features = (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,)
+    optional = data.query_weight, data.sample_weight, data.group, data.position
+    for array in (*features, data.y, data.indptr, data.qid, *optional):
+        digest.update(b"none" if array is None else _bytes(array))
+    digest.update(repr((X.shape, str(X.dtype), data.feature_names)).encode())
+    return digest.digest()
+
+
+def _bytes(array: AnyArray) -> Any:
+    if array.dtype.kind in "biufc":
+        return np.ascontiguousarray(array).view(np.uint8).data if array.size else b""
+    return "\x1f".join(map(repr, array.tolist())).encode()
+
+
+@cache
+def source_digest() -> str:
+    """Return a digest of the sources that decide what a fit gives; edit one and all run anew."""
+    digest = hashlib.sha256(rankwright.__version__.encode())
+    root = Path(rankwright.__file__).parent
+    for package in _PACKAGES:
+        for path in sorted((root / package).rglob("*.py")):
+            digest.update(path.relative_to(root).as_posix().encode())
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    """Return NumPy's numbers and arrays as JSON holds them."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise UsageError(f"a parameter is {type(value).__name__}, which a comparison cannot keep.")

@@ -1,0 +1,180 @@
+"""What tuning may choose: a range or a list of values for each parameter.
+
+A ranker's space is that of its model, given here once, with what the ranker itself declares as
+``search_space`` (for any of its models) and ``model_search_space`` (for one of them); None takes a
+parameter out::
+
+    class LambdaMART(Ranker):
+        search_space = {"truncation": Ints(5, 100, log=True)}
+
+Parameters that the user sets are never searched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Protocol
+
+from rankwright import registry
+
+if TYPE_CHECKING:
+    from rankwright.rankers.base import Ranker
+
+
+class Domain(Protocol):
+    """The values that a parameter may take."""
+
+    def suggest(self, trial: Any, name: str) -> Any:
+        """Return a value that an Optuna trial chooses."""
+
+    def holds(self, value: Any) -> bool:
+        """Whether ``value`` is one of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ints:
+    """Whole numbers from ``low`` to ``high``; with ``log``, factors rather than differences."""
+
+    low: int
+    high: int
+    log: bool = False
+
+    def suggest(self, trial: Any, name: str) -> int:
+        """Return a value that an Optuna trial chooses."""
+        return int(trial.suggest_int(name, self.low, self.high, log=self.log))
+
+    def holds(self, value: Any) -> bool:
+        """Whether ``value`` is one of them."""
+        return isinstance(value, int) and self.low <= value <= self.high
+
+
+@dataclass(frozen=True, slots=True)
+class Floats:
+    """Numbers from ``low`` to ``high``."""
+
+    low: float
+    high: float
+
+    def suggest(self, trial: Any, name: str) -> float:
+        """Return a value that an Optuna trial chooses."""
+        return float(trial.suggest_float(name, self.low, self.high))
+
+    def holds(self, value: Any) -> bool:
+        """Whether ``value`` is one of them."""
+        return isinstance(value, int | float) and self.low <= value <= self.high
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """Numbers from ``low`` to ``high``, each power of ten as likely as the next."""
+
+    low: float
+    high: float
+
+    def suggest(self, trial: Any, name: str) -> float:
+        """Return a value that an Optuna trial chooses."""
+        return float(trial.suggest_float(name, self.low, self.high, log=True))
+
+    def holds(self, value: Any) -> bool:
+        """Whether ``value`` is one of them."""
+        return isinstance(value, int | float) and self.low <= value <= self.high
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of a few values: ``Choice("linear", "gain")``."""
+
+    values: tuple[Any, ...]
+
+    def __init__(self, *values: Any) -> None:
+        object.__setattr__(self, "values", values)
+
+    def suggest(self, trial: Any, name: str) -> Any:
+        """Return a value that an Optuna trial chooses."""
+        return trial.suggest_categorical(name, self.values)
+
+    def holds(self, value: Any) -> bool:
+        """Whether ``value`` is one of them."""
+        return value in self.values
+
+
+Space = Mapping[str, Domain]
+
+OF_MODELS: dict[str, Space] = {
+    "trees": {
+        "n_trees": Ints(50, 500, log=True),
+        "num_leaves": Ints(4, 64, log=True),
+        "learning_rate": Log(0.01, 0.3),
+        "min_documents": Ints(5, 200, log=True),
+        "feature_fraction": Floats(0.3, 1.0),
+    },
+    "forest": {
+        "num_leaves": Ints(10, 400, log=True),
+        "min_documents": Ints(1, 50, log=True),
+        "feature_fraction": Floats(0.1, 1.0),
+        "bag_fraction": Floats(0.3, 1.0),
+    },
+    "linear": {"l2": Log(1e-6, 1e3)},
+    "kernel": {"l2": Log(1e-6, 1e3), "gamma": Log(1e-3, 10.0)},
+    "least_squares": {"l2": Log(1e-10, 1e3)},
+    "network": {
+        "learning_rate": Log(3e-4, 0.03),
+        "activation": Choice("sigmoid", "relu", "tanh"),
+        "dropout": Floats(0.0, 0.5),
+    },
+    "additive": {"learning_rate": Log(0.03, 1.0), "n_candidates": Ints(5, 255, log=True)},
+    "feature_sum": {"weights": Choice("total", "running"), "enqueue": Choice(True, False)},
+    "coordinate_ascent": {"n_restarts": Ints(1, 10), "tolerance": Log(1e-4, 0.01)},
+    "expression": {
+        "tournament": Ints(2, 15),
+        "crossover": Floats(0.3, 0.9),
+        "max_nodes": Ints(7, 63, log=True),
+        "parsimony": Log(1e-6, 0.01),
+    },
+    "factorization": {"n_factors": Ints(2, 100, log=True)},
+    "passive_aggressive": {"C": Log(1e-3, 10.0), "averaging": Choice(True, False)},
+    "prank": {"averaging": Choice(True, False)},
+}
+"""What each model has to search, whatever the ranker; a model that is not here has nothing."""
+
+
+def space_of(ranker: Ranker, *, fixed: Collection[str] = ()) -> dict[str, Domain]:
+    """Return the domains of the parameters that tuning may choose for ``ranker``.
+
+    Parameters
+    ----------
+    fixed
+        Names of parameters that the user has set; those that differ from their defaults are
+        left out in any case.
+    """
+    model = ranker.model
+    of_model: set[str] = set()
+    for name in ranker.models:
+        of_model.update(field.name for field in fields(registry.resolve("models", name)))
+    own = {field.name for field in fields(registry.resolve("models", model))}
+    found: dict[str, Domain | None] = {
+        **OF_MODELS.get(model, {}),
+        **ranker.search_space,
+        **ranker.model_search_space.get(model, {}),
+    }
+    set_by_user = {*fixed, *given_parameters(ranker)}
+    known = ranker.get_params(deep=False)
+    return {
+        name: domain
+        for name, domain in found.items()
+        if domain is not None
+        and name in known
+        and name not in set_by_user
+        and (name in own or name not in of_model)
+    }
+
+
+def given_parameters(ranker: Ranker) -> dict[str, Any]:
+    """Return the parameters of ``ranker`` that differ from their defaults."""
+    default = type(ranker)().get_params(deep=False)
+    return {
+        name: value
+        for name, value in ranker.get_params(deep=False).items()
+        if not (value is default[name] or value == default[name])
+    }

@@ -1,0 +1,1 @@
+"""RankLib's command line, files and model texts, read and written by Rankwright."""

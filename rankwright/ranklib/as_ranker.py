@@ -1,0 +1,186 @@
+"""A RankLib model as a ranker of ours, and our fitted rankers as models that RankLib reads.
+
+What comes from RankLib scores as it does there, up to the float32 rounding that RankLib's trees do
+after each tree and to the constant of Linear Regression, which changes no ranking; it can be
+evaluated, explained, saved and exported like any other.
+
+What goes to RankLib ranks as it does here; scores are the same up to float32, save that networks
+there end in a sigmoid, which moves every score and changes no order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rankwright import registry
+from rankwright.core.types import FittedModel
+from rankwright.errors import UsageError
+from rankwright.models.additive import FittedAdditive
+from rankwright.models.fitted_network import FittedNetwork
+from rankwright.models.linear import FittedLinear
+from rankwright.models.trees import FittedTrees
+from rankwright.rankers.base import Ranker
+from rankwright.ranklib.java_numbers import below_or_equal, highest_rounded_to
+from rankwright.ranklib.model_network import Network
+from rankwright.ranklib.model_text import Body, ModelText, read_model_text, write_model_text
+from rankwright.ranklib.model_trees import Ensembles
+from rankwright.ranklib.model_weights import Steps, Terms
+from rankwright.ranklib.settings import parameters_of, settings_of
+from rankwright.ranklib.tree_conversion import ensembles_of, fitted_trees
+
+REGISTERED = {
+    "MART": "gbdt",
+    "RankNet": "ranknet",
+    "RankBoost": "rankboost",
+    "AdaRank": "adarank",
+    "Coordinate Ascent": "coordinate_ascent",
+    "LambdaRank": "lambdarank",
+    "LambdaMART": "lambdamart",
+    "ListNet": "listnet",
+    "Random Forests": "random_forest",
+    "Linear Regression": "linear_regression",
+}
+_ALWAYS = -float(np.finfo(np.float32).max)  # every feature is above
+
+
+def load_ranklib(path: str | Path, *, n_features: int | None = None) -> Ranker:
+    """Read a model file of RankLib as a fitted ranker.
+
+    Parameters
+    ----------
+    n_features
+        How many features the data has, where that is more than the model uses.
+    """
+    return ranker_of(read_model_text(path), n_features=n_features)
+
+
+def save_ranklib(ranker: Ranker, path: str | Path) -> None:
+    """Write a fitted ranker as a model file that RankLib and the search engines' plugins read."""
+    write_model_text(text_of(ranker), path)
+
+
+def ranker_of(model: ModelText, *, n_features: int | None = None) -> Ranker:
+    """Return a RankLib model as a fitted ranker."""
+    width = max(model.n_features, n_features or 1)
+    kind = registry.resolve("rankers", REGISTERED[model.name])
+    ranker: Ranker = kind(**parameters_of(model))
+    ranker.model_ = _fitted(model.body, width)
+    ranker.n_features_in_ = width
+    ranker.data_digest_ = ""
+    ranker.curve_ = {}
+    ranker.best_iteration_ = _rounds(model.body)
+    ranker.interrupted_ = False
+    return ranker
+
+
+def text_of(ranker: Ranker) -> ModelText:
+    """Return a fitted ranker as a RankLib model."""
+    model: Any = ranker._fitted()
+    for kind, convert in _WRITERS.items():
+        if isinstance(model, kind):
+            name, body = convert(ranker, model)
+            return ModelText(name, settings_of(name, ranker, body), body)
+    raise UsageError(
+        f"RankLib has no model like {type(ranker).__name__}'s '{ranker.model}'; "
+        "trees, linear, additive and network models can be written for it."
+    )
+
+
+# --- from RankLib ------------------------------------------------------------------------------
+
+
+def _fitted(body: Body, width: int) -> FittedModel:
+    if isinstance(body, Ensembles):
+        return fitted_trees(body.trees, width, share=1.0 / len(body.ensembles))
+    if isinstance(body, Terms):
+        return FittedLinear(body.coefficients(width), None, width)
+    if isinstance(body, Steps):
+        # [float32(x) > t] for any x, also one of float64 that lies between
+        cuts = highest_rounded_to(below_or_equal(body.thresholds))
+        empty = np.empty(0)
+        none = FittedAdditive(np.empty(0, np.int64), empty, empty, 0.0, 0, width)
+        rules = zip((body.features - 1).tolist(), cuts.tolist(), body.weights.tolist(), strict=True)
+        return none.plus(list(rules))
+    assert isinstance(body, Network)
+    return _network(body, width)
+
+
+def _network(body: Network, width: int) -> FittedNetwork:
+    """RankLib's last sigmoid is one more hidden layer, of one unit that is the score."""
+    first = np.zeros((width, body.weights[0].shape[1]))
+    first[np.array(body.features) - 1] = body.weights[0]
+    weights = [first, *body.weights[1:], np.ones((1, 1))]
+    layers = tuple(zip(weights, [*body.constants, np.zeros(1)], strict=True))
+    centre = np.zeros(width)
+    return FittedNetwork(layers, (), 0, "sigmoid", centre, None, width)
+
+
+def _rounds(body: Body) -> int:
+    if isinstance(body, Ensembles):
+        return len(body.ensembles) if body.forest else len(body.trees)
+    return len(body.weights) if isinstance(body, Steps | Terms) else 1
+
+
+# --- to RankLib --------------------------------------------------------------------------------
+
+
+def _trees_text(ranker: Ranker, model: FittedTrees) -> tuple[str, Body]:
+    if ranker.name != "random_forest":
+        name = "MART" if ranker.name == "gbdt" else "LambdaMART"
+        return name, Ensembles(ensembles_of(model))
+    bags = max(1, min(ranker.best_iteration_, model.n_trees))
+    if model.n_trees % bags:
+        bags = model.n_trees  # bags of unequal size: the mean over all trees comes to the same
+    return "Random Forests", Ensembles(ensembles_of(model, bags), forest=True)
+
+
+def _linear_text(ranker: Ranker, model: FittedLinear) -> tuple[str, Body]:
+    every = np.arange(1, model.n_features + 1)
+    if ranker.name == "adarank":
+        there = np.flatnonzero(model.coef)
+        return "AdaRank", Terms(every[there], model.coef[there])
+    if ranker.name == "listnet":
+        return "ListNet", Network(tuple(every.tolist()), (model.coef[:, None],), (np.zeros(1),))
+    name = "Linear Regression" if ranker.name == "linear_regression" else "Coordinate Ascent"
+    return name, Terms(every, model.coef)
+
+
+def _additive_text(ranker: Ranker, model: FittedAdditive) -> tuple[str, Body]:  # noqa: ARG001
+    features, weights = model.feature + 1, model.weight
+    with np.errstate(over="ignore"):
+        cuts = np.maximum(below_or_equal(model.threshold).astype(np.float64), _ALWAYS)
+    if model.initial:
+        features, cuts = np.append(1, features), np.append(_ALWAYS, cuts)
+        weights = np.append(model.initial, weights)
+    return "RankBoost", Steps(features, cuts, weights)
+
+
+def _network_text(ranker: Ranker, model: FittedNetwork) -> tuple[str, Body]:
+    if model.context or (model.activation != "sigmoid" and len(model.layers) > 1):
+        raise UsageError(
+            "RankLib's networks have sigmoid units and no list context; fit with "
+            "activation='sigmoid', or export to another format."
+        )
+    layers = model.layers
+    last, constant = layers[-1]
+    if len(layers) > 1 and last.shape == (1, 1) and last[0, 0] == 1.0 and not constant.any():
+        layers = layers[:-1]  # a sigmoid score, as RankLib's own
+    weights, constants = zip(*layers, strict=True)
+    known = {"ranknet": "RankNet", "lambdarank": "LambdaRank", "listnet": "ListNet"}
+    name = known.get(ranker.name, "RankNet")
+    if name == "ListNet" and len(layers) > 1:
+        name = "RankNet"  # ListNet has no hidden layers in RankLib
+    features = tuple(range(1, model.n_features + 1))
+    return name, Network(features, tuple(weights), tuple(constants))
+
+
+_WRITERS: dict[type, Callable[[Ranker, Any], tuple[str, Body]]] = {
+    FittedTrees: _trees_text,
+    FittedLinear: _linear_text,
+    FittedAdditive: _additive_text,
+    FittedNetwork: _network_text,
+}

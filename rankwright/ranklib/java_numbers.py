@@ -1,0 +1,76 @@
+"""Numbers as Java prints and rounds them, which is how RankLib's files have them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwright.core.types import F64
+
+F32 = NDArray[np.float32]
+
+
+def java_double(value: float) -> str:
+    """Return what ``Double.toString`` prints: ``0.5``, ``1.0``, ``4.56E-4``, ``NaN``."""
+    return _java(repr(float(value)))
+
+
+def java_float(value: float | np.float32) -> str:
+    """Return what ``Float.toString`` prints: the fewest digits that tell the float32 apart."""
+    with np.errstate(over="ignore"):
+        return _java(str(np.float32(value)))
+
+
+def rounded(value: float, digits: int = 4) -> str:
+    """Return ``value`` rounded as RankLib's logs have it: halves go up, no trailing zeros."""
+    scale = 10.0**digits
+    if not math.isfinite(value):
+        return _java(repr(value))
+    return java_double(math.floor(value * scale + 0.5) / scale)
+
+
+def below_or_equal(threshold: F64) -> F32:
+    """Return the highest float32 that is not above each threshold.
+
+    For features in float32, x <= threshold and x <= this are the same.
+    """
+    with np.errstate(over="ignore"):
+        nearest = threshold.astype(np.float32)
+    lower = np.nextafter(nearest, np.float32(-np.inf))
+    return np.where(nearest.astype(np.float64) <= threshold, nearest, lower)
+
+
+def highest_rounded_to(threshold: F32) -> F64:
+    """Return the highest float64 that float32 rounds to each threshold or below.
+
+    So x <= this, for features read in float64, is RankLib's comparison, which rounds them first.
+    """
+    wide = threshold.astype(np.float64)
+    with np.errstate(over="ignore"):
+        above = np.nextafter(threshold, np.float32(np.inf)).astype(np.float64)
+    middle = wide + (above - wide) / 2.0
+    # a number half way between two float32 goes to the one whose last bit is 0
+    even = threshold.view(np.uint32) % 2 == 0
+    highest = np.where(even, middle, np.nextafter(middle, -np.inf))
+    return np.where(np.isfinite(above), highest, wide)
+
+
+def _java(text: str) -> str:
+    if text in ("nan", "inf", "-inf"):
+        return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[text]
+    sign, text = ("-", text[1:]) if text.startswith("-") else ("", text)
+    mantissa, _, exponent = text.partition("e")
+    whole, _, fraction = mantissa.partition(".")
+    digits, point = whole + fraction, len(whole) + int(exponent or 0)
+    point -= len(digits) - len(digits.lstrip("0"))
+    digits = digits.strip("0")
+    if not digits:
+        return f"{sign}0.0"
+    if -3 < point <= 7:  # from 0.001 to below 10 million
+        padded = digits.ljust(max(point, 0), "0")
+        if point <= 0:
+            return f"{sign}0.{'0' * -point}{padded}"
+        return f"{sign}{padded[:point]}.{padded[point:] or '0'}"
+    return f"{sign}{digits[0]}.{digits[1:] or '0'}E{point - 1}"

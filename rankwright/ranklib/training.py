@@ -1,0 +1,245 @@
+"""Which ranker of ours a RankLib ranker is, and its parameters from the flags.
+
+Four things differ on purpose, and `docs/coming-from-ranklib.md` says what comes of them: trees are
+grown by LightGBM, Random Forests draw features once per tree, networks are trained by Adam, and
+ListNet's convex problem is solved outright.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from rankwright import registry
+from rankwright.rankers.base import Ranker
+from rankwright.ranklib.as_ranker import REGISTERED
+from rankwright.ranklib.flags import RANKERS, Flags
+from rankwright.ranklib.java_numbers import java_double
+from rankwright.ranklib.measures import Measure
+
+_RANKNET_RATE, _ADAM_RATE = 5e-5, 1e-3
+_EVERY_VALUE = 65_535  # thresholds: the most that LightGBM keeps
+
+
+class Recipe(NamedTuple):
+    """A ranker of RankLib: parameters of ours, its log's lines, and what the user should know."""
+
+    parameters: dict[str, Any]
+    log: list[str]
+    notices: list[str]
+
+
+def make_ranker(flags: Flags, measure: Measure, n_lists: int = 1) -> tuple[Ranker, Recipe]:
+    """Return the ranker that the flags ask for, to be trained for ``measure`` on so many lists."""
+    name = RANKERS[flags.ranker]
+    recipe = _RECIPES[name](flags, measure)
+    common: dict[str, Any] = {
+        "metric": measure.name,
+        "convention": "ranklib",
+        "seed": flags.seed,
+        "n_threads": None if flags.thread < 1 else flags.thread,
+    }
+    if "l2" in recipe.parameters:  # ours is a penalty on the mean over lists
+        common["l2"] = recipe.parameters.pop("l2") / n_lists
+    kind = registry.resolve("rankers", REGISTERED[name])
+    ranker: Ranker = kind(**{**common, **recipe.parameters})
+    return ranker, recipe
+
+
+def _mart(flags: Flags, measure: Measure) -> Recipe:  # noqa: ARG001
+    tc = 256 if flags.tc is None else flags.tc
+    trees, leaves = flags.tree or 1000, flags.leaf or 10
+    parameters = {
+        "n_trees": trees,
+        "num_leaves": leaves,
+        "learning_rate": flags.shrinkage,
+        "max_bins": tc if tc > 0 else _EVERY_VALUE,
+        "min_documents": max(1, flags.mls),
+        "early_stopping": flags.estop,
+    }
+    log = [
+        f"No. of trees: {trees}",
+        f"No. of leaves: {leaves}",
+        f"No. of threshold candidates: {tc}",
+        f"Min leaf support: {flags.mls}",
+        f"Learning rate: {java_double(flags.shrinkage)}",
+        f"Stop early: {flags.estop} rounds without performance gain on validation data",
+    ]
+    return Recipe(parameters, log, [])
+
+
+def _lambdamart(flags: Flags, measure: Measure) -> Recipe:
+    parameters, log, notices = _mart(flags, measure)
+    pairs, more = _pairs(flags, measure)
+    return Recipe({**parameters, **pairs}, log, notices + more)
+
+
+def _pairs(flags: Flags, measure: Measure) -> tuple[dict[str, Any], list[str]]:
+    """Return the parameters of LambdaRank's pairs, as RankLib weighs them."""
+    only_first = measure.name == "map" and flags.strict
+    pairs = {"normalize": False, "sigma": 1.0, "truncation": 1 if only_first else None}
+    notices = []
+    if measure.name == "map" and not flags.strict:
+        notices.append(
+            "for MAP all pairs of documents count; RankLib takes only those with the first-ranked "
+            "document (--strict does so)."
+        )
+    if measure.name.startswith("err"):
+        notices.append(
+            "what a swap changes in ERR is exact; RankLib squares the chance that a reader goes on "
+            "(--strict does not bring that back)."
+        )
+    return pairs, notices
+
+
+def _random_forests(flags: Flags, measure: Measure) -> Recipe:
+    trees, leaves = flags.tree or 1, flags.leaf or 100
+    given = 256 if flags.tc is None else flags.tc
+    tc = 256 if flags.strict else given
+    notices = []
+    if given != tc:
+        notices.append("--strict: -tc does not reach Random Forests, as in RankLib.")
+    elif given != 256:
+        notices.append("-tc is obeyed; RankLib keeps 256 in Random Forests (--strict does so).")
+    inner: dict[str, Any] = {}
+    if flags.rtype == 6:
+        pairs, more = _pairs(flags, measure)
+        inner, notices = {"metric": measure.name, **pairs}, notices + more
+    parameters = {
+        "inner": "lambdamart" if flags.rtype == 6 else "gbdt",
+        "inner_params": inner or None,
+        "n_bags": flags.bag,
+        "bag_fraction": flags.srate,
+        "feature_fraction": flags.frate,
+        "n_trees": trees,
+        "num_leaves": leaves,
+        "learning_rate": flags.shrinkage,
+        "max_bins": tc if tc > 0 else _EVERY_VALUE,
+        "min_documents": max(1, flags.mls),
+    }
+    log = [
+        f"No. of bags: {flags.bag}",
+        f"Sub-sampling: {java_double(flags.srate)}",
+        f"Feature-sampling: {java_double(flags.frate)}",
+        f"No. of trees: {trees}",
+        f"No. of leaves: {leaves}",
+        f"No. of threshold candidates: {tc}",
+        f"Learning rate: {java_double(flags.shrinkage)}",
+    ]
+    return Recipe(parameters, log, notices)
+
+
+def _coordinate_ascent(flags: Flags, measure: Measure) -> Recipe:  # noqa: ARG001
+    tolerance = 0.001 if flags.tolerance is None else flags.tolerance
+    parameters = {
+        "n_restarts": flags.restarts,
+        "n_steps": flags.iterations,
+        "tolerance": tolerance,
+        "reg": flags.reg or 0.0,
+        "steps": "ranklib",
+        "scale": False,
+    }
+    log = [
+        f"No. of random restarts: {flags.restarts}",
+        f"No. of iterations to search in each direction: {flags.iterations}",
+        f"Tolerance: {java_double(tolerance)}",
+        "Regularization: No" if flags.reg is None else "Reg. param: " + java_double(flags.reg),
+    ]
+    return Recipe(parameters, log, [])
+
+
+def _rankboost(flags: Flags, measure: Measure) -> Recipe:  # noqa: ARG001
+    rounds, tc = flags.round or 300, 10 if flags.tc is None else flags.tc
+    parameters = {
+        "n_rounds": rounds,
+        "n_candidates": tc if tc > 0 else "all",
+        "falling": False,
+    }
+    log = [f"No. of rounds: {rounds}", f"No. of threshold candidates: {tc}"]
+    return Recipe(parameters, log, [])
+
+
+def _adarank(flags: Flags, measure: Measure) -> Recipe:  # noqa: ARG001
+    rounds = flags.round or 500
+    tolerance = 0.002 if flags.tolerance is None else flags.tolerance
+    parameters = {
+        "n_rounds": rounds,
+        "weights": "running",
+        "enqueue": not flags.noeq,
+        "tolerance": tolerance,
+        "max_selections": flags.max,
+    }
+    log = [
+        f"No. of rounds: {rounds}",
+        f"Train with 'enequeue': {'No' if flags.noeq else 'Yes'}",
+        f"Tolerance: {java_double(tolerance)}",
+        f"Max Sel. Count: {flags.max}",
+    ]
+    return Recipe(parameters, log, [])
+
+
+def _ranknet(flags: Flags, measure: Measure) -> Recipe:  # noqa: ARG001
+    epochs = 100 if flags.epoch is None else flags.epoch
+    rate = _RANKNET_RATE if flags.lr is None else flags.lr
+    parameters = {
+        "model": "network",
+        "hidden": (flags.node,) * flags.layer,
+        "activation": "sigmoid",
+        "epochs": epochs,
+        # Adam's steps have the length of its rate, whatever the gradient: only how much the rate
+        # differs from RankLib's default is taken over
+        "learning_rate": _ADAM_RATE * rate / _RANKNET_RATE,
+    }
+    log = [
+        f"No. of epochs: {epochs}",
+        f"No. of hidden layers: {flags.layer}",
+        f"No. of hidden nodes per layer: {flags.node}",
+        f"Learning rate: {java_double(rate)}",
+    ]
+    return Recipe(parameters, log, [])
+
+
+def _lambdarank(flags: Flags, measure: Measure) -> Recipe:
+    parameters, log, notices = _ranknet(flags, measure)
+    pairs, more = _pairs(flags, measure)
+    return Recipe({**parameters, **pairs}, log, notices + more)
+
+
+def _listnet(flags: Flags, measure: Measure) -> Recipe:  # noqa: ARG001
+    epochs = 1500 if flags.epoch is None else flags.epoch
+    rate = 1e-5 if flags.lr is None else flags.lr
+    notices = []
+    if flags.lr is not None:
+        rate = 0.001 if flags.strict else rate
+        notices.append(
+            "ListNet's problem is solved outright, without a learning rate: -lr has no effect "
+            "(RankLib takes 0.001 whatever it is)."
+        )
+    parameters = {"model": "linear", "max_iterations": max(1, epochs)}
+    log = [f"No. of epochs: {epochs}", f"Learning rate: {java_double(rate)}"]
+    return Recipe(parameters, log, notices)
+
+
+def _linear_regression(flags: Flags, measure: Measure) -> Recipe:  # noqa: ARG001
+    parameters = {"l2": flags.l2, "scale": False}
+    notices = []
+    if not flags.strict:
+        notices.append(
+            "the regression uses all features and saves its own constant; RankLib leaves the last "
+            "feature out and saves the constant as its weight (--strict does so)."
+        )
+    log = [f"L2-norm regularization: lambda = {java_double(flags.l2)}"]
+    return Recipe(parameters, log, notices)
+
+
+_RECIPES = {
+    "MART": _mart,
+    "RankNet": _ranknet,
+    "RankBoost": _rankboost,
+    "AdaRank": _adarank,
+    "Coordinate Ascent": _coordinate_ascent,
+    "LambdaRank": _lambdarank,
+    "LambdaMART": _lambdamart,
+    "ListNet": _listnet,
+    "Random Forests": _random_forests,
+    "Linear Regression": _linear_regression,
+}

@@ -1,0 +1,260 @@
+"""Adam: steps of even length in every weight, over batches of whole queries, for networks.
+
+With g the gradient of a batch, by component and with the means m and v of g and g^2 corrected for
+their start at 0,
+
+    m <- b1 m + (1 - b1) g,    v <- b2 v + (1 - b2) g^2                                        (1)
+    w <- w - rate (m / (sqrt(v) + eps) + decay w)                                              (2)
+
+(`kingma2015adam`, with the decay apart from the gradient as in `loshchilov2019adamw`); b1 = 0.9,
+b2 = 0.999, eps = 1e-8. As in (2) the size of a gradient cancels, one rate serves losses that differ
+by orders of magnitude. The rate follows a schedule over the epochs. Batches come in another order
+in each epoch, drawn from a stream of the seed and the epoch, so that an `AdamState` goes on to the
+same bytes as a run that was never stopped.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from rankwright.core.rng import stream
+from rankwright.core.types import F64, AnyArray, Watch
+from rankwright.errors import MissingExtraError, UsageError
+
+Arrays = tuple[AnyArray, ...]
+
+
+def _step(done: float) -> float:
+    return 1.0 if done < 0.5 else 0.1 if done < 0.75 else 0.01
+
+
+SCHEDULES: dict[str, Callable[[float], float]] = {
+    "constant": lambda _: 1.0,
+    "cosine": lambda done: 0.5 * (1.0 + math.cos(math.pi * done)),
+    "linear": lambda done: 1.0 - done,
+    "step": _step,
+}
+
+
+class BatchProblem(Protocol):
+    """What Adam sees of a model: tensors to change, and gradients by batches."""
+
+    parameters: list[Any]  # torch's leaf tensors
+    decayed: list[bool]  # which of them weight decay pulls to 0
+    n_batches: int
+
+    def begin_epoch(self, t: int) -> None:
+        """Draw the noise of epoch ``t``, counted from 0, where there is any."""
+
+    def batch_grad(self, t: int, batch: int) -> tuple[float, list[Any]]:
+        """Return the loss of a batch in epoch ``t`` and its gradient in each parameter."""
+
+    def watched_scores(self, watch: Watch) -> tuple[F64 | None, F64 | None]:
+        """Return the scores on train and valid, those that ``watch`` wants."""
+
+
+@dataclass(frozen=True, slots=True)
+class AdamState:
+    """All that is needed to go on with the next epoch.
+
+    Parameters
+    ----------
+    epoch, steps
+        How many were made.
+    weights, first, second
+        The parameters, and m and v of (1).
+    best
+        The parameters after the round that the watch likes best so far.
+    """
+
+    epoch: int
+    steps: int
+    weights: Arrays
+    first: Arrays
+    second: Arrays
+    best: Arrays
+
+    def arrays(self) -> dict[str, AnyArray]:
+        """Return the state as named arrays, for a file."""
+        named: dict[str, AnyArray] = {"adam_so_far": np.array([self.epoch, self.steps])}
+        for kind in ("weights", "first", "second", "best"):
+            for number, array in enumerate(getattr(self, kind)):
+                named[f"adam_{kind}_{number}"] = array
+        return named
+
+    @classmethod
+    def restore(cls, named: Mapping[str, AnyArray]) -> AdamState:
+        """Build a state from its own arrays."""
+        epoch, steps = named["adam_so_far"].tolist()
+        count = sum(name.startswith("adam_first_") for name in named)
+
+        def all_of(kind: str) -> Arrays:
+            return tuple(named[f"adam_{kind}_{number}"] for number in range(count))
+
+        kinds = [all_of(kind) for kind in ("weights", "first", "second", "best")]
+        return cls(epoch, steps, *kinds)
+
+
+@dataclass(frozen=True, slots=True)
+class Adam:
+    """Adam over batches of whole queries; takes every loss that has a gradient.
+
+    Parameters
+    ----------
+    epochs
+        Passes over the data.
+    learning_rate
+        Length of the first steps.
+    schedule : "constant", "cosine", "linear" or "step"
+        How the rate falls over the epochs: not, to 0 along half a cosine or a line, or to a tenth
+        at half of them and to a hundredth at three quarters.
+    weight_decay
+        How strongly matrices of weights are pulled to 0; biases are not.
+    seed
+        Decides the order of the batches.
+    """
+
+    needs: ClassVar[frozenset[str]] = frozenset()
+
+    epochs: int = 100
+    learning_rate: float = 0.001
+    schedule: str = "constant"
+    weight_decay: float = 0.0
+    seed: int = 0
+
+    def run(
+        self,
+        problem: BatchProblem,
+        watch: Watch,
+        *,
+        state: AdamState | None = None,
+        checkpoint: Callable[[AdamState], None] | None = None,
+    ) -> AdamState:
+        """Take steps until all epochs are made, the watch ends the run or Ctrl-C does.
+
+        Parameters
+        ----------
+        state
+            Go on from here instead of from the parameters as they are.
+        checkpoint
+            Called with the state after each epoch.
+        """
+        self._check()
+        optimizer = self._optimizer(problem)
+        if state is None:
+            state = _state_of(problem, optimizer, 0, 0, ())
+        else:
+            _put_back(problem, optimizer, state)
+        first = state.epoch
+        try:
+            for t in range(first, self.epochs):
+                value, steps = self._epoch(problem, optimizer, t)
+                stop = watch.seen(t + 1, value, *problem.watched_scores(watch))
+                kept = None if watch.best() == t + 1 else state.best
+                state = _state_of(problem, optimizer, t + 1, state.steps + steps, kept)
+                if checkpoint is not None:
+                    checkpoint(state)
+                if stop:
+                    break
+        except KeyboardInterrupt:  # what was learnt so far is kept
+            if state.epoch == first:
+                raise
+            watch.interrupted = True
+        return state
+
+    def rate(self, t: int) -> float:
+        """Return the learning rate of epoch ``t``, counted from 0."""
+        return self.learning_rate * SCHEDULES[self.schedule](t / self.epochs)
+
+    def _epoch(self, problem: BatchProblem, optimizer: Any, t: int) -> tuple[float, int]:
+        for group in optimizer.param_groups:
+            group["lr"] = self.rate(t)
+        problem.begin_epoch(t)
+        order = [0]
+        if problem.n_batches > 1:
+            order = stream(self.seed, "adam", t).permutation(problem.n_batches).tolist()
+        values = []
+        for batch in order:
+            value, gradient = problem.batch_grad(t, batch)
+            for parameter, slope in zip(problem.parameters, gradient, strict=True):
+                parameter.grad = slope
+            optimizer.step()
+            values.append(value)
+        return math.fsum(values), len(values)
+
+    def _optimizer(self, problem: BatchProblem) -> Any:
+        torch = load_torch()
+        groups: dict[bool, list[Any]] = {True: [], False: []}
+        for parameter, decayed in zip(problem.parameters, problem.decayed, strict=True):
+            groups[decayed].append(parameter)
+        return torch.optim.AdamW(
+            [
+                {"params": members, "weight_decay": self.weight_decay if decayed else 0.0}
+                for decayed, members in groups.items()
+                if members
+            ],
+            lr=self.learning_rate,
+            fused=True,
+        )
+
+    def _check(self) -> None:
+        if self.epochs < 1:
+            raise UsageError(f"epochs must be 1 or more, not {self.epochs}.")
+        if not self.learning_rate > 0.0:
+            raise UsageError(f"learning_rate must be above 0, not {self.learning_rate}.")
+        if not self.weight_decay >= 0.0:
+            raise UsageError(f"weight_decay must be 0 or more, not {self.weight_decay}.")
+        if self.schedule not in SCHEDULES:
+            known = ", ".join(SCHEDULES)
+            raise UsageError(f"schedule must be one of {known}, not '{self.schedule}'.")
+
+
+def load_torch() -> Any:
+    """Return torch, imported on first use, or say how to install it."""
+    try:
+        import torch
+    except ImportError:
+        raise MissingExtraError("torch", "neural", "a network") from None
+    return torch
+
+
+def _state_of(
+    problem: BatchProblem, optimizer: Any, epoch: int, steps: int, best: Arrays | None
+) -> AdamState:
+    """Return copies of all that changes; without ``best`` these weights are the best."""
+    weights = tuple(_copy(parameter) for parameter in problem.parameters)
+    held = [optimizer.state.get(parameter) or {} for parameter in problem.parameters]
+    first, second = (
+        tuple(
+            _copy(moments[name]) if name in moments else np.zeros_like(like)
+            for moments, like in zip(held, weights, strict=True)
+        )
+        for name in ("exp_avg", "exp_avg_sq")
+    )
+    return AdamState(epoch, steps, weights, first, second, weights if best is None else best)
+
+
+def _put_back(problem: BatchProblem, optimizer: Any, state: AdamState) -> None:
+    torch = load_torch()
+    if [w.shape for w in state.weights] != [tuple(p.shape) for p in problem.parameters]:
+        raise UsageError("the state to go on from is that of another network.")
+    with torch.no_grad():
+        for number, parameter in enumerate(problem.parameters):
+            like = {"dtype": parameter.dtype, "device": parameter.device}
+            parameter.copy_(torch.tensor(state.weights[number], **like))
+            if state.steps:
+                optimizer.state[parameter] = {
+                    "step": torch.tensor(float(state.steps), device=parameter.device),
+                    "exp_avg": torch.tensor(state.first[number], **like),
+                    "exp_avg_sq": torch.tensor(state.second[number], **like),
+                }
+
+
+def _copy(tensor: Any) -> AnyArray:
+    copied: AnyArray = tensor.detach().cpu().numpy().copy()
+    return copied

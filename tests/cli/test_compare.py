@@ -1,0 +1,64 @@
+"""``rankwright compare``: a table, one JSON object, sentences for what cannot be."""
+
+import pytest
+from command import run, run_json, sentence
+from small_data import small_data
+
+from rankwright.data.files import save
+from rankwright.data.ranking_data import RankingData
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("data") / "data.txt"
+    save(small_data(queries=15, documents=8), path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    return tmp_path_factory.mktemp("cache")
+
+
+def test_the_table_names_rankers_intervals_convention_and_baseline(file, cache):
+    done = run("compare", file, "--rankers", "ranksvm,few=gbdt:n_trees=3", "--folds", 3,
+               "--cache", cache, "--convention", "letor4")  # fmt: skip
+    for text in ("ranksvm", "few", "ndcg@10", "–", "baseline", "convention letor4", "Holm"):
+        assert text in done.stdout, text
+    assert "1: fold 1 of 3, ranksvm: " in done.stderr
+
+
+def test_json_has_metrics_tests_and_seconds(file, cache):
+    options = ("--folds", 3, "--cache", cache, "--metrics", "map,ndcg@3")
+    rankers = ("--rankers", "ranksvm,gbdt:n_trees=3", "--baseline", "gbdt:n_trees=3")
+    command = ("compare", file, *rankers, *options)
+    told = run_json(*command)
+    assert set(told["metrics"]) == set(told["seconds"]) == {"ranksvm", "gbdt:n_trees=3"}
+    cell = told["metrics"]["ranksvm"]["map"]
+    assert cell["low"] <= cell["mean"] <= cell["high"]
+    assert [(test["ranker"], test["metric"]) for test in told["tests"]] == [
+        ("ranksvm", "map"),
+        ("ranksvm", "ndcg@3"),
+    ]
+    again = run_json(*command)
+    assert again["fits"] == 0
+    assert again == {**told, "fits": 0}
+
+
+def test_a_ranker_that_cannot_take_the_data_is_named_and_the_exit_is_0(tmp_path, cache):
+    data = small_data(queries=9, documents=6)
+    data.X[0, 0] = float("nan")
+    path = tmp_path / "holes.txt"
+    save(RankingData.from_arrays(data.X, data.y, qid=data.qid.repeat(6)), path)
+    options = ("--folds", 3, "--cache", cache)
+    done = run("compare", path, "--rankers", "gbdt:min_documents=2,ranksvm", *options)
+    assert "ranksvm: " in done.stdout
+    none = run("compare", path, "--rankers", "ranksvm", *options, code=2)
+    assert none.stderr.splitlines()[-1].startswith("rankwright: no ranker could be run; ranksvm: ")
+
+
+def test_wrong_names_are_told_before_anything_is_read(file, cache, tmp_path):
+    said = sentence("compare", "no-such-file.txt", "--rankers", "rankswm")
+    assert said.startswith("there is no ranker 'rankswm'; did you mean ranksvm")
+    said = sentence("compare", file, "--rankers", "ranksvm", "-o", tmp_path / "no" / "report.html")
+    assert "is not a folder; make it" in said

@@ -1,0 +1,48 @@
+"""``rankwright tune``: trials, the best model, and going on later."""
+
+import pytest
+from command import run, run_json, sentence
+from small_data import small_data
+
+import rankwright
+from rankwright.data.files import save
+
+pytest.importorskip("optuna")
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data")
+    paths = []
+    for number, part in enumerate(("train", "valid", "test")):
+        paths += [f"--{part}", folder / f"{part}.txt"]
+        save(small_data(queries=8, documents=8, seed=number), paths[-1])
+    return paths
+
+
+def test_the_best_model_is_saved_and_later_runs_go_on(files, tmp_path):
+    storage, model = tmp_path / "trials.log", tmp_path / "model.rw"
+    first = run_json("tune", "ranksvm", *files, "--trials", 2, "--storage", storage)
+    told = run_json("tune", "ranksvm", *files, "--trials", 4, "--storage", storage, "--save", model)
+    assert [trial["parameters"] for trial in told["trials"][:2]] == [
+        trial["parameters"] for trial in first["trials"]
+    ]
+    best = max(told["trials"], key=lambda trial: trial["value"])
+    assert told["parameters"] == best["parameters"]
+    assert told["valid"] == {"ndcg@10": best["value"]}
+    loaded = rankwright.load_model(model)
+    assert loaded.l2 == best["parameters"]["l2"]
+    assert loaded.score(rankwright.load(files[5])) == told["test"]["ndcg@10"]
+
+
+def test_the_table_shows_the_best_trials_and_how_to_set_them(files):
+    done = run("tune", "ranksvm", *files, "--trials", 2, "--set", "pairs=query")
+    assert "valid ndcg@10" in done.stdout
+    assert "best: --set l2=" in done.stdout
+    assert "pairs" not in done.stdout  # what is set is not searched
+    assert "1 of 2: complete " in done.stderr
+
+
+def test_what_has_nothing_to_search_is_told(files):
+    said = sentence("tune", "ranksvm", *files, "--set", "l2=1", "--set", "pairs=query")
+    assert "has nothing to search" in said

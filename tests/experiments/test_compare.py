@@ -1,0 +1,364 @@
+"""Comparisons: the protocol, the cache, kills, tests against brute force."""
+
+import importlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from small_data import small_data
+from tiny_experiment import write_folds
+
+import rankwright
+from rankwright.data.files import save
+from rankwright.data.ranking_data import RankingData
+from rankwright.data.split import Fold, k_folds
+from rankwright.errors import DataError, UsageError
+from rankwright.experiments.compare import compare
+from rankwright.experiments.run_cache import RunCache
+from rankwright.metrics.evaluate import evaluate
+from rankwright.rankers.base import Ranker, ranker
+
+module = importlib.import_module("rankwright.experiments.compare")
+QUICK = ["gbdt:n_trees=5", "ranknet:model=linear", "ranksvm"]
+
+
+@pytest.fixture(scope="module")
+def data():
+    return small_data(queries=24, documents=10)
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(scope="module")
+def found(data, cache):
+    return compare(data, QUICK, folds=3, cache=cache)
+
+
+def count_fits(monkeypatch):
+    fitted = []
+    original = Ranker.fit
+
+    def spy(self, *args, **more):
+        fitted.append(self.name)
+        return original(self, *args, **more)
+
+    monkeypatch.setattr(Ranker, "fit", spy)
+    return fitted
+
+
+def table(found):
+    told = found.as_json()
+    return {name: told[name] for name in ("metrics", "tests", "bytes", "tuned", "failures")}
+
+
+# --- what a comparison holds -------------------------------------------------------------------
+
+
+def test_values_are_those_of_fitting_each_fold_by_hand(found, data):
+    by_hand, qid = [], []
+    for train, valid, test in k_folds(data, 3, seed=0):
+        fitted = ranker("gbdt", n_trees=5, select_metric="ndcg@10").fit(train, eval_set=valid)
+        by_hand.append(evaluate(test, fitted.predict(test), "ndcg@10").per_query["ndcg@10"])
+        qid.extend(test.qid)
+    values = found.per_query["gbdt:n_trees=5"]["ndcg@10"]
+    np.testing.assert_array_equal(values, np.concatenate(by_hand))
+    assert found.intervals["gbdt:n_trees=5"]["ndcg@10"].mean == pytest.approx(values.mean())
+    assert found.qid.tolist() == qid
+    assert sorted(qid) == list(range(24))  # each query is tested once
+    assert np.bincount(found.fold_of_query).tolist() == [8, 8, 8]
+
+
+def test_scores_and_models_go_with_the_test_part_of_their_fold(found):
+    for number, fold in enumerate(found.folds):
+        for label in found.rankers:
+            scores = found.scores[label][number]
+            assert scores.shape == fold.test.y.shape
+            loaded = rankwright.load_model(found.models[label][number])
+            np.testing.assert_array_equal(loaded.predict(fold.test), scores)
+
+
+def test_runs_tell_parameters_curves_time_and_size(found):
+    run = found.runs["gbdt:n_trees=5"][1]
+    assert run.fold == 1
+    assert run.parameters["n_trees"] == 5
+    assert run.tuned == {}
+    assert len(run.curve["valid ndcg@10"]) == 5
+    assert 1 <= run.best_iteration <= 5
+    assert run.seconds > 0
+    assert run.size == run.model.stat().st_size
+
+
+def test_wins_ties_and_losses_are_counted_query_by_query(found):
+    test = found.test("ranksvm", "ndcg@5")
+    a, b = (found.per_query[label]["ndcg@5"] for label in ("ranksvm", found.baseline))
+    gain = [x - y for x, y in zip(a, b, strict=True)]
+    assert test.wins == sum(g > 1e-12 for g in gain)
+    assert test.losses == sum(g < -1e-12 for g in gain)
+    assert test.wins + test.ties + test.losses == len(found.qid)
+    assert test.difference == pytest.approx(np.mean(gain))
+    assert found.test(found.baseline, "ndcg@5") is None
+
+
+def test_where_less_is_better_a_win_is_a_lower_value(data, cache):
+    found = compare(data, QUICK, metrics="pair_error", folds=3, cache=cache)
+    test = found.test("ranksvm", "pair_error")
+    a, b = (found.per_query[label]["pair_error"] for label in ("ranksvm", found.baseline))
+    assert test.wins == int((a < b - 1e-12).sum()) > 0
+
+
+def test_p_values_are_adjusted_by_holm_within_a_metric(found):
+    def step_down(p):
+        """Holm, in the words of the textbook: reject while p_(i) <= level / (m - i + 1)."""
+        order = sorted(range(len(p)), key=lambda i: p[i])
+        adjusted = [0.0] * len(p)
+        for rank, i in enumerate(order):
+            adjusted[i] = max(min(1.0, (len(p) - r) * p[order[r]]) for r in range(rank + 1))
+        return adjusted
+
+    for metric in found.metrics:
+        tests = [test for test in found.tests if test.metric == metric]
+        assert len(tests) == 2
+        expected = step_down([test.p_value for test in tests])
+        assert [test.adjusted for test in tests] == pytest.approx(expected)
+
+
+def test_p_values_count_sign_flips_as_brute_force_does(cache):
+    """Ten queries have 1,024 ways to swap sides; all are tried."""
+    data = small_data(queries=10, documents=8, seed=3)
+    found = compare(data, "ranksvm,gbdt:n_trees=1:num_leaves=2:min_documents=1", folds=3,
+                    cache=cache, metrics="map")  # fmt: skip
+    (test,) = found.tests
+    gain = found.per_query[test.ranker]["map"] - found.per_query[test.baseline]["map"]
+    signs = np.array(np.meshgrid(*[[1, -1]] * 10)).reshape(10, -1)
+    means = gain @ signs / 10
+    beyond = min((means >= gain.mean() - 1e-14).mean(), (means <= gain.mean() + 1e-14).mean())
+    assert test.p_value == pytest.approx(min(1.0, 2 * beyond))
+
+
+def test_intervals_are_the_percentiles_of_means_of_redrawn_queries(found):
+    values = found.per_query["ranksvm"]["map"]
+    rng = np.random.default_rng(5)
+    means = values[rng.integers(len(values), size=(20_000, len(values)))].mean(axis=1)
+    interval = found.intervals["ranksvm"]["map"]
+    spread = means.std()
+    assert interval.low == pytest.approx(np.quantile(means, 0.025), abs=0.1 * spread)
+    assert interval.high == pytest.approx(np.quantile(means, 0.975), abs=0.1 * spread)
+
+
+# --- data --------------------------------------------------------------------------------------
+
+
+def test_letor_folds_are_used_as_they_are(tmp_path, cache):
+    write_folds(tmp_path)
+    found = compare(tmp_path / "TINY", "ranksvm", cache=cache)
+    assert len(found.folds) == 3
+    assert len(found.qid) == 3 * 6
+    single = compare(tmp_path / "TINY" / "Fold2", "ranksvm", cache=cache)
+    np.testing.assert_array_equal(single.scores["ranksvm"][0], found.scores["ranksvm"][1])
+    assert single.fits == 0  # fold 2 was fitted before, whatever folder it was named by
+
+
+def test_a_file_and_its_data_give_the_same(data, found, tmp_path, cache):
+    save(data, tmp_path / "data.parquet")
+    again = compare(tmp_path / "data.parquet", QUICK, folds=3, cache=cache)
+    assert table(again) == table(found)
+
+
+def test_valid_may_be_missing_unless_it_is_needed(data, cache):
+    train, _, test = next(iter(k_folds(data, 3)))
+    found = compare(Fold(train, None, test), "ranksvm", cache=cache)
+    assert found.runs["ranksvm"][0].curve.keys() == {"loss"}
+    with pytest.raises(DataError, match="fold 1 has no valid part to tune on"):
+        compare(Fold(train, None, test), "ranksvm", tune=2, cache=cache)
+
+
+def test_data_that_is_no_data_is_refused(cache):
+    with pytest.raises(UsageError, match="compare takes a file, a folder"):
+        compare(3, "gbdt", cache=cache)
+
+
+# --- the cache ---------------------------------------------------------------------------------
+
+
+def test_the_second_run_fits_nothing_and_says_the_same(found, data, cache, monkeypatch):
+    fitted, drawn = count_fits(monkeypatch), []
+    for name in ("randomisation", "bootstrap_interval"):
+        monkeypatch.setattr(module, name, lambda *_, **__: drawn.append(1))
+    again = compare(data, QUICK, folds=3, cache=cache)
+    assert fitted == []
+    assert drawn == []
+    assert (found.fits, again.fits) == (9, 0)
+    assert table(again) == table(found)
+    assert again.seconds == found.seconds
+
+
+def test_another_ranker_fits_that_one_alone(data, cache, found, monkeypatch):
+    fitted = count_fits(monkeypatch)
+    compare(data, [*QUICK, "listnet"], folds=3, cache=cache)
+    assert fitted == ["listnet"] * 3
+
+
+def test_other_metrics_fit_nothing(data, cache, found, monkeypatch):
+    fitted = count_fits(monkeypatch)
+    compare(data, QUICK, metrics="err@5,p@3", folds=3, cache=cache)
+    assert fitted == []
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"seed": 1}, {"select": "map"}, {"convention": "letor4"}, {"folds": 4}],
+    ids=lambda changed: next(iter(changed)),
+)
+def test_what_a_fit_depends_on_is_fitted_anew(changed, data, cache, found, monkeypatch):
+    fitted = count_fits(monkeypatch)
+    compare(data, "ranksvm", **{"folds": 3, "cache": cache, **changed})
+    assert fitted == ["ranksvm"] * changed.get("folds", 3)
+
+
+def test_data_changed_in_one_value_is_other_data(data, cache, found, monkeypatch):
+    fitted = count_fits(monkeypatch)
+    X = data.X.copy()
+    X[0, 0] += 1e-9
+    rows = np.repeat(data.qid, data.sizes)
+    compare(RankingData.from_arrays(X, data.y, qid=rows), "ranksvm", folds=3, cache=cache)
+    assert fitted == ["ranksvm"] * 3
+
+
+def test_a_damaged_run_is_run_again(data, tmp_path, monkeypatch):
+    before = compare(data, "ranksvm", folds=3, cache=tmp_path)
+    before.models["ranksvm"][0].write_bytes(b"short")
+    (before.models["ranksvm"][1].parent / "run.json").write_text("{")
+    fitted = count_fits(monkeypatch)
+    again = compare(data, "ranksvm", folds=3, cache=tmp_path)
+    assert len(fitted) == 2
+    assert table(again) == table(before)
+
+
+def test_old_runs_and_leftovers_are_dropped_and_nothing_else(tmp_path, data):
+    found = compare(data, "ranksvm", folds=3, cache=tmp_path)
+    old, *recent = (path.parent for path in found.models["ranksvm"])
+    (tmp_path / ".abc.1.partial").mkdir()
+    (tmp_path / "mine.txt").write_text("keep")
+    old_test, *tests = tmp_path.glob("*.test.json")
+    for path in (old, old_test, tmp_path / ".abc.1.partial", tmp_path / "mine.txt"):
+        os.utime(path, (0, 0))
+    RunCache(tmp_path).drop_old()
+    assert sorted(tmp_path.iterdir()) == sorted([*recent, *tests, tmp_path / "mine.txt"])
+
+
+def test_processes_give_what_one_process_gives(data, found, tmp_path):
+    again = compare(data, QUICK, folds=3, cache=tmp_path, jobs=2, n_threads=2)
+    assert again.fits == 9
+    assert table(again) == table(found)
+
+
+def test_killed_at_any_moment_and_started_again_the_table_is_the_same(tmp_path):
+    file = tmp_path / "data.txt"
+    save(small_data(queries=24, documents=30), file)
+    rankers = "gbdt:n_trees=150,ranksvm,lambdamart:n_trees=150,listnet"
+    program = [sys.executable, "-m", "rankwright"]
+    command = [*program, "compare", str(file), "--json", "--rankers", rankers, "--folds", "3"]
+
+    def finish(folder):
+        done = subprocess.run(
+            [*command, "--cache", str(folder)], capture_output=True, check=True, timeout=300
+        )
+        told = json.loads(done.stdout)
+        return {name: told[name] for name in ("metrics", "tests", "bytes")}, told["fits"]
+
+    whole, fits = finish(tmp_path / "whole")
+    assert fits == 12
+    folder = tmp_path / "killed"
+    run = subprocess.Popen(
+        [*command, "--cache", str(folder)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    while run.poll() is None and len(list(folder.glob("*/run.json"))) < random.randint(1, 9):
+        time.sleep(0.002)
+    os.killpg(run.pid, signal.SIGKILL)
+    run.wait()
+    again, fits = finish(folder)
+    assert again == whole
+    assert 0 < fits < 12
+
+
+# --- tuning, failures, wrong names -------------------------------------------------------------
+
+
+def test_tuning_looks_at_train_and_valid_alone_and_is_kept(data, tmp_path, monkeypatch):
+    seen = []
+    original = Ranker.fit
+
+    def spy(self, X, *args, eval_set=None, **more):
+        seen.append((sorted(X.qid), sorted(eval_set.qid)))
+        return original(self, X, *args, eval_set=eval_set, **more)
+
+    monkeypatch.setattr(Ranker, "fit", spy)
+    found = compare(data, "ranksvm", folds=3, tune=3, cache=tmp_path)
+    parts = [(sorted(fold.train.qid), sorted(fold.valid.qid)) for fold in found.folds]
+    assert seen == [part for part in parts for _ in range(3)]
+    assert {tuple(sorted(run.tuned)) for run in found.runs["ranksvm"]} == {("l2", "pairs")}
+    seen.clear()
+    again = compare(data, "ranksvm", folds=3, tune=3, cache=tmp_path)
+    assert seen == []
+    assert table(again) == table(found)
+
+
+def test_what_the_user_sets_is_not_tuned(data, tmp_path):
+    found = compare(data, "ranksvm:pairs=query", folds=3, tune=2, cache=tmp_path)
+    assert [sorted(run.tuned) for run in found.runs["ranksvm:pairs=query"]] == [["l2"]] * 3
+
+
+@pytest.fixture
+def with_a_hole():
+    data = small_data(queries=12, documents=8)
+    data.X[3, 0] = np.nan
+    return data
+
+
+def test_a_ranker_that_cannot_take_the_data_is_named_and_the_others_go_on(with_a_hole, tmp_path):
+    found = compare(with_a_hole, "ranksvm,gbdt:min_documents=2", folds=3, cache=tmp_path)
+    assert found.rankers == ("gbdt:min_documents=2",)
+    assert found.baseline == "gbdt:min_documents=2"
+    assert "missing" in found.failures["ranksvm"]
+    assert "ranksvm" in repr(found)
+    assert found.failures["ranksvm"] in found.as_json()["failures"]["ranksvm"]
+    assert "ranksvm" in found._repr_html_()
+
+
+def test_if_all_fail_or_the_named_baseline_does_that_is_an_error(with_a_hole, tmp_path):
+    with pytest.raises(DataError, match="no ranker could be run; ranksvm: "):
+        compare(with_a_hole, "ranksvm", folds=3, cache=tmp_path)
+    with pytest.raises(DataError, match="the baseline ranksvm could not be run: "):
+        compare(
+            with_a_hole, "gbdt:min_documents=2,ranksvm", folds=3, cache=tmp_path, baseline="ranksvm"
+        )
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"rankers": "gbdt", "baseline": "gbdtt"}, "called 'gbdtt'; did you mean gbdt"),
+        ({"rankers": "gbdt", "tune": -1}, "0 or more, not -1"),
+        ({"rankers": "gbdt", "jobs": 0}, "jobs must be 1 or more"),
+        ({"rankers": "gbdt", "metrics": "ncdg@3"}, "no metric 'ncdg'"),
+        ({"rankers": "gbdtt"}, "no ranker 'gbdtt'"),
+        ({"rankers": "gbdt", "folds": 2}, "k must be 3 or more"),
+    ],
+)
+def test_wrong_options_are_told_before_any_fit(options, sentence, data, tmp_path, monkeypatch):
+    fitted = count_fits(monkeypatch)
+    with pytest.raises(UsageError, match=sentence):
+        compare(data, **options, cache=tmp_path)
+    assert fitted == []

@@ -1,0 +1,384 @@
+"""Networks: gradients, a plain torch RankNet step by step, lists, scores without torch, files."""
+
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from scipy import sparse
+from small_data import Onlooker, small_data
+
+from rankwright.data.ranking_data import RankingData
+from rankwright.errors import DataError, MissingExtraError, UsageError
+from rankwright.losses import loss
+from rankwright.models.network import Network, _in_seeded_order
+from rankwright.models.network_problem import Design, NetworkProblem, runs_of_queries
+from rankwright.persist.model_file import load_model
+from rankwright.rankers.base import ranker
+
+DATA, VALID = small_data(queries=8, documents=7), small_data(queries=5, documents=7, seed=1)
+TINY = {"hidden": (4,), "epochs": 3, "learning_rate": 0.05, "batch_documents": 20}
+DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
+
+
+def fit(data=DATA, name="ranknet", watch=None, seed=0, n_threads=None, state=None, **parameters):
+    network = Network(**{**TINY, **parameters})
+    watch = watch or Onlooker()
+    return network.fit(loss(name), data, watch=watch, seed=seed, n_threads=n_threads, state=state)
+
+
+def problem(name, heads=0, data=DATA, activation="tanh", **more):
+    """The whole of the small data as one batch, in double precision."""
+    design = Design(
+        sizes=(data.n_features, 5, 4),
+        activation=activation,
+        dropout=0.0,
+        heads=heads,
+        output_bias=not loss(name).traits.shift_invariant,
+        shift=np.linspace(-1.0, 1.0, data.n_features),
+        deviation=np.linspace(0.5, 2.0, data.n_features),
+        centre=np.zeros(data.n_features),
+        fill=None,
+    )
+    options = {
+        "batch_documents": data.n_documents,
+        "device": "cpu",
+        "precision": "double",
+        "seed": 0,
+        "n_threads": 1,
+    }
+    return NetworkProblem(
+        design,
+        design.draw(3),
+        data.X,
+        np.arange(data.n_documents),
+        data,
+        loss(name).bind(data),
+        data,
+        **{**options, **more},
+    )
+
+
+# --- the gradient --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("heads", [0, 2])
+@pytest.mark.parametrize("name", ["ranknet", "squared"])
+def test_the_gradient_of_every_weight_is_that_of_finite_differences(name, heads):
+    made = problem(name, heads)
+    _, gradient = made.batch_grad(0, 0)
+    step = 1e-6
+    for parameter, slope in zip(made.parameters, gradient, strict=True):
+        flat, found = parameter.detach().reshape(-1), slope.reshape(-1)
+        for k in range(len(flat)):
+            sides = []
+            for sign in (1.0, -2.0):
+                flat[k] += sign * step
+                sides.append(made.batch_grad(0, 0)[0])
+            flat[k] += step
+            expected = (sides[0] - sides[1]) / (2 * step)
+            assert found[k].item() == pytest.approx(expected, rel=1e-5, abs=1e-5)
+
+
+def test_batches_add_up_to_the_whole_gradient():
+    whole, parts = problem("listnet"), problem("listnet", batch_documents=15)
+    value, gradient = whole.batch_grad(0, 0)
+    several = [parts.batch_grad(0, batch) for batch in range(parts.n_batches)]
+    assert parts.n_batches == 4
+    assert sum(one for one, _ in several) == pytest.approx(value)
+    for k, slope in enumerate(gradient):
+        torch.testing.assert_close(sum(one[k] for _, one in several), slope)
+
+
+def test_a_shift_of_all_scores_is_learnt_only_where_it_matters():
+    assert len(problem("squared").parameters) == len(problem("ranknet").parameters) + 1
+
+
+# --- plain torch ---------------------------------------------------------------------------------
+
+
+def plain_ranknet(data, weights, epochs, rate):
+    """RankNet as anyone writes it in torch, a full batch a step, with torch's own Adam."""
+    net = torch.nn.Sequential(
+        torch.nn.Linear(data.n_features, 4), torch.nn.Sigmoid(), torch.nn.Linear(4, 1)
+    ).double()
+    with torch.no_grad():
+        for parameter, value in zip(net.parameters(), weights, strict=True):
+            parameter.copy_(torch.tensor(value.T))
+    X = torch.tensor((data.X - data.X.mean(axis=0)) / data.X.std(axis=0))
+    adam = torch.optim.Adam(list(net.parameters())[:-1], lr=rate)
+    values = []
+    for _ in range(epochs):
+        adam.zero_grad()
+        s, total = net(X)[:, 0], 0.0
+        for lo, hi in zip(data.indptr[:-1], data.indptr[1:], strict=True):
+            better = torch.tensor(data.y[lo:hi, None] > data.y[None, lo:hi])
+            lead = s[lo:hi, None] - s[None, lo:hi]
+            total = total + torch.nn.functional.softplus(-lead[better]).sum()
+        total.backward()
+        adam.step()
+        values.append(total.item())
+    return values, net(X)[:, 0].detach().numpy()
+
+
+def test_ranknet_is_plain_torchs_step_by_step():
+    watch = Onlooker()
+    shape = {"hidden": (4,), "activation": "sigmoid", "precision": "double", "epochs": 6}
+    fitted = fit(watch=watch, **shape, batch_documents=1000)
+    first = fit(**{**shape, "epochs": 1}, learning_rate=1e-300)  # the weights it begins with
+    values, scores = plain_ranknet(DATA, scaled_weights(first), 6, TINY["learning_rate"])
+    assert watch.values == pytest.approx(values, rel=1e-7)
+    assert fitted.scores(DATA.X) == pytest.approx(scores, rel=1e-7, abs=1e-9)
+
+
+def scaled_weights(fitted):
+    """The weights for standardised features, in the order of torch's parameters."""
+    (weight, bias), (out, level) = fitted.layers
+    mean, deviation = DATA.X.mean(axis=0), DATA.X.std(axis=0)
+    return weight * deviation[:, None], bias + mean @ weight, out, level
+
+
+# --- lists ---------------------------------------------------------------------------------------
+
+
+def slow_context_scores(fitted, data):
+    """The list context written out over pairs of documents."""
+    (weight, bias), (out_weight, out_bias) = fitted.layers
+    query, key, value, out = fitted.context
+    m = query.shape[1] // fitted.heads
+    scores = []
+    for lo, hi in zip(data.indptr[:-1], data.indptr[1:], strict=True):
+        h = [np.tanh(x @ weight + bias) for x in data.X[lo:hi]]
+        for i in h:
+            seen = i.copy()
+            for k in range(fitted.heads):
+                cut = slice(k * m, (k + 1) * m)
+                likes = np.array([(i @ query[:, cut]) @ (j @ key[:, cut]) for j in h]) / m**0.5
+                share = np.exp(likes) / np.exp(likes).sum()
+                mixed = sum(a * (j @ value[:, cut]) for a, j in zip(share, h, strict=True))
+                seen += mixed @ out[cut]
+            scores.append(seen @ out_weight[:, 0] + out_bias[0])
+    return np.array(scores)
+
+
+CONTEXT = {"activation": "tanh", "list_context": 2}
+
+
+def test_the_list_context_is_its_slow_twin():
+    fitted = fit(**CONTEXT)
+    expected = slow_context_scores(fitted, VALID)
+    assert fitted.scores_of(VALID) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("heads", [0, 2])
+def test_training_sees_the_scores_that_are_given_later(heads):
+    made = problem("ranknet", heads)
+    x = made._features(0)
+    seen = made.forward(x, DATA.indptr).detach().numpy()
+    assert made._design.fitted(made.weights()).scores_of(DATA) == pytest.approx(seen, rel=1e-9)
+
+
+@pytest.mark.parametrize("parameters", [{}, CONTEXT])
+def test_documents_in_another_order_have_their_scores_in_that_order(parameters):
+    fitted = fit(**parameters)
+    rows = np.concatenate([q * 7 + np.random.default_rng(q).permutation(7) for q in range(5)])
+    moved = replace(VALID, X=VALID.X[rows])
+    assert fitted.scores_of(moved) == pytest.approx(fitted.scores_of(VALID)[rows], rel=1e-9)
+
+
+def test_with_a_list_context_scores_depend_on_the_query():
+    made = ranker("ranknet", **TINY, **CONTEXT).fit(DATA)
+    qid = VALID.query_of_row()
+    assert made.predict(VALID.X, qid=qid) == pytest.approx(made.predict(VALID))
+    rows = np.random.default_rng(0).permutation(VALID.n_documents)
+    assert made.predict(VALID.X[rows], qid=qid[rows]) == pytest.approx(made.predict(VALID)[rows])
+    assert made.predict(VALID.X, qid=qid % 2) != pytest.approx(made.predict(VALID))
+    with pytest.raises(UsageError, match="give the query of each row"):
+        made.predict(VALID.X)
+
+
+# --- without torch -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("activation", ["relu", "sigmoid", "tanh", "elu"])
+@pytest.mark.parametrize("hidden", [(), (4,), (6, 4)])
+def test_contributions_add_up_to_the_score(activation, hidden):
+    fitted = fit(activation=activation, hidden=hidden)
+    parts = fitted.contributions(VALID.X)
+    assert parts.shape == (VALID.n_documents, 7)
+    assert parts.sum(axis=1) == pytest.approx(fitted.scores(VALID.X), rel=1e-9)
+    assert parts[:, -1] == pytest.approx(fitted.scores(DATA.X.mean(axis=0)[None])[0], abs=1e-7)
+
+
+def test_contributions_in_a_list_add_up_to_the_score():
+    fitted = fit(**CONTEXT)
+    assert fitted.contributions_of(VALID).sum(axis=1) == pytest.approx(fitted.scores_of(VALID))
+
+
+def test_a_linear_nets_contributions_are_weight_times_what_the_feature_is_above_its_mean():
+    fitted = fit(hidden=())
+    weight = fitted.layers[0][0][:, 0]
+    expected = weight * (VALID.X - fitted.centre)
+    assert fitted.contributions(VALID.X)[:, :-1] == pytest.approx(expected)
+
+
+def test_a_saved_network_with_lists_scores_to_the_last_bit(tmp_path):
+    made = ranker("listnet", model="network", **TINY, **CONTEXT, missing="mean").fit(DATA)
+    made.save(tmp_path / "m.rw")
+    again = load_model(tmp_path / "m.rw")
+    assert (again.predict(VALID) == made.predict(VALID)).all()
+    assert (again.model_.contributions_of(VALID) == made.model_.contributions_of(VALID)).all()
+
+
+@pytest.mark.parametrize("parameters", [{}, {**CONTEXT, "dropout": 0.3}])
+def test_threads_change_no_byte(parameters):
+    data = small_data(queries=300, documents=40, dtype=np.float32)  # several chunks a batch
+    parameters = {**parameters, "epochs": 2, "batch_documents": 10_000}
+    parameters["hidden"] = (64, 64)
+    fits = [fit(data, n_threads=threads, **parameters) for threads in (1, 2, 5)]
+    assert fits[0].state.steps == 4
+    for other in fits[1:]:
+        for name, array in fits[0].arrays().items():
+            assert (array == other.arrays()[name]).all(), name
+        assert (fits[0].scores_of(data) == other.scores_of(data, n_threads=5)).all()
+
+
+def test_missing_values_are_refused_or_filled():
+    gaps = replace(DATA, X=np.where(np.arange(6) == np.arange(56)[:, None] % 9, np.nan, DATA.X))
+    with pytest.raises(DataError, match=r"feature column 0 has missing values .* a network model"):
+        fit(gaps)
+    assert np.isfinite(fit(gaps, missing="mean").scores(gaps.X)).all()
+
+
+def test_sparse_features_give_the_same_network():
+    X = np.where(np.abs(DATA.X) > 0.8, DATA.X, 0.0)
+    dense, thin = fit(replace(DATA, X=X)), fit(replace(DATA, X=sparse.csr_array(X)))
+    assert thin.scores(sparse.csr_array(X)) == pytest.approx(dense.scores(X), rel=1e-5)
+
+
+# --- runs ----------------------------------------------------------------------------------------
+
+RUN = {"epochs": 6, "schedule": "cosine", "dropout": 0.2, "weight_decay": 0.1}
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", ["ranknet", "xendcg"])
+def test_a_resumed_run_ends_in_the_same_bytes(device, name):
+    whole = fit(name=name, device=device, **RUN)
+    stopped = fit(name=name, device=device, watch=Onlooker(stop_at=2), **RUN)
+    again = fit(name=name, device=device, state=stopped.state, **RUN)
+    assert stopped.state.epoch == 2
+    assert (stopped.scores(DATA.X) != whole.scores(DATA.X)).any()
+    for key, array in whole.state.arrays().items():
+        assert (array == again.state.arrays()[key]).all(), key
+    assert (again.scores(DATA.X) == whole.scores(DATA.X)).all()
+
+
+def test_the_watch_chooses_the_round_to_keep():
+    kept = fit(watch=Onlooker(keep=2), epochs=5)
+    assert (kept.scores(DATA.X) == fit(epochs=2).scores(DATA.X)).all()
+    assert kept.state.epoch == 5
+
+
+def test_the_watch_is_shown_the_scores_on_train_and_valid():
+    watch = Onlooker(valid=VALID)
+    fitted = fit(watch=watch)
+    assert (watch.train_scores[-1] == fitted.scores(DATA.X)).all()
+    assert (watch.valid_scores[-1] == fitted.scores(VALID.X)).all()
+
+
+class Impatient(Onlooker):
+    """Presses Ctrl-C in the third epoch."""
+
+    def seen(self, t, *more):
+        if t == 3:
+            raise KeyboardInterrupt
+        return super().seen(t, *more)
+
+
+def test_ctrl_c_keeps_what_was_learnt():
+    watch = Impatient()
+    fitted = fit(watch=watch, epochs=9)
+    assert watch.interrupted
+    assert (fitted.scores(DATA.X) == fit(epochs=2).scores(DATA.X)).all()
+
+
+def test_going_on_from_a_network_begins_with_its_scores():
+    first = fit()
+    still = Network(**{**TINY, "learning_rate": 1e-300}).fit(
+        loss("ranknet"), VALID, watch=Onlooker(), start=first
+    )
+    assert still.scores(DATA.X) == pytest.approx(first.scores(DATA.X), rel=1e-5)
+    with pytest.raises(UsageError, match="the same layers"):
+        Network(hidden=(5,)).fit(loss("ranknet"), DATA, watch=Onlooker(), start=first)
+
+
+def test_the_seed_decides_the_weights_and_the_rows_do_not():
+    rows = np.random.default_rng(2).permutation(DATA.n_documents)
+    shuffled = RankingData.from_arrays(DATA.X[rows], DATA.y[rows], qid=DATA.query_of_row()[rows])
+    assert (fit(shuffled).scores(DATA.X) == fit().scores(DATA.X)).all()
+    assert (fit(seed=1).scores(DATA.X) != fit().scores(DATA.X)).any()
+
+
+def test_queries_without_an_order_are_left_out():
+    flat = replace(DATA, y=np.where(DATA.query_of_row() == 3, 1.0, DATA.y))
+    rows, ordered = _in_seeded_order(flat, 0, None)
+    assert ordered.n_queries == 7
+    assert sorted(rows) == [row for row in range(56) if not 21 <= row < 28]
+    assert (flat.y[rows] == ordered.y).all()
+
+
+def test_batches_are_runs_of_whole_queries_within_the_budget():
+    indptr = np.array([0, 3, 5, 15, 16, 18])
+    assert runs_of_queries(indptr, 0, 5, 5).tolist() == [0, 2, 3, 5]
+    assert runs_of_queries(indptr, 1, 4, 100).tolist() == [1, 4]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("precision", ["single", "double", "mixed"])
+def test_it_learns_on_every_device_in_every_precision(device, precision):
+    watch = Onlooker()
+    fit(watch=watch, device=device, precision=precision, epochs=30)
+    assert watch.values[-1] < 0.7 * watch.values[0]
+
+
+# --- mistakes ------------------------------------------------------------------------------------
+
+
+def test_without_torch_a_sentence_says_how_to_install_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(MissingExtraError, match=r"network needs torch.*rankwright\[neural\]"):
+        ranker("ranknet").fit(DATA)
+
+
+def test_a_saved_network_scores_without_torch(tmp_path, monkeypatch):
+    made = ranker("ranknet", **TINY).fit(DATA)
+    made.save(tmp_path / "m.rw")
+    monkeypatch.setitem(sys.modules, "torch", None)
+    assert (load_model(tmp_path / "m.rw").predict(VALID) == made.predict(VALID)).all()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "sentence"),
+    [
+        ({"hidden": (4, 0)}, "hidden layers have 1 unit or more, not 0"),
+        ({"list_context": 3}, "needs a last hidden layer of a multiple of its heads"),
+        ({"hidden": (), "list_context": 1}, "needs a last hidden layer"),
+        ({"dropout": 1.0}, "dropout must be from 0 to below 1, not 1.0"),
+        ({"batch_documents": 0}, "batch_documents must be 1 or more, not 0"),
+        ({"activation": "swish"}, "activation must be one of relu, sigmoid, tanh, elu"),
+        ({"device": "tpu"}, "device must be one of auto, cpu, cuda, not 'tpu'"),
+        ({"precision": "half"}, "precision must be one of single, double, mixed, not 'half'"),
+        ({"learning_rate": 1e30}, "no longer finite in epoch .* smaller learning_rate"),
+    ],
+)
+def test_a_wrong_setting_is_told(parameters, sentence):
+    with pytest.raises(UsageError, match=sentence):
+        fit(**parameters)
+
+
+def test_threads_of_torch_are_left_as_they_were():
+    before = torch.get_num_threads()
+    fit()
+    assert torch.get_num_threads() == before
