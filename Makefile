@@ -5,9 +5,9 @@ PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13; do \
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
-EXTRAS := neural,dask,tune,report,serve,onnx,parquet,dev
+EXTRAS := neural,dask,tune,report,serve,onnx,parquet,docs,dev
 
-.PHONY: demo test lint format pages bench soak setup clean chromium
+.PHONY: demo test lint format pages docs bench soak setup clean chromium
 
 demo: $(VENV)/.core  ## a panel of rankers on embedded data, a table and report.html
 	$(BIN)/rankwright demo
@@ -28,6 +28,9 @@ format: $(VENV)/.all  ## mend what can be mended automatically
 
 pages: $(VENV)/.all  ## write the generated parts of docs/ anew
 	$(BIN)/python tools/generate_pages.py
+
+docs: $(VENV)/.all  ## the documentation site, in build/site; fails at a warning
+	$(BIN)/mkdocs build --strict --quiet
 
 bench: $(VENV)/.bench  ## ratios against peers in the same run; fails below a floor
 	$(BIN)/python benchmarks/run.py $(AREA)

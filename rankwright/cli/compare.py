@@ -11,6 +11,8 @@ from rankwright.cli import console
 from rankwright.cli.settings import ReadOption, parse_settings
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from rankwright.experiments.comparison import Comparison
 
 
@@ -87,7 +89,7 @@ def compare(
     if json:
         console.print_json({**found.as_json(), "report": None if output is None else str(output)})
         return
-    _print_table(found)
+    _print(found)
     if output is not None:
         console.out.print(f"report: {output}", soft_wrap=True, markup=False)
 
@@ -102,7 +104,8 @@ def _check_target(output: Path | None) -> None:
         raise UsageError(f"{output.parent} is not a folder; make it, or choose another -o.")
 
 
-def _print_table(found: Comparison) -> None:
+def comparison_table(found: Comparison) -> Table:
+    """Return the means with their intervals, wins, time and size."""
     from rich.markup import escape
     from rich.table import Table
 
@@ -114,7 +117,11 @@ def _print_table(found: Comparison) -> None:
     for label, *cells in body:
         values = [_dimmed(cell) for cell in cells]
         table.add_row(escape(label), *values)
-    console.out.print(table)
+    return table
+
+
+def _print(found: Comparison) -> None:
+    console.out.print(comparison_table(found))
     for label, why in found.failures.items():
         console.out.print(f"{label}: {why}", soft_wrap=True, markup=False)
     console.out.print(found.about(), soft_wrap=True, markup=False)

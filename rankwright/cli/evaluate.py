@@ -68,10 +68,10 @@ def evaluate(
 
 def _scores(data: RankingData, model: Path | None, scores: Path | None, feature: str | None) -> F64:
     if model is not None:
-        from rankwright.persist.model_file import load_model
+        from rankwright.cli.model import open_with
 
-        ranker = load_model(model)
-        return ranker.predict(data.with_n_features(ranker.n_features_in_))
+        ranker, wide = open_with(model, data)
+        return ranker.predict(wide)
     if scores is not None:
         from rankwright.data.scores import read_scores
 

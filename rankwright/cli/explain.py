@@ -27,22 +27,21 @@ def explain(
     json: console.JsonOption = False,
 ) -> None:
     """Explain a ranking: of a query, of two documents, or of one under two models."""
+    from rankwright.cli.model import open_model, open_with
     from rankwright.data.files import load
     from rankwright.errors import UsageError
     from rankwright.explanation import explain as explained
-    from rankwright.persist.model_file import load_model
 
     if doc is not None and docs is not None:
         raise UsageError("give --doc or --docs, not both.")
-    ranker = load_model(model)
-    options = parse_settings(read or [], "--read")
-    documents = load(data, **options).with_n_features(ranker.n_features_in_)
+    loaded = load(data, **parse_settings(read or [], "--read"))
+    ranker, documents = open_with(model, loaded)
     found = explained(
         ranker,
         documents,
         query=query,
         docs=[doc] if doc is not None else docs,
-        against=None if against is None else load_model(against),
+        against=None if against is None else open_model(against, n_features=loaded.n_features),
     )
     if json:
         console.print_json(found.to_dict())

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankwright.cli import console
+from rankwright.cli.model import is_ranklib
 from rankwright.cli.settings import ReadOption, parse_settings
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def inspect(
 
     Of a model file: its parameters, and its weights or most used features.
     """
-    if len(data) == 1 and zipfile.is_zipfile(data[0]):
+    if len(data) == 1 and (zipfile.is_zipfile(data[0]) or is_ranklib(data[0])):
         from rankwright.cli.inspect_model import inspect_model
 
         inspect_model(data[0], json)

@@ -14,9 +14,9 @@ _LISTED = 20
 
 def inspect_model(path: str, json: bool) -> None:
     """Print the ranker of a model file: its parameters, what chose it, and what it goes by."""
-    from rankwright.persist.model_file import load_model
+    from rankwright.cli.model import open_model
 
-    found = _about(load_model(path))
+    found = _about(open_model(path))
     if json:
         console.print_json(found)
         return

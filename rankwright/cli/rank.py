@@ -29,17 +29,16 @@ def rank(
     json: console.JsonOption = False,
 ) -> None:
     """Rank a file's documents, query by query, as a TREC run."""
+    from rankwright.cli.model import open_with
     from rankwright.data.files import load
     from rankwright.data.scores import write_run
     from rankwright.errors import UsageError
-    from rankwright.persist.model_file import load_model
 
     if json and output == "-":
         raise UsageError("--json and the run cannot share standard output: give -o FILE.")
-    ranker = load_model(model)
+    loaded = load(data, **parse_settings(read or [], "--read"))
+    ranker, documents = open_with(model, loaded)
     ranker.n_threads = threads
-    options = parse_settings(read or [], "--read")
-    documents = load(data, **options).with_n_features(ranker.n_features_in_)
     scores = ranker.predict(documents)
     write_run(documents, scores, output, tag=tag, per_group=per_group, top=top)
     if json:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rankwright.rankers.base import Ranker
 
 REPORTED = ("ndcg@1", "ndcg@5", "ndcg@10", "map")
+ROUNDS = ("n_bags", "n_trees", "epochs", "n_rounds", "n_generations")  # what rounds are called
 
 
 def train(
@@ -63,7 +64,7 @@ def train(
     seconds = time.perf_counter() - began
     if save is not None:
         fitted.save(save)
-    results = {name: _evaluate(fitted, part) for name, part in parts.items()}
+    results = {name: measures_of(fitted, part) for name, part in parts.items()}
     if json:
         console.print_json(
             {
@@ -88,7 +89,8 @@ def _fit_with_progress(ranker: Ranker, data: RankingData, valid: RankingData | N
     """Fit; Ctrl-C keeps the best model so far. Return whether the run was interrupted."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    total = getattr(ranker.make_model(), "n_trees", None)
+    model = ranker.make_model()
+    total = next((getattr(model, name) for name in ROUNDS if hasattr(model, name)), None)
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -106,7 +108,8 @@ def _fit_with_progress(ranker: Ranker, data: RankingData, valid: RankingData | N
     return ranker.interrupted_
 
 
-def _evaluate(ranker: Ranker, data: RankingData) -> dict[str, float]:
+def measures_of(ranker: Ranker, data: RankingData) -> dict[str, float]:
+    """Return the selection metric and the usual ones."""
     from rankwright.metrics.evaluate import evaluate
 
     selected = ranker.select_metric or ranker.metric

@@ -79,10 +79,10 @@ def tune(
         found.ranker.save(save)
     results: dict[str, Any] = {}
     if test is not None:
-        from rankwright.cli.train import _evaluate
+        from rankwright.cli.train import measures_of
 
         judged = load(test, **options).with_n_features(data.n_features)
-        results = _evaluate(found.ranker, judged)
+        results = measures_of(found.ranker, judged)
     if json:
         console.print_json(_record(found, results, save))
     else:

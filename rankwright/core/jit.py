@@ -60,7 +60,7 @@ def kernel_hash(package: Path = _PACKAGE) -> str:
 
 @cache
 def _cache_folder() -> Path:
-    folder = _cache_root() / f"kernels-{kernel_hash()}"
+    folder = cache_root() / f"kernels-{kernel_hash()}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:  # a read-only home: compile into a folder that lasts as long as the machine
@@ -70,7 +70,8 @@ def _cache_folder() -> Path:
     return folder
 
 
-def _cache_root() -> Path:
+def cache_root() -> Path:
+    """Return the user's folder for what can be computed again."""
     if chosen := os.environ.get("RANKWRIGHT_CACHE"):
         return Path(chosen)
     if os.name == "nt":

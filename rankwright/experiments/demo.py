@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -66,6 +67,7 @@ def run_demo(
         found = compare(
             fold, panel(), metrics=METRICS, cache=cache, jobs=1, seed=seed, report=report
         )
+        found = replace(found, name="digits")
         write_report(found, path, title=TITLE)
     return found, _floors(fold, seed)
 

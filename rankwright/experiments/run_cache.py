@@ -26,7 +26,7 @@ import numpy as np
 from scipy import sparse
 
 import rankwright
-from rankwright.core.jit import _cache_root
+from rankwright.core.jit import cache_root
 from rankwright.core.types import F64, AnyArray
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.split import Fold
@@ -137,7 +137,7 @@ class RunCache:
 
 def default_folder() -> Path:
     """Return the folder beside the compiled kernels; ``RANKWRIGHT_CACHE`` moves both."""
-    return _cache_root() / "runs"
+    return cache_root() / "runs"
 
 
 def run_key(data: str, ranker: Ranker, search: Mapping[str, Any] | None) -> str:

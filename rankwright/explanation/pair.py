@@ -4,7 +4,8 @@ The lead of A over B is split over the features,
 
     s(A) - s(B) = sum_f d_f + rest,                                                            (1)
 
-by `rankwright.explanation.parts`; `rankwright.explanation.swaps` finds the smallest changes that swap them.
+by `rankwright.explanation.parts`; the smallest changes that swap them are found by
+`rankwright.explanation.swaps`.
 """
 
 from __future__ import annotations

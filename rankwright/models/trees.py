@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import lightgbm as lgb
 import numpy as np
 from scipy import sparse
 
@@ -23,6 +22,9 @@ from rankwright.errors import UsageError
 from rankwright.models.forest_scorer import ForestScorer
 from rankwright.models.tree_text import first_trees, join_trees, split_points
 from rankwright.solvers.boost import Boost, Descent
+
+if TYPE_CHECKING:  # imported on use: scoring does without
+    import lightgbm as lgb
 
 _ROWS_PER_THREAD = 4096  # with fewer, LightGBM's threads wait for each other more than they work
 
@@ -171,6 +173,8 @@ class FittedTrees:
     @cached_property
     def booster(self) -> lgb.Booster:
         """LightGBM's own model, without the initial score."""
+        import lightgbm as lgb
+
         return lgb.Booster(model_str=self.text)
 
     @cached_property
@@ -228,6 +232,8 @@ class BinnedData:
 
     def booster(self, start: FittedTrees) -> lgb.Booster:
         """Return a booster without trees whose scores are those of ``start``."""
+        import lightgbm as lgb
+
         self._train_bins.set_init_score(start.scores(self._train.X))
         booster = lgb.Booster(self._params, self._train_bins)
         for valid, bins in self._valid:
@@ -235,6 +241,8 @@ class BinnedData:
         return booster
 
     def _bins(self, data: RankingData, reference: lgb.Dataset | None) -> lgb.Dataset:
+        import lightgbm as lgb
+
         label = np.zeros(data.n_documents, np.float32)
         X = _as_lightgbm(data.X)
         return lgb.Dataset(

@@ -65,15 +65,19 @@ def _checked_receipt(path: Path, parts: dict[str, bytes], signed: str) -> dict[s
         raise ModelFileError(f"{path} is a zip without a receipt, not a model file.")
     if hashlib.sha256(text).hexdigest() != signed:
         raise ModelFileError(f"{path} was altered: its receipt does not match its seal.")
-    receipt: dict[str, Any] = json.loads(text)
-    if receipt["format"] != FORMAT:
+    try:
+        receipt: dict[str, Any] = json.loads(text)
+        held, digests = receipt["format"], dict(receipt["parts"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise ModelFileError(f"{path} has a receipt that cannot be read.") from None
+    if held != FORMAT:
         raise ModelFileError(
-            f"{path} has format {receipt['format']}, this version of Rankwright reads "
+            f"{path} has format {held}, this version of Rankwright reads "
             f"{FORMAT}: use the version that wrote it ({receipt.get('rankwright', 'unknown')})."
         )
-    if set(receipt["parts"]) != set(parts):
+    if set(digests) != set(parts):
         raise ModelFileError(f"{path} was altered: its parts are not those of its receipt.")
-    for name, digest in receipt["parts"].items():
+    for name, digest in digests.items():
         if hashlib.sha256(parts[name]).hexdigest() != digest:
             raise ModelFileError(f"{path} was altered: part {name} does not match its digest.")
     return receipt
@@ -82,7 +86,8 @@ def _checked_receipt(path: Path, parts: dict[str, bytes], signed: str) -> dict[s
 def _refuse_bombs(path: Path, archive: zipfile.ZipFile) -> None:
     entries = archive.infolist()
     size = sum(entry.file_size for entry in entries)
-    packed = max(1, sum(entry.compress_size for entry in entries))
+    # The directory may claim any packed size, and parts may overlap; the file itself cannot lie.
+    packed = max(1, min(path.stat().st_size, sum(entry.compress_size for entry in entries)))
     if len(entries) > 1000 or size > _MOST_BYTES or size / packed > _MOST_RATIO:
         raise ModelFileError(
             f"{path} would unpack {packed} bytes to {size} in {len(entries)} parts; "

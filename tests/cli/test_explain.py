@@ -43,3 +43,23 @@ def test_what_is_not_there_is_told(files):
     base = ("explain", files / "a.rw", files / "data.txt", "--query")
     assert "there is no query '99'" in sentence(*base, "99")
     assert "query 1 has no document 'x'" in sentence(*base, "1", "--docs", "x", "2")
+
+
+def test_a_ranklib_model_is_taken_like_ours(files, tmp_path):
+    from rankwright.ranklib.as_ranker import save_ranklib
+
+    fitted = ranker("gbdt", n_trees=5).fit(DATA)
+    save_ranklib(fitted, tmp_path / "b.txt")
+    asked, same = (tmp_path / "b.txt", files / "data.txt"), (files / "b.rw", files / "data.txt")
+    found, ours = (
+        run_json("explain", *which, "--query", "1", "--docs", "2", "5") for which in (asked, same)
+    )
+    assert found["lead"] == pytest.approx(ours["lead"], abs=1e-5)
+    assert run_json("inspect", tmp_path / "b.txt")["ranker"] == "gbdt"
+    scored = run_json("evaluate", files / "data.txt", "--load", tmp_path / "b.txt")
+    assert scored["metrics"] == pytest.approx(
+        run_json("evaluate", files / "data.txt", "--load", files / "b.rw")["metrics"]
+    )
+    lines = (run("rank", *which).stdout.splitlines() for which in (asked, same))
+    orders = [[line.split()[:4] for line in some] for some in lines]
+    assert orders[0] == orders[1]

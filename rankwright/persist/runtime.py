@@ -1,0 +1,182 @@
+"""Rank from a model file without the training packages: numpy, scipy.sparse and numba are enough.
+
+    from rankwright import runtime
+
+    model = runtime.load("model.rw")
+    order = model.rank(X, qid=qid, top=10)
+
+The scores are those of `rankwright.load_model`, to the last bit. Neither scikit-learn nor LightGBM
+is imported, so a process ranks its first list within a second of its start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load as load_arrays
+
+from rankwright import registry
+from rankwright.core.dtypes import as_feature_matrix, as_vector
+from rankwright.core.order import shown
+from rankwright.core.types import F64, I64, AnyArray, FittedModel, FloatMatrix
+from rankwright.data.ranking_data import RankingData
+from rankwright.errors import DataError, UsageError
+from rankwright.persist.container import ModelFileError, read_parts
+
+_MOST_FEATURES = 1 << 24
+_FAULTS = (
+    KeyError,
+    TypeError,
+    ValueError,
+    IndexError,
+    AttributeError,
+    SafetensorError,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class RuntimeModel:
+    """A fitted model and what its file says of it.
+
+    Attributes
+    ----------
+    ranker : str
+        The ranker that made it, such as ``lambdamart``.
+    model : fitted model
+    n_features : int
+    feature_names : tuple of str or None
+        In the order of the columns; None where the training data had no names.
+    receipt : dict
+        Parameters, versions, a digest of the training data, learning curves.
+    """
+
+    ranker: str
+    model: FittedModel
+    n_features: int
+    feature_names: tuple[str, ...] | None
+    receipt: dict[str, Any]
+
+    @cached_property
+    def columns(self) -> dict[str, int]:
+        """Column of each feature by name; features without names go by number, from 1."""
+        names = self.feature_names or [str(number + 1) for number in range(self.n_features)]
+        return {name: column for column, name in enumerate(names)}
+
+    def scores(self, X: Any, *, qid: Any = None, n_threads: int | None = None) -> F64:
+        """Return a score for each row; a higher one ranks first.
+
+        For arrays in the caller's order of rows, for RankingData in its own.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or RankingData
+        qid : array-like (n,)
+            Query of each row; only models of users or of whole lists look at it.
+        """
+        data = self._data(X, qid, None)
+        scores = self.scores_of(data, n_threads=n_threads)
+        return scores if data is X else data.in_caller_order(scores)
+
+    def rank(
+        self,
+        X: Any,
+        *,
+        qid: Any = None,
+        group: Any = None,
+        per_group: int | None = None,
+        top: int | None = None,
+        n_threads: int | None = None,
+    ) -> I64:
+        """Return row numbers, best first, query after query; without ``qid`` all are one query.
+
+        With ``per_group`` at most that many documents of each ``group`` (host, topic) are kept
+        per query, and with ``top`` that many documents in all; the others are left out.
+        """
+        for name, limit in (("top", top), ("per_group", per_group)):
+            if limit is not None and limit < 1:
+                raise UsageError(f"{name} must be 1 or more, not {limit}.")
+        data = self._data(X, qid, group)
+        order, _ = shown(
+            self.scores_of(data, n_threads=n_threads),
+            data.indptr,
+            group=None if per_group is None else data.group_codes(),
+            per_group=per_group,
+            top=top,
+            n_threads=n_threads,
+        )
+        return order if data.row is None else data.row[order]
+
+    def scores_of(self, data: RankingData, *, n_threads: int | None = None) -> F64:
+        """Return the score of each document, in the order of the data's own rows."""
+        model: Any = self.model
+        if hasattr(model, "scores_of"):
+            in_lists: F64 = model.scores_of(data, n_threads=n_threads)
+            return in_lists
+        scores: F64 = model.scores(data.X, n_threads=n_threads)
+        return scores
+
+    def _data(self, X: Any, qid: Any, group: Any) -> RankingData:
+        if isinstance(X, RankingData):
+            self._check_width(X.X)
+            known, names = self.feature_names, X.feature_names
+            if known is not None and names is not None and names != known:
+                raise DataError("the data has other features, or in another order, than the model.")
+            return X
+        if hasattr(X, "columns") or hasattr(X, "column_names"):
+            raise UsageError(
+                "runtime models take arrays: pass the columns of the frame in the order of "
+                "model.feature_names, such as frame[list(model.feature_names)].to_numpy()."
+            )
+        features = as_feature_matrix(X)
+        self._check_width(features)
+        n = features.shape[0]
+        ids = np.zeros(n, np.int64) if qid is None else as_vector(qid, "qid", n)
+        return RankingData.from_arrays(features, None, qid=ids, group=group)
+
+    def _check_width(self, X: FloatMatrix) -> None:
+        if X.shape[1] != self.n_features:
+            raise DataError(f"X has {X.shape[1]} features, the model has {self.n_features}.")
+
+
+def load(path: str | Path) -> RuntimeModel:
+    """Read a model file, checked, for scoring alone."""
+    receipt, parts = read_parts(path)
+    try:
+        n_features, names = receipt["n_features"], receipt["feature_names"]
+        if not isinstance(n_features, int) or not 0 < n_features <= _MOST_FEATURES:
+            raise UsageError(f"{n_features!r} features.")
+        if names is not None and (len(set(map(str, names))) != n_features):
+            raise UsageError(f"{len(names)} names for {n_features} features.")
+        family = registry.resolve("models", receipt["parameters"]["model"])
+        arrays = load_arrays(parts.pop("arrays.safetensors"))
+        _check_arrays(arrays, n_features)
+        texts = {name.removesuffix(".txt"): content.decode() for name, content in parts.items()}
+        model = family.restore(arrays, texts, n_features)
+    except _FAULTS as fault:
+        raise ModelFileError(f"{path} does not hold what its receipt says: {fault}") from None
+    return RuntimeModel(
+        ranker=str(receipt["ranker"]),
+        model=model,
+        n_features=n_features,
+        feature_names=None if names is None else tuple(map(str, names)),
+        receipt=receipt,
+    )
+
+
+def _check_arrays(arrays: Mapping[str, AnyArray], n_features: int) -> None:
+    """Refuse arrays that would lead a kernel, which checks no bounds, astray."""
+    for name in ("coef", "fill", "item_bias", "item_factors"):
+        if name in arrays and len(arrays[name]) != n_features:
+            raise UsageError(f"{name} has {len(arrays[name])} rows for {n_features} features.")
+    for name in ("feature", "points_columns"):
+        found = arrays.get(name)
+        if found is not None and len(found) and not 0 <= found.min() <= found.max() < n_features:
+            raise UsageError(f"{name} names columns that are not there.")
+    if "feature" in arrays and len({len(arrays[k]) for k in ("feature", "threshold", "weight")}) > 1:
+        raise UsageError("rules without a feature, a threshold or a weight.")
