@@ -1,15 +1,24 @@
 """Scores as sums over features: the model's own contributions, or Shapley values of a difference.
 
-A linear model's contributions are exact, a tree model's are SHAP values and a network's integrated
-gradients; each sums to the score. A kernel model has none. For it the difference of two documents
-is split by letting features of the lower one become those of the upper, one after another,
+A linear model's contributions are exact, a tree model's are SHAP values, and a network's come from
+DeepLIFT's rescale rule; each sums to the score. The difference of two documents is that of their
+contributions, but where a model can do better: a network's is integrated along the way from the
+lower document B to the upper A (integrated gradients, `sundararajan2017axiomatic`),
 
-    d_f = mean over orders of  s(with f changed) - s(before),                                  (1)
+    d_f = (A_f - B_f) * integral over t in [0, 1] of  ds/dx_f at B + t (A - B),                (1)
 
-over orders drawn at random, each with its reverse; whatever the orders, the d_f sum to s(A) - s(B).
+and for a kernel model, which has no contributions, features of B become those of A one after
+another,
+
+    d_f = mean over orders of  s(with f changed) - s(before),                                  (2)
+
+over orders drawn at random, each with its reverse. The d_f sum to s(A) - s(B): in (2) whatever the
+orders, in (1) up to what the sum for the integral misses, which is shown as the rest.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
@@ -17,8 +26,10 @@ from rankwright.core.rng import stream
 from rankwright.core.types import F64
 from rankwright.errors import UsageError
 from rankwright.explanation.query_view import QueryView
+from rankwright.models.missing import filled
 
 _ORDERS = 32
+_NODES = 64
 
 
 def document_parts(view: QueryView) -> F64:
@@ -32,13 +43,26 @@ def document_parts(view: QueryView) -> F64:
 
 def difference_parts(view: QueryView, upper: int, lower: int, *, seed: int = 0) -> tuple[F64, str]:
     """Return what each feature adds to the lead of ``upper``, the rest last, and the method."""
+    model: Any = view.ranker.model_
+    if hasattr(model, "slopes") and not model.looks_at_list:
+        return _along_the_way(view, upper, lower), "integrated gradients"
     try:
         parts = document_parts(view)
     except UsageError:  # no contributions
         return _by_orders(view, upper, lower, seed), "Shapley values over sampled orders"
-    model = view.ranker.model_
     method = "weights" if hasattr(model, "coef") else getattr(model, "split_by", "SHAP values")
     return parts[upper] - parts[lower], method
+
+
+def _along_the_way(view: QueryView, upper: int, lower: int) -> F64:
+    model: Any = view.ranker.model_
+    whole = filled(view.X[[lower, upper]], model.fill, "network").astype(np.float64)
+    B, way = whole[0], whole[1] - whole[0]
+    points, weights = np.polynomial.legendre.leggauss(_NODES)
+    slopes = model.slopes(B + np.outer((points + 1.0) / 2.0, way))
+    parts = way * (weights / 2.0 @ slopes)  # (1)
+    lead = view.scores[upper] - view.scores[lower]
+    return np.append(parts, lead - parts.sum())
 
 
 def _by_orders(view: QueryView, upper: int, lower: int, seed: int) -> F64:
@@ -52,5 +76,5 @@ def _by_orders(view: QueryView, upper: int, lower: int, seed: int) -> F64:
             X = np.repeat(B[None, :], len(order) + 1, axis=0)
             for k, column in enumerate(order):
                 X[k + 1 :, column] = A[column]
-            parts[order] += np.diff(view.ranker.model_.scores(X)) / _ORDERS  # (1)
+            parts[order] += np.diff(view.ranker.model_.scores(X)) / _ORDERS  # (2)
     return parts

@@ -98,7 +98,7 @@ class QueryView:
     def leads_with(self, row: int, other: int, column: int, values: AnyArray) -> F64:
         """Return by how much ``row`` leads ``other`` for each value of its feature ``column``."""
         model: Any = self.ranker.model_
-        if not hasattr(model, "scores_of"):
+        if not getattr(model, "looks_at_list", False):
             X = np.repeat(self.X[[row]], len(values), axis=0)
             X[:, column] = values
             alone: F64 = model.scores(X) - self.scores[other]

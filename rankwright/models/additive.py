@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -148,6 +148,8 @@ class FittedAdditive:
     n_rounds: int
     n_features: int
 
+    split_by: ClassVar[str] = "rules"
+
     def plus(self, rules: list[tuple[int, float, float]]) -> FittedAdditive:
         """Return the model with more rules, (feature, threshold, weight); equal ones are merged."""
         total = {(f, cut): w for f, cut, w in zip(*self._columns(), strict=True)}
@@ -185,6 +187,11 @@ class FittedAdditive:
         for f, cut, weight in zip(*self._columns(), strict=True):
             out[:, f] += weight * (column(columns, f) > cut)
         return out
+
+    def breakpoints(self, column: int) -> F64:
+        """Return the values of a feature after which scores may change."""
+        cuts = self.threshold[self.feature == column]
+        return np.unique(cuts[np.isfinite(cuts)])
 
     def describe(self, names: list[str]) -> list[str]:
         """Return a heading and a line for each rule, the heaviest first."""

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import special
@@ -87,6 +87,8 @@ class FittedNetwork:
     n_features: int
     state: AdamState | None = field(default=None, compare=False)
 
+    split_by: ClassVar[str] = "DeepLIFT's rescale rule"
+
     def __repr__(self) -> str:
         sizes = " x ".join(str(len(weight)) for weight, _ in self.layers)
         about = f", list context of {self.heads} heads" if self.context else ""
@@ -119,6 +121,22 @@ class FittedNetwork:
         with one_blas_thread():
             map_ranges(score, query_ranges(data.indptr), n_threads=n_threads)
         return out
+
+    @property
+    def looks_at_list(self) -> bool:
+        """Whether a score depends on the other documents of the query."""
+        return bool(self.context)
+
+    def slopes(self, X: FloatMatrix) -> F64:
+        """Return the gradient of each score in the features, for a network without list context."""
+        self._refuse_context()
+        _, derivative = ACTIVATIONS[self.activation]
+        way = self.layers[-1][0][:, 0]
+        back = np.broadcast_to(way, (X.shape[0], len(way)))
+        sums = self._hidden(filled(X, self.fill, "network"))[:-1]
+        for z, (weight, _) in zip(sums[::-1], self.layers[-2::-1], strict=True):
+            back = (back * derivative(z)) @ weight.T
+        return np.array(back, np.float64)
 
     def contributions(self, X: FloatMatrix) -> F64:
         """Return what each feature adds to each score, and the score of the mean document last."""

@@ -16,6 +16,10 @@ DATA = small_data()
 FITTED = {
     "linear": rankwright.ranker("ranksvm").fit(DATA),
     "trees": rankwright.ranker("lambdamart", n_trees=20).fit(DATA),
+    "network": rankwright.ranker("ranknet", epochs=5).fit(DATA),
+    "in lists": rankwright.ranker("ranknet", epochs=5, list_context=2).fit(DATA),
+    "rules": rankwright.ranker("rankboost", n_rounds=30).fit(DATA),
+    "formula": rankwright.ranker("rankgp", n_generations=3, population=50).fit(DATA),
     "kernel": rankwright.ranker("ranksvm", model="kernel", l2=0.1).fit(DATA),
 }
 IN_FLOAT32 = replace(DATA, X=DATA.X.astype(np.float32))
@@ -47,7 +51,7 @@ def test_a_linear_pair_is_split_by_weights():
 def test_every_stated_swap_does_swap(family, docs, data):
     fitted = FITTED[family]
     found = explain(fitted, data, query=data.qid[1], docs=docs)
-    assert found.swaps or family == "trees"  # which may have none
+    assert found.swaps or family in ("trees", "rules", "formula")  # which may have none
     assert [swap.size for swap in found.swaps] == sorted(swap.size for swap in found.swaps)
     begin = int(data.indptr[1])
     upper, lower = (begin + int(place.document) - 1 for place in (found.upper, found.lower))
@@ -75,6 +79,22 @@ def test_no_smaller_swap_of_a_tree_model_is_missed():
         X[:, column] = swap.value + np.linspace(-1.0, 1.0, 2_000) * reach * (1.0 - 1e-9)
         lead = fitted.predict(X) - scores[begin + int(other.document) - 1]
         assert (np.sign(lead) == np.sign(scores[row] - other.score)).all()
+
+
+def test_integrated_gradients_of_a_network_by_many_small_steps():
+    """(1) as a sum over 2,000 steps of finite differences, feature by feature."""
+    fitted = FITTED["network"]
+    found = explain(fitted, DATA, query=DATA.qid[0], docs=(1, 2))
+    A, B = (DATA.X[int(place.document) - 1] for place in (found.upper, found.lower))
+    t = (np.arange(2_000) + 0.5) / 2_000
+    points = B + np.outer(t, A - B)
+    for part in found.parts:
+        step = np.zeros(6)
+        step[int(part.feature) - 1] = 1e-5
+        slope = (fitted.predict(points + step) - fitted.predict(points - step)) / 2e-5
+        column = int(part.feature) - 1
+        assert part.part == pytest.approx((A - B)[column] * slope.mean(), abs=1e-5)
+    assert abs(found.rest) < 1e-9
 
 
 def test_two_models_and_a_document_that_moved():
