@@ -16,6 +16,7 @@ def main() -> int:
     pages = {"docs/tree.md": tree_page(), "docs/algorithms.md": algorithms_page()}
     pages["docs/metric-conventions.md"] = conventions_page()
     pages["docs/add-a-loss.md"] = loss_page()
+    pages["docs/reproduction.md"] = reproduction_page()
     stale = [name for name, text in pages.items() if _read(name) != text]
     if "--check" in sys.argv:
         for name in stale:
@@ -75,6 +76,15 @@ def loss_page() -> str:
     """Return the page on adding a loss with a real one in it."""
     source = _read("rankwright/losses/squared.py").rstrip()
     return _filled("docs/add-a-loss.md", "squared", f"```python\n{source}\n```")
+
+
+def reproduction_page() -> str:
+    """Return the page of what was run again, from the results in docs/reproduction/."""
+    from rankwright.experiments.experiment import titles
+    from rankwright.experiments.reproduction import Results
+    from rankwright.experiments.reproduction_page import page
+
+    return page(Results(ROOT / "docs/reproduction").read(), titles())
 
 
 def _filled(name: str, block: str, content: str) -> str:

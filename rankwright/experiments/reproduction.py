@@ -5,9 +5,9 @@ where the paper has a figure too, and when, how long and with which seed it was 
 was made from the same experiment file with the same seed is not made again, so that a run that was
 killed goes on where it was.
 
-The verdict of a figure compares the printed one with the 95 % interval of ours: ``as printed``
-where it lies inside, else ``better`` or ``worse``; ``higher`` or ``lower`` where neither is better,
-as in counts of iterations. Figures that were printed for other data have none.
+The verdict of a figure compares the printed one with the 95 % interval of ours: ``within`` where it
+lies inside, else ``better`` or ``worse``; ``higher`` or ``lower`` where neither is better, as in
+counts of iterations. Figures that were printed for other data have none.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def verdict(cell: Cell, study: Study, column: Column) -> str | None:
     if cell.paper is None or cell.low is None or cell.high is None:
         return None
     if cell.low <= cell.paper <= cell.high:
-        return "as printed"
+        return "within"
     higher = cell.low > cell.paper
     if column.metric in SOLVES:
         return "higher" if higher else "lower"

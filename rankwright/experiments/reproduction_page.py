@@ -13,9 +13,9 @@ _HEAD = """# Reproduction
 Tables and figures of the papers, run again by `rankwright reproduce all --results DIR`. Everything
 is chosen on the valid part of each fold, and test is looked at once. A cell has our figure, its
 95 % bootstrap interval over test queries (of times: the least and the most) and, after "paper",
-what the paper prints. A printed figure inside our interval is *as printed*; outside it ours is
-*better* or *worse*. An experiment's file in `experiments/` says what stands in for data that is not
-public.
+what the paper prints. *Within* is a printed figure inside our interval: with few test queries
+intervals are wide, and the two may still differ. Outside it ours is *better* or *worse*. An
+experiment's file in `experiments/` says what stands in for data that is not public.
 """
 _WIDEST = 6
 
@@ -45,10 +45,12 @@ def page(results: Mapping[str, Result], titles: Mapping[str, str]) -> str:
 
 def overall(found: Result) -> str:
     """Return the verdict of an experiment in a few words."""
-    counts = Counter(row["verdict"] for row in found["rows"] if row["verdict"])
-    if counts:
+    compared = [row for row in found["rows"] if row["verdict"]]
+    if compared:
+        counts = Counter(row["verdict"] for row in compared)
         each = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
-        said = f"of {counts.total()} printed figures {each}"
+        higher = sum(row["ours"] > row["paper"] for row in compared)
+        said = f"{len(compared)} printed figures: {each}; ours is the higher one in {higher}"
     elif found["printed_on"]:
         said = "printed figures are of other data"
     else:

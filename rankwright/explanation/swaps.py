@@ -5,7 +5,8 @@ For each feature the nearest value is found at which the order turns, and the ch
 features are compared in units of the feature's spread (its standard deviation in the data).
 
 Where the score is linear that value is a formula; where it is a step function of the feature
-(trees, rules) it lies at one of the steps; elsewhere values seen in the data are tried, nearest
+(trees, rules) it lies at one of the steps (a step at zero is crossed by the nearest value of the
+data, since nobody has 1e-35 of anything); elsewhere values seen in the data are tried, nearest
 first, and the first that swaps is drawn as near as bisection allows. A swap is only stated once the
 model has scored it.
 """
@@ -23,6 +24,7 @@ from rankwright.explanation.query_view import QueryView
 
 _TRIED = 64  # values seen in the data, spread over its quantiles
 _HALVINGS = 40
+_ZERO = 1.1e-35  # LightGBM splits zero from what is above it at 1e-35
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,8 @@ def _needed(
     if hasattr(model, "coef"):
         return _of_slope(view, row, other, sign, column, float(model.coef[column]))
     steps = hasattr(model, "breakpoints")
-    tried = _beside(model.breakpoints(column), start.dtype) if steps else _quantiles(values)
+    points = model.breakpoints(column) if steps else None
+    tried = _quantiles(values) if points is None else _across(points, start.dtype, values)
     tried = tried[tried != start].astype(start.dtype)
     if len(tried) == 0:
         return None
@@ -122,6 +125,17 @@ def _nearer(view: QueryView, row: int, other: int, sign: float, column: int, nee
         else:
             stays = middle
     return needed
+
+
+def _across(steps: F64, kind: Any, values: F64) -> Any:
+    """Return values on either side of each step; at zero, where LightGBM has one, seen values."""
+    at_zero = np.abs(steps) <= _ZERO
+    beside = _beside(steps[~at_zero], kind)
+    if not at_zero.any():
+        return beside
+    above, below = values[values > _ZERO], values[values <= _ZERO]
+    nearest = [pick(side) for pick, side in ((np.min, above), (np.max, below)) if len(side)]
+    return np.append(beside, np.array(nearest, kind))
 
 
 def _beside(steps: F64, kind: Any) -> Any:

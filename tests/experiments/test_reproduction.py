@@ -59,7 +59,7 @@ def three(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("metric", "paper", "said"),
     [
-        ("ndcg@10", 0.5, "as printed"),
+        ("ndcg@10", 0.5, "within"),
         ("ndcg@10", 0.3, "better"),
         ("ndcg@10", 0.7, "worse"),
         ("pair_error", 0.3, "worse"),
@@ -124,7 +124,7 @@ def test_figures_of_other_data_have_no_verdict(three, data, tmp_path):
 
 
 def test_the_page_has_paper_ours_interval_and_verdict_and_says_what_was_not_run():
-    figures = {"paper": 0.5, "ours": 0.45, "low": 0.4, "high": 0.6, "verdict": "as printed"}
+    figures = {"paper": 0.5, "ours": 0.45, "low": 0.4, "high": 0.6, "verdict": "within"}
     found = {
         "title": "Table 0",
         "paper": "nobody2010",
@@ -140,8 +140,8 @@ def test_the_page_has_paper_ours_interval_and_verdict_and_says_what_was_not_run(
     }
     text = page({"a-table": found}, {"a-table": "Table 0", "b-figure": "Figure 0"})
     for words in (
-        "of 1 printed figures 1 as printed; 1 expected figures missed",
-        "| GBDT | **0.4500**<br>0.4000–0.6000<br>paper 0.5, as printed |",
+        "1 printed figures: 1 within; ours is the higher one in 0; 1 expected figures missed",
+        "| GBDT | **0.4500**<br>0.4000–0.6000<br>paper 0.5, within |",
         "| b-figure | Figure 0 | not run | |",
         "- map: A against B +0.1: A is better.",
         "Run on 2010-02-04 with rankwright 1.0, seed 0, in 12 s",

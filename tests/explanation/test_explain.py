@@ -81,6 +81,21 @@ def test_no_smaller_swap_of_a_tree_model_is_missed():
         assert (np.sign(lead) == np.sign(scores[row] - other.score)).all()
 
 
+def test_a_step_at_zero_is_crossed_by_a_value_that_somebody_has():
+    counts = np.floor(np.abs(DATA.X) * 2.0)
+    has = counts[:, :2] > 0
+    data = replace(DATA, X=counts, y=2.0 * has[:, 0] + has[:, 1])
+    fitted = rankwright.ranker("gbdt", n_trees=20, num_leaves=4).fit(data)
+    assert np.abs(fitted.model_.breakpoints(0)).min() < 1e-30
+    upper, lower = (
+        int(np.flatnonzero((has[:20] == which).all(axis=1))[0]) + 1
+        for which in ([True, False], [False, True])
+    )
+    found = explain(fitted, data, query=data.qid[0], docs=(upper, lower))
+    assert (str(upper), "1", 0.0) in {(s.document, s.feature, s.needed) for s in found.swaps}
+    assert all(swap.needed == 0.0 or abs(swap.needed) > 1e-3 for swap in found.swaps)
+
+
 def test_integrated_gradients_of_a_network_by_many_small_steps():
     """(1) as a sum over 2,000 steps of finite differences, feature by feature."""
     fitted = FITTED["network"]
