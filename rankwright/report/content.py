@@ -92,9 +92,10 @@ def _ranker(comparison: Comparison, label: str) -> dict[str, Any]:
 
 def _curve(runs: tuple[Run, ...]) -> dict[str, Any] | None:
     """Return train and valid by round, averaged over the folds as far as all of them go."""
-    names = [name for name in runs[0].curve if name.startswith("valid ")]
-    if not names:
+    runs = tuple(run for run in runs if any(name.startswith("valid ") for name in run.curve))
+    if not runs:  # no valid data, or nothing was learnt
         return None
+    names = [name for name in runs[0].curve if name.startswith("valid ")]
     metric = names[0].removeprefix("valid ")
     length = min(len(run.curve[names[0]]) for run in runs)
     rounds = np.unique(np.linspace(0, length - 1, min(length, _POINTS)).round().astype(int))
