@@ -70,7 +70,7 @@ def _scores(data: RankingData, model: Path | None, scores: Path | None, feature:
     if model is not None:
         from rankwright.cli.model import open_with
 
-        ranker, wide = open_with(model, data)
+        ranker, wide = open_with(model, lambda: data)
         return ranker.predict(wide)
     if scores is not None:
         from rankwright.data.scores import read_scores

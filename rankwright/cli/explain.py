@@ -34,14 +34,15 @@ def explain(
 
     if doc is not None and docs is not None:
         raise UsageError("give --doc or --docs, not both.")
-    loaded = load(data, **parse_settings(read or [], "--read"))
-    ranker, documents = open_with(model, loaded)
+    options = parse_settings(read or [], "--read")
+    ranker, documents = open_with(model, lambda: load(data, **options))
+    wide = documents.n_features
     found = explained(
         ranker,
         documents,
         query=query,
         docs=[doc] if doc is not None else docs,
-        against=None if against is None else open_model(against, n_features=loaded.n_features),
+        against=None if against is None else open_model(against, n_features=wide),
     )
     if json:
         console.print_json(found.to_dict())

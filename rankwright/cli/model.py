@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,7 +33,9 @@ def open_model(path: str | Path, *, n_features: int | None = None) -> Ranker:
     return load_model(path)
 
 
-def open_with(path: str | Path, data: RankingData) -> tuple[Ranker, RankingData]:
-    """Return the ranker of a model file and ``data`` in as many features as it takes."""
-    ranker = open_model(path, n_features=data.n_features)
+def open_with(path: str | Path, read: Callable[[], RankingData]) -> tuple[Ranker, RankingData]:
+    """Return the ranker of a model file, and the data that ``read`` gives, as wide as it takes."""
+    ours = None if is_ranklib(path) else open_model(path)  # a fault is told before data is read
+    data = read()
+    ranker = ours or open_model(path, n_features=data.n_features)
     return ranker, data.with_n_features(ranker.n_features_in_)

@@ -36,8 +36,8 @@ def rank(
 
     if json and output == "-":
         raise UsageError("--json and the run cannot share standard output: give -o FILE.")
-    loaded = load(data, **parse_settings(read or [], "--read"))
-    ranker, documents = open_with(model, loaded)
+    options = parse_settings(read or [], "--read")
+    ranker, documents = open_with(model, lambda: load(data, **options))
     ranker.n_threads = threads
     scores = ranker.predict(documents)
     write_run(documents, scores, output, tag=tag, per_group=per_group, top=top)

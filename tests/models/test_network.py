@@ -370,7 +370,7 @@ def test_a_saved_network_scores_without_torch(tmp_path, monkeypatch):
         ({"activation": "swish"}, "activation must be one of relu, sigmoid, tanh, elu"),
         ({"device": "tpu"}, "device must be one of auto, cpu, cuda, not 'tpu'"),
         ({"precision": "half"}, "precision must be one of single, double, mixed, not 'half'"),
-        ({"learning_rate": 1e30}, "no longer finite in epoch .* smaller learning_rate"),
+        ({"learning_rate": 1e38}, "no longer finite in epoch .* smaller learning_rate"),
     ],
 )
 def test_a_wrong_setting_is_told(parameters, sentence):
