@@ -14,7 +14,7 @@ queries change nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,7 +29,7 @@ from rankwright.errors import UsageError
 from rankwright.losses.base import document_weight
 from rankwright.metrics.along_line import MeasureLine
 from rankwright.metrics.base import Metric
-from rankwright.models.linear import FittedLinear, deviations
+from rankwright.models.linear import FittedLinear, deviations, restored_weights
 from rankwright.models.missing import fill_values, filled
 from rankwright.solvers.line_search import Along, LineSearch
 
@@ -112,14 +112,7 @@ class CoordinateAscent:
             if not getattr(self, name) >= 0.0:
                 raise UsageError(f"{name} must be 0 or more, not {getattr(self, name)}.")
 
-    @staticmethod
-    def restore(
-        arrays: Mapping[str, AnyArray],
-        texts: Mapping[str, str],  # noqa: ARG004
-        n_features: int,
-    ) -> FittedLinear:
-        """Build the fitted model from its own arrays and texts."""
-        return FittedLinear(arrays["coef"], arrays.get("fill"), n_features)
+    restore = staticmethod(restored_weights)
 
 
 class _Climb:

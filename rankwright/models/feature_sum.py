@@ -16,7 +16,6 @@ Weights of documents are unknown to measures, and so to this model.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -24,11 +23,11 @@ import numpy as np
 
 from rankwright.core.parallel import ordered_sum, thread_count
 from rankwright.core.products import times_vector
-from rankwright.core.types import F64, AnyArray, FloatMatrix, Metric, Watch
+from rankwright.core.types import F64, FloatMatrix, Metric, Watch
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.metrics.ranked import Ranked
-from rankwright.models.linear import FittedLinear, deviations
+from rankwright.models.linear import FittedLinear, deviations, restored_weights
 from rankwright.models.missing import fill_values, filled
 from rankwright.models.rules import by_column, column
 from rankwright.solvers.reweight import Reweight
@@ -100,14 +99,7 @@ class FeatureSum:
             seen(begun, run.mean(begun))
         return tried[min(watch.best(), len(tried)) - 1]
 
-    @staticmethod
-    def restore(
-        arrays: Mapping[str, AnyArray],
-        texts: Mapping[str, str],  # noqa: ARG004
-        n_features: int,
-    ) -> FittedLinear:
-        """Build the fitted model from its own arrays and texts."""
-        return FittedLinear(arrays["coef"], arrays.get("fill"), n_features)
+    restore = staticmethod(restored_weights)
 
 
 class _Features:

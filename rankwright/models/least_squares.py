@@ -15,7 +15,6 @@ intercept is left out of the scores: it changes no ranking.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,12 +22,12 @@ from scipy import linalg, sparse
 
 from rankwright.core.blas import one_blas_thread
 from rankwright.core.products import times_vector, transposed_times_vector
-from rankwright.core.types import F64, AnyArray, FloatMatrix, Loss, Watch
+from rankwright.core.types import F64, FloatMatrix, Loss, Watch
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.base import document_weight, grade_targets
 from rankwright.losses.squared import Squared
-from rankwright.models.linear import PATH, FittedLinear, deviations
+from rankwright.models.linear import PATH, FittedLinear, deviations, restored_weights
 from rankwright.models.missing import fill_values, filled
 
 _NO_DIFFERENCE = 1e-12  # of the largest eigenvalue: what is less is rounding
@@ -92,14 +91,7 @@ class LeastSquares:
             raise UsageError(f"l2 must be 0 or more, or 'auto', not {self.l2}.")
         return (float(self.l2),)
 
-    @staticmethod
-    def restore(
-        arrays: Mapping[str, AnyArray],
-        texts: Mapping[str, str],  # noqa: ARG004
-        n_features: int,
-    ) -> FittedLinear:
-        """Build the fitted model from its own arrays and texts."""
-        return FittedLinear(arrays["coef"], arrays.get("fill"), n_features)
+    restore = staticmethod(restored_weights)
 
 
 class _Moments:

@@ -310,6 +310,15 @@ class FittedLinear:
         return {}
 
 
+def restored_weights(
+    arrays: Mapping[str, AnyArray],
+    texts: Mapping[str, str],  # noqa: ARG001
+    n_features: int,
+) -> FittedLinear:
+    """Build a fitted model of weights alone from its own arrays."""
+    return FittedLinear(arrays["coef"], arrays.get("fill"), n_features)
+
+
 def weight_solvers() -> dict[str, Any]:
     """Return the solvers that minimise a problem in weights, by name; boosting does not."""
     every = registry.all_of("solvers").items()

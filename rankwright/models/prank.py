@@ -23,7 +23,6 @@ it, and w learns the order within queries rather than which queries have more re
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,12 +31,12 @@ from scipy import sparse
 from rankwright.core.jit import kernel
 from rankwright.core.products import times_vector
 from rankwright.core.rng import stream
-from rankwright.core.types import F64, AnyArray, FloatMatrix, Loss, Watch
+from rankwright.core.types import F64, FloatMatrix, Loss, Watch
 from rankwright.data.content import content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.base import document_weight, order_weight
-from rankwright.models.linear import FittedLinear, deviations
+from rankwright.models.linear import FittedLinear, deviations, restored_weights
 from rankwright.models.missing import fill_values, filled
 
 # --- kernels ---------------------------------------------------------------------------------
@@ -140,14 +139,7 @@ class PRankLinear:
                 break
         return tried[min(watch.best(), len(tried)) - 1]
 
-    @staticmethod
-    def restore(
-        arrays: Mapping[str, AnyArray],
-        texts: Mapping[str, str],  # noqa: ARG004
-        n_features: int,
-    ) -> FittedLinear:
-        """Build the fitted model from its own arrays and texts."""
-        return FittedLinear(arrays["coef"], arrays.get("fill"), n_features)
+    restore = staticmethod(restored_weights)
 
 
 class _Perceptron:
