@@ -30,13 +30,14 @@ pages: $(VENV)/.all  ## write the generated parts of docs/ anew
 	$(BIN)/python tools/generate_pages.py
 
 docs: $(VENV)/.all  ## the documentation site, in build/site; fails at a warning
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 bench: $(VENV)/.bench  ## ratios against peers in the same run; fails below a floor
 	$(BIN)/python benchmarks/run.py $(AREA)
 
-soak: $(VENV)/.soak  ## long fuzzing; SECONDS_EACH=60 by default
+soak: $(VENV)/.soak  ## long fuzzing, SECONDS_EACH=60 a target, and a server under load
 	$(BIN)/python fuzz/run.py --seconds $(or $(SECONDS_EACH),60)
+	$(BIN)/python benchmarks/serving.py --seconds $(or $(SECONDS_SERVED),300)
 
 setup: $(VENV)/.all  ## .venv with every extra
 

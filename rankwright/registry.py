@@ -142,6 +142,20 @@ RANKERS = {
     "xendcg": "rankwright.rankers.xendcg:XENDCG",
 }
 
+EXPORTS = {
+    "c": "rankwright.export.c:C",
+    "elasticsearch": "rankwright.export.elasticsearch:Elasticsearch",
+    "json": "rankwright.export.json:Json",
+    "lightgbm": "rankwright.export.lightgbm:LightGBM",
+    "onnx": "rankwright.export.onnx:Onnx",
+    "opensearch": "rankwright.export.opensearch:OpenSearch",
+    "python": "rankwright.export.python:Python",
+    "ranklib": "rankwright.export.ranklib:RankLib",
+    "solr": "rankwright.export.solr:Solr",
+    "vespa": "rankwright.export.vespa:Vespa",
+    "xgboost-json": "rankwright.export.xgboost_json:XGBoostJson",
+}
+
 ALIASES = {"mart": "gbdt"}
 
 KINDS: dict[str, dict[str, str]] = {
@@ -151,6 +165,7 @@ KINDS: dict[str, dict[str, str]] = {
     "solvers": SOLVERS,
     "metrics": METRICS,
     "formats": FORMATS,
+    "exports": EXPORTS,
 }
 
 

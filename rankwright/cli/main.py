@@ -14,13 +14,16 @@ from rankwright.cli.convert import convert
 from rankwright.cli.demo import demo
 from rankwright.cli.evaluate import evaluate
 from rankwright.cli.explain import explain
+from rankwright.cli.export import export
 from rankwright.cli.inspect import inspect
 from rankwright.cli.list import list_names
 from rankwright.cli.rank import rank
 from rankwright.cli.ranklib import ANY_WORDS, ranklib
 from rankwright.cli.reproduce import reproduce
+from rankwright.cli.serve import serve
 from rankwright.cli.train import train
 from rankwright.cli.tune import tune
+from rankwright.cli.verify import verify
 from rankwright.errors import RankwrightError
 
 app = typer.Typer(
@@ -41,6 +44,9 @@ app.command()(rank)
 app.command()(explain)
 app.command()(reproduce)
 app.command()(convert)
+app.command()(export)
+app.command()(verify)
+app.command()(serve)
 app.command(context_settings=ANY_WORDS)(ranklib)
 
 _verbose = False

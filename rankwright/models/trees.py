@@ -194,7 +194,10 @@ class FittedTrees:
 
     def contributions(self, X: FloatMatrix) -> F64:
         """Return SHAP values: one column per feature, and the expected score last."""
-        values = np.asarray(self.booster.predict(_as_lightgbm(X), pred_contrib=True), np.float64)
+        values = np.zeros((X.shape[0], self.n_features + 1))
+        if self.n_trees > 0:
+            shap = self.booster.predict(_as_lightgbm(X), pred_contrib=True)
+            values += np.asarray(shap, np.float64)
         values[:, -1] += self.initial
         return values
 

@@ -48,8 +48,10 @@ def read_parts(path: str | Path) -> tuple[dict[str, Any], dict[str, bytes]]:
     try:
         with zipfile.ZipFile(path) as archive:
             _refuse_bombs(path, archive)
-            parts = {entry.filename: archive.read(entry) for entry in archive.infolist()}
+            parts = {entry.filename: _content(archive, entry) for entry in archive.infolist()}
             signed = archive.comment.decode("ascii", "replace")
+    except ModelFileError:
+        raise
     except FileNotFoundError:
         raise ModelFileError(f"{path} does not exist.") from None
     except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError, OSError, NotImplementedError) as e:
@@ -81,6 +83,12 @@ def _checked_receipt(path: Path, parts: dict[str, bytes], signed: str) -> dict[s
         if hashlib.sha256(parts[name]).hexdigest() != digest:
             raise ModelFileError(f"{path} was altered: part {name} does not match its digest.")
     return receipt
+
+
+def _content(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
+    """Return a part, of which no more is unpacked than it was said to hold."""
+    with archive.open(entry) as part:
+        return part.read(entry.file_size)
 
 
 def _refuse_bombs(path: Path, archive: zipfile.ZipFile) -> None:

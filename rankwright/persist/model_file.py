@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from safetensors import SafetensorError
-from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
 from rankwright import __version__, registry
 from rankwright.errors import UsageError
 from rankwright.persist.container import ModelFileError, read_parts, write_parts
+from rankwright.persist.runtime import FAULTS, fitted_model
 
 if TYPE_CHECKING:
     from rankwright.rankers.base import Ranker
@@ -57,11 +56,8 @@ def load_model(path: str | Path) -> Ranker:
     try:
         kind = registry.resolve("rankers", receipt["ranker"])
         ranker: Ranker = kind(**_restored(receipt["parameters"]))
-        family = registry.resolve("models", ranker.model)
-        arrays = load_arrays(parts.pop("arrays.safetensors"))
-        texts = {name.removesuffix(".txt"): content.decode() for name, content in parts.items()}
-        ranker.model_ = family.restore(arrays, texts, receipt["n_features"])
-    except (KeyError, TypeError, SafetensorError, UnicodeDecodeError, UsageError) as fault:
+        ranker.model_ = fitted_model(ranker.model, parts, receipt["n_features"])
+    except (*FAULTS, UsageError) as fault:
         raise ModelFileError(f"{path} does not hold what its receipt says: {fault}") from None
     ranker.n_features_in_ = receipt["n_features"]
     ranker.best_iteration_ = receipt["best_iteration"]

@@ -30,7 +30,7 @@ from rankwright.errors import DataError, UsageError
 from rankwright.persist.container import ModelFileError, read_parts
 
 _MOST_FEATURES = 1 << 24
-_FAULTS = (
+FAULTS = (  # of parts that are not what a receipt says
     KeyError,
     TypeError,
     ValueError,
@@ -153,12 +153,8 @@ def load(path: str | Path) -> RuntimeModel:
             raise UsageError(f"{n_features!r} features.")
         if names is not None and (len(set(map(str, names))) != n_features):
             raise UsageError(f"{len(names)} names for {n_features} features.")
-        family = registry.resolve("models", receipt["parameters"]["model"])
-        arrays = load_arrays(parts.pop("arrays.safetensors"))
-        _check_arrays(arrays, n_features)
-        texts = {name.removesuffix(".txt"): content.decode() for name, content in parts.items()}
-        model = family.restore(arrays, texts, n_features)
-    except _FAULTS as fault:
+        model = fitted_model(receipt["parameters"]["model"], parts, n_features)
+    except FAULTS as fault:
         raise ModelFileError(f"{path} does not hold what its receipt says: {fault}") from None
     return RuntimeModel(
         ranker=str(receipt["ranker"]),
@@ -167,6 +163,16 @@ def load(path: str | Path) -> RuntimeModel:
         feature_names=None if names is None else tuple(map(str, names)),
         receipt=receipt,
     )
+
+
+def fitted_model(family: str, parts: Mapping[str, bytes], n_features: int) -> FittedModel:
+    """Return the model that the parts of a file hold."""
+    held = dict(parts)
+    arrays = load_arrays(held.pop("arrays.safetensors"))
+    _check_arrays(arrays, n_features)
+    texts = {name.removesuffix(".txt"): content.decode() for name, content in held.items()}
+    model: FittedModel = registry.resolve("models", family).restore(arrays, texts, n_features)
+    return model
 
 
 def _check_arrays(arrays: Mapping[str, AnyArray], n_features: int) -> None:
@@ -178,5 +184,6 @@ def _check_arrays(arrays: Mapping[str, AnyArray], n_features: int) -> None:
         found = arrays.get(name)
         if found is not None and len(found) and not 0 <= found.min() <= found.max() < n_features:
             raise UsageError(f"{name} names columns that are not there.")
-    if "feature" in arrays and len({len(arrays[k]) for k in ("feature", "threshold", "weight")}) > 1:
+    rules = [arrays[name] for name in ("feature", "threshold", "weight") if "feature" in arrays]
+    if len(set(map(len, rules))) > 1:
         raise UsageError("rules without a feature, a threshold or a weight.")

@@ -1,0 +1,45 @@
+"""``rankwright export``: a saved model for another system, with vectors that prove it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rankwright.cli import console
+
+
+def export(
+    model: Annotated[Path, typer.Argument(help="A model file.")],
+    to: Annotated[str, typer.Option(help="The target; 'rankwright list exports' shows them.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write.")],
+    name: Annotated[
+        str, typer.Option(help="What the model is called in the other system.")
+    ] = "rankwright_model",
+    force: Annotated[
+        bool, typer.Option("--force", help="Write beside other files of the folder.")
+    ] = False,
+    json: console.JsonOption = False,
+) -> None:
+    """Write a model for a search engine, a runtime or a language."""
+    from rankwright import registry
+    from rankwright.errors import UsageError
+
+    if to not in registry.EXPORTS:
+        raise UsageError(registry.unknown("export", to, registry.EXPORTS))
+    from rankwright.cli.model import open_model
+    from rankwright.export.folder import export_model
+
+    about = export_model(open_model(model), to, output, name=name, force=force)
+    if json:
+        console.print_json({"folder": str(output), **about})
+        return
+    console.out.print(
+        f"wrote {output}: {about['model']} model for {to}, {about['parity']['vectors']} parity "
+        f"vectors; missing values: {about['missing']}",
+        soft_wrap=True,
+        markup=False,
+    )
+    for note in about["notes"]:
+        console.say(note)

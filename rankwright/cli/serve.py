@@ -1,0 +1,61 @@
+"""``rankwright serve``: rankings over HTTP."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def serve(
+    models: Annotated[
+        list[str],
+        typer.Argument(metavar="MODEL...", help="FILE, NAME=FILE or NAME@VERSION=FILE:10%."),
+    ],
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port; 0 takes a free one.")] = 8000,
+    missing: Annotated[
+        str, typer.Option(help="A feature that is not sent: error, or nan.")
+    ] = "error",
+    unknown: Annotated[
+        str, typer.Option(help="A feature that the model does not have: error, or ignore.")
+    ] = "error",
+    max_body: Annotated[int, typer.Option(help="Bytes of a request.")] = 8 << 20,
+    max_documents: Annotated[int, typer.Option(help="Documents of a list.")] = 10_000,
+    max_queries: Annotated[int, typer.Option(help="Queries of a batch.")] = 1_000,
+    seconds: Annotated[float, typer.Option(help="Time for a request.")] = 10.0,
+    max_waiting: Annotated[
+        int, typer.Option(help="Requests waiting for a thread before others are turned away.")
+    ] = 256,
+    threads: Annotated[int | None, typer.Option(help="Threads; all cores by default.")] = None,
+    reload_seconds: Annotated[
+        float, typer.Option(help="How often model files are looked at; 0 is never.")
+    ] = 1.0,
+    api_keys: Annotated[
+        Path | None,
+        typer.Option(help="File with an API key a line; RANKWRIGHT_API_KEYS holds some too."),
+    ] = None,
+    tls_cert: Annotated[Path | None, typer.Option(help="Certificate, for https.")] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="Its private key.")] = None,
+    drain_seconds: Annotated[
+        float, typer.Option(help="How long connections are still taken after SIGTERM.")
+    ] = 1.0,
+) -> None:
+    """Serve models over HTTP: rankings, scores, health, figures; /docs shows how."""
+    from rankwright.serve import serve as run
+    from rankwright.serve.settings import Listening, Settings, with_keys
+
+    settings = Settings(
+        missing=missing,
+        unknown=unknown,
+        max_body=max_body,
+        max_documents=max_documents,
+        max_queries=max_queries,
+        seconds=seconds,
+        max_waiting=max_waiting,
+        threads=threads,
+        reload_seconds=reload_seconds,
+    )
+    where = Listening(host, port, tls_cert, tls_key, drain_seconds)
+    run(models, settings=with_keys(settings, api_keys), listening=where)

@@ -1,0 +1,1 @@
+"""Models for other systems: one file per target, each export with a proof that scores agree."""

@@ -1,0 +1,200 @@
+"""``c``: C99 source without dependencies: ``double NAME_score(const double *features)``.
+
+Numbers are hexadecimal, so that no digit is lost; trees are tables and one loop, which compile in
+no time whatever their number. Missing features are NaN: do not compile with -ffast-math.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rankwright.core.types import F64
+from rankwright.errors import UsageError
+from rankwright.export.forest import RULES, Forest
+from rankwright.export.json import KEPT, REFUSED, taken
+from rankwright.export.portable import Linear, Network
+from rankwright.export.target import DOUBLE, Job, ParityError, Target, Written
+
+_TOP = """/* {title}: written by rankwright from a {family} model; x <= threshold goes left. */
+#include <math.h>
+#include "{title}.h"
+
+"""
+_FOREST = """
+double {title}_score(const double *x) {{
+  double total = 0.0;
+  int t;
+  for (t = 0; t < {n}; t++) {{
+    long i = root[t];
+    while (feature[i] >= 0) {{
+      double v = x[feature[i]];
+      int left = v <= threshold[i];
+      switch (rule[i]) {{
+        case 0: left = (isnan(v) ? 0.0 : v) <= threshold[i]; break;
+        case 1: left = isnan(v) || left; break;
+        case 2: break;
+        case 3: left = isnan(v) || fabs(v) <= 1.0000000180025095e-35 || left; break;
+        case 4: left = !(isnan(v) || fabs(v) <= 1.0000000180025095e-35) && left; break;
+        default: {{
+          long k;
+          left = 0;
+          for (k = (long)threshold[i]; k < (long)value[i]; k++)
+            if (v > -1.0 && v < 2147483648.0 && (long)v == category[k]) left = 1;
+        }}
+      }}
+      i = left ? left_child[i] : right_child[i];
+    }}
+    total += value[i];
+  }}
+  return {initial} + total;
+}}
+"""
+_ACTIVATIONS = {
+    "relu": "z > 0.0 ? z : 0.0",
+    "sigmoid": "1.0 / (1.0 + exp(-z))",
+    "tanh": "tanh(z)",
+    "elu": "z > 0.0 ? z : expm1(z)",
+}
+_DRIVER = """#include <stdio.h>
+#include "{title}.h"
+int main(void) {{
+  double x[{width}];
+  while (fread(x, sizeof(double), {width}, stdin) == {width}) {{
+    double score = {title}_score(x);
+    fwrite(&score, sizeof(double), 1, stdout);
+  }}
+  return 0;
+}}
+"""
+
+
+class C(Target):
+    """A C source file and its header."""
+
+    families = frozenset({"linear", "additive", "trees", "network"})
+    single = False
+    evaluator = "a C compiler, and the program it makes"
+
+    def write(self, job: Job) -> Written:
+        """Return NAME.c and NAME.h."""
+        model, title = job.model, job.title
+        if isinstance(model, Forest):
+            body = _forest(model, title)
+        elif isinstance(model, Linear):
+            body = (
+                _filled(model.fill) + _array("weight", model.coef) + _linear(title, len(job.names))
+            )
+        else:
+            body = _filled(model.fill) + _network(model, title)
+        lines = [f"   features[{j}]: {name}" for j, name in enumerate(job.names)]
+        about = f"/* The score of a document, higher is better; {len(lines)} features, in order:"
+        declared = f"double {title}_score(const double *features);"
+        header = "\n".join([about, *lines, "   A missing one is NaN. */", declared, ""])
+        source = _TOP.format(title=title, family=model.family) + body
+        takes = taken(model)
+        return Written(
+            files={f"{title}.c": source.encode(), f"{title}.h": header.encode()},
+            epsilon=DOUBLE,
+            missing=KEPT if takes.all() else REFUSED,
+            takes_missing=takes,
+            model=model,
+        )
+
+    def scores(self, folder: Path, about: Mapping[str, Any], X: F64) -> F64:
+        """Return the scores of the compiled program."""
+        compiler = os.environ.get("CC") or shutil.which("gcc") or shutil.which("cc")
+        if not compiler or not shutil.which(compiler):
+            raise UsageError("verifying an export to C needs a compiler: install gcc, or set CC.")
+        title, source = about["name"], folder / f"{about['name']}.c"
+        with tempfile.TemporaryDirectory() as scratch:
+            driver, program = Path(scratch) / "driver.c", Path(scratch) / "program"
+            driver.write_text(_DRIVER.format(title=title, width=X.shape[1]))
+            built = [compiler, "-std=c99", "-O1", "-ffp-contract=off", f"-I{folder}"]
+            made = _run([*built, "-o", str(program), str(driver), str(source), "-lm"], b"")
+            if made.returncode:
+                reason = made.stderr.decode(errors="replace").splitlines()[:1]
+                raise ParityError(f"{source} does not compile: {''.join(reason)[:200]}")
+            ran = _run([str(program)], np.ascontiguousarray(X).tobytes())
+        if ran.returncode:
+            raise ParityError(f"the program made of {source} ends with {ran.returncode}.")
+        return np.frombuffer(ran.stdout, np.float64)
+
+
+def _run(command: list[str], given: bytes) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(command, input=given, capture_output=True, check=False, timeout=300)
+
+
+def _array(name: str, values: Any, kind: str = "double") -> str:
+    written = [_hex(v) if kind == "double" else str(v) for v in np.asarray(values).tolist()] or [
+        "0"
+    ]
+    rows = [", ".join(written[k : k + 8]) for k in range(0, len(written), 8)]
+    return f"static const {kind} {name}[] = {{\n  " + ",\n  ".join(rows) + "\n};\n"
+
+
+def _hex(value: float) -> str:
+    return float(value).hex() if math.isfinite(value) else "INFINITY" if value > 0 else "-INFINITY"
+
+
+def _filled(fill: F64 | None) -> str:
+    if fill is None:
+        return "#define FEATURE(j) (x[j])\n"
+    return _array("fill", fill) + "#define FEATURE(j) (isnan(x[j]) ? fill[j] : x[j])\n"
+
+
+def _linear(title: str, width: int) -> str:
+    return (
+        f"\ndouble {title}_score(const double *x) {{\n  double total = 0.0;\n  int j;\n"
+        f"  for (j = 0; j < {width}; j++) total += weight[j] * FEATURE(j);\n  return total;\n}}\n"
+    )
+
+
+def _forest(model: Forest, title: str) -> str:
+    leaf = model.left == np.arange(len(model.left))
+    threshold, value = model.threshold.copy(), model.value.copy()
+    categories: list[int] = []
+    for node, found in model.categories.items():  # where its categories begin and end
+        threshold[node] = len(categories)
+        categories += found
+        value[node] = len(categories)
+    assert RULES[5] == "category"
+    return (
+        _array("root", model.roots, "long")
+        + _array("feature", np.where(leaf, -1, model.feature), "int")
+        + _array("rule", model.rule, "signed char")
+        + _array("threshold", threshold)
+        + _array("left_child", model.left, "long")
+        + _array("right_child", model.right, "long")
+        + _array("value", value)
+        + _array("category", np.array(categories, np.int64), "long")
+        + _FOREST.format(title=title, n=len(model.roots), initial=_hex(model.initial))
+    )
+
+
+def _network(model: Network, title: str) -> str:
+    tables, steps = [], []
+    before, width = "FEATURE(j)", len(model.layers[0][0])
+    for k, (weight, constant) in enumerate(model.layers, 1):
+        last, size = k == len(model.layers), weight.shape[1]
+        tables += [_array(f"weight{k}", weight.T.ravel()), _array(f"constant{k}", constant)]
+        after = "z" if last else f"({_ACTIVATIONS[model.activation]})"
+        steps.append(
+            f"  double h{k}[{size}];\n  for (i = 0; i < {size}; i++) {{\n    double z = 0.0;\n"
+            f"    for (j = 0; j < {width}; j++) z += weight{k}[i * {width} + j] * {before};\n"
+            f"    z += constant{k}[i];\n    h{k}[i] = {after};\n  }}\n"
+        )
+        before, width = f"h{k}[j]", size
+    body = "".join(steps)
+    return (
+        f"{''.join(tables)}\ndouble {title}_score(const double *x) {{\n  int i, j;\n{body}"
+        f"  return h{len(model.layers)}[0];\n}}\n"
+    )

@@ -1,0 +1,316 @@
+"""The folder of an export: its files, ``parity.jsonl`` and ``export.json``; written, and verified.
+
+``parity.jsonl`` has a vector per line: what it is for, its features (null: missing), the score that
+the export should give it and how far off that may be. ``export.json`` names the format, the ranker,
+versions, precision, the policy for missing values, the features in order, and the SHA-256 of every
+other file. The folder appears whole or not at all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rankwright import __version__, registry
+from rankwright.core.types import F64
+from rankwright.errors import DataError, UsageError
+from rankwright.export.forest import Forest
+from rankwright.export.portable import names_of, portable
+from rankwright.export.target import SINGLE, Job, ParityError, Target, Written, own_thresholds
+from rankwright.export.vectors import Vectors, parity_vectors
+from rankwright.rankers.base import Ranker
+
+ABOUT, PARITY = "export.json", "parity.jsonl"
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What a replay of the parity vectors found.
+
+    ``largest_difference`` is absolute up to scores of 1, relative above.
+    """
+
+    format: str
+    evaluator: str
+    vectors: int
+    largest_difference: float
+    order_changes: int
+
+
+def export_model(
+    ranker: Ranker,
+    to: str,
+    folder: str | Path,
+    *,
+    name: str = "rankwright_model",
+    force: bool = False,
+) -> dict[str, Any]:
+    """Write a fitted ranker for another system, with vectors that prove it.
+
+    Parameters
+    ----------
+    to
+        A name of `registry.EXPORTS`.
+    folder
+        Where to; an earlier export there is replaced.
+    name
+        What the model is called in the other system.
+    force
+        Write beside other files that the folder holds.
+
+    Returns
+    -------
+    dict
+        What ``export.json`` holds.
+    """
+    target: Target = registry.resolve("exports", to)()
+    folder = Path(folder)
+    _check_folder(folder, force)
+    if not (name.isidentifier() and name.isascii()):
+        raise UsageError(f"a model is named with letters, digits and _, not '{name}'.")
+    job = Job(ranker, portable(ranker), names_of(ranker), name)
+    target.check(job)
+    written = target.write(job)
+    vectors = parity_vectors(job, written, single=target.single)
+    files = {**written.files, PARITY: _parity_text(vectors).encode()}
+    about = _about(target, job, written, vectors, files)
+    files[ABOUT] = (json.dumps(about, indent=1, allow_nan=False) + "\n").encode()
+    _put(folder, files)
+    return about
+
+
+def verify_export(folder: str | Path) -> Verified:
+    """Replay the parity vectors of an export through an evaluator of its format.
+
+    Raises
+    ------
+    ParityError
+        If a file was altered, cannot be read by the evaluator, or scores differently.
+    """
+    folder = Path(folder)
+    about = _read_about(folder)
+    target: Target = registry.resolve("exports", about["format"])()
+    _check_digests(folder, about)
+    vectors = _read_parity(folder, len(about["features"]))
+    found = np.asarray(target.scores(folder, about, vectors.X), np.float64)
+    _compare(folder, vectors, found)
+    size = np.maximum(np.abs(vectors.scores), 1.0)
+    return Verified(
+        format=about["format"],
+        evaluator=target.evaluator,
+        vectors=len(found),
+        largest_difference=float((np.abs(found - vectors.scores) / size).max(initial=0.0)),
+        order_changes=0,
+    )
+
+
+# --- writing -------------------------------------------------------------------------------------
+
+
+def _check_folder(folder: Path, force: bool) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is a file; name a folder.")
+    if not folder.absolute().parent.is_dir():
+        raise UsageError(f"{folder.absolute().parent} does not exist; make it first.")
+    others = _others(folder)
+    if others and not force:
+        raise UsageError(
+            f"{folder} holds other files, such as {min(others)}; name another folder, or use "
+            "--force to write beside them."
+        )
+
+
+def _others(folder: Path) -> set[str]:
+    """Return what a folder holds besides an earlier export."""
+    if not folder.is_dir():
+        return set()
+    try:
+        own = {ABOUT, *json.loads((folder / ABOUT).read_text(encoding="utf-8"))["files"]}
+    except (OSError, ValueError, KeyError, TypeError):
+        own = set()
+    return {path.name for path in folder.iterdir()} - own
+
+
+def _put(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write the files to a folder beside and give it its name; other files stay where they are."""
+    beside = folder.absolute().parent
+    try:
+        partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=beside))
+    except OSError as fault:
+        raise DataError(f"{folder} cannot be written: {fault.strerror or fault}.") from None
+    try:
+        made, before = partial / "export", partial / "before"
+        made.mkdir()
+        for name, content in files.items():
+            (made / name).write_bytes(content)
+        if _others(folder):
+            for name in sorted(files, key=lambda name: name == ABOUT):
+                os.replace(made / name, folder / name)
+            return
+        if folder.exists():
+            os.replace(folder, before)
+        os.replace(made, folder)
+    except OSError as fault:
+        if before.exists() and not folder.exists():
+            os.replace(before, folder)
+        raise DataError(f"{folder} cannot be written: {fault.strerror or fault}.") from None
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _parity_text(vectors: Vectors) -> str:
+    lines = []
+    for x, kind, score, tolerance in zip(
+        vectors.X.tolist(), vectors.kinds, vectors.scores, vectors.tolerance, strict=True
+    ):
+        row = {
+            "kind": kind,
+            "features": [None if value != value else value for value in x],
+            "score": float(score),
+            "tolerance": float(tolerance),
+        }
+        lines.append(json.dumps(row, allow_nan=False))
+    return "\n".join(lines) + "\n"
+
+
+def _about(
+    target: Target, job: Job, written: Written, vectors: Vectors, files: Mapping[str, bytes]
+) -> dict[str, Any]:
+    takes = np.broadcast_to(written.takes_missing, len(job.names)).tolist()
+    given = getattr(job.ranker, "feature_names_in_", None)
+    features = [
+        {
+            "name": name,
+            "column": j,
+            "in_training": str(j + 1) if given is None else str(given[j]),
+            "may_be_missing": may,
+        }
+        for j, (name, may) in enumerate(zip(job.names, takes, strict=True))
+    ]
+    kinds = {kind: vectors.kinds.count(kind) for kind in dict.fromkeys(vectors.kinds)}
+    inexact = 0
+    if written.thresholds is not None and isinstance(job.model, Forest):
+        own = own_thresholds(job.model, target.single)
+        inexact = int((own != written.thresholds)[job.model.splits].sum())
+    return {
+        "rankwright_export": FORMAT,
+        "format": target.name,
+        "name": job.title,
+        "ranker": job.ranker.name,
+        "model": job.model.family,
+        "versions": {"rankwright": __version__, **versions()},
+        "data": job.ranker.data_digest_,
+        "features": features,
+        "missing": written.missing,
+        "precision": {
+            "features": "float32" if target.single else "float64",
+            "numbers": "float32" if written.epsilon == SINGLE else "float64",
+            "largest_tolerance": float(vectors.tolerance.max(initial=0.0)),
+            "inexact_thresholds": inexact,
+        },
+        "score": {
+            "scale": written.scale,
+            "offset": written.offset,
+            "function": "sigmoid" if written.sigmoid else "identity",
+        },
+        "parity": {"file": PARITY, "vectors": len(vectors.kinds), "kinds": kinds},
+        "evaluator": target.evaluator,
+        **({"upload": list(written.upload)} if written.upload else {}),
+        "notes": list(written.notes),
+        **written.more,
+        "files": {name: hashlib.sha256(files[name]).hexdigest() for name in sorted(files)},
+    }
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of the libraries that a model rests on."""
+    from importlib.metadata import version
+
+    return {name: version(name) for name in ("numpy", "lightgbm")}
+
+
+# --- verifying -----------------------------------------------------------------------------------
+
+
+def _read_about(folder: Path) -> dict[str, Any]:
+    path = folder / ABOUT
+    try:
+        about: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        whole = (
+            about["rankwright_export"] == FORMAT
+            and all(isinstance(feature["name"], str) for feature in about["features"])
+            and all(Path(name).name == name for name in about["files"])
+            and about["name"].isidentifier()
+            and isinstance(about["format"], str)
+        )
+    except OSError:
+        raise DataError(f"{folder} is no export: it has no {ABOUT}.") from None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        whole = False
+    if not whole:
+        raise ParityError(f"{path} is damaged, or of another version; export the model again.")
+    return about
+
+
+def _check_digests(folder: Path, about: Mapping[str, Any]) -> None:
+    for name, digest in about["files"].items():
+        path = folder / name
+        if not path.is_file():
+            raise ParityError(f"{path} is missing; export the model again.")
+        if hashlib.sha256(path.read_bytes()).hexdigest() != digest:
+            raise ParityError(f"{path} was altered after the export; export the model again.")
+
+
+def _read_parity(folder: Path, width: int) -> Vectors:
+    path = folder / PARITY
+    rows: list[list[float]] = []
+    kinds, scores, tolerance = [], [], []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        try:
+            row = json.loads(line)
+            values = [np.nan if value is None else float(value) for value in row["features"]]
+            if len(values) != width:
+                raise ValueError
+            rows.append(values)
+            kinds.append(str(row["kind"]))
+            scores.append(float(row["score"]))
+            tolerance.append(float(row["tolerance"]))
+        except (ValueError, KeyError, TypeError):
+            raise ParityError(f"{path}, line {number}: this is no parity vector.") from None
+    if not rows:
+        raise ParityError(f"{path} has no vectors; export the model again.")
+    return Vectors(np.array(rows), kinds, np.array(scores), np.array(tolerance))
+
+
+def _compare(folder: Path, vectors: Vectors, found: F64) -> None:
+    if found.shape != vectors.scores.shape:
+        raise ParityError(
+            f"{folder}: the evaluator gave {len(found)} scores for {len(vectors.scores)} vectors."
+        )
+    off = ~(np.abs(found - vectors.scores) <= vectors.tolerance)
+    if off.any():
+        i = int(np.argmax(off))
+        raise ParityError(
+            f"{folder} does not hold: {int(off.sum())} of {len(off)} vectors score differently, "
+            f"first line {i + 1} of {PARITY} ({vectors.kinds[i]}): {float(found[i])!r} where the "
+            f"model has {float(vectors.scores[i])!r}."
+        )
+    changes = order_changes(vectors.scores, found)
+    if changes:
+        raise ParityError(f"{folder} does not hold: {changes} pairs of vectors change order.")
+
+
+def order_changes(expected: F64, found: F64) -> int:
+    """Return how many pairs of unequal expected scores are not found in that order."""
+    a = expected[:, None] > expected[None, :]
+    return int((a & ~(found[:, None] > found[None, :])).sum())

@@ -1,0 +1,118 @@
+"""``ranklib``: a text model of RankLib 2.18, as `rankwright.ranklib` writes and strictly reads it.
+
+Features go by their number, from 1; a feature that a line lacks is 0, so a missing value scores as
+in the model only where it counts as 0 there. Networks end in a sigmoid: scores are scaled to lie
+between -4 and 4 before it, so that it never saturates and documents keep their order.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rankwright.core.types import F64
+from rankwright.errors import DataError
+from rankwright.export.forest import HIGHEST, Forest
+from rankwright.export.portable import Linear, Network
+from rankwright.export.target import DOUBLE, SINGLE, Job, ParityError, Target, Written, not_above
+from rankwright.models.forest_scorer import ForestScorer
+from rankwright.ranklib.as_ranker import text_of
+from rankwright.ranklib.model_text import ModelText, read_model_text
+from rankwright.ranklib.model_weights import Terms
+
+_REACH = 4.0  # what scores are scaled to, before the sigmoid
+
+
+class RankLib(Target):
+    """RankLib's text model, for RankLib and the plugins that read it."""
+
+    families = frozenset({"linear", "additive", "trees", "network"})
+    single = True
+    evaluator = "rankwright's strict reader of RankLib's models, in RankLib's arithmetic"
+
+    def write(self, job: Job) -> Written:
+        """Return model.txt."""
+        model = job.model
+        text, scale, offset = ranklib_text(job)
+        if isinstance(model, Forest):
+            model.need_numeric(self.name)
+        takes = model.stand_in == 0.0
+        some = "a missing value counts as 0; where the model has it otherwise (may_be_missing is"
+        return Written(
+            files={"model.txt": text.encode()},
+            epsilon=SINGLE if model.family == "trees" else DOUBLE,
+            missing="a missing value counts as 0, as in the model"
+            if takes.all()
+            else f"{some} false) give a number",
+            takes_missing=takes,
+            model=model,
+            thresholds=ranklib_thresholds(model),
+            scale=scale,
+            offset=offset,
+            sigmoid=ends_in_sigmoid(model),
+        )
+
+    def scores(self, folder: Path, about: Mapping[str, Any], X: F64) -> F64:
+        """Return the scores by RankLib's arithmetic."""
+        try:
+            model = read_model_text(folder / "model.txt")
+        except DataError as fault:
+            raise ParityError(str(fault)) from None
+        if model.n_features > len(about["features"]):
+            raise ParityError(f"{folder / 'model.txt'} has more features than its export.json.")
+        return model.scores(np.nan_to_num(X, nan=0.0))
+
+
+def ranklib_text(job: Job) -> tuple[str, float, float]:
+    """Return RankLib's text, and by what scores were scaled and moved before its sigmoid."""
+    model = job.model
+    if isinstance(model, Linear) and job.ranker.name == "listnet":
+        return _weights(model.coef, 0.0), 1.0, 0.0  # RankLib's own ListNet ends in a sigmoid
+    if isinstance(model, Network) and len(model.layers) == 1:
+        weight, constant = model.layers[0]
+        return _weights(weight[:, 0], float(constant[0])), 1.0, 0.0
+    if not ends_in_sigmoid(model):
+        return text_of(job.ranker).text(), 1.0, 0.0
+    fitted: Any = job.ranker._fitted()
+    weight, constant = fitted.layers[-1]
+    low = float(np.minimum(weight, 0.0).sum() + constant[0])  # units before it are between 0 and 1
+    high = float(np.maximum(weight, 0.0).sum() + constant[0])
+    middle, scale = (low + high) / 2.0, 2.0 * _REACH / max(high - low, 1e-300)
+    last = (weight * scale, (constant - middle) * scale)
+    scaled = copy.copy(job.ranker)
+    scaled.model_ = replace(fitted, layers=(*fitted.layers[:-1], last))
+    return text_of(scaled).text(), scale, -middle * scale
+
+
+def _weights(coef: F64, constant: float) -> str:
+    """Return the text of plain weights."""
+    features, weights = np.arange(len(coef) + 1), np.append(constant, coef)
+    if constant:
+        return ModelText("Linear Regression", (("Lambda", "0.0"),), Terms(features, weights)).text()
+    return ModelText("Coordinate Ascent", (), Terms(features[1:], weights[1:])).text()
+
+
+def ends_in_sigmoid(model: Any) -> bool:
+    """Whether RankLib adds a sigmoid to the scores; a network that came from it has its own."""
+    if not isinstance(model, Network) or len(model.layers) == 1:
+        return False
+    weight, constant = model.layers[-1]
+    own = weight.shape == (1, 1) and weight[0, 0] == 1.0
+    return not (own and not constant.any())
+
+
+def ranklib_thresholds(model: Any) -> F64 | None:
+    """Return the thresholds as RankLib has them: finite, and no numbers but 0 are 0."""
+    if not isinstance(model, Forest):
+        return None
+    if not model.text:
+        found: F64 = np.maximum(not_above(model.threshold).astype(np.float64), -HIGHEST)
+        return found
+    written = ForestScorer.from_text(model.text, model.scorer.n_features).threshold
+    held: F64 = not_above(written).astype(np.float64)
+    return held

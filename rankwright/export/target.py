@@ -1,0 +1,162 @@
+"""What every target of an export is: files from a model, and an evaluator that reads them again.
+
+The evaluator must not share code with the writer: another tool where there is one, else a strict
+reader of the format's grammar. A target states the precision of its numbers, what becomes of
+missing values, and how it transforms scores, if it does; `rankwright.export.folder` puts that into
+``export.json`` and makes the vectors that prove it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from rankwright.core.types import F64
+from rankwright.errors import RankwrightError, UsageError
+from rankwright.export.forest import Forest
+from rankwright.export.portable import Portable
+from rankwright.rankers.base import Ranker
+
+SINGLE, DOUBLE = 2.0**-23, 2.0**-52
+
+
+class ParityError(RankwrightError, ValueError):
+    """An export does not hold, or does not score as the model it was made of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What is to be exported: a fitted ranker, its model in parts, its features' names."""
+
+    ranker: Ranker
+    model: Portable
+    names: tuple[str, ...]
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a target made of a model.
+
+    Attributes
+    ----------
+    files
+        Contents by name.
+    epsilon
+        How much the format rounds a number, relative to its size.
+    missing
+        A sentence on missing values.
+    takes_missing : (d,) bool
+        The features whose missing values score as in the model.
+    model
+        The model as written, where that differs in more than rounding from the one exported.
+    offset, scale
+        A score s of the model is scale s + offset in the export.
+    sigmoid
+        The export's score is the logistic function of that.
+    thresholds
+        For each split, the highest number that the export sends left, where it cannot hold the
+        model's own threshold.
+    upload
+        Requests that bring the files to their engine.
+    notes
+        What the user should know, a sentence each.
+    """
+
+    files: Mapping[str, bytes]
+    epsilon: float
+    missing: str
+    takes_missing: Any
+    model: Portable
+    offset: float = 0.0
+    scale: float = 1.0
+    sigmoid: bool = False
+    thresholds: F64 | None = None
+    upload: tuple[dict[str, str], ...] = ()
+    notes: tuple[str, ...] = ()
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Target:
+    """Base of the targets; a subclass writes files and reads them again.
+
+    Attributes
+    ----------
+    families : set of str
+        The kinds of models that the format holds.
+    single : bool
+        Whether features are float32 there.
+    evaluator : str
+        Who reads the export again.
+    """
+
+    families: ClassVar[frozenset[str]]
+    single: ClassVar[bool]
+    evaluator: ClassVar[str]
+    lacks: ClassVar[str] = ""
+
+    @property
+    def name(self) -> str:
+        """The name in the registry."""
+        return type(self).__module__.rpartition(".")[2].replace("_", "-")
+
+    def check(self, job: Job) -> None:
+        """Refuse a model that the format does not hold, with a sentence."""
+        family = job.model.family
+        if family not in self.families:
+            held = ", ".join(sorted(self.families))
+            raise UsageError(
+                f"{self.name} has no place for a {family} model{self.lacks}; it holds {held}."
+            )
+
+    def write(self, job: Job) -> Written:
+        """Return the files of the export."""
+        raise NotImplementedError
+
+    def scores(self, folder: Path, about: Mapping[str, Any], X: F64) -> F64:
+        """Return what the files in ``folder`` score each row, by an evaluator of their own."""
+        raise NotImplementedError
+
+
+# --- thresholds in float32 -----------------------------------------------------------------------
+
+
+def not_above(threshold: F64) -> Any:
+    """Return the highest float32 that is not above each threshold."""
+    with np.errstate(over="ignore", under="ignore"):
+        near = np.asarray(threshold, np.float64).astype(np.float32)
+        below = np.nextafter(near, np.float32(-np.inf))
+    return np.where(near.astype(np.float64) <= threshold, near, below)
+
+
+def strictly_above(threshold: F64) -> Any:
+    """Return t with x < t where x <= threshold, for all x in float32; at most the highest."""
+    highest = np.float32(np.finfo(np.float32).max)
+    with np.errstate(over="ignore", under="ignore"):
+        above = np.nextafter(not_above(threshold), np.float32(np.inf))
+    return np.minimum(above, highest)
+
+
+def own_thresholds(forest: Forest, single: bool) -> F64:
+    """Return the highest number that each split of the model sends left."""
+    return not_above(forest.threshold).astype(np.float64) if single else forest.threshold
+
+
+def held_below(forest: Forest) -> F64 | None:
+    """Return the highest number that x < t sends left, where that is not the model's threshold.
+
+    Only a threshold at the top of float32 cannot be held: nothing finite is above it.
+    """
+    own = not_above(forest.threshold).astype(np.float64)
+    with np.errstate(over="ignore", under="ignore"):
+        held = np.nextafter(strictly_above(forest.threshold), np.float32(-np.inf))
+    return None if np.array_equal(own, held) else held.astype(np.float64)
+
+
+def shortest(value: Any) -> str:
+    """Return the fewest digits that tell a float32 from its neighbours."""
+    return repr(float(str(np.float32(value))))

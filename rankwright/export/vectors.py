@@ -1,0 +1,209 @@
+"""Feature vectors that find out where an export scores differently, and what they should score.
+
+- random: documents near the thresholds, or around the mean document;
+- threshold: the way to a split, whose threshold is hit exactly, then by the numbers next to it;
+- missing: one feature or several, all of them;
+- extreme: zeros of both signs, the smallest and the largest numbers, ends of float32.
+
+Vectors that the format cannot tell apart are thinned out: any two that remain either score the same
+in the model or differ by more than the format rounds, so that their order is no matter of luck.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rankwright.core.rng import stream
+from rankwright.core.types import F64, I64
+from rankwright.export.forest import Forest
+from rankwright.export.portable import Portable
+from rankwright.export.target import Job, Written, not_above, own_thresholds
+
+_RANDOM, _SPLITS, _GAPS = 120, 60, 24
+_EDGES = (
+    0.0, -0.0, 1.0, -1.0, 1e-45, -1e-45, 1.1754943508222875e-38, 1e-35, -1e-35, 1e-30, 1e-6,
+    0.1, 16777216.0, 16777218.0, 1e9, -1e9, 1e18, -1e18,
+)  # fmt: skip
+_TOP = 1e37  # of float32: beyond it sums overflow
+_BLURRED = 1e-2  # a score known less well than this says nothing
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """Rows of features (NaN: missing), what each is for, its score and how far off it may be."""
+
+    X: F64
+    kinds: list[str]
+    scores: F64
+    tolerance: F64
+
+
+def parity_vectors(job: Job, written: Written, *, single: bool) -> Vectors:
+    """Return vectors with the scores that the export of ``job`` should give them."""
+    made = list(_drawn(job.model, written, single))
+    X = np.array([x for _, x in made])
+    kinds = [kind for kind, _ in made]
+    if single:
+        with np.errstate(over="ignore", under="ignore"):
+            X = X.astype(np.float32).astype(np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        raw = job.ranker._fitted().scores(X, n_threads=1)
+        error = written.model.error(X, written.epsilon)
+        size = written.model.error(X, 1.0)
+    usable = np.isfinite(raw) & np.isfinite(error) & (size < (_TOP if single else 1e300))
+    usable &= ~_in_gaps(job.model, written, X, single)
+    scores = written.scale * raw + written.offset
+    tolerance = abs(written.scale) * error + written.epsilon * (np.abs(scores) + 2.0**-100)
+    if written.sigmoid:
+        scores = 1.0 / (1.0 + np.exp(-np.clip(scores, -700, 700)))
+        tolerance = tolerance / 4.0 + 4 * written.epsilon
+    spread = float(np.std(scores[:_RANDOM][usable[:_RANDOM]])) if usable[:_RANDOM].any() else 0.0
+    usable &= tolerance <= _BLURRED * np.maximum(np.abs(scores), spread)
+    kept = _told_apart(np.flatnonzero(usable), scores, tolerance)
+    return Vectors(X[kept], [kinds[i] for i in kept], scores[kept], tolerance[kept])
+
+
+def _drawn(model: Portable, written: Written, single: bool) -> Iterator[tuple[str, F64]]:
+    rng = stream(0, "export", "vectors")
+    d = len(model.stand_in)
+    forest = model if isinstance(model, Forest) else None
+    draw = _near_thresholds(forest, rng, d) if forest else _around_centre(model, rng, d)
+    for row in draw:
+        yield "random", row
+    if forest:
+        yield from (("threshold", row) for row in _at_thresholds(forest, draw, rng, single))
+    edges = [*_EDGES, *([] if single else [1e300, -1e300, 5e-324])]
+    for k, edge in enumerate(edges):
+        yield "extreme", np.full(d, edge)
+        row = draw[k % len(draw)].copy()
+        row[k % d] = edge
+        yield "extreme", row
+    if single or forest:
+        for end in (3.4028234663852886e38, -3.4028234663852886e38):
+            yield "extreme", np.full(d, end)
+    takes = np.flatnonzero(written.takes_missing)
+    if not len(takes):
+        return
+    used = np.intersect1d(takes, _used(model)) if len(_used(model)) else takes
+    for k, j in enumerate(rng.permutation(used if len(used) else takes)[:_GAPS].tolist()):
+        row = draw[k % len(draw)].copy()
+        row[j] = np.nan
+        yield "missing", row
+        row = draw[-1 - k % len(draw)].copy()
+        row[takes[rng.random(len(takes)) < 0.5]] = np.nan
+        yield "missing", row
+    row = draw[0].copy()
+    row[takes] = np.nan
+    yield "missing", row
+
+
+def _used(model: Portable) -> I64:
+    if isinstance(model, Forest):
+        return np.unique(model.feature[model.splits])
+    return np.arange(len(model.stand_in))
+
+
+def _around_centre(model: Any, rng: np.random.Generator, d: int) -> F64:
+    centre = getattr(model, "centre", np.zeros(d))
+    weight = np.abs(model.coef if hasattr(model, "coef") else model.layers[0][0].max(axis=1))
+    spread = np.where(weight > 0, 1.0 / np.maximum(weight, 1e-12), 1.0)
+    scale = np.clip(spread / max(float(np.median(spread)), 1e-12), 1e-3, 1e3)
+    drawn: F64 = centre + rng.normal(size=(_RANDOM, d)) * scale
+    drawn[::10] = rng.normal(size=drawn[::10].shape)
+    return drawn
+
+
+def _near_thresholds(forest: Forest, rng: np.random.Generator, d: int) -> F64:
+    X = rng.normal(size=(_RANDOM, d))
+    at = forest.splits
+    for f in np.unique(forest.feature[at]).tolist():
+        cuts = forest.threshold[at[forest.feature[at] == f]]
+        cuts = cuts[np.abs(cuts) < 1e30]
+        if len(cuts):
+            width = max(np.ptp(cuts), np.abs(cuts).max(), 1e-3) / 4.0
+            X[:, f] = rng.choice(cuts, _RANDOM) + rng.normal(size=_RANDOM) * width
+            X[::12, f] = np.round(X[::12, f])
+    return X
+
+
+def _at_thresholds(
+    forest: Forest, draw: F64, rng: np.random.Generator, single: bool
+) -> Iterator[F64]:
+    """Yield vectors that reach a split and hit its threshold, or a number beside it."""
+    parent = np.full(len(forest.left), -1)
+    at = forest.splits[forest.rule[forest.splits] < 5]
+    for node in forest.splits.tolist():
+        parent[[forest.left[node], forest.right[node]]] = node
+    for k, node in enumerate(rng.permutation(at)[:_SPLITS].tolist()):
+        row = draw[k % len(draw)].copy()
+        low: dict[int, float] = {}
+        high: dict[int, float] = {}
+        child, above = node, int(parent[node])
+        while above >= 0:
+            f, cut = int(forest.feature[above]), float(forest.threshold[above])
+            if forest.left[above] == child:
+                high[f] = min(high.get(f, np.inf), cut)
+            else:
+                low[f] = max(low.get(f, -np.inf), cut)
+            child, above = above, int(parent[above])
+        for f in low.keys() | high.keys():
+            row[f] = _between(low.get(f), high.get(f), single)
+        cut = float(forest.threshold[node])
+        for value in _beside(cut, single):
+            row[forest.feature[node]] = value
+            if np.isfinite(value):
+                yield row.copy()
+
+
+def _between(low: float | None, high: float | None, single: bool) -> float:
+    """Return a number above ``low`` and not above ``high``, at an end of the two."""
+    if high is not None:
+        return float(not_above(np.array([high]))[0]) if single else high
+    assert low is not None
+    if single:
+        with np.errstate(over="ignore"):
+            return float(np.nextafter(not_above(np.array([low]))[0], np.float32(np.inf)))
+    return float(np.nextafter(low, np.inf))
+
+
+def _beside(cut: float, single: bool) -> list[float]:
+    with np.errstate(over="ignore", under="ignore"):
+        near = not_above(np.array([cut]))[0]
+        floats = [
+            near,
+            np.nextafter(near, np.float32(-np.inf)),
+            np.nextafter(near, np.float32(np.inf)),
+        ]
+    found = [float(value) for value in floats]
+    if not single:
+        found += [cut, float(np.nextafter(cut, -np.inf)), float(np.nextafter(cut, np.inf))]
+    return found
+
+
+def _in_gaps(model: Portable, written: Written, X: F64, single: bool) -> Any:
+    """Whether a value lies between a threshold and the one that the export has in its place."""
+    found = np.zeros(len(X), bool)
+    if not isinstance(model, Forest) or written.thresholds is None:
+        return found
+    own, X = own_thresholds(model, single), np.where(np.isnan(X), model.stand_in, X)
+    for node in model.splits[own[model.splits] != written.thresholds[model.splits]].tolist():
+        ends = sorted((own[node], written.thresholds[node]))
+        x = X[:, model.feature[node]]
+        found |= (x > ends[0]) & (x <= ends[1])
+    return found
+
+
+def _told_apart(rows: I64, scores: F64, tolerance: F64) -> I64:
+    """Return the rows, in order, of which each two score the same or differ by what is seen."""
+    kept: list[int] = []
+    for i in rows[np.argsort(scores[rows], kind="stable")].tolist():
+        if kept and scores[kept[-1]] != scores[i]:
+            apart = scores[i] - scores[kept[-1]]
+            if apart <= 2.0 * (tolerance[i] + tolerance[kept[-1]]):
+                continue
+        kept.append(i)
+    return np.array(sorted(kept), np.int64)

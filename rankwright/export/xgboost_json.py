@@ -1,0 +1,157 @@
+"""``xgboost-json``: XGBoost's model file in JSON, for ``xgboost.Booster(model_file=...)``.
+
+XGBoost holds features, thresholds and scores in float32 and sends x left where x < t. So t is the
+next float32 above the model's threshold, rounded down first: x < t and x <= threshold agree for
+every float32. XGBoost looks for a right child beside the left one, whatever the file says, so nodes
+are numbered level by level. The initial score is ``base_score``; a linear model is the booster
+``gblinear``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rankwright.core.types import F64
+from rankwright.errors import MissingExtraError
+from rankwright.export.forest import Forest
+from rankwright.export.json import KEPT
+from rankwright.export.portable import Linear
+from rankwright.export.target import (
+    SINGLE,
+    Job,
+    ParityError,
+    Target,
+    Written,
+    held_below,
+    shortest,
+    strictly_above,
+)
+
+_NO_PARENT = 2147483647
+
+
+class XGBoostJson(Target):
+    """XGBoost's JSON model file."""
+
+    families = frozenset({"linear", "additive", "trees"})
+    single = True
+    evaluator = "XGBoost"
+    lacks = ": it knows trees and weights"
+
+    def write(self, job: Job) -> Written:
+        """Return model.json."""
+        model = job.model
+        if isinstance(model, Forest):
+            model.need_numeric(self.name)
+            held, takes = held_below(model), np.ones(len(job.names), bool)
+            booster: dict[str, Any] = _trees(model)
+            base = model.initial
+        else:
+            assert isinstance(model, Linear)
+            held, takes = None, model.stand_in == 0.0
+            weights = [*(float(shortest(w)) for w in model.coef), 0.0]
+            booster = {"name": "gblinear", "model": {"boosted_rounds": 1, "weights": weights}}
+            base = 0.0
+        zero = "a missing value counts as 0, which this model takes only where it was so trained"
+        text = json.dumps(_learner(booster, base, job.names), allow_nan=False)
+        return Written(
+            files={"model.json": text.encode()},
+            epsilon=SINGLE,
+            missing=KEPT if takes.all() else zero,
+            takes_missing=takes,
+            model=model,
+            thresholds=held,
+        )
+
+    def scores(self, folder: Path, about: Mapping[str, Any], X: F64) -> F64:
+        """Return XGBoost's scores."""
+        try:
+            import xgboost
+        except ImportError:
+            raise MissingExtraError("xgboost", "dev", "verifying an export to XGBoost") from None
+        path = folder / "model.json"
+        try:
+            booster = xgboost.Booster({"nthread": 1}, model_file=str(path))
+            if booster.feature_names != [feature["name"] for feature in about["features"]]:
+                raise ParityError(f"{path} has other features than its export.json.")
+            matrix = xgboost.DMatrix(
+                X.astype(np.float32), feature_names=booster.feature_names, nthread=1
+            )
+            return np.asarray(booster.predict(matrix, output_margin=True), np.float64)
+        except xgboost.core.XGBoostError as fault:
+            reason = str(fault).splitlines()[0][:200]
+            raise ParityError(f"XGBoost cannot read {path}: {reason}.") from None
+
+
+def _learner(booster: dict[str, Any], base: float, names: tuple[str, ...]) -> dict[str, Any]:
+    return {
+        "version": [2, 0, 0],
+        "learner": {
+            "attributes": {},
+            "feature_names": list(names),
+            "feature_types": ["float"] * len(names),
+            "gradient_booster": booster,
+            "learner_model_param": {
+                "base_score": shortest(base),
+                "boost_from_average": "0",
+                "num_class": "0",
+                "num_feature": str(len(names)),
+                "num_target": "1",
+            },
+            "objective": {
+                "name": "reg:squarederror", "reg_loss_param": {"scale_pos_weight": "1"},
+            },
+        },
+    }  # fmt: skip
+
+
+def _trees(model: Forest) -> dict[str, Any]:
+    trees = [_tree(model, number, int(root)) for number, root in enumerate(model.roots)]
+    return {
+        "name": "gbtree",
+        "model": {
+            "gbtree_model_param": {"num_parallel_tree": "1", "num_trees": str(len(trees))},
+            "iteration_indptr": list(range(len(trees) + 1)),
+            "tree_info": [0] * len(trees),
+            "trees": trees,
+        },
+    }
+
+
+def _tree(model: Forest, number: int, root: int) -> dict[str, Any]:
+    order = [root]  # level by level: XGBoost finds a right child next to the left one
+    for node in order:
+        if model.left[node] != node:
+            order += [int(model.left[node]), int(model.right[node])]
+    place = {node: k for k, node in enumerate(order)}
+    at, n = np.array(order), len(order)
+    inner = model.left[at] != at
+    cuts, leaves = strictly_above(model.threshold[at]), model.value[at]
+    left = [place[int(c)] if split else -1 for c, split in zip(model.left[at], inner, strict=True)]
+    right = [k + 1 if k >= 0 else -1 for k in left]
+    parents = [_NO_PARENT] * n
+    for k, split in enumerate(inner):
+        if split:
+            parents[left[k]] = parents[right[k]] = k
+    return {
+        "base_weights": [float(shortest(value)) for value in leaves],
+        "categories": [], "categories_nodes": [], "categories_segments": [],
+        "categories_sizes": [],
+        "default_left": (model.missing_left[at] & inner).astype(int).tolist(),
+        "id": number,
+        "left_children": left,
+        "loss_changes": [0.0] * n,
+        "parents": parents,
+        "right_children": right,
+        "split_conditions": [float(shortest(v)) for v in np.where(inner, cuts, leaves)],
+        "split_indices": np.where(inner, model.feature[at], 0).tolist(),
+        "split_type": [0] * n,
+        "sum_hessian": [1.0] * n,
+        "tree_param": {"num_deleted": "0", "num_feature": str(model.scorer.n_features),
+                       "num_nodes": str(n), "size_leaf_vector": "1"},
+    }  # fmt: skip

@@ -1,0 +1,197 @@
+"""From a request to its answer: features in columns, scores, places, explanations.
+
+All of this is plain computation on one thread, away from the event loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rankwright.core.order import shown
+from rankwright.core.types import F64
+from rankwright.data.ranking_data import RankingData
+from rankwright.errors import UsageError
+from rankwright.persist.runtime import RuntimeModel
+from rankwright.serve.faults import RequestError
+from rankwright.serve.library import Library, Slot
+from rankwright.serve.schema import Document, RankRequest, ScoreRequest
+from rankwright.serve.settings import Settings
+
+_MISSING = float("nan")
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A query with the version that answers it, its documents as rows, and their scores."""
+
+    request: ScoreRequest
+    slot: Slot
+    model: RuntimeModel
+    data: RankingData
+    scores: F64
+
+
+def score_answers(scored: Sequence[Scored]) -> list[dict[str, Any]]:
+    """Return the scores of each query."""
+    return [{**_about(one), "scores": one.scores.tolist()} for one in scored]
+
+
+def rank_answers(scored: Sequence[Scored]) -> list[dict[str, Any]]:
+    """Return the ranking of each query, best first."""
+    return [{**_about(one), "ranking": list(_ranking(one))} for one in scored]
+
+
+def score_queries(
+    library: Library,
+    name: str,
+    requests: Sequence[ScoreRequest],
+    settings: Settings,
+    *,
+    otherwise: str,
+) -> list[Scored]:
+    """Score the documents of each query with the version that its id draws.
+
+    A query without an id draws by the text ``otherwise``.
+    """
+    if len(requests) > settings.max_queries:
+        raise RequestError(
+            413, f"{len(requests)} queries are more than the {settings.max_queries} allowed."
+        )
+    found = []
+    for number, request in enumerate(requests):
+        where = f"queries[{number}]." if len(requests) > 1 else ""
+        if len(request.documents) > settings.max_documents:
+            raise RequestError(
+                413,
+                f"{where}documents: {len(request.documents)} are more than the "
+                f"{settings.max_documents} allowed.",
+            )
+        slot = library.pick(name, otherwise if request.query is None else str(request.query))
+        model = slot.model  # kept, whatever happens to the file meanwhile
+        X = _columns(model, request.documents, settings, where)
+        n = len(X)
+        ids = np.array([request.query], object)
+        data = RankingData(X, np.zeros(n), np.array([0, n]), ids, feature_names=model.feature_names)
+        found.append(Scored(request, slot, model, data, _scores(model, data, where)))
+    return found
+
+
+def _scores(model: RuntimeModel, data: RankingData, where: str) -> F64:
+    if data.n_documents == 0:
+        return np.empty(0)
+    with np.errstate(all="ignore"):
+        scores = model.scores_of(data, n_threads=1)
+    bad = np.flatnonzero(~np.isfinite(scores))
+    if len(bad):
+        raise RequestError(
+            422,
+            f"{where}documents[{bad[0]}] has no finite score; its features are too large.",
+        )
+    return scores
+
+
+def _columns(
+    model: RuntimeModel, documents: Sequence[Document], settings: Settings, where: str
+) -> F64:
+    rows: list[Any] = []
+    for number, document in enumerate(documents):
+        features = document.features
+        if isinstance(features, dict):
+            row = [_MISSING] * model.n_features
+            for feature, value in features.items():
+                column = model.columns.get(feature)
+                if column is not None:
+                    row[column] = _MISSING if value is None else value
+                elif settings.unknown == "error":
+                    raise RequestError(
+                        422,
+                        f"{where}documents[{number}]: the model has no feature '{feature[:64]}'; "
+                        "leave it out, or start the server with --unknown ignore.",
+                    )
+            rows.append(row)
+        elif len(features) == model.n_features:
+            rows.append(features)
+        else:
+            raise RequestError(
+                422,
+                f"{where}documents[{number}] has {len(features)} features, the model has "
+                f"{model.n_features}; name them where some are left out.",
+            )
+    X = np.array(rows, np.float64).reshape(len(rows), model.n_features)  # null becomes NaN
+    if settings.missing == "error" and np.isnan(X).any():
+        row, column = np.argwhere(np.isnan(X))[0].tolist()
+        feature = list(model.columns)[column]
+        raise RequestError(
+            422,
+            f"{where}documents[{row}] has no feature '{feature}'; send it, or start the server "
+            "with --missing nan.",
+        )
+    return X
+
+
+def _about(one: Scored) -> dict[str, Any]:
+    own = one.slot.version
+    return {"model": own.name, "version": own.version, "query": one.request.query}
+
+
+def _ranking(one: Scored) -> Iterator[dict[str, Any]]:
+    request = one.request
+    assert isinstance(request, RankRequest)
+    if not request.documents:
+        return
+    order, _ = shown(
+        one.scores,
+        one.data.indptr,
+        group=None if request.per_group is None else _groups(request),
+        per_group=request.per_group,
+        top=request.top,
+        n_threads=1,
+    )
+    why = None if request.explain is None else _explanations(one, request.explain)
+    for rank, row in enumerate(order.tolist(), 1):
+        document = request.documents[row]
+        place = {"rank": rank, "index": row, "id": document.id, "score": float(one.scores[row])}
+        yield place if why is None else {**place, "explanation": why[row]}
+
+
+def _groups(request: RankRequest) -> Any:
+    number: dict[Any, int] = {}
+    for row, document in enumerate(request.documents):
+        if document.group is None:
+            raise RequestError(422, f"per_group needs a group; documents[{row}] has none.")
+    return np.array([number.setdefault(d.group, len(number)) for d in request.documents], np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What explanations ask of a ranker: its model, and scores that are there already."""
+
+    model_: Any
+    scores: F64
+
+    def predict(self, data: RankingData) -> F64:  # noqa: ARG002
+        return self.scores
+
+
+def _explanations(one: Scored, features: int) -> dict[int, dict[str, Any]]:
+    """Return why each document stands where it does, by its row."""
+    from rankwright.explanation.document import explain_query
+    from rankwright.explanation.query_view import QueryView
+
+    model: Any = one.model.model
+    if hasattr(model, "scores_of") and not hasattr(model, "contributions_of"):
+        raise UsageError(f"{one.model.ranker} has no features to explain its rankings by.")
+    known: Any = _Known(model, one.scores)
+    view = QueryView(known, one.data)
+    standings = explain_query(view).documents
+    return {
+        row: {
+            "above_mean": standing.above_mean,
+            "parts": dict(list(standing.parts.items())[:features]),
+        }
+        for row, standing in zip(view.order.tolist(), standings, strict=True)
+    }

@@ -1,0 +1,143 @@
+"""The models being served: which version answers a query, and the change to a replaced file.
+
+A version is drawn by a hash of the name and the query's id, so that a query meets the same version
+each time, on every server with the same shares. A file that was replaced is loaded and tried aside;
+then one assignment puts it in place, and requests under way end with the model they began with. A
+file that cannot be used changes nothing but `Slot.fault`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rankwright.data.ranking_data import RankingData
+from rankwright.errors import RankwrightError, UsageError
+from rankwright.persist.runtime import RuntimeModel, load
+from rankwright.registry import unknown
+from rankwright.serve.settings import FIRST_VERSION, Version
+
+Signature = tuple[int, int, int]
+
+
+@dataclass(eq=False)
+class Slot:
+    """A place for the model of one file; ``model`` is the one that answers."""
+
+    version: Version
+    model: RuntimeModel
+    signature: Signature | None
+    fault: str | None = None
+    reloads: int = 0
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """Which model this is, and whether its file could be used, as JSON holds it."""
+        return {
+            "name": self.version.name,
+            "version": self.version.version,
+            "reloads": self.reloads,
+            "reload_fault": self.fault,
+        }
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What is served here, as JSON holds it."""
+        model = self.model
+        return {
+            **self.state,
+            "share": self.version.share,
+            "ranker": model.ranker,
+            "n_features": model.n_features,
+            "feature_names": None if model.feature_names is None else list(model.feature_names),
+            "data": model.receipt.get("data"),
+        }
+
+
+class Library:
+    """The slots of all names; made once, at the start of the server, from files that load."""
+
+    def __init__(self, versions: Sequence[Version]) -> None:
+        self.slots = [Slot(own, tried_model(own.path), _signature(own.path)) for own in versions]
+        self.names = list(dict.fromkeys(own.name for own in versions))
+        self._checking = threading.Lock()
+
+    def named(self, name: str) -> list[Slot]:
+        """Return the slots that ``NAME`` or ``NAME@VERSION`` stands for."""
+        own, _, version = name.partition("@")
+        slots = [slot for slot in self.slots if slot.version.name == own]
+        if not slots:
+            raise UsageError(unknown("model", own, self.names))
+        if not version:
+            return slots
+        pinned = [slot for slot in slots if slot.version.version == version]
+        if not pinned:
+            known = [slot.version.version for slot in slots]
+            raise UsageError(unknown(f"version of {own}", version, known))
+        return pinned
+
+    def pick(self, name: str, query: str) -> Slot:
+        """Return the slot that answers ``query``: always the same one for the same id."""
+        slots = self.named(name)
+        if len(slots) == 1:
+            return slots[0]
+        text = f"{slots[0].version.name}\0{query}".encode("utf-8", "surrogatepass")
+        at = int.from_bytes(hashlib.sha256(text).digest()[:7]) / 2**56
+        # The first version holds the end of the range: a new one that grows takes from it alone.
+        for slot in sorted(slots, key=lambda slot: slot.version.version == FIRST_VERSION):
+            if at < slot.version.share:
+                return slot
+            at -= slot.version.share
+        return slot
+
+    def reload(self, tell: Callable[[Slot], None]) -> None:
+        """Look at every file once, and put those in place that were replaced and are sound."""
+        if not self._checking.acquire(blocking=False):
+            return
+        try:
+            for slot in self.slots:
+                signature = _signature(slot.version.path)
+                if signature == slot.signature:
+                    continue
+                slot.signature = signature
+                try:
+                    slot.model = tried_model(slot.version.path)
+                except RankwrightError as fault:
+                    slot.fault = str(fault)
+                else:
+                    slot.fault = None
+                    slot.reloads += 1
+                tell(slot)
+        finally:
+            self._checking.release()
+
+
+def tried_model(path: Path) -> RuntimeModel:
+    """Return the model of a file that loads and scores; this also readies its kernels."""
+    model = load(path)
+    X = np.zeros((2, model.n_features))
+    indptr = np.array([0, 2])
+    try:
+        with np.errstate(all="ignore"):
+            model.scores_of(RankingData(X, np.zeros(2), indptr, np.array([None], object)))
+            model.rank(X, top=1, group=np.zeros(2), per_group=1)
+            model.rank(X)
+    except RankwrightError:
+        raise
+    except Exception as fault:
+        raise UsageError(f"the model of {path} cannot score: {fault}") from fault
+    return model
+
+
+def _signature(path: Path) -> Signature | None:
+    try:
+        stat = path.stat()
+    except OSError:
+        return None
+    return stat.st_mtime_ns, stat.st_ino, stat.st_size

@@ -1,0 +1,169 @@
+"""What a server is told at its start: models with their shares of traffic, limits, keys.
+
+A model is ``FILE``, ``NAME=FILE`` or ``NAME@VERSION=FILE``, each with ``:SHARE%`` at the end where
+several versions of a name share its traffic::
+
+    rankwright serve web=web.rw web@next=candidate.rw:10%
+
+A version without a share takes what the others leave. The name of a plain ``FILE`` is the file's,
+without its ending.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rankwright.core.parallel import thread_count
+from rankwright.errors import UsageError
+
+KEYS_VARIABLE = "RANKWRIGHT_API_KEYS"
+FIRST_VERSION = "default"
+_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
+_MODEL = re.compile(
+    rf"(?:(?P<name>{_NAME})(?:@(?P<version>{_NAME}))?=)?(?P<file>.+?)(?::(?P<share>\d+(?:\.\d+)?)%)?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How requests are answered.
+
+    Attributes
+    ----------
+    missing : "error" or "nan"
+        A feature that a document lacks, or that is null: refused, or scored as missing.
+    unknown : "error" or "ignore"
+        A named feature that the model does not have: refused, or left out.
+    max_body : int
+        Bytes of a request.
+    max_documents, max_queries : int
+        Documents of a list, and lists of a batch.
+    seconds : float
+        Time for a request, from its first byte to its answer.
+    max_waiting : int
+        Requests that wait for a thread or have one; further ones are turned away with 503.
+    threads : int or None
+        Requests that are worked on at a time; as many as there are cores by default.
+    reload_seconds : float
+        How often the model files are looked at; 0 is never.
+    keys : tuple of bytes
+        Digests of the API keys; none: everyone is let in.
+    """
+
+    missing: str = "error"
+    unknown: str = "error"
+    max_body: int = 8 << 20
+    max_documents: int = 10_000
+    max_queries: int = 1_000
+    seconds: float = 10.0
+    max_waiting: int = 256
+    threads: int | None = None
+    reload_seconds: float = 1.0
+    keys: tuple[bytes, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name, known in (("missing", ("error", "nan")), ("unknown", ("error", "ignore"))):
+            value = getattr(self, name)
+            if value not in known:
+                raise UsageError(f"--{name} is {known[0]} or {known[1]}, not '{value}'.")
+        for name in ("max_body", "max_documents", "max_queries", "seconds", "max_waiting"):
+            if getattr(self, name) <= 0:
+                option = name.replace("_", "-")
+                raise UsageError(f"--{option} must be above 0, not {getattr(self, name)}.")
+        thread_count(self.threads)
+
+    def lets_in(self, key: str) -> bool:
+        """Whether an API key is one of ours, in a time that tells nothing about them."""
+        given = _digest(key)
+        found = False
+        for known in self.keys:
+            found |= hmac.compare_digest(given, known)
+        return found or not self.keys
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """Where a server listens, and how it stops.
+
+    ``drain_seconds`` is how long it goes on accepting connections after SIGTERM, while ``/readyz``
+    says 503, so that a load balancer can take it out.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    drain_seconds: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.tls_key is not None and self.tls_cert is None:
+            raise UsageError("--tls-key needs --tls-cert, the certificate that it belongs to.")
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One model file: the name and version it is served under, and its share of the traffic."""
+
+    name: str
+    version: str
+    path: Path
+    share: float
+
+    @property
+    def pinned(self) -> str:
+        """The name that asks for this version."""
+        return f"{self.name}@{self.version}"
+
+
+def parse_models(words: Sequence[str]) -> list[Version]:
+    """Return the models that the words name, with the shares of each name adding up to 1."""
+    found: dict[tuple[str, str], tuple[Path, float | None]] = {}
+    for word in words:
+        match = _MODEL.fullmatch(word)
+        path = Path(match["file"] if match else word)
+        name = (match and match["name"]) or path.stem
+        if match is None or not re.fullmatch(_NAME, name):
+            raise UsageError(f"'{word}' is no model: write NAME=FILE, or NAME@VERSION=FILE:10%.")
+        key = (name, match["version"] or FIRST_VERSION)
+        if key in found:
+            raise UsageError(
+                f"there are two files for {key[0]}@{key[1]}; tell them apart: NAME@VERSION=FILE."
+            )
+        found[key] = path, None if match["share"] is None else float(match["share"]) / 100
+    if not found:
+        raise UsageError("name at least one model file.")
+    names = dict.fromkeys(name for name, _ in found)
+    return [version for name in names for version in _shared(name, found)]
+
+
+def _shared(name: str, found: dict[tuple[str, str], tuple[Path, float | None]]) -> list[Version]:
+    own = [(version, *rest) for (other, version), rest in found.items() if other == name]
+    told = sum(share for _, _, share in own if share is not None)
+    open_ended = sum(share is None for _, _, share in own)
+    if told > 1 + 1e-9 or (open_ended == 0 and abs(told - 1) > 1e-9):
+        raise UsageError(f"the shares of {name} add up to {100 * told:g}%, not to 100%.")
+    rest = (1 - told) / max(1, open_ended)
+    return [Version(name, v, path, rest if share is None else share) for v, path, share in own]
+
+
+def with_keys(settings: Settings, file: Path | None) -> Settings:
+    """Return the settings with the API keys of a file (one a line) and of the environment."""
+    keys = os.environ.get(KEYS_VARIABLE, "").split(",")
+    if file is not None:
+        try:
+            keys += file.read_text().splitlines()
+        except (OSError, UnicodeDecodeError) as fault:
+            raise UsageError(f"the API keys in {file} cannot be read: {fault}.") from None
+        if not any(key.strip() for key in keys):
+            raise UsageError(f"{file} holds no API key; write one a line.")
+    return replace(settings, keys=tuple(_digest(key.strip()) for key in keys if key.strip()))
+
+
+def _digest(key: str) -> bytes:
+    return hashlib.sha256(key.encode("utf-8", "surrogateescape")).digest()

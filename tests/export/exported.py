@@ -1,0 +1,86 @@
+"""Fitted rankers of every kind that can be exported, and an export in one call."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from small_data import small_data
+
+import rankwright as rw
+from rankwright import registry
+from rankwright.export.folder import export_model
+from rankwright.models.additive import FittedAdditive
+from rankwright.models.linear import FittedLinear
+
+
+def with_gaps(data, share=0.15, seed=1):
+    X = data.X.copy()
+    X[np.random.default_rng(seed).random(X.shape) < share] = np.nan
+    return replace(data, X=X)
+
+
+def with_categories():
+    """Enough documents of each category for LightGBM to split on it."""
+    data = small_data(queries=60, documents=15, features=5)
+    X = data.X.copy()
+    X[:, 0] = np.random.default_rng(2).integers(0, 6, len(X)) * 7
+    return replace(data, X=X, y=(X[:, 0] % 3).astype(float))
+
+
+def fitted_rankers():
+    """Return a ranker for each family and each way to treat missing values."""
+    data = small_data(queries=15, documents=15, features=5)
+    gaps = with_gaps(data)
+    trees = {"n_trees": 12, "num_leaves": 7}
+    return {
+        "linear": rw.ranker("ranksvm").fit(data),
+        "linear-listnet": rw.ranker("listnet", model="linear").fit(data),
+        "linear-zero": rw.ranker("ranksvm", missing="zero").fit(gaps),
+        "linear-mean": rw.ranker("ranksvm", missing="mean").fit(gaps),
+        "trees": rw.ranker("lambdamart", **trees).fit(data),
+        "trees-gaps": rw.ranker("lambdamart", **trees).fit(gaps),
+        "trees-initial": rw.ranker("gbdt", **trees).fit(gaps),
+        "trees-categories": rw.ranker("gbdt", categorical=[0], **trees).fit(with_categories()),
+        "trees-forest": rw.ranker("random_forest", n_bags=4, num_leaves=20).fit(data),
+        "additive": rw.ranker("rankboost", n_rounds=30).fit(data),
+        "additive-gaps": rw.ranker("rankboost", n_rounds=30).fit(gaps),
+        "network-flat": rw.ranker("ranknet", hidden=(), epochs=5).fit(data),
+        "network-relu": rw.ranker("ranknet", activation="relu", epochs=5).fit(data),
+        "network-elu": rw.ranker("ranknet", activation="elu", epochs=5).fit(data),
+        "network-tanh": rw.ranker("ranknet", activation="tanh", epochs=5).fit(data),
+        "network-sigmoid": rw.ranker("ranknet", activation="sigmoid", epochs=5, missing="mean").fit(
+            gaps
+        ),
+    }
+
+
+def holding(name, model, **params):
+    """Return a ranker with a model made by hand."""
+    ranker = registry.resolve("rankers", name)(**params)
+    ranker.model_, ranker.n_features_in_ = model, model.n_features
+    ranker.data_digest_, ranker.curve_, ranker.best_iteration_ = "", {}, 1
+    return ranker
+
+
+def of_rules(rules, n_features=2, initial=0.0):
+    """Return a ranker that adds up weight * [x_feature > threshold]."""
+    feature, threshold, weight = zip(*rules, strict=True)
+    model = FittedAdditive(
+        np.array(feature), np.array(threshold, float), np.array(weight, float),
+        initial, len(rules), n_features,
+    )  # fmt: skip
+    return holding("rankboost", model)
+
+
+def of_weights(coef, fill=None):
+    """Return a ranker with given weights."""
+    coef = np.array(coef, float)
+    filled = None if fill is None else np.array(fill, float)
+    return holding("ranksvm", FittedLinear(coef, filled, len(coef)))
+
+
+def scored(ranker, to, folder: Path, X):
+    """Export to ``folder`` and return what the evaluator of the target scores."""
+    about = export_model(ranker, to, folder)
+    X = np.asarray(X, float)
+    return np.asarray(registry.resolve("exports", to)().scores(folder, about, X)), about

@@ -1,0 +1,265 @@
+"""Every target holds what it claims, scores as the model does, and refuses the rest."""
+
+import hashlib
+import json
+import sys
+
+import numpy as np
+import pytest
+from exported import fitted_rankers, scored
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rankwright import registry
+from rankwright.errors import MissingExtraError, UsageError
+from rankwright.export.folder import ABOUT, PARITY, export_model, order_changes, verify_export
+from rankwright.export.portable import portable
+from rankwright.export.target import ParityError
+
+SUBPROCESS = {"c", "lightgbm", "python"}  # too slow to be called a hundred times
+CASES = [
+    "linear", "linear-listnet", "linear-zero", "linear-mean", "trees", "trees-gaps",
+    "trees-initial", "trees-categories", "trees-forest", "additive", "additive-gaps",
+    "network-flat", "network-relu", "network-elu", "network-tanh", "network-sigmoid",
+]  # fmt: skip
+REFUSED = {
+    "lightgbm": {"linear", "network"},
+    "xgboost-json": {"network"},
+}
+NO_CATEGORIES = {
+    "elasticsearch", "onnx", "opensearch", "ranklib", "solr", "vespa", "xgboost-json",
+}  # fmt: skip
+SIGMOID_ALONE = {"elasticsearch", "opensearch", "ranklib"}
+
+
+@pytest.fixture(scope="session")
+def rankers():
+    found = fitted_rankers()
+    assert list(found) == CASES
+    return found
+
+
+def is_held(to, case):
+    family = case.partition("-")[0]
+    if family in REFUSED.get(to, ()) or (case == "trees-categories" and to in NO_CATEGORIES):
+        return False
+    if family == "network" and to in SIGMOID_ALONE:
+        return case in ("network-flat", "network-sigmoid")
+    return not (to == "solr" and case == "network-elu")
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("to", registry.EXPORTS)
+def test_an_export_verifies_or_is_refused_with_a_sentence(rankers, tmp_path, to, case):
+    folder = tmp_path / "out"
+    if not is_held(to, case):
+        with pytest.raises(UsageError, match=r"\.$"):
+            export_model(rankers[case], to, folder)
+        assert not folder.exists()
+        assert list(tmp_path.iterdir()) == []
+        return
+    about = export_model(rankers[case], to, folder)
+    found = verify_export(folder)
+    assert found.order_changes == 0
+    assert found.vectors == about["parity"]["vectors"] > 50
+    assert found.largest_difference < (1e-5 if about["precision"]["numbers"] == "float32" else 1e-9)
+    assert {"random", "extreme"} <= about["parity"]["kinds"].keys()
+    if case.startswith(("trees", "additive")) and case != "trees-categories":
+        assert about["parity"]["kinds"]["threshold"] > 30
+    if any(feature["may_be_missing"] for feature in about["features"]):
+        assert about["parity"]["kinds"]["missing"] > 0
+
+
+@pytest.mark.parametrize("to", registry.EXPORTS)
+def test_the_families_a_target_names_are_those_it_holds(to):
+    target = registry.resolve("exports", to)()
+    assert target.name == to
+    families = {"linear", "additive", "trees", "network"}
+    assert target.families == families - REFUSED.get(to, set())
+
+
+ODD = [
+    (to, case)
+    for to in sorted(registry.EXPORTS.keys() - SUBPROCESS)
+    for case in ("linear-mean", "trees-gaps", "additive-gaps", "network-sigmoid")
+    if is_held(to, case)
+]
+
+
+@pytest.mark.parametrize(("to", "case"), ODD)
+def test_odd_vectors_score_as_in_the_model(rankers, tmp_path_factory, to, case):
+    ranker, folder = rankers[case], tmp_path_factory.mktemp("odd") / "out"
+    about = export_model(ranker, to, folder)
+    target = registry.resolve("exports", to)()
+    single = about["precision"]["features"] == "float32"
+    may = np.array([feature["may_be_missing"] for feature in about["features"]])
+    forest = case.startswith(("trees", "additive"))
+    number = (
+        st.floats(-1e6, 1e6, width=32) if not forest else st.floats(-(2.0**100), 2.0**100, width=32)
+    )
+    # numbers this near to 0 are between Solr's thresholds, and 0 for LightGBM
+    number = number.map(lambda x: 0.0 if abs(x) < 1e-5 else x)
+    rows = st.lists(
+        st.lists(number | st.just(float("nan")), min_size=5, max_size=5), min_size=1, max_size=20
+    )
+
+    @settings(max_examples=25, suppress_health_check=list(HealthCheck))
+    @given(rows)
+    def check(drawn):
+        X = np.array(drawn)
+        X = np.where(np.isnan(X) & ~may, 1.0, X)
+        raw = ranker.model_.scores(X)
+        score = about["score"]
+        expected = raw * score["scale"] + score["offset"]
+        if score["function"] == "sigmoid":
+            expected = 1.0 / (1.0 + np.exp(-expected))
+        epsilon = 2.0**-23 if single else 2.0**-52
+        allowed = abs(score["scale"]) * portable(ranker).error(X, epsilon) + epsilon * (
+            np.abs(expected) + 4.0
+        )
+        found = target.scores(folder, about, X)
+        assert (np.abs(found - expected) <= allowed).all()
+
+    check()
+
+
+# --- what verify refuses ---------------------------------------------------------------------
+
+
+def reseal(folder):
+    """Let the digests of export.json agree with the files, as a careful forger would."""
+    about = json.loads((folder / ABOUT).read_text())
+    for name in about["files"]:
+        about["files"][name] = hashlib.sha256((folder / name).read_bytes()).hexdigest()
+    (folder / ABOUT).write_text(json.dumps(about))
+
+
+@pytest.mark.parametrize("to", registry.EXPORTS)
+def test_an_altered_file_is_refused(rankers, tmp_path, to):
+    export_model(rankers["trees"], to, tmp_path / "out")
+    for path in (tmp_path / "out").iterdir():
+        before = path.read_bytes()
+        path.write_bytes(before.replace(b"1", b"2"))
+        with pytest.raises(ParityError):
+            verify_export(tmp_path / "out")
+        path.write_bytes(before)
+    verify_export(tmp_path / "out")
+
+
+@pytest.mark.parametrize("to", registry.EXPORTS)
+def test_scores_that_are_not_the_models_are_found_by_the_replay(rankers, tmp_path, to):
+    """Another model's export under this one's vectors, sealed again."""
+    export_model(rankers["trees"], to, tmp_path / "out")
+    export_model(rankers["trees-initial"], to, tmp_path / "other")
+    (tmp_path / "other" / PARITY).write_bytes((tmp_path / "out" / PARITY).read_bytes())
+    reseal(tmp_path / "other")
+    with pytest.raises(ParityError, match="vectors score differently"):
+        verify_export(tmp_path / "other")
+
+
+@pytest.mark.parametrize("to", sorted(registry.EXPORTS.keys() - {"python", "c"}))
+def test_a_file_cut_in_half_is_refused_by_its_reader(rankers, tmp_path, to):
+    about = export_model(rankers["trees"], to, tmp_path / "out")
+    model = max(
+        (tmp_path / "out" / name for name in about["files"] if name != PARITY),
+        key=lambda path: path.stat().st_size,
+    )
+    content = model.read_bytes()
+    model.write_bytes(content[: len(content) // 2])
+    reseal(tmp_path / "out")
+    with pytest.raises(ParityError, match=r"[.…]$|:"):
+        verify_export(tmp_path / "out")
+
+
+@pytest.mark.parametrize("name", [ABOUT, PARITY])
+def test_a_missing_or_empty_file_is_refused(rankers, tmp_path, name):
+    export_model(rankers["linear"], "json", tmp_path / "out")
+    (tmp_path / "out" / name).write_text("")
+    with pytest.raises(ParityError, match=name):
+        verify_export(tmp_path / "out")
+    (tmp_path / "out" / name).unlink()
+    with pytest.raises(ValueError, match=name):
+        verify_export(tmp_path / "out")
+
+
+@pytest.mark.parametrize(("to", "package"), [("onnx", "onnxruntime"), ("xgboost-json", "xgboost")])
+def test_an_evaluator_that_is_not_installed_is_named(rankers, tmp_path, monkeypatch, to, package):
+    export_model(rankers["trees"], to, tmp_path / "out")
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingExtraError, match=f"needs {package}.*pip install"):
+        verify_export(tmp_path / "out")
+
+
+def test_without_onnx_nothing_is_written(rankers, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(MissingExtraError, match="needs onnx"):
+        export_model(rankers["trees"], "onnx", tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_a_compiler_there_is_a_sentence(rankers, tmp_path, monkeypatch):
+    export_model(rankers["trees"], "c", tmp_path / "out")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CC", raising=False)
+    with pytest.raises(UsageError, match="needs a compiler"):
+        verify_export(tmp_path / "out")
+
+
+def test_an_export_says_what_it_is(rankers, tmp_path):
+    about = export_model(rankers["trees-initial"], "solr", tmp_path / "out", name="mine")
+    assert json.loads((tmp_path / "out" / ABOUT).read_text()) == about
+    assert about["format"] == "solr"
+    assert about["ranker"] == "gbdt"
+    assert about["name"] == "mine"
+    assert about["precision"]["features"] == "float32"
+    assert [upload["file"] for upload in about["upload"]] == ["features.json", "model.json"]
+    assert set(about["files"]) == {"features.json", "model.json", PARITY}
+
+
+def test_the_same_model_gives_the_same_bytes(rankers, tmp_path):
+    for to in registry.EXPORTS:
+        export_model(rankers["trees"], to, tmp_path / "a")
+        export_model(rankers["trees"], to, tmp_path / "b")
+        for path in (tmp_path / "a").iterdir():
+            assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes()
+
+
+def test_an_order_change_is_a_pair_that_is_not_found_in_its_order():
+    expected = np.array([3.0, 2.0, 2.0, 1.0])
+    assert order_changes(expected, np.array([30.0, 21.0, 20.0, 10.0])) == 0
+    assert order_changes(expected, np.array([3.0, 2.0, 2.0, 2.0])) == 2  # ties that were none
+    assert order_changes(expected, np.array([2.0, 3.0, 2.5, 1.0])) == 2
+
+
+def test_models_that_have_no_form_elsewhere_are_refused(tmp_path):
+    from small_data import small_data
+
+    import rankwright as rw
+
+    data = small_data(queries=6, documents=6, features=3)
+    kernel = rw.ranker("ranksvm", model="kernel").fit(data)
+    with pytest.raises(UsageError, match="kernel model compares"):
+        export_model(kernel, "onnx", tmp_path / "out")
+    listwise = rw.ranker("ranknet", list_context=1, epochs=1).fit(data)
+    with pytest.raises(UsageError, match="list context"):
+        export_model(listwise, "c", tmp_path / "out")
+    formula = rw.ranker("rankgp", n_generations=1, population=10).fit(data)
+    with pytest.raises(UsageError, match="formula"):
+        export_model(formula, "json", tmp_path / "out")
+
+
+@pytest.mark.parametrize("to", ["ranklib", "elasticsearch", "solr", "onnx", "c", "python", "json"])
+def test_real_models_order_real_documents_alike(ohsumed, tmp_path, to):
+    import rankwright as rw
+
+    train = rw.load(ohsumed / "Fold1" / "train.txt")
+    documents = rw.load(ohsumed / "Fold1" / "vali.txt").with_n_features(train.n_features)
+    ranker = rw.ranker("lambdamart", n_trees=30).fit(train)
+    X = np.asarray(documents.X, np.float32).astype(float)
+    found, about = scored(ranker, to, tmp_path / "out", X)
+    raw = ranker.model_.scores(X) * about["score"]["scale"] + about["score"]["offset"]
+    near = 4 * about["precision"]["largest_tolerance"]
+    for a, b in zip(documents.indptr[:-1], documents.indptr[1:], strict=True):
+        apart = raw[a:b, None] - raw[None, a:b] > near
+        assert (found[a:b, None] > found[None, a:b])[apart].all()
+    assert np.abs(found - raw).max() <= about["precision"]["largest_tolerance"]

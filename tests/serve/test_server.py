@@ -1,0 +1,220 @@
+"""A real server in its own process: files replaced under load, and the end of a drain."""
+
+import http.client
+import json
+import os
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+
+import pytest
+from served import documents, save_model
+
+from rankwright.serve.server import _bound
+from rankwright.serve.settings import Listening
+
+BODY = json.dumps({"query": "q", "documents": documents(20)[0]}).encode()
+HEADERS = {"content-type": "application/json"}
+
+
+class Server:
+    """``rankwright serve`` on a free port; ``lines`` are what it logs."""
+
+    def __init__(self, *arguments):
+        command = [sys.executable, "-m", "rankwright", "serve", *map(str, arguments)]
+        self.process = subprocess.Popen(
+            [*command, "--port", "0"], stderr=subprocess.PIPE, text=True, env={**os.environ}
+        )
+        self.lines = []
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        address = self.wait_for("listening")["address"]
+        self.port = int(address.rpartition(":")[2])
+
+    def _read(self):
+        for line in self.process.stderr:
+            self.lines.append(json.loads(line))
+
+    def wait_for(self, event, seconds=120):
+        """Return the first line about ``event``."""
+        ends = time.monotonic() + seconds
+        while time.monotonic() < ends:
+            for line in list(self.lines):
+                if line["event"] == event:
+                    return line
+            assert self.process.poll() is None or event == "stopped", self.lines
+            time.sleep(0.02)
+        raise AssertionError(f"no line about {event}: {self.lines[-5:]}")
+
+    def count(self, event):
+        """Return the number of lines about ``event``."""
+        return sum(line["event"] == event for line in list(self.lines))
+
+    def end(self):
+        """Wait for the end; return the exit status."""
+        status = self.process.wait(60)
+        self._reader.join(10)
+        self.process.stderr.close()
+        return status
+
+
+@contextmanager
+def serving(*arguments):
+    server = Server(*arguments)
+    try:
+        yield server
+    finally:
+        if server.process.poll() is None:
+            server.process.kill()
+            server.end()
+
+
+class Client(threading.Thread):
+    """Sends requests on one connection after the other until the server takes no more."""
+
+    def __init__(self, port):
+        super().__init__(daemon=True)
+        self.port, self.answers, self.faults = port, [], []
+        self.leave = threading.Event()
+        self.start()
+
+    def run(self):
+        while not self.leave.is_set():
+            link = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+            try:
+                link.connect()
+            except OSError:
+                return  # not accepted
+            try:
+                while link.sock is not None and not self.leave.is_set():
+                    link.request("POST", "/v1/models/web/rank", BODY, HEADERS)
+                    answer = link.getresponse()
+                    told = json.loads(answer.read())
+                    if answer.status == 200:
+                        self.answers.append(told["ranking"][0]["score"])
+                    else:
+                        self.faults.append(told)
+            except Exception as fault:
+                self.faults.append(repr(fault))
+                return
+            finally:
+                link.close()
+
+
+def until(holds, seconds=60):
+    """Wait until ``holds()``."""
+    ends = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < ends, "waited in vain"
+        time.sleep(0.02)
+
+
+def is_refused(port):
+    link = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    try:
+        link.connect()
+    except OSError:
+        return True
+    link.close()
+    return False
+
+
+@pytest.fixture
+def files(tmp_path):
+    save_model(tmp_path / "web.rw")
+    for seed in range(3):
+        save_model(tmp_path / f"{seed}.rw", seed=seed)
+    return tmp_path
+
+
+def test_files_replaced_under_load_fail_no_request_and_a_drain_answers_all(files):
+    with serving(f"web={files / 'web.rw'}", "--reload-seconds", 0.05) as server:
+        clients = [Client(server.port) for _ in range(4)]
+        for turn in range(10):
+            fresh = files / "fresh.rw"
+            fresh.write_bytes((files / f"{turn % 3}.rw").read_bytes())
+            os.replace(fresh, files / "web.rw")
+            until(lambda wanted=turn + 1: server.count("model replaced") == wanted)
+            seen = [len(client.answers) + 2 for client in clients]
+            until(
+                lambda seen=seen: all(
+                    client.faults or len(client.answers) >= n
+                    for client, n in zip(clients, seen, strict=True)
+                )
+            )
+        (files / "web.rw").write_text("not a model")
+        server.wait_for("model kept")
+        server.process.send_signal(signal.SIGTERM)
+        server.wait_for("draining")
+        for client in clients:
+            client.join(60)
+        assert server.end() == 0
+    assert [client.faults for client in clients] == [[]] * 4
+    assert all(client.answers for client in clients)
+    scores = {score for client in clients for score in client.answers}
+    assert len(scores) == 3  # each model served some
+    assert server.lines[-1]["event"] == "stopped"
+
+
+def test_a_request_under_way_is_answered_after_the_signal(files):
+    with serving(f"web={files / 'web.rw'}", "--drain-seconds", 0) as server:
+        link = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+        link.putrequest("POST", "/v1/models/web/rank")
+        link.putheader("content-type", "application/json")
+        link.putheader("content-length", str(len(BODY)))
+        link.endheaders(BODY[:-10])
+        time.sleep(0.3)
+        server.process.send_signal(signal.SIGTERM)
+        server.wait_for("draining")
+        until(lambda: is_refused(server.port))
+        link.send(BODY[-10:])
+        answer = link.getresponse()
+        assert answer.status == 200
+        assert answer.headers["connection"] == "close"
+        assert len(json.loads(answer.read())["ranking"]) == 20
+        link.close()
+        assert server.end() == 0
+
+
+def test_a_client_that_stops_sending_is_given_up(files):
+    with serving(f"web={files / 'web.rw'}", "--seconds", 0.3) as server:
+        link = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+        link.putrequest("POST", "/v1/models/web/rank")
+        link.putheader("content-length", "1000")
+        link.endheaders(b"{")
+        answer = link.getresponse()
+        assert answer.status == 408
+        assert "did not arrive within 0.3 s" in json.loads(answer.read())["error"]
+        link.close()
+        server.process.send_signal(signal.SIGINT)
+        assert server.end() == 0
+
+
+def test_https_with_a_certificate(files):
+    if shutil.which("openssl") is None:
+        pytest.skip("there is no openssl to make a certificate with")
+    key, cert = files / "key.pem", files / "cert.pem"
+    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 "
+    command += f"-subj /CN=localhost -addext subjectAltName=IP:127.0.0.1 -keyout {key} -out {cert}"
+    subprocess.run(command.split(), check=True, capture_output=True)
+    with serving(files / "web.rw", "--tls-cert", cert, "--tls-key", key) as server:
+        assert server.lines[0]["address"].startswith("https://127.0.0.1:")
+        context = ssl.create_default_context(cafile=cert)
+        link = http.client.HTTPSConnection("127.0.0.1", server.port, context=context, timeout=30)
+        link.request("GET", "/healthz")
+        assert json.loads(link.getresponse().read()) == {"status": "ok"}
+        link.close()
+        server.process.send_signal(signal.SIGTERM)
+        assert server.end() == 0
+
+
+def test_answers_are_sent_at_once():
+    """Of sockets whose protocol is not named, asyncio does not turn Nagle's algorithm off."""
+    with _bound(Listening(port=0)) as bound:
+        assert bound.proto == socket.IPPROTO_TCP
