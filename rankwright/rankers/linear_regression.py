@@ -19,12 +19,13 @@ class LinearRegression(Ranker):
     targets : "linear", "gain" or a tuple
         Target score of a grade: the grade, 2^grade - 1, or a value per grade.
     l2 : float or "auto"
-        Ridge penalty (RankLib's -L2, which is not divided by the number of queries); "auto"
-        chooses on valid.
+        Ridge penalty; "auto" chooses on valid. RankLib's -L2, which is not divided by the number of
+        queries, is 1e-10 by default: next to none.
     """
 
     loss_name = "squared"
     models = ("least_squares",)
+    defaults = {"l2": 30.0}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
