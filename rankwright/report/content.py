@@ -100,9 +100,7 @@ def _curve(runs: tuple[Run, ...]) -> dict[str, Any] | None:
     length = min(len(run.curve[names[0]]) for run in runs)
     rounds = np.unique(np.linspace(0, length - 1, min(length, _POINTS)).round().astype(int))
     lines = {
-        part: [
-            _short(np.mean([run.curve[f"{part} {metric}"][t] for run in runs])) for t in rounds
-        ]
+        part: [_short(np.mean([run.curve[f"{part} {metric}"][t] for run in runs])) for t in rounds]
         for part in ("train", "valid")
         if f"{part} {metric}" in runs[0].curve
     }
