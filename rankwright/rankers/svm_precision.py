@@ -16,11 +16,11 @@ class SVMPrecision(Ranker):
     Parameters
     ----------
     n : int
-        Ranks that count. The more, the more documents of a query are learnt from: on valid, more
-        than 10 help much on OHSUMED and harm a little on MQ2008.
+        Ranks that count. The more, the more documents of a query are learnt from (on valid, more
+        than 10 help much on OHSUMED); lists of n documents or fewer teach nothing.
     """
 
     loss_name = "precision_svm"
     models = ("linear", "trees", "kernel")
-    defaults = {"solver": "online", "n": 30}
+    defaults = {"solver": "online", "n": 15}
     search_space = {"n": Ints(3, 30, log=True)}
