@@ -1,6 +1,7 @@
 """Scoring time of tree ensembles against LightGBM's own predict, single thread, least of many runs.
 
 500 trees of 64 leaves over 136 features; interleaved runs, and the same scores to the last bit.
+Linear scores are timed against reading the features: NumPy's maximum of the same array.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import time
 import lightgbm as lgb
 import numpy as np
 
+from rankwright.models.linear import FittedLinear
 from rankwright.models.trees import FittedTrees
 
 ROWS, FEATURES, TREES, LEAVES, RUNS = 20_000, 136, 500, 64, 7
@@ -27,6 +29,7 @@ def run() -> dict[str, float]:
         "forest_float64_vs_lightgbm": ratio(booster, ours, wide, RUNS),
         "one_query_of_1000_vs_lightgbm": ratio(booster, ours, X[:1000], 10 * RUNS),
         "one_query_of_100_vs_lightgbm": ratio(booster, ours, X[:100], 100 * RUNS),
+        "linear_vs_reading": linear_ratio(RUNS),
     }
     same = [
         ours.scores(some, n_threads=1) - booster.predict(some, num_threads=1) for some in (X, wide)
@@ -60,6 +63,23 @@ def ratio(booster: lgb.Booster, ours: FittedTrees, X: np.ndarray, runs: int) -> 
         theirs.append(middle - started)
         own.append(time.perf_counter() - middle)
     return min(theirs) / min(own)
+
+
+def linear_ratio(runs: int) -> float:
+    """Return how many times as long as linear scores NumPy takes to read 300 MB of features."""
+    rng = np.random.default_rng(2)
+    X = rng.random((30 * ROWS, FEATURES), np.float32)
+    model = FittedLinear(rng.normal(size=FEATURES), None, FEATURES)
+    model.scores(X[:8], n_threads=1)
+    reading, own = [], []
+    for _ in range(runs):
+        started = time.perf_counter()
+        X.max()
+        middle = time.perf_counter()
+        model.scores(X, n_threads=1)
+        reading.append(middle - started)
+        own.append(time.perf_counter() - middle)
+    return min(reading) / min(own)
 
 
 if __name__ == "__main__":

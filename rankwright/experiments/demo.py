@@ -52,7 +52,10 @@ NETWORKS: dict[str, dict[str, Any]] = {"lambdarank": {}, "softrank": {}}
 def panel() -> dict[str, Ranker]:
     """Return the rankers of the demo."""
     chosen = {**PANEL, **NETWORKS} if find_spec("torch") else PANEL
-    return {name: ranker(name, **parameters) for name, parameters in chosen.items()}
+    return {
+        f"{name}, {own['model']}" if "model" in own else name: ranker(name, **own)
+        for name, own in chosen.items()
+    }
 
 
 def run_demo(

@@ -13,20 +13,8 @@ import numpy as np
 from rankwright.core.types import F64, I64
 from rankwright.export.forest import ZERO, Forest
 from rankwright.export.target import DOUBLE, Job, ParityError, Target, Written
-from rankwright.models.tree_text import tree_blocks
+from rankwright.models.tree_text import model_text, tree_blocks
 
-_HEAD = """tree
-version=v4
-num_class=1
-num_tree_per_iteration=1
-label_index=0
-max_feature_idx={last}
-objective=custom
-feature_names={names}
-feature_infos={ranges}
-tree_sizes={sizes}
-
-"""
 _DRIVER = """
 import os, sys
 out = os.dup(1)
@@ -60,15 +48,8 @@ class LightGBM(Target):
         blocks = tree_blocks(model.text) if model.text else _blocks(model)
         if model.initial:
             blocks = [_leaf(model.initial), *blocks]
-        trees = [f"Tree={i}\n{block}" for i, block in enumerate(blocks)]
-        head = _HEAD.format(
-            last=len(job.names) - 1,
-            names=" ".join(job.names),
-            ranges=" ".join(["[-1e308:1e308]"] * len(job.names)),
-            sizes=" ".join(str(len(tree.encode())) for tree in trees),
-        )
         return Written(
-            files={"model.txt": f"{head}{''.join(trees)}end of trees\n".encode()},
+            files={"model.txt": model_text(job.names, blocks).encode()},
             epsilon=DOUBLE,
             missing="a missing value (NaN) scores as in the model",
             takes_missing=np.ones(len(job.names), bool),

@@ -7,8 +7,31 @@ from collections.abc import Sequence
 
 _TREE = re.compile(r"^Tree=\d+\n(.*?\n\n\n)", flags=re.DOTALL | re.MULTILINE)
 _HEAD_END = re.compile(r"^Tree=0\n|^end of trees\n", flags=re.MULTILINE)
+_HEAD = """tree
+version=v4
+num_class=1
+num_tree_per_iteration=1
+label_index=0
+max_feature_idx={last}
+objective=custom
+feature_names={names}
+feature_infos={ranges}
+tree_sizes={sizes}
+
+"""
 _CATEGORICAL = 1  # bit of a split's decision_type
 _VALUES = re.compile(r"^(leaf_value|internal_value)=(.*)$", flags=re.MULTILINE)
+
+
+def model_text(names: Sequence[str], blocks: Sequence[str]) -> str:
+    """Return the text of a model with these features and the lines of each tree."""
+    head = _HEAD.format(
+        last=len(names) - 1,
+        names=" ".join(names),
+        ranges=" ".join(["[-inf:inf]"] * len(names)),
+        sizes="",
+    )
+    return _assemble(head, blocks)
 
 
 def first_trees(text: str, n_trees: int) -> str:

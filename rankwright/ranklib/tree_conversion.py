@@ -17,39 +17,19 @@ import numpy as np
 
 from rankwright.core.types import F64, I64
 from rankwright.errors import UsageError
-from rankwright.models.tree_text import tree_blocks
+from rankwright.models.tree_text import model_text, tree_blocks
 from rankwright.models.trees import FittedTrees
 from rankwright.ranklib.java_numbers import below_or_equal, highest_rounded_to
 from rankwright.ranklib.model_trees import Tree
 
-_HEAD = """tree
-version=v4
-num_class=1
-num_tree_per_iteration=1
-label_index=0
-max_feature_idx={last}
-objective=custom
-feature_names={names}
-feature_infos={ranges}
-tree_sizes={sizes}
-
-"""
 _CATEGORICAL = 1  # the bit of decision_type
 
 
 def fitted_trees(trees: Sequence[Tree], n_features: int, *, share: float = 1.0) -> FittedTrees:
     """Return the model that adds up ``share`` times each tree's weight and output."""
-    blocks = [
-        f"Tree={number}\n{_block(tree, tree.weight * tree.output * share)}"
-        for number, tree in enumerate(trees)
-    ]
-    head = _HEAD.format(
-        last=n_features - 1,
-        names=" ".join(f"Column_{j}" for j in range(n_features)),
-        ranges=" ".join(["[-inf:inf]"] * n_features),
-        sizes=" ".join(str(len(block)) for block in blocks),
-    )
-    return FittedTrees(f"{head}{''.join(blocks)}end of trees\n", 0.0, n_features)
+    names = [f"Column_{j}" for j in range(n_features)]
+    blocks = [_block(tree, tree.weight * tree.output * share) for tree in trees]
+    return FittedTrees(model_text(names, blocks), 0.0, n_features)
 
 
 def ensembles_of(model: FittedTrees, n_bags: int = 1) -> tuple[tuple[Tree, ...], ...]:
