@@ -32,6 +32,17 @@ def as_feature_matrix(X: Any) -> FloatMatrix:
     return array
 
 
+def not_above(values: F64, kind: Any = np.float32) -> AnyArray:
+    """Return the highest number of a ``kind`` (float32) that is not above each value.
+
+    For a feature x of that kind, x <= value and x <= this are the same.
+    """
+    with np.errstate(over="ignore", under="ignore"):
+        near = np.asarray(values, np.float64).astype(kind)
+        below = np.nextafter(near, near.dtype.type(-np.inf))
+    return np.where(near.astype(np.float64) <= values, near, below)
+
+
 def as_vector(values: Any, name: str, length: int) -> AnyArray:
     """Return ``values`` as a one-dimensional array of the given length."""
     array = np.asarray(values)

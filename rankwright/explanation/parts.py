@@ -41,7 +41,7 @@ def document_parts(view: QueryView) -> F64:
     return model.contributions(view.data.X)
 
 
-def difference_parts(view: QueryView, upper: int, lower: int, *, seed: int = 0) -> tuple[F64, str]:
+def difference_parts(view: QueryView, upper: int, lower: int) -> tuple[F64, str]:
     """Return what each feature adds to the lead of ``upper``, the rest last, and the method."""
     model: Any = view.ranker.model_
     if hasattr(model, "slopes") and not model.looks_at_list:
@@ -49,7 +49,7 @@ def difference_parts(view: QueryView, upper: int, lower: int, *, seed: int = 0) 
     try:
         parts = document_parts(view)
     except UsageError:  # no contributions
-        return _by_orders(view, upper, lower, seed), "Shapley values over sampled orders"
+        return _by_orders(view, upper, lower), "Shapley values over sampled orders"
     method = "weights" if hasattr(model, "coef") else getattr(model, "split_by", "SHAP values")
     return parts[upper] - parts[lower], method
 
@@ -65,11 +65,11 @@ def _along_the_way(view: QueryView, upper: int, lower: int) -> F64:
     return np.append(parts, lead - parts.sum())
 
 
-def _by_orders(view: QueryView, upper: int, lower: int, seed: int) -> F64:
+def _by_orders(view: QueryView, upper: int, lower: int) -> F64:
     A, B = view.X[upper], view.X[lower]
     differ = np.flatnonzero(~((A == B) | (np.isnan(A) & np.isnan(B))))
     parts = np.zeros(view.data.n_features + 1)
-    rng = stream(seed, "explain", "orders")
+    rng = stream(0, "explain", "orders")
     for _ in range(_ORDERS // 2):
         drawn = rng.permutation(differ)
         for order in (drawn, drawn[::-1]):

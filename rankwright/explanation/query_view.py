@@ -35,13 +35,18 @@ class QueryView:
     @classmethod
     def of(cls, ranker: Ranker, data: RankingData, query: Any) -> QueryView:
         """Return the view of the query whose id reads as ``query``."""
+        return cls.at(ranker, data, _place(data, query))
+
+    @classmethod
+    def at(cls, ranker: Ranker, data: RankingData, place: int) -> QueryView:
+        """Return the view of the query that stands at ``place``, from 0."""
         model = ranker._fitted()
         if hasattr(model, "scores_of") and not hasattr(model, "contributions_of"):
             raise UsageError(
                 f"{type(ranker).__name__} goes by users and items; there are no features to "
                 "explain its rankings by."
             )
-        one = data.select(np.array([_place(data, query)]))
+        one = data.select(np.array([place]))
         dense = features_like(ranker, one)
         X = dense.toarray() if sparse.issparse(dense) else dense
         names = getattr(ranker, "feature_names_in_", None)

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from rankwright.core.dtypes import not_above
 from rankwright.core.types import F64
 from rankwright.data.ranking_data import RankingData
 from rankwright.explanation.query_view import QueryView
@@ -140,10 +141,7 @@ def _across(steps: F64, kind: Any, values: F64) -> Any:
 
 def _beside(steps: F64, kind: Any) -> Any:
     """Return the values of ``kind`` on either side of each step: at most it, and above it."""
-    below = steps.astype(kind)
-    below = np.where(
-        below.astype(np.float64) > steps, np.nextafter(below, kind.type(-np.inf)), below
-    )
+    below = not_above(steps, kind)
     return np.unique(np.concatenate([below, np.nextafter(below, kind.type(np.inf))]))
 
 

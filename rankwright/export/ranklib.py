@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from rankwright.core.dtypes import not_above
 from rankwright.core.types import F64
 from rankwright.errors import DataError
 from rankwright.export.forest import HIGHEST, Forest
 from rankwright.export.portable import Linear, Network
-from rankwright.export.target import DOUBLE, SINGLE, Job, ParityError, Target, Written, not_above
+from rankwright.export.target import DOUBLE, SINGLE, Job, ParityError, Target, Written
 from rankwright.models.forest_scorer import ForestScorer
 from rankwright.ranklib.as_ranker import text_of
 from rankwright.ranklib.model_text import ModelText, read_model_text

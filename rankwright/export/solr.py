@@ -16,12 +16,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from rankwright.core.dtypes import not_above
 from rankwright.core.types import F64
 from rankwright.errors import UsageError
 from rankwright.export.forest import HIGHEST, Forest
 from rankwright.export.portable import Linear, Network
 from rankwright.export.solr_reader import score_store
-from rankwright.export.target import SINGLE, Job, Target, Written, not_above, shortest
+from rankwright.export.target import SINGLE, Job, Target, Written, shortest
 
 _CLASS = "org.apache.solr.ltr.model."
 _FEATURE = "org.apache.solr.ltr.feature.FieldValueFeature"

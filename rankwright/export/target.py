@@ -8,6 +8,7 @@ missing values, and how it transforms scores, if it does; `rankwright.export.fol
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from rankwright.core.dtypes import not_above
 from rankwright.core.types import F64
 from rankwright.errors import RankwrightError, UsageError
 from rankwright.export.forest import Forest
@@ -81,7 +83,7 @@ class Written:
     more: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Target:
+class Target(ABC):
     """Base of the targets; a subclass writes files and reads them again.
 
     Attributes
@@ -113,24 +115,16 @@ class Target:
                 f"{self.name} has no place for a {family} model{self.lacks}; it holds {held}."
             )
 
+    @abstractmethod
     def write(self, job: Job) -> Written:
         """Return the files of the export."""
-        raise NotImplementedError
 
+    @abstractmethod
     def scores(self, folder: Path, about: Mapping[str, Any], X: F64) -> F64:
         """Return what the files in ``folder`` score each row, by an evaluator of their own."""
-        raise NotImplementedError
 
 
 # --- thresholds in float32 -----------------------------------------------------------------------
-
-
-def not_above(threshold: F64) -> Any:
-    """Return the highest float32 that is not above each threshold."""
-    with np.errstate(over="ignore", under="ignore"):
-        near = np.asarray(threshold, np.float64).astype(np.float32)
-        below = np.nextafter(near, np.float32(-np.inf))
-    return np.where(near.astype(np.float64) <= threshold, near, below)
 
 
 def strictly_above(threshold: F64) -> Any:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from rankwright import registry
+from rankwright.core.dtypes import not_above
 from rankwright.core.types import FittedModel
 from rankwright.errors import UsageError
 from rankwright.models.additive import FittedAdditive
@@ -24,7 +25,7 @@ from rankwright.models.fitted_network import FittedNetwork
 from rankwright.models.linear import FittedLinear
 from rankwright.models.trees import FittedTrees
 from rankwright.rankers.base import Ranker
-from rankwright.ranklib.java_numbers import below_or_equal, highest_rounded_to
+from rankwright.ranklib.java_numbers import highest_rounded_to
 from rankwright.ranklib.model_network import Network
 from rankwright.ranklib.model_text import Body, ModelText, read_model_text, write_model_text
 from rankwright.ranklib.model_trees import Ensembles
@@ -100,7 +101,7 @@ def _fitted(body: Body, width: int) -> FittedModel:
         return FittedLinear(body.coefficients(width), None, width)
     if isinstance(body, Steps):
         # [float32(x) > t] for any x, also one of float64 that lies between
-        cuts = highest_rounded_to(below_or_equal(body.thresholds))
+        cuts = highest_rounded_to(not_above(body.thresholds))
         empty = np.empty(0)
         none = FittedAdditive(np.empty(0, np.int64), empty, empty, 0.0, 0, width)
         rules = zip((body.features - 1).tolist(), cuts.tolist(), body.weights.tolist(), strict=True)
@@ -152,7 +153,7 @@ def _linear_text(ranker: Ranker, model: FittedLinear) -> tuple[str, Body]:
 def _additive_text(ranker: Ranker, model: FittedAdditive) -> tuple[str, Body]:  # noqa: ARG001
     features, weights = model.feature + 1, model.weight
     with np.errstate(over="ignore"):
-        cuts = np.maximum(below_or_equal(model.threshold).astype(np.float64), _ALWAYS)
+        cuts = np.maximum(not_above(model.threshold).astype(np.float64), _ALWAYS)
     if model.initial:
         features, cuts = np.append(1, features), np.append(_ALWAYS, cuts)
         weights = np.append(model.initial, weights)

@@ -31,17 +31,6 @@ def rounded(value: float, digits: int = 4) -> str:
     return java_double(math.floor(value * scale + 0.5) / scale)
 
 
-def below_or_equal(threshold: F64) -> F32:
-    """Return the highest float32 that is not above each threshold.
-
-    For features in float32, x <= threshold and x <= this are the same.
-    """
-    with np.errstate(over="ignore"):
-        nearest = threshold.astype(np.float32)
-    lower = np.nextafter(nearest, np.float32(-np.inf))
-    return np.where(nearest.astype(np.float64) <= threshold, nearest, lower)
-
-
 def highest_rounded_to(threshold: F32) -> F64:
     """Return the highest float64 that float32 rounds to each threshold or below.
 

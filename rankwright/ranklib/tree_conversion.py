@@ -15,11 +15,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from rankwright.core.dtypes import not_above
 from rankwright.core.types import F64, I64
 from rankwright.errors import UsageError
 from rankwright.models.tree_text import model_text, tree_blocks
 from rankwright.models.trees import FittedTrees
-from rankwright.ranklib.java_numbers import below_or_equal, highest_rounded_to
+from rankwright.ranklib.java_numbers import highest_rounded_to
 from rankwright.ranklib.model_trees import Tree
 
 _CATEGORICAL = 1  # the bit of decision_type
@@ -116,7 +117,7 @@ def _parse_block(block: str, share: float) -> Tree:
             "fit it without categorical=..."
         )
     n_inner = len(value) - 1
-    threshold = np.append(below_or_equal(_numbers(fields["threshold"])), np.zeros(len(value)))
+    threshold = np.append(not_above(_numbers(fields["threshold"])), np.zeros(len(value)))
     below = np.stack([_whole(fields["left_child"]), _whole(fields["right_child"])])
     child = np.full((2, 2 * n_inner + 1), -1)
     child[:, :n_inner] = np.where(below >= 0, below, n_inner - 1 - below)

@@ -30,9 +30,9 @@ _POINTS = 120  # of a learning curve
 _VALUES = 4_000_000  # values per query in the page, at most
 
 
-def report_content(comparison: Comparison, *, seed: int = 0) -> dict[str, Any]:
+def report_content(comparison: Comparison) -> dict[str, Any]:
     """Return all that the page shows, ready for JSON."""
-    opened = _chosen_queries(comparison, seed)
+    opened = _chosen_queries(comparison)
     profile, calibration = _Profile(), _Calibration(comparison)
     queries: dict[int, dict[str, Any]] = {}
     about = {label: _About() for label in comparison.rankers}
@@ -124,7 +124,7 @@ def _values(comparison: Comparison) -> dict[str, dict[str, list[float | None]]]:
 # --- queries that can be opened ----------------------------------------------------------------
 
 
-def _chosen_queries(comparison: Comparison, seed: int) -> I64:
+def _chosen_queries(comparison: Comparison) -> I64:
     """Return queries to open: the largest differences from the baseline, then some at random."""
     metric, count = comparison.metrics[0], len(comparison.qid)
     per_query = comparison.per_query
@@ -135,7 +135,7 @@ def _chosen_queries(comparison: Comparison, seed: int) -> I64:
         change = np.nan_to_num(per_query[label][metric] - per_query[comparison.baseline][metric])
         order = np.argsort(change, kind="stable")
         chosen |= dict.fromkeys([*order[:_EXTREMES].tolist(), *order[-_EXTREMES:].tolist()])
-    chosen |= dict.fromkeys(stream(seed, "report", "queries").permutation(count).tolist())
+    chosen |= dict.fromkeys(stream(0, "report", "queries").permutation(count).tolist())
     return np.sort(np.array(list(chosen)[:limit], np.int64))
 
 
@@ -190,7 +190,7 @@ def _query(test: RankingData, query: int, rows: I64) -> dict[str, Any]:
 def _parts(fitted: Any, test: RankingData, query: int, rows: I64) -> F64 | None:
     """Return the contributions of the documents, None where the model has none."""
     try:
-        view = QueryView.of(fitted, test, test.qid[query])
+        view = QueryView.at(fitted, test, query)
         if hasattr(fitted.model_, "contributions_of"):
             return document_parts(view)[rows]
         parts: F64 = fitted.model_.contributions(view.X[rows])

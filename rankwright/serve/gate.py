@@ -59,7 +59,7 @@ class Gate:
             else:
                 await _refuse(answer, request_id)
         except ClientDisconnect:
-            pass
+            pass  # nobody is there to answer; the log has the request with its own status
         except Exception:  # a fault of ours: the client has its 500, the log the traceback
             logger.exception("fault", extra={"fields": {"request_id": request_id}})
         finally:

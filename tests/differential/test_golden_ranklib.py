@@ -32,7 +32,7 @@ def golden(golden_dir):
 
 
 @pytest.fixture(scope="module", params=["float32", "float64"])
-def test_lists(golden, request):
+def lists_of_test(golden, request):
     return Letor.read(golden / "test.txt", dtype=request.param, zero_based=False, lists="adjacent")
 
 
@@ -44,8 +44,8 @@ def scores_in(path: Path) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", RANKERS)
-def test_a_model_text_scores_as_ranklib_did(golden, test_lists, name):
-    found = read_model_text(golden / name / "model.txt").scores(test_lists.X)
+def test_a_model_text_scores_as_ranklib_did(golden, lists_of_test, name):
+    found = read_model_text(golden / name / "model.txt").scores(lists_of_test.X)
     wanted = scores_in(golden / name / "scores.txt")
     np.testing.assert_allclose(found, wanted, rtol=0.0, atol=2e-16)
 
@@ -67,28 +67,28 @@ def test_the_other_spelling_of_trees_reads_the_same(golden, name):
 
 
 @pytest.mark.parametrize("name", RANKERS)
-def test_a_ranklib_model_is_a_ranker_of_ours(golden, test_lists, name, tmp_path):
+def test_a_ranklib_model_is_a_ranker_of_ours(golden, lists_of_test, name, tmp_path):
     ranker = load_ranklib(golden / name / "model.txt", n_features=12)
     wanted = scores_in(golden / name / "scores.txt")
-    found = ranker.predict(test_lists)
+    found = ranker.predict(lists_of_test)
     if name == "linear_regression":  # without its constant, which changes no ranking
         wanted = wanted - read_model_text(golden / name / "model.txt").body.constant
     np.testing.assert_allclose(found, wanted, rtol=0.0, atol=1e-6)
     ranker.save(tmp_path / "model")
     again = rankwright.load_model(tmp_path / "model")
-    np.testing.assert_array_equal(again.predict(test_lists), found)
-    parts = ranker.model_.contributions(test_lists.X)
+    np.testing.assert_array_equal(again.predict(lists_of_test), found)
+    parts = ranker.model_.contributions(lists_of_test.X)
     np.testing.assert_allclose(parts.sum(axis=1), found, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", RANKERS)
-def test_a_ranker_written_for_ranklib_reads_back_exactly(golden, test_lists, name):
+def test_a_ranker_written_for_ranklib_reads_back_exactly(golden, lists_of_test, name):
     ranker = load_ranklib(golden / name / "model.txt", n_features=12)
     written = text_of(ranker).text()
     read = parse_model_text(written)
     assert read.text() == written
     again = ranker_of(read, n_features=12)
-    np.testing.assert_array_equal(again.predict(test_lists), ranker.predict(test_lists))
+    np.testing.assert_array_equal(again.predict(lists_of_test), ranker.predict(lists_of_test))
     assert text_of(again).text() == written
     if name not in ("adarank", "rankboost", "linear_regression"):  # terms are added up, no constant
         assert written == (golden / name / "model.txt").read_text()

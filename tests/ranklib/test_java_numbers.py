@@ -5,8 +5,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from rankwright.core.dtypes import not_above
 from rankwright.ranklib.java_numbers import (
-    below_or_equal,
     highest_rounded_to,
     java_double,
     java_float,
@@ -68,10 +68,10 @@ def test_a_threshold_in_float64_sends_every_number_where_float32_does(threshold,
 @given(singles)
 def test_the_threshold_comes_back(threshold):
     t = np.array([threshold], np.float32)
-    assert below_or_equal(highest_rounded_to(t)) == t
+    assert not_above(highest_rounded_to(t)) == t
 
 
 @given(st.floats(-1e30, 1e30), singles)
 def test_float32_features_compare_alike_with_a_threshold_and_what_is_written_for_it(cut, x):
     threshold = np.array([cut])
-    assert (x <= threshold) == (np.float32(x) <= below_or_equal(threshold))
+    assert (x <= threshold) == (np.float32(x) <= not_above(threshold))
