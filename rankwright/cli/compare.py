@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rankwright.cli import console
-from rankwright.cli.settings import ReadOption, parse_settings
+from rankwright.cli.settings import ReadOption
+from rankwright.key_values import parse_settings
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -62,9 +63,10 @@ def compare(
     ranker that cannot take the data is named with the reason; exit 2 only if none can.
     """
     from rankwright.cli.progress import step_progress
+    from rankwright.data.target import check_target
     from rankwright.experiments.compare import compare as run
 
-    _check_target(output)
+    check_target(output, "-o")
     with step_progress("compare", None) as report:
         found = run(
             data,
@@ -92,16 +94,6 @@ def compare(
     _print(found)
     if output is not None:
         console.out.print(f"report: {output}", soft_wrap=True, markup=False)
-
-
-def _check_target(output: Path | None) -> None:
-    """Say that a report cannot be written before hours of work, not after."""
-    from rankwright.errors import UsageError
-
-    if output is not None and output.is_dir():
-        raise UsageError(f"{output} is a folder; -o takes the name of an HTML file.")
-    if output is not None and not output.parent.is_dir():
-        raise UsageError(f"{output.parent} is not a folder; make it, or choose another -o.")
 
 
 def comparison_table(found: Comparison) -> Table:

@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 from rankwright.cli import console
-from rankwright.cli.settings import ReadOption, parse_settings
+from rankwright.cli.settings import ReadOption
 from rankwright.errors import UsageError
+from rankwright.key_values import parse_settings
 
 
 def convert(

@@ -11,7 +11,8 @@ import typer
 
 from rankwright.cli import console
 from rankwright.cli.model import is_ranklib
-from rankwright.cli.settings import ReadOption, parse_settings
+from rankwright.cli.settings import ReadOption
+from rankwright.key_values import parse_settings
 
 if TYPE_CHECKING:
     from rankwright.data.profile import DataProfile, Profile

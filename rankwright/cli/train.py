@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankwright.cli import console
-from rankwright.cli.settings import ReadOption, parse_settings
+from rankwright.cli.settings import ReadOption
+from rankwright.key_values import parse_settings
 
 if TYPE_CHECKING:
     from rankwright.data.ranking_data import RankingData

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankwright.cli import console
-from rankwright.cli.settings import ReadOption, parse_settings
+from rankwright.cli.settings import ReadOption
+from rankwright.key_values import parse_settings
 
 if TYPE_CHECKING:
     from rankwright.experiments.tune import Trial, Tuning
@@ -50,6 +51,7 @@ def tune(
     """Tune a ranker: the first trial stands at its defaults, those that fall behind are pruned."""
     from rankwright.cli.progress import step_progress
     from rankwright.data.files import load
+    from rankwright.data.target import check_target
     from rankwright.experiments.tune import tune as search
     from rankwright.rankers.base import ranker as make
 
@@ -59,9 +61,11 @@ def tune(
     }
     made = make(ranker, **fixed, convention=convention, seed=seed, n_threads=threads)
     made.make_model()  # a wrong parameter is told before anything is read
+    check_target(save, "--save")
     options = parse_settings(read or [], "--read")
     data = load(train, **options)
     judge = load(valid, **options).with_n_features(data.n_features)
+    judged = None if test is None else load(test, **options).with_n_features(data.n_features)
     with step_progress(f"tune {made.name}", trials) as told:
         found = search(
             made,
@@ -78,10 +82,9 @@ def tune(
     if save is not None:
         found.ranker.save(save)
     results: dict[str, Any] = {}
-    if test is not None:
+    if judged is not None:
         from rankwright.cli.train import measures_of
 
-        judged = load(test, **options).with_n_features(data.n_features)
         results = measures_of(found.ranker, judged)
     if json:
         console.print_json(_record(found, results, save))

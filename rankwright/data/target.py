@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
-from rankwright.errors import DataError
+from rankwright.errors import DataError, UsageError
 
 
 @contextmanager
@@ -29,6 +29,25 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
         raise DataError(f"{path} cannot be written: {fault.strerror or fault}.") from None
     finally:
         partial.unlink(missing_ok=True)
+
+
+def make_folder(path: str | Path) -> None:
+    """Make a folder and those above it, or say why that cannot be."""
+    try:
+        Path(path).mkdir(parents=True, exist_ok=True)
+    except OSError as fault:
+        raise DataError(f"{path} cannot be made: {fault.strerror or fault}.") from None
+
+
+def check_target(path: str | Path | None, option: str) -> None:
+    """Say that a file cannot be written before hours of work, not after."""
+    if path is None:
+        return
+    path = Path(path)
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder; {option} takes the name of a file.")
+    if not path.parent.is_dir():
+        raise UsageError(f"{path.parent} is not a folder; make it, or choose another {option}.")
 
 
 @contextmanager

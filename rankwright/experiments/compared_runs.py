@@ -58,6 +58,7 @@ class Work:
         self._runs: dict[str, dict[int, Run]] = {entry.label: {} for entry in entries}
         self._failures: dict[str, str] = {}
         self.tests: list[RankingData] = []  # grades and queries of each fold, without features
+        self._alike: dict[str, list[tuple[str, int]]] = {}  # runs equal to one under way
         self.fits = 0
 
     def run(self, folds: Sequence[Fold], report: Report) -> None:
@@ -71,14 +72,16 @@ class Work:
         for task, fault in _fitted(chain([first], tasks), jobs, max(1, self._threads // jobs)):
             where = f"fold {task.number + 1} of {len(folds)}, {task.label}"
             if fault is not None:
-                self._failures.setdefault(task.label, fault)
+                for label, _ in [(task.label, task.number), *self._alike.pop(task.key)]:
+                    self._failures.setdefault(label, fault)
                 report(f"{where}: {fault}")
                 continue
             stored = self._cache.find(task.key)
             if stored is None:
                 raise DataError(f"{where}: the run has left the cache folder; run it again.")
             self.fits += 1
-            self._keep(task.label, task.number, stored)
+            for label, number in [(task.label, task.number), *self._alike.pop(task.key)]:
+                self._keep(label, number, stored)
             report(f"{where}: {stored.about['seconds']:.2f} s")
 
     def found(self) -> tuple[dict[str, tuple[Run, ...]], dict[str, str]]:
@@ -108,6 +111,10 @@ class Work:
                     self._keep(entry.label, number, stored)
                     report(f"fold {number + 1} of {len(folds)}, {entry.label}: from the cache")
                     continue
+                if key in self._alike:
+                    self._alike[key].append((entry.label, number))
+                    continue
+                self._alike[key] = []
                 yield Task(
                     key, entry.label, number, entry.ranker, settings,
                     fold, self._tune, self._cache.folder,

@@ -7,19 +7,18 @@ ranker object, and a mapping gives names to entries.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rankwright.errors import UsageError
 from rankwright.experiments.comparison import Entry
+from rankwright.key_values import parse_settings
 from rankwright.rankers.base import COMMON, Ranker, ranker
 from rankwright.rankers.search_space import given_parameters
 
 _COMMA = re.compile(r",(?![^\[({]*[\])}])")  # not within brackets
 _COLON = re.compile(r":(?![^\[({]*[\])}])")
-_NAMED = {"None": None, "True": True, "False": False, "inf": float("inf")}
 _OF_THE_COMPARISON = ("n_threads", "verbose", "convention")
 
 
@@ -50,21 +49,8 @@ def parse_entry(text: str) -> Entry:
     """Return the entry that ``[label=]ranker[:key=value]...`` names."""
     head, *settings = (part.strip() for part in _COLON.split(text.strip()))
     label, equals, name = head.rpartition("=")
-    parameters: dict[str, Any] = {}
-    for setting in settings:
-        key, sign, value = setting.partition("=")
-        if not sign or not key:
-            raise UsageError(f"'{text}': '{setting}' is not key=value.")
-        parameters[key.strip().replace("-", "_")] = _value(value.strip())
+    parameters = parse_settings(settings, f"'{text}'")
     return Entry(label if equals else text.strip(), name.strip(), parameters)
-
-
-def _value(text: str) -> Any:
-    try:
-        value = json.loads(text)
-    except json.JSONDecodeError:
-        return _NAMED.get(text, text)
-    return tuple(value) if isinstance(value, list) else value
 
 
 def _entry(given: Any) -> Entry:

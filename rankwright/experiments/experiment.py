@@ -72,6 +72,7 @@ their data, and the rankers of rows are those of `rankwright.experiments.topic_m
 
 from __future__ import annotations
 
+import hashlib
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -193,6 +194,7 @@ class Experiment:
     contrasts: tuple[Contrast, ...] = ()
     printed_on: str | None = None
     minutes: float | None = None
+    digest: str = ""  # of its file
 
     @property
     def row_names(self) -> tuple[str, ...]:
@@ -239,6 +241,11 @@ def overview() -> dict[str, dict[str, Any]]:
     read = {name: tomllib.loads(path.read_text("utf-8")) for name, path in names().items()}
     entries = ("title", "paper", "kind", "minutes")
     return {name: {key: one.get(key) for key in entries} for name, one in read.items()}
+
+
+def file_digest(path: Path) -> str:
+    """Return a hash of an experiment's file, which tells results of other files apart."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
 
 
 def experiment(name: str | Path) -> Experiment:

@@ -21,6 +21,7 @@ from rankwright.experiments.experiment import (
     Experiment,
     Row,
     Study,
+    file_digest,
     parameters,
 )
 from rankwright.registry import unknown
@@ -40,7 +41,8 @@ def read(path: Path) -> Experiment:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as fault:
         raise DataError(f"{path} is not a TOML file: {fault}.") from None
     try:
-        return _experiment(path.stem.replace("_", "-"), content)
+        made = _experiment(path.stem.replace("_", "-"), content)
+        return replace(made, digest=file_digest(path))
     except KeyError as fault:
         raise DataError(f"{path}: '{fault.args[0]}' is missing.") from None
     except (TypeError, AttributeError) as fault:

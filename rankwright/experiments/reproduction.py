@@ -12,7 +12,6 @@ counts of iterations. Figures that were printed for other data have none.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -23,11 +22,19 @@ from pathlib import Path
 from typing import Any
 
 from rankwright import __version__
-from rankwright.data.target import atomic_text
+from rankwright.data.target import atomic_text, make_folder
 from rankwright.errors import DataError
 from rankwright.experiments.average_rank import STUDY, run_ranks
 from rankwright.experiments.curves import FigureResult, run_curves
-from rankwright.experiments.experiment import SOLVES, ZERO_WEIGHTS, Column, Experiment, Study, names
+from rankwright.experiments.experiment import (
+    SOLVES,
+    ZERO_WEIGHTS,
+    Column,
+    Experiment,
+    Study,
+    file_digest,
+    names,
+)
 from rankwright.experiments.folds_run import Report, fits, load_folds
 from rankwright.experiments.table import Cell, TableResult, run_table
 from rankwright.experiments.timing import run_timing
@@ -80,7 +87,7 @@ def summary(result: TableResult | FigureResult, *, seconds: float, seed: int) ->
         "title": experiment.title,
         "paper": experiment.paper,
         "printed_on": experiment.printed_on,
-        "digest": _digest(experiment.name),
+        "digest": experiment.digest,
         "seed": seed,
         "version": __version__,
         "ran": date.today().isoformat(),
@@ -131,12 +138,6 @@ def _rounded(value: float | None) -> float | None:
     return None if value is None else float(f"{value:.6g}")
 
 
-def _digest(name: str) -> str:
-    """Return a hash of the experiment's file; empty for a file of your own."""
-    path = names().get(name)
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:16] if path else ""
-
-
 # --- the folder of results -------------------------------------------------------------------
 
 
@@ -152,10 +153,7 @@ class Results:
         figures = [json.dumps(row, ensure_ascii=False) for row in found["rows"]]
         text = json.dumps(head, indent=1, ensure_ascii=False).removesuffix("\n}")
         rows = ",\n  ".join(figures)
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as fault:
-            raise DataError(f"{self.folder} cannot be made: {fault.strerror or fault}.") from None
+        make_folder(self.folder)
         with atomic_text(self.folder / f"{found['table']}.json") as stream:
             stream.write(f'{text},\n "rows": [\n  {rows}\n ]\n}}\n')
 
@@ -172,9 +170,9 @@ class Results:
     def missing(self, seed: int) -> Iterator[str]:
         """Yield the names of experiments that have no result by their present file and seed."""
         there = self.read()
-        for name in names():
+        for name, path in names().items():
             kept = there.get(name, {})
-            if (kept.get("digest"), kept.get("seed")) != (_digest(name), seed):
+            if (kept.get("digest"), kept.get("seed")) != (file_digest(path), seed):
                 yield name
 
 

@@ -16,11 +16,13 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from scipy import sparse
@@ -37,7 +39,9 @@ from rankwright.rankers.base import Ranker
 _PACKAGES = (
     "core", "data", "losses", "metrics", "models", "persist", "rankers", "solvers", "subproblems",
 )  # fmt: skip
-_LIBRARIES = ("numpy", "scipy", "numba", "lightgbm")
+_FILES = ("registry.py", "experiments/compare.py", "experiments/tune.py")
+_LIBRARIES = ("numpy", "scipy", "numba", "lightgbm", "scikit-learn", "torch", "optuna")
+_DAMAGED = (FileNotFoundError, ValueError, KeyError, EOFError, BadZipFile)
 _WITHOUT_EFFECT = ("n_threads", "verbose")
 _KEEP_SECONDS = 90 * 86_400
 _PARTIAL_SECONDS = 7 * 86_400
@@ -77,10 +81,10 @@ class RunCache:
                 scores = np.asarray(arrays["scores"], np.float64)
             if (folder / _MODEL).stat().st_size != about["size"]:
                 raise ValueError("the model file is not whole")
-            os.utime(folder)
-        except Exception:  # whatever is wrong with a cached file, the run can be had again
+        except _DAMAGED:
             shutil.rmtree(folder, ignore_errors=True)
             return None
+        _touch(folder)
         return StoredRun(about, scores, folder / _MODEL)
 
     def store(self, key: str, ranker: Ranker, scores: F64, about: Mapping[str, Any]) -> None:
@@ -113,11 +117,12 @@ class RunCache:
         path = self.folder / f"{digest.hexdigest()}{_TEST}"
         try:
             found: list[float] = json.loads(path.read_text(encoding="utf-8"))
-            os.utime(path)
         except (OSError, ValueError):
             found = list(compute(*values, seed=seed))
             with atomic_text(path) as stream:
                 stream.write(json.dumps(found))
+        else:
+            _touch(path)
         return found
 
     def drop_old(self) -> None:
@@ -126,7 +131,10 @@ class RunCache:
         for path in self.folder.iterdir():
             partial = path.name.startswith(".") and path.name.endswith(".partial")
             ours = partial or path.name.endswith(_TEST) or (path / _ABOUT).is_file()
-            age = now - path.stat().st_mtime
+            try:
+                age = now - path.stat().st_mtime
+            except FileNotFoundError:  # another process has renamed or dropped it
+                continue
             if not ours or age <= (_PARTIAL_SECONDS if partial else _KEEP_SECONDS):
                 continue
             if path.is_dir():
@@ -165,7 +173,6 @@ def run_key(data: str, ranker: Ranker, search: Mapping[str, Any] | None) -> str:
             )
     told = {
         "sources": source_digest(),
-        "libraries": {name: version(name) for name in _LIBRARIES},
         "data": data,
         "ranker": ranker.name,
         "parameters": parameters,
@@ -202,14 +209,29 @@ def _bytes(array: AnyArray) -> Any:
 
 @cache
 def source_digest() -> str:
-    """Return a digest of the sources that decide what a fit gives; edit one and all run anew."""
-    digest = hashlib.sha256(rankwright.__version__.encode())
+    """Return a digest of the sources and libraries that decide results."""
+    told = {"rankwright": rankwright.__version__, **_versions()}
+    digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode())
     root = Path(rankwright.__file__).parent
-    for package in _PACKAGES:
-        for path in sorted((root / package).rglob("*.py")):
-            digest.update(path.relative_to(root).as_posix().encode())
-            digest.update(path.read_bytes())
+    own = [path for package in _PACKAGES for path in sorted((root / package).rglob("*.py"))]
+    for path in (*own, *(root / name for name in _FILES)):
+        digest.update(path.relative_to(root).as_posix().encode())
+        digest.update(path.read_bytes())
     return digest.hexdigest()
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for name in _LIBRARIES:
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
+
+
+def _touch(path: Path) -> None:
+    """Note that ``path`` was of use, where the folder may be written to."""
+    with suppress(OSError):
+        os.utime(path)
 
 
 def _plain(value: Any) -> Any:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -25,6 +26,7 @@ from sklearn.base import clone
 from rankwright.core.rng import stream
 from rankwright.data.content import content_digest
 from rankwright.data.ranking_data import RankingData
+from rankwright.data.target import check_target
 from rankwright.errors import DataError, MissingExtraError, RankwrightError, UsageError
 from rankwright.metrics.evaluate import evaluate, metric
 from rankwright.rankers.base import Ranker
@@ -230,6 +232,10 @@ class _Search:
                 raise KeyboardInterrupt
             scores = fitted.predict(self.valid)
             found = evaluate(self.valid, scores, self.metric, convention=self.ranker.convention)
+            if not math.isfinite(found[self.metric]):
+                raise DataError(
+                    f"{self.metric} has no value on the valid data: it leaves all its queries out."
+                )
             study.tell(trial, found[self.metric])
             if study.best_trial.number == trial.number:
                 self._fitted = {trial.number: fitted}
@@ -317,12 +323,8 @@ def _open_study(search: _Search, storage: str | Path | None, name: str) -> Any:
 def _storage(optuna: Any, storage: str | Path | None) -> Any:
     if storage is None or "://" in str(storage):
         return storage
-    path = Path(storage)
-    if path.is_dir():
-        raise UsageError(f"{path} is a folder; --storage takes a file or an address of Optuna.")
-    if not path.parent.is_dir():
-        raise UsageError(f"{path.parent} is not a folder; make it, or choose another --storage.")
-    backend = optuna.storages.journal.JournalFileBackend(str(path))
+    check_target(storage, "--storage")
+    backend = optuna.storages.journal.JournalFileBackend(str(storage))
     return optuna.storages.JournalStorage(backend)
 
 

@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwright.core.dtypes import not_above
 from rankwright.core.jit import kernel
 from rankwright.core.parallel import map_ranges
 from rankwright.core.types import F64, I64, AnyArray, FloatMatrix
@@ -210,7 +211,7 @@ class ForestScorer:
 
     @cached_property
     def _for_float32(self) -> tuple[Any, Any]:
-        return self._flat(np.uint32, _rounded_down(self.threshold))
+        return self._flat(np.uint32, not_above(self.threshold))
 
     @cached_property
     def _for_float64(self) -> tuple[Any, Any]:
@@ -347,14 +348,6 @@ def _assembled(trees: list[_Tree], n_features: int) -> ForestScorer:
         sets=tuple(np.array(view[2], np.uint32) for view in views),
         **joined,
     )
-
-
-def _rounded_down(threshold: F64) -> NDArray[np.float32]:
-    """Return the largest float32 that is not above each threshold."""
-    with np.errstate(over="ignore"):
-        near = threshold.astype(np.float32)
-    below = np.nextafter(near, np.float32(-np.inf))
-    return np.where(near.astype(np.float64) <= threshold, near, below)
 
 
 def _bits_of(values: AnyArray) -> Any:

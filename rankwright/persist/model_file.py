@@ -15,9 +15,8 @@ import numpy as np
 from safetensors.numpy import save as save_arrays
 
 from rankwright import __version__, registry
-from rankwright.errors import UsageError
 from rankwright.persist.container import ModelFileError, read_parts, write_parts
-from rankwright.persist.runtime import FAULTS, fitted_model
+from rankwright.persist.runtime import FAULTS, checked_shape, fitted_model
 
 if TYPE_CHECKING:
     from rankwright.rankers.base import Ranker
@@ -56,15 +55,15 @@ def load_model(path: str | Path) -> Ranker:
     try:
         kind = registry.resolve("rankers", receipt["ranker"])
         ranker: Ranker = kind(**_restored(receipt["parameters"]))
-        ranker.model_ = fitted_model(ranker.model, parts, receipt["n_features"])
-    except (*FAULTS, UsageError) as fault:
+        ranker.n_features_in_, names = checked_shape(receipt)
+        ranker.model_ = fitted_model(ranker.model, parts, ranker.n_features_in_)
+        ranker.best_iteration_ = receipt["best_iteration"]
+        ranker.data_digest_ = receipt["data"]
+        ranker.curve_ = {name: list(_restored(v)) for name, v in receipt["curve"].items()}
+    except FAULTS as fault:
         raise ModelFileError(f"{path} does not hold what its receipt says: {fault}") from None
-    ranker.n_features_in_ = receipt["n_features"]
-    ranker.best_iteration_ = receipt["best_iteration"]
-    ranker.data_digest_ = receipt["data"]
-    ranker.curve_ = {name: list(_restored(v)) for name, v in receipt["curve"].items()}
-    if receipt["feature_names"] is not None:
-        ranker.feature_names_in_ = np.array(receipt["feature_names"], object)
+    if names is not None:
+        ranker.feature_names_in_ = np.array(names, object)
     return ranker
 
 

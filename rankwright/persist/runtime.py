@@ -30,6 +30,7 @@ from rankwright.errors import DataError, UsageError
 from rankwright.persist.container import ModelFileError, read_parts
 
 _MOST_FEATURES = 1 << 24
+_FIELDS = ("ranker", "parameters", "data", "best_iteration", "curve")
 FAULTS = (  # of parts that are not what a receipt says
     KeyError,
     TypeError,
@@ -148,21 +149,29 @@ def load(path: str | Path) -> RuntimeModel:
     """Read a model file, checked, for scoring alone."""
     receipt, parts = read_parts(path)
     try:
-        n_features, names = receipt["n_features"], receipt["feature_names"]
-        if not isinstance(n_features, int) or not 0 < n_features <= _MOST_FEATURES:
-            raise UsageError(f"{n_features!r} features.")
-        if names is not None and (len(set(map(str, names))) != n_features):
-            raise UsageError(f"{len(names)} names for {n_features} features.")
+        n_features, names = checked_shape(receipt)
         model = fitted_model(receipt["parameters"]["model"], parts, n_features)
+        return RuntimeModel(str(receipt["ranker"]), model, n_features, names, receipt)
     except FAULTS as fault:
         raise ModelFileError(f"{path} does not hold what its receipt says: {fault}") from None
-    return RuntimeModel(
-        ranker=str(receipt["ranker"]),
-        model=model,
-        n_features=n_features,
-        feature_names=None if names is None else tuple(map(str, names)),
-        receipt=receipt,
-    )
+
+
+def checked_shape(receipt: Mapping[str, Any]) -> tuple[int, tuple[str, ...] | None]:
+    """Return the number of features and their names, of a receipt that has all its fields."""
+    for field in _FIELDS:
+        if field not in receipt:
+            raise UsageError(f"no {field}.")
+    n_features, names = receipt["n_features"], receipt["feature_names"]
+    if type(n_features) is not int or not 0 < n_features <= _MOST_FEATURES:
+        raise UsageError(f"{n_features!r} features.")
+    if names is None:
+        return n_features, None
+    if not isinstance(names, list):
+        raise UsageError("feature names that are no list.")
+    called = tuple(map(str, names))
+    if len(called) != n_features or len(set(called)) != n_features:
+        raise UsageError(f"{len(set(called))} different names for {n_features} features.")
+    return n_features, called
 
 
 def fitted_model(family: str, parts: Mapping[str, bytes], n_features: int) -> FittedModel:

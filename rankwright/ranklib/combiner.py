@@ -32,8 +32,8 @@ def combine(words: Sequence[str], say: Callable[[str], None]) -> list[str]:
     cut_off = 0
     for path in files:
         body = read_model_text(path).body
-        if not isinstance(body, Ensembles):
-            raise UsageError(f"{path} holds no trees; the models of Random Forests are joined.")
+        if not (isinstance(body, Ensembles) and body.forest):
+            raise UsageError(f"{path} is no model of Random Forests, which alone are joined.")
         ensembles += body.ensembles[: 1 if strict else None]
         cut_off += len(body.ensembles) > 1
     if not ensembles:

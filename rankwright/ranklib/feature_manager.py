@@ -18,7 +18,7 @@ from rankwright.core.rng import stream
 from rankwright.core.types import I64
 from rankwright.data.letor import Letor
 from rankwright.data.ranking_data import RankingData
-from rankwright.data.target import atomic_text
+from rankwright.data.target import atomic_text, make_folder
 from rankwright.errors import UsageError
 from rankwright.ranklib.java_numbers import java_float
 from rankwright.ranklib.lists import fold_numbers, lists_in_share
@@ -61,7 +61,7 @@ def manage_features(words: Sequence[str], say: Print) -> None:
         raise UsageError(f"there is nothing to do without -shuffle, -k or -tts: {_USAGE}.")
     files = _Lists(inputs, say)
     folder, name = Path(options.text("-output")), Path(inputs[0]).name
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     order = np.arange(len(files))
     if options.has("-shuffle"):
         order = stream(options.whole("-seed"), "ranklib", "shuffle").permutation(order)
@@ -143,6 +143,8 @@ def print_feature_stats(path: str, say: Print) -> None:
     for feature, count in counts.items():
         say(f"\tFeature[{feature}] : {count:>7}")
     every = list(counts.values())
+    if not every:
+        raise UsageError(f"{path} uses no feature: there is nothing to count.")
     variance = statistics.variance(every) if len(every) > 1 else 0.0
     say(f" \nTotal Features Used: {len(every)}\n")
     for what, value in (

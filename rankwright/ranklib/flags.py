@@ -171,6 +171,10 @@ def _check(flags: Flags) -> None:
         raise UsageError(f"-norm is sum, zscore or linear, not '{flags.norm}'.")
     if flags.rtype not in (0, 6):
         raise UsageError(f"-rtype is 0 (MART) or 6 (LambdaMART), not {flags.rtype}.")
+    sizes = ("tree", "leaf", "round", "bag")
+    for name, value in ((name, getattr(flags, name)) for name in sizes):
+        if value is not None and value < 1:
+            raise UsageError(f"-{name} must be 1 or more, not {value}.")
     for name, share in (("-tvs", flags.tvs), ("-tts", flags.tts)):
         if not 0.0 <= share < 1.0:
             raise UsageError(f"{name} is a share from 0 to below 1, not {share:g}.")

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from zipfile import is_zipfile
 
 import numpy as np
 
 from rankwright.core.types import F64
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.scores import read_scores
+from rankwright.data.target import make_folder
 from rankwright.errors import DataError, UsageError
 from rankwright.rankers.base import Ranker
 from rankwright.ranklib import lists
@@ -99,7 +101,7 @@ class Session:
     def _model(self, path: str) -> ModelText:
         from rankwright.persist.model_file import load_model
 
-        if Path(path).is_file() and Path(path).read_bytes()[:2] == b"PK":
+        if is_zipfile(path):
             return text_of(load_model(path))
         return read_model_text(path)
 
@@ -191,7 +193,7 @@ class Session:
             weighted, n_lists = weighted + float(values.sum()), n_lists + len(values)
             if keeps:
                 target = Path(folder or "kcvmodels")
-                target.mkdir(parents=True, exist_ok=True)
+                make_folder(target)
                 write_model_text(model, target / f"f{number}.{name or 'kcv'}")
                 self.say(f"Fold-{number} model saved to: {name or 'kcv'}")
         self._say_all(summary_lines(self.test_measure.label, rows, weighted / n_lists))
@@ -251,7 +253,7 @@ class Session:
         if len(flags.load) != 1:
             raise UsageError("-load and -save alone turn one model into another form.")
         source = Path(flags.load[0])
-        if source.is_file() and source.read_bytes()[:2] == b"PK":
+        if is_zipfile(source):
             write_model_text(self._model(str(source)), flags.save)
         else:
             ranker_of(read_model_text(source)).save(flags.save)

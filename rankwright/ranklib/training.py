@@ -46,8 +46,8 @@ def make_ranker(flags: Flags, measure: Measure, n_lists: int = 1) -> tuple[Ranke
 
 
 def _mart(flags: Flags, measure: Measure) -> Recipe:  # noqa: ARG001
-    tc = 256 if flags.tc is None else flags.tc
-    trees, leaves = flags.tree or 1000, flags.leaf or 10
+    tc = _given(flags.tc, 256)
+    trees, leaves = _given(flags.tree, 1000), _given(flags.leaf, 10)
     parameters = {
         "n_trees": trees,
         "num_leaves": leaves,
@@ -92,8 +92,8 @@ def _pairs(flags: Flags, measure: Measure) -> tuple[dict[str, Any], list[str]]:
 
 
 def _random_forests(flags: Flags, measure: Measure) -> Recipe:
-    trees, leaves = flags.tree or 1, flags.leaf or 100
-    given = 256 if flags.tc is None else flags.tc
+    trees, leaves = _given(flags.tree, 1), _given(flags.leaf, 100)
+    given = _given(flags.tc, 256)
     tc = 256 if flags.strict else given
     notices = []
     if given != tc:
@@ -129,7 +129,7 @@ def _random_forests(flags: Flags, measure: Measure) -> Recipe:
 
 
 def _coordinate_ascent(flags: Flags, measure: Measure) -> Recipe:  # noqa: ARG001
-    tolerance = 0.001 if flags.tolerance is None else flags.tolerance
+    tolerance = _given(flags.tolerance, 0.001)
     parameters = {
         "n_restarts": flags.restarts,
         "n_steps": flags.iterations,
@@ -148,7 +148,7 @@ def _coordinate_ascent(flags: Flags, measure: Measure) -> Recipe:  # noqa: ARG00
 
 
 def _rankboost(flags: Flags, measure: Measure) -> Recipe:  # noqa: ARG001
-    rounds, tc = flags.round or 300, 10 if flags.tc is None else flags.tc
+    rounds, tc = _given(flags.round, 300), _given(flags.tc, 10)
     parameters = {
         "n_rounds": rounds,
         "n_candidates": tc if tc > 0 else "all",
@@ -159,8 +159,8 @@ def _rankboost(flags: Flags, measure: Measure) -> Recipe:  # noqa: ARG001
 
 
 def _adarank(flags: Flags, measure: Measure) -> Recipe:  # noqa: ARG001
-    rounds = flags.round or 500
-    tolerance = 0.002 if flags.tolerance is None else flags.tolerance
+    rounds = _given(flags.round, 500)
+    tolerance = _given(flags.tolerance, 0.002)
     parameters = {
         "n_rounds": rounds,
         "weights": "running",
@@ -178,8 +178,8 @@ def _adarank(flags: Flags, measure: Measure) -> Recipe:  # noqa: ARG001
 
 
 def _ranknet(flags: Flags, measure: Measure) -> Recipe:  # noqa: ARG001
-    epochs = 100 if flags.epoch is None else flags.epoch
-    rate = _RANKNET_RATE if flags.lr is None else flags.lr
+    epochs = _given(flags.epoch, 100)
+    rate = _given(flags.lr, _RANKNET_RATE)
     parameters = {
         "model": "network",
         "hidden": (flags.node,) * flags.layer,
@@ -205,8 +205,7 @@ def _lambdarank(flags: Flags, measure: Measure) -> Recipe:
 
 
 def _listnet(flags: Flags, measure: Measure) -> Recipe:  # noqa: ARG001
-    epochs = 1500 if flags.epoch is None else flags.epoch
-    rate = 1e-5 if flags.lr is None else flags.lr
+    epochs, rate = _given(flags.epoch, 1500), _given(flags.lr, 1e-5)
     notices = []
     if flags.lr is not None:
         rate = 0.001 if flags.strict else rate
@@ -229,6 +228,11 @@ def _linear_regression(flags: Flags, measure: Measure) -> Recipe:  # noqa: ARG00
         )
     log = [f"L2-norm regularization: lambda = {java_double(flags.l2)}"]
     return Recipe(parameters, log, notices)
+
+
+def _given(value: Any, default: Any) -> Any:
+    """Return what a flag says, or its ranker's default where it was not given."""
+    return default if value is None else value
 
 
 _RECIPES = {

@@ -61,7 +61,7 @@ def score_queries(
         raise RequestError(
             413, f"{len(requests)} queries are more than the {settings.max_queries} allowed."
         )
-    found = []
+    drawn, values = [], 0
     for number, request in enumerate(requests):
         where = f"queries[{number}]." if len(requests) > 1 else ""
         if len(request.documents) > settings.max_documents:
@@ -72,6 +72,16 @@ def score_queries(
             )
         slot = library.pick(name, otherwise if request.query is None else str(request.query))
         model = slot.model  # kept, whatever happens to the file meanwhile
+        drawn.append((request, slot, model, where))
+        values += len(request.documents) * model.n_features
+    if values > settings.max_values:
+        raise RequestError(
+            413,
+            f"documents times features come to {values}, more than the {settings.max_values} "
+            "allowed; send fewer documents at a time.",
+        )
+    found = []
+    for request, slot, model, where in drawn:
         X = _columns(model, request.documents, settings, where)
         n = len(X)
         ids = np.array([request.query], object)
@@ -97,40 +107,43 @@ def _scores(model: RuntimeModel, data: RankingData, where: str) -> F64:
 def _columns(
     model: RuntimeModel, documents: Sequence[Document], settings: Settings, where: str
 ) -> F64:
-    rows: list[Any] = []
+    X = np.empty((len(documents), model.n_features))
     for number, document in enumerate(documents):
         features = document.features
         if isinstance(features, dict):
-            row = [_MISSING] * model.n_features
+            X[number] = _MISSING
             for feature, value in features.items():
                 column = model.columns.get(feature)
                 if column is not None:
-                    row[column] = _MISSING if value is None else value
+                    X[number, column] = _MISSING if value is None else value
                 elif settings.unknown == "error":
                     raise RequestError(
                         422,
                         f"{where}documents[{number}]: the model has no feature '{feature[:64]}'; "
                         "leave it out, or start the server with --unknown ignore.",
                     )
-            rows.append(row)
         elif len(features) == model.n_features:
-            rows.append(features)
+            X[number] = features  # null becomes NaN
         else:
             raise RequestError(
                 422,
                 f"{where}documents[{number}] has {len(features)} features, the model has "
                 f"{model.n_features}; name them where some are left out.",
             )
-    X = np.array(rows, np.float64).reshape(len(rows), model.n_features)  # null becomes NaN
-    if settings.missing == "error" and np.isnan(X).any():
-        row, column = np.argwhere(np.isnan(X))[0].tolist()
+        if settings.missing == "error":  # row by row: the first hole ends it
+            _refuse_hole(model, X[number], f"{where}documents[{number}]")
+    return X
+
+
+def _refuse_hole(model: RuntimeModel, row: F64, which: str) -> None:
+    holes = np.isnan(row)
+    column = int(holes.argmax())
+    if holes[column]:
         feature = list(model.columns)[column]
         raise RequestError(
             422,
-            f"{where}documents[{row}] has no feature '{feature}'; send it, or start the server "
-            "with --missing nan.",
+            f"{which} has no feature '{feature}'; send it, or start the server with --missing nan.",
         )
-    return X
 
 
 def _about(one: Scored) -> dict[str, Any]:

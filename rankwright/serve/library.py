@@ -1,15 +1,20 @@
 """The models being served: which version answers a query, and the change to a replaced file.
 
-A version is drawn by a hash of the name and the query's id, so that a query meets the same version
-each time, on every server with the same shares. A file that was replaced is loaded and tried aside;
-then one assignment puts it in place, and requests under way end with the model they began with. A
-file that cannot be used changes nothing but `Slot.fault`.
+A version is drawn by weighted rendezvous hashing (Schindelhauer and Schomaker, 2005): of all
+versions of a name, the one with the largest ``-share / log(u)`` answers, where u in (0, 1) is a hash
+of name, version and query's id. So a query meets the same version each time, on every server with
+the same shares, and changes over only to a version whose share grew in proportion to that of its
+own. In particular a version that alone grows keeps all its queries.
+
+A file that was replaced is loaded and tried aside; then one assignment puts it in place, and
+requests under way end with the model they began with. A file that cannot be used changes nothing
+but `Slot.fault`.
 """
 
 from __future__ import annotations
 
 import hashlib
-import threading
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +26,7 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.errors import RankwrightError, UsageError
 from rankwright.persist.runtime import RuntimeModel, load
 from rankwright.registry import unknown
-from rankwright.serve.settings import FIRST_VERSION, Version
+from rankwright.serve.settings import Version
 
 Signature = tuple[int, int, int]
 
@@ -64,9 +69,8 @@ class Library:
     """The slots of all names; made once, at the start of the server, from files that load."""
 
     def __init__(self, versions: Sequence[Version]) -> None:
-        self.slots = [Slot(own, tried_model(own.path), _signature(own.path)) for own in versions]
+        self.slots = [_slot(own) for own in versions]
         self.names = list(dict.fromkeys(own.name for own in versions))
-        self._checking = threading.Lock()
 
     def named(self, name: str) -> list[Slot]:
         """Return the slots that ``NAME`` or ``NAME@VERSION`` stands for."""
@@ -85,37 +89,39 @@ class Library:
     def pick(self, name: str, query: str) -> Slot:
         """Return the slot that answers ``query``: always the same one for the same id."""
         slots = self.named(name)
-        if len(slots) == 1:
-            return slots[0]
-        text = f"{slots[0].version.name}\0{query}".encode("utf-8", "surrogatepass")
-        at = int.from_bytes(hashlib.sha256(text).digest()[:7]) / 2**56
-        # The first version holds the end of the range: a new one that grows takes from it alone.
-        for slot in sorted(slots, key=lambda slot: slot.version.version == FIRST_VERSION):
-            if at < slot.version.share:
-                return slot
-            at -= slot.version.share
-        return slot
+        return slots[0] if len(slots) == 1 else max(slots, key=lambda slot: _claim(slot, query))
 
     def reload(self, tell: Callable[[Slot], None]) -> None:
         """Look at every file once, and put those in place that were replaced and are sound."""
-        if not self._checking.acquire(blocking=False):
-            return
-        try:
-            for slot in self.slots:
-                signature = _signature(slot.version.path)
-                if signature == slot.signature:
-                    continue
-                slot.signature = signature
-                try:
-                    slot.model = tried_model(slot.version.path)
-                except RankwrightError as fault:
-                    slot.fault = str(fault)
-                else:
-                    slot.fault = None
-                    slot.reloads += 1
-                tell(slot)
-        finally:
-            self._checking.release()
+        for slot in self.slots:
+            path = slot.version.path
+            signature = _signature(path)
+            if signature == slot.signature:
+                continue
+            slot.signature = signature
+            try:
+                slot.model = tried_model(path)
+            except RankwrightError as fault:
+                slot.fault = str(fault)
+            except Exception as fault:  # memory, a disk: the other files are looked at all the same
+                slot.fault = f"{path} cannot be loaded: {fault!r}."
+            else:
+                slot.fault = None
+                slot.reloads += 1
+            tell(slot)
+
+
+def _slot(own: Version) -> Slot:
+    signature = _signature(own.path)  # before it is read: what replaces it meanwhile is seen later
+    return Slot(own, tried_model(own.path), signature)
+
+
+def _claim(slot: Slot, query: str) -> float:
+    """Return how strongly a version claims a query, as the top of this file has it."""
+    own = slot.version
+    text = f"{own.name}\0{own.version}\0{query}".encode("utf-8", "surrogatepass")
+    bits = int.from_bytes(hashlib.sha256(text).digest()[:8]) >> 12
+    return -own.share / math.log((bits + 0.5) / 2**52)
 
 
 def tried_model(path: Path) -> RuntimeModel:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import math
 import os
 import re
 from collections.abc import Sequence
@@ -24,6 +25,7 @@ from rankwright.errors import UsageError
 
 KEYS_VARIABLE = "RANKWRIGHT_API_KEYS"
 FIRST_VERSION = "default"
+_ABOVE_0 = ("max_body", "max_documents", "max_queries", "max_values", "seconds", "max_waiting")
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 _MODEL = re.compile(
     rf"(?:(?P<name>{_NAME})(?:@(?P<version>{_NAME}))?=)?(?P<file>.+?)(?::(?P<share>\d+(?:\.\d+)?)%)?"
@@ -44,8 +46,10 @@ class Settings:
         Bytes of a request.
     max_documents, max_queries : int
         Documents of a list, and lists of a batch.
+    max_values : int
+        Documents times features of the model, over all lists of a request; 8 bytes each.
     seconds : float
-        Time for a request, from its first byte to its answer.
+        Time for a request, from the end of its headers to its answer.
     max_waiting : int
         Requests that wait for a thread or have one; further ones are turned away with 503.
     threads : int or None
@@ -61,6 +65,7 @@ class Settings:
     max_body: int = 8 << 20
     max_documents: int = 10_000
     max_queries: int = 1_000
+    max_values: int = 50_000_000
     seconds: float = 10.0
     max_waiting: int = 256
     threads: int | None = None
@@ -72,7 +77,9 @@ class Settings:
             value = getattr(self, name)
             if value not in known:
                 raise UsageError(f"--{name} is {known[0]} or {known[1]}, not '{value}'.")
-        for name in ("max_body", "max_documents", "max_queries", "seconds", "max_waiting"):
+        if not math.isfinite(self.seconds):
+            raise UsageError(f"--seconds must be a finite number, not {self.seconds}.")
+        for name in _ABOVE_0:
             if getattr(self, name) <= 0:
                 option = name.replace("_", "-")
                 raise UsageError(f"--{option} must be above 0, not {getattr(self, name)}.")

@@ -5,8 +5,8 @@ import os
 import pytest
 
 from rankwright.data.source import open_bytes
-from rankwright.data.target import atomic_text, open_target
-from rankwright.errors import DataError
+from rankwright.data.target import atomic_text, check_target, make_folder, open_target
+from rankwright.errors import DataError, UsageError
 
 
 def test_the_file_appears_whole(tmp_path):
@@ -74,3 +74,20 @@ def test_a_device_is_written_to_and_not_replaced():
     with open_target(os.devnull) as stream:
         stream.write(b"gone")
     assert not os.path.isfile(os.devnull)
+
+
+def test_a_target_is_checked_before_the_work(tmp_path):
+    check_target(None, "-o")
+    check_target(tmp_path / "a.html", "-o")
+    with pytest.raises(UsageError, match="is a folder; -o takes the name of a file"):
+        check_target(tmp_path, "-o")
+    with pytest.raises(UsageError, match="no is not a folder; make it, or choose another --save"):
+        check_target(tmp_path / "no" / "m.rw", "--save")
+
+
+def test_a_folder_that_cannot_be_made_is_told(tmp_path):
+    make_folder(tmp_path / "a" / "b")
+    assert (tmp_path / "a" / "b").is_dir()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match="file cannot be made: File exists"):
+        make_folder(tmp_path / "file")

@@ -19,8 +19,9 @@ from rankwright.data.files import save
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.split import Fold, k_folds
 from rankwright.errors import DataError, UsageError
+from rankwright.experiments import run_cache
 from rankwright.experiments.compare import compare
-from rankwright.experiments.run_cache import RunCache
+from rankwright.experiments.run_cache import RunCache, source_digest
 from rankwright.metrics.evaluate import evaluate
 from rankwright.rankers.base import Ranker, ranker
 
@@ -187,6 +188,34 @@ def test_data_that_is_no_data_is_refused(cache):
 
 
 # --- the cache ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_the_same_ranker_under_two_names_is_fitted_once(data, tmp_path, jobs):
+    found = compare(data, "ranksvm,same=ranksvm", folds=3, cache=tmp_path, jobs=jobs, n_threads=2)
+    assert found.fits == 3
+    assert found.per_query["same"]["ndcg@10"] == pytest.approx(
+        found.per_query["ranksvm"]["ndcg@10"], abs=0.0
+    )
+
+
+def test_other_libraries_or_sources_are_other_runs(monkeypatch):
+    before = source_digest()
+    monkeypatch.setattr(run_cache, "_versions", lambda: {"numpy": "0.0"})
+    source_digest.cache_clear()
+    after = source_digest()
+    source_digest.cache_clear()
+    assert after != before
+
+
+def test_a_run_is_not_dropped_because_its_folder_cannot_be_touched(found, cache, monkeypatch):
+    def refuse(_):
+        raise PermissionError
+
+    kept = RunCache(cache)
+    key = found.runs["ranksvm"][0].model.parent.name
+    monkeypatch.setattr(run_cache.os, "utime", refuse)
+    assert kept.find(key) is not None
 
 
 def test_the_second_run_fits_nothing_and_says_the_same(found, data, cache, monkeypatch):

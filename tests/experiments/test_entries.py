@@ -39,7 +39,7 @@ def test_rankers_and_names_may_be_mixed_and_named():
     ("given", "sentence"),
     [
         ("gbdt,gbdt", "'gbdt' is listed twice"),
-        ("gbdt:n_trees", "'n_trees' is not key=value"),
+        ("gbdt:n_trees", "takes key=value, not 'n_trees'"),
         ("gbdt:n_treees=3", "no parameter of GBDT 'n_treees'; did you mean n_trees"),
         ("lambdamrt", "no ranker 'lambdamrt'"),
         ("gbdt:convention=letor4", "convention is set for the whole comparison"),

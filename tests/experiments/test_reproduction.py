@@ -9,7 +9,7 @@ from rankwright.cli.reproduce import reproduce
 from rankwright.errors import DataError
 from rankwright.experiments import experiment as experiments
 from rankwright.experiments.experiment import Column, Study
-from rankwright.experiments.reproduction import Results, run_all, verdict
+from rankwright.experiments.reproduction import Results, run_all, run_experiment, summary, verdict
 from rankwright.experiments.reproduction_page import overall, page
 from rankwright.experiments.table import Cell
 
@@ -165,3 +165,15 @@ def test_the_command_writes_the_page_and_exits_with_1_if_one_fails(three, data, 
     assert "| a-table | Tiny, Table 0 | not run | |" in (tmp_path / "out.md").read_text()
     assert list(printed["failed"]) == ["a-table"]
     assert printed["verdicts"]["b-figure"] == "no printed figures"
+
+
+def test_a_file_of_ones_own_does_not_pass_for_the_experiment_of_its_name(three, data, tmp_path):
+    own = tmp_path / "a_table.toml"
+    own.write_text((three / "a_table.toml").read_text() + "\n# mine\n")
+    results = Results(tmp_path / "results")
+    result = run_experiment(experiments.experiment(own), data, progress=silent)
+    results.keep(summary(result, seconds=0.0, seed=0))
+    assert "a-table" in list(results.missing(0))
+    result = run_experiment(experiments.experiment("a-table"), data, progress=silent)
+    results.keep(summary(result, seconds=0.0, seed=0))
+    assert "a-table" not in list(results.missing(0))

@@ -5,6 +5,7 @@ import random
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -78,6 +79,13 @@ def test_the_value_is_that_of_the_fitted_ranker_on_valid(parts):
     found = tune(ranker("ranksvm"), *parts, trials=3)
     assert found.ranker.score(parts[1]) == found.value
     assert found.metric == "ndcg@10"
+
+
+def test_a_metric_without_a_value_on_valid_is_told(parts):
+    train, valid = parts
+    nothing = replace(valid, y=np.zeros_like(valid.y))
+    with pytest.raises(DataError, match="no trial succeeded; the last one: auc has no value"):
+        tune(ranker("ranksvm", select_metric="auc"), train, nothing, trials=2)
 
 
 def test_the_ranker_given_is_left_as_it_is(parts):
@@ -175,7 +183,7 @@ def test_wrong_options_are_refused(parts, tmp_path):
         tune(ranker("ranksvm"), *parts, trials=0)
     with pytest.raises(UsageError, match="nothing to search"):
         tune(ranker("ranksvm"), *parts, fixed=("l2", "pairs"))
-    with pytest.raises(UsageError, match="is a folder; --storage takes a file"):
+    with pytest.raises(UsageError, match="is a folder; --storage takes the name of a file"):
         tune(ranker("ranksvm"), *parts, storage=tmp_path)
     with pytest.raises(UsageError, match="is not a folder; make it"):
         tune(ranker("ranksvm"), *parts, storage=tmp_path / "no" / "trials.log")

@@ -363,6 +363,26 @@ def test_what_is_wrong_with_other_programs_is_said(given, sentence):
         run(given)
 
 
+@pytest.mark.parametrize("flag", ["-tree", "-leaf", "-round", "-bag"])
+def test_none_of_a_thing_is_refused_and_not_taken_for_the_default(flag):
+    with pytest.raises(UsageError, match=f"{flag} must be 1 or more, not 0"):
+        parse_flags([flag, "0"])
+
+
+def test_a_file_where_a_folder_should_be_is_told(files):
+    given = ["-input", str(files / "train.txt"), "-output", str(files / "vali.txt"), "-k", "2"]
+    with pytest.raises(DataError, match=r"vali.txt cannot be made"):
+        run(["features", *given])
+
+
+def test_only_forests_are_joined(files):
+    folder = files / "models"
+    folder.mkdir()
+    run(words(files, "-ranker", "0", "-tree", "2", "-silent", "-save", str(folder / "mart.txt")))
+    with pytest.raises(UsageError, match=r"mart.txt is no model of Random Forests"):
+        run(["combine", str(folder), str(files / "joined.txt")])
+
+
 def test_without_flags_all_are_listed(capsys):
     run([])
     assert capsys.readouterr().out == flags_help() + "\n"

@@ -1,7 +1,7 @@
 import pytest
 
-from rankwright.cli.settings import parse_settings
 from rankwright.errors import UsageError
+from rankwright.key_values import parse_settings
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,31 @@
+"""``key=value`` as users write parameters, on the command line and in the names of a comparison."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from rankwright.errors import UsageError
+
+_NAMED = {"None": None, "True": True, "False": False, "inf": float("inf")}
+
+
+def parse_settings(settings: Iterable[str], where: str = "--set") -> dict[str, Any]:
+    """Return ``key=value`` texts as a dict; values are JSON where they can be, else text."""
+    parsed: dict[str, Any] = {}
+    for setting in settings:
+        key, equals, text = setting.partition("=")
+        if not equals or not key:
+            raise UsageError(f"{where} takes key=value, not '{setting}'.")
+        parsed[key.strip().replace("-", "_")] = parse_value(text.strip())
+    return parsed
+
+
+def parse_value(text: str) -> Any:
+    """Return a number, true, false, null or list for what looks like one, else the text."""
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError:
+        return _NAMED.get(text, text)
+    return tuple(value) if isinstance(value, list) else value
