@@ -1,7 +1,7 @@
 """The models being served: which version answers a query, and the change to a replaced file.
 
 A version is drawn by weighted rendezvous hashing (Schindelhauer and Schomaker, 2005): of all
-versions of a name, the one with the largest ``-share / log(u)`` answers, where u in (0, 1) is a hash
+versions of a name, the one with the largest ``-share / log(u)`` answers, u in (0, 1) being a hash
 of name, version and query's id. So a query meets the same version each time, on every server with
 the same shares, and changes over only to a version whose share grew in proportion to that of its
 own. In particular a version that alone grows keeps all its queries.
