@@ -24,6 +24,9 @@ def serve(
     max_body: Annotated[int, typer.Option(help="Bytes of a request.")] = 8 << 20,
     max_documents: Annotated[int, typer.Option(help="Documents of a list.")] = 10_000,
     max_queries: Annotated[int, typer.Option(help="Queries of a batch.")] = 1_000,
+    max_values: Annotated[
+        int, typer.Option(help="Documents times features of a request.")
+    ] = 50_000_000,
     seconds: Annotated[float, typer.Option(help="Time for a request.")] = 10.0,
     max_waiting: Annotated[
         int, typer.Option(help="Requests waiting for a thread before others are turned away.")
@@ -52,6 +55,7 @@ def serve(
         max_body=max_body,
         max_documents=max_documents,
         max_queries=max_queries,
+        max_values=max_values,
         seconds=seconds,
         max_waiting=max_waiting,
         threads=threads,

@@ -33,7 +33,7 @@ def verify(
         return
     console.out.print(
         f"{folder} holds: {found.vectors} vectors score as the model does, by {found.evaluator}; "
-        f"largest difference {found.largest_difference:.2g}, no order changes",
+        f"largest difference {found.largest_difference:.2g}",
         soft_wrap=True,
         markup=False,
     )

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import os
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,7 +21,7 @@ from rankwright.errors import UsageError
 from rankwright.export.forest import RULES, Forest
 from rankwright.export.json import KEPT, REFUSED, taken
 from rankwright.export.portable import Linear, Network
-from rankwright.export.target import DOUBLE, Job, ParityError, Target, Written
+from rankwright.export.target import DOUBLE, Job, Target, Written, as_scores, run_evaluator
 
 _TOP = """/* {title}: written by rankwright from a {family} model; x <= threshold goes left. */
 #include <math.h>
@@ -106,7 +105,6 @@ class C(Target):
             epsilon=DOUBLE,
             missing=KEPT if takes.all() else REFUSED,
             takes_missing=takes,
-            model=model,
         )
 
     def scores(self, folder: Path, about: Mapping[str, Any], X: F64) -> F64:
@@ -119,18 +117,11 @@ class C(Target):
             driver, program = Path(scratch) / "driver.c", Path(scratch) / "program"
             driver.write_text(_DRIVER.format(title=title, width=X.shape[1]))
             built = [compiler, "-std=c99", "-O1", "-ffp-contract=off", f"-I{folder}"]
-            made = _run([*built, "-o", str(program), str(driver), str(source), "-lm"], b"")
-            if made.returncode:
-                reason = made.stderr.decode(errors="replace").splitlines()[:1]
-                raise ParityError(f"{source} does not compile: {''.join(reason)[:200]}")
-            ran = _run([str(program)], np.ascontiguousarray(X).tobytes())
-        if ran.returncode:
-            raise ParityError(f"the program made of {source} ends with {ran.returncode}.")
-        return np.frombuffer(ran.stdout, np.float64)
-
-
-def _run(command: list[str], given: bytes) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(command, input=given, capture_output=True, check=False, timeout=300)
+            command = [*built, "-o", str(program), str(driver), str(source), "-lm"]
+            run_evaluator(command, b"", f"{source} does not compile")
+            fault = f"the program made of {source} fails"
+            answer = run_evaluator([str(program)], np.ascontiguousarray(X).tobytes(), fault)
+        return as_scores(answer, len(X), fault)
 
 
 def _array(name: str, values: Any, kind: str = "double") -> str:
@@ -159,7 +150,7 @@ def _linear(title: str, width: int) -> str:
 
 
 def _forest(model: Forest, title: str) -> str:
-    leaf = model.left == np.arange(len(model.left))
+    leaf = model.is_leaf
     threshold, value = model.threshold.copy(), model.value.copy()
     categories: list[int] = []
     for node, found in model.categories.items():  # where its categories begin and end

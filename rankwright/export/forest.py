@@ -23,6 +23,7 @@ from rankwright.models.forest_scorer import ForestScorer
 
 RULES = ("plain", "nan_left", "nan_right", "zero_left", "zero_right", "category")
 _PLAIN, _NAN_LEFT, _NAN_RIGHT = range(3)
+_DEEPEST = 400  # splits; readers of JSON stop at 1,000 levels, two of them per split
 HIGHEST = float(np.finfo(np.float32).max)
 ZERO = float(np.float32(1e-35))  # what LightGBM takes for 0, and all that is nearer
 
@@ -52,11 +53,15 @@ class Forest:
         """What each split looks at."""
         return self.scorer.feature[self.scorer.view]
 
+    @property
+    def is_leaf(self) -> Any:
+        """Whether each node is a leaf."""
+        return self.left == np.arange(len(self.left))
+
     @cached_property
     def rule(self) -> I64:
         """What each split makes of missing values."""
-        leaf = self.left == np.arange(len(self.left))
-        return np.where(leaf, _PLAIN, self.scorer.rule[self.scorer.view])
+        return np.where(self.is_leaf, _PLAIN, self.scorer.rule[self.scorer.view])
 
     @property
     def roots(self) -> I64:
@@ -86,7 +91,7 @@ class Forest:
     @property
     def splits(self) -> I64:
         """The nodes that are splits."""
-        return np.flatnonzero(self.left != np.arange(len(self.left)))
+        return np.flatnonzero(~self.is_leaf)
 
     @property
     def categories(self) -> dict[int, list[int]]:
@@ -129,14 +134,14 @@ class Forest:
                 "lightgbm, json, c or python."
             )
 
-    def need_shallow(self, target: str, most: int) -> None:
-        """Refuse trees deeper than what readers of nested JSON take."""
+    def need_shallow(self, target: str) -> None:
+        """Refuse trees deeper than what readers of nested splits take."""
         depth = np.zeros(len(self.left), np.int64)
         for node in self.splits.tolist():  # children come after their parent
             depth[[self.left[node], self.right[node]]] = depth[node] + 1
-        if depth.max(initial=0) > most:
+        if depth.max(initial=0) > _DEEPEST:
             raise UsageError(
-                f"a tree is {depth.max()} splits deep, and readers of {target} stop at {most}; "
+                f"a tree is {depth.max()} splits deep, and readers of {target} stop at {_DEEPEST}; "
                 "fit with fewer leaves, or export to another format."
             )
 
@@ -144,13 +149,15 @@ class Forest:
         """Return the first node of each tree and the end of its nodes."""
         return list(pairwise(np.append(self.roots, len(self.left)).tolist()))
 
-    def lowest(self) -> float:
-        """Return a bound that no score is below."""
-        least = self.initial
-        leaf = self.left == np.arange(len(self.left))
-        for a, b in self.spans():
-            least += self.value[a:b][leaf[a:b]].min()
-        return float(least)
+    def lowest(self, epsilon: float) -> float:
+        """Return a bound that no score is below, added up with roundings of ``epsilon``."""
+        leaf = self.is_leaf
+        leaves = [self.value[a:b][leaf[a:b]] for a, b in self.spans()]
+        least = np.array([self.initial, *(own.min() for own in leaves)])
+        if (least >= 0.0).all():
+            return float(least.sum())  # no rounding takes a sum of these below 0
+        size = abs(self.initial) + sum(np.abs(own).max() for own in leaves)
+        return float(least.sum() - epsilon * (len(least) + 1) * size)
 
     def error(self, X: F64, epsilon: float) -> F64:
         """Return how far rounding each number by ``epsilon`` may take the score of each row."""

@@ -44,7 +44,6 @@ class Json(Target):
             epsilon=DOUBLE,
             missing=KEPT if takes.all() else REFUSED,
             takes_missing=takes,
-            model=job.model,
         )
 
     def scores(self, folder: Path, about: Mapping[str, Any], X: F64) -> F64:
@@ -74,7 +73,7 @@ def plain_model(model: Portable, names: tuple[str, ...]) -> dict[str, Any]:
 
 def plain_trees(model: Forest) -> list[dict[str, Any]]:
     """Return each tree with its nodes numbered from 0."""
-    leaf = model.left == np.arange(len(model.left))
+    leaf = model.is_leaf
     feature = np.where(leaf, -1, model.feature)
     categories, trees = model.categories, []
     for a, b in model.spans():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +11,7 @@ import numpy as np
 
 from rankwright.core.types import F64, I64
 from rankwright.export.forest import ZERO, Forest
-from rankwright.export.target import DOUBLE, Job, ParityError, Target, Written
+from rankwright.export.target import DOUBLE, Job, Target, Written, as_scores, run_evaluator
 from rankwright.models.tree_text import model_text, tree_blocks
 
 _DRIVER = """
@@ -53,7 +52,6 @@ class LightGBM(Target):
             epsilon=DOUBLE,
             missing="a missing value (NaN) scores as in the model",
             takes_missing=np.ones(len(job.names), bool),
-            model=model,
             thresholds=None if model.text else _held(model),
         )
 
@@ -61,19 +59,10 @@ class LightGBM(Target):
         """Return LightGBM's scores, from a process of its own: a damaged text can end it."""
         path = folder / "model.txt"
         names = [feature["name"] for feature in about["features"]]
-        ran = subprocess.run(
-            [sys.executable, "-c", _DRIVER, str(path), *map(str, X.shape), *names],
-            input=np.ascontiguousarray(X).tobytes(),
-            capture_output=True,
-            check=False,
-            timeout=300,
-        )
-        if ran.returncode or len(ran.stdout) != 8 * len(X):
-            lines = ran.stderr.decode(errors="replace").strip().splitlines() or [
-                "it ends the process"
-            ]
-            raise ParityError(f"LightGBM cannot read {path}: {lines[-1][:200]}.")
-        return np.frombuffer(ran.stdout, np.float64)
+        command = [sys.executable, "-c", _DRIVER, str(path), *map(str, X.shape), *names]
+        fault = f"LightGBM cannot read {path}"
+        answer = run_evaluator(command, np.ascontiguousarray(X).tobytes(), fault)
+        return as_scores(answer, len(X), fault)
 
 
 def _held(model: Forest) -> F64:

@@ -4,7 +4,7 @@ The plugin scores in float32. Trees and rules go as ``model/xgboost+json``, a ne
 split names its feature and sends x to "yes" where x < split_condition; weights as ``model/linear``;
 networks as ``model/ranklib``, whose features are places in the feature set. The engine refuses
 negative scores: a forest is raised by a constant, as a last tree of one leaf, so that none is below
-0; weights cannot be, and a note says so.
+0 even in float32; weights and networks without a last sigmoid cannot be, and a note says so.
 
 Features of the set read a field of the document's own; they are a start, to be replaced by your
 queries under the same names and in the same order.
@@ -34,8 +34,6 @@ from rankwright.export.target import (
     strictly_above,
 )
 
-DEEPEST = 400  # splits; readers of JSON stop at 1,000 levels, two of them per split
-
 
 class LtrPlugin(Target):
     """What the two plugins have in common."""
@@ -52,8 +50,8 @@ class LtrPlugin(Target):
         scale, offset, held = 1.0, 0.0, None
         if isinstance(model, Forest):
             model.need_numeric(self.name)
-            model.need_shallow(self.name, DEEPEST)
-            held, offset = held_below(model), max(0.0, -model.lowest())
+            model.need_shallow(self.name)
+            held, offset = held_below(model), max(0.0, -model.lowest(SINGLE))
             kind, definition = "model/xgboost+json", _dump(model, offset, job.names)
             takes, default = np.ones(len(job.names), bool), np.full(len(job.names), np.nan)
             missing = "a missing value scores as in the model, by the 'missing' of each split"
@@ -64,14 +62,14 @@ class LtrPlugin(Target):
             missing = "a missing value is what the feature set says ('missing' of its script)"
             if isinstance(model, Linear):
                 kind, definition = "model/linear", _weights(model, job.names)
-                if (model.coef < 0).any():
-                    notes.append(
-                        f"Scores may be negative, which {self.engine} refuses outside of a rescore "
-                        "query: use the model in one."
-                    )
             else:
                 kind = "model/ranklib"
                 definition, scale, offset = ranklib_text(job)
+            if not ends_in_sigmoid(model):
+                notes.append(
+                    f"Scores may be negative, which {self.engine} refuses outside of a rescore "
+                    "query: use the model in one."
+                )
         payload = {"model": {"name": job.title, "model": {"type": kind, "definition": definition}}}
         text = json.dumps(payload, allow_nan=False).encode()
         if len(text) > self.limit:
@@ -85,7 +83,6 @@ class LtrPlugin(Target):
             epsilon=SINGLE,
             missing=missing if takes.all() else "the model takes no missing values",
             takes_missing=takes,
-            model=model,
             offset=offset,
             scale=scale,
             sigmoid=ends_in_sigmoid(model),

@@ -48,7 +48,6 @@ class Onnx(Target):
             epsilon=DOUBLE,
             missing=KEPT if takes.all() else REFUSED,
             takes_missing=takes,
-            model=model,
             more={"onnx": {"ai.onnx": _OPSET, "ai.onnx.ml": _ML_OPSET, "ir_version": _IR}},
         )
 

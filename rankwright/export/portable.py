@@ -104,7 +104,7 @@ def names_of(ranker: Ranker) -> tuple[str, ...]:
     for j, name in enumerate(map(str, given), 1):
         plain = re.sub(r"\W", "_", name, flags=re.ASCII)
         plain = f"feature_{plain}" if not plain or plain[0].isdigit() else plain
-        if plain.lower() in seen:
+        while plain.lower() in seen:
             plain = f"{plain}_{j}"
         seen.add(plain.lower())
         names.append(plain)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,7 +14,7 @@ from rankwright.core.types import F64
 from rankwright.export.forest import Forest
 from rankwright.export.json import KEPT, REFUSED, plain_trees, taken
 from rankwright.export.portable import Linear, Network
-from rankwright.export.target import DOUBLE, Job, ParityError, Target, Written
+from rankwright.export.target import DOUBLE, Job, ParityError, Target, Written, run_evaluator
 
 _HEAD = '''"""A {family} model, written by rankwright: score(features), higher is better.
 
@@ -133,25 +132,18 @@ class Python(Target):
             epsilon=DOUBLE,
             missing=KEPT if takes.all() else REFUSED,
             takes_missing=takes,
-            model=model,
         )
 
     def scores(self, folder: Path, about: Mapping[str, Any], X: F64) -> F64:
         """Return what the module scores in an interpreter of its own."""
         path = folder / f"{about['name']}.py"
         rows = [[None if x != x else x for x in row] for row in X.tolist()]
-        ran = subprocess.run(
-            [sys.executable, "-I", "-S", "-c", _DRIVER, str(path)],
-            input=json.dumps(rows),
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=300,
-        )
-        if ran.returncode:
-            reason = (ran.stderr.strip().splitlines() or [""])[-1][:200]
-            raise ParityError(f"{path} fails in Python: {reason}")
-        return np.array(json.loads(ran.stdout), np.float64)
+        command, fault = [sys.executable, "-I", "-S", "-c", _DRIVER, str(path)], f"{path} fails"
+        answer = run_evaluator(command, json.dumps(rows).encode(), fault)
+        try:
+            return np.array(json.loads(answer), np.float64)
+        except (ValueError, TypeError):
+            raise ParityError(f"{fault}: its scores are no numbers.") from None
 
 
 def _fill(model: Linear | Network) -> str:

@@ -51,7 +51,6 @@ class RankLib(Target):
             if takes.all()
             else f"{some} false) give a number",
             takes_missing=takes,
-            model=model,
             thresholds=ranklib_thresholds(model),
             scale=scale,
             offset=offset,

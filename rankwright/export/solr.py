@@ -27,7 +27,6 @@ from rankwright.export.target import SINGLE, Job, Target, Written, shortest
 _CLASS = "org.apache.solr.ltr.model."
 _FEATURE = "org.apache.solr.ltr.feature.FieldValueFeature"
 _SLACK = np.float32(1e-6)
-_DEEPEST = 400
 _ACTIVATIONS = ("relu", "sigmoid", "tanh")
 
 
@@ -77,7 +76,6 @@ class Solr(Target):
             if takes.all()
             else "features without a defaultValue must not be missing: no number stands for that",
             takes_missing=takes,
-            model=model,
             thresholds=held,
             upload=tuple(upload),
             notes=tuple(notes),
@@ -91,7 +89,7 @@ class Solr(Target):
             return "NeuralNetworkModel", {"layers": _layers(model)}, None
         assert isinstance(model, Forest)
         model.need_numeric(self.name)
-        model.need_shallow(self.name, _DEEPEST)
+        model.need_shallow(self.name)
         cut, held = lowered(not_above(model.threshold))
         trees = [_tree(model, cut, int(root), names) for root in model.roots]
         if model.initial:

@@ -8,8 +8,9 @@ missing values, and how it transforms scores, if it does; `rankwright.export.fol
 
 from __future__ import annotations
 
+import subprocess
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -24,6 +25,7 @@ from rankwright.export.portable import Portable
 from rankwright.rankers.base import Ranker
 
 SINGLE, DOUBLE = 2.0**-23, 2.0**-52
+_SECONDS = 300
 
 
 class ParityError(RankwrightError, ValueError):
@@ -54,8 +56,6 @@ class Written:
         A sentence on missing values.
     takes_missing : (d,) bool
         The features whose missing values score as in the model.
-    model
-        The model as written, where that differs in more than rounding from the one exported.
     offset, scale
         A score s of the model is scale s + offset in the export.
     sigmoid
@@ -73,7 +73,6 @@ class Written:
     epsilon: float
     missing: str
     takes_missing: Any
-    model: Portable
     offset: float = 0.0
     scale: float = 1.0
     sigmoid: bool = False
@@ -138,6 +137,32 @@ def strictly_above(threshold: F64) -> Any:
 def own_thresholds(forest: Forest, single: bool) -> F64:
     """Return the highest number that each split of the model sends left."""
     return not_above(forest.threshold).astype(np.float64) if single else forest.threshold
+
+
+def run_evaluator(command: Sequence[str], given: bytes, fault: str) -> bytes:
+    """Return what a program answers to ``given``.
+
+    One that fails, or takes longer than five minutes, is a `ParityError` that begins with ``fault``
+    and ends with the last line of its complaint.
+    """
+    try:
+        ran = subprocess.run(
+            command, input=given, capture_output=True, check=False, timeout=_SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        raise ParityError(f"{fault}: no answer within {_SECONDS} seconds.") from None
+    if ran.returncode:
+        lines = ran.stderr.decode(errors="replace").strip().splitlines()
+        reason = lines[-1][:200] if lines else f"the program ends with {ran.returncode}"
+        raise ParityError(f"{fault}: {reason}")
+    return ran.stdout
+
+
+def as_scores(answer: bytes, n: int, fault: str) -> F64:
+    """Return ``n`` scores from the bytes of as many doubles."""
+    if len(answer) != 8 * n:
+        raise ParityError(f"{fault}: {len(answer)} bytes are not {n} scores.")
+    return np.frombuffer(answer, np.float64)
 
 
 def held_below(forest: Forest) -> F64 | None:

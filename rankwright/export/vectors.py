@@ -53,8 +53,8 @@ def parity_vectors(job: Job, written: Written, *, single: bool) -> Vectors:
             X = X.astype(np.float32).astype(np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
         raw = job.ranker._fitted().scores(X, n_threads=1)
-        error = written.model.error(X, written.epsilon)
-        size = written.model.error(X, 1.0)
+        error = job.model.error(X, written.epsilon)
+        size = job.model.error(X, 1.0)
     usable = np.isfinite(raw) & np.isfinite(error) & (size < (_TOP if single else 1e300))
     usable &= ~_in_gaps(job.model, written, X, single)
     scores = written.scale * raw + written.offset
@@ -63,7 +63,8 @@ def parity_vectors(job: Job, written: Written, *, single: bool) -> Vectors:
         scores = 1.0 / (1.0 + np.exp(-np.clip(scores, -700, 700)))
         tolerance = tolerance / 4.0 + 4 * written.epsilon
     spread = float(np.std(scores[:_RANDOM][usable[:_RANDOM]])) if usable[:_RANDOM].any() else 0.0
-    usable &= tolerance <= _BLURRED * np.maximum(np.abs(scores), spread)
+    # where nothing is added up, the score is exact however small it is
+    usable &= (tolerance <= _BLURRED * np.maximum(np.abs(scores), spread)) | (size == 0.0)
     kept = _told_apart(np.flatnonzero(usable), scores, tolerance)
     return Vectors(X[kept], [kinds[i] for i in kept], scores[kept], tolerance[kept])
 

@@ -22,8 +22,6 @@ from rankwright.export.target import SINGLE, Job, Target, Written, held_below, s
 from rankwright.export.vespa_reader import score_profile
 from rankwright.ranklib.java_numbers import java_double
 
-_DEEPEST = 400
-
 
 class Vespa(Target):
     """A rank profile for Vespa's application package."""
@@ -38,7 +36,7 @@ class Vespa(Target):
         functions: dict[str, str] = {}
         if isinstance(model, Forest):
             model.need_numeric(self.name)
-            model.need_shallow(self.name, _DEEPEST)
+            model.need_shallow(self.name)
             held = held_below(model)
             score = _trees(model, job.names)
         else:
@@ -53,7 +51,6 @@ class Vespa(Target):
             epsilon=SINGLE,
             missing=KEPT if takes.all() else REFUSED,
             takes_missing=takes,
-            model=model,
             thresholds=held,
             notes=("Fields must be attributes of type float under the names of the features.",),
         )

@@ -64,7 +64,6 @@ class XGBoostJson(Target):
             epsilon=SINGLE,
             missing=KEPT if takes.all() else zero,
             takes_missing=takes,
-            model=model,
             thresholds=held,
         )
 

@@ -22,7 +22,6 @@ def test_an_export_is_written_and_verified(model, tmp_path):
     assert about["format"] == "solr"
     found = run_json("verify", tmp_path / "out")
     assert found["verified"] is True
-    assert found["order_changes"] == 0
     assert found["vectors"] == about["parity"]["vectors"]
     assert "holds" in run("verify", tmp_path / "out").stdout
 

@@ -1,6 +1,7 @@
 """The traps of each target, by hand: thresholds, gaps, base scores, signs, names, sizes."""
 
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from exported import fitted_rankers, holding, of_rules, of_weights, scored
 
 from rankwright import registry
 from rankwright.errors import UsageError
-from rankwright.export import solr
+from rankwright.export import solr, target
 from rankwright.export.elasticsearch import Elasticsearch
 from rankwright.export.folder import export_model, verify_export
 from rankwright.export.forest import Forest
@@ -134,10 +135,19 @@ def test_search_engines_get_no_negative_score(tmp_path, to):
     ranker = of_rules([(0, 0.5, -3.0), (1, 0.5, 1.0)], initial=-2.0)
     rows = [[1, 0], [0, 0], [1, 1], [0, 1]]
     found, about = scored(ranker, to, tmp_path / "o", rows)
-    assert about["score"]["offset"] == 5.0
-    assert found.tolist() == [0.0, 3.0, 1.0, 4.0]
-    weights = export_model(of_weights([1.0, -1.0]), to, tmp_path / "w")
+    assert about["score"]["offset"] == pytest.approx(5.0)
+    assert found == pytest.approx([0.0, 3.0, 1.0, 4.0], abs=1e-5)
+    weights = export_model(of_weights([1.0, 2.0]), to, tmp_path / "w")  # features may be negative
     assert any("negative" in note for note in weights["notes"])
+
+
+@pytest.mark.parametrize("to", ["elasticsearch", "opensearch"])
+def test_the_least_score_is_not_negative_after_float32_has_added_it_up(tmp_path, to):
+    """Sums of a thousand rounded leaves fall below their exact sum."""
+    leaves = -np.random.default_rng(0).lognormal(sigma=2.0, size=1000)
+    ranker = of_rules([(0, 0.5, leaf) for leaf in leaves], initial=-1e3)
+    found, _ = scored(ranker, to, tmp_path / "o", [[1, 0], [0, 0]])
+    assert (found >= 0.0).all()
 
 
 def test_ranklibs_last_sigmoid_does_not_make_high_scores_equal(tmp_path):
@@ -171,6 +181,13 @@ def test_names_are_made_fit_for_every_target_and_the_old_ones_kept(tmp_path):
     assert names == ["title_match", "title_match_2", "feature_7", "prix_d_or"]
     assert about["features"][0]["in_training"] == "title match"
     verify_export(tmp_path / "o")
+
+
+def test_no_name_stands_twice_where_a_made_one_is_taken(tmp_path):
+    ranker = named(of_weights([1.0, 2.0, 3.0]), "a_b_3", "a b", "a-b")
+    about = export_model(ranker, "json", tmp_path / "o")
+    names = [feature["name"] for feature in about["features"]]
+    assert names == ["a_b_3", "a_b", "a_b_3_3"]
 
 
 def test_ranklib_counts_features_from_one_and_the_plugins_name_them(tmp_path):
@@ -282,6 +299,24 @@ def test_a_model_without_trees_or_rules_scores_the_same_everywhere(tmp_path):
     for to in TREES:
         found, about = scored(empty, to, tmp_path / to, [[0, 1], [np.nan, 1e9]])
         assert plain(found, about).tolist() == [0.75, 0.75], to
+
+
+@pytest.mark.parametrize("to", LINEAR)
+def test_a_model_that_scores_nothing_can_be_verified(tmp_path, to):
+    export_model(of_weights([0.0, 0.0]), to, tmp_path / "o")
+    assert verify_export(tmp_path / "o").vectors > 50
+
+
+def test_a_program_that_hangs_or_talks_nonsense_is_a_sentence(monkeypatch):
+    monkeypatch.setattr(target, "_SECONDS", 0.2)
+    sleep = [sys.executable, "-c", "import time; time.sleep(60)"]
+    with pytest.raises(ParityError, match=r"it fails: no answer within 0\.2 seconds"):
+        target.run_evaluator(sleep, b"", "it fails")
+    monkeypatch.setattr(target, "_SECONDS", 60)
+    with pytest.raises(ParityError, match="it fails: the program ends with 3"):
+        target.run_evaluator([sys.executable, "-c", "raise SystemExit(3)"], b"", "it fails")
+    with pytest.raises(ParityError, match="it fails: 5 bytes are not 2 scores"):
+        target.as_scores(b"hello", 2, "it fails")
 
 
 def test_children_that_are_not_neighbours_are_numbered_anew_for_xgboost(tmp_path):

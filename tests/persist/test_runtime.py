@@ -13,6 +13,7 @@ from rankwright import registry, runtime
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
 from rankwright.persist.container import ModelFileError, read_parts, write_parts
+from rankwright.persist.model_file import load_model
 from rankwright.rankers.base import ranker
 
 DATA = small_data(queries=10, feature_names=list("abcdef"))
@@ -125,6 +126,13 @@ def replaced(name, value):
     return forge
 
 
+def without(name):
+    def forge(receipt, arrays):
+        del receipt[name]
+
+    return forge
+
+
 def far_column(receipt, arrays):
     arrays["feature"] = arrays["feature"] + 1000
 
@@ -143,6 +151,12 @@ def no_arrays(receipt, arrays):
         ("linear", replaced("n_features", "6")),
         ("linear", replaced("feature_names", ["a"])),
         ("linear", replaced("feature_names", 6)),
+        ("linear", replaced("feature_names", "abcdef")),
+        ("linear", replaced("feature_names", list("abcdee"))),
+        ("linear", without("ranker")),
+        ("linear", without("curve")),
+        ("linear", without("best_iteration")),
+        ("linear", without("feature_names")),
         ("linear", replaced("parameters", {"model": "none"})),
         ("linear", replaced("parameters", None)),
         ("trees", replaced("parameters", {"model": "linear"})),
@@ -158,5 +172,6 @@ def test_parts_that_do_not_go_together_are_refused(saved, family, forge, tmp_pat
     arrays = load(parts["arrays.safetensors"])
     forge(receipt, arrays)
     write_parts(tmp_path / "m.rw", receipt, {**parts, "arrays.safetensors": save(arrays)})
-    with pytest.raises(ModelFileError, match="does not hold what its receipt says"):
-        runtime.load(tmp_path / "m.rw")
+    for load_file in (runtime.load, load_model):
+        with pytest.raises(ModelFileError, match="does not hold what its receipt says"):
+            load_file(tmp_path / "m.rw")

@@ -253,6 +253,18 @@ def test_lists_and_batches_over_the_limit_are_refused(files):
     assert why.startswith("queries[1].documents: 4")
 
 
+def test_documents_times_features_have_a_limit_over_all_lists(files):
+    columns = len(documents(1)[0][0]["features"])
+    web = client(f"web={files / 'linear.rw'}", max_values=4 * columns)
+    url, two = "/v1/models/web/score/batch", {"documents": documents(2)[0]}
+    assert web.post(url, json={"queries": [two, two]}).status_code == 200
+    why = sentence(web.post(url, json={"queries": [two, two, two]}), 413)
+    assert why == (
+        f"documents times features come to {6 * columns}, more than the {4 * columns} allowed; "
+        "send fewer documents at a time."
+    )
+
+
 def test_a_body_that_is_not_json_by_its_own_word(web):
     headers = {"content-type": "text/plain"}
     why = sentence(web.post("/v1/models/web/rank", content=b"{}", headers=headers), 415)

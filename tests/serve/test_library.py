@@ -70,3 +70,45 @@ def test_a_server_does_not_start_on_a_bad_file(tmp_path):
     (tmp_path / "web.rw").write_text("not a model")
     with pytest.raises(ModelFileError, match="is no model file"):
         Library(parse_models([str(tmp_path / "web.rw")]))
+
+
+def picks(files, shares, n=4000):
+    words = [f"web@{version}={files / 'web.rw'}:{share}%" for version, share in shares.items()]
+    library = Library(parse_models(words))
+    return [library.pick("web", str(query)).version.version for query in range(n)]
+
+
+def test_versions_answer_in_proportion_to_their_shares(files):
+    shares = {"a": 50, "b": 30, "c": 20}
+    found = picks(files, shares)
+    for version, share in shares.items():
+        deviation = (share / 100 * (1 - share / 100) / len(found)) ** 0.5
+        assert abs(found.count(version) / len(found) - share / 100) < 4 * deviation
+
+
+def test_a_version_that_alone_grows_takes_from_the_others_and_loses_nobody(files):
+    before = picks(files, {"a": 60, "b": 30, "c": 10})
+    after = picks(files, {"a": 40, "b": 20, "c": 40})
+    changed = {(old, new) for old, new in zip(before, after, strict=True) if old != new}
+    assert changed == {("a", "c"), ("b", "c")}
+
+
+def test_a_file_that_breaks_in_an_unforeseen_way_does_not_hide_the_others(files, monkeypatch):
+    shutil.copy(files / "web.rw", files / "other.rw")
+    web = client(f"web={files / 'web.rw'}", f"other={files / 'other.rw'}")
+    from rankwright.serve import library
+
+    load = library.tried_model
+
+    def broken(path):
+        if path.name == "web.rw":
+            raise MemoryError("no room")
+        return load(path)
+
+    monkeypatch.setattr(library, "tried_model", broken)
+    shutil.copy(files / "next.rw", files / "web.rw")
+    shutil.copy(files / "next.rw", files / "other.rw")
+    assert look(web) == 2
+    one, two = web.service.library.slots
+    assert "cannot be loaded" in one.fault
+    assert (two.fault, two.reloads) == (None, 1)

@@ -44,7 +44,9 @@ def test_what_makes_no_sense_is_refused(words, why):
         ({"missing": "zero"}, "--missing is error or nan, not 'zero'"),
         ({"unknown": "nan"}, "--unknown is error or ignore"),
         ({"max_documents": 0}, "--max-documents must be above 0"),
+        ({"max_values": 0}, "--max-values must be above 0"),
         ({"seconds": -1.0}, "--seconds must be above 0"),
+        ({"seconds": float("inf")}, "--seconds must be a finite number"),
         ({"threads": 0}, "threads must be 1 or more"),
     ],
 )
