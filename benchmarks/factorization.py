@@ -9,7 +9,7 @@ of the same permutation; these are the last). Differences are tested by pairs ov
 ALS and BPR see likes, as they are made for: ratings above the middle of the scale, weighted by the
 rating for ALS. Where the package ``implicit`` is installed they are its own; otherwise they are
 those below, the published algorithms (Hu, Koren and Volinsky 2008; Rendle et al. 2009) with
-implicit's sampling, start and defaults.
+implicit's sampling, start and defaults. Seconds are those of the last fit, with what was chosen.
 
 ``RANKWRIGHT_DATA`` names the folder of Jester1; ``RANKWRIGHT_BENCH_USERS`` takes fewer users.
 """
@@ -17,50 +17,70 @@ implicit's sampling, start and defaults.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from itertools import product
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 from scipy import sparse
+from threadpoolctl import threadpool_limits
 
 from rankwright import MMMF, CofiRank, RankingData
 from rankwright.data.ratings import Ratings
 from rankwright.metrics.evaluate import evaluate
 from rankwright.metrics.significance import paired_t
 
+from .contest import version
+from .data_sets import data_folder
+from .findings import OURS, Findings, Record
+from .timing import seconds_of
+
 USERS = int(os.environ.get("RANKWRIGHT_BENCH_USERS", "5000"))
 TRAINING, NEEDED, PART, MIDDLE = (10, 20, 50), 60, 0.7, 10.0
 Scorer = Callable[[RankingData], np.ndarray]
 
 
-def run() -> dict[str, float]:
-    path = Path(os.environ["RANKWRIGHT_DATA"]) / "Jester1" / "jester-data-1.csv.xz"
+def run() -> Findings:
+    path = data_folder() / "Jester1" / "jester-data-1.csv.xz"
     ratings = Ratings().read(path, layout="jester")
-    began = time.perf_counter()
-    CofiRank(n_threads=2).fit(ratings)
-    figures = {"seconds_for_1810455_ratings": time.perf_counter() - began}
+    found = Findings()
+    found.figures["seconds_for_1810455_ratings"] = seconds_of(CofiRank(n_threads=2).fit, ratings)
+    if not _installed():
+        found.absent["implicit"] = "implicit is not installed; ALS and BPR are written out here"
     for n in TRAINING:
-        figures |= _compare(ratings, n)
-    return figures
+        found.add(_compare(ratings, n))
+    return found
 
 
-def _compare(ratings: RankingData, n: int) -> dict[str, float]:
+def _compare(ratings: RankingData, n: int) -> Findings:
     many = np.random.default_rng(0).permutation(np.flatnonzero(ratings.sizes >= NEEDED))
     train, test = _draw(ratings.select(np.sort(many[-USERS:])), n, seed=n)
-    values = {}
+    values, found = {}, Findings()
+    task = f"Jester, {USERS:,} users, {n} ratings each"
     for name, method in METHODS.items():
-        values[name] = _ndcg(test, method(train, n)(test))
-        print(f"{n:3d} ratings  {name:9s} NDCG@10 {np.nanmean(values[name]):.4f}", flush=True)
-    ours, figures = values.pop("cofirank"), {}
+        fitted = method(train, n)
+        values[name] = _ndcg(test, fitted.scores(test))
+        peer, package = WHO[name]
+        if package == "implicit" and not _installed():
+            peer, package = f"{name.upper()} as published", "rankwright"
+        found.records.append(
+            Record(
+                task, peer, version(package), fitted.settings, fitted.seconds,
+                float(np.nanmean(values[name])), "NDCG@10 of ratings left out",
+            )
+        )  # fmt: skip
+    ours = values.pop("cofirank")
     for name, theirs in values.items():
-        found = paired_t(ours, theirs)
-        figures[f"ndcg10_x100_minus_{name}_{n}"] = 100.0 * found.difference
-        figures[f"p_against_{name}_{n}"] = found.p_value
-    return figures
+        tested = paired_t(ours, theirs)
+        found.figures[f"ndcg10_x100_minus_{name}_{n}"] = 100.0 * tested.difference
+        found.figures[f"p_against_{name}_{n}"] = tested.p_value
+    return found
+
+
+def _installed() -> bool:
+    return find_spec("implicit") is not None
 
 
 def _draw(data: RankingData, n: int, seed: int) -> tuple[RankingData, RankingData]:
@@ -82,15 +102,29 @@ def _ndcg(data: RankingData, scores: np.ndarray) -> np.ndarray:
     return evaluate(data, scores, "ndcg@10", convention="sklearn").per_query["ndcg@10"]
 
 
-def _tuned(make: Callable[..., Scorer], grid: dict[str, list[Any]]) -> Callable[..., Scorer]:
+class Fitted(NamedTuple):
+    """What a method made of the training ratings, with what it chose, in how many seconds."""
+
+    scores: Scorer
+    settings: str
+    seconds: float
+
+
+def _fitted(settings: str, make: Callable[[], Scorer]) -> Fitted:
+    made: list[Scorer] = []
+    seconds = seconds_of(lambda: made.append(make()))
+    return Fitted(made[0], settings, seconds)
+
+
+def _tuned(make: Callable[..., Scorer], grid: dict[str, list[Any]]) -> Callable[..., Fitted]:
     """Return a method that takes the best point of ``grid`` on part of the training ratings."""
 
-    def fit(train: RankingData, n: int) -> Scorer:
+    def fit(train: RankingData, n: int) -> Fitted:
         part, valid = _draw(train, round(PART * n), seed=1)
         points = [dict(zip(grid, point, strict=True)) for point in product(*grid.values())]
         best = max(points, key=lambda p: np.nanmean(_ndcg(valid, make(part, **p)(valid))))
-        print(f"{'':13s}{best}", flush=True)
-        return make(train, **best)
+        settings = ", ".join(f"{key}={value}" for key, value in best.items())
+        return _fitted(settings, lambda: make(train, **best))
 
     return fit
 
@@ -98,15 +132,14 @@ def _tuned(make: Callable[..., Scorer], grid: dict[str, list[Any]]) -> Callable[
 # --- ours ------------------------------------------------------------------------------------
 
 
-def _factors(kind: Any, **params: Any) -> Callable[..., Scorer]:
+def _factors(kind: Any, **params: Any) -> Callable[..., Fitted]:
     """Return a method that chooses l2 on valid; it grows with the root of the lists' length."""
 
-    def fit(train: RankingData, n: int) -> Scorer:
+    def fit(train: RankingData, n: int) -> Fitted:
         kept = round(PART * n)
         part, valid = _draw(train, kept, seed=1)
         chosen = kind(**params).fit(part, eval_set=valid).model_.l2 * np.sqrt(n / kept)
-        print(f"{'':13s}l2 {chosen:.3g}", flush=True)
-        return kind(l2=chosen, **params).fit(train).predict
+        return _fitted(f"l2={chosen:.3g}", lambda: kind(l2=chosen, **params).fit(train).predict)
 
     return fit
 
@@ -139,7 +172,8 @@ def _als(train: RankingData, *, factors: int, regularization: float, alpha: floa
         U, V = _alternating_least_squares(likes * alpha, factors, regularization)
     else:
         made = AlternatingLeastSquares(factors, regularization, alpha, random_state=0)
-        made.fit(likes, show_progress=False)
+        with threadpool_limits(1, "blas"):  # as implicit asks; its own threads do the work
+            made.fit(likes, show_progress=False)
         U, V = made.user_factors, made.item_factors
     return _by_products(train, U, V)
 
@@ -152,7 +186,8 @@ def _bpr(train: RankingData, *, factors: int, regularization: float, rate: float
         U, V = _pairwise(likes, factors, regularization, rate)
     else:
         made = BayesianPersonalizedRanking(factors, rate, regularization, random_state=0)
-        made.fit(likes, show_progress=False)
+        with threadpool_limits(1, "blas"):  # as implicit asks; its own threads do the work
+            made.fit(likes, show_progress=False)
         U, V = made.user_factors, made.item_factors
     return _by_products(train, U, V)
 
@@ -223,4 +258,10 @@ METHODS = {
         _als, {"factors": [4, 16], "regularization": [100.0, 300.0, 1000.0], "alpha": [0.1, 1.0]}
     ),
     "bpr": _tuned(_bpr, {"factors": [4, 16], "regularization": [0.1, 0.3], "rate": [0.01, 0.05]}),
+}
+WHO = {
+    "cofirank": (OURS, "rankwright"),
+    "mmmf": (f"{OURS}, MMMF", "rankwright"),
+    "als": ("implicit ALS", "implicit"),
+    "bpr": ("implicit BPR", "implicit"),
 }

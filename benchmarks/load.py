@@ -1,55 +1,47 @@
-"""Reading LETOR text: speed against scikit-learn in the same run, and the peak of memory.
+"""Reading LETOR text: scikit-learn, XGBoost, CatBoost, fastrank; and the peak of memory.
 
-``python benchmarks/load.py`` prints the figures; ``benchmarks/run.py load`` holds them to floors.
+One file of 100,000 rows x 46 features with comments, as LETOR 4.0 has them, into memory. CatBoost
+refuses comments and gets the lines without them; LightGBM reads no query ids from such text, so it
+is no contender. What each has read is compared with what we read: the numbers, to the last bit of
+the type that the tool keeps, or where it does not show them, how many rows there are.
+Memory is that of a process of its own, from after a first read that loads the kernels.
 """
 
 from __future__ import annotations
 
 import gzip
-import statistics
-import subprocess
-import sys
 import tempfile
-import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from .contest import Contender, contest
+from .findings import OURS, Findings
+from .timing import apart, memory_in_use, peak_memory
+
 ROWS, FEATURES, ROWS_PER_QUERY, ROUNDS = 100_000, 46, 40, 3
 
-# Memory is measured in a process of its own, from after a first read that loads the kernels.
-MEASURE = """
-import os, pathlib, resource, sys
-from rankwright.data.letor import Letor
 
-def peak():
-    status = pathlib.Path("/proc/self/status")
-    if status.exists():  # getrusage would count what the parent held when it started us
-        return int(status.read_text().partition("VmHWM:")[2].split()[0]) * 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-
-Letor.read(sys.argv[1])
-before = peak()
-data = Letor.read(sys.argv[2])
-arrays = sum(a.nbytes for a in (data.X, data.y, data.indptr, data.qid, data.doc_id))
-print((peak() - before) / (arrays + os.path.getsize(sys.argv[2])))
-"""
-
-
-def run() -> dict[str, float]:
-    """Return the ratios by name."""
+def run() -> Findings:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         small, large, packed = folder / "small.txt", folder / "large.txt", folder / "large.txt.gz"
         write_letor(small, 500)
         write_letor(large, ROWS)
         packed.write_bytes(gzip.compress(large.read_bytes(), 1))
-        return {
-            **_speeds(small, large),
-            "load_memory_vs_arrays_plus_file": _memory(small, large),
-            "load_memory_of_gz_vs_arrays_plus_file": _memory(small, packed),
-        }
+        found = _speeds(large)
+        found.note_figure("load_vs_sklearn", found.ratio("scikit-learn", OURS))
+        found.note_figure(
+            "load_vs_sklearn_one_thread", found.ratio("scikit-learn", f"{OURS}, one thread")
+        )
+        for peer in ("XGBoost", "fastrank", "CatBoost"):
+            found.note_figure(f"load_vs_{peer.lower()}", found.ratio(peer, OURS))
+        found.figures["load_memory_vs_arrays_plus_file"] = apart(_memory, small, large)
+        found.figures["load_memory_of_gz_vs_arrays_plus_file"] = apart(_memory, small, packed)
+        return found
 
 
 def write_letor(path: Path, rows: int) -> None:
@@ -65,41 +57,102 @@ def write_letor(path: Path, rows: int) -> None:
             stream.write(line % (grades[row], query, *x.tolist(), row))
 
 
-def _speeds(small: Path, large: Path) -> dict[str, float]:
-    from sklearn.datasets import load_svmlight_file
-
+def _speeds(path: Path) -> Findings:
     from rankwright.data.letor import Letor
 
-    readers: dict[str, Callable[[Path], object]] = {
-        "scikit-learn": lambda path: load_svmlight_file(path, query_id=True),
-        "load_vs_sklearn": lambda path: Letor.read(path),
-        "load_vs_sklearn_one_thread": lambda path: Letor.read(path, n_threads=1),
-    }
-    seconds: dict[str, list[float]] = {name: [] for name in readers}
-    for path, rounds in ((small, 1), (large, ROUNDS)):
-        for _ in range(rounds):
-            for name, reader in readers.items():
-                start = time.perf_counter()
-                reader(path)
-                seconds[name].append(time.perf_counter() - start)
-    X, y, _ = load_svmlight_file(large, query_id=True)
-    data = Letor.read(large)
-    if not (np.array_equal(X.toarray(), data.X) and np.array_equal(y, data.y)):
-        raise AssertionError("scikit-learn and rankwright read different numbers")
-    peer = statistics.median(seconds.pop("scikit-learn")[1:])
-    return {name: peer / statistics.median(times[1:]) for name, times in seconds.items()}
+    X = Letor.read(path).X
+    numbers, narrow = "the same numbers", "the same numbers, as float32"
+    return contest(
+        f"LETOR text, {ROWS:,} x {FEATURES}",
+        [
+            Contender(OURS, "rankwright", "all cores", lambda: lambda: Letor.read(path)),
+            Contender(
+                f"{OURS}, one thread",
+                "rankwright",
+                "n_threads=1",
+                lambda: lambda: Letor.read(path, n_threads=1),
+            ),
+            Contender(
+                "scikit-learn",
+                "scikit-learn",
+                "load_svmlight_file(query_id=True), one thread",
+                lambda: _sklearn(path),
+                lambda found: _equal(found[0].toarray(), X),
+                same=numbers,
+            ),
+            Contender(
+                "XGBoost",
+                "xgboost",
+                "DMatrix from libsvm text, all cores",
+                lambda: _xgboost(path),
+                lambda found: _equal(found.get_data().toarray()[:, 1:], X.astype(np.float32)),
+                same=narrow,
+                note="deprecated by XGBoost since 3.1",
+            ),
+            Contender(
+                "CatBoost",
+                "catboost",
+                "Pool from libsvm text without comments, all cores",
+                lambda: _catboost(path),
+                lambda found: _equal(found.get_features(), X.astype(np.float32)),
+                same=narrow,
+            ),
+            Contender(
+                "fastrank",
+                "fastrank",
+                "open_ranksvm, one thread",
+                lambda: _fastrank(path),
+                lambda found: _equal(found.num_instances(), len(X)),
+                same="as many rows",
+            ),
+        ],
+        rounds=ROUNDS,
+    )
+
+
+def _equal(found: Any, expected: Any) -> None:
+    if not np.array_equal(found, expected):
+        raise AssertionError("what was read is not what we read")
+
+
+def _sklearn(path: Path) -> Callable[[], Any]:
+    from sklearn.datasets import load_svmlight_file
+
+    return lambda: load_svmlight_file(path, query_id=True)
+
+
+def _xgboost(path: Path) -> Callable[[], Any]:
+    import xgboost as xgb
+
+    def read() -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return xgb.DMatrix(f"{path}?format=libsvm")
+
+    return read
+
+
+def _catboost(path: Path) -> Callable[[], Any]:
+    from catboost import Pool
+
+    plain = path.with_suffix(".plain")
+    lines = path.read_text().splitlines()
+    plain.write_text("".join(f"{line.partition('#')[0].rstrip()}\n" for line in lines))
+    return lambda: Pool(f"libsvm://{plain}")
+
+
+def _fastrank(path: Path) -> Callable[[], Any]:
+    from fastrank import CDataset
+
+    return lambda: CDataset.open_ranksvm(str(path))
 
 
 def _memory(small: Path, large: Path) -> float:
-    done = subprocess.run(
-        [sys.executable, "-c", MEASURE, str(small), str(large)],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    return float(done.stdout)
+    """Return what a read adds to the process, over the arrays and the file together."""
+    from rankwright.data.letor import Letor
 
-
-if __name__ == "__main__":
-    for name, ratio in run().items():
-        print(f"{name:40s} {ratio:8.2f}")
+    Letor.read(small)
+    before = memory_in_use()
+    data = Letor.read(large)
+    arrays = sum(a.nbytes for a in (data.X, data.y, data.indptr, data.qid, data.doc_id))
+    return (peak_memory() - before) / (arrays + large.stat().st_size)

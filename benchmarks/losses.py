@@ -1,4 +1,9 @@
-"""LambdaRank's gradients against LightGBM's own, on lists of the size of web search."""
+"""LambdaRank's gradients against LightGBM's own, on lists of the size of web search.
+
+LightGBM does not hand its gradients out: their time is what a round with them takes beyond a round
+whose gradients are given, medians of runs in turn, with the same threads. That ours are the same
+gradients is a test (tests/losses/test_lambdarank.py), not repeated here.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +18,9 @@ from rankwright.core.parallel import thread_count
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.lambdarank import LambdaRank
 
+from .contest import version
+from .findings import OURS, Findings, Record
+
 SHAPES = {"1200x100": (1_200, 100), "10000x120": (10_000, 120)}
 ROUNDS, RUNS = 20, 5
 TREE = {"num_leaves": 4, "learning_rate": 0.1, "verbose": -1, "deterministic": True}
@@ -20,12 +28,21 @@ TREE = {"num_leaves": 4, "learning_rate": 0.1, "verbose": -1, "deterministic": T
 FEATURES = 4
 
 
-def run() -> dict[str, float]:
-    return {f"lambdarank_vs_lightgbm_{name}": _ratio(*shape) for name, shape in SHAPES.items()}
+def run() -> Findings:
+    found = Findings()
+    for name, shape in SHAPES.items():
+        mine, peer = _seconds(*shape)
+        found.figures[f"lambdarank_vs_lightgbm_{name}"] = mine / peer
+        task, size = f"LambdaRank gradients, {name}", f"truncation 30, {thread_count()} threads"
+        found.records += [
+            Record(task, OURS, version("rankwright"), size, mine),
+            Record(task, "LightGBM", version("lightgbm"), f"lambdarank, {size}", peer),
+        ]
+    return found
 
 
-def _ratio(n_queries: int, n_documents: int) -> float:
-    """Return our seconds for gradients and curvatures over LightGBM's, medians of runs in turn."""
+def _seconds(n_queries: int, n_documents: int) -> tuple[float, float]:
+    """Return our seconds for gradients and curvatures, and LightGBM's; medians of runs in turn."""
     rng = np.random.default_rng(0)
     n = n_queries * n_documents
     X = rng.normal(size=(n, FEATURES)).astype(np.float32)
@@ -57,6 +74,4 @@ def _ratio(n_queries: int, n_documents: int) -> float:
         ours.append(our_round())
         with_lambdas = lightgbm_round("lambdarank")
         theirs.append(with_lambdas - lightgbm_round(lambda *_: fixed))
-    mine, peer = statistics.median(ours), statistics.median(theirs)
-    print(f"{n_queries} x {n_documents}: {1e3 * mine:.1f} ms, LightGBM {1e3 * peer:.1f} ms")
-    return mine / peer
+    return statistics.median(ours), statistics.median(theirs)

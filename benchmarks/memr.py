@@ -10,22 +10,28 @@ from __future__ import annotations
 
 import math
 import time
-from pathlib import Path
 
 import numpy as np
 
-from rankwright import RankingData, evaluate, ranker, synthetic
+from rankwright import RankingData, ranker, synthetic
 from rankwright.experiments.peers import LiblinearPairs
+
+from .contest import version
+from .data_sets import ndcg
+from .findings import OURS, Curve, Findings, Record
+from .timing import memory_in_use, peak_memory, seconds_of, slope
 
 L2, ROUNDS = 1e-3, 3
 GROWTH = (840, 3_000, 10_000, 31_531)  # queries of about 120 documents
 
 
-def run() -> dict[str, float]:
-    return {**_against_pairs(), **_growth()}
+def run() -> Findings:
+    found = _against_pairs()
+    found.add(_growth())
+    return found
 
 
-def _against_pairs() -> dict[str, float]:
+def _against_pairs() -> Findings:
     data = synthetic("mq2007")
     fits = {
         "memr": lambda: ranker("memr", n_threads=1).fit(data),
@@ -44,36 +50,50 @@ def _against_pairs() -> dict[str, float]:
             made[name] = fit()
             if turn > 0:
                 seconds[name] = min(seconds[name], time.perf_counter() - started)
-    ndcg = {name: _ndcg(data, one.predict(data)) for name, one in made.items()}
+    reached = {name: ndcg(data, one.predict(data)) for name, one in made.items()}
     objective = {name: _objective(data, made[name].coef_) for name in ("ranksvm", "liblinear")}
-    return {
+    figures = {
         "memr_vs_liblinear": seconds["liblinear"] / seconds["memr"],
-        "memr_ndcg10_minus_liblinear": ndcg["memr"] - ndcg["liblinear"],
+        "memr_ndcg10_minus_liblinear": reached["memr"] - reached["liblinear"],
         "tron_time_vs_lbfgs": seconds["memr"] / seconds["memr_lbfgs"],
         "memr_vs_mr": seconds["mr"] / seconds["memr"],
         "memr_two_threads_speedup": seconds["memr"] / seconds["memr_two"],
         "ranksvm_vs_liblinear": seconds["liblinear"] / seconds["ranksvm"],
         "ranksvm_objective_vs_liblinear": objective["ranksvm"] / objective["liblinear"],
     }
+    told = {  # the contender's name, package and settings
+        "ranksvm": (OURS, "rankwright", f"ranksvm, l2={L2}, unscaled, 1 thread"),
+        "liblinear": ("scikit-learn", "scikit-learn", f"LinearSVC on every pair, l2={L2}"),
+        "memr": (f"{OURS}, MEMR", "rankwright", "memr, 1 thread"),
+        "memr_two": (f"{OURS}, MEMR, two threads", "rankwright", "memr, 2 threads"),
+        "memr_lbfgs": (f"{OURS}, MEMR by L-BFGS", "rankwright", "memr, solver=lbfgs, 1 thread"),
+        "mr": (f"{OURS}, MR", "rankwright", "mr, 1 thread"),
+    }
+    records = [
+        Record(
+            "Linear rankers, mq2007 shape", peer, version(package), settings, seconds[name],
+            reached[name], "NDCG@10 on train",
+        )
+        for name, (peer, package, settings) in told.items()
+    ]  # fmt: skip
+    return Findings(figures, records)
 
 
-def _growth() -> dict[str, float]:
+def _growth() -> Findings:
     rows, seconds, memory = [], [], math.nan
     for queries in GROWTH:
         data = synthetic("mslr30k", queries=queries)
         ranker("memr").fit(data.select(np.arange(100)))  # compiles
-        before = _reset_peak()
-        started = time.perf_counter()
-        ranker("memr", max_iterations=3).fit(data)
-        seconds.append(time.perf_counter() - started)
-        rows.append(data.n_documents)
-        memory = 1.0 + (_peak() - before) / data.X.nbytes
-    slope = np.polyfit(np.log(rows), np.log(seconds), 1)[0]
-    return {"growth_exponent": float(slope), "peak_memory_vs_features": memory}
-
-
-def _ndcg(data: RankingData, scores: np.ndarray) -> float:
-    return evaluate(data, scores, "ndcg@10")["ndcg@10"]
+        before = memory_in_use()
+        seconds.append(seconds_of(ranker("memr", max_iterations=3).fit, data))
+        rows.append(float(data.n_documents))
+        memory = 1.0 + (peak_memory() - before) / data.X.nbytes
+    grown = slope(rows, seconds)
+    line = Curve(
+        "MEMR, mslr30k shape", "rows", OURS, version("rankwright"), rows, seconds, grown,
+        "linear, 3 iterations, all cores",
+    )  # fmt: skip
+    return Findings({"growth_exponent": grown, "peak_memory_vs_features": memory}, curves=[line])
 
 
 def _objective(data: RankingData, w: np.ndarray) -> float:
@@ -84,23 +104,3 @@ def _objective(data: RankingData, w: np.ndarray) -> float:
         better = data.y[lo:hi, None] > data.y[None, lo:hi]
         total += float((np.maximum(wrong, 0.0)[better] ** 2).sum())
     return total / data.n_queries + 0.5 * L2 * float(w @ w)
-
-
-def _reset_peak() -> int:
-    """Forget the most memory used so far and return what is in use (Linux)."""
-    Path("/proc/self/clear_refs").write_text("5")
-    return _status("VmRSS")
-
-
-def _peak() -> int:
-    return _status("VmHWM")
-
-
-def _status(name: str) -> int:
-    line = next(x for x in Path("/proc/self/status").read_text().splitlines() if name in x)
-    return int(line.split()[1]) * 1024
-
-
-if __name__ == "__main__":
-    for name, value in run().items():
-        print(f"{name:40s} {value:.4f}")

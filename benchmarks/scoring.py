@@ -1,12 +1,17 @@
-"""Scoring time of tree ensembles against LightGBM's own predict, single thread, least of many runs.
+"""Scoring trees: LightGBM, XGBoost, CatBoost and scikit-learn on one thread; and linear scores.
 
-500 trees of 64 leaves over 136 features; interleaved runs, and the same scores to the last bit.
-Linear scores are timed against reading the features: NumPy's maximum of the same array.
+500 trees of 64 leaves over 136 features, 20,000 documents, and lists of 1,000 and 100 at a time. We
+score LightGBM's own trees, to the same last bit; XGBoost and scikit-learn score as many trees with
+as many leaves of their own. CatBoost does so twice: with such trees, and with the symmetric trees
+that it is made for, of 64 leaves each. Features are in memory (float32) and converted where a tool
+must; trees of their own give scores of their own, which are not compared. Linear scores are timed
+against reading the features: NumPy's maximum of the same array.
 """
 
 from __future__ import annotations
 
-import time
+from collections.abc import Callable
+from typing import Any
 
 import lightgbm as lgb
 import numpy as np
@@ -14,33 +19,46 @@ import numpy as np
 from rankwright.models.linear import FittedLinear
 from rankwright.models.trees import FittedTrees
 
+from .contest import Contender, contest
+from .findings import OURS, Findings
+from .timing import least
+
 ROWS, FEATURES, TREES, LEAVES, RUNS = 20_000, 136, 500, 64, 7
+SIZE = f"{TREES} trees, {LEAVES} leaves, 1 thread"
+Scorer = Callable[[Any], np.ndarray]
 
 
-def run() -> dict[str, float]:
-    """Return LightGBM's time over ours for many rows, for one query, and how scores differ."""
-    X, booster = grown()
+def run() -> Findings:
+    X, y = drawn()
+    booster = grown(X, y)
     ours = FittedTrees(booster.model_to_string(), 0.0, FEATURES)
-    ours.scores(X[:8], n_threads=1)  # compiles the kernels
-    ours.scores(X[:8].astype(np.float64), n_threads=1)
     wide = X.astype(np.float64)
-    figures = {
-        "forest_vs_lightgbm": ratio(booster, ours, X, RUNS),
-        "forest_float64_vs_lightgbm": ratio(booster, ours, wide, RUNS),
-        "one_query_of_1000_vs_lightgbm": ratio(booster, ours, X[:1000], 10 * RUNS),
-        "one_query_of_100_vs_lightgbm": ratio(booster, ours, X[:100], 100 * RUNS),
-        "linear_vs_reading": linear_ratio(RUNS),
-    }
+    ours.scores(wide[:8], n_threads=1)  # compiles
+    scorers = _scorers(X, y, booster, ours)
+    found = Findings()
+    all_rows = found.add(_contest(f"{ROWS:,} documents", X, scorers, RUNS))
+    found.note_figure("forest_vs_lightgbm", all_rows.ratio("LightGBM", OURS))
+    found.figures["forest_float64_vs_lightgbm"] = ratio(booster, ours, wide, RUNS)
+    for n, runs in ((1000, 10 * RUNS), (100, 100 * RUNS)):
+        some = found.add(_contest(f"one list of {n:,} documents", X[:n], scorers, runs))
+        found.note_figure(f"one_query_of_{n}_vs_lightgbm", some.ratio("LightGBM", OURS))
+        for peer in ("XGBoost", "CatBoost"):
+            found.note_figure(f"one_query_of_{n}_vs_{peer.lower()}", some.ratio(peer, OURS))
+    found.figures["linear_vs_reading"] = linear_ratio(RUNS)
     same = [
         ours.scores(some, n_threads=1) - booster.predict(some, num_threads=1) for some in (X, wide)
     ]
-    return {**figures, "largest_difference": float(np.abs(same).max())}
+    found.figures["largest_difference"] = float(np.abs(same).max())
+    return found
 
 
-def grown() -> tuple[np.ndarray, lgb.Booster]:
+def drawn() -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(1)
     X = rng.normal(size=(ROWS, FEATURES)).astype(np.float32)
-    y = np.clip((X[:, :6].sum(1) * 0.5 + 1 + rng.normal(size=ROWS)).round(), 0, 4)
+    return X, np.clip((X[:, :6].sum(1) * 0.5 + 1 + rng.normal(size=ROWS)).round(), 0, 4)
+
+
+def grown(X: np.ndarray, y: np.ndarray) -> lgb.Booster:
     params = {
         "objective": "l2",
         "num_leaves": LEAVES,
@@ -49,20 +67,19 @@ def grown() -> tuple[np.ndarray, lgb.Booster]:
         "num_threads": 2,
         "verbosity": -1,
     }
-    return X, lgb.train(params, lgb.Dataset(X, y), TREES)
+    return lgb.train(params, lgb.Dataset(X, y), TREES)
 
 
 def ratio(booster: lgb.Booster, ours: FittedTrees, X: np.ndarray, runs: int) -> float:
     """Return how many times as long LightGBM takes, by the least time of each."""
-    theirs, own = [], []
-    for _ in range(runs):
-        started = time.perf_counter()
-        booster.predict(X, num_threads=1)
-        middle = time.perf_counter()
-        ours.scores(X, n_threads=1)
-        theirs.append(middle - started)
-        own.append(time.perf_counter() - middle)
-    return min(theirs) / min(own)
+    seconds = least(
+        {
+            "theirs": lambda: booster.predict(X, num_threads=1),
+            "ours": lambda: ours.scores(X, n_threads=1),
+        },
+        runs,
+    )
+    return seconds["theirs"] / seconds["ours"]
 
 
 def linear_ratio(runs: int) -> float:
@@ -70,18 +87,102 @@ def linear_ratio(runs: int) -> float:
     rng = np.random.default_rng(2)
     X = rng.random((30 * ROWS, FEATURES), np.float32)
     model = FittedLinear(rng.normal(size=FEATURES), None, FEATURES)
-    model.scores(X[:8], n_threads=1)
-    reading, own = [], []
-    for _ in range(runs):
-        started = time.perf_counter()
-        X.max()
-        middle = time.perf_counter()
-        model.scores(X, n_threads=1)
-        reading.append(middle - started)
-        own.append(time.perf_counter() - middle)
-    return min(reading) / min(own)
+    seconds = least({"reading": X.max, "ours": lambda: model.scores(X, n_threads=1)}, runs)
+    return seconds["reading"] / seconds["ours"]
 
 
-if __name__ == "__main__":
-    for name, value in run().items():
-        print(f"{name:40s} {value:.3f}")
+def _contest(task: str, X: np.ndarray, scorers: list[tuple[Any, ...]], runs: int) -> Findings:
+    """Let every scorer score ``X``; models are fitted once, when first asked for."""
+    return contest(
+        f"Scoring, {task}",
+        [
+            Contender(
+                peer,
+                package,
+                f"{what}{SIZE}",
+                lambda m=make: _call(m(), X),
+                same="the same scores, to the last bit" if peer == "LightGBM" else "",
+            )
+            for peer, package, what, make in scorers
+        ],
+        rounds=runs,
+    )
+
+
+def _call(score: Scorer, X: np.ndarray) -> Callable[[], np.ndarray]:
+    return lambda: score(X)
+
+
+def _scorers(
+    X: np.ndarray, y: np.ndarray, booster: lgb.Booster, ours: FittedTrees
+) -> list[tuple[str, str, str, Callable[[], Scorer]]]:
+    """Return name, package, settings, and what makes the scorer, of every tool."""
+    once: dict[str, Scorer] = {}
+
+    def kept(name: str, make: Callable[[], Scorer]) -> Callable[[], Scorer]:
+        return lambda: once[name] if name in once else once.setdefault(name, make())
+
+    return [
+        (OURS, "rankwright", "", lambda: lambda Z: ours.scores(Z, n_threads=1)),
+        ("LightGBM", "lightgbm", "predict, ", lambda: lambda Z: booster.predict(Z, num_threads=1)),
+        ("XGBoost", "xgboost", "inplace_predict, ", kept("xgboost", lambda: _xgboost(X, y))),
+        (
+            "CatBoost",
+            "catboost",
+            "Lossguide trees, ",
+            kept("catboost", lambda: _catboost(X, y, "Lossguide")),
+        ),
+        (
+            "CatBoost, symmetric trees",
+            "catboost",
+            "SymmetricTree, depth 6, ",
+            kept("symmetric", lambda: _catboost(X, y, "SymmetricTree")),
+        ),
+        (
+            "scikit-learn",
+            "scikit-learn",
+            "HistGradientBoostingRegressor, ",
+            kept("sklearn", lambda: _sklearn(X, y)),
+        ),
+    ]
+
+
+def _xgboost(X: np.ndarray, y: np.ndarray) -> Scorer:
+    import xgboost as xgb
+
+    params = {"tree_method": "hist", "grow_policy": "lossguide", "max_leaves": LEAVES}
+    params |= {"max_depth": 0, "eta": 0.05, "min_child_weight": 20}
+    booster = xgb.train({**params, "nthread": 2}, xgb.QuantileDMatrix(X, y), TREES)
+    booster.set_param({"nthread": 1})
+    return booster.inplace_predict
+
+
+def _catboost(X: np.ndarray, y: np.ndarray, policy: str) -> Scorer:
+    from catboost import CatBoostRegressor
+
+    size = {"depth": 6} if policy == "SymmetricTree" else {"max_leaves": LEAVES}
+    model = CatBoostRegressor(
+        iterations=TREES,
+        grow_policy=policy,
+        learning_rate=0.05,
+        thread_count=2,
+        allow_writing_files=False,
+        logging_level="Silent",
+        **size,
+    ).fit(X, y)
+    return lambda Z: model.predict(Z, thread_count=1)
+
+
+def _sklearn(X: np.ndarray, y: np.ndarray) -> Scorer:
+    from sklearn.ensemble import HistGradientBoostingRegressor
+    from threadpoolctl import threadpool_limits
+
+    model = HistGradientBoostingRegressor(
+        max_iter=TREES, max_leaf_nodes=LEAVES, learning_rate=0.05, early_stopping=False
+    ).fit(X, y)
+
+    def score(Z: np.ndarray) -> np.ndarray:
+        with threadpool_limits(1):
+            return model.predict(Z)
+
+    return score

@@ -10,15 +10,13 @@ thread, so that a busy machine does not decide. ``RANKWRIGHT_BENCH_QUERIES`` mak
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import time
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.metrics import average_precision_score
 
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.shapes import SHAPES
@@ -27,24 +25,29 @@ from rankwright.losses.domination import Domination
 from rankwright.solvers.coordinate import Coordinate, largest_l1
 from rankwright.subproblems.domination_columns import Columns
 
+from .contest import version
+from .findings import OURS, Curve, Findings, Record
+from .timing import apart, least, memory_in_use, peak_memory, slope
+
 QUERIES = int(os.environ.get("RANKWRIGHT_BENCH_QUERIES", SHAPES["rcv1"].queries))
 SHARE, TOLERANCE = 0.1, 1e-4  # of the least l1 that makes all weights 0
 NON_ZEROS = (10_000, 100_000, 1_000_000, 10_000_000)
 
 
-def run() -> dict[str, float]:
-    return {
-        "growth_exponent_of_an_epoch": _growth(),
-        **_against_liblinear(),
-        "memory_vs_matrix": _memory(),
-    }
+def run() -> Findings:
+    found = Findings()
+    found.add(_growth())
+    found.add(_against_liblinear())
+    base, peak, matrix = apart(_memory)
+    found.figures["memory_vs_matrix"] = (peak - base) / matrix
+    return found
 
 
 # --- growth ----------------------------------------------------------------------------------
 
 
-def _growth() -> float:
-    """Return the slope of log time over log non-zeros, for sweeps over all columns."""
+def _growth() -> Findings:
+    """Return the time of a sweep over all columns, for more and more non-zeros."""
     counts, seconds = [], []
     for goal in NON_ZEROS:
         X, y = _random(goal)
@@ -55,16 +58,20 @@ def _growth() -> float:
         problem.grad(w, np.empty(problem.size))
         problem.sweep(w, columns)  # compiles; makes the first steps
         rounds = max(3, 3_000_000 // count)
-        best = np.inf
-        for _ in range(3):
-            start = time.thread_time()
-            for _ in range(rounds):
+
+        def sweeps(
+            problem: Any = problem, w: Any = w, columns: Any = columns, n: int = rounds
+        ) -> None:
+            for _ in range(n):
                 problem.sweep(w, columns)
-            best = min(best, (time.thread_time() - start) / rounds)
-        counts.append(count)
-        seconds.append(best)
-        print(f"{count:>10,} non-zeros: {1e3 * best:8.2f} ms an epoch, {1e9 * best / count:.1f} ns")
-    return float(np.polyfit(np.log(counts), np.log(seconds), 1)[0])
+
+        counts.append(float(count))
+        seconds.append(least({"": sweeps}, 3, warm_up=False, clock=time.thread_time)[""] / rounds)
+    grown = slope(counts, seconds)
+    about = "one sweep over all columns, 1 thread"
+    curve = Curve("Domination loss by coordinate descent", "non-zeros", OURS,
+                  version("rankwright"), counts, seconds, grown, about)  # fmt: skip
+    return Findings({"growth_exponent_of_an_epoch": grown}, curves=[curve])
 
 
 def _random(count: int) -> tuple[Any, np.ndarray]:
@@ -82,7 +89,7 @@ def _random(count: int) -> tuple[Any, np.ndarray]:
 # --- against LIBLINEAR -------------------------------------------------------------------------
 
 
-def _against_liblinear() -> dict[str, float]:
+def _against_liblinear() -> Findings:
     data = synthetic("rcv1", queries=QUERIES)
     X = sparse.csr_matrix(data.X)
     some = np.arange(0, X.shape[0], 10)
@@ -94,15 +101,25 @@ def _against_liblinear() -> dict[str, float]:
     start = time.thread_time()
     theirs_w = _liblinear(X, data.y, C)
     theirs = time.thread_time() - start
-    print(
-        f"{X.shape[0]:,} x {X.shape[1]:,}, {X.nnz:,} non-zeros: {ours:.1f} s for "
-        f"{np.count_nonzero(w):,} weights, LIBLINEAR {theirs:.1f} s for "
-        f"{np.count_nonzero(theirs_w):,} (C = {C:g})"
-    )
-    return {
-        "time_vs_liblinear": ours / theirs,
-        "weights_vs_liblinear": np.count_nonzero(w) / max(1, np.count_nonzero(theirs_w)),
-    }
+    kept, theirs_kept = np.count_nonzero(w), np.count_nonzero(theirs_w)
+    reached = [float(average_precision_score(data.y > 0, X @ one)) for one in (w, theirs_w)]
+    measure = "average precision on train"
+    task = f"Sparse linear ranker, {X.shape[0]:,} x {X.shape[1]:,}, {X.nnz:,} non-zeros"
+    return Findings(
+        {"time_vs_liblinear": ours / theirs, "weights_vs_liblinear": kept / max(1, theirs_kept)},
+        [
+            Record(
+                task, OURS, version("rankwright"),
+                f"domination loss, coordinate descent, {kept:,} weights, 1 thread", ours,
+                reached[0], measure,
+            ),
+            Record(
+                task, "scikit-learn", version("scikit-learn"),
+                f"LogisticRegression, L1, LIBLINEAR, C={C:.3g}, {theirs_kept:,} weights, 1 thread",
+                theirs, reached[1], measure,
+            ),
+        ],
+    )  # fmt: skip
 
 
 def _ours(X: Any, y: np.ndarray) -> np.ndarray:
@@ -143,29 +160,15 @@ def _liblinear(X: Any, y: np.ndarray, C: float) -> np.ndarray:
 # --- memory ----------------------------------------------------------------------------------
 
 
-def _memory() -> float:
-    """Return the peak of a process that holds the matrix and fits a topic, over the matrix."""
-    command = [sys.executable, str(Path(__file__).resolve()), "--memory"]
-    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    base, peak, matrix = (float(word) for word in text.split())
-    print(f"matrix {matrix / 2**20:.0f} MiB, peak above the start {(peak - base) / 2**20:.0f} MiB")
-    return (peak - base) / matrix
-
-
-def _measure_memory() -> None:
-    """Print resident bytes before there is a matrix, at the peak, and the bytes of the matrix."""
+def _memory() -> tuple[int, int, int]:
+    """Return bytes in use before there is a matrix, at the peak of a fit, and of the matrix."""
     _ours(*_random(10_000))  # compiled code is no data
-    Path("/proc/self/clear_refs").write_text("5")  # the peak counts from here
-    base = _resident("VmRSS:")
+    base = memory_in_use()
     shape = SHAPES["rcv1"]
     n, d = QUERIES * shape.documents // shape.queries, shape.features
     X = _even_columns(n, d, int(0.0016 * n * d))
     _ours(X, (np.random.default_rng(0).random(n) < 0.03).astype(float))
-    print(base, _resident("VmHWM:"), X.data.nbytes + X.indices.nbytes + X.indptr.nbytes)
-
-
-def _resident(name: str) -> int:
-    return int(Path("/proc/self/status").read_text().partition(name)[2].split()[0]) * 1024
+    return base, peak_memory(), X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
 
 
 def _even_columns(n: int, d: int, count: int) -> Any:
@@ -180,7 +183,3 @@ def _even_columns(n: int, d: int, count: int) -> Any:
         indices[indptr[j] : indptr[j + 1]] = np.arange(size) * step + j % step
     rng.random(out=values, dtype=np.float32)
     return sparse.csc_matrix((values, indices, indptr), shape=(n, d))
-
-
-if __name__ == "__main__" and "--memory" in sys.argv:
-    _measure_memory()

@@ -1,0 +1,108 @@
+"""Plots of a benchmark run as SVG: readable on light and dark pages, the same bytes each time."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from math import floor, log10
+from pathlib import Path
+from typing import Any
+
+from .findings import OURS, Curve, Record
+
+INK, GRID, CARD = "#1f2328", "#c9ced6", "#ffffff"  # on a card of its own, so on any page
+COLOURS = {OURS: "#0072B2", "LightGBM": "#D55E00", "XGBoost": "#009E73", "CatBoost": "#CC79A7"}
+OTHER, OTHERS, MARKS = "#6b7280", ("#E69F00", "#56B4E9", "#000000"), "os^DvPX"
+
+
+def draw_times(records: list[Record], path: Path) -> None:
+    """Draw the seconds of every contender, a panel per task, on a log scale."""
+    tasks = [
+        (task, sorted((one for one in some if one.seconds), key=lambda one: -one.seconds))
+        for task, some in groupby(records, key=lambda one: one.task)
+    ]
+    tasks = [(task, some) for task, some in tasks if some]
+    heights = [len(some) + 1.8 for _, some in tasks]
+    figure = _figure(7.6, 0.5 + 0.29 * sum(heights), path.stem)
+    axes = figure.subplots(len(tasks), 1, squeeze=False, height_ratios=heights)
+    for (task, some), axis in zip(tasks, axes[:, 0], strict=True):
+        _panel_of_times(axis, some)
+        axis.set_title(task, loc="left", fontsize=9.5, fontweight="bold", color=INK)
+    axes[-1, 0].set_xlabel("seconds, log scale (less is better); after the dot: quality")
+    _save(figure, path)
+
+
+def _panel_of_times(axis: Any, records: list[Record]) -> None:
+    peers = [one for one in records if not one.peer.startswith(OURS)]
+    judged = any(one.quality is not None and not one.same for one in peers)
+    for place, one in enumerate(records):
+        ours = one.peer.startswith(OURS)
+        axis.plot(one.seconds, place, "o" if ours else "s", color=COLOURS[OURS] if ours else OTHER,
+                  markersize=7 if ours else 6)  # fmt: skip
+        quality = f" · {one.quality:.4f}" if judged and one.quality is not None else ""
+        axis.annotate(f"{one.seconds:.3g} s{quality}", (one.seconds, place), (7, 0), va="center",
+                      textcoords="offset points", fontsize=8, color=INK)  # fmt: skip
+    axis.set_yticks(range(len(records)), [one.peer for one in records])
+    axis.set_ylim(-0.6, len(records) - 0.4)
+    axis.set_xscale("log")
+    low, high = _decades([one.seconds for one in records])
+    axis.set_xlim(low * 0.9, high * 2.5)  # room for the last figure
+    axis.xaxis.set_major_formatter("{x:g}")
+    axis.grid(color=GRID, linewidth=0.6)
+    axis.tick_params(axis="x", labelsize=8)
+
+
+def draw_curves(curves: list[Curve], path: Path) -> None:
+    """Draw seconds over size in log-log, a panel per task, with the slopes in the legends."""
+    tasks = [(task, list(some)) for task, some in groupby(curves, key=lambda one: one.task)]
+    columns = min(2, len(tasks))
+    rows = -(-len(tasks) // columns)
+    figure = _figure(3.9 * columns, 0.4 + 2.8 * rows, path.stem)
+    axes = figure.subplots(rows, columns, squeeze=False).ravel()
+    for axis, (task, some) in zip(axes, tasks, strict=False):
+        for number, one in enumerate(some):
+            axis.plot(
+                one.sizes,
+                one.seconds,
+                color=COLOURS.get(one.peer, OTHERS[number % len(OTHERS)]),
+                marker=MARKS[number % len(MARKS)],
+                markersize=4,
+                linewidth=1.6,
+                label=f"{one.peer}, slope {one.slope:.2f}",
+            )
+        axis.set_xscale("log")
+        axis.set_yscale("log")
+        axis.set_xticks(some[0].sizes, [f"{size:g}" for size in some[0].sizes])
+        axis.minorticks_off()
+        axis.set_ylim(*_decades([value for one in some for value in one.seconds]))
+        axis.yaxis.set_major_formatter("{x:g}")
+        axis.set_title(task, loc="left", fontsize=9.5, fontweight="bold", color=INK)
+        axis.set_xlabel(some[0].axis)
+        axis.set_ylabel("seconds")
+        axis.grid(color=GRID, linewidth=0.6)
+        axis.legend(fontsize=7.5, frameon=False)
+    for spare in axes[len(tasks) :]:
+        spare.set_axis_off()
+    _save(figure, path)
+
+
+def _decades(values: list[float]) -> tuple[float, float]:
+    """Return the powers of ten about the values, so that an axis has two labels or more."""
+    return 10.0 ** floor(log10(min(values))), 10.0 ** (floor(log10(max(values))) + 1)
+
+
+def _figure(width: float, height: float, salt: str) -> Any:
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    matplotlib.rcParams["svg.hashsalt"] = salt
+    matplotlib.rcParams["font.size"] = 8.5
+    return Figure(figsize=(width, height), layout="constrained", facecolor=CARD)
+
+
+def _save(figure: Any, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for axis in figure.axes:
+        for side in ("top", "right"):
+            axis.spines[side].set_visible(False)
+        axis.set_axisbelow(True)
+    figure.savefig(path, format="svg", metadata={"Date": None})

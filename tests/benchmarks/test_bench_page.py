@@ -1,0 +1,102 @@
+"""The page of a benchmark run: losing is said in words, and so is who was not there."""
+
+import json
+
+from benchmarks.findings import Curve, Findings, Record
+from benchmarks.page import losses, page, read, write
+
+MACHINE = {"cpu": "Some CPU", "cores": 2, "memory_gigabytes": 8, "system": "Linux", "python": "3"}
+
+
+def record(peer, seconds, quality=None, **more):
+    return Record("Task", peer, "1.0", "settings", seconds, quality, **more)
+
+
+def result(found, area="trees", floors=None):
+    about = {"area": area, "about": "What it is.", "date": "2026-01-02", "seconds": 60.0}
+    return {
+        **about, "machine": MACHINE, "rankwright": "0.1.0", "floors": floors or {},
+        **found.as_json(),
+    }  # fmt: skip
+
+
+def test_a_faster_peer_is_said_to_be_faster():
+    assert losses([record("Rankwright", 1.3), record("LightGBM", 1.0)]) == [
+        "LightGBM is 1.30x faster here."
+    ]
+
+
+def test_a_better_peer_is_said_to_be_better_and_equal_is_no_loss():
+    lost = losses([record("Rankwright", 1.0, 0.5), record("XGBoost", 1.04, 0.51)])
+    assert lost == ["XGBoost is 0.0100 better here (NDCG@10 on held-out queries)."]
+    assert losses([record("Rankwright", 1.0, 0.5), record("XGBoost", 0.99, 0.5005)]) == []
+
+
+def test_less_memory_is_said():
+    ours = record("Rankwright", 1.0, peak_megabytes=300.0)
+    theirs = record("XGBoost", 2.0, peak_megabytes=100.0)
+    assert losses([ours, theirs]) == ["XGBoost needs 3.0x less memory here."]
+
+
+def test_our_own_variants_are_no_peers():
+    assert losses([record("Rankwright", 2.0), record("Rankwright, one thread", 1.0)]) == []
+
+
+def test_the_page_names_version_settings_machine_losses_and_absent_peers():
+    found = Findings(
+        {"ratio": 0.5},
+        [record("Rankwright", 2.0, 0.5), record("LightGBM", 1.0, 0.5)],
+        absent={"CatBoost": "catboost is not installed"},
+        failed={"XGBoost": "ValueError: no"},
+    )
+    text = page({"trees": result(found, floors={"ratio": {"least": 1.0}})})
+    assert "Measured 2026-01-02 on 2 cores of Some CPU, 8 GB, Linux, Python 3" in text
+    assert "| LightGBM | 1.0 | 1 | 0.5 | 0.5000 | settings |" in text
+    assert "- Task ([trees](#trees)): LightGBM is 2.0x faster here." in text
+    assert "**LightGBM is 2.0x faster here.**" in text
+    assert "- CatBoost (trees): catboost is not installed." in text
+    assert "- XGBoost (trees): ValueError: no" in text
+    assert "- trees: `ratio` is 0.5, allowed is least 1.0." in text
+    assert "Nowhere in this run." not in text
+
+
+def test_a_run_without_a_loss_says_who_takes_how_long():
+    found = Findings(records=[record("Rankwright", 1.0), record("ranx", 8.0)])
+    text = page({"metrics": result(found, "metrics")})
+    assert "Nowhere in this run." in text
+    assert "the others take 8.0x as long (ranx)" in text
+
+
+def test_a_peer_that_is_faster_at_the_largest_size_is_named():
+    sizes = [1.0, 10.0]
+    curves = [
+        Curve("Fit", "queries", "Rankwright", "1", sizes, [1.0, 10.0], 1.0),
+        Curve("Fit", "queries", "XGBoost", "1", sizes, [2.0, 5.0], 0.4),
+    ]
+    text = page({"growth": result(Findings(curves=curves), "growth")})
+    assert "XGBoost is 2.0x faster at 10 queries." in text
+
+
+def test_page_and_plots_are_written_alike_each_time(tmp_path):
+    folder = tmp_path / "kept"
+    folder.mkdir()
+    curve = Curve("Fit", "queries", "Rankwright", "1", [1.0, 10.0], [1.0, 10.0], 1.0)
+    found = Findings(records=[record("Rankwright", 1.0), record("ranx", 8.0)], curves=[curve])
+    (folder / "growth.json").write_text(json.dumps(result(found, "growth")))
+    target = write(folder)
+    first = {path.name: path.read_bytes() for path in [target, *folder.iterdir()]}
+    write(folder)
+    assert first == {path.name: path.read_bytes() for path in [target, *folder.iterdir()]}
+    assert set(first) == {"kept.md", "growth.json", "growth.svg", "growth-queries.svg"}
+    for link in ("kept/growth.svg", "kept/growth-queries.svg"):
+        assert link in target.read_text()
+
+
+def test_areas_are_in_the_order_of_a_users_work(tmp_path):
+    for area in ("scoring", "zebra", "load"):
+        (tmp_path / f"{area}.json").write_text(json.dumps(result(Findings(), area)))
+    assert list(read(tmp_path)) == ["load", "scoring", "zebra"]
+
+
+def test_without_results_the_page_says_so():
+    assert "`make bench` makes them" in page({})
