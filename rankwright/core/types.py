@@ -6,7 +6,7 @@ query boundaries; a model knows how parameters make scores; a solver knows a pro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
@@ -213,11 +213,31 @@ class Solver(Protocol):
         """Minimise ``problem`` from ``start``; ``watch`` may stop the run by returning True."""
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What an earlier run left behind: its last state, and all that it added on the way.
+
+    ``round`` is that of the state, as it was offered to `Watch.keep`.
+    """
+
+    round: int
+    state: Mapping[str, AnyArray]
+    added: Sequence[Mapping[str, AnyArray]]
+
+
 class Watch(Protocol):
-    """Looks on while a model is fitted: records curves, picks the best round, may end the run."""
+    """Looks on while a model is fitted: records curves, picks the best round, may end the run.
+
+    Where there are checkpoints it also keeps what is needed to go on. A model that goes on from
+    `resumed` may show rounds again that were seen before the stop; they count once.
+    """
 
     valid: RankingData | None
     interrupted: bool  # set by the model when Ctrl-C ended its rounds
+
+    @property
+    def keeps(self) -> bool:
+        """Whether there are checkpoints; otherwise `keep` does nothing."""
 
     @property
     def wants_train(self) -> bool:
@@ -228,6 +248,21 @@ class Watch(Protocol):
 
     def best(self) -> int:
         """Return the round to keep, counted from 1."""
+
+    def resumed(self) -> Kept | None:
+        """Return what an earlier run of the same fit kept; None: begin at the beginning."""
+
+    def keep(
+        self,
+        t: int,
+        state: Callable[[], Mapping[str, AnyArray]],
+        added: Callable[[], Mapping[str, AnyArray]] | None = None,
+    ) -> None:
+        """Offer what is needed to go on after round ``t``; both are called only where one is due.
+
+        ``state`` takes the place of the last one; ``added`` (what came since it was last called)
+        is kept beside all that was added before.
+        """
 
 
 class FittedModel(Protocol):

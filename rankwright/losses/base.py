@@ -10,13 +10,13 @@ Decided here, for every loss:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from rankwright.core.parallel import map_ranges, ordered_sum, query_ranges
-from rankwright.core.types import F64
+from rankwright.core.types import F64, AnyArray
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, IncompatibleError
 
@@ -101,6 +101,18 @@ class KernelLoss:
     def per_query(self) -> F64:
         """The weighted loss of each query at the last scores."""
         return self._per_query
+
+    def memory(self) -> dict[str, AnyArray]:
+        """Return what answers depend on beside the scores, such as the round of the noise.
+
+        For checkpoints: `remember` puts it back in a run that goes on.
+        """
+        return {}
+
+    def remember(self, kept: Mapping[str, AnyArray]) -> None:
+        """Be as the loss that had this `memory`."""
+        for name, array in self.memory().items():
+            array[...] = kept[name]
 
     def _come_to(self, s: F64) -> None:
         if self._hessian is not None:

@@ -44,7 +44,7 @@ import numpy as np
 from rankwright.core.jit import kernel
 from rankwright.core.order import sort_query
 from rankwright.core.scalar import hash_step, hash_uniform
-from rankwright.core.types import BoundLoss, Traits
+from rankwright.core.types import AnyArray, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.base import KernelLoss
@@ -86,7 +86,8 @@ def _queries(  # type: ignore[no-untyped-def]
             x[i], grades[i] = s[row[i]], y[row[i]]
         count = samples
         if samples:
-            seed = hash_step(hash_step(hash_step(np.uint64(0), clock[0]), clock[1]), q)
+            drawn_in = hash_step(hash_step(np.uint64(0), clock[0]), clock[1])
+            seed = hash_step(drawn_in, np.uint64(q) + clock[2])
             _draw(seed, grades, by_grade, samples, slope, order, rankings)
         else:
             count = _enumerate(n, every, rankings)
@@ -288,7 +289,7 @@ class BoltzRank:
                     f"{data.qid[long]} has {sizes[long]}. Use form='sampled'."
                 )
             every = np.array(list(permutations(range(_MOST_EXACT))), np.int64)
-        clock = np.array([int(self.seed) % 2**64, 0], np.uint64)
+        clock = np.array([int(self.seed) % 2**64, 0, 0], np.uint64)
         args = (
             lists,
             data.y,
@@ -328,3 +329,11 @@ class _BoundBoltzRank(KernelLoss):
     def next_round(self, t: int) -> None:
         """Take the rankings of round ``t`` from here on; a bound loss begins with round 0."""
         self._clock[1] = t
+
+    def number_from(self, first: int) -> None:
+        """Draw as if the first query had this number: where the data are a part of others."""
+        self._clock[2] = first
+
+    def memory(self) -> dict[str, AnyArray]:
+        """Return the seed, the round and the number of the first query."""
+        return {"clock": self._clock}

@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 
 from rankwright.core.jit import kernel
-from rankwright.core.types import F64, I64, TargetLoss, Traits
+from rankwright.core.types import F64, I64, AnyArray, TargetLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.base import KernelLoss, document_weight, grade_targets
@@ -244,9 +244,13 @@ class _BoundInterval(KernelLoss):
         self._rows, self._start, self._of_query = rows, start, of_query
         self._v, self._work = np.empty(n), np.empty((ROWS, n_variables))
         scratch: tuple[Any, ...] = ()
+        self._memory: dict[str, AnyArray] = {}
         if solver is _newton:
             tie, first = np.zeros(n_variables, np.int8), np.empty(n_variables, np.int64)
-            scratch = (tie, first, np.zeros(data.n_queries, np.bool_))
+            warm = np.zeros(data.n_queries, np.bool_)
+            scratch = (tie, first, warm)
+            self._work[X] = 0.0
+            self._memory = {"tie": tie, "ends": self._work[X], "warm": warm}
         elif solver is _hard:
             scratch = (np.empty((3, n)), np.empty((2, n), np.int64))
         args = (
@@ -265,6 +269,10 @@ class _BoundInterval(KernelLoss):
             *scratch,
         )
         super().__init__(solver, data, *args, curvature=True, n_threads=n_threads)
+
+    def memory(self) -> dict[str, AnyArray]:
+        """Return the last intervals, from which the next ones start."""
+        return self._memory
 
     def targets(self, s: F64, out: F64) -> None:
         """Write the corrected scores z; a query without order keeps its own."""

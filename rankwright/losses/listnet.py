@@ -35,7 +35,7 @@ from typing import Any
 import numpy as np
 
 from rankwright.core.jit import kernel
-from rankwright.core.types import F64, BoundLoss, Traits
+from rankwright.core.types import F64, AnyArray, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.base import KernelLoss, document_weight
@@ -128,7 +128,7 @@ class ListNet:
         self._check(data)
         w = document_weight(data)
         if self.k > 1:
-            clock = np.array([int(self.seed) % 2**64, 0], np.uint64)
+            clock = np.array([int(self.seed) % 2**64, 0, 0], np.uint64)
             args = (data.y, w, int(self.k), int(self.samples), clock)
             return _BoundTopK(clock, data, *args, n_threads=n_threads)
         t = _softmax_shares(data, w) if self.target == "softmax" else _gain_shares(data, w)
@@ -164,6 +164,14 @@ class _BoundTopK(KernelLoss):
     def next_round(self, t: int) -> None:
         """Take the orders of round ``t`` from here on; a bound loss begins with round 0."""
         self._clock[1] = t
+
+    def number_from(self, first: int) -> None:
+        """Draw as if the first query had this number: where the data are a part of others."""
+        self._clock[2] = first
+
+    def memory(self) -> dict[str, AnyArray]:
+        """Return the seed, the round and the number of the first query."""
+        return {"clock": self._clock}
 
 
 def _softmax_shares(data: RankingData, w: F64) -> F64:

@@ -149,8 +149,24 @@ class PairHinge:
             family="pairwise", smooth=squared, convex=True, curvature=True, hess_vec=squared
         )
 
-    def bind(self, data: RankingData, *, n_threads: int | None = None) -> BoundLoss:
-        """Prepare the loss for one data set."""
+    def largest(self, data: RankingData) -> float | None:
+        """Return the most pairs that a query has, which (4) asks for; None for other pairs."""
+        if self.pairs != "ir":
+            return None
+        blocks = GradeBlocks.of(data)
+        pairs = blocks.pair_weight(document_weight(data)[blocks.rows])
+        return float(pairs.max(initial=0.0))
+
+    def bind(
+        self, data: RankingData, *, largest: float | None = None, n_threads: int | None = None
+    ) -> BoundLoss:
+        """Prepare the loss for one data set.
+
+        Parameters
+        ----------
+        largest
+            `largest` of all data, where ``data`` are a part of them.
+        """
         self._check()
         blocks = GradeBlocks.of(data)
         w = document_weight(data)[blocks.rows]
@@ -162,7 +178,8 @@ class PairHinge:
         elif self.pairs == "query":
             scale = inverse  # (3)
         else:
-            scale = inverse * count.max(initial=0.0)
+            most = count.max(initial=0.0) if largest is None else largest
+            scale = inverse * most
             gain, worth = _gain_and_worth(data, blocks, w)  # (4)
         kept = (blocks.rows, blocks.start, blocks.of_query, w, float(self.margin))
         buffers = (blocks.new_pairs(), np.empty((5, data.n_documents)))

@@ -31,7 +31,7 @@ import numpy as np
 
 from rankwright.core.jit import kernel
 from rankwright.core.scalar import hash_step, hash_uniform
-from rankwright.core.types import BoundLoss, Traits
+from rankwright.core.types import AnyArray, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.base import KernelLoss, document_weight
@@ -48,7 +48,8 @@ def _queries(  # type: ignore[no-untyped-def]
     for q in range(lo, hi):
         value[q] = 0.0
         start, end = indptr[q], indptr[q + 1]
-        seed = hash_step(hash_step(hash_step(np.uint64(0), clock[0]), clock[1]), q)
+        drawn_in = hash_step(hash_step(np.uint64(0), clock[0]), clock[1])
+        seed = hash_step(drawn_in, np.uint64(q) + clock[2])
         heavy = start
         for i in range(start, end):
             noise = hash_uniform(hash_step(seed, i - start)) if sampled else 0.5
@@ -137,7 +138,7 @@ class XENDCG:
         """Prepare the loss for one data set."""
         if self.newton_terms < 1:
             raise UsageError(f"xendcg's newton_terms must be 1 or more, not {self.newton_terms}.")
-        clock = np.array([int(self.seed) % 2**64, 0], np.uint64)
+        clock = np.array([int(self.seed) % 2**64, 0, 0], np.uint64)
         args = (
             np.exp2(data.y),
             document_weight(data),
@@ -160,3 +161,11 @@ class _BoundXENDCG(KernelLoss):
     def next_round(self, t: int) -> None:
         """Take the noise of round ``t`` from here on; a bound loss begins with that of round 0."""
         self._clock[1] = t
+
+    def number_from(self, first: int) -> None:
+        """Draw as if the first query had this number: where the data are a part of others."""
+        self._clock[2] = first
+
+    def memory(self) -> dict[str, AnyArray]:
+        """Return the seed, the round and the number of the first query."""
+        return {"clock": self._clock}

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from rankwright.data.source import missing_file, refuse_address
 from rankwright.data.target import atomic_path
 from rankwright.errors import RankwrightError
 
@@ -22,6 +24,33 @@ _RECEIPT = "receipt.json"
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _MOST_BYTES = 4 << 30
 _MOST_RATIO = 200  # deflate reaches about 1000 on zeros; models stay below 20
+
+_FIRST_BYTES = 200
+_FOREIGN = (
+    (
+        rb"## ",
+        "a model of RankLib: the command line takes it wherever it takes a model, and Python reads "
+        "it with rankwright.ranklib.as_ranker.load_ranklib(path)",
+    ),
+    (
+        rb"tree\r?\nversion=",
+        "a model of LightGBM: read it with lightgbm.Booster(model_file=path), or train again",
+    ),
+    (
+        rb"\x80[\x02-\x05]|\x1f\x8b|x[\x01\x9c\xda]",
+        "a pickle, or compressed, and is not opened, since a pickle can run any code; "
+        "save the fitted ranker with ranker.save(path)",
+    ),
+    (
+        rb"\s*\{",
+        "JSON, perhaps a model of XGBoost or an export; a model file is what ranker.save(path) and "
+        "rankwright train --save write",
+    ),
+    (
+        rb"\s*[-+.\d]\S* qid:",
+        "ranking data, where a model file is expected; perhaps the two have changed places",
+    ),
+)
 
 
 class ModelFileError(RankwrightError, ValueError):
@@ -44,7 +73,10 @@ def write_parts(path: str | Path, receipt: Mapping[str, Any], parts: Mapping[str
 
 def read_parts(path: str | Path) -> tuple[dict[str, Any], dict[str, bytes]]:
     """Return the receipt and the other parts of a model file, all checked."""
+    refuse_address(path)
     path = Path(path)
+    if path.is_dir():
+        raise ModelFileError(f"{path} is a folder; name the model file in it.")
     try:
         with zipfile.ZipFile(path) as archive:
             _refuse_bombs(path, archive)
@@ -53,12 +85,27 @@ def read_parts(path: str | Path) -> tuple[dict[str, Any], dict[str, bytes]]:
     except ModelFileError:
         raise
     except FileNotFoundError:
-        raise ModelFileError(f"{path} does not exist.") from None
+        raise ModelFileError(missing_file(path)) from None
     except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError, OSError, NotImplementedError) as e:
-        raise ModelFileError(f"{path} is no model file, or is damaged: {e}.") from None
+        raise ModelFileError(
+            _foreign(path) or f"{path} is no model file, or is damaged: {e}."
+        ) from None
     except Exception as fault:  # zlib.error and the like, of an altered stream
         raise ModelFileError(f"{path} is damaged: {fault}.") from None
     return _checked_receipt(path, parts, signed), parts
+
+
+def _foreign(path: Path) -> str | None:
+    """Return what a file of another tool is and who reads it; None where that is not known."""
+    try:
+        with path.open("rb") as stream:
+            first = stream.read(_FIRST_BYTES)
+    except OSError:
+        return None
+    if not first:
+        return f"{path} is empty; save the model again."
+    found = next((what for known, what in _FOREIGN if re.match(known, first)), None)
+    return None if found is None else f"{path} is {found}."
 
 
 def _checked_receipt(path: Path, parts: dict[str, bytes], signed: str) -> dict[str, Any]:
@@ -75,7 +122,8 @@ def _checked_receipt(path: Path, parts: dict[str, bytes], signed: str) -> dict[s
     if held != FORMAT:
         raise ModelFileError(
             f"{path} has format {held}, this version of Rankwright reads "
-            f"{FORMAT}: use the version that wrote it ({receipt.get('rankwright', 'unknown')})."
+            f"{FORMAT}: use the version that wrote it "
+            f"(pip install rankwright=={receipt.get('rankwright', 'unknown')}), or train again."
         )
     if set(digests) != set(parts):
         raise ModelFileError(f"{path} was altered: its parts are not those of its receipt.")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rankwright.rankers.base import Ranker
 
 _LIBRARIES = ("numpy", "scipy", "lightgbm")
-_NOT_KEPT = {"n_threads", "verbose"}
+NOT_KEPT = {"n_threads", "verbose"}
 _FLOAT = "float"
 
 
@@ -34,15 +34,15 @@ def save_model(ranker: Ranker, path: str | Path) -> None:
         "rankwright": __version__,
         "libraries": {name: version(name) for name in _LIBRARIES},
         "ranker": ranker.name,
-        "parameters": _plain(
-            {k: v for k, v in ranker.get_params(deep=False).items() if k not in _NOT_KEPT}
+        "parameters": plain(
+            {k: v for k, v in ranker.get_params(deep=False).items() if k not in NOT_KEPT}
         ),
         "data": ranker.data_digest_,
         "convention": ranker.convention,
         "n_features": ranker.n_features_in_,
         "feature_names": None if names is None else list(names),
         "best_iteration": ranker.best_iteration_,
-        "curve": _plain(ranker.curve_),
+        "curve": plain(ranker.curve_),
     }
     arrays = {name: np.ascontiguousarray(array) for name, array in model.arrays().items()}
     parts = {f"{name}.txt": text.encode() for name, text in model.texts().items()}
@@ -67,14 +67,14 @@ def load_model(path: str | Path) -> Ranker:
     return ranker
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Return a parameter as JSON holds it; numbers that are not finite become their names."""
     if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple | np.ndarray):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if isinstance(value, np.generic):
-        return _plain(value.item())
+        return plain(value.item())
     if isinstance(value, float) and not np.isfinite(value):
         return {_FLOAT: repr(value)}
     return value

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from rankwright.core.parallel import thread_count
-from rankwright.core.types import F64
+from rankwright.core.types import F64, AnyArray, Kept
 from rankwright.data.ranking_data import RankingData
 from rankwright.metrics.evaluate import Evaluator, metric
 
+if TYPE_CHECKING:
+    from rankwright.persist.checkpoint import Checkpoint
+
 Progress = Callable[[int, str], None]
+Arrays = Callable[[], Mapping[str, AnyArray]]
+_OWN = "watch."  # begins the names of what the watch itself keeps
 
 
 @dataclass
@@ -29,6 +37,8 @@ class Selection:
     progress
         Called with the round and a short text after each round; one that has a method ``tell`` is
         also told the round and the metric on valid, and may end the run by raising.
+    checkpoint
+        Where the run is kept; see `go_on`.
     """
 
     metric: str
@@ -39,9 +49,12 @@ class Selection:
     progress: Progress | None = None
     n_threads: int | None = None
     curve: dict[str, list[float]] = field(default_factory=dict)
+    checkpoint: Checkpoint | None = None
     interrupted: bool = False
+    _kept: Kept | None = None
     _best: int = 0
     _last: int = 0
+    _seen_before: int = 0
 
     def __post_init__(self) -> None:
         self._maximise = metric(self.metric, convention=self.convention).maximise
@@ -59,7 +72,13 @@ class Selection:
         return self.valid is not None
 
     def seen(self, t: int, value: float, train: F64 | None, valid: F64 | None) -> bool:
-        """Take in the loss and the scores after round ``t``; True ends the run."""
+        """Take in the loss and the scores after round ``t``; True ends the run.
+
+        A round that was seen before a checkpoint is shown again where a run comes the same way;
+        it did not end the run then.
+        """
+        if t <= self._seen_before:
+            return False
         self._last = t
         self._add("loss", value)
         text = f"loss {value:.6g}"
@@ -83,6 +102,38 @@ class Selection:
     def best(self) -> int:
         """Return the best round on valid, or the last one."""
         return self._best or self._last
+
+    # --- checkpoints -------------------------------------------------------------------------
+
+    @property
+    def keeps(self) -> bool:
+        """Whether there are checkpoints."""
+        return self.checkpoint is not None
+
+    def go_on(self, kept: Kept) -> None:
+        """Take up the curves where an earlier run left them."""
+        self._best, self._last = kept.state[f"{_OWN}rounds"].tolist()
+        self._seen_before = self._last
+        begin = f"{_OWN}curve."
+        for name in sorted(name for name in kept.state if name.startswith(begin)):
+            _, _, title = name.removeprefix(begin).partition(".")
+            self.curve[title] = kept.state[name].tolist()
+        state = {name: a for name, a in kept.state.items() if not name.startswith(_OWN)}
+        self._kept = Kept(kept.round, state, kept.added)
+
+    def resumed(self) -> Kept | None:
+        """Return what an earlier run of the same fit kept."""
+        return self._kept
+
+    def keep(self, t: int, state: Arrays, added: Arrays | None = None) -> None:
+        """Write what is needed to go on after round ``t``, where that is due."""
+        if self.checkpoint is not None and self.checkpoint.due(t):
+            own: dict[str, AnyArray] = {f"{_OWN}rounds": np.array([self._best, self._last])}
+            for number, (title, past) in enumerate(self.curve.items()):
+                own[f"{_OWN}curve.{number}.{title}"] = np.array(past, np.float64)
+            self.checkpoint.write(t, {**state(), **own}, None if added is None else added())
+
+    # --- curves ------------------------------------------------------------------------------
 
     def _is_best(self, past: list[float]) -> bool:
         """Whether the last value is better than all before it."""

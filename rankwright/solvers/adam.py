@@ -25,6 +25,7 @@ import numpy as np
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, AnyArray, Watch
 from rankwright.errors import MissingExtraError, UsageError
+from rankwright.solvers.journal import memory_of, put_back
 
 Arrays = tuple[AnyArray, ...]
 
@@ -91,9 +92,9 @@ class AdamState:
     def restore(cls, named: Mapping[str, AnyArray]) -> AdamState:
         """Build a state from its own arrays."""
         epoch, steps = named["adam_so_far"].tolist()
-        count = sum(name.startswith("adam_first_") for name in named)
 
         def all_of(kind: str) -> Arrays:
+            count = sum(name.startswith(f"adam_{kind}_") for name in named)
             return tuple(named[f"adam_{kind}_{number}"] for number in range(count))
 
         kinds = [all_of(kind) for kind in ("weights", "first", "second", "best")]
@@ -133,19 +134,20 @@ class Adam:
         watch: Watch,
         *,
         state: AdamState | None = None,
-        checkpoint: Callable[[AdamState], None] | None = None,
     ) -> AdamState:
         """Take steps until all epochs are made, the watch ends the run or Ctrl-C does.
 
         Parameters
         ----------
         state
-            Go on from here instead of from the parameters as they are.
-        checkpoint
-            Called with the state after each epoch.
+            Go on from here instead of from the parameters as they are, or as the watch kept them.
         """
         self._check()
         optimizer = self._optimizer(problem)
+        kept = watch.resumed()
+        if kept is not None:
+            state = AdamState.restore(kept.state)
+            put_back(problem, kept.state)
         if state is None:
             state = _state_of(problem, optimizer, 0, 0, ())
         else:
@@ -155,12 +157,11 @@ class Adam:
             for t in range(first, self.epochs):
                 value, steps = self._epoch(problem, optimizer, t)
                 stop = watch.seen(t + 1, value, *problem.watched_scores(watch))
-                kept = None if watch.best() == t + 1 else state.best
-                state = _state_of(problem, optimizer, t + 1, state.steps + steps, kept)
-                if checkpoint is not None:
-                    checkpoint(state)
+                best = None if watch.best() == t + 1 else state.best
+                state = now = _state_of(problem, optimizer, t + 1, state.steps + steps, best)
                 if stop:
                     break
+                watch.keep(t + 1, lambda: {**now.arrays(), **memory_of(problem)})  # noqa: B023
         except KeyboardInterrupt:  # what was learnt so far is kept
             if state.epoch == first:
                 raise

@@ -39,6 +39,7 @@ import numpy as np
 
 from rankwright.core.types import F64, I64, FloatMatrix, SolveResult, TargetProblem
 from rankwright.errors import UsageError
+from rankwright.solvers.journal import recall
 from rankwright.solvers.lbfgs import LBFGS
 
 
@@ -83,12 +84,19 @@ class Alternating:
         value, r = problem.grad(w, slope), problem.targets(w)
         curve: list[float] = []
         stopped = "max_iterations were reached"
+
+        def turn(itself: TargetProblem) -> tuple[F64, float, float, F64, F64]:
+            near = itself.targets(w, r if rate < 1.0 else None, rate)  # (1), (3)
+            found = inner.solve(itself.toward(near), w)  # (2)
+            after = itself.grad(found.w, slope)
+            return found.w, found.value, after, slope, near if rate < 1.0 else np.empty(0)
+
         while len(curve) < self.max_iterations:
-            r = problem.targets(w, r, rate)  # (1), (3)
-            found = inner.solve(problem.toward(r), w)  # (2)
-            w, before, value = found.w, value, problem.grad(found.w, slope)
-            curve.append(found.value)
-            if watch is not None and watch(len(curve), w, found.value):
+            before = value
+            w, joint, after, slope, r = recall(problem, turn, w)
+            value = float(after[0])
+            curve.append(float(joint[0]))
+            if watch is not None and watch(len(curve), w, curve[-1]):
                 stopped = "the watcher ended the run"
                 break
             if before - value <= self.tolerance * abs(value):

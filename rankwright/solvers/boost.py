@@ -22,6 +22,7 @@ Three things make the result depend on the data and the seed alone:
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -31,12 +32,13 @@ from numpy.typing import NDArray
 from rankwright.core.jit import kernel
 from rankwright.core.parallel import map_ranges, ordered_sum, thread_count
 from rankwright.core.rng import stream
-from rankwright.core.types import F64, I64, BoundLoss, Loss
+from rankwright.core.types import F64, I64, AnyArray, BoundLoss, Loss
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.base import document_weight, order_weight
 from rankwright.registry import unknown
+from rankwright.solvers.journal import memory_of, put_back
 
 _ROWS = 1 << 15
 _WORDS = {"leaves": ("newton", "constant"), "direction": ("gradient", "lbfgs")}
@@ -67,8 +69,8 @@ class Boost:
         Weight documents by the loss's curvature, or all alike.
     direction : "gradient" or "lbfgs"
         Follow the gradient, or the L-BFGS direction in function space: longer steps where the
-        gradient hardly turns, shorter ones where it turned round. A continued run begins without
-        memory, so its trees are not those of an uninterrupted one.
+        gradient hardly turns, shorter ones where it turned round. A run continued from a finished
+        model begins without memory, so its trees are not those of one long run.
     row_fraction, query_fraction, feature_fraction : float
         Share of documents, of queries and of features drawn anew in each round.
     """
@@ -139,6 +141,17 @@ class Descent:
         return np.sort(
             stream(self._seed, "boost", "columns", t).permutation(self._n_features)[:count]
         )
+
+    def state(self) -> dict[str, AnyArray]:
+        """Return what the next round needs beside the scores."""
+        own: dict[str, AnyArray] = memory_of(self._loss)
+        return own if self._quasi is None else {**own, **self._quasi.arrays()}
+
+    def go_on(self, kept: Mapping[str, AnyArray]) -> None:
+        """Be as the run that had this `state`."""
+        put_back(self._loss, kept)
+        if "quasi_numbers" in kept:
+            self._quasi = QuasiNewton.restore(kept)
 
     @property
     def samples(self) -> bool:
@@ -218,6 +231,30 @@ class QuasiNewton:
         self._pairs: list[tuple[F64, F64, float]] = []
         self._last: tuple[F64, F64] | None = None
         self._reach = self._length = reach
+
+    def arrays(self) -> dict[str, AnyArray]:
+        """Return all that it remembers."""
+        assert self._last is not None, "it has been asked for a direction"
+        named = {
+            "quasi_numbers": np.array([self._reach, self._length]),
+            "quasi_last": np.array(self._last),
+            "quasi_bends": np.array([bend for _, _, bend in self._pairs]),
+        }
+        if self._pairs:
+            named["quasi_pairs"] = np.array([pair[:2] for pair in self._pairs])
+        return named
+
+    @classmethod
+    def restore(cls, named: Mapping[str, AnyArray]) -> QuasiNewton:
+        """Build it from its own `arrays`."""
+        reach, length = named["quasi_numbers"].tolist()
+        made = cls(reach)
+        made._length = length
+        made._last = named["quasi_last"][0], named["quasi_last"][1]
+        for k, bend in enumerate(named["quasi_bends"].tolist()):
+            moved, turned = named["quasi_pairs"][k]
+            made._pairs.append((moved, turned, bend))
+        return made
 
     def direction(self, s: F64, g: F64, h: F64) -> F64:
         """Return h d at scores ``s``, whose gradient is ``g`` and whose curvature is ``h``."""

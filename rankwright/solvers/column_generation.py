@@ -20,6 +20,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -27,6 +28,7 @@ import numpy as np
 from rankwright.core.types import F64, StochasticProblem
 from rankwright.errors import UsageError
 from rankwright.solvers.bundle import CutResult
+from rankwright.solvers.journal import recall
 from rankwright.subproblems.bundle_qp import minimise_over_simplices
 
 
@@ -62,17 +64,23 @@ class ColumnGeneration:
         curve: list[float] = []
         stopped = "no set has grown"
         grown = problem.n_parts > 0
+
+        def look(itself: StochasticProblem, k: int) -> tuple[F64, float] | tuple[()]:
+            a, b = _plane(itself, k, dual.w, slope)
+            joins = float(a @ dual.w) + b > dual.slack(k) + self.tolerance
+            return (a, b) if joins else ()
+
         while grown:
             if len(curve) == self.max_iterations:
                 stopped = "max_iterations were reached"
                 break
             grown = False
             for k in range(problem.n_parts):
-                a, b = _plane(problem, k, dual.w, slope)
+                plane = recall(problem, partial(look, k=k), dual.w)
                 looks += 1
-                if float(a @ dual.w) + b > dual.slack(k) + self.tolerance:
+                if plane:
                     grown = True
-                    dual.add(k, a, b)
+                    dual.add(k, plane[0], float(plane[1][0]))
                     since = time.perf_counter()
                     dual.solve(1e-3 * self.tolerance)
                     in_qp += time.perf_counter() - since

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import ClassVar, Protocol
 
@@ -28,6 +29,7 @@ import numpy as np
 
 from rankwright.core.types import F64, I64, Problem, SolveResult
 from rankwright.errors import UsageError
+from rankwright.solvers.journal import recall
 
 _FIRST = 100  # columns of the first working set
 _INNER = 0.1  # share of the residual at which a working set is settled
@@ -94,23 +96,26 @@ class Coordinate:
                 break
             columns = working_set(missed, w) if problem.l1 > 0.0 else np.arange(problem.size)
             enough = max(_INNER * optimality, 0.5 * self.tolerance)
-            sweeps += self._settle(problem, w, columns, enough, self.max_iterations - sweeps)
+            most = self.max_iterations - sweeps
+            settle = partial(self._settle, w=w, columns=columns, enough=enough, most=most)
+            w[:], more = recall(problem, settle, w)
+            sweeps += int(more[0])
         return SolveResult(w, value, optimality, sweeps, stopped, curve)
 
     def _settle(
         self, problem: ColumnProblem, w: F64, columns: I64, enough: float, most: int
-    ) -> int:
-        """Sweep over ``columns`` until none misses (2) by ``enough``; return how many sweeps."""
+    ) -> tuple[F64, int]:
+        """Sweep over ``columns`` until none misses (2) by ``enough``; return w and the sweeps."""
         active = columns
         for sweeps in range(1, most + 1):
             missed = problem.sweep(w, active, step=self.step)
             if missed.max(initial=0.0) > enough:
                 active = active[(w[active] != 0.0) | (missed > 0.0)]
             elif len(active) == len(columns):
-                return sweeps
+                return w, sweeps
             else:
                 active = columns
-        return most
+        return w, most
 
     def path(
         self, problem: ColumnProblem, penalties: Sequence[float], start: F64 | None = None

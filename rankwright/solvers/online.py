@@ -25,6 +25,7 @@ import numpy as np
 
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, SolveResult, StochasticProblem
+from rankwright.solvers.journal import Answer, recall
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,16 @@ class OnlineState:
     t: int = 0
     smoothness: float = 0.0
     paid: float = 0.0
+
+    def parts(self) -> tuple[F64, F64, F64]:
+        """Return the state as arrays."""
+        return self.w, self.mean, np.array([self.t, self.smoothness, self.paid])
+
+    @classmethod
+    def of(cls, parts: Answer) -> OnlineState:
+        """Return the state that has these `parts`."""
+        w, mean, (t, smoothness, paid) = parts[0], parts[1], parts[2].tolist()
+        return cls(w, mean, int(t), smoothness, paid)
 
     @classmethod
     def at(cls, w: F64) -> OnlineState:
@@ -97,7 +108,8 @@ class Online:
         while len(curve) < self.max_iterations and problem.n_parts:
             before = state
             order = stream(self.seed, "online", len(curve)).permutation(problem.n_parts)
-            state = self.walk(problem, state, order)
+            parts = recall(problem, lambda p: self.walk(p, before, order).parts(), before.w)  # noqa: B023
+            state = OnlineState.of(parts)
             curve.append((state.paid - before.paid) / problem.n_parts)
             w = self.answer(state)
             if watch is not None and watch(len(curve), w, curve[-1]):

@@ -23,6 +23,7 @@ import numpy as np
 from rankwright.core.jit import kernel
 from rankwright.core.types import F64
 from rankwright.errors import UsageError
+from rankwright.solvers.journal import Answer
 from rankwright.subproblems.pair_draws import PairDraws, draw_pair
 
 # --- kernels ---------------------------------------------------------------------------------
@@ -87,6 +88,16 @@ class PairState:
     def at(cls, w: F64) -> PairState:
         """Return the state before the first step, from weights ``w``."""
         return cls(w.copy(), np.zeros(len(w)))
+
+    def parts(self) -> tuple[F64, F64, F64]:
+        """Return the state as arrays."""
+        return self.w, self.lag, np.array([self.t, self.moved], np.float64)
+
+    @classmethod
+    def of(cls, parts: Answer) -> PairState:
+        """Return the state that has these `parts`."""
+        t, moved = parts[2].astype(int).tolist()
+        return cls(parts[0], parts[1], t, moved)
 
     @property
     def mean(self) -> F64:

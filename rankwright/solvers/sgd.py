@@ -22,6 +22,7 @@ import numpy as np
 
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, SolveResult, StochasticProblem
+from rankwright.solvers.journal import recall
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,20 +71,26 @@ class SGD:
         mean, slope, squares = w.copy(), np.empty(problem.size), np.zeros(problem.size)
         curve: list[float] = []
         stopped = "max_iterations were reached"
-        answer, t = mean if self.averaging else w, 0
-        while len(curve) < self.max_iterations and problem.n_parts:
-            before, total = answer.copy(), 0.0
-            problem.begin_pass(len(curve), w)
-            order = stream(self.seed, "sgd", len(curve)).permutation(problem.n_parts)
-            for first in range(0, problem.n_parts, self.batch_queries):
+        answer = mean if self.averaging else w
+
+        def go_over(itself: StochasticProblem) -> tuple[F64, F64, F64, float]:
+            passes, total = len(curve), 0.0
+            itself.begin_pass(passes, w)
+            order = stream(self.seed, "sgd", passes).permutation(itself.n_parts)
+            firsts = range(0, itself.n_parts, self.batch_queries)
+            for t, first in enumerate(firsts, start=passes * len(firsts) + 1):
                 batch = order[first : first + self.batch_queries]
-                total += len(batch) * problem.part_grad(batch, w, slope)
-                squares += slope**2
+                total += len(batch) * itself.part_grad(batch, w, slope)
+                squares[:] += slope**2
                 size = np.sqrt(np.where(squares > 0.0, squares, 1.0))
-                w -= self.learning_rate * slope / size  # (1)
-                t += 1
-                mean += 2.0 / (t + 1) * (w - mean)
-            curve.append(total / problem.n_parts)
+                w[:] -= self.learning_rate * slope / size  # (1)
+                mean[:] += 2.0 / (t + 1) * (w - mean)
+            return w, mean, squares, total
+
+        while len(curve) < self.max_iterations and problem.n_parts:
+            before = answer.copy()
+            w[:], mean[:], squares[:], total = recall(problem, go_over, w)
+            curve.append(float(total[0]) / problem.n_parts)
             if watch is not None and watch(len(curve), answer, curve[-1]):
                 stopped = "the watcher ended the run"
                 break

@@ -73,10 +73,21 @@ def test_schedules_over_four_epochs(schedule, rates):
     assert [adam.rate(t) for t in range(4)] == pytest.approx([2.0 * rate for rate in rates])
 
 
+class Keeping(Onlooker):
+    """Keeps the state of every epoch."""
+
+    def __init__(self, states):
+        super().__init__()
+        self.states = states
+
+    def keep(self, t, state, added=None):
+        self.states.append(AdamState.restore(state()))
+
+
 def test_a_state_goes_through_arrays_and_goes_on_as_if_never_stopped():
     adam = Adam(epochs=5, schedule="linear", learning_rate=0.1)
     whole, states = Parabola(), []
-    end = adam.run(whole, Onlooker(), checkpoint=states.append)
+    end = adam.run(whole, Keeping(states))
     assert [state.epoch for state in states] == [1, 2, 3, 4, 5]
     half = AdamState.restore(states[1].arrays())
     again = adam.run(Parabola(), Onlooker(), state=half)
@@ -86,13 +97,13 @@ def test_a_state_goes_through_arrays_and_goes_on_as_if_never_stopped():
 
 
 def test_a_state_remembers_the_best_round():
-    class Watch(Onlooker):
+    class Watch(Keeping):
         def best(self):
             return 2
 
     adam, states = Adam(epochs=5, learning_rate=0.1), []
-    adam.run(Parabola(), Watch(), checkpoint=states.append)
-    again = adam.run(Parabola(), Watch(), state=states[3])
+    adam.run(Parabola(), Watch(states))
+    again = adam.run(Parabola(), Watch([]), state=states[3])
     np.testing.assert_array_equal(again.best[0], states[1].weights[0])
 
 

@@ -1,0 +1,289 @@
+"""Checkpoints of a fit: a folder from which a run that was killed goes on to the same bytes.
+
+The folder holds ``receipt.json``, which says what run this is, and numbered safetensors files: a
+``state`` takes the place of the one before it (the last two stay), what was ``added`` stays. Each
+is written under another name first, and its own name ends with a digest of what it holds, so that a
+file that is damaged or half there is known by its name; the last state that is whole counts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load as load_arrays
+from safetensors.numpy import save as save_arrays
+
+from rankwright import __version__
+from rankwright.core.types import AnyArray, FittedModel, Kept
+from rankwright.data.content import row_codes
+from rankwright.data.ranking_data import RankingData
+from rankwright.data.target import make_folder
+from rankwright.errors import DataError, UsageError
+from rankwright.persist.model_file import NOT_KEPT, plain
+
+if TYPE_CHECKING:
+    from rankwright.rankers.base import Ranker
+
+EVERY = 10
+_RECEIPT = "receipt.json"
+_LIBRARIES = ("numpy", "scipy", "lightgbm", "torch")
+_FILE = re.compile(r"(state|added)-(\d{6,})-([0-9a-f]{16})\.safetensors")
+_AT = "checkpoint.at"  # round of a state, and how many files were added before it
+_STATES = 2  # how many stay
+
+
+@dataclass
+class Checkpoint:
+    """A folder that keeps a fit safe: ``ranker.fit(..., checkpoint=Checkpoint("folder"))``.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Made where it is not there.
+    every : int
+        Rounds from one checkpoint to the next; the first round has one. A round is what the model
+        counts: a tree, an epoch, a pass, a generation; for a linear model, a look at the data.
+    resume : bool
+        Go on from the last checkpoint of the folder; where there is none, begin.
+    """
+
+    folder: str | Path
+    every: int = EVERY
+    resume: bool = False
+    _last: int = field(default=0, init=False, repr=False)
+    _states: int = field(default=0, init=False, repr=False)
+    _added: int = field(default=0, init=False, repr=False)
+    _stay: list[Path] = field(default_factory=list, init=False, repr=False)  # the states there
+
+    def check(self) -> None:
+        """Say what is wrong with the folder before any work."""
+        if self.every < 1:
+            raise UsageError(f"every must be 1 or more, not {self.every}.")
+        folder = Path(self.folder)
+        if folder.exists() and not folder.is_dir():
+            raise UsageError(f"{folder} is a file; a checkpoint needs a folder.")
+        if not self.resume and (folder / _RECEIPT).exists():
+            raise UsageError(
+                f"{folder} holds the checkpoint of an earlier run: resume it "
+                "(--resume, or resume=True), or choose another folder."
+            )
+
+    def begin(self, receipt: Mapping[str, Any]) -> Kept | None:
+        """Take the folder for the run of ``receipt``; return what it has of it, if anything."""
+        self.check()
+        folder = Path(self.folder)
+        make_folder(folder)
+        self._last = self._states = self._added = 0
+        self._stay, kept = [], None
+        if (folder / _RECEIPT).exists():
+            _check_same(folder, _read_receipt(folder / _RECEIPT), receipt)
+            kept = self._last_whole()
+        for kind, number, path in _files(folder):  # what came after the last whole state, or all
+            if number > (self._states if kind == "state" else self._added):
+                path.unlink()
+            elif kind == "state":
+                self._stay.append(path)
+        self._stay.sort()
+        if kept is None:
+            _write(folder / _RECEIPT, (json.dumps(receipt, indent=1) + "\n").encode())
+        return kept
+
+    def due(self, t: int) -> bool:
+        """Whether round ``t`` is one to keep: the first, or long enough after the last."""
+        return not self._states or t - self._last >= self.every
+
+    def write(
+        self, t: int, state: Mapping[str, AnyArray], added: Mapping[str, AnyArray] | None
+    ) -> None:
+        """Keep the state of round ``t``, and what was added since the last one."""
+        if added is not None:
+            self._added += 1
+            self._write_arrays("added", self._added, added)
+        self._states += 1
+        at = np.array([t, self._added], np.int64)
+        self._stay.append(self._write_arrays("state", self._states, {**state, _AT: at}))
+        while len(self._stay) > _STATES:
+            self._stay.pop(0).unlink(missing_ok=True)
+        self._last = t
+
+    def _last_whole(self) -> Kept | None:
+        """Return the last state that is whole, with all that was added before it."""
+        files = _files(Path(self.folder))
+        added: dict[int, Mapping[str, AnyArray] | None] = {
+            number: _read_arrays(path) for kind, number, path in files if kind == "added"
+        }
+        states = {number: path for kind, number, path in files if kind == "state"}
+        for number in sorted(states, reverse=True):
+            state = _read_arrays(states[number])
+            if state is None:
+                continue
+            t, count = state[_AT].tolist()
+            before = [found for k in range(1, count + 1) if (found := added.get(k)) is not None]
+            if len(before) == count:
+                self._last, self._states, self._added = t, number, count
+                return Kept(t, {k: v for k, v in state.items() if k != _AT}, before)
+        return None
+
+    def _write_arrays(self, kind: str, number: int, arrays: Mapping[str, AnyArray]) -> Path:
+        content = save_arrays({name: np.ascontiguousarray(a) for name, a in arrays.items()})
+        path = Path(self.folder) / f"{kind}-{number:06d}-{_digest(content)}.safetensors"
+        _write(path, content)
+        return path
+
+
+def run_receipt(
+    ranker: Ranker,
+    data: RankingData | str,
+    valid: RankingData | str | None,
+    start: FittedModel | None,
+) -> dict[str, Any]:
+    """Return what makes two fits the same: their ranker, parameters, data and versions.
+
+    Data that are not in this process stand as their digest.
+    """
+    parameters = {k: v for k, v in ranker.get_params(deep=False).items() if k not in NOT_KEPT}
+    receipt = {
+        "rankwright": __version__,
+        "libraries": _versions(),
+        "ranker": ranker.name,
+        "parameters": plain(parameters),
+        "training data": digest_in_order(data, ranker.n_threads),
+        "valid data": None if valid is None else digest_in_order(valid, ranker.n_threads),
+        "start": None if start is None else _digest_of_model(start),
+    }
+    as_read: dict[str, Any] = json.loads(json.dumps(receipt, default=repr))
+    return as_read
+
+
+# --- receipts --------------------------------------------------------------------------------
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for name in _LIBRARIES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def digest_in_order(data: RankingData | str, n_threads: int | None) -> str:
+    """Return a digest of the data, the order of its rows and the names of its queries included."""
+    if isinstance(data, str):
+        return data
+    digest = hashlib.sha256(f"{data.n_documents} x {data.n_features}".encode())
+    group = None if data.group is None else data.group_codes()
+    columns = (row_codes(data, n_threads=n_threads), data.indptr, group)
+    for column in (*columns, data.sample_weight, data.query_weight):
+        digest.update(b"-" if column is None else np.ascontiguousarray(column).tobytes())
+    names = [data.qid.tolist(), data.feature_names]
+    digest.update(json.dumps(names, default=str).encode())
+    return digest.hexdigest()
+
+
+def _digest_of_model(model: FittedModel) -> str:
+    digest = hashlib.sha256()
+    for name, array in sorted(model.arrays().items()):
+        digest.update(name.encode() + np.ascontiguousarray(array).tobytes())
+    for name, text in sorted(model.texts().items()):
+        digest.update(f"{name} {text}".encode())
+    return digest.hexdigest()
+
+
+def _read_receipt(path: Path) -> dict[str, Any]:
+    try:
+        receipt = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        receipt = None
+    if not isinstance(receipt, dict):
+        raise DataError(f"{path} cannot be read; choose another folder for the checkpoint.")
+    return receipt
+
+
+def _check_same(folder: Path, there: Mapping[str, Any], here: Mapping[str, Any]) -> None:
+    """Refuse to go on with another run, and say what differs first."""
+    for name in ("ranker", "parameters", "training data", "valid data", "start"):
+        if there.get(name) != here[name]:
+            what = _difference(name, there.get(name), here[name])
+            raise UsageError(
+                f"{folder} holds the checkpoint of another run: {what}; "
+                "run it as before, or choose another folder."
+            )
+    made = {"rankwright": there.get("rankwright"), **_as_dict(there.get("libraries"))}
+    now = {"rankwright": here["rankwright"], **here["libraries"]}
+    for name in sorted(made.keys() | now.keys()):
+        if made.get(name) != now.get(name):
+            raise UsageError(
+                f"{folder} was written with {name} {made.get(name)}, this is {now.get(name)}; "
+                "only the same versions go on to the same model. Choose another folder."
+            )
+
+
+def _difference(name: str, there: Any, here: Any) -> str:
+    if name == "parameters":
+        before, now = _as_dict(there), _as_dict(here)
+        differ = sorted(k for k in before.keys() | now.keys() if before.get(k) != now.get(k))
+        return ", ".join(f"{k} was {before.get(k)!r} and is {now.get(k)!r}" for k in differ[:3])
+    if name == "ranker":
+        return f"the ranker was {there} and is {here}"
+    if there is None or here is None:
+        had, has = ("none" if digest is None else "given" for digest in (there, here))
+        return f"the {name} was {had} and is {has}"
+    return f"the {name} is not the same"
+
+
+def _as_dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+# --- files -----------------------------------------------------------------------------------
+
+
+def _files(folder: Path) -> Sequence[tuple[str, int, Path]]:
+    """Return kind, number and path of each numbered file."""
+    found = []
+    for path in folder.iterdir():
+        match = _FILE.fullmatch(path.name)
+        if match:
+            found.append((match[1], int(match[2]), path))
+    return found
+
+
+def _read_arrays(path: Path) -> dict[str, AnyArray] | None:
+    """Return the arrays of a file; None where it is not what its name says."""
+    try:
+        content = path.read_bytes()
+        if f"-{_digest(content)}." not in path.name:
+            return None
+        arrays: dict[str, AnyArray] = load_arrays(content)
+    except (OSError, SafetensorError):
+        return None
+    return arrays
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write a file that is there whole or not at all, even if the machine goes down."""
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        with partial.open("wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(partial, path)
+    except OSError as fault:
+        raise DataError(f"{path} cannot be written: {fault.strerror or fault}.") from None

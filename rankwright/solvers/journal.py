@@ -1,0 +1,180 @@
+"""A journal of answers: how a run that was killed comes back to where it stood.
+
+A solver that draws nothing is a function of the answers it gets. So the answers are kept, and a run
+that goes on is given them again without a look at the data, until there are no more; from there on
+they come from the data. The solver, SciPy's included, knows nothing of it, and ends with the same
+bits. Each answer carries a checksum of what was asked, so that a run that comes another way (from
+other data, or on a machine that adds up otherwise) is refused rather than mixed with the first.
+
+What the data's side remembers between two questions (where a loss starts from, its noise, bounds
+that a problem has found) is its memory: arrays that are kept with the last answer and put back when
+the answers are over.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from rankwright.core.types import F64, AnyArray, Kept, Watch
+from rankwright.errors import DataError
+
+Answer = tuple[F64, ...]
+
+
+class Journal:
+    """Answers so far; written whenever the watch finds that a checkpoint is due.
+
+    Parameters
+    ----------
+    watch : Watch
+        Has what an earlier run kept, and keeps what this one adds.
+    memory : object
+        Whoever remembers beside the answers; see `memory_of`.
+    """
+
+    def __init__(self, watch: Watch, memory: Any = None) -> None:
+        self._watch, self.memory = watch, memory
+        self.writes = watch.keeps
+        kept = watch.resumed()
+        self._again = _answers(kept) if kept is not None else iter(())
+        self._left = kept.round if kept is not None else 0
+        self._found = kept.state if kept is not None else {}
+        self._count = 0
+        self._fresh: list[tuple[int, Answer]] = []
+
+    @property
+    def replays(self) -> bool:
+        """Whether the next answer is an old one."""
+        return self._left > 0
+
+    def recall(self, compute: Callable[[], Any], *asked: AnyArray) -> Answer:
+        """Return the answer to what was ``asked``: the old one, or a new one, which is kept."""
+        if not self.writes:
+            return _as_answer(compute())
+        check = _checksum(asked)
+        self._count += 1
+        if self._left:
+            self._left -= 1
+            known, answer = next(self._again)
+            if known != check:
+                raise DataError(
+                    "the checkpoint does not lead where it came from: this run asked for "
+                    f"something else in step {self._count}. Start again in another folder."
+                )
+            if not self._left:
+                put_back(self.memory, self._found)
+            return answer
+        answer = _as_answer(compute())
+        self._fresh.append((check, tuple(part.copy() for part in answer)))  # callers change theirs
+        self._watch.keep(self._count, lambda: memory_of(self.memory), self._added)
+        return answer
+
+    def _added(self) -> dict[str, AnyArray]:
+        """Return the answers since the last call, as arrays."""
+        fresh, self._fresh = self._fresh, []
+        parts = [part for _, answer in fresh for part in answer]
+        return {
+            "checks": np.array([check for check, _ in fresh], np.int64),
+            "parts": np.array([len(answer) for _, answer in fresh], np.int64),
+            "sizes": np.array([part.size for part in parts], np.int64),
+            "values": np.concatenate([*parts, np.empty(0)]),
+        }
+
+
+class Journalled:
+    """A problem whose answers go through a journal; everything else is the problem's own."""
+
+    def __init__(self, problem: Any, journal: Journal) -> None:
+        self._problem, self._journal = problem, journal
+        self._at: F64 | None = None  # where old answers last asked for the gradient
+        self.size: int = problem.size
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._problem, name)
+
+    def value(self, w: F64) -> float:
+        """Return the objective at ``w``."""
+        (value,) = self._journal.recall(lambda: (self._problem.value(w),), w)
+        return float(value[0])
+
+    def grad(self, w: F64, out: F64) -> float:
+        """Write the gradient at ``w`` to ``out`` and return the objective."""
+        self._at = w.copy() if self._journal.replays else None
+        value, out[:] = self._journal.recall(lambda: (self._problem.grad(w, out), out), w)
+        return float(value[0])
+
+    def hess_vec(self, v: F64, out: F64) -> None:
+        """Write the Hessian at the last ``grad`` times ``v`` to ``out``."""
+
+        def compute() -> Answer:
+            if self._at is not None:  # the loss has not been there in this run
+                self._problem.grad(self._at, np.empty(self.size))
+                self._at = None
+            self._problem.hess_vec(v, out)
+            return (out,)
+
+        (out[:],) = self._journal.recall(compute, v)
+
+    def cut(self, w: F64) -> tuple[F64, float, float]:
+        """Return the plane that touches the convex part at ``w``, and that part."""
+        a, b, value = self._journal.recall(lambda: self._problem.cut(w), w)
+        return a, float(b[0]), float(value[0])
+
+    def lean(self, w: F64) -> tuple[F64, float] | None:
+        """Return the plane that touches the other part; None where there is none."""
+        found = self._journal.recall(lambda: self._problem.lean(w) or (), w)
+        return (found[0], float(found[1][0])) if found else None
+
+    def recall(self, compute: Callable[[Any], Any], *asked: AnyArray) -> Answer:
+        """Return what ``compute`` makes of the problem itself, as one answer."""
+        return self._journal.recall(lambda: compute(self._problem), *asked)
+
+
+def journalled(problem: Any, journal: Journal) -> Any:
+    """Return the problem with its answers through ``journal``, where that is written at all."""
+    return Journalled(problem, journal) if journal.writes else problem
+
+
+def recall(problem: Any, compute: Callable[[Any], Any], *asked: AnyArray) -> Answer:
+    """Return what ``compute`` makes of ``problem``: from its journal, where it has one.
+
+    For solvers whose single answers would make a long journal: a whole pass is one answer.
+    """
+    if isinstance(problem, Journalled):
+        return problem.recall(compute, *asked)
+    return _as_answer(compute(problem))
+
+
+def memory_of(owner: Any) -> dict[str, AnyArray]:
+    """Return copies of what ``owner`` remembers; nothing where it has no ``memory``."""
+    memory = getattr(owner, "memory", None)
+    return {} if memory is None else {f"memory.{k}": v.copy() for k, v in memory().items()}
+
+
+def put_back(owner: Any, kept: Mapping[str, AnyArray]) -> None:
+    """Let ``owner`` remember what was kept."""
+    found = {k.removeprefix("memory."): v for k, v in kept.items() if k.startswith("memory.")}
+    if found:
+        owner.remember(found)
+
+
+def _as_answer(found: Any) -> Answer:
+    return tuple(np.array(part, np.float64, ndmin=1) for part in found)
+
+
+def _answers(kept: Kept) -> Iterator[tuple[int, Answer]]:
+    for segment in kept.added:
+        sizes = iter(np.split(segment["values"], np.cumsum(segment["sizes"])[:-1]))
+        for check, count in zip(segment["checks"].tolist(), segment["parts"], strict=True):
+            yield check, tuple(next(sizes) for _ in range(count))
+
+
+def _checksum(asked: Sequence[AnyArray]) -> int:
+    check = 0
+    for array in asked:
+        check = zlib.crc32(np.ascontiguousarray(array).tobytes(), check)
+    return check

@@ -1,0 +1,210 @@
+"""A fit that was killed, and killed again, goes on from its checkpoints to the same model file.
+
+The registry decides what is tested: every model and every solver has a case, or a reason not to.
+"""
+
+from itertools import cycle
+from zlib import crc32
+
+import numpy as np
+import pytest
+from small_data import small_data
+
+from rankwright import loss, registry
+from rankwright.persist.checkpoint import Checkpoint
+from rankwright.rankers.base import ranker
+
+DATA, VALID = small_data(queries=14, documents=12), small_data(queries=6, documents=12, seed=1)
+ONE_SHOT = {"least_squares": "closed form: there are no rounds"}
+
+NOISY = {"loss": "xendcg", "model": "linear"}
+
+# ranker, its parameters, models and solvers that the case stands for
+CASES = {
+    "trees": ("lambdamart", {"n_trees": 9}, ["trees", "boost"]),
+    "trees-drawn": (
+        "gbrank",
+        {"n_trees": 9, "row_fraction": 0.6, "query_fraction": 0.8, "feature_fraction": 0.4},
+        [],
+    ),
+    "trees-lbfgs": ("intervalrank", {"n_trees": 12, "direction": "lbfgs"}, []),
+    "trees-noisy": ("xendcg", {"model": "trees", "n_trees": 8, "early_stopping": 4}, []),
+    "trees-squared": ("gbdt", {"n_trees": 9, "leaves": "constant"}, []),
+    "forest": ("random_forest", {"n_bags": 8, "num_leaves": 5}, ["forest"]),
+    "additive": ("frank", {"n_rounds": 14}, ["additive"]),
+    "additive-formula": ("rankboost", {"n_rounds": 14}, []),
+    "feature_sum": ("adarank", {}, ["feature_sum", "reweight"]),
+    "feature_sum-queue": (
+        "adarank",
+        {"weights": "running", "enqueue": True, "tolerance": 0.002, "max_selections": 5},
+        [],
+    ),
+    "coordinate_ascent": (
+        "coordinate_ascent",
+        {"n_restarts": 2, "n_passes": 3},
+        ["coordinate_ascent", "line_search"],
+    ),
+    "expression": (
+        "rankgp",
+        {"population": 30, "n_generations": 9},
+        ["expression", "evolve"],
+    ),
+    "factorization": ("cofirank", {"n_factors": 3, "l2": 0.01}, ["factorization"]),
+    "factorization-auto": ("cofirank", {"n_factors": 2, "max_iterations": 5}, []),
+    "factorization-turns": (
+        "cofirank",
+        {
+            "n_factors": 2,
+            "method": "alternating",
+            "solver": "bundle",
+            "n_rounds": 2,
+            "max_iterations": 5,
+            "l2": 0.005,
+        },
+        [],
+    ),
+    "kernel": ("ranksvm", {"model": "kernel", "l2": 0.1}, ["kernel"]),
+    "linear": ("ranknet", {"model": "linear"}, ["linear", "lbfgs"]),
+    "linear-path": ("listnet", {"model": "linear", "l2": "auto"}, []),
+    "linear-tron": ("ranknet", {"model": "linear", "solver": "tron"}, ["tron"]),
+    "linear-retarget": ("memr", {"solver": "tron"}, []),
+    "linear-bundle": ("svm_rocarea", {"solver": "bundle"}, ["bundle"]),
+    "linear-difference": ("dorm", {"solver": "bundle", "ties": "score"}, []),
+    "linear-columns": ("svm_rocarea", {"solver": "column_generation"}, ["column_generation"]),
+    "linear-alternating": ("mr", {"solver": "alternating"}, ["alternating"]),
+    "linear-slow-targets": ("mr", {"solver": "alternating", "learning_rate": 0.5}, []),
+    "linear-coordinate": ("domination", {"l1": "auto"}, ["coordinate"]),
+    "linear-online": ("compose", {**NOISY, "solver": "online"}, ["online"]),
+    "linear-sgd": ("compose", {**NOISY, "solver": "sgd", "l2": "auto"}, ["sgd"]),
+    "network": (
+        "xendcg",
+        {"model": "network", "hidden": (4,), "epochs": 7, "dropout": 0.2, "batch_documents": 50},
+        ["network", "adam"],
+    ),
+    "passive_aggressive": ("pamir", {"n_steps": 3000}, ["passive_aggressive"]),
+    "prank": ("prank", {}, ["prank"]),
+}
+
+
+class Kill(BaseException):
+    """Stands for kill -9: nothing may catch it."""
+
+
+class Deadly(Checkpoint):
+    """Ends the run at the n-th round that is offered, or at the n-th write."""
+
+    def __init__(self, folder, *, moment, number, **more):
+        super().__init__(folder, **more)
+        self.moment, self.number = moment, number
+
+    def due(self, t):
+        due = super().due(t)
+        self._count("before" if due else "")
+        return due
+
+    def write(self, *kept):
+        super().write(*kept)
+        self._count("after")
+
+    def _write_arrays(self, kind, number, arrays):
+        if kind == "state":
+            self._count("between")
+        return super()._write_arrays(kind, number, arrays)
+
+    def _count(self, moment):
+        self.number -= moment == self.moment
+        if self.number == 0:
+            raise Kill
+
+
+def saved(name, parameters, path, **more):
+    fitted = ranker(name, **parameters, n_threads=1).fit(DATA, eval_set=VALID, **more)
+    fitted.save(path)
+    return path.read_bytes(), fitted
+
+
+def test_every_model_and_solver_is_there():
+    stands_for = {part for _, _, parts in CASES.values() for part in parts}
+    assert stands_for | ONE_SHOT.keys() == registry.MODELS.keys() | registry.SOLVERS.keys()
+    for case, (name, parameters, parts) in CASES.items():
+        chosen = parameters.get("model") or registry.resolve("rankers", name).models[0]
+        assert not set(parts) & registry.MODELS.keys() - {chosen}, case
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_killed_and_killed_again_it_ends_with_the_same_bytes(case, tmp_path):
+    name, parameters, _ = CASES[case]
+    whole, _ = saved(name, parameters, tmp_path / "whole.rw")
+    rng = np.random.default_rng(crc32(case.encode()))
+    moments = cycle(rng.permutation(["before", "between", "after"]).tolist())
+    every, folder = int(rng.integers(1, 4)), tmp_path / "kept"
+    last = 0
+    for number, moment in zip((2, 1), moments, strict=False):
+        deadly = Deadly(folder, moment=moment, number=number, every=every, resume=last > 0)
+        with pytest.raises(Kill):
+            saved(name, parameters, tmp_path / "never.rw", checkpoint=deadly)
+        last = number
+    again, fitted = saved(
+        name,
+        parameters,
+        tmp_path / "again.rw",
+        checkpoint=Checkpoint(folder, every=every, resume=True),
+    )
+    assert fitted.resumed_from_ is not None
+    assert again == whole
+    assert not (tmp_path / "never.rw").exists()
+
+
+@pytest.mark.parametrize("case", ["trees", "linear", "network", "coordinate_ascent"])
+def test_a_run_that_ended_goes_on_from_its_last_checkpoint_to_the_same_end(case, tmp_path):
+    name, parameters, _ = CASES[case]
+    kept = {"every": 1, "resume": True}
+    first, _ = saved(name, parameters, tmp_path / "a.rw", checkpoint=Checkpoint(tmp_path, **kept))
+    again, end = saved(name, parameters, tmp_path / "b.rw", checkpoint=Checkpoint(tmp_path, **kept))
+    assert end.resumed_from_ > 1
+    assert first == again == saved(name, parameters, tmp_path / "c.rw")[0]
+
+
+def test_trees_go_on_after_those_of_a_start(tmp_path):
+    start = ranker("lambdamart", n_trees=3, seed=5).fit(DATA)
+    parameters = {"n_trees": 8, "feature_fraction": 0.5}
+    whole, _ = saved("lambdamart", parameters, tmp_path / "a.rw", start=start)
+    deadly = Deadly(tmp_path / "kept", moment="after", number=2, every=2)
+    with pytest.raises(Kill):
+        saved("lambdamart", parameters, tmp_path / "b.rw", start=start, checkpoint=deadly)
+    kept = Checkpoint(tmp_path / "kept", resume=True)
+    again, end = saved("lambdamart", parameters, tmp_path / "b.rw", start=start, checkpoint=kept)
+    assert end.resumed_from_ > 3
+    assert again == whole
+
+
+def test_trees_without_a_split_leave_the_same_model(tmp_path):
+    # Hardly any row is drawn, so many rounds find no split; LightGBM drops their trees.
+    parameters = {"n_trees": 40, "row_fraction": 0.1, "min_documents": 10, "early_stopping": None}
+    whole, fitted = saved("lambdamart", parameters, tmp_path / "whole.rw")
+    assert fitted.model_.n_trees < fitted.best_iteration_ or fitted.model_.n_trees < 40
+    for number in range(1, 40, 3):
+        folder = tmp_path / str(number)
+        deadly = Deadly(folder, moment="after", number=number, every=1)
+        with pytest.raises(Kill):
+            saved("lambdamart", parameters, tmp_path / "b.rw", checkpoint=deadly)
+        kept = Checkpoint(folder, every=9, resume=True)
+        assert saved("lambdamart", parameters, tmp_path / "b.rw", checkpoint=kept)[0] == whole
+
+
+@pytest.mark.parametrize("name", registry.LOSSES)
+def test_a_loss_that_is_told_its_memory_answers_as_the_one_that_has_it(name):
+    # Scores on a grid have ties, whose order must not depend on what was asked before.
+    made, rng = loss(name), np.random.default_rng(3)
+    s, *others = np.rint(rng.normal(size=(4, DATA.n_documents)) * 4) / 3
+    went_on, put_back = made.bind(DATA, n_threads=1), made.bind(DATA, n_threads=1)
+    g, again = np.empty(len(s)), np.empty(len(s))
+    for t, at in enumerate(others, start=1):
+        if hasattr(went_on, "next_round"):
+            went_on.next_round(t)
+        went_on.grad(at, g)
+    put_back.remember({key: array.copy() for key, array in went_on.memory().items()})
+    assert went_on.grad(s, g) == put_back.grad(s, again)
+    np.testing.assert_array_equal(g, again)
+    if hasattr(went_on, "next_round"):
+        assert went_on.memory()["clock"][1] == put_back.memory()["clock"][1] == 3

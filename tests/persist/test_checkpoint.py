@@ -1,0 +1,175 @@
+"""The folder of a checkpoint: what is whole counts, what is another run's is refused."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from small_data import small_data
+
+from rankwright.errors import DataError, UsageError
+from rankwright.persist.checkpoint import Checkpoint
+from rankwright.rankers.base import ranker
+
+RECEIPT = {
+    "rankwright": "1",
+    "libraries": {"numpy": "2"},
+    "ranker": "lambdamart",
+    "parameters": {"n_trees": 400, "seed": 0},
+    "training data": "aa",
+    "valid data": None,
+    "start": None,
+}
+DATA = small_data(queries=8, documents=10)
+
+
+def written(folder, rounds=(5, 10, 15)):
+    """A folder in which a state and an addition were kept at each of ``rounds``."""
+    kept = Checkpoint(folder, every=5)
+    assert kept.begin(RECEIPT) is None
+    for t in rounds:
+        kept.write(t, {"w": np.full(3, float(t))}, {"new": np.array([t], np.int8)})
+    return folder
+
+
+def found(folder, receipt=RECEIPT):
+    return Checkpoint(folder, resume=True).begin(receipt)
+
+
+def names(folder, kind):
+    return sorted(path.name for path in folder.glob(f"{kind}-*"))
+
+
+def test_the_last_state_comes_back_with_all_that_was_added(tmp_path):
+    kept = found(written(tmp_path))
+    assert kept.round == 15
+    assert list(kept.state) == ["w"]
+    assert kept.state["w"].tolist() == [15.0] * 3
+    assert [part["new"].tolist() for part in kept.added] == [[5], [10], [15]]
+    assert kept.added[0]["new"].dtype == np.int8
+
+
+def test_two_states_stay_and_every_addition(tmp_path):
+    written(tmp_path, range(5, 50, 5))
+    assert len(names(tmp_path, "state")) == 2
+    assert len(names(tmp_path, "added")) == 9
+
+
+def test_a_checkpoint_is_due_at_first_and_every_so_many_rounds(tmp_path):
+    kept = Checkpoint(tmp_path, every=5)
+    kept.begin(RECEIPT)
+    assert kept.due(1)
+    kept.write(1, {}, None)
+    assert [t for t in range(1, 9) if kept.due(t)] == [6, 7, 8]
+    kept = Checkpoint(tmp_path, every=3, resume=True)
+    kept.begin(RECEIPT)
+    assert [t for t in range(1, 9) if kept.due(t)] == [4, 5, 6, 7, 8]
+
+
+@pytest.mark.parametrize("harm", ["cut", "flip", "empty"])
+def test_a_damaged_state_is_skipped_for_the_one_before(harm, tmp_path):
+    path = tmp_path / names(written(tmp_path), "state")[-1]
+    content = bytearray(path.read_bytes())
+    if harm == "flip":
+        content[-1] ^= 1
+    path.write_bytes({"cut": content[:-7], "flip": content, "empty": b""}[harm])
+    kept = found(tmp_path)
+    assert kept.round == 10
+    assert [part["new"].tolist() for part in kept.added] == [[5], [10]]
+    assert len(names(tmp_path, "added")) == 2  # the third belongs to a state that is gone
+    assert len(names(tmp_path, "state")) == 1
+
+
+def test_a_state_whose_additions_are_damaged_does_not_count(tmp_path):
+    last = tmp_path / names(written(tmp_path), "added")[-1]
+    last.write_bytes(last.read_bytes()[:-1])
+    assert found(tmp_path).round == 10
+    first = tmp_path / names(tmp_path, "added")[0]
+    first.write_bytes(b"")
+    assert found(tmp_path) is None  # nothing is left to go on from
+    assert not names(tmp_path, "added")
+
+
+def test_an_addition_without_its_state_is_forgotten(tmp_path):
+    written(tmp_path)
+    (tmp_path / names(tmp_path, "state")[-1]).unlink()  # killed between the two
+    kept = Checkpoint(tmp_path, every=5, resume=True)
+    assert kept.begin(RECEIPT).round == 10
+    kept.write(15, {"w": np.zeros(3)}, {"new": np.array([16], np.int8)})
+    assert [part["new"].tolist() for part in found(tmp_path).added] == [[5], [10], [16]]
+
+
+def test_half_written_files_and_those_of_others_are_left_alone(tmp_path):
+    written(tmp_path)
+    (tmp_path / ".state-000004-0123456789abcdef.safetensors.partial").write_bytes(b"half")
+    (tmp_path / "notes.txt").write_text("mine")
+    assert found(tmp_path).round == 15
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+
+
+def test_a_folder_in_use_is_refused_without_resume(tmp_path):
+    with pytest.raises(UsageError, match="holds the checkpoint of an earlier run: resume it"):
+        Checkpoint(written(tmp_path)).check()
+
+
+def test_resume_in_an_empty_folder_begins(tmp_path):
+    assert found(tmp_path / "deep" / "new") is None
+    assert json.loads((tmp_path / "deep" / "new" / "receipt.json").read_text()) == RECEIPT
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"ranker": "gbdt"}, "the ranker was lambdamart and is gbdt"),
+        ({"parameters": {"n_trees": 300, "seed": 0}}, "n_trees was 400 and is 300"),
+        ({"training data": "bb"}, "the training data is not the same"),
+        ({"valid data": "cc"}, "the valid data was none and is given"),
+        ({"start": "dd"}, "the start was none and is given"),
+        ({"rankwright": "2"}, "was written with rankwright 1, this is 2"),
+        ({"libraries": {"numpy": "3"}}, "was written with numpy 2, this is 3"),
+        ({"libraries": {}}, "was written with numpy 2, this is None"),
+    ],
+)
+def test_another_run_is_refused_and_what_differs_is_named(change, sentence, tmp_path):
+    with pytest.raises(UsageError, match=sentence):
+        found(written(tmp_path), {**RECEIPT, **change})
+    assert found(tmp_path).round == 15  # and nothing was touched
+
+
+def test_a_receipt_that_cannot_be_read_is_told(tmp_path):
+    (tmp_path / "receipt.json").write_text("[1")
+    with pytest.raises(DataError, match=r"receipt\.json cannot be read; choose another folder"):
+        found(tmp_path)
+
+
+def test_a_file_in_place_of_the_folder_and_a_wrong_every_are_told(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="is a file; a checkpoint needs a folder"):
+        Checkpoint(tmp_path / "file").check()
+    with pytest.raises(UsageError, match="every must be 1 or more, not 0"):
+        Checkpoint(tmp_path, every=0).check()
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda d: replace(d, y=d.y[::-1].copy()), "the training data is not the same"),
+        (lambda d: d.in_order(np.r_[1, 0, 2 : d.n_documents], np.arange(8)), "not the same"),
+        (lambda d: replace(d, query_weight=np.arange(1.0, 9.0)), "not the same"),
+    ],
+)
+def test_a_fit_on_other_data_is_refused_the_order_of_rows_included(change, sentence, tmp_path):
+    ranker("gbdt", n_trees=3).fit(DATA, checkpoint=tmp_path)
+    with pytest.raises(UsageError, match=sentence):
+        ranker("gbdt", n_trees=3).fit(change(DATA), checkpoint=Checkpoint(tmp_path, resume=True))
+
+
+def test_threads_and_words_may_change(tmp_path):
+    ranker("gbdt", n_trees=3).fit(DATA, checkpoint=Checkpoint(tmp_path, every=1))
+    again = ranker("gbdt", n_trees=3, n_threads=2, verbose=True)
+    again.fit(DATA, checkpoint=Checkpoint(tmp_path, resume=True))
+    assert again.resumed_from_ == 3
+
+
+def test_without_a_checkpoint_nothing_was_resumed():
+    assert ranker("gbdt", n_trees=2).fit(DATA).resumed_from_ is None
