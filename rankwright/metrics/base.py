@@ -57,6 +57,11 @@ class Metric(ABC):
     convention: Convention = STANDARD
 
     def __post_init__(self) -> None:
+        if self.k == 0:
+            raise UsageError(
+                f"{self.key}@0 looks at nothing; write {self.key}@10, or {self.key} for the whole "
+                "list: k must be a whole number from 1, not 0."
+            )
         for field in fields(self):
             value = getattr(self, field.name)
             if value is not None and field.name in PARAMETERS:

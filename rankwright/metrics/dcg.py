@@ -11,8 +11,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from rankwright.core.types import F64
+from rankwright.errors import DataError
 from rankwright.metrics.position import PositionMetric, rank_weights
 from rankwright.metrics.ranked import EXP2, LINEAR, Judged
+
+_HIGHEST = 1000.0  # 2^1024 is infinite, and a list may hold many
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -24,8 +27,16 @@ class DCG(PositionMetric):
     gain: str | None = None
     discount: str | None = None
 
-    def gain_rule(self, judged: Judged) -> tuple[int, float | F64]:  # noqa: ARG002, D102
-        return EXP2 if self.setting("gain") == "exp2" else LINEAR, 0.0
+    def gain_rule(self, judged: Judged) -> tuple[int, float | F64]:  # noqa: D102
+        if self.setting("gain") != "exp2":
+            return LINEAR, 0.0
+        highest = judged.once("highest grade", lambda: judged.grades.max(initial=0.0))
+        if highest > _HIGHEST:
+            raise DataError(
+                f"grade {highest:g} has a gain of 2^{highest:g} - 1, beyond all numbers; write "
+                f"{self.key}(gain=linear), or make the grades 0, 1, 2, ... up to a few."
+            )
+        return EXP2, 0.0
 
     def weights(self, n: int) -> F64:  # noqa: D102
         return rank_weights(self.setting("discount"), n)

@@ -20,7 +20,7 @@ from rankwright.errors import UsageError
 from rankwright.metrics.base import Metric, checked_scores
 from rankwright.metrics.convention import Convention
 from rankwright.metrics.ranked import Judged, Ranked
-from rankwright.registry import resolve
+from rankwright.registry import METRICS, resolve
 
 _NAME = re.compile(
     r"""(?P<key>[A-Za-z]\w*)
@@ -31,6 +31,24 @@ _NAME = re.compile(
 )
 _COMMA = re.compile(r",(?![^(]*\))")  # not between parentheses
 _HELP = "write it like ndcg@10, ndcg@1:5, err(max=4)@10 or p(min_grade=2)@5"
+
+_ELSEWHERE = {
+    "precision": "p",
+    "prec": "p",
+    "ap": "map",
+    "average_precision": "map",
+    "mean_average_precision": "map",
+    "rr": "mrr",
+    "reciprocal_rank": "mrr",
+    "hits": "hit",
+    "success": "hit",
+    "normalized_dcg": "ndcg",
+    "normalised_dcg": "ndcg",
+    "ndcg_cut": "ndcg",
+    "roc_auc": "auc",
+    "tau": "kendall",
+    "r_precision": "rprec",
+}
 
 # --- names -----------------------------------------------------------------------------------
 
@@ -78,7 +96,7 @@ def _measures(name: str, convention: Convention) -> Iterator[tuple[str, Metric]]
     match = _NAME.fullmatch(name.strip())
     if match is None:
         raise UsageError(f"'{name}' is not the name of a measure; {_HELP}.")
-    kind = resolve("metrics", match["key"].lower())
+    kind = resolve("metrics", _key(name, match["key"].lower()))
     parameters = dict(_parameters(name, match["parameters"] or ""))
     if match["minus"]:
         parameters.setdefault("empty", "0")
@@ -92,6 +110,19 @@ def _measures(name: str, convention: Convention) -> Iterator[tuple[str, Metric]]
     head = name.partition("@")[0]
     for k in range(first, last + 1):
         yield f"{head}@{k}{match['minus']}", kind.build(parameters, k, convention)
+
+
+def _key(name: str, key: str) -> str:
+    """Return ``key``, or say how a measure is spelled here that comes with a cut-off or in full."""
+    if key in METRICS:
+        return key
+    head, digits = re.fullmatch(r"(.*?)_?(\d*)", key).groups()  # type: ignore[union-attr]
+    ours = _ELSEWHERE.get(head, head)
+    if ours in METRICS and digits:
+        raise UsageError(f"there is no metric '{name}'; the cut-off is written {ours}@{digits}.")
+    if ours in METRICS:
+        raise UsageError(f"there is no metric '{name}'; it is called {ours} here, as in {ours}@10.")
+    return key
 
 
 def _parameters(name: str, text: str) -> Iterator[tuple[str, str]]:
@@ -225,19 +256,31 @@ class Evaluator:
             )
         return self._judged[key]
 
-    def _mean(self, name: str, values: F64) -> float:
-        """Return the weighted mean over the queries that are not left out."""
-        kept = ~np.isnan(values)
-        weight = np.ones(len(values)) if self.data.query_weight is None else self.data.query_weight
-        total = ordered_sum(weight[kept])
-        if total == 0:
-            return float("nan")
-        measure = self.metrics[name]
-        counted = weight
+    def query_weight(self) -> F64:
+        """Return the weight of each query, 1 where none was given."""
+        weight = self.data.query_weight
+        return np.ones(self.data.n_queries) if weight is None else weight
+
+    def counted_weight(self, name: str) -> F64:
+        """Return the weight that the value of each query has in the sum of measure ``name``."""
+        measure, weight = self.metrics[name], self.query_weight()
         if measure.key == "ndcg" and measure.convention.empty_unweighted:
             judged = self._judge(measure.convention.integer_grades, measure.max_per_group)
-            counted = np.where(measure.nothing_to_find(judged), 1.0, weight)
-        return ordered_sum(counted[kept] * values[kept]) / total
+            return np.where(measure.nothing_to_find(judged), 1.0, weight)
+        return weight
+
+    def _mean(self, name: str, values: F64) -> float:
+        return mean_over_queries(values, self.query_weight(), self.counted_weight(name))
+
+
+def mean_over_queries(values: F64, weight: F64, counted: F64) -> float:
+    """Return the weighted mean over the queries that are not left out (NaN).
+
+    ``counted`` is the weight of each value in the sum, ``weight`` that in the divisor.
+    """
+    kept = ~np.isnan(values)
+    total = ordered_sum(weight[kept])
+    return ordered_sum(counted[kept] * values[kept]) / total if total else float("nan")
 
 
 class TieInterval(NamedTuple):

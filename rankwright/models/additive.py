@@ -31,6 +31,7 @@ from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.models.rules import RuleTable, by_column, column
+from rankwright.solvers.journal import memory_of, put_back
 
 _ROWS = 1 << 14
 _FLAT = 0.01  # a slope this small a share of the first counts as level
@@ -89,8 +90,18 @@ class Additive:
         on_valid = None if watch.valid is None else descent.model.scores(watch.valid.X)
         first = descent.model.n_rounds
         added: list[tuple[int, float, float]] = []
+
+        def state() -> dict[str, AnyArray]:
+            own = descent.state() if on_valid is None else {**descent.state(), "valid": on_valid}
+            return {**own, "rules": np.array(added)}
+
+        kept = watch.resumed()
+        if kept is not None:
+            added = [(int(f), cut, weight) for f, cut, weight in kept.state["rules"].tolist()]
+            on_valid = kept.state.get("valid")
+            descent.go_on(kept.state, kept.round)
         try:
-            for t in range(first, first + self.n_rounds):
+            for t in range(first + len(added), first + self.n_rounds):
                 rule = descent.step(t)
                 if rule is None:  # level along every rule
                     break
@@ -100,6 +111,7 @@ class Additive:
                     on_valid += weight * (column(valid, feature) > threshold)
                 if watch.seen(t + 1, descent.value, descent.on_train(watch), on_valid):
                     break
+                watch.keep(t + 1, state)
         except KeyboardInterrupt:  # what was learnt so far is kept
             if not added:
                 raise
@@ -268,6 +280,18 @@ class _Descent:
         self._draw(t + 1)
         self.value = self._loss.grad(self._s, self._g)
         return rule.feature, rule.threshold, weight
+
+    def state(self) -> dict[str, AnyArray]:
+        """Return all that is needed to go on."""
+        numbers = np.array([self.value, self._last])
+        return {"s": self._s, "g": self._g, "numbers": numbers, **memory_of(self._loss)}
+
+    def go_on(self, kept: Mapping[str, AnyArray], t: int) -> None:
+        """Be where this `state` was, after round ``t``."""
+        self._s, self._g = kept["s"].copy(), kept["g"].copy()
+        self.value, self._last = kept["numbers"].tolist()
+        put_back(self._loss, kept)
+        self._draw(t)
 
     def on_train(self, watch: Watch) -> F64 | None:
         """Return the scores in the order of the caller's rows, where they are wanted."""

@@ -31,6 +31,7 @@ from rankwright.metrics.along_line import MeasureLine
 from rankwright.metrics.base import Metric
 from rankwright.models.linear import FittedLinear, deviations, restored_weights
 from rankwright.models.missing import fill_values, filled
+from rankwright.solvers.journal import Journal
 from rankwright.solvers.line_search import Along, LineSearch
 
 
@@ -85,7 +86,7 @@ class CoordinateAscent:
         X = filled(data.X, fill, "linear")
         valid = None if watch.valid is None else filled(watch.valid.X, fill, "linear")
         deviation = deviations(X, document_weight(data)) if self.scale else np.ones(data.n_features)
-        climb = _Climb(self, metric, data, X, deviation, seed, n_threads)
+        climb = _Climb(self, metric, data, X, deviation, Journal(watch), seed, n_threads)
         tried: list[F64] = []
         best = -np.inf
         try:
@@ -125,10 +126,12 @@ class _Climb:
         data: RankingData,
         X: FloatMatrix,
         deviation: F64,
+        journal: Journal,
         seed: int,
         n_threads: int | None,
     ) -> None:
         self._model, self._seed, self._deviation = model, seed, deviation
+        self._journal = journal
         rows, ordered = in_content_order(data, n_threads=n_threads)
         self._line = MeasureLine(metric, ordered, n_threads=n_threads)
         self._search = LineSearch(steps=model.steps, n_steps=model.n_steps, reg=model.reg)
@@ -153,7 +156,7 @@ class _Climb:
         w, s = w.copy(), self._scores(w)
         for feature in order.tolist():
             x = self._column(feature)
-            t, value = self._search.step(self._line, s, x, Along(w, feature, value, home))
+            t, value = self._step(s, x, Along(w, feature, value, home))
             if t != 0.0:
                 w[feature] += t
                 s += t * x
@@ -161,6 +164,12 @@ class _Climb:
                 w /= size
                 s /= size
         return value, w
+
+    def _step(self, s: F64, x: F64, along: Along) -> tuple[float, float]:
+        t, value = self._journal.recall(
+            lambda: self._search.step(self._line, s, x, along), along.w, np.array([along.value])
+        )
+        return float(t[0]), float(value[0])
 
     def _scores(self, w: F64) -> F64:
         s = np.zeros(self._columns.shape[0 if sparse.issparse(self._columns) else 1])

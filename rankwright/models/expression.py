@@ -49,6 +49,7 @@ from rankwright.models.formula import (
 from rankwright.models.formula_breeding import Breeding
 from rankwright.models.missing import fill_values, filled
 from rankwright.solvers.evolve import Evolve
+from rankwright.solvers.journal import Journal
 
 _BLOCK = 512  # rows that an operation works on at a time
 _ROWS = 1 << 13  # rows of a range for one thread
@@ -198,7 +199,7 @@ class Expression:
         fill = fill_values(data.X, self.missing)
         whole = replace(data, X=filled(data.X, fill, "formula"))
         _, ordered = in_content_order(whole, n_threads=n_threads)
-        train = _Generation(metric, ordered, n_threads)
+        train = _Generation(metric, ordered, Journal(watch), n_threads)
         valid = None if watch.valid is None else filled(watch.valid.X, fill, "formula")
         tried: list[FittedExpression] = []
 
@@ -330,8 +331,11 @@ class FittedExpression:
 class _Generation:
     """Training data by columns, and the fitness of formulas on it."""
 
-    def __init__(self, metric: Metric, data: RankingData, n_threads: int | None) -> None:
+    def __init__(
+        self, metric: Metric, data: RankingData, journal: Journal, n_threads: int | None
+    ) -> None:
         assert isinstance(metric, base.Metric)
+        self._journal = journal
         ties = "mean" if metric.max_per_group is None else "worst"
         self._measure = replace(metric, ties=ties)
         self._evaluator = Evaluator(data, self._measure, n_threads=n_threads)
@@ -345,12 +349,18 @@ class _Generation:
     def fitness(self, formulas: Sequence[Formula]) -> F64:
         """Return the mean of the measure for each formula, its negative where that falls."""
         unknown = [one for one in dict.fromkeys(formulas) if one not in self._known]
-        at_once = max(1, _AT_ONCE // max(1, self._columns.shape[1]))
-        for first in range(0, len(unknown), at_once):
-            some = unknown[first : first + at_once]
-            for one, scores in zip(some, self._scores(some), strict=True):
-                self._known[one] = self._mean(scores)
+        sizes = np.array([size(one) for one in unknown])
+        (found,) = self._journal.recall(lambda: (self._means(unknown),), sizes)
+        self._known.update(zip(unknown, found.tolist(), strict=True))
         return np.array([self._known[one] for one in formulas])
+
+    def _means(self, formulas: Sequence[Formula]) -> list[float]:
+        at_once = max(1, _AT_ONCE // max(1, self._columns.shape[1]))
+        return [
+            self._mean(scores)
+            for first in range(0, len(formulas), at_once)
+            for scores in self._scores(formulas[first : first + at_once])
+        ]
 
     def _mean(self, scores: F64) -> float:
         (mean,) = self._evaluator.means(scores).values()

@@ -46,6 +46,7 @@ from rankwright.losses.base import order_weight
 from rankwright.models.factor_problem import BlockProblem, FactorProblem, Lists
 from rankwright.models.fitted_factorization import FittedFactorization, items_of
 from rankwright.models.missing import filled
+from rankwright.solvers.journal import Journal, journalled
 
 METHODS = ("joint", "alternating")
 SHARES = (0.9, 0.8, 0.65, 0.5, 0.4, 0.3, 0.2, 0.1)
@@ -105,13 +106,14 @@ class Factorization:
         task = _Task(self, loss, ordered, n_threads)
         best = _Best(watch, ordered, rows, n_threads)
         solved: list[SolveResult] = []
+        journal = Journal(watch, task.loss)
         with one_blas_thread():
             penalties = self._penalties(task, watch)
             for number, l2 in enumerate(penalties, start=1):
                 problem = task.problem(l2)
                 theta = self._first(problem, ordered, start, seed)
                 each = partial(best.see, problem) if len(penalties) == 1 else None
-                solved.append(self._solve(problem, theta, each))
+                solved.append(self._solve(problem, theta, each, journal))
                 shown = each is not None and bool(solved[-1].curve)  # step by step, if any was made
                 if not shown and best.see(problem, number, solved[-1].w, solved[-1].value):
                     break
@@ -148,20 +150,23 @@ class Factorization:
         problem: FactorProblem,
         theta: F64,
         each: Callable[[int, F64, float], bool] | None,
+        journal: Journal,
     ) -> SolveResult:
+        whole = journalled(problem, journal)
         if self.method == "joint":
-            solution: SolveResult = self._solver().solve(problem, theta, watch=each)
+            solution: SolveResult = self._solver().solve(whole, theta, watch=each)
             return solution
         curve: list[float] = []
         for t in range(1, self.n_rounds + 1):
             for users in (True, False):
                 block = BlockProblem(problem, theta, users=users)
-                theta = block.at(self._solver().solve(block, block.start).w)
-            curve.append(problem.value(theta))
+                part = journalled(block, journal)
+                theta = block.at(self._solver().solve(part, block.start).w)
+            curve.append(whole.value(theta))
             if each is not None and each(t, theta, curve[-1]):
                 break
         gradient = np.empty(problem.size)
-        value = problem.grad(theta, gradient)
+        value = whole.grad(theta, gradient)
         steepest = float(np.abs(gradient).max(initial=0.0))
         return SolveResult(theta, value, steepest, len(curve), "the rounds are over", curve)
 
@@ -239,14 +244,14 @@ class _Task:
     ) -> None:
         self._model, self._traits = model, loss.traits
         self._lists = Lists(filled(data.X, None, "factorization"), data.indptr, n_threads=n_threads)
-        self._loss = loss.bind(data, n_threads=n_threads)
+        self.loss = loss.bind(data, n_threads=n_threads)
         self._total = float(order_weight(data).sum()) or 1.0
 
     def problem(self, l2: float) -> FactorProblem:
         """Return the problem with this penalty."""
         model = self._model
         return FactorProblem(
-            *(self._lists, self._loss, self._total),
+            *(self._lists, self.loss, self._total),
             n_factors=model.n_factors,
             l2=l2,
             l2_bias=float(model.l2_bias),
@@ -261,7 +266,7 @@ class _Task:
         items = BlockProblem(problem, np.zeros(problem.size), users=False)
         theta = items.at(solver.solve(items, items.start).w)
         slope = np.empty(len(lists.user_of_row))
-        self._loss.grad(problem.scores(theta), slope)
+        self.loss.grad(problem.scores(theta), slope)
         ones = np.arange(len(slope) + 1)
         X = sparse.csr_array(lists.by_row[::-1], shape=(len(slope), lists.n_items))
         spread = sparse.csr_array(

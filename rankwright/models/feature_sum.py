@@ -30,6 +30,7 @@ from rankwright.metrics.ranked import Ranked
 from rankwright.models.linear import FittedLinear, deviations, restored_weights
 from rankwright.models.missing import fill_values, filled
 from rankwright.models.rules import by_column, column
+from rankwright.solvers.journal import Journal
 from rankwright.solvers.reweight import Reweight
 
 
@@ -86,9 +87,15 @@ class FeatureSum:
             on_valid = None if valid is None else times_vector(valid, coef, n_threads=n_threads)
             return watch.seen(len(tried), run.loss(mean), on_train, on_valid)
 
-        begun = run.taken_by(start)
+        begun, journal = run.taken_by(start), Journal(watch)
+
+        def measure(weights: dict[int, float]) -> F64:
+            run.come_to(weights)
+            (found,) = journal.recall(lambda: (run.measure(),), run.coef(weights))
+            return found
+
         try:
-            for now in rules.rounds(run.values, run.measure, run.weight, begun):
+            for now in rules.rounds(run.values, measure, run.weight, begun):
                 if seen(now.weights, now.mean):
                     break
         except KeyboardInterrupt:  # what was learnt so far is kept
@@ -127,15 +134,19 @@ class _Features:
         self.values: F64 = self._earned(found)
         self.scores = np.zeros(data.n_documents)
 
-    def measure(self, weights: dict[int, float]) -> F64:
-        """Return the measure of a sum of weak rankers on each query."""
+    def come_to(self, weights: dict[int, float]) -> None:
+        """Score documents by a sum of weak rankers."""
         self.scores = times_vector(self._X, self.coef(weights), n_threads=self._n_threads)
+
+    def measure(self) -> F64:
+        """Return the measure of the scores on each query."""
         return self._earned(self._measured(self.scores))
 
     def mean(self, weights: dict[int, float]) -> float:
         """Return the mean measure of a sum of weak rankers."""
+        self.come_to(weights)
         total = ordered_sum(self.weight) or 1.0
-        return ordered_sum(self.weight * self.measure(weights)) / total
+        return ordered_sum(self.weight * self.measure()) / total
 
     def coef(self, weights: dict[int, float]) -> F64:
         """Return weights by feature from those by weak ranker."""

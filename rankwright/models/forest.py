@@ -7,12 +7,15 @@ is kept is one ensemble of trees like any other.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from rankwright.core.rng import stream
-from rankwright.core.types import F64, I64, Loss, Watch
+from rankwright.core.types import F64, I64, AnyArray, Loss, Watch
 from rankwright.data.content import content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
@@ -24,6 +27,8 @@ from rankwright.models.trees import (
     current_scores,
     empty_forest,
 )
+
+_SUMS = ("train", "valid")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +71,18 @@ class Forest(Trees):
         none = empty_forest(initial, data.n_features)
         silent, mean = _Silent(watch), _RunningMean()
         texts: list[str] = []
-        for bag in range(self.n_bags):
+        kept = watch.resumed()
+        if kept is not None:
+            texts = [text for part in kept.added for text in _texts(part["bags"])]
+            mean.go_on(kept.state, len(texts))
+        written = len(texts)
+
+        def added() -> dict[str, AnyArray]:
+            nonlocal written
+            fresh, written = texts[written:], len(texts)
+            return {"bags": np.frombuffer(json.dumps(fresh).encode(), np.uint8)}
+
+        for bag in range(len(texts), self.n_bags):
             drawn = _draw_queries(data, queries, self.bag_fraction, seed, bag)
             bag_seed = int(stream(seed, "forest", "seed", bag).integers(2**62))
             run = self.descent(loss, drawn, seed=bag_seed, n_threads=n_threads)
@@ -76,8 +92,9 @@ class Forest(Trees):
             mean.add(*current_scores(booster, watch))
             if watch.seen(bag + 1, silent.value, *mean.scores()):
                 break
-        kept = texts[: watch.best()]
-        return FittedTrees(mean_of_forests(kept), initial, data.n_features)
+            watch.keep(bag + 1, mean.state, added)
+        best = texts[: watch.best()]
+        return FittedTrees(mean_of_forests(best), initial, data.n_features)
 
 
 class _Silent:
@@ -85,7 +102,7 @@ class _Silent:
 
     def __init__(self, watch: Watch) -> None:
         self.valid = watch.valid
-        self.wants_train = self.interrupted = False
+        self.wants_train = self.interrupted = self.keeps = False
         self.value = float("nan")
 
     def seen(self, t: int, value: float, train: F64 | None, valid: F64 | None) -> bool:  # noqa: ARG002
@@ -94,6 +111,12 @@ class _Silent:
 
     def best(self) -> int:
         return 0
+
+    def resumed(self) -> None:
+        return None
+
+    def keep(self, *_: Any) -> None:
+        return None
 
 
 class _RunningMean:
@@ -109,9 +132,23 @@ class _RunningMean:
             so_far = self._sums[i]
             self._sums[i] = values if so_far is None or values is None else so_far + values
 
+    def state(self) -> dict[str, AnyArray]:
+        """Return the sums."""
+        named = zip(_SUMS, self._sums, strict=True)
+        return {name: total for name, total in named if total is not None}
+
+    def go_on(self, kept: Mapping[str, AnyArray], count: int) -> None:
+        """Be as the mean over ``count`` bags that had this `state`."""
+        self._sums, self._count = [kept.get(name) for name in _SUMS], count
+
     def scores(self) -> tuple[F64 | None, F64 | None]:
         train, valid = (None if total is None else total / self._count for total in self._sums)
         return train, valid
+
+
+def _texts(written: AnyArray) -> list[str]:
+    texts: list[str] = json.loads(written.tobytes())
+    return texts
 
 
 def _draw_queries(

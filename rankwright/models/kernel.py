@@ -28,7 +28,7 @@ from scipy import sparse
 from rankwright.core.blas import one_blas_thread
 from rankwright.core.parallel import map_ranges
 from rankwright.core.rng import stream
-from rankwright.core.types import F64, I64, AnyArray, FloatMatrix, Loss, SolveResult, Watch
+from rankwright.core.types import F64, I64, AnyArray, FloatMatrix, Kept, Loss, SolveResult, Watch
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
@@ -300,7 +300,7 @@ class _Onlooker:
         self, watch: Watch, rows: I64, fitted: FittedKernel, P: F64, n_threads: int | None
     ) -> None:
         self._watch, self._rows = watch, rows
-        self.interrupted = False
+        self.interrupted, self.keeps = False, watch.keeps
         self.valid = None
         if watch.valid is not None:
             X = filled(watch.valid.X, fitted.fill, "kernel")
@@ -320,6 +320,12 @@ class _Onlooker:
 
     def best(self) -> int:
         return self._watch.best()
+
+    def resumed(self) -> Kept | None:
+        return self._watch.resumed()
+
+    def keep(self, *offered: Any) -> None:
+        self._watch.keep(*offered)
 
 
 def _start(start: FittedKernel, fitted: FittedKernel, P: F64) -> FittedLinear:

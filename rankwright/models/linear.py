@@ -13,7 +13,7 @@ the loss offers by columns.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -27,14 +27,15 @@ from rankwright.core.products import (
     transposed_squares_times_vector,
     transposed_times_vector,
 )
-from rankwright.core.types import F64, I64, AnyArray, FloatMatrix, Loss, SolveResult, Watch
-from rankwright.data.content import in_content_order
+from rankwright.core.types import F64, AnyArray, FloatMatrix, Loss, SolveResult, Watch
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.base import document_weight, order_weight
 from rankwright.models.linear_problem import LinearProblem
+from rankwright.models.linear_work import LinearWork, OneProcess
 from rankwright.models.missing import fill_values, filled
 from rankwright.solvers.coordinate import falling_l1
+from rankwright.solvers.journal import Journal, journalled
 from rankwright.solvers.online import OnlineState
 
 _FOR_SOLVERS = (
@@ -98,36 +99,38 @@ class Linear:
         n_threads: int | None = None,
     ) -> FittedLinear:
         """Minimise the loss, from the weights of ``start`` where given."""
-        solver = self._solver(loss, seed)
+        solver = self.solver_for(loss, seed)
+        work = OneProcess(
+            self, loss, data, watch, seeded=hasattr(solver, "seed"), n_threads=n_threads
+        )
+        return self.fit_over(work, solver, watch=watch, start=start)
+
+    def fit_over(
+        self, work: LinearWork, solver: Any, *, watch: Watch, start: FittedLinear | None = None
+    ) -> FittedLinear:
+        """Minimise over data wherever they are: `fit` is this over `OneProcess`."""
         self._check_penalties(watch)
-        rows: I64 | slice = slice(None)
-        if hasattr(solver, "seed"):
-            rows, data = in_content_order(data, n_threads=n_threads)
-        fill = fill_values(data.X, self.missing)
-        X = filled(data.X, fill, "linear")
-        deviation = self._deviations(X, document_weight(data))
-        valid = None if watch.valid is None else filled(watch.valid.X, fill, "linear")
-        v = np.zeros(data.n_features) if start is None else start.coef * deviation
+        deviation = work.deviation
+        v = np.zeros(len(deviation)) if start is None else start.coef * deviation
         tried: list[SolveResult] = []
         path: list[tuple[float, float, int]] = []
         by_column = hasattr(solver, "path")
-        problems = self._problems(loss, replace(data, X=X), deviation, by_column, n_threads)
-        for t, (l1, l2, problem) in enumerate(problems, start=1):
+        journal = Journal(watch)
+        for t, (l1, l2, problem) in enumerate(self._problems(work, by_column), start=1):
+            journal.memory = problem
             with one_blas_thread():
-                tried.append(solver.solve(problem, v))
+                tried.append(solver.solve(journalled(problem, journal), v))
             v = tried[-1].w
             path.append((l1, l2, int(np.count_nonzero(v))))
-            scores = np.empty(data.n_documents) if watch.wants_train else None
-            if scores is not None:
-                scores[rows] = problem.scores(v)
-            on_valid = None if valid is None else times_vector(valid, v / deviation)
+            scores = work.train_scores(problem, v) if watch.wants_train else None
+            on_valid = None if watch.valid is None else work.valid_scores(v / deviation)
             if watch.seen(t, tried[-1].value, scores, on_valid):
                 break
         best = tried[min(watch.best(), len(tried)) - 1]
         return FittedLinear(
             best.w / deviation,
-            fill,
-            data.n_features,
+            work.fill,
+            len(deviation),
             best,
             best.state,
             deviation,
@@ -141,41 +144,19 @@ class Linear:
                 raise UsageError(
                     f"{name}='auto' is chosen on valid data: give eval_set, or a number."
                 )
-            if value != "auto" and not float(value) >= 0.0:
+            if value != "auto" and (isinstance(value, str) or not float(value) >= 0.0):
                 raise UsageError(f"{name} must be 0 or more, or 'auto', not {value}.")
         if self.l1 == self.l2 == "auto":
             raise UsageError("l1 and l2 cannot both be 'auto'; give a number for one of them.")
 
-    def _problems(
-        self, loss: Loss, data: RankingData, deviation: F64, by_column: bool, n_threads: int | None
-    ) -> Iterator[tuple[float, float, Any]]:
+    def _problems(self, work: LinearWork, by_column: bool) -> Iterator[tuple[float, float, Any]]:
         """Yield l1, l2 and the problem that has them, for all that are to be tried."""
-        bound: Any = loss.bind(data, n_threads=n_threads)
-        weight = order_weight(data)
-        total = float(weight.sum()) or 1.0
         ridges = PATH if self.l2 == "auto" else (float(self.l2),)
         if not by_column:
             for l2 in ridges:
-                yield (
-                    0.0,
-                    l2,
-                    LinearProblem(
-                        data.X,
-                        data.indptr,
-                        bound,
-                        total,
-                        l2=l2,
-                        deviation=deviation,
-                        visited=np.flatnonzero(weight),
-                        document_weight=data.sample_weight,
-                        traits=loss.traits,
-                        n_threads=n_threads,
-                    ),
-                )
+                yield 0.0, l2, work.problem(l2)
             return
-        problem = bound.by_column(
-            sparse.csc_array(data.X), total_weight=total, deviation=deviation, n_threads=n_threads
-        )
+        problem = work.by_column()
         for l2 in ridges:
             for l1 in falling_l1(problem) if self.l1 == "auto" else (float(self.l1),):
                 problem.l1, problem.l2 = l1, l2
@@ -194,13 +175,13 @@ class Linear:
         What stands for a missing value and the deviations that scale the penalty are those of the
         first data seen. Value and optimality of the solution are over ``data`` alone.
         """
-        solver = self._solver(loss, seed=0)
+        solver = self.solver_for(loss, seed=0)
         if not hasattr(solver, "walk") or self.l2 == "auto":
             raise UsageError("partial_fit takes solver='online' and a number for l2.")
         fill = fill_values(data.X, self.missing) if start is None else start.fill
         X = filled(data.X, fill, "linear")
         if start is None or start.state is None or start.deviation is None:
-            deviation = self._deviations(X, document_weight(data))
+            deviation = self.deviations(X, document_weight(data))
             v = np.zeros(data.n_features) if start is None else start.coef * deviation
             state = OnlineState.at(v)
         else:
@@ -221,7 +202,7 @@ class Linear:
             end = solver.go_on(problem, state)
         return FittedLinear(end.w / deviation, fill, data.n_features, end, end.state, deviation)
 
-    def _solver(self, loss: Loss, seed: int) -> Any:
+    def solver_for(self, loss: Loss, seed: int) -> Any:
         """Return the chosen solver with those of our parameters that it has."""
         kind = registry.resolve("solvers", self.solver)
         if not hasattr(kind, "solve"):
@@ -240,7 +221,8 @@ class Linear:
         more = {"nonnegative": self.nonnegative, "seed": seed}
         return kind(**given, **{name: value for name, value in more.items() if name in own})
 
-    def _deviations(self, X: FloatMatrix, weight: F64) -> F64:
+    def deviations(self, X: FloatMatrix, weight: F64) -> F64:
+        """Return D: each feature's deviation, or ones where the penalty is not scaled."""
         return deviations(X, weight) if self.scale else np.ones(X.shape[1])
 
     @staticmethod
@@ -327,8 +309,12 @@ def weight_solvers() -> dict[str, Any]:
 
 def deviations(X: FloatMatrix, weight: F64) -> F64:
     """Return each feature's standard deviation over weighted documents, 1 where it is constant."""
-    total = float(weight.sum())
-    mean = transposed_times_vector(X, weight) / total
-    square = transposed_squares_times_vector(X, weight) / total
+    sums = transposed_times_vector(X, weight), transposed_squares_times_vector(X, weight)
+    return deviations_of(float(weight.sum()), *sums)
+
+
+def deviations_of(total: float, sums: F64, squares: F64) -> F64:
+    """Return the same from the weight of all documents and the weighted sums of x and x^2."""
+    mean, square = sums / total, squares / total
     deviation = np.sqrt(np.maximum(square - mean**2, 0.0))
     return np.where(deviation > 1e-9 * np.abs(mean), deviation, 1.0)

@@ -25,6 +25,7 @@ length moves the scores of its query by less than 1.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -36,11 +37,109 @@ from rankwright.core.products import (
     transposed_times_vector,
 )
 from rankwright.core.rng import stream
-from rankwright.core.types import F64, I64, FloatMatrix, Traits
+from rankwright.core.types import F64, I64, AnyArray, FloatMatrix, Traits
+from rankwright.models.linear_sums import LinearSums, Sums
 
 
-class LinearProblem:
-    """(1), as a solver sees it; what it can be asked for depends on what the loss can do.
+class SummedProblem:
+    """(1) from sums over the data, wherever they are computed: all but the steps query by query.
+
+    Parameters
+    ----------
+    sums
+        See `rankwright.models.linear_sums`.
+    total_weight
+        W, the weight of all queries that have an order.
+    l2, deviation
+        Penalty, and D.
+    difference
+        Whether the loss is a difference of convex functions.
+    """
+
+    def __init__(
+        self,
+        sums: Sums,
+        total_weight: float,
+        *,
+        l2: float,
+        deviation: F64,
+        difference: bool = False,
+    ) -> None:
+        self.size, self.strength = sums.n_features, l2
+        self._sums, self._total = sums, total_weight
+        self._l2, self._deviation, self._difference = l2, deviation, difference
+
+    def scores(self, v: F64) -> Any:
+        """Return X w for the scaled weights v."""
+        return self._sums.scores(v / self._deviation)
+
+    def value(self, v: F64) -> float:
+        """Return J."""
+        return self._penalised(self._sums.value(v / self._deviation), v)
+
+    def grad(self, v: F64, out: F64) -> float:
+        """Write the gradient in v to ``out`` and return J."""
+        value, pulled = self._sums.grad(v / self._deviation)
+        out[:] = self._scaled(pulled) + self._l2 * v
+        return self._penalised(value, v)
+
+    def hess_vec(self, u: F64, out: F64) -> None:
+        """Write the Hessian at the last ``grad`` times ``u`` to ``out``."""
+        out[:] = self._scaled(self._sums.hess_vec(u / self._deviation)) + self._l2 * u  # (2)
+
+    def precondition(self) -> F64:
+        """Return a diagonal in proportion to the Hessian's, roughly: each feature's mean square."""
+        squares = self._sums.squares()
+        squares /= self._deviation**2
+        return 0.01 + squares / (squares.mean() or 1.0)
+
+    # --- checkpoints -------------------------------------------------------------------------
+
+    # --- planes ------------------------------------------------------------------------------
+
+    def cut(self, v: F64) -> tuple[F64, float, float]:
+        """Return a, b and the convex part M(v) of the loss: a'v + b touches M from below."""
+        total, pulled = self._sums.convex_part(v / self._deviation)
+        value, a = total / self._total, self._scaled(pulled)
+        return a, value - float(a @ v), value
+
+    def lean(self, v: F64) -> tuple[F64, float] | None:
+        """Return the plane that touches N from below, where the loss is M - N."""
+        if not self._difference:
+            return None
+        total, pulled = self._sums.lean(v / self._deviation)
+        a = self._scaled(pulled)
+        return a, total / self._total - float(a @ v)
+
+    # --- targets -----------------------------------------------------------------------------
+
+    def targets(self, v: F64, near: Any = None, rate: float = 1.0) -> Any:
+        """Return the targets that the loss chooses for the scores of v.
+
+        With a ``rate`` below 1, for a mean of those scores and the targets ``near``.
+        """
+        return self._sums.targets(v / self._deviation, near, rate)
+
+    def toward(self, r: Any) -> SummedProblem:
+        """Return the problem of coming near to fixed targets ``r``."""
+        return SummedProblem(
+            self._sums.toward(r), self._total, l2=self._l2, deviation=self._deviation
+        )
+
+    def _scaled(self, pulled: F64) -> F64:
+        return pulled / (self._deviation * self._total)
+
+    def _penalised(self, value: float, v: F64) -> float:
+        return value / self._total + 0.5 * self._l2 * float(v @ v)  # (1)
+
+
+def _remembers(loss: Any) -> bool:
+    """Whether a loss tells its memory; one written elsewhere may not, and has none."""
+    return hasattr(loss, "memory")
+
+
+class LinearProblem(SummedProblem):
+    """(1) over one data set; what it can be asked for depends on what the loss can do.
 
     Parameters
     ----------
@@ -48,16 +147,14 @@ class LinearProblem:
         Features, and where queries begin.
     loss
         The bound loss.
-    total_weight
-        W, the weight of all queries that have an order.
-    l2, deviation
-        Penalty, and D.
+    total_weight, l2, deviation
+        See `SummedProblem`.
     visited
         Numbers of the queries that (3) goes over: those with an order; all by default.
     document_weight
         Of each row, 1 by default; `precondition` takes means with it.
     traits
-        Those of the loss; only `part_smoothness` asks for them.
+        Those of the loss.
     """
 
     def __init__(
@@ -74,44 +171,38 @@ class LinearProblem:
         traits: Traits | None = None,
         n_threads: int | None = None,
     ) -> None:
-        self.size, self.strength = int(X.shape[1]), l2
-        self._X, self._indptr, self._loss, self._total = X, indptr, loss, total_weight
-        self._l2, self._deviation, self._n_threads = l2, deviation, n_threads
+        self._traits = traits or Traits("")
+        difference = self._traits.difference
+        sums = LinearSums(
+            X, loss, document_weight=document_weight, difference=difference, n_threads=n_threads
+        )
+        super().__init__(sums, total_weight, l2=l2, deviation=deviation, difference=difference)
+        self._X, self._indptr, self._loss, self._slope = X, indptr, loss, sums.slope
         self._visited = np.arange(len(indptr) - 1) if visited is None else visited
         self.n_parts = len(self._visited)
-        self._document_weight = document_weight
-        self._traits = traits or Traits("")
-        self._slope = np.empty(X.shape[0])
         self._begun, self._curvature = np.zeros(self.size), np.empty(0)
         self._known: dict[int, tuple[F64, float]] = {}  # by part: c, and the eigenvalue of (4)
 
-    def scores(self, v: F64) -> F64:
-        """Return X w for the scaled weights v."""
-        return times_vector(self._X, v / self._deviation, n_threads=self._n_threads)
+    def memory(self) -> dict[str, AnyArray]:
+        """Return what answers depend on beside the weights: the loss's memory, and known (4)."""
+        own: dict[str, AnyArray] = dict(self._loss.memory()) if _remembers(self._loss) else {}
+        if self._known:
+            own["known_parts"] = np.array(list(self._known), np.int64)
+            own["known_tops"] = np.array([top for _, top in self._known.values()])
+            own["known_curvatures"] = np.concatenate([c for c, _ in self._known.values()])
+        return own
 
-    def value(self, v: F64) -> float:
-        """Return J."""
-        return self._penalised(self._loss.value(self.scores(v)), v)
-
-    def grad(self, v: F64, out: F64) -> float:
-        """Write the gradient in v to ``out`` and return J."""
-        value = self._loss.grad(self.scores(v), self._slope)
-        out[:] = self._pulled(self._slope) + self._l2 * v
-        return self._penalised(value, v)
-
-    def hess_vec(self, u: F64, out: F64) -> None:
-        """Write the Hessian at the last ``grad`` times ``u`` to ``out``."""
-        self._loss.hess_vec(self.scores(u), self._slope)
-        out[:] = self._pulled(self._slope) + self._l2 * u  # (2)
-
-    def precondition(self) -> F64:
-        """Return a diagonal in proportion to the Hessian's, roughly: each feature's mean square."""
-        weight = self._document_weight
-        if weight is None:
-            weight = np.ones(self._X.shape[0])
-        squares = transposed_squares_times_vector(self._X, weight, n_threads=self._n_threads)
-        squares /= self._deviation**2
-        return 0.01 + squares / (squares.mean() or 1.0)
+    def remember(self, kept: Mapping[str, AnyArray]) -> None:
+        """Be as the problem that had this `memory`."""
+        if _remembers(self._loss):
+            self._loss.remember(kept)
+        if "known_parts" not in kept:
+            return
+        parts = kept["known_parts"].tolist()
+        sizes = [int(np.diff(self._indptr)[self._visited[part]]) for part in parts]
+        curvatures = np.split(kept["known_curvatures"], np.cumsum(sizes)[:-1])
+        tops = kept["known_tops"].tolist()
+        self._known = dict(zip(parts, zip(curvatures, tops, strict=True), strict=True))
 
     # --- a query at a time -------------------------------------------------------------------
 
@@ -189,52 +280,3 @@ class LinearProblem:
         if len(spans) == 1:
             return slice(*spans[0])
         return np.concatenate([np.arange(*span) for span in spans])
-
-    # --- planes ------------------------------------------------------------------------------
-
-    def cut(self, v: F64) -> tuple[F64, float, float]:
-        """Return a, b and the convex part M(v) of the loss: a'v + b touches M from below."""
-        part = self._loss.convex_part if self._traits.difference else self._loss.grad
-        value = part(self.scores(v), self._slope) / self._total
-        a = self._pulled(self._slope)
-        return a, value - float(a @ v), value
-
-    def lean(self, v: F64) -> tuple[F64, float] | None:
-        """Return the plane that touches N from below, where the loss is M - N."""
-        if not self._traits.difference:
-            return None
-        value = self._loss.lean(self.scores(v), self._slope) / self._total
-        a = self._pulled(self._slope)
-        return a, value - float(a @ v)
-
-    # --- targets -----------------------------------------------------------------------------
-
-    def targets(self, v: F64, near: F64 | None = None, rate: float = 1.0) -> F64:
-        """Return the targets that the loss chooses for the scores of v.
-
-        With a ``rate`` below 1, for a mean of those scores and the targets ``near``.
-        """
-        s, out = self.scores(v), np.empty(self._X.shape[0])
-        if near is not None:
-            s = rate * s + (1.0 - rate) * near
-        self._loss.targets(s, out)
-        return out
-
-    def toward(self, r: F64) -> LinearProblem:
-        """Return the problem of coming near to fixed targets ``r``."""
-        return LinearProblem(
-            self._X,
-            self._indptr,
-            self._loss.toward(r),
-            self._total,
-            l2=self._l2,
-            deviation=self._deviation,
-            n_threads=self._n_threads,
-        )
-
-    def _pulled(self, slope: F64) -> F64:
-        pulled = transposed_times_vector(self._X, slope, n_threads=self._n_threads)
-        return pulled / (self._deviation * self._total)
-
-    def _penalised(self, value: float, v: F64) -> float:
-        return value / self._total + 0.5 * self._l2 * float(v @ v)  # (1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
+from rankwright.core.memory import blocks, scratch
 from rankwright.core.products import transposed_times_vector
 from rankwright.core.types import F64, I64, FloatMatrix
 from rankwright.errors import DataError, UsageError
@@ -40,13 +41,20 @@ def filled(X: FloatMatrix, fill: F64 | None, model: str) -> FloatMatrix:
     if fill is None:
         raise DataError(
             f"feature column {columns[0]} has missing values (NaN), which a {model} model does not "
-            "take; pass missing='mean' or missing='zero', or use model='trees'."
+            "take; pass missing='mean' or missing='zero', or use model='trees' "
+            "(--set missing=mean, --model trees)."
         )
-    whole = X.copy()
-    values = np.asarray(whole.data) if sparse.issparse(whole) else whole
-    gaps = np.isnan(values)
-    values[gaps] = fill[X.indices[gaps]] if sparse.issparse(X) else fill[np.nonzero(gaps)[1]]
-    return whole
+    if sparse.issparse(X):
+        whole = X.copy()
+        gaps = np.isnan(whole.data)
+        whole.data[gaps] = fill[X.indices[gaps]]
+        return whole
+    out = scratch(X.shape, X.dtype)
+    for block in blocks(X):
+        out[block] = X[block]
+        rows, column = np.nonzero(np.isnan(out[block]))
+        out[block][rows, column] = fill[column]
+    return out
 
 
 def _columns_with_gaps(X: FloatMatrix) -> I64:

@@ -10,7 +10,7 @@ NumPy alone.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import Any
@@ -91,7 +91,6 @@ class Network:
         seed: int = 0,
         n_threads: int | None = None,
         state: AdamState | None = None,
-        checkpoint: Callable[[AdamState], None] | None = None,
     ) -> FittedNetwork:
         """Minimise the loss, from the weights of ``start`` where given.
 
@@ -99,8 +98,6 @@ class Network:
         ----------
         state
             Go on with a run on the same data that ended here: the same bytes as without the stop.
-        checkpoint
-            Called with the state after each epoch.
         """
         torch = load_torch()
         self._check(start)
@@ -125,7 +122,7 @@ class Network:
             )
             names = {f.name for f in fields(Adam)} - {"seed"}
             adam = Adam(**{name: getattr(self, name) for name in names}, seed=seed)
-            end = adam.run(problem, watch, state=state, checkpoint=checkpoint)
+            end = adam.run(problem, watch, state=state)
         return design.fitted(problem.weights(end.best), state=end)
 
     def _design(self, loss: Loss, data: RankingData, X: FloatMatrix, fill: F64 | None) -> Design:

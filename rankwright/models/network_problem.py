@@ -14,6 +14,7 @@ share the work of the loss.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import pairwise
@@ -162,6 +163,15 @@ class NetworkProblem:
         """Draw the noise of epoch ``t``, where the loss has any."""
         if hasattr(self._loss, "next_round"):
             self._loss.next_round(t)
+
+    def memory(self) -> dict[str, AnyArray]:
+        """Return what the loss remembers beside the scores."""
+        memory: dict[str, AnyArray] = self._loss.memory() if hasattr(self._loss, "memory") else {}
+        return memory
+
+    def remember(self, kept: Mapping[str, AnyArray]) -> None:
+        """Let the loss remember what was kept."""
+        self._loss.remember(kept)
 
     def batch_grad(self, t: int, batch: int) -> tuple[float, list[Any]]:
         """Return the loss of a batch and its gradient in each parameter."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 from scipy import sparse
@@ -21,6 +22,7 @@ from rankwright.errors import UsageError
 from rankwright.losses.base import document_weight, order_weight
 from rankwright.models.linear import FittedLinear
 from rankwright.models.missing import fill_values, filled
+from rankwright.solvers.journal import Journal
 from rankwright.solvers.passive_aggressive import PairState, PassiveAggressive
 from rankwright.subproblems.pair_draws import PairDraws
 
@@ -73,8 +75,10 @@ class PassiveAggressiveLinear:
         state = _state_of(start, data.n_features)
         tried: list[FittedPassiveAggressive] = []
         ends = np.linspace(0, self.n_steps, min(_ROUNDS, self.n_steps) + 1).astype(int)
+        journal, steps = Journal(watch), PassiveAggressive(C=self.C)
         for t, count in enumerate(np.diff(ends).tolist(), start=1):
-            state = PassiveAggressive(C=self.C).go_on(rows, draws, state, count, seed=seed)
+            go_on = partial(steps.go_on, rows, draws, state, count, seed=seed)
+            state = PairState.of(journal.recall(lambda: go_on().parts(), state.w))  # noqa: B023
             tried.append(self._fitted(state, fill))
             scores = times_vector(X, tried[-1].coef, n_threads=n_threads)
             on_valid = None

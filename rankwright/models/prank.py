@@ -24,6 +24,7 @@ it, and w learns the order within queries rather than which queries have more re
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy import sparse
@@ -38,6 +39,7 @@ from rankwright.errors import UsageError
 from rankwright.losses.base import document_weight, order_weight
 from rankwright.models.linear import FittedLinear, deviations, restored_weights
 from rankwright.models.missing import fill_values, filled
+from rankwright.solvers.journal import Answer, Journal
 
 # --- kernels ---------------------------------------------------------------------------------
 
@@ -128,8 +130,10 @@ class PRankLinear:
         if start is not None:
             perceptron.w[:] = start.coef * deviation
         tried: list[FittedLinear] = []
+        journal = Journal(watch)
         for t in range(1, self.n_passes + 1):
-            perceptron.go_over(stream(seed, "prank", t), by_query=self.by_query)
+            go_over = partial(perceptron.go_over, stream(seed, "prank", t), by_query=self.by_query)
+            perceptron.come_to(journal.recall(go_over, perceptron.w))
             coef = (perceptron.mean() if self.averaging else perceptron.w) / deviation
             tried.append(FittedLinear(coef, fill, data.n_features))
             scores = times_vector(X, coef, n_threads=n_threads)
@@ -169,14 +173,20 @@ class _Perceptron:
         self.w, self._late = np.zeros(data.n_features), np.zeros(data.n_features)
         self._b, self._t = np.zeros(max(len(grades) - 1, 0)), 0.0
 
-    def go_over(self, rng: np.random.Generator, *, by_query: bool) -> None:
-        """Visit every document once, in an order drawn from ``rng``."""
+    def go_over(self, rng: np.random.Generator, *, by_query: bool) -> tuple[F64, F64, F64, float]:
+        """Visit every document once, in an order drawn from ``rng``; return where that leads."""
         turn = rng.random(len(self._order))
         if by_query:
             turn += rng.permutation(self._query.max(initial=-1) + 1)[self._query]
         visits = self._order[np.argsort(turn, kind="stable")]
         own = (self._scale, self._grade, self._weight, self._step, self._t)
         self._t = _walk(visits, *self._rows, *own, self.w, self._late, self._b)
+        return self.w, self._late, self._b, self._t
+
+    def come_to(self, there: Answer) -> None:
+        """Be where `go_over` led."""
+        self.w, self._late, self._b = there[:3]
+        self._t = float(there[3][0])
 
     def mean(self) -> F64:
         """Return the mean of w over all visits."""

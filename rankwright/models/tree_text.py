@@ -39,6 +39,17 @@ def first_trees(text: str, n_trees: int) -> str:
     return _assemble(text, tree_blocks(text)[:n_trees])
 
 
+def without_first_tree(text: str) -> str:
+    """Return all trees but the first."""
+    return _assemble(text, tree_blocks(text)[1:])
+
+
+def begins_with_a_stump(text: str) -> bool:
+    """Whether the first tree has no split."""
+    blocks = tree_blocks(text)
+    return bool(blocks) and blocks[0].startswith("num_leaves=1\n")
+
+
 def join_trees(texts: Sequence[str]) -> str:
     """Return one text with the trees of all ``texts``, in order."""
     return _assemble(texts[-1], [block for text in texts for block in tree_blocks(text)])

@@ -10,17 +10,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
+from rankwright.core.memory import give_back
 from rankwright.core.parallel import thread_count
-from rankwright.core.types import F64, I64, AnyArray, FloatMatrix, Loss, Watch
+from rankwright.core.types import F64, I64, AnyArray, FloatMatrix, Kept, Loss, Watch
+from rankwright.data.content import content_sample
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.models.forest_scorer import ForestScorer
-from rankwright.models.tree_text import first_trees, join_trees, split_points
+from rankwright.models.tree_memory import plan_bins
+from rankwright.models.tree_text import (
+    begins_with_a_stump,
+    first_trees,
+    join_trees,
+    split_points,
+    tree_blocks,
+    without_first_tree,
+)
 from rankwright.solvers.boost import Boost, Descent
 
 if TYPE_CHECKING:  # imported on use: scoring does without
@@ -82,10 +92,13 @@ class Trees:
         run = self.descent(loss, data, seed=seed, n_threads=n_threads)
         model = start or empty_forest(run.best_constant(), data.n_features)
         binned = BinnedData(data, watch.valid, self.lightgbm_params(data, seed, n_threads))
-        booster = binned.booster(model)
-        done = self.grow(booster, run, watch, model.n_trees)
-        keep = min(watch.best() - model.n_trees, done)
-        new = first_trees(booster.model_to_string(), keep)
+        before = _Grown.from_checkpoint(watch.resumed(), model)
+        run.go_on(before.state)
+        booster = binned.booster(before.model)
+        self.grow(booster, run, watch, model.n_trees, before.rounds)
+        new = before.with_trees(booster.model_to_string())
+        keep = min(watch.best() - model.n_trees, len(tree_blocks(new)))
+        new = first_trees(new, keep)
         text = join_trees([model.text, new]) if model.n_trees else new
         return FittedTrees(text, model.initial, data.n_features)
 
@@ -107,25 +120,38 @@ class Trees:
         boost = Boost(**{field.name: getattr(self, field.name) for field in fields(Boost)})
         return boost.start(loss, data, seed=seed, n_threads=n_threads)
 
-    def grow(self, booster: lgb.Booster, run: Descent, watch: Watch, first: int) -> int:
-        """Add trees until all are there or the watch ends the run; return how many were added."""
+    def grow(
+        self, booster: lgb.Booster, run: Descent, watch: Watch, first: int, done: int = 0
+    ) -> int:
+        """Add trees until all are there or the watch ends the run; return how many were added.
+
+        Rounds count from ``first``; an earlier run has ``done`` so many of them.
+        """
         value = np.nan
+        written = 0
 
         def objective(scores: F64, _: Any) -> tuple[AnyArray, AnyArray]:
             nonlocal value
             value, gradient, curvature = run.step(t, scores)
             return gradient, curvature
 
+        def added() -> dict[str, AnyArray]:
+            nonlocal written
+            text = booster.model_to_string(start_iteration=written)
+            written = int(booster.current_iteration())
+            return {"trees": np.frombuffer(text.encode(), np.uint8)}
+
         try:
-            for t in range(first, first + self.n_trees):
+            for t in range(first + done, first + self.n_trees):
                 _allow_columns(booster, run.columns(t))
                 empty = booster.update(fobj=objective)
                 if empty and not run.samples:
                     break
                 if watch.seen(t + 1, value, *current_scores(booster, watch)):
                     break
+                watch.keep(t + 1, run.state, added)
         except KeyboardInterrupt:  # what was learnt so far is kept
-            if booster.current_iteration() == 0:
+            if booster.current_iteration() == 0 and not done:
                 raise
             watch.interrupted = True
         return int(booster.current_iteration())
@@ -134,18 +160,19 @@ class Trees:
         self, data: RankingData, seed: int, n_threads: int | None
     ) -> dict[str, Any]:
         """Return LightGBM's parameters; with these its result depends on data and seed alone."""
+        plan = plan_bins(data.n_documents, data.n_features, self.max_bins, data.X.dtype.itemsize)
         params = {
             "objective": "none",
             "metric": "none",
             "verbosity": -1,
             "deterministic": True,
-            "force_row_wise": True,
+            ("force_row_wise" if plan.by_row else "force_col_wise"): True,
             "num_threads": min(
                 thread_count(n_threads), max(1, data.n_documents // _ROWS_PER_THREAD)
             ),
             "seed": seed,
             "feature_pre_filter": False,
-            "bin_construct_sample_cnt": max(200_000, data.n_documents),
+            "bin_construct_sample_cnt": plan.sample,
             "max_bin": self.max_bins,
             "num_leaves": self.num_leaves,
             "learning_rate": self.learning_rate,
@@ -222,16 +249,56 @@ class FittedTrees:
         return {"lightgbm": self.text}
 
 
+class _Grown(NamedTuple):
+    """What an earlier run of the same fit has grown: its rounds, and the model with its trees."""
+
+    rounds: int
+    state: Mapping[str, AnyArray]
+    texts: list[str]
+    model: FittedTrees
+
+    @classmethod
+    def from_checkpoint(cls, kept: Kept | None, start: FittedTrees) -> _Grown:
+        """Return what was kept of a run that began with ``start``."""
+        if kept is None:
+            return cls(0, {}, [], start)
+        texts = [part["trees"].tobytes().decode() for part in kept.added]
+        whole = join_trees([start.text, *texts]) if start.n_trees else join_trees(texts)
+        model = FittedTrees(whole, start.initial, start.n_features)
+        return cls(kept.round - start.n_trees, kept.state, texts, model)
+
+    def with_trees(self, text: str) -> str:
+        """Return the trees of the earlier run and those of ``text``.
+
+        LightGBM keeps a first tree without a split, but drops one that comes later.
+        """
+        if not self.texts:
+            return text
+        if any(map(tree_blocks, self.texts)) and begins_with_a_stump(text):
+            text = without_first_tree(text)
+        return join_trees([*self.texts, text])
+
+
 class BinnedData:
-    """Train and valid data as LightGBM bins them, once for any number of boosters."""
+    """Train and valid data as LightGBM bins them, once for any number of boosters.
+
+    Mapped features are read row by row and never copied. Where the bins of all documents do not fit
+    into a bound on memory, they are those of a sample.
+    """
 
     def __init__(
         self, data: RankingData, valid: RankingData | None, params: dict[str, Any]
     ) -> None:
         self._params = dict(params)
         self._categorical = self._params.pop("categorical_feature", "auto")
-        self._train, self._train_bins = data, self._bins(data, None)
-        self._valid = [] if valid is None else [(valid, self._bins(valid, self._train_bins))]
+        count = self._params["bin_construct_sample_cnt"]
+        sample = None
+        if count < data.n_documents:  # drawn by us: LightGBM would go by the order of the rows
+            seed = self._params["seed"]
+            sample = self._bins(data.X[content_sample(data, count, seed=seed)], None)
+            give_back()
+        self._train, self._train_bins = data, self._bins(data.X, sample)
+        self._valid = [] if valid is None else [(valid, self._bins(valid.X, self._train_bins))]
 
     def booster(self, start: FittedTrees) -> lgb.Booster:
         """Return a booster without trees whose scores are those of ``start``."""
@@ -243,14 +310,12 @@ class BinnedData:
             booster.add_valid(bins.set_init_score(start.scores(valid.X)), "valid")
         return booster
 
-    def _bins(self, data: RankingData, reference: lgb.Dataset | None) -> lgb.Dataset:
+    def _bins(self, X: FloatMatrix, reference: lgb.Dataset | None) -> lgb.Dataset:
         import lightgbm as lgb
 
-        label = np.zeros(data.n_documents, np.float32)
-        X = _as_lightgbm(data.X)
         return lgb.Dataset(
-            X,
-            label,
+            _as_lightgbm(X),
+            np.zeros(X.shape[0], np.float32),
             reference=reference,
             params=self._params,
             categorical_feature=self._categorical,

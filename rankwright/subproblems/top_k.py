@@ -76,7 +76,8 @@ def _top_k(lo, hi, indptr, s, y, w, k, samples, clock, weight, value, grad, curv
         steps = min(k, _begin(one)) - 1
         total = _add_draw(1.0, one, shares[0], slope, bend, along)
         if samples:
-            seed = hash_step(hash_step(hash_step(np.uint64(0), clock[0]), clock[1]), q)
+            drawn_in = hash_step(hash_step(np.uint64(0), clock[0]), clock[1])
+            seed = hash_step(drawn_in, np.uint64(q) + clock[2])
             total += _drawn_orders(seed, samples, steps, one, shares, slope, bend, along)
         else:
             total += _all_orders(steps, one, shares, chance, chosen, slope, bend, along)

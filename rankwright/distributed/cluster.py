@@ -1,0 +1,237 @@
+"""Where parts of the data lie and work is done: on the workers of a Dask cluster, or here.
+
+A *place* holds values, runs functions on them and gives results back in the order they were asked
+for. `Cluster` is that of a Dask client: a value is a future, and a value that is lost with its
+worker is made again by Dask, from its source. `Here` is this process, without Dask.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+from rankwright.data.ranking_data import FIELDS, RankingData
+from rankwright.errors import MissingExtraError, RankwrightError, UsageError
+
+_LOOK = 2.0  # seconds of waiting after which we look whether there is still a worker
+PATIENCE = 30.0
+"""Seconds without any worker after which a run ends; a nanny may bring one back until then."""
+
+
+class ClusterError(RankwrightError, RuntimeError):
+    """The cluster cannot go on with the work; says what became of its workers."""
+
+
+class Place(Protocol):
+    """Holds values and runs functions on them."""
+
+    def call(self, function: Callable[..., Any], *columns: Sequence[Any]) -> list[Any]:
+        """Return held values of ``function`` over the columns: values held here, or constants."""
+
+    def results(self, held: Sequence[Any]) -> list[Any]:
+        """Return what was held, in this process."""
+
+    def memory_limit(self) -> int | None:
+        """Return the bytes that the smallest worker may hold; None: no limit."""
+
+
+class Here:
+    """The process that we are in."""
+
+    def call(self, function: Callable[..., Any], *columns: Sequence[Any]) -> list[Any]:
+        """Return the values themselves."""
+        return [function(*row) for row in zip(*columns, strict=True)]
+
+    def results(self, held: Sequence[Any]) -> list[Any]:
+        """Return them as they are."""
+        return list(held)
+
+    def memory_limit(self) -> int | None:
+        """Return None."""
+        return None
+
+
+class Cluster:
+    """The workers of a Dask client."""
+
+    def __init__(self, client: Any, *, patience: float = PATIENCE) -> None:
+        self.client, self._patience = client, patience
+
+    def call(self, function: Callable[..., Any], *columns: Sequence[Any]) -> list[Any]:
+        """Return a future for each row of the columns; they run where their data lie."""
+        futures: list[Any] = self.client.map(function, *columns, pure=False)
+        return futures
+
+    def spread(self, function: Callable[..., Any], *columns: Sequence[Any]) -> list[Any]:
+        """As `call`, for values that come from elsewhere: as many to each worker's thread.
+
+        Left to itself, the scheduler gives the most to the worker that is the first to be free,
+        and later work goes where the data are.
+        """
+        threads = self.client.nthreads()
+        seats = [worker for worker in sorted(threads) for _ in range(threads[worker])]
+        futures = []
+        for number, row in enumerate(zip(*columns, strict=True)):
+            near = [seats[number % len(seats)]] if seats else None
+            futures.append(
+                self.client.submit(
+                    function, *row, pure=False, workers=near, allow_other_workers=bool(seats)
+                )
+            )
+        return futures
+
+    def results(self, held: Sequence[Any]) -> list[Any]:
+        """Wait for the futures and return their values, or say why there will be none."""
+        alone_since: float | None = None
+        wanted = list(held)
+
+        async def fetch() -> list[Any]:
+            values: list[Any] = await self.client.gather(wanted, asynchronous=True)
+            return values
+
+        while True:
+            try:
+                found: list[Any] = self.client.sync(fetch, callback_timeout=_LOOK)
+                return found
+            except TimeoutError:
+                if self._workers():
+                    alone_since = None
+                    continue
+                alone_since = alone_since or time.monotonic()
+                if time.monotonic() - alone_since >= self._patience:
+                    raise ClusterError(
+                        "no worker is left on the cluster, so the work cannot go on; start workers "
+                        "and begin again."
+                    ) from None
+            except RankwrightError:
+                raise
+            except Exception as fault:
+                raise self._told(fault) from fault
+
+    def memory_limit(self) -> int | None:
+        """Return the memory limit of the worker that has the least."""
+        limits = [int(worker.get("memory_limit") or 0) for worker in self._workers().values()]
+        return min((limit for limit in limits if limit > 0), default=None)
+
+    def _workers(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.client.scheduler_info(n_workers=-1)["workers"]
+        return found
+
+    @staticmethod
+    def _told(fault: Exception) -> Exception:
+        """Return what to raise for a fault: a sentence where the cluster is to blame."""
+        kind = type(fault).__name__
+        if kind == "KilledWorker":
+            return ClusterError(
+                "the workers that took up one piece of the work died, several times over; they may "
+                "have too little memory for a part: give more parts (n_parts=...) or more memory."
+            )
+        if isinstance(fault, MemoryError):
+            return ClusterError(
+                "a piece of the data is larger than the memory limit of every worker; cut its "
+                "source into smaller files or blocks, or give workers more memory."
+            )
+        if kind in ("CancelledError", "FutureCancelledError", "FuturesCancelledError"):
+            return ClusterError(
+                "parts of the data were lost with their worker and cannot be made again; load the "
+                "data from files, and begin again."
+            )
+        if kind == "CommClosedError":
+            return ClusterError("the scheduler of the cluster does not answer any more.")
+        return fault
+
+
+def connected(client: Any = None) -> Any:
+    """Return the Dask client that was given, by itself or by its scheduler's address, or the last.
+
+    Raises
+    ------
+    UsageError
+        If there is none.
+    """
+    distributed = import_distributed()
+    if isinstance(client, str):
+        return distributed.Client(client)
+    if client is not None:
+        return client
+    try:
+        return distributed.default_client()
+    except ValueError:
+        raise UsageError(
+            "there is no Dask client: start one with distributed.Client(...), or pass client=..."
+        ) from None
+
+
+class ClusterExecutor:
+    """Runs calls on the workers, as the executors of concurrent.futures do.
+
+    Data that several calls share are sent once; made by `executor`.
+    """
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._sent: dict[int, tuple[RankingData, Any]] = {}
+
+    def submit(self, function: Callable[..., Any], /, *args: Any) -> Any:
+        """Return a future of the call, whose ``result()`` waits for it."""
+        held = [self._held(arg) if isinstance(arg, RankingData) else arg for arg in args]
+        return self._client.submit(function, *held, pure=False)
+
+    def _held(self, data: RankingData) -> Any:
+        if id(data) not in self._sent:
+            with large_graphs():
+                future = self._client.submit(unpacked, packed(data), pure=False)
+            self._sent[id(data)] = data, future
+        return self._sent[id(data)][1]
+
+
+def executor(client: Any = None) -> ClusterExecutor:
+    """Return what runs calls on the workers, for `rankwright.experiments.tune.tune`."""
+    return ClusterExecutor(connected(client))
+
+
+# --- data that travel ------------------------------------------------------------------------
+
+
+def packed(part: RankingData) -> dict[str, Any]:
+    """Return data as arrays of their own, which travel with the task that unpacks them.
+
+    So the scheduler has them, and can make them again where they were lost with a worker.
+    """
+    return {name: getattr(part, name) for name in FIELDS if name != "row"}
+
+
+def unpacked(arrays: dict[str, Any]) -> RankingData:
+    """Return the data on a worker."""
+    return RankingData(**arrays)
+
+
+@contextmanager
+def large_graphs() -> Iterator[None]:
+    """Keep Dask from warning that data travel with tasks: here they are meant to."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sending large graph", category=UserWarning)
+        yield
+
+
+# --- Dask ------------------------------------------------------------------------------------
+
+
+def import_distributed() -> Any:
+    """Return Dask's distributed package, or name the extra that brings it."""
+    try:
+        import distributed
+    except ModuleNotFoundError:
+        raise MissingExtraError("dask", "dask", "work on many machines") from None
+    return distributed
+
+
+def import_delayed() -> Any:
+    """Return Dask's ``delayed``."""
+    import_distributed()
+    from dask.delayed import delayed
+
+    return delayed

@@ -1,0 +1,216 @@
+"""Measure and rank data in partitions: what needs the documents is done where they are.
+
+The value of each query comes from its worker, the means are taken here over all queries in the
+order of the parts, as `rankwright.evaluate` takes them over one data set: the same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rankwright.core.order import shown
+from rankwright.core.products import times_vector
+from rankwright.core.types import F64, I64
+from rankwright.data.ranking_data import RankingData
+from rankwright.distributed.partitions import Partitions, partitions
+from rankwright.errors import DataError, UsageError
+from rankwright.metrics.base import Metric
+from rankwright.metrics.convention import Convention
+from rankwright.metrics.evaluate import Evaluation, Evaluator, mean_over_queries
+from rankwright.models.missing import filled
+from rankwright.rankers.base import Ranker
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """What a part tells of its queries: by measure their values, and the weights that they have."""
+
+    values: dict[str, F64]
+    weight: F64
+    counted: dict[str, F64]
+    empty: int
+    tied: int
+
+
+def evaluate(
+    ranker_or_scores: Any,
+    data: Any,
+    metrics: str | Metric | Iterable[str | Metric],
+    *,
+    convention: str | Convention = "standard",
+    client: Any = None,
+    n_parts: int | None = None,
+) -> Evaluation:
+    """Return the mean of each measure over the queries of all parts.
+
+    Parameters
+    ----------
+    ranker_or_scores
+        A fitted ranker, or scores as `predict` gives them: one for each document, in order.
+    data
+        Anything that `rankwright.distributed.partitions.partitions` takes.
+    metrics, convention
+        As for `rankwright.evaluate`.
+    """
+    parts = partitions(data, client=client, n_parts=n_parts)
+    if isinstance(ranker_or_scores, Ranker):
+        found = parts.map(_of_ranker, ranker_or_scores, metrics, convention)
+    else:
+        scores = _cut(ranker_or_scores, parts)
+        columns = [metrics] * len(parts), [convention] * len(parts)
+        found = parts.place.results(parts.place.call(_of_scores, parts.parts, scores, *columns))
+    return _joined(found, parts, convention)
+
+
+def predict(ranker: Ranker, data: Any, *, client: Any = None, n_parts: int | None = None) -> F64:
+    """Return a score for each document, in the order of the parts."""
+    parts = partitions(data, client=client, n_parts=n_parts)
+    return np.concatenate(parts.map(_scores, ranker))
+
+
+def rank(
+    ranker: Ranker,
+    data: Any,
+    *,
+    per_group: int | None = None,
+    top: int | None = None,
+    client: Any = None,
+    n_parts: int | None = None,
+) -> I64:
+    """Return row numbers, best first, query after query, in the order of the parts.
+
+    Rows are counted over all parts. ``per_group`` and ``top`` are as for `Ranker.rank`.
+    """
+    if top is not None and top < 1:
+        raise UsageError(f"top must be 1 or more, not {top}.")
+    parts = partitions(data, client=client, n_parts=n_parts)
+    orders = parts.map(_ranked, ranker, per_group, top)
+    counts = [int(sizes.sum()) for sizes in parts.sizes]
+    firsts = np.cumsum(counts) - counts
+    return np.concatenate([order + first for order, first in zip(orders, firsts, strict=True)])
+
+
+class PartitionedEvaluator:
+    """Means of measures for a sequence of models, such as those of a learning curve.
+
+    Parameters
+    ----------
+    parts, metrics, convention
+        As for `evaluate`.
+    scorer
+        Makes scores on a worker, from the part and what `means` is given.
+    """
+
+    def __init__(
+        self,
+        parts: Partitions,
+        metrics: Sequence[str],
+        *,
+        convention: str | Convention,
+        scorer: Callable[..., F64],
+    ) -> None:
+        self._parts, self._metrics, self._convention = parts, list(metrics), convention
+        self._scorer = scorer
+
+    def means(self, told: Any) -> dict[str, float]:
+        """Return the mean of each measure for the scores that ``told`` makes."""
+        found = self._parts.map(_of_scorer, self._scorer, told, self._metrics, self._convention)
+        return _means(found)
+
+
+def linear_scores(part: RankingData, weights: tuple[F64, F64 | None]) -> F64:
+    """Return X w, given the weights and what stands for missing values."""
+    w, fill = weights
+    return times_vector(filled(part.X, fill, "linear"), w, n_threads=1)
+
+
+# --- on the workers --------------------------------------------------------------------------
+
+
+def _of_ranker(part: RankingData, ranker: Ranker, metrics: Any, convention: Any) -> _Measured:
+    return _of_scores(part, _scores(part, ranker), metrics, convention)
+
+
+def _of_scorer(
+    part: RankingData, scorer: Callable[..., F64], told: Any, metrics: Any, convention: Any
+) -> _Measured:
+    return _of_scores(part, scorer(part, told), metrics, convention)
+
+
+def _of_scores(part: RankingData, scores: F64, metrics: Any, convention: Any) -> _Measured:
+    evaluator = Evaluator(part, metrics, convention=convention, n_threads=1)
+    found = evaluator(scores)
+    return _Measured(
+        found.per_query,
+        evaluator.query_weight(),
+        {name: evaluator.counted_weight(name) for name in found.per_query},
+        found.empty_queries,
+        found.tie_queries,
+    )
+
+
+def _scores(part: RankingData, ranker: Ranker) -> F64:
+    return ranker.predict(part)
+
+
+def _ranked(part: RankingData, ranker: Ranker, per_group: int | None, top: int | None) -> I64:
+    order, _ = shown(
+        ranker.predict(part),
+        part.indptr,
+        group=None if per_group is None else part.group_codes(),
+        per_group=per_group,
+        top=top,
+        n_threads=1,
+    )
+    return order
+
+
+# --- here ------------------------------------------------------------------------------------
+
+
+def _cut(scores: Any, parts: Partitions) -> list[F64]:
+    whole = np.asarray(scores, np.float64)
+    if whole.shape != (parts.n_documents,):
+        raise DataError(
+            f"there are {parts.n_documents} documents, but scores of shape {whole.shape}."
+        )
+    ends = np.cumsum([int(sizes.sum()) for sizes in parts.sizes])
+    return list(np.split(whole, ends[:-1]))
+
+
+def _means(found: list[_Measured]) -> dict[str, float]:
+    means = {}
+    weight = np.concatenate([one.weight for one in found])
+    for name in found[0].values:
+        values = np.concatenate([one.values[name] for one in found])
+        counted = np.concatenate([one.counted[name] for one in found])
+        means[name] = mean_over_queries(values, weight, counted)
+    return means
+
+
+def _joined(found: list[_Measured], parts: Partitions, convention: str | Convention) -> Evaluation:
+    names = list(found[0].values)
+    return Evaluation(
+        means=_means(found),
+        per_query={name: np.concatenate([one.values[name] for one in found]) for name in names},
+        convention=convention
+        if isinstance(convention, Convention)
+        else Convention.preset(convention),
+        n_queries=parts.n_queries,
+        empty_queries=sum(one.empty for one in found),
+        tie_queries=sum(one.tied for one in found),
+        _evaluator=_NoTieIntervals(),  # type: ignore[arg-type]
+        _scores=np.empty(0),
+    )
+
+
+class _NoTieIntervals:
+    """Stands where an evaluation in one process has its evaluator."""
+
+    def tie_intervals(self, _: F64) -> Any:
+        """Say where they can be had."""
+        raise UsageError("tie intervals are found in one process; use rankwright.evaluate.")

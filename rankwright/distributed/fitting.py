@@ -1,0 +1,194 @@
+"""Fit a ranker over data in partitions: ``distributed.fit(ranker, train, valid)``.
+
+What comes out is an ordinary ranker, which predicts, is saved and explained as any other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, TypeVar
+
+from rankwright.core.types import FittedModel
+from rankwright.data.content import digest_of_prints, query_prints
+from rankwright.data.files import load
+from rankwright.data.ranking_data import RankingData
+from rankwright.distributed.evaluation import PartitionedEvaluator, linear_scores
+from rankwright.distributed.partitions import Partitions, partitions
+from rankwright.errors import DataError, UsageError
+from rankwright.metrics.evaluate import Evaluator, metric
+from rankwright.persist.checkpoint import Checkpoint, digest_in_order, run_receipt
+from rankwright.rankers.base import Ranker, print_round
+from rankwright.rankers.metric_ranker import MetricRanker
+from rankwright.rankers.selection import Progress, Selection
+
+_FITS = {
+    "linear": "rankwright.distributed.linear:fit_linear",
+    "trees": "rankwright.distributed.trees:fit_trees",
+}
+"""Models that are fitted over partitions."""
+
+_R = TypeVar("_R", bound=Ranker)
+
+
+def fit(
+    ranker: _R,
+    train: Any,
+    valid: Any = None,
+    *,
+    client: Any = None,
+    n_parts: int | None = None,
+    start: Ranker | None = None,
+    progress: Progress | None = None,
+    checkpoint: Checkpoint | str | Path | None = None,
+    **options: Any,
+) -> _R:
+    """Fit ``ranker`` to data in partitions, and return it.
+
+    Parameters
+    ----------
+    ranker
+        On a linear model or on trees; other models run in one process.
+    train
+        `Partitions`, or anything that `rankwright.distributed.partitions.partitions` takes.
+    valid
+        Selects the best round, and l2 where that is "auto". For a linear model as ``train``; trees
+        look at it in this process, so it must be `RankingData` or a file.
+    client : distributed.Client or str
+        The cluster, or the address of its scheduler; the last client that was made by default.
+    n_parts
+        How many parts ``train`` is cut into. A result depends on the parts, not on the workers.
+    start, progress, checkpoint
+        As for `Ranker.fit`.
+    **options
+        For the reader of ``train``.
+    """
+    train_on = _fit_of(ranker)
+    parts = partitions(train, client=client, n_parts=n_parts, **options)
+    watched = None if valid is None else _valid_data(ranker, valid, parts)
+    if isinstance(checkpoint, str | Path):
+        checkpoint = Checkpoint(checkpoint)
+    watch = PartitionedSelection(
+        metric=ranker.select_metric or ranker.metric,
+        convention=ranker.convention,
+        train=parts,  # type: ignore[arg-type]
+        valid=watched,
+        early_stopping=ranker.early_stopping,
+        progress=progress or (print_round if ranker.verbose else None),
+        n_threads=ranker.n_threads,
+        checkpoint=checkpoint,
+    )
+    begun = None if start is None else start._fitted()
+    ranker.resumed_from_ = _resume(ranker, watch, parts, begun)
+    model = ranker.make_model()
+    loss: Any = ranker.make_loss(None)  # type: ignore[arg-type]  # none looks at the data
+    fitted: FittedModel = train_on(
+        model,
+        loss,
+        parts,
+        watch=watch,
+        start=begun,
+        seed=ranker.seed,
+        n_threads=ranker.n_threads,
+    )
+    ranker.model_ = fitted
+    prints = parts.map(_prints)
+    ranker.data_digest_ = digest_of_prints(prints, parts.n_documents, parts.n_features)
+    ranker.curve_ = watch.curve
+    ranker.best_iteration_ = watch.best()
+    ranker.interrupted_ = watch.interrupted
+    ranker._with_qid = parts.n_queries > 1
+    ranker._note_features(parts)  # type: ignore[arg-type]
+    return ranker
+
+
+@dataclass
+class PartitionedSelection(Selection):
+    """Watches a fit over partitions; measures are taken where the data are.
+
+    Where valid data are in this process, as for trees, train is not measured.
+    """
+
+    def __post_init__(self) -> None:
+        self._maximise = metric(self.metric, convention=self.convention).maximise
+        self._measures: dict[str, Any] = {}
+        if isinstance(self.valid, Partitions):
+            self._measures = {
+                name: PartitionedEvaluator(
+                    parts, [self.metric], convention=self.convention, scorer=linear_scores
+                )
+                for name, parts in (("train", self.train), ("valid", self.valid))
+            }
+        elif self.valid is not None:
+            self._measures["valid"] = Evaluator(
+                self.valid, [self.metric], convention=self.convention, n_threads=self.n_threads
+            )
+
+    @property
+    def wants_train(self) -> bool:
+        """Whether scores on train are of use."""
+        return "train" in self._measures
+
+
+def _fit_of(ranker: Ranker) -> Any:
+    """Return what fits this ranker's model over partitions, or say that nothing does."""
+    if ranker.model not in _FITS or isinstance(ranker, MetricRanker):
+        able = " and ".join(_FITS)
+        raise UsageError(
+            f"{ranker.name} on model '{ranker.model}' runs in one process; {able} models run over "
+            "partitions. Call its own fit, or choose model='linear' where the ranker has it."
+        )
+    module, _, name = _FITS[ranker.model].partition(":")
+    return getattr(import_module(module), name)
+
+
+def _valid_data(ranker: Ranker, valid: Any, train: Partitions) -> Any:
+    found: Any
+    if ranker.model == "linear":
+        found = _like(valid, train)
+    elif isinstance(valid, RankingData):
+        found = valid
+    elif isinstance(valid, str | Path):
+        found = load(valid)
+    else:
+        raise UsageError(
+            f"{ranker.model} look at valid data in this process: give RankingData or a file."
+        )
+    if found.n_features != train.n_features:
+        raise DataError(
+            f"the valid data has {found.n_features} features, the training data {train.n_features}."
+        )
+    return found
+
+
+def _like(valid: Any, train: Partitions) -> Partitions:
+    """Return valid data in partitions, in the place where those of train are."""
+    if isinstance(valid, RankingData) and train.client is None:
+        return Partitions.here([valid])
+    return partitions(valid, client=train.client)
+
+
+def _resume(
+    ranker: Ranker, watch: Selection, train: Partitions, start: FittedModel | None
+) -> int | None:
+    """Let the watch go on from its checkpoint, where it has one; return the round of that."""
+    if watch.checkpoint is None:
+        return None
+    valid: Any = watch.valid
+    told = _digest(valid) if isinstance(valid, Partitions) else valid
+    kept = watch.checkpoint.begin(run_receipt(ranker, _digest(train), told, start))
+    if kept is None:
+        return None
+    watch.go_on(kept)
+    return kept.round
+
+
+def _digest(parts: Partitions) -> str:
+    """Return a digest of the parts and their order."""
+    return hashlib.sha256("".join(parts.map(digest_in_order, 1)).encode()).hexdigest()
+
+
+def _prints(part: RankingData) -> Any:
+    return query_prints(part, n_threads=1)

@@ -1,0 +1,357 @@
+"""Linear models over data in partitions: every loss, every solver that goes by weights.
+
+A problem in the weights is made of sums over documents and queries
+(`rankwright.models.linear_sums`). Each part gives its own; the driver adds them **in the order of
+the parts**, so that results are the same bits for any number of workers, and for the same parts in
+one process (`Partitions.local`). A message carries as many numbers as there are features, whatever
+the number of documents.
+
+How solvers go over parts:
+
+- lbfgs, tron, bundle, alternating: as over one data set; every look at the data is one round of
+  messages.
+- sgd and column_generation: a round of messages for each step, which is slow.
+- online: in each pass every part walks its own queries from the same weights, and the ends are
+  averaged with the number of queries as their weight (`mcdonald2010perceptron`), so that one pass
+  is one round of messages. It ends near to where one walk over all queries does, not at the same
+  weights.
+- coordinate: steps along single columns would need a message each. A sweep is a Newton step on its
+  block of columns in their place, with the l1 term kept whole (`yuan2012glmnet`): the parts add up
+  the block of the Hessian, the driver goes along its columns. It ends at the same optimum.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from rankwright.core.types import F64, I64, Loss, Watch
+from rankwright.distributed.cluster import Here
+from rankwright.distributed.linear_columns import PartitionedColumns
+from rankwright.distributed.partitions import Partitions
+from rankwright.distributed.pieces import (
+    Moments,
+    Recipe,
+    Share,
+    ask,
+    ask_toward,
+    forget,
+    known_values,
+    moments,
+)
+from rankwright.errors import UsageError
+from rankwright.models.linear import FittedLinear, Linear, deviations_of
+from rankwright.models.linear_problem import SummedProblem
+from rankwright.solvers.alternating import Alternating
+from rankwright.solvers.online import Online, OnlineState
+
+
+def fit_linear(
+    model: Linear,
+    loss: Loss,
+    data: Partitions,
+    *,
+    watch: Watch,
+    start: FittedLinear | None = None,
+    seed: int = 0,
+    n_threads: int | None = None,  # noqa: ARG001
+) -> FittedLinear:
+    """Minimise ``loss`` over all parts, from the weights of ``start`` where given.
+
+    Every part is the work of one thread: ``n_threads`` is that of other fits.
+    """
+    solver = model.solver_for(loss, seed)
+    if isinstance(solver, Online):
+        solver = AveragedOnline(**asdict(solver))
+    if isinstance(solver, Alternating) and solver.learning_rate != 1.0:
+        raise UsageError(
+            "alternating with a learning_rate below 1 runs in one process; leave it at 1."
+        )
+    work = PartitionedWork(model, loss, data, seeded=hasattr(solver, "seed"))
+    with work.open():
+        return model.fit_over(work, solver, watch=watch, start=start)
+
+
+class PartitionedWork:
+    """Data in partitions, as `rankwright.models.linear.Linear.fit_over` sees them.
+
+    ``fill``, ``deviation`` and the weights of all queries come from sums over the parts. What the
+    watch is given in place of scores are weights: its evaluators work where the data are.
+    """
+
+    def __init__(self, model: Linear, loss: Loss, parts: Partitions, *, seeded: bool) -> None:
+        self.fill = fill_values(parts, model.missing)
+        found: list[Moments] = parts.map(moments, self.fill, loss)
+        weight = in_order(one.weight for one in found)
+        sums, squares = in_order(m.sums for m in found), in_order(m.squares for m in found)
+        self.deviation = (
+            deviations_of(weight, sums, squares) if model.scale else np.ones(parts.n_features)
+        )
+        total = in_order(one.ordered_weight for one in found) or 1.0
+        largest = [one.largest for one in found if one.largest is not None]
+        recipe = Recipe(
+            uuid.uuid4().hex, loss, self.fill, max(largest) if largest else None, seeded
+        )
+        counts = np.array([one.ordered for one in found], np.int64)
+        self._sums = PartitionedSums(parts, recipe)
+        self._loss, self._total, self._counts = loss, total, counts
+
+    @contextmanager
+    def open(self) -> Iterator[None]:
+        """Let workers forget what they kept when the fit has ended."""
+        try:
+            yield
+        finally:
+            self._sums.close()
+
+    def problem(self, l2: float) -> PartitionedProblem:
+        """Return the problem with this penalty."""
+        return PartitionedProblem(
+            self._sums,
+            self._total,
+            self._counts,
+            l2=l2,
+            deviation=self.deviation,
+            difference=self._loss.traits.difference,
+        )
+
+    def by_column(self) -> PartitionedColumns:
+        """Return the problem for coordinate descent, with penalties to be set."""
+        return PartitionedColumns(self._sums, self._total, self.deviation)
+
+    def train_scores(self, problem: Any, v: F64) -> tuple[F64, F64 | None]:  # noqa: ARG002
+        """Return what makes the scores: weights, and what stands for missing values."""
+        return v / self.deviation, self.fill
+
+    def valid_scores(self, w: F64) -> tuple[F64, F64 | None]:
+        """Return what makes the scores: weights, and what stands for missing values."""
+        return w, self.fill
+
+
+class PartitionedSums:
+    """Sums over parts, added up in their order; see `rankwright.models.linear_sums.Sums`."""
+
+    def __init__(self, parts: Partitions, recipe: Recipe) -> None:
+        self.n_features = parts.n_features
+        self._parts, self._recipe = parts, recipe
+        self._numbers = list(range(len(parts)))
+        sizes = [len(qid) for qid in parts.qid]
+        self._firsts = (np.cumsum(sizes) - sizes).tolist()
+        self._at = np.zeros(self.n_features)
+        self._turn = 0
+        self.round = 0  # of the noise, where the loss has any
+
+    def scores(self, w: F64) -> Any:  # noqa: ARG002
+        """Refuse: scores stay where the data are."""
+        raise UsageError("scores of partitions stay on their workers; use distributed.predict.")
+
+    def value(self, w: F64) -> float:
+        """Return the loss."""
+        return float(in_order(self.each("value", w)))
+
+    def grad(self, w: F64) -> tuple[float, F64]:
+        """Return the loss and X' g."""
+        self._at = w.copy()
+        return _pairs_in_order(self.each("grad", w))
+
+    def hess_vec(self, u: F64) -> F64:
+        """Return X' H X u at the w of the last ``grad``."""
+        total: F64 = in_order(self.each("hess_vec", self._at, u))
+        return total
+
+    def hess_block(self, at: F64, columns: I64) -> F64:
+        """Return a block of X' H X at the weights ``at``."""
+        total: F64 = in_order(self.each("hess_block", at, columns))
+        return total
+
+    def squares(self) -> F64:
+        """Return the weighted sum of squares of each feature."""
+        total: F64 = in_order(self.each("squares"))
+        return total
+
+    def convex_part(self, w: F64) -> tuple[float, F64]:
+        """Return M and X' times its slope, where the loss is M - N; else as ``grad``."""
+        return _pairs_in_order(self.each("convex_part", w))
+
+    def lean(self, w: F64) -> tuple[float, F64]:
+        """Return N and X' times its slope."""
+        return _pairs_in_order(self.each("lean", w))
+
+    def targets(self, w: F64, near: Any, rate: float) -> list[Any]:
+        """Return the targets of each part, which stay where they are."""
+        assert near is None or rate == 1.0, "fit_linear has refused other rates"
+        return self._held("targets", w)
+
+    def toward(self, r: list[Any]) -> HeldSums:
+        """Return the sums of coming near to fixed targets."""
+        self._turn += 1
+        return HeldSums(self, r, self._turn)
+
+    def each(self, question: str, *args: Any, only: list[int] | None = None) -> list[Any]:
+        """Return the answers of the parts, or of some of them; ``args`` may hold one per part.
+
+        An argument that is a `PerPart` has its own value for each part that is asked.
+        """
+        return self._parts.place.results(self._held(question, *args, only=only))
+
+    def _held(self, question: str, *args: Any, only: list[int] | None = None) -> list[Any]:
+        chosen = self._numbers if only is None else only
+        columns = [arg.values if isinstance(arg, PerPart) else [arg] * len(chosen) for arg in args]
+        return self._parts.place.call(
+            ask,
+            [self._parts.parts[k] for k in chosen],
+            chosen,
+            [self._firsts[k] for k in chosen],
+            [self._recipe] * len(chosen),
+            [self.round] * len(chosen),
+            [question] * len(chosen),
+            *columns,
+        )
+
+    def each_toward(self, r: list[Any], turn: int, *asked: Any) -> list[Any]:
+        """Return the answers of the losses that are held to ``r``."""
+        constant = [self._recipe, turn, *asked]
+        n = len(self._numbers)
+        held = self._parts.place.call(
+            ask_toward,
+            self._parts.parts,
+            r,
+            self._numbers,
+            self._firsts,
+            *([value] * n for value in constant),
+        )
+        return self._parts.place.results(held)
+
+    def close(self) -> None:
+        """Let workers forget what they kept."""
+        if isinstance(self._parts.place, Here):
+            forget(self._recipe.key)
+        else:
+            self._parts.client.run(forget, self._recipe.key, on_error="ignore")
+
+
+@dataclass(frozen=True)
+class PerPart:
+    """An argument with a value for each part."""
+
+    values: list[Any]
+
+
+class HeldSums(PartitionedSums):
+    """The sums of losses that are held to targets; only what L-BFGS asks for."""
+
+    def __init__(self, sums: PartitionedSums, r: list[Any], turn: int) -> None:
+        self.n_features = sums.n_features
+        self._sums, self._r, self._turn = sums, r, turn
+
+    def value(self, w: F64) -> float:
+        """Return the loss."""
+        return float(in_order(self._sums.each_toward(self._r, self._turn, "value", w)))
+
+    def grad(self, w: F64) -> tuple[float, F64]:
+        """Return the loss and X' g."""
+        return _pairs_in_order(self._sums.each_toward(self._r, self._turn, "grad", w))
+
+
+class PartitionedProblem(SummedProblem):
+    """The problem over partitions, query by query too.
+
+    Parameters
+    ----------
+    counts
+        Number of queries with an order of each part.
+    """
+
+    def __init__(
+        self,
+        sums: PartitionedSums,
+        total_weight: float,
+        counts: I64,
+        *,
+        l2: float,
+        deviation: F64,
+        difference: bool,
+    ) -> None:
+        super().__init__(sums, total_weight, l2=l2, deviation=deviation, difference=difference)
+        self._over: PartitionedSums = sums
+        self._counts, self._ends = counts, np.cumsum(counts)
+        self.n_parts = int(counts.sum())
+        self._share = Share(deviation, l2, total_weight / max(1, self.n_parts))
+
+    def begin_pass(self, t: int, v: F64) -> None:  # noqa: ARG002
+        """Take the noise of pass ``t`` from here on."""
+        self._over.round = t
+
+    def part_grad(self, parts: I64, v: F64, out: F64) -> float:
+        """Write the gradient of the mean over some queries to ``out`` and return that mean."""
+        asked, own = self._by_part(parts)
+        answers = self._over.each("part_grad", PerPart(own), v, self._share, only=asked)
+        shares = [len(one) / len(parts) for one in own]
+        out[:] = self._l2 * v
+        value = 0.5 * self._l2 * float(v @ v)
+        for share, (mean, slope) in zip(shares, answers, strict=True):
+            value += share * mean
+            out += share * slope
+        return value
+
+    def walk(self, solver: Any, state: OnlineState, order: I64) -> OnlineState:
+        """Let each part walk its own queries of ``order`` from ``state``; return the mean end."""
+        asked, own = self._by_part(order)
+        self._over.round = state.t
+        ends = self._over.each("walk", solver, state, PerPart(own), self._share, only=asked)
+        counts = [len(one) for one in own]
+        w = in_order(n * end.w for n, end in zip(counts, ends, strict=True)) / len(order)
+        mean = in_order(n * end.mean for n, end in zip(counts, ends, strict=True)) / len(order)
+        paid = in_order(end.paid - state.paid for end in ends)
+        steps, smoothness = max(e.t for e in ends), max(e.smoothness for e in ends)
+        return OnlineState(w, mean, steps, smoothness, state.paid + paid)
+
+    def _by_part(self, queries: I64) -> tuple[list[int], list[I64]]:
+        """Return the parts that have some of these queries, and their own numbers of them."""
+        of = np.searchsorted(self._ends, queries, side="right")
+        asked = np.unique(of).tolist()
+        firsts = self._ends - self._counts
+        return asked, [queries[of == part] - firsts[part] for part in asked]
+
+
+@dataclass(frozen=True)
+class AveragedOnline(Online):
+    """Online steps in each part from the same weights, averaged after each pass."""
+
+    def walk(self, problem: Any, state: OnlineState, parts: I64) -> OnlineState:
+        """Take a step for each of ``parts``, each part of the data on its own."""
+        plain = Online(**asdict(self))
+        end: OnlineState = problem.walk(plain, state, parts)
+        return end
+
+
+def fill_values(parts: Partitions, missing: str | None) -> F64 | None:
+    """Return what stands for a missing value of each feature, over all parts."""
+    if missing is None:
+        return None
+    if missing == "zero":
+        return np.zeros(parts.n_features)
+    if missing != "mean":
+        raise UsageError(f"missing must be 'mean', 'zero' or None, not {missing!r}.")
+    sums, counts = _pairs_in_order(parts.map(known_values))
+    means: F64 = np.divide(sums, counts, out=np.zeros(parts.n_features), where=counts > 0.0)
+    return means
+
+
+def in_order(values: Any) -> Any:
+    """Add numbers or arrays from the first to the last."""
+    rest = iter(values)
+    total = next(rest)
+    for value in rest:
+        total = total + value
+    return total
+
+
+def _pairs_in_order(pairs: Any) -> tuple[Any, Any]:
+    pairs = list(pairs)
+    return in_order(a for a, _ in pairs), in_order(b for _, b in pairs)

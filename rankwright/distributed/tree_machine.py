@@ -1,0 +1,294 @@
+"""One machine of LightGBM's network, in a process of its own beside a Dask worker.
+
+When a machine of LightGBM's network is lost, the others may end with an error, spin for ever or
+abort, whichever comes first. A process that is none of Dask's can do so without harm: it is ended,
+the worker and its parts of the data stay, and another network begins where the last one stood.
+
+    python -m rankwright.distributed.tree_machine
+
+prints the port on which it takes calls, from this machine alone and with the key that it reads
+from standard input. It ends with its worker, whose death closes that input, and when nobody has
+called for a quarter of an hour.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+from multiprocessing.connection import Listener
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from rankwright.core.rng import stream
+from rankwright.core.types import F64, I64, AnyArray, FloatMatrix, Kept, Loss
+from rankwright.data.ranking_data import RankingData
+from rankwright.models.tree_text import first_trees
+from rankwright.models.trees import FittedTrees, Trees
+from rankwright.solvers.boost import Descent
+
+_IDLE = 900.0  # seconds without a call
+_MINUTES_TO_MEET = 2  # how long the machines of a network wait for each other
+_ROWS_PER_THREAD = 4096
+
+
+class TreeMachine:
+    """Grows trees on its own parts, with the histograms of all machines added up.
+
+    Parameters
+    ----------
+    model, loss, seed
+        What is to be grown; the same on all machines.
+    start : FittedTrees
+        The trees before the first.
+    sample : matrix
+        Rows whose values make the bins; the same on all machines.
+    """
+
+    def __init__(
+        self,
+        model: Trees,
+        loss: Loss,
+        start: FittedTrees,
+        sample: FloatMatrix,
+        seed: int,
+        n_threads: int,
+    ) -> None:
+        self._model, self._loss, self._start, self._sample = model, loss, start, sample
+        self._seed, self._n_threads = seed, n_threads
+        self._parts: list[tuple[int, RankingData]] = []
+        self._told = 0
+
+    def add(self, number: int, part: RankingData) -> None:
+        """Take a part of the data, by its number among all."""
+        self._parts.append((number, part))
+
+    def listen(self) -> int:
+        """Bin the data, bind the loss to it, and return a free port for the network."""
+        data = [part for _, part in self._parts]
+        self._descents = Descents(
+            self._model, self._loss, self._parts, self._seed, n_threads=self._n_threads
+        )
+        self._params = self._lightgbm_params(data)
+        self._bins = self._binned(data)
+        scores = [self._start.scores(part.X, n_threads=self._n_threads) for part in data]
+        self._bins.set_init_score(np.concatenate(scores))
+        self._parts = []  # bins and bound losses are all that is needed
+        with socket.socket() as free:
+            free.bind(("", 0))
+            return int(free.getsockname()[1])
+
+    def join(self, machines: str, port: int) -> None:
+        """Meet the other machines, listed as ``host:port,host:port``."""
+        import lightgbm as lgb
+
+        params = dict(self._params)
+        n_machines = machines.count(",") + 1
+        if n_machines > 1:
+            params |= {
+                "tree_learner": "data",
+                "pre_partition": True,
+                "machines": machines,
+                "num_machines": n_machines,
+                "local_listen_port": port,
+                "time_out": _MINUTES_TO_MEET,
+            }
+        self._booster = lgb.Booster(params, self._bins)
+
+    def grow(
+        self, first: int, rounds: int, with_text: bool
+    ) -> tuple[list[dict[int, float]], list[int], str]:
+        """Grow the trees of rounds ``first`` and on.
+
+        Return the loss before each round, part by part; how many trees have come after it; and
+        their text, the same on all machines, where that is asked for. Fewer rounds come back where
+        no more trees can grow.
+        """
+        onlooker = _Onlooker(self._booster)
+        self._descents.values.clear()
+        model = replace(self._model, n_trees=rounds)
+        model.grow(self._booster, self._descents, onlooker, first)  # type: ignore[arg-type]
+        counts = [count - self._told for count in onlooker.counts]
+        text = ""
+        if with_text:
+            text = self._booster.model_to_string(start_iteration=self._told)
+            text = first_trees(text, max([0, *counts]))
+        self._told += max([0, *counts])
+        return self._descents.values[: len(counts)], counts, text
+
+    def state(self) -> dict[str, AnyArray]:
+        """Return what the losses remember of the rounds so far."""
+        return self._descents.state()
+
+    def go_on(self, state: Mapping[str, AnyArray]) -> None:
+        """Let the losses remember what they did in another network."""
+        self._descents.go_on(state)
+
+    def _lightgbm_params(self, data: list[RankingData]) -> dict[str, Any]:
+        params = self._model.lightgbm_params(data[0], self._seed, self._n_threads)
+        n = sum(part.n_documents for part in data)
+        params["num_threads"] = min(self._n_threads, max(1, n // _ROWS_PER_THREAD))
+        params["bin_construct_sample_cnt"] = max(200_000, self._sample.shape[0])
+        return params
+
+    def _binned(self, data: list[RankingData]) -> Any:
+        """Return the rows of all parts in the bins of the sample."""
+        import lightgbm as lgb
+
+        categorical = self._params.pop("categorical_feature", "auto")
+        bins = None
+        for rows in (_as_lightgbm([self._sample]), _as_lightgbm([part.X for part in data])):
+            n = rows.shape[0] if hasattr(rows, "shape") else sum(len(block) for block in rows)
+            bins = lgb.Dataset(
+                rows,
+                np.zeros(n, np.float32),
+                reference=bins,
+                params=self._params,
+                categorical_feature=categorical,
+            ).construct()
+        return bins
+
+
+class Descents:
+    """The boosting runs of some parts as one, in the form that `Trees.grow` takes.
+
+    Every part binds the loss and draws rows and queries for itself, from streams named by its
+    number, so that nothing depends on which parts a machine has.
+    """
+
+    def __init__(
+        self,
+        model: Trees,
+        loss: Loss,
+        parts: list[tuple[int, RankingData]],
+        seed: int,
+        *,
+        n_threads: int,
+    ) -> None:
+        self.values: list[dict[int, float]] = []
+        self._numbers = [number for number, _ in parts]
+        self._runs: list[Descent] = []
+        for number, part in parts:
+            own = int(stream(seed, "part", number).integers(2**62))
+            self._runs.append(model.descent(loss, part, seed=own, n_threads=n_threads))
+        self._ends = np.cumsum([part.n_documents for _, part in parts])
+        one_query = parts[0][1].select([0])  # for the columns, which are the same for all parts
+        self._common = model.descent(loss, one_query, seed=seed, n_threads=n_threads)
+
+    def step(self, t: int, scores: F64) -> tuple[float, NDArray[np.float32], NDArray[np.float32]]:
+        """Return the loss at ``scores`` and the gradient and curvature of round ``t``."""
+        found = [
+            run.step(t, own)
+            for run, own in zip(self._runs, np.split(scores, self._ends[:-1]), strict=True)
+        ]
+        values, gradients, curvatures = zip(*found, strict=True)
+        self.values.append(dict(zip(self._numbers, values, strict=True)))
+        return sum(values), np.concatenate(gradients), np.concatenate(curvatures)
+
+    def columns(self, t: int) -> I64 | None:
+        """Return the features that round ``t`` may use, or None for all."""
+        return self._common.columns(t)
+
+    def state(self) -> dict[str, AnyArray]:
+        """Return what the next round needs beside the scores."""
+        return {
+            f"{number}.{name}": array
+            for number, run in zip(self._numbers, self._runs, strict=True)
+            for name, array in run.state().items()
+        }
+
+    def go_on(self, kept: Mapping[str, AnyArray]) -> None:
+        """Be as the runs that had this `state`."""
+        for number, run in zip(self._numbers, self._runs, strict=True):
+            begin = f"{number}."
+            own = {k.removeprefix(begin): v for k, v in kept.items() if k.startswith(begin)}
+            run.go_on(own)
+
+    @property
+    def samples(self) -> bool:
+        """Whether rounds differ by what they draw."""
+        return self._common.samples
+
+
+class _Onlooker:
+    """Counts the trees after each round; whoever called looks at them later."""
+
+    valid: RankingData | None = None
+    wants_train = interrupted = False
+
+    def __init__(self, booster: Any) -> None:
+        self._booster = booster
+        self.counts: list[int] = []
+
+    def seen(self, *_: Any) -> bool:
+        self.counts.append(int(self._booster.current_iteration()))
+        return False
+
+    def best(self) -> int:
+        return 0
+
+    def resumed(self) -> Kept | None:
+        return None
+
+    def keep(self, *_: Any) -> None:
+        pass
+
+
+def _as_lightgbm(blocks: list[FloatMatrix]) -> Any:
+    """Return rows as LightGBM takes them: dense blocks uncopied, or one sparse matrix."""
+    if any(sparse.issparse(block) for block in blocks):
+        return sparse.csr_matrix(sparse.vstack([sparse.csr_array(block) for block in blocks]))
+    dtype = np.result_type(*blocks)
+    dense = [np.ascontiguousarray(block, dtype) for block in blocks]
+    return dense[0] if len(dense) == 1 else dense
+
+
+# --- the process -----------------------------------------------------------------------------
+
+
+def main() -> None:
+    """Take calls until the caller hangs up."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the driver's
+    key = sys.stdin.buffer.read(32)
+    threading.Thread(target=_end_with_worker, daemon=True).start()
+    with Listener(("127.0.0.1", 0), authkey=key) as listener:
+        sys.stdout.write(f"{listener.address[1]}\n")
+        sys.stdout.flush()
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # LightGBM writes there too
+        with listener.accept() as caller:
+            answer_calls(caller)
+
+
+def answer_calls(caller: Any) -> None:
+    """Make a machine, and call its methods, as the caller asks."""
+    machine: TreeMachine | None = None
+    while caller.poll(_IDLE):
+        try:
+            name, args = caller.recv()
+        except EOFError:
+            return
+        try:
+            if name == "begin":
+                machine = TreeMachine(*args)
+                caller.send((True, None))
+            else:
+                caller.send((True, getattr(machine, name)(*args)))
+        except Exception as fault:
+            caller.send((False, fault))
+
+
+def _end_with_worker() -> None:
+    """Wait for the end of standard input, even while LightGBM does not come back."""
+    sys.stdin.buffer.read()
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""Clients, and what is told where there are none."""
+
+import pickle
+import sys
+
+import distributed
+import pytest
+from small_data import small_data
+
+from rankwright.distributed.cluster import Cluster, ClusterError, connected, executor
+from rankwright.distributed.partitions import partitions
+from rankwright.errors import MissingExtraError, UsageError
+
+DATA = small_data(queries=4, documents=3)
+
+
+def test_without_a_client_the_next_step_is_told():
+    with pytest.raises(UsageError, match=r"there is no Dask client: start one"):
+        partitions(DATA)
+
+
+def test_without_dask_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'rankwright\[dask\]'"):
+        partitions(DATA)
+
+
+def test_the_last_client_is_taken_where_none_is_given():
+    with distributed.Client(processes=False, dashboard_address="127.0.0.1:0") as made:
+        assert connected() is made
+
+
+def one_more(x):
+    return x + 1
+
+
+def test_an_executor_runs_calls_on_the_workers(client):
+    assert executor(client).submit(one_more, 1).result() == 2
+
+
+def broken(x):
+    raise UsageError(f"{x} is not for me.")
+
+
+def test_a_sentence_of_a_worker_reaches_the_caller_as_it_was(client):
+    place = Cluster(client)
+    with pytest.raises(UsageError, match="3 is not for me"):
+        place.results(place.call(broken, [3]))
+
+
+def test_a_package_that_a_worker_lacks_is_told_as_one_that_is_missing_here():
+    told = MissingExtraError("pyarrow", "parquet", "reading Parquet")
+    assert str(pickle.loads(pickle.dumps(told))) == str(told)  # noqa: S301
+
+
+def test_when_no_worker_is_left_the_run_ends_with_a_sentence():
+    with (
+        distributed.LocalCluster(
+            n_workers=0, processes=False, dashboard_address="127.0.0.1:0"
+        ) as c,
+        distributed.Client(c, set_as_default=False) as made,
+    ):
+        place = Cluster(made, patience=0.1)
+        with pytest.raises(ClusterError, match="no worker is left on the cluster"):
+            place.results(place.call(one_more, [1]))

@@ -1,0 +1,58 @@
+"""Measures and rankings over partitions are those over the whole, to the last bit."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from small_data import small_data
+
+import rankwright
+from rankwright.distributed import evaluate, predict, rank
+from rankwright.distributed.partitions import partitions
+from rankwright.errors import DataError, UsageError
+from rankwright.rankers.base import ranker
+
+RNG = np.random.default_rng(0)
+DATA = replace(
+    small_data(queries=30, documents=7, features=4),
+    query_weight=RNG.random(30),
+    group=RNG.integers(0, 3, 210),
+)
+METRICS = "ndcg@1:5,map,err@10,mrr,p@3,pair_error"
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return ranker("ranksvm").fit(small_data(queries=10, documents=7, features=4, seed=2))
+
+
+@pytest.mark.parametrize("convention", ["standard", "letor4", "lightgbm", "trec_eval"])
+def test_means_are_those_of_the_whole_to_the_last_bit(fitted, client, convention):
+    found = evaluate(fitted, DATA, METRICS, convention=convention, client=client, n_parts=4)
+    whole = rankwright.evaluate(DATA, fitted.predict(DATA), METRICS, convention=convention)
+    assert dict(found) == dict(whole)
+    for name in whole:
+        np.testing.assert_array_equal(found.per_query[name], whole.per_query[name])
+    assert (found.n_queries, found.empty_queries) == (whole.n_queries, whole.empty_queries)
+    assert found.tie_queries == whole.tie_queries
+
+
+def test_scores_may_be_given(client):
+    scores = DATA.X[:, 0]
+    found = evaluate(scores, DATA, "ndcg@10", client=client, n_parts=3)
+    assert dict(found) == dict(rankwright.evaluate(DATA, scores, "ndcg@10"))
+    with pytest.raises(DataError, match="210 documents, but scores of shape"):
+        evaluate(scores[:-1], DATA, "ndcg@10", client=client, n_parts=3)
+
+
+def test_scores_and_rankings_are_those_of_the_whole(fitted, client):
+    parts = partitions(DATA, n_parts=4, client=client)
+    np.testing.assert_array_equal(predict(fitted, parts), fitted.predict(DATA))
+    np.testing.assert_array_equal(rank(fitted, parts), fitted.rank(DATA))
+    limited = {"per_group": 1, "top": 2}
+    np.testing.assert_array_equal(rank(fitted, parts, **limited), fitted.rank(DATA, **limited))
+
+
+def test_tie_intervals_are_found_in_one_process(fitted, client):
+    with pytest.raises(UsageError, match="in one process"):
+        evaluate(fitted, DATA, "map", client=client, n_parts=2).tie_intervals()

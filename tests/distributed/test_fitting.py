@@ -1,0 +1,128 @@
+"""A ranker that was fitted over partitions is a ranker as any other."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from small_data import small_data
+
+import rankwright
+from rankwright.data.files import save
+from rankwright.distributed import fit
+from rankwright.distributed.partitions import Partitions
+from rankwright.errors import DataError, UsageError
+from rankwright.persist.checkpoint import Checkpoint
+from rankwright.rankers.base import ranker
+
+DATA = small_data(queries=12, documents=6, features=4)
+VALID = small_data(queries=6, documents=6, features=4, seed=1)
+
+
+def cut(data, *borders):
+    ends = [*borders, data.n_queries]
+    return [data.select(slice(lo, hi)) for lo, hi in zip([0, *borders], ends, strict=True)]
+
+
+@pytest.fixture(scope="module")
+def local():
+    return Partitions.here(cut(DATA, 5, 7))
+
+
+def test_l2_is_chosen_on_valid_as_in_one_process(local):
+    over = fit(ranker("ranksvm", l2="auto"), local, VALID)
+    whole = ranker("ranksvm", l2="auto").fit(DATA, eval_set=VALID)
+    assert over.best_iteration_ == whole.best_iteration_
+    assert over.curve_.keys() == whole.curve_.keys()
+    for name in ("train ndcg@10", "valid ndcg@10"):
+        np.testing.assert_allclose(over.curve_[name], whole.curve_[name], rtol=1e-9)
+
+
+def test_valid_data_go_to_the_workers_too(client, local):
+    over = fit(ranker("ranksvm"), DATA, VALID, client=client, n_parts=3)
+    assert over.curve_ == fit(ranker("ranksvm"), over_three(), VALID).curve_
+
+
+def over_three():
+    return Partitions.here(cut(DATA, 4, 8))
+
+
+def test_valid_data_may_lie_in_parts_too(local):
+    found = [
+        fit(ranker("ranksvm", l2="auto"), local, Partitions.here(parts)).curve_
+        for parts in ([VALID], cut(VALID, 2))
+    ]
+    assert found[0] == found[1]
+
+
+def test_it_is_saved_and_loaded_with_the_digest_of_the_whole(local, tmp_path):
+    made = fit(ranker("memr"), local)
+    whole = ranker("memr").fit(DATA)
+    assert made.data_digest_ == whole.data_digest_
+    assert made.n_features_in_ == 4
+    made.save(tmp_path / "model.rw")
+    again = rankwright.load_model(tmp_path / "model.rw")
+    np.testing.assert_array_equal(again.predict(DATA.X), made.predict(DATA.X))
+
+
+def test_names_of_features_are_kept():
+    named = replace(DATA, feature_names=("a", "b", "c", "d"))
+    made = fit(ranker("ranksvm"), Partitions.here(cut(named, 4)))
+    assert made.feature_names_in_.tolist() == ["a", "b", "c", "d"]
+
+
+def test_it_goes_on_from_another_fit(local):
+    first = fit(ranker("ranksvm"), local)
+    again = fit(ranker("ranksvm"), local, start=first)
+    assert again.solution_.iterations <= 1
+
+
+@pytest.mark.parametrize("solver", ["lbfgs", "tron", "bundle", "online"])
+def test_a_run_that_was_ended_goes_on_to_the_same_bits(solver, local, tmp_path):
+    def made():
+        return ranker("ranksvm", solver=solver, tolerance=1e-2)
+
+    undisturbed = fit(made(), local)
+    folder, looks = tmp_path / "kept", []
+
+    class EndedError(Exception):
+        pass
+
+    plain = Checkpoint.write
+
+    def write(self, *args):
+        plain(self, *args)
+        looks.append(args[0])
+        if len(looks) == 2:
+            raise EndedError
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Checkpoint, "write", write)
+        with pytest.raises(EndedError):
+            fit(made(), local, checkpoint=Checkpoint(folder, every=1))
+    resumed = fit(made(), local, checkpoint=Checkpoint(folder, every=1, resume=True))
+    assert resumed.resumed_from_ == looks[-1]
+    np.testing.assert_array_equal(resumed.coef_, undisturbed.coef_)
+
+
+def test_a_checkpoint_of_other_parts_is_refused(local, tmp_path):
+    fit(ranker("ranksvm"), local, checkpoint=Checkpoint(tmp_path, every=1))
+    other = Partitions.here(cut(DATA, 3))
+    with pytest.raises((UsageError, DataError), match="training data"):
+        fit(ranker("ranksvm"), other, checkpoint=Checkpoint(tmp_path, every=1, resume=True))
+
+
+def test_files_are_trained_on_where_they_are(client, tmp_path, local):
+    for k, part in enumerate(local.parts):
+        save(part, tmp_path / f"{k}.parquet")
+    found = fit(ranker("memr"), tmp_path, client=client)
+    np.testing.assert_array_equal(found.coef_, fit(ranker("memr"), local).coef_)
+
+
+def test_valid_data_of_another_width_are_refused(local):
+    with pytest.raises(DataError, match="the valid data has 3 features, the training data 4"):
+        fit(ranker("ranksvm"), local, small_data(queries=2, features=3))
+
+
+def test_without_valid_data_nothing_can_be_chosen(local):
+    with pytest.raises(UsageError, match="l2='auto' is chosen on valid data"):
+        fit(ranker("ranksvm", l2="auto"), local)

@@ -1,0 +1,250 @@
+"""Parts of whole queries, from every source, whatever borders cut them before."""
+
+from itertools import pairwise
+
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+from dask.sizeof import sizeof
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from small_data import small_data
+
+from rankwright.data.files import save
+from rankwright.data.ranking_data import RankingData
+from rankwright.distributed.cluster import ClusterError
+from rankwright.distributed.partitions import Partitions, partitions
+from rankwright.errors import DataError, UsageError
+
+DATA = small_data(queries=9, documents=5, features=3)
+
+
+def whole(parts):
+    """All parts as one, in order."""
+    from rankwright.data.ranking_data import concatenate
+
+    return concatenate(parts.local().parts)
+
+
+def same(a, b):
+    np.testing.assert_array_equal(a.X, b.X)
+    np.testing.assert_array_equal(a.y, b.y)
+    np.testing.assert_array_equal(a.indptr, b.indptr)
+    assert a.qid.tolist() == b.qid.tolist()
+
+
+def arrays(data, rows, **columns):
+    qid = np.repeat(data.qid, data.sizes)
+    made = [da.from_array(a, chunks=(rows, *a.shape[1:])) for a in (data.X, data.y, qid)]
+    return (*made, *(da.from_array(a, chunks=rows) for a in columns.values()))
+
+
+# --- sources ---------------------------------------------------------------------------------
+
+
+def test_data_of_this_process_are_cut_between_queries(client):
+    parts = partitions(DATA, n_parts=3)
+    assert [s.tolist() for s in parts.sizes] == [[5, 5, 5]] * 3
+    assert (parts.n_queries, parts.n_documents, parts.n_features) == (9, 45, 3)
+    same(whole(parts), DATA)
+
+
+def test_blocks_of_dask_arrays_that_cut_queries_are_regrouped(client):
+    parts = partitions(arrays(DATA, 7))  # borders at 7, 14, 21, …: within queries
+    assert [q.tolist() for q in parts.qid] == [[0, 1], [2], [3, 4], [5], [6], [7, 8]]
+    same(whole(parts), DATA)
+
+
+def test_columns_of_dask_arrays_may_be_cut_otherwise_than_x(client):
+    X, y, qid = arrays(DATA, 20)
+    weight = np.arange(45.0)
+    parts = partitions((X, y.rechunk(11), qid.rechunk(45), da.from_array(weight, chunks=8)))
+    same(whole(parts), DATA)
+    assert whole(parts).sample_weight.tolist() == weight.tolist()
+
+
+def test_features_in_several_blocks_are_put_side_by_side(client):
+    X, y, qid = arrays(DATA, 20)
+    same(whole(partitions((X.rechunk((20, 2)), y, qid))), DATA)
+
+
+def test_a_dask_frame_goes_by_the_names_of_its_columns(client):
+    frame = pd.DataFrame(DATA.X, columns=["bm25", "age", "rank"])
+    frame["grade"], frame["query"] = DATA.y, np.repeat(DATA.qid, DATA.sizes)
+    parts = partitions(dd.from_pandas(frame, npartitions=4))
+    assert parts.feature_names == ("bm25", "age", "rank")
+    same(whole(parts), DATA)
+    fewer = partitions(dd.from_pandas(frame, npartitions=4), drop=["age"], n_parts=2)
+    assert (len(fewer), fewer.feature_names) == (2, ("bm25", "rank"))
+
+
+def test_partitions_without_rows_are_passed_over(client):
+    frame = pd.DataFrame({"qid": [1, 1, 2, 2], "label": [0, 1, 1, 0], "x": [1.0, 2.0, 3.0, 4.0]})
+    cut = dd.from_pandas(frame, npartitions=2)
+    parts = partitions(cut[cut.qid == 2])
+    assert [q.tolist() for q in parts.qid] == [[2]]
+
+
+def test_a_folder_of_parquet_files_is_read_where_the_workers_are(client, tmp_path):
+    for k in range(3):
+        save(DATA.select(slice(3 * k, 3 * k + 3)), tmp_path / f"part-{9 + k}.parquet")
+    (tmp_path / "_SUCCESS").write_text("")
+    parts = partitions(tmp_path)
+    assert len(parts) == 3
+    same(whole(parts), DATA)  # part-9 before part-10: as people count
+    same(whole(partitions(str(tmp_path / "*.parquet"), n_parts=2)), DATA)
+
+
+def test_letor_parts_agree_on_the_number_of_features(client, tmp_path):
+    (tmp_path / "a.txt").write_text("1 qid:1 1:1\n0 qid:1 2:1\n")
+    (tmp_path / "b.txt").write_text("1 qid:2 4:1\n0 qid:2 1:1\n1 qid:1 3:7\n")
+    parts = partitions(tmp_path)
+    assert parts.n_features == 4
+    first, second = parts.local().parts
+    assert first.qid.tolist() == [1]
+    assert second.qid.tolist() == [2]
+    np.testing.assert_array_equal(first.X, [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 7, 0]])
+
+
+def test_the_first_letor_file_says_where_feature_ids_start(client, tmp_path):
+    (tmp_path / "a.txt").write_text("1 qid:1 0:1 1:2\n")
+    (tmp_path / "b.txt").write_text("1 qid:2 1:3\n")
+    a, b = partitions(tmp_path).local().parts
+    assert (a.X.tolist(), b.X.tolist()) == ([[1.0, 2.0]], [[0.0, 3.0]])
+
+
+def test_parts_of_a_store_map_their_own_range(client, tmp_path):
+    save(DATA, tmp_path / "data.store")
+    parts = partitions(tmp_path / "data.store", n_parts=4)
+    assert len(parts) == 4
+    same(whole(parts), DATA)
+
+
+def test_query_ids_that_are_text_in_one_file_are_text_in_all(client, tmp_path):
+    (tmp_path / "a.txt").write_text("1 qid:7 1:1\n")
+    (tmp_path / "b.txt").write_text("1 qid:x 1:1\n0 qid:7 1:2\n")
+    parts = partitions(tmp_path)
+    assert [q.tolist() for q in parts.qid] == [["7"], ["x"]]
+    assert parts.local().parts[0].y.tolist() == [1.0, 0.0]
+
+
+# --- regrouping ------------------------------------------------------------------------------
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    qid=st.lists(st.integers(0, 6), min_size=1, max_size=30),
+    borders=st.lists(st.integers(1, 29), max_size=4),
+    n_parts=st.one_of(st.none(), st.integers(1, 6)),
+)
+def test_regrouped_parts_are_the_whole_data_in_order_of_first_appearance(qid, borders, n_parts):
+    n = len(qid)
+    X, y = np.arange(n, dtype=float)[:, None], np.arange(n) % 3
+    data = RankingData.from_arrays(X, y, qid=qid)
+    cuts = sorted({0, n, *(b for b in borders if b < n)})
+    raws = [
+        RankingData.from_arrays(X[lo:hi], y[lo:hi], qid=qid[lo:hi]) for lo, hi in pairwise(cuts)
+    ]
+    parts = Partitions._of_raws(
+        Partitions.here(raws[:1]).place, raws, list(map(str, cuts)), n_parts
+    )
+    same(whole(parts), data)
+    assert [q.tolist() for q in parts.qid] == [part.qid.tolist() for part in parts.parts]
+    assert [s.tolist() for s in parts.sizes] == [part.sizes.tolist() for part in parts.parts]
+    assert n_parts is None or len(parts) <= n_parts
+
+
+def test_weights_and_names_of_a_cut_query_stay_with_its_rows(client):
+    qid, weight = np.array([1, 1, 2, 1]), np.array([1.0, 2.0, 3.0, 4.0])
+    X, y = np.arange(4.0)[:, None], np.array([0.0, 1.0, 0.0, 1.0])
+    cut = [da.from_array(a, chunks=(2, *a.shape[1:])) for a in (X, y, qid, weight)]
+    first, second = partitions(tuple(cut)).local().parts
+    assert first.X.ravel().tolist() == [0.0, 1.0, 3.0]
+    assert first.sample_weight.tolist() == [1.0, 2.0, 4.0]
+    assert second.X.ravel().tolist() == [2.0]
+
+
+def test_dask_knows_what_a_part_weighs():
+    """Else it would copy parts about as if they were nothing."""
+    assert sizeof(DATA) >= DATA.X.nbytes + DATA.y.nbytes
+
+
+# --- map -------------------------------------------------------------------------------------
+
+
+def lowest(part, more):
+    return float(part.X.min()) + more
+
+
+def test_results_come_in_the_order_of_the_parts(client):
+    parts = partitions(DATA, n_parts=4)
+    expected = [lowest(part, 1.0) for part in parts.local().parts]
+    assert parts.map(lowest, 1.0) == parts.local().map(lowest, 1.0) == expected
+
+
+def test_every_worker_gets_as_many_parts(client):
+    parts = partitions(DATA, n_parts=6)
+    places = [worker for (worker,) in client.who_has(parts.parts).values()]
+    assert sorted(places.count(worker) for worker in set(places)) == [3, 3]
+
+
+# --- sentences -------------------------------------------------------------------------------
+
+
+def test_a_query_that_no_worker_can_hold_is_named(cluster_of):
+    client = cluster_of(1, memory_limit="1kB")
+    with pytest.raises(DataError, match=r"query 0 has 60 documents, about 1\.\d+ kB"):
+        partitions(small_data(queries=2, documents=60, features=3), n_parts=2, client=client)
+
+
+def test_a_query_that_only_its_blocks_together_make_too_large_is_named(cluster_of):
+    client = cluster_of(1, memory_limit="1kB")
+    one = small_data(queries=1, documents=60, features=3)
+    with pytest.raises(DataError, match=r"query 0 has 60 documents, about [12]\.\d+ kB"):
+        partitions(arrays(one, 15), client=client)
+
+
+def test_a_block_that_no_worker_can_hold_is_told(cluster_of):
+    client = cluster_of(1, memory_limit="1kB")
+    with pytest.raises(ClusterError, match="larger than the memory limit of every worker"):
+        partitions(arrays(DATA, 45), client=client)
+
+
+def test_a_part_that_no_worker_can_hold_is_named_by_its_first_query(cluster_of):
+    client = cluster_of(1, memory_limit="1kB")
+    with pytest.raises(DataError, match=r"the part that begins with query 0 takes about 1\.\d+ kB"):
+        partitions(DATA, n_parts=1, client=client)
+
+
+def test_parts_of_different_width_are_refused(client, tmp_path):
+    save(small_data(queries=2, features=3), tmp_path / "a.parquet")
+    save(small_data(queries=2, features=4), tmp_path / "b.parquet")
+    with pytest.raises(DataError, match=r"a.parquet has 3 features, but .*b.parquet has 4"):
+        partitions(tmp_path)
+
+
+def test_features_of_other_names_are_refused(client):
+    named = [
+        RankingData.from_arrays([[1.0, 2.0]], [1], qid=[q], feature_names=names)
+        for q, names in enumerate([("a", "b"), ("a", "c")])
+    ]
+    with pytest.raises(DataError, match="column 1 is 'b' in the first and 'c' in the second"):
+        Partitions.here(named)
+
+
+def test_a_letor_fold_is_not_taken_for_parts_of_one_set(client, tmp_path):
+    for name in ("train", "vali", "test"):
+        (tmp_path / f"{name}.txt").write_text("1 qid:1 1:1\n")
+    with pytest.raises(DataError, match="is a LETOR fold"):
+        partitions(tmp_path)
+
+
+def test_what_is_no_data_and_what_is_not_there_is_told(client, tmp_path):
+    with pytest.raises(UsageError, match="int is no data for a cluster"):
+        partitions(3)
+    with pytest.raises(DataError, match="does not exist, and no file fits it"):
+        partitions(tmp_path / "no-*.parquet")
+    with pytest.raises(UsageError, match="y must be a Dask array"):
+        partitions((arrays(DATA, 9)[0], DATA.y, DATA.y))
