@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -11,13 +13,21 @@ from rankwright.core.types import F64, AnyArray, FloatMatrix
 from rankwright.errors import DataError
 
 _BLOCK = 1 << 22
+_WHOLE = 1 << 53  # up to here a double holds every whole number
 
 
 def as_feature_matrix(X: Any) -> FloatMatrix:
     """Return ``X`` as C-contiguous float32 or float64, or as CSR; NaN stands for missing."""
     if sparse.issparse(X):
         return _as_csr(X)
-    array = np.asarray(X)
+    if isinstance(X, str | PathLike):
+        raise DataError(f"X is a path ({X}); read the file first: rankwright.load(path).")
+    try:
+        array = np.asarray(X)
+    except ValueError:  # lists of different lengths
+        raise DataError(
+            "X must be a table of rows and features; its rows have different lengths."
+        ) from None
     if array.ndim == 1 and array.dtype != object:
         raise DataError(
             f"X must have two dimensions, not the shape {array.shape}. Reshape your data: "
@@ -51,7 +61,7 @@ def as_vector(values: Any, name: str, length: int) -> AnyArray:
     if array.shape != (length,):
         raise DataError(
             f"{name} has {array.shape[0] if array.ndim == 1 else array.shape} values, "
-            f"where {length} are expected."
+            f"where {length} are expected, one for each row."
         )
     return array
 
@@ -63,7 +73,10 @@ def as_float_vector(values: Any, name: str, length: int) -> F64:
         listed = array.tolist() if isinstance(values, np.ndarray) else list(values)
         for row, value in enumerate(listed):
             if not _is_number(value):
-                raise DataError(f"{name} must be numbers; row {row} holds {value!r}.")
+                raise DataError(
+                    f"{name} must be numbers; row {row} holds {value!r}: turn text into numbers "
+                    "first, a higher one for what is better."
+                )
     return np.ascontiguousarray(array, np.float64)
 
 
@@ -93,9 +106,18 @@ def _to_float64(array: AnyArray) -> AnyArray:
             if not _is_number(array[row, column]):
                 raise DataError(
                     f"X must be numbers; row {row}, feature column {column} holds "
-                    f"{array[row, column]!r}. Encode text first, or drop the column."
+                    f"{_plain(array[row, column])!r}. Encode text first, or drop the column."
                 )
+    if array.dtype.kind in "iu" and array.size and _beyond_doubles(array):
+        warnings.warn(
+            "X holds whole numbers beyond 2^53, which are rounded; leave ids out of the features.",
+            stacklevel=3,
+        )
     return array.astype(np.float64)
+
+
+def _beyond_doubles(array: AnyArray) -> bool:
+    return int(array.max()) > _WHOLE or int(array.min()) < -_WHOLE
 
 
 def _refuse_infinite(array: AnyArray) -> None:
@@ -111,6 +133,10 @@ def _infinite(row: int, column: int) -> DataError:
     return DataError(
         f"X is infinite at row {row}, feature column {column}; use NaN for a missing value."
     )
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _is_number(value: Any) -> bool:

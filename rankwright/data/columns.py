@@ -103,5 +103,5 @@ def _not_found(role: str, what: str, names: Sequence[str]) -> DataError:
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     return DataError(
         f"no column is named like a {what} ({', '.join(USUAL_NAMES[role])}); the columns are "
-        f"{shown}{more}. Say which it is with {role}=... (--{role})."
+        f"{shown}{more}. Say which it is with {role}=NAME (--read {role}=NAME)."
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from rankwright.core.jit import kernel
 from rankwright.core.order import ranking
 from rankwright.core.parallel import map_ranges
+from rankwright.core.rng import stream
 from rankwright.core.types import I64, AnyArray
 from rankwright.data.ranking_data import RankingData
 
@@ -52,6 +54,13 @@ def _hash_sparse(lo, hi, indptr, indices, words, factor, code):  # type: ignore[
         code[i] = _mix(code[i] ^ _mix(total))
 
 
+@kernel
+def _draws(lo, hi, code, time, factor, out):  # type: ignore[no-untyped-def]
+    """Write a number for each row, another one each time that its code has come before."""
+    for i in range(lo, hi):
+        out[i] = _mix((code[i] + np.uint64(time[i])) * factor)
+
+
 # --- API -------------------------------------------------------------------------------------
 
 
@@ -82,6 +91,25 @@ def content_order(data: RankingData, *, n_threads: int | None = None) -> tuple[I
     return within[data.rows_of(queries)], queries
 
 
+def content_sample(
+    data: RankingData, count: int, *, seed: int = 0, n_threads: int | None = None
+) -> I64:
+    """Return ``count`` rows, drawn by what they hold alone; rising.
+
+    Equal rows are drawn one by one, so that shuffled rows give a sample that holds the same.
+    """
+    code = row_codes(data, n_threads=n_threads)
+    order = np.argsort(code, kind="stable")
+    code = code[order]
+    place = np.arange(len(code))
+    new = np.append(True, code[1:] != code[:-1])
+    time = place - np.maximum.accumulate(np.where(new, place, 0))
+    factor = stream(seed, "content sample").integers(2**63, dtype=np.uint64) | np.uint64(1)
+    bounds = np.append(np.arange(0, len(code), _ROWS), len(code))
+    map_ranges(_draws, bounds, code, time, factor, drawn := np.empty_like(code))
+    return np.sort(order[np.argpartition(drawn, count - 1)[:count]])
+
+
 def in_content_order(
     data: RankingData, *, features: bool = True, n_threads: int | None = None
 ) -> tuple[I64, RankingData]:
@@ -100,14 +128,29 @@ def content_digest(data: RankingData, *, n_threads: int | None = None) -> str:
 
     Shuffled rows and renamed queries leave it as it is; anything else changes it.
     """
+    prints = query_prints(data, n_threads=n_threads)
+    return digest_of_prints([prints], data.n_documents, data.n_features)
+
+
+def query_prints(
+    data: RankingData, *, n_threads: int | None = None
+) -> tuple[AnyArray, AnyArray, AnyArray]:
+    """Return a code, the size and the weight of each query: what a digest is made of."""
     code = row_codes(data, n_threads=n_threads)
     if data.sample_weight is not None:
         code ^= data.sample_weight.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    codes = _query_codes(data, code)
-    order = np.argsort(codes, kind="stable")
-    digest = hashlib.sha256(f"{data.n_documents} x {data.n_features}".encode())
     weight = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
-    for column in (codes, data.sizes, weight):
+    return _query_codes(data, code), data.sizes, weight
+
+
+def digest_of_prints(
+    prints: Sequence[tuple[AnyArray, AnyArray, AnyArray]], n_documents: int, n_features: int
+) -> str:
+    """Return the digest of data whose parts have these `query_prints`."""
+    columns = [np.concatenate(column) for column in zip(*prints, strict=True)]
+    order = np.argsort(columns[0], kind="stable")
+    digest = hashlib.sha256(f"{n_documents} x {n_features}".encode())
+    for column in columns:
         digest.update(np.ascontiguousarray(column[order]).tobytes())
     return digest.hexdigest()
 

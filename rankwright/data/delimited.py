@@ -206,9 +206,11 @@ def _cells(lines: io.TextIOWrapper, separator: str) -> Iterator[list[str]]:
     try:
         yield from csv.reader(lines, delimiter=separator, strict=True)
     except UnicodeDecodeError as fault:
-        raise DataError(f"it is not UTF-8 text: {fault}.") from None
+        raise DataError(f"it is not UTF-8 text: {fault}; save it as UTF-8 first.") from None
     except csv.Error as fault:
-        raise DataError(f"it is not comma-separated text: {fault}.") from None
+        raise DataError(
+            f"it is not comma-separated text: {fault}; put commas between cells, or tabs in a .tsv."
+        ) from None
 
 
 def _read_with_csv(raw: BinaryIO, separator: str, text: list[str], named: bool) -> Columns:

@@ -15,6 +15,7 @@ A file never shows half-written: it is written under another name beside its own
 from __future__ import annotations
 
 import inspect
+import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -24,9 +25,10 @@ from typing import Any
 import numpy as np
 
 from rankwright import registry
+from rankwright.core.memory import limit
 from rankwright.data.letor_fold import fold_files, load_fold
 from rankwright.data.ranking_data import RankingData
-from rankwright.data.source import plain_suffix
+from rankwright.data.source import missing_file, plain_suffix, refuse_address
 from rankwright.errors import DataError, UsageError
 
 PER_DOCUMENT = ("sample_weight", "doc_id", "group", "position")
@@ -38,6 +40,10 @@ EVERYTHING = frozenset({*PER_DOCUMENT, "query_weight", "feature_names", "qid", "
 _TEXT_HOLDS = frozenset({"doc_id", "qid"})
 _CELLS_PER_PART = 1 << 23
 _FEWEST_ROWS_PER_PART = 1 << 10
+_PACKED = {".gz", ".xz", ".bz2", ".parquet", ".arrow", ".feather"}
+_UNPACKED = 8  # times as large as the file
+_ARRAYS_PER_BYTE = 2  # a text of "1:0 2:0 ..." has few bytes a value, and reading takes room too
+_EASY_SHARE = 4  # of the bound, below which a file is read as a whole
 
 
 class PartsDifferError(DataError):
@@ -89,6 +95,7 @@ def load(path: str | Path, *, format: str | None = None, **options: Any) -> Rank
     **options
         What the format's reader takes: ``dtype``, ``zero_based``, ``qid``, ``label``, ...
     """
+    refuse_address(path)
     if format is None and _is_catalogued(path):
         from rankwright.data import catalog
 
@@ -103,6 +110,8 @@ def load(path: str | Path, *, format: str | None = None, **options: Any) -> Rank
     name = format or format_of(path)
     chosen = _format(name)
     _check_options(name, "read", chosen.read, options)
+    if _is_large(path, chosen):
+        return _through_store(path, chosen, options)
     data: RankingData = chosen.read(path, **options)
     return data
 
@@ -118,6 +127,22 @@ def save(data: RankingData, path: str | Path, *, format: str | None = None, **op
     _check_options(name, "write", chosen.write, options)
     warn_of_loss(data, name, chosen)
     chosen.write(data, path, **options)
+
+
+def save_parts(
+    parts: Iterator[RankingData],
+    path: str | Path,
+    *,
+    format: str | None = None,  # noqa: A002
+    **options: Any,
+) -> Converted:
+    """Write data that come part by part, such as `rankwright.data.synthetic.synthetic_parts`."""
+    name = format or format_of(path, for_writing=True)
+    chosen = _format(name)
+    _check_options(name, "write", chosen.write, options)
+    if not hasattr(chosen, "open_writer"):
+        raise UsageError(f"format '{name}' is not written part by part; write a .store first.")
+    return _stream(parts, "parts", path, name, chosen, options)
 
 
 def convert(
@@ -187,7 +212,11 @@ def format_of(path: str | Path, *, for_writing: bool = False) -> str:
                 return "lightgbm" if has_sizes_beside(path) else name
             return name
     if not for_writing and not path.exists():
-        raise DataError(f"{path} does not exist.")
+        raise DataError(missing_file(path))
+    if suffix == ".rw" and not for_writing:
+        raise DataError(
+            f"{path} is a model file, where data is expected; perhaps the two have changed places."
+        )
     listed = "; ".join(
         f"{name} ({' '.join(extensions)})" if extensions else name
         for name, extensions in known.items()
@@ -308,6 +337,34 @@ def _stream(
             documents += part.n_documents
             features = part.n_features
     return Converted(str(source), str(target), queries, documents, features)
+
+
+def _is_large(path: str | Path, reader: Any) -> bool:
+    """Return whether a file might fill a good part of the memory that is allowed."""
+    most = limit()
+    if most is None or not hasattr(reader, "read_parts") or Path(path).is_dir():
+        return False
+    try:
+        size = Path(path).stat().st_size
+    except OSError:  # standard input, or a file that is not there
+        return False
+    packed = Path(path).suffix.lower() in _PACKED
+    return _ARRAYS_PER_BYTE * size * (_UNPACKED if packed else 1) > most // _EASY_SHARE
+
+
+def _through_store(path: str | Path, reader: Any, options: dict[str, Any]) -> RankingData:
+    """Return the data of a file by way of a store whose folder is gone when it is mapped."""
+    from rankwright.data.store import Store
+
+    with tempfile.TemporaryDirectory(prefix="rankwright-") as folder:
+        store = Path(folder) / "data.store"
+        try:
+            parts = reader.read_parts(path, **_by_runs(reader, options))
+            _stream(parts, path, store, "store", Store(), {})
+        except PartsDifferError:  # together they may do; a store would forget the order of rows
+            data: RankingData = reader.read(path, **options)
+            return data
+        return Store().read(store)
 
 
 def _is_bare_name(path: str | Path) -> bool:

@@ -226,8 +226,10 @@ def feature_matrix(column: Columns, features: Sequence[str], rows: int) -> AnyAr
         listed = ", ".join(f"'{name}' (it holds {value!r})" for name, value in faults.items())
         raise DataError(
             f"{'these feature columns are' if len(faults) > 1 else 'this feature column is'} not "
-            f"numeric: {listed}; encode them, name the features with features=..., or leave these "
-            f"out with drop={list(faults)}."
+            f"numeric: {listed}; encode {'them' if len(faults) > 1 else 'it'} as numbers, name the "
+            "features with features=..., or leave these out with "
+            f"drop={list(faults)} "
+            f"(--read drop={','.join(faults)})."
         )
     X = np.empty((rows, len(features)), np.float32 if kinds == {np.dtype("f4")} else np.float64)
     for number, name in enumerate(features):
@@ -240,7 +242,10 @@ def checked_numbers(values: AnyArray, name: str, role: str) -> F64:
     at = _first_not_number(values)
     if at is not None:
         value = values.tolist()[at]
-        raise DataError(f"the {role} (column '{name}') must be a number; row {at} holds {value!r}.")
+        raise DataError(
+            f"the {role} (column '{name}') must be a number; row {at} holds {value!r}: turn text "
+            "into numbers first."
+        )
     numbers = values.astype(np.float64)
     _refuse_missing(np.isnan(numbers), name, role)
     return numbers

@@ -85,22 +85,30 @@ def read_line(line: bytes, rules: Rules, *, limit: str = "") -> Line:
 def _refuse_binary(head: bytes, comment: bytes) -> None:
     found = _NOT_TEXT.search(head) or re.search(rb"\x00", comment)
     if found:
-        raise DataError(f"byte {found.group()[0]} stands here, so this is not a text file.")
+        raise DataError(
+            f"byte {found.group()[0]} stands here, so this is not a text file; "
+            "text in UTF-16 must be saved as UTF-8 first."
+        )
     try:
         head.decode()
     except UnicodeDecodeError as fault:
         byte = head[fault.start]
-        raise DataError(f"byte {byte} is not UTF-8, so this is not a text file.") from None
+        raise DataError(
+            f"byte {byte} is not UTF-8, so this is not a text file; save it as UTF-8 first."
+        ) from None
 
 
 def _grade(token: bytes) -> float:
     if not _NUMBER.fullmatch(token):
         raise DataError(
-            f"grade {_shown(token)} is not a number; {_FORM}, without a header line above."
+            f"grade {_shown(token)} is not a number; {_FORM}, without a header line above (delete "
+            "it, or start it with #)."
         )
     grade = float(token)
     if grade < 0:
-        raise DataError(f"grade {_shown(token)} is negative; grades must be 0 or more.")
+        raise DataError(
+            f"grade {_shown(token)} is negative; grades must be 0 or more: shift them all."
+        )
     if math.isinf(grade):
         raise DataError(f"grade {_shown(token)} is too large for a number.")
     return grade

@@ -15,6 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from rankwright.core.dtypes import as_feature_matrix, as_float_vector, as_vector
+from rankwright.core.memory import scratch, taken_rows
 from rankwright.core.types import F64, I64, AnyArray, FloatMatrix
 from rankwright.errors import DataError
 
@@ -105,6 +106,7 @@ class RankingData:
         if group_sizes is not None:
             indptr, ids, row = _boundaries_of_sizes(group_sizes, n)
         else:
+            _refuse_sizes(qid, n)
             indptr, ids, row = group_rows(as_vector(qid, "qid", n))
         grades = np.zeros(n) if y is None else as_float_vector(y, "y", n)
         weights = None if sample_weight is None else _weights(sample_weight, "sample_weight", n)
@@ -189,6 +191,14 @@ class RankingData:
             f"{self.n_features} features, {kind})"
         )
 
+    def __sizeof__(self) -> int:
+        """Return the bytes of all arrays: what Dask reckons with before it moves data."""
+        X: Any = self.X
+        features = [X] if isinstance(X, np.ndarray) else [X.data, X.indices, X.indptr]
+        others = [getattr(self, name) for name in ("indptr", "qid", "query_weight", "row")]
+        kept = [*features, *others, *(getattr(self, name) for name in _PER_DOCUMENT)]
+        return sum(array.nbytes for array in kept if array is not None)
+
     # --- parts -------------------------------------------------------------------------------
 
     def select(self, queries: Any) -> RankingData:
@@ -207,18 +217,21 @@ class RankingData:
         """Return the data padded with zero features, as text that leaves zeros out needs it.
 
         Features beyond ``n_features`` are refused: whoever was fitted on fewer cannot use them.
+        Features with names are left as they are, since their names tell which are there.
         """
         extra = n_features - self.n_features
-        if extra == 0:
+        if extra == 0 or self.feature_names is not None:
             return self
         if extra < 0:
             raise DataError(
-                f"the data has {self.n_features} features where {n_features} are expected; "
-                "take those that the ranker was fitted on."
+                f"the data has {self.n_features} features where {n_features} are expected; leave "
+                f"out those that the ranker was not fitted on, from feature {n_features + 1}."
             )
         if isinstance(self.X, np.ndarray):
-            zeros = np.zeros((self.n_documents, extra), self.X.dtype)
-            return replace(self, X=np.hstack([self.X, zeros]), feature_names=None)
+            padded = scratch((self.n_documents, n_features), self.X.dtype)
+            padded[:, : self.n_features] = self.X
+            padded[:, self.n_features :] = 0.0
+            return replace(self, X=padded, feature_names=None)
         padding = sparse.csr_array((self.n_documents, extra), dtype=self.X.dtype)
         wide = sparse.csr_array(sparse.hstack([self.X, padding]))
         return replace(self, X=wide, feature_names=None)
@@ -259,7 +272,7 @@ class RankingData:
         for name in _PER_DOCUMENT:
             values = getattr(self, name)
             kept[name] = None if values is None else values[rows]
-        return replace(self, X=self.X[rows], **kept)
+        return replace(self, X=taken_rows(self.X, rows), **kept)
 
     def _check_grades(self) -> None:
         bad = ~(np.isfinite(self.y) & (self.y >= 0))
@@ -268,7 +281,8 @@ class RankingData:
             query = self.qid[np.searchsorted(self.indptr, at, side="right") - 1]
             row = at if self.row is None else int(self.row[at])
             raise DataError(
-                f"grades must be finite and 0 or more; row {row} (query {query}) has {self.y[at]}."
+                f"grades must be finite and 0 or more; row {row} (query {query}) has {self.y[at]}. "
+                "Shift them so that the worst is 0, and leave out documents without a grade."
             )
 
 
@@ -343,6 +357,16 @@ def _clean_ids(qid: AnyArray) -> AnyArray:
     return qid
 
 
+def _refuse_sizes(qid: Any, n: int) -> None:
+    """Refuse the sizes of queries where the id of each row is expected, as LightGBM's ``group``."""
+    sizes = np.asarray(qid)
+    if sizes.ndim == 1 and len(sizes) != n and sizes.dtype.kind in "iu" and sizes.sum() == n:
+        raise DataError(
+            f"qid has {len(sizes)} values for {n} rows and they add up to {n}: sizes of queries "
+            "are given as group_sizes=..., qid takes the query id of each row."
+        )
+
+
 def _boundaries_of_sizes(group_sizes: Any, n: int) -> tuple[I64, AnyArray, None]:
     sizes = np.asarray(group_sizes)
     if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or (sizes < 0).any():
@@ -370,6 +394,11 @@ def _query_weights(values: Any, n: int, indptr: I64, row: I64 | None) -> F64:
     n_queries = len(indptr) - 1
     if len(np.asarray(values)) == n_queries:
         return _weights(values, "query_weight", n_queries)
+    if len(np.asarray(values)) != n:
+        raise DataError(
+            f"query_weight has {len(np.asarray(values))} values; give one for each of the "
+            f"{n_queries} queries, or for each of the {n} rows."
+        )
     per_row = _weights(values, "query_weight", n)
     if row is not None:
         per_row = per_row[row]

@@ -44,16 +44,20 @@ def write_run(
     scores = np.asarray(scores, np.float64)
     if scores.shape != (data.n_documents,):
         raise DataError(f"there are {scores.size} scores for {data.n_documents} documents.")
-    names, queries = names_in_run(data), query_names(data)
+    queries = query_names(data)
+    if data.doc_id is not None:
+        _refuse_equal_names(data)  # before anything is written
     group = None if per_group is None else data.group_codes()
     order, indptr = shown(scores, data.indptr, group=group, per_group=per_group, top=top)
-    listed, values = order.tolist(), scores.tolist()
     tag = tag.replace(" ", "_") or "rankwright"
     with open_target(target) as stream:
         for q, query in enumerate(queries):
+            names, first = _names_of_query(data, q), data.indptr[q]
+            rows = order[indptr[q] : indptr[q + 1]]
+            ranked = zip((rows - first).tolist(), scores[rows].tolist(), strict=True)
             lines = [
-                f"{query} Q0 {names[row]} {rank} {values[row]!r} {tag}\n"
-                for rank, row in enumerate(listed[indptr[q] : indptr[q + 1]], 1)
+                f"{query} Q0 {names[number]} {rank} {value!r} {tag}\n"
+                for rank, (number, value) in enumerate(ranked, 1)
             ]
             stream.write("".join(lines).encode())
 
@@ -101,23 +105,28 @@ def query_names(data: RankingData) -> list[str]:
 
 def names_in_run(data: RankingData) -> list[str]:
     """Return a name without blanks for each document, different from others of its query."""
-    numbers = np.arange(data.n_documents) - first_rows(data)
+    return [name for q in range(data.n_queries) for name in _names_of_query(data, q)]
+
+
+def _names_of_query(data: RankingData, q: int) -> list[str]:
+    first, last = int(data.indptr[q]), int(data.indptr[q + 1])
+    numbers = [str(number) for number in range(last - first)]
     if data.doc_id is None:
-        return [str(number) for number in numbers.tolist()]
-    given = [str(name) for name in data.doc_id.tolist()]
-    names = [
-        "_".join(name.split()) or str(number)
-        for name, number in zip(given, numbers.tolist(), strict=True)
-    ]
-    for q in range(data.n_queries):
-        of_query = names[data.indptr[q] : data.indptr[q + 1]]
-        if len(set(of_query)) < len(of_query):
-            twice = next(name for name, times in Counter(of_query).items() if times > 1)
-            raise DataError(
-                f"query {data.qid[q]} has two documents named '{twice}', which TREC files cannot "
-                "tell apart; give them different doc ids."
-            )
+        return numbers
+    given = map(str, data.doc_id[first:last].tolist())
+    names = ["_".join(name.split()) or number for name, number in zip(given, numbers, strict=True)]
+    if len(set(names)) < len(names):
+        twice = next(name for name, times in Counter(names).items() if times > 1)
+        raise DataError(
+            f"query {data.qid[q]} has two documents named '{twice}', which TREC files cannot "
+            "tell apart; give them different doc ids."
+        )
     return names
+
+
+def _refuse_equal_names(data: RankingData) -> None:
+    for q in range(data.n_queries):
+        _names_of_query(data, q)
 
 
 def first_rows(data: RankingData) -> I64:

@@ -19,6 +19,8 @@ smaller one, and any number of threads gives the same bytes. What a `Shape` says
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -28,11 +30,12 @@ from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.shapes import SHAPES, Shape
-from rankwright.data.synthetic_rows import draw_plan, empty_matrix, make_block, rows_stream
+from rankwright.data.synthetic_rows import Plan, draw_plan, empty_matrix, make_block, rows_stream
 from rankwright.errors import UsageError
 from rankwright.registry import unknown
 
 _BLOCK_ROWS = 4_096
+_PART_ROWS = 8 * _BLOCK_ROWS
 
 # --- API -------------------------------------------------------------------------------------
 
@@ -72,31 +75,86 @@ def synthetic_with_truth(
     n_threads: int | None = None,
 ) -> Synthetic:
     """As `synthetic`, with the utility (1) of each document, which no ranker beats."""
-    if isinstance(shape, str):
-        if shape not in SHAPES:
-            raise UsageError(unknown("shape", shape, SHAPES))
-        shape = SHAPES[shape]
-    count = shape.queries if queries is None else queries
-    if count < 1:
-        raise UsageError(f"the number of queries must be 1 or more, not {count}.")
-    plan = draw_plan(shape, seed)
-    per_block = max(1, _BLOCK_ROWS * shape.queries // shape.documents)
-    blocks = math.ceil(count / per_block)
-    lengths = _lengths(shape, blocks * per_block, seed)
-    indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
-    n = int(indptr[count])
-    y, utility = np.empty(n), np.empty(n)
-    group = np.empty(n, np.int64) if shape.hosts else None
-    X = empty_matrix(shape, seed, indptr[::per_block], n)
+    drawn = _Drawing.of(shape, queries, seed)
+    return drawn.queries(0, drawn.count, n_threads=n_threads)
 
-    def make(lo: int, hi: int) -> None:
-        for block in range(lo, hi):
-            ends = indptr[block * per_block : (block + 1) * per_block + 1]
-            make_block(plan, rows_stream(shape, seed, block), ends, X, y, utility, group)
 
-    map_ranges(make, np.arange(blocks + 1), n_threads=n_threads)
-    data = RankingData(X, y, indptr[: count + 1].copy(), np.arange(1, count + 1), group=group)
-    return Synthetic(data, utility)
+def synthetic_parts(
+    shape: str | Shape,
+    *,
+    first: int = 0,
+    queries: int | None = None,
+    seed: int = 0,
+    n_threads: int | None = None,
+) -> Iterator[RankingData]:
+    """Make up data of a given shape part by part, so that it may be larger than memory.
+
+    Together the parts are what `synthetic` makes. ``first`` leaves out that many queries, which may
+    be those of a training set: the rest is ruled by the same utility.
+    """
+    if first < 0:
+        raise UsageError(f"the number of queries to leave out must be 0 or more, not {first}.")
+    drawn = _Drawing.of(shape, None if queries is None else first + queries, seed)
+    if first >= drawn.count:
+        raise UsageError(f"there are {drawn.count} queries: leave out fewer than {first}.")
+    per_part = drawn.per_block * max(1, _PART_ROWS // _BLOCK_ROWS)
+    for lo in range(first, drawn.count, per_part):
+        yield drawn.queries(lo, min(lo + per_part, drawn.count), n_threads=n_threads).data
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Drawing:
+    """What is drawn before any document: the plan, and the lengths of all lists, in blocks."""
+
+    shape: Shape
+    seed: int
+    plan: Plan
+    count: int
+    per_block: int
+    indptr: I64
+
+    @classmethod
+    def of(cls, shape: str | Shape, queries: int | None, seed: int) -> _Drawing:
+        if isinstance(shape, str):
+            if shape not in SHAPES:
+                raise UsageError(unknown("shape", shape, SHAPES))
+            shape = SHAPES[shape]
+        count = shape.queries if queries is None else queries
+        if count < 1:
+            raise UsageError(f"the number of queries must be 1 or more, not {count}.")
+        per_block = max(1, _BLOCK_ROWS * shape.queries // shape.documents)
+        lengths = _lengths(shape, math.ceil(count / per_block) * per_block, seed)
+        indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
+        return cls(shape, seed, draw_plan(shape, seed), count, per_block, indptr)
+
+    def queries(self, lo: int, hi: int, *, n_threads: int | None) -> Synthetic:
+        """Draw the blocks that hold queries lo to hi, and keep these queries."""
+        shape, per_block = self.shape, self.per_block
+        first, last = lo // per_block, math.ceil(hi / per_block)
+        start = self.indptr[first * per_block]
+        ends = self.indptr[first * per_block : last * per_block + 1] - start
+        indptr = self.indptr[lo : hi + 1] - start
+        n = int(indptr[-1])
+        y, utility = np.empty(n), np.empty(n)
+        group = np.empty(n, np.int64) if shape.hosts else None
+        X = empty_matrix(shape, self.seed, ends[::per_block], n, first_block=first)
+
+        def make(begin: int, end: int) -> None:
+            for block in range(begin, end):
+                rows = ends[block * per_block : (block + 1) * per_block + 1]
+                rng = rows_stream(shape, self.seed, first + block)
+                make_block(self.plan, rng, rows, X, y, utility, group)
+
+        map_ranges(make, np.arange(last - first + 1), n_threads=n_threads)
+        skip = int(indptr[0])
+        data = RankingData(
+            X[skip:] if skip else X,
+            y[skip:],
+            indptr - skip,
+            np.arange(lo + 1, hi + 1),
+            group=None if group is None else group[skip:],
+        )
+        return Synthetic(data, utility[skip:])
 
 
 # --- lengths of the lists --------------------------------------------------------------------

@@ -167,14 +167,14 @@ def rows_stream(shape: Shape, seed: int, block: int) -> np.random.Generator:
     return stream(seed, "synthetic", shape.name, "rows", block)
 
 
-def empty_matrix(shape: Shape, seed: int, block_ends: I64, n: int) -> Any:
+def empty_matrix(shape: Shape, seed: int, block_ends: I64, n: int, *, first_block: int = 0) -> Any:
     """Return room for all features; of a sparse matrix the number of entries is drawn first."""
     if shape.density is None:
         return np.empty((n, shape.features), np.float32)
     counts = np.concatenate(
         [
             _entry_counts(shape, rows_stream(shape, seed, block), rows)
-            for block, rows in enumerate(np.diff(block_ends).tolist())
+            for block, rows in enumerate(np.diff(block_ends).tolist(), first_block)
         ]
     )
     return _empty_sparse(counts[:n], shape.features)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import bz2
+import errno
 import gzip
 import lzma
 import os
 import sys
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
@@ -21,14 +23,17 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
     path = Path(path)
     if path.is_dir():
         raise DataError(f"{path} is a folder; a file is expected.")
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    if path.exists() and not path.is_file():  # renaming would put a file in its place
+        raise DataError(f"{path} is a device or a pipe; name a file to write to.")
+    partial = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.partial")
     try:
         yield partial
         os.replace(partial, path)
     except OSError as fault:
-        raise DataError(f"{path} cannot be written: {fault.strerror or fault}.") from None
+        raise DataError(_not_written(path, fault)) from None
     finally:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):  # a folder that is not there, or not ours, is told above
+            partial.unlink(missing_ok=True)
 
 
 def make_folder(path: str | Path) -> None:
@@ -48,6 +53,10 @@ def check_target(path: str | Path | None, option: str) -> None:
         raise UsageError(f"{path} is a folder; {option} takes the name of a file.")
     if not path.parent.is_dir():
         raise UsageError(f"{path.parent} is not a folder; make it, or choose another {option}.")
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise UsageError(f"{path.parent} is not yours to write in; choose another {option}.")
+    if path.exists() and not path.is_file():
+        raise UsageError(f"{path} is a device or a pipe; {option} takes the name of a file.")
 
 
 @contextmanager
@@ -78,6 +87,18 @@ def open_target(path: str | Path) -> Iterator[BinaryIO]:
         _compressing(raw, path.suffix.lower()) as stream,
     ):
         yield stream
+
+
+def _not_written(path: Path, fault: OSError) -> str:
+    """Return why a file could not be written, and what to do about it."""
+    why = f"{path} cannot be written: {fault.strerror or fault}"
+    if fault.errno == errno.ENOENT and not path.parent.is_dir():
+        return f"{why}; make the folder {path.parent} first."
+    if fault.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return f"{why}; nothing was left there: free some space, or write elsewhere."
+    if fault.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return f"{why}; choose a place where you may write."
+    return f"{why}."
 
 
 @contextmanager

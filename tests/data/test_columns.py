@@ -55,8 +55,8 @@ def test_two_candidates_are_asked_about():
 @pytest.mark.parametrize(
     ("names", "sentence"),
     [
-        (["label", "x"], r"like a query id .*'label', 'x'.*qid=.*--qid"),
-        (["qid", "x"], r"like a grade .*'qid', 'x'.*label=.*--label"),
+        (["label", "x"], r"like a query id .*'label', 'x'.*qid=.*--read qid="),
+        (["qid", "x"], r"like a grade .*'qid', 'x'.*label=.*--read label="),
         ([f"c{i}" for i in range(20)], r"'c11' and 8 more"),
     ],
 )

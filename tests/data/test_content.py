@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from rankwright.data.content import content_digest, content_order
+from rankwright.data.content import content_digest, content_order, content_sample
 from rankwright.data.ranking_data import RankingData
 
 RNG = np.random.default_rng(0)
@@ -68,3 +68,24 @@ def test_sparse_and_dense_data_are_the_same_content():
     dense = make(np.where(X > 0, X, 0.0))
     assert (content_order(thin)[0] == content_order(dense)[0]).all()
     assert content_digest(thin) == content_digest(dense)
+
+
+def sampled(data, count, **more):
+    rows = content_sample(data, count, **more)
+    assert (np.diff(rows) > 0).all()
+    return sorted(map(tuple, np.column_stack([data.y, data.X])[rows].tolist()))
+
+
+def test_a_sample_holds_the_same_whatever_the_order_of_the_rows():
+    rows = RNG.permutation(60)
+    for count in (1, 20, 60):
+        assert len(sampled(make(), count)) == count
+        assert sampled(make(), count) == sampled(make(X[rows], Y[rows], QID[rows]), count)
+    assert sampled(make(), 20) != sampled(make(), 20, seed=1)
+
+
+def test_rows_that_are_all_alike_are_drawn_one_by_one():
+    alike = make(np.where(np.arange(60)[:, None] < 40, 1.0, X), np.zeros(60))
+    share = [(np.array(sampled(alike, 30, seed=seed))[:, 1] == 1.0).mean() for seed in range(20)]
+    assert 0.5 < np.mean(share) < 0.85  # two in three
+    assert len(set(share)) > 1

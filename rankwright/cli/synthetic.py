@@ -1,0 +1,44 @@
+"""``rankwright synthetic SHAPE OUT``: made-up data in the shape of a well-known set."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from rankwright.cli import console
+from rankwright.cli.memory import MemoryOption, bound_memory, in_record, print_peak
+
+
+def synthetic(
+    context: typer.Context,
+    shape: Annotated[str, typer.Argument(help="`rankwright list shapes` shows the names.")],
+    target: Annotated[str, typer.Argument(metavar="OUT", help="A file or a store folder.")],
+    queries: Annotated[
+        int | None, typer.Option(help="How many queries, instead of the shape's own number.")
+    ] = None,
+    first: Annotated[
+        int, typer.Option(help="Leave out so many queries, such as those of a training set.")
+    ] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of everything drawn.")] = 0,
+    threads: Annotated[int | None, typer.Option(help="Threads; all cores by default.")] = None,
+    memory: MemoryOption = None,
+    json: console.JsonOption = False,
+) -> None:
+    """Make up ranking data, written part by part, whatever its size."""
+    from dataclasses import asdict
+
+    from rankwright.data.files import save_parts
+    from rankwright.data.synthetic import synthetic_parts
+
+    gauge = bound_memory(context, memory)
+    parts = synthetic_parts(shape, first=first, queries=queries, seed=seed, n_threads=threads)
+    done = save_parts(parts, target)
+    if json:
+        console.print_json({**asdict(done), "source": shape, **in_record(gauge)})
+        return
+    console.say(
+        f"{shape} -> {target}: {done.documents:,} documents of {done.queries:,} queries, "
+        f"{done.features:,} features."
+    )
+    print_peak(gauge)

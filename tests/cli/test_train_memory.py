@@ -1,0 +1,89 @@
+"""``--memory``: work on data larger than the room goes on within it, and the peak is told."""
+
+import numpy as np
+import pytest
+from command import run, run_json, sentence
+
+from rankwright.data.files import convert, load, save, save_parts
+from rankwright.data.synthetic import synthetic, synthetic_parts
+
+MB = 1_000_000
+UNBOUNDED = "90GB"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Stores of 600 and of 10 queries, 136 features."""
+    folder = tmp_path_factory.mktemp("stores")
+    for name, queries in (("large", 600), ("small", 10)):
+        save_parts(synthetic_parts("mslr10k", queries=queries), folder / f"{name}.store")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def size(folder):
+    """Bytes of the features of the large store: 39 million."""
+    found = load(folder / "large.store").X.nbytes
+    assert found > 35 * MB
+    return found
+
+
+def train(folder, name, ranker, *more, memory=UNBOUNDED):
+    settings = ["--threads", "1", "--memory", memory, "--save", folder / f"{ranker}.model"]
+    return run_json("train", ranker, "--train", folder / f"{name}.store", *settings, *more)
+
+
+def peak(*arguments, **more):
+    return train(*arguments, **more)["peak_anonymous_bytes"]
+
+
+def test_a_linear_model_and_its_use_copy_no_features(folder, size):
+    code = peak(folder, "small", "memr")
+    assert peak(folder, "large", "memr") - code < 0.8 * size
+    large, model = folder / "large.store", folder / "memr.model"
+    scored = run_json("evaluate", large, "--load", model, "--memory", "2GB")
+    ranked = run_json("rank", model, large, "-o", folder / "run.txt", "--memory", "2GB")
+    assert scored["peak_anonymous_bytes"] - code < 0.8 * size
+    assert ranked["peak_anonymous_bytes"] - code < 0.8 * size
+    lines = (folder / "run.txt").read_text().count("\n")
+    assert lines == ranked["documents"]
+
+
+def test_trees_that_take_more_without_a_bound_are_grown_within_one(folder):
+    trees = ("--set", "n_trees=2")
+    limit = peak(folder, "small", "lambdamart", *trees) + 100 * MB
+    assert peak(folder, "large", "lambdamart", *trees) > 1.05 * limit
+    assert peak(folder, "large", "lambdamart", *trees, memory=f"{limit}B") <= 1.05 * limit
+
+
+def test_what_cannot_fit_is_refused_with_a_sentence_and_nothing_is_saved(folder, tmp_path):
+    large, saved = folder / "large.store", tmp_path / "m"
+    kernel = ("ranksvm", "--model", "kernel", "--memory", "300MB")  # 290 MB for 500 landmarks
+    told = sentence("train", *kernel, "--train", large, "--save", saved)
+    assert told.startswith("ranksvm on kernel needs about ")
+    assert "300 MB is allowed" in told
+    assert not saved.exists()
+
+
+def test_a_bound_below_the_code_itself_ends_the_run_with_a_sentence(folder, tmp_path):
+    small, saved = folder / "small.store", tmp_path / "m"
+    told = sentence("train", "memr", "--train", small, "--memory", "40MB", "--save", saved)
+    assert "40 MB" in told
+    assert not saved.exists()
+
+
+def test_text_gives_the_model_that_its_store_gives(tmp_path):
+    text, store = tmp_path / "t.txt.gz", tmp_path / "t.store"
+    save(synthetic("mslr10k", queries=80), text)  # large enough to go through a store of its own
+    convert(text, store)
+    for name, path in (("a", text), ("b", store)):
+        found = ["train", "memr", "--train", path, "--memory", "350MB", "--save", tmp_path / name]
+        done = run(*found, "--set", "max_iterations=3")
+        assert "peak anonymous memory" in done.stderr
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_made_up_data_are_written_in_parts(tmp_path):
+    shape = ("synthetic", "mq2008", tmp_path / "t.store", "--queries", 8, "--first", 2)
+    assert run_json(*shape)["queries"] == 8
+    assert load(tmp_path / "t.store").qid.tolist() == np.arange(3, 11).tolist()

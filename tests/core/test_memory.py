@@ -1,0 +1,124 @@
+"""Memory is measured without mapped files, bounded with a sentence, and spared by mapped copies."""
+
+import time
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from rankwright.core import memory
+from rankwright.core.memory import anonymous_bytes, bounded, parse_size, shown_size
+from rankwright.errors import MemoryLimitError, UsageError
+
+MB = 1_000_000
+RNG = np.random.default_rng(0)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("2GB", 2_000_000_000), ("500 mb", 500 * MB), ("1.5GiB", 3 * 2**29), ("64k", 64_000), (7, 7)],
+)
+def test_sizes_as_people_write_them(text, size):
+    assert parse_size(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "2XB", "GB", "-1GB", "0", "1e9"])
+def test_what_is_no_size_is_refused(text):
+    with pytest.raises(UsageError, match=r"memory"):
+        parse_size(text)
+
+
+def test_sizes_are_shown_with_three_digits():
+    assert shown_size(1_534_000_000) == "1.53 GB"
+    assert shown_size(20 * MB) == "20 MB"
+    assert shown_size(12) == "12 bytes"
+
+
+def test_arrays_count_and_mapped_files_do_not(tmp_path):
+    file = tmp_path / "x.npy"
+    np.save(file, np.ones(50 * MB // 8))
+    before = anonymous_bytes()
+    mapped = np.load(file, mmap_mode="r")
+    assert mapped.sum() == mapped.size
+    assert anonymous_bytes() - before < 10 * MB
+    copy = np.array(mapped)
+    assert anonymous_bytes() - before > 40 * MB
+    assert copy.size == mapped.size
+
+
+def test_a_peak_is_seen_after_it_is_over():
+    with bounded(None) as gauge:
+        before = anonymous_bytes()
+        held = np.ones(80 * MB // 8)
+        time.sleep(0.2)
+        del held
+    assert gauge.peak - before > 60 * MB
+
+
+def run_past(limit, seconds=10.0):
+    """Hold 100 MB more than there was until somebody ends it."""
+    with bounded(limit):
+        held = np.ones(100 * MB // 8)
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            time.sleep(0.01)
+        return held
+
+
+def test_a_run_past_its_bound_ends_with_a_sentence():
+    with pytest.raises(MemoryLimitError, match=r"the run was ended: it took .* MB .* allow more"):
+        run_past(anonymous_bytes() + 20 * MB)
+    assert memory.limit() is None
+
+
+def test_a_run_within_its_bound_goes_on():
+    run_past(2 * anonymous_bytes() + 200 * MB, seconds=0.1)
+
+
+def test_a_bound_holds_inside_and_gives_way_to_an_inner_one():
+    assert memory.limit() is None
+    with bounded("90GB"):
+        assert memory.limit() == 90_000 * MB
+        with bounded("80GB"):
+            assert memory.limit() == 80_000 * MB
+        assert memory.limit() == 90_000 * MB
+        assert memory.room() < 90_000 * MB
+
+
+def test_large_room_is_a_file_under_a_bound_and_nothing_is_left_of_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(memory.tempfile, "tempdir", str(tmp_path))
+    most = 2 * anonymous_bytes() + 100 * MB
+    with bounded(most):
+        before = anonymous_bytes()
+        large = memory.scratch((most // 4 // 8, 2), np.float32)
+        large[:] = 1.0
+        assert anonymous_bytes() - before < 10 * MB
+    assert large.sum() == large.size
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_room_is_memory_without_a_bound():
+    assert memory.scratch((3, 2), np.float32).base is None
+
+
+@pytest.fixture
+def mapped_copies(monkeypatch):
+    """Let every copy go to a file, however small."""
+    monkeypatch.setattr(memory, "_SMALL_SHARE", 1 << 60)
+    monkeypatch.setattr(memory, "_BLOCK_BYTES", 64)
+    monkeypatch.setattr(memory, "_SPARSE_ROWS", 3)
+    with bounded("90GB"):
+        yield
+
+
+@pytest.mark.usefixtures("mapped_copies")
+def test_rows_and_columns_taken_within_a_bound_are_those_taken_without():
+    X = RNG.normal(size=(40, 5)).round(1) * (RNG.random((40, 5)) < 0.5)
+    rows, columns = RNG.permutation(40)[:23], [3, 0]
+    assert (memory.taken_rows(X, rows) == X[rows]).all()
+    assert (memory.taken_columns(X, columns) == X[:, columns]).all()
+    wide = sparse.csr_array(X)
+    taken = memory.taken_rows(wide, rows)
+    assert (taken.toarray() == X[rows]).all()
+    assert taken.has_canonical_format
+    assert (taken[2:9].toarray() == X[rows][2:9]).all()

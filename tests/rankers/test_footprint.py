@@ -1,0 +1,55 @@
+"""A fit that does not go into the memory allowed is refused before any work, with what would."""
+
+import numpy as np
+import pytest
+
+from rankwright import ranker
+from rankwright.core.memory import anonymous_bytes, bounded
+from rankwright.data.ranking_data import RankingData
+from rankwright.errors import MemoryLimitError
+from rankwright.rankers.footprint import bytes_needed, check_room
+
+N, D = 4_000_000, 1_000
+
+
+@pytest.fixture(scope="module")
+def huge():
+    """Four million documents of a thousand features that take no memory."""
+    X = np.broadcast_to(np.float32(0), (N, D))
+    y = np.broadcast_to(0.0, N)
+    return RankingData(X, y, np.array([0, N]), np.array([1]))
+
+
+def refusal(name, data, room, **parameters):
+    with bounded(anonymous_bytes() + room), pytest.raises(MemoryLimitError) as refused:
+        check_room(ranker(name, **parameters), data, None)
+    return str(refused.value)
+
+
+def test_trees_that_do_not_fit_are_told_what_would(huge):
+    told = refusal("lambdamart", huge, 3_000_000_000)
+    assert told.startswith("lambdamart on trees needs about 5.")
+    assert "4,000,000 documents of 1,000 features" in told
+    assert "max_bins=15" not in told  # 3.04 GB
+    assert "a bound of " in told
+
+
+def test_fewer_bins_and_linear_models_are_offered_where_they_fit(huge):
+    assert "max_bins=15" in refusal("lambdamart", huge, 3_500_000_000)
+    assert "max_bins=255" in refusal("lambdamart", huge, 6_000_000_000, max_bins=1023)
+    assert "model='linear'" in refusal("intervalrank", huge, 1_000_000_000)
+
+
+def test_a_kernel_on_many_documents_is_refused(huge):
+    assert "16" in refusal("ranksvm", huge, 2_000_000_000, model="kernel")
+
+
+def test_what_fits_is_let_through(huge):
+    with bounded(anonymous_bytes() + 2_000_000_000):
+        check_room(ranker("memr"), huge, None)
+    check_room(ranker("lambdamart"), huge, None)  # no bound at all
+
+
+def test_valid_data_count_too(huge):
+    model = ranker("lambdamart").make_model()
+    assert bytes_needed("trees", model, huge, huge) > 1.5 * bytes_needed("trees", model, huge)
