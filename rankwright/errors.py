@@ -19,6 +19,10 @@ class IncompatibleError(RankwrightError, TypeError):
     """Two parts that do not fit together, such as a solver and a loss it cannot minimise."""
 
 
+class MemoryLimitError(RankwrightError, MemoryError):
+    """The work does not fit into the memory that was allowed; says what would."""
+
+
 class MissingExtraError(RankwrightError, ImportError):
     """An optional package is not installed; names the pip command that brings it."""
 
@@ -26,3 +30,7 @@ class MissingExtraError(RankwrightError, ImportError):
         super().__init__(
             f"{purpose} needs {package}, which is not installed: pip install 'rankwright[{extra}]'"
         )
+        self._told = package, extra, purpose
+
+    def __reduce__(self) -> tuple[type[MissingExtraError], tuple[str, str, str]]:
+        return type(self), self._told  # so that it comes through from a worker process

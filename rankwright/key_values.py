@@ -17,7 +17,8 @@ def parse_settings(settings: Iterable[str], where: str = "--set") -> dict[str, A
     for setting in settings:
         key, equals, text = setting.partition("=")
         if not equals or not key:
-            raise UsageError(f"{where} takes key=value, not '{setting}'.")
+            name = setting.partition(":")[0].strip("= ") or "name"
+            raise UsageError(f"{where} takes key=value, not '{setting}'; write {name}=VALUE.")
         parsed[key.strip().replace("-", "_")] = parse_value(text.strip())
     return parsed
 

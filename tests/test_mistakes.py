@@ -1,0 +1,508 @@
+"""What newcomers get wrong in Python; docs/mistakes.md promises the words that are checked here."""
+
+import errno
+import json
+import os
+import pickle
+import re
+import sys
+import warnings
+import zipfile
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from mistake_page import mistakes, pattern
+from sklearn.model_selection import GridSearchCV, cross_val_score
+
+import rankwright as rw
+from rankwright.errors import MissingExtraError, RankwrightError
+from rankwright.persist.container import ModelFileError
+
+N = 40
+NAMES = ["price", "age", "clicks", "bm25"]
+
+
+@pytest.fixture
+def X():  # noqa: N802
+    return np.random.default_rng(0).normal(size=(N, 4))
+
+
+@pytest.fixture
+def y(X):
+    return np.digitize(X[:, 0], [-0.4, 0.4])
+
+
+@pytest.fixture
+def frame(X):
+    return pd.DataFrame(X, columns=NAMES)
+
+
+QID = np.repeat(np.arange(8), 5)
+
+
+def gbdt(**parameters):
+    return rw.GBDT(n_trees=3, min_documents=2, **parameters)
+
+
+def told(did):
+    """Expect the sentence that the page has for this mistake, as one of our own errors."""
+    return pytest.raises(RankwrightError, match=pattern(did))
+
+
+def warned(did):
+    return pytest.warns(UserWarning, match=pattern(did))
+
+
+def test_every_mistake_of_the_page_is_tried():
+    here = Path(__file__)
+    tried = here.read_text(encoding="utf-8") + (here.parent / "cli" / here.name).read_text(
+        encoding="utf-8"
+    )
+    assert len(mistakes()) >= 36
+    assert [did for did in mistakes() if f'"{did}"' not in tried] == []
+
+
+# --- queries -----------------------------------------------------------------------------------
+
+
+def test_forgot_qid_in_fit(X, y):
+    with warned("forgot qid in fit"):
+        gbdt().fit(X, y)
+
+
+def test_forgot_qid_in_score(X, y):
+    ranker = gbdt().fit(X, y, qid=QID)
+    with told("forgot qid in score"):
+        ranker.score(X, y)
+
+
+def test_forgot_qid_in_cross_validation(X, y):
+    with warned("forgot qid in cross-validation"):
+        cross_val_score(gbdt(), X, y, cv=2)
+
+
+def test_forgot_qid_in_grid_search(X, y):
+    with warned("forgot qid in GridSearchCV"):
+        GridSearchCV(gbdt(), {"learning_rate": [0.1]}, cv=2).fit(X, y)
+
+
+def test_sizes_of_queries_that_do_not_add_up(X, y):
+    with told("gave sizes of queries that do not add up"):
+        gbdt().fit(X, y, group_sizes=[5] * 7)
+
+
+def test_sizes_of_queries_as_qid(X, y):
+    with told("gave sizes of queries as qid"):
+        gbdt().fit(X, y, qid=[5] * 8)
+
+
+def test_group_as_in_lightgbm(X, y):
+    with told("wrote group= as in LightGBM"):
+        gbdt().fit(X, y, group=[5] * 8)
+
+
+@pytest.mark.parametrize("name", ["groups", "eval_qid", "early_stopping_rounds", "colour"])
+def test_other_arguments_that_fit_does_not_take(X, y, name):
+    with pytest.raises(RankwrightError, match=f"fit takes no argument '{name}': "):
+        gbdt().fit(X, y, qid=QID, **{name: 1})
+
+
+def test_each_document_its_own_query(X, y):
+    with warned("gave each document its own qid"):
+        rw.LinearRegression().fit(X, y, qid=np.arange(N))
+
+
+# --- grades ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("words", [["good", "bad"], ["good", "1"]])
+def test_labels_as_text(X, words):
+    with told("gave labels as text"):
+        gbdt().fit(X, np.array(words * (N // 2)), qid=QID)
+
+
+@pytest.mark.parametrize("bad", [-1.0, np.nan])
+def test_negative_or_missing_labels(X, y, bad):
+    with told("gave negative labels"):
+        gbdt().fit(X, np.where(y == 0, bad, y), qid=QID)
+
+
+@pytest.mark.parametrize("kind", [rw.GBDT, rw.RankSVM])
+def test_the_same_grade_for_all(X, kind):
+    with warned("gave the same grade to all"):
+        kind().fit(X, np.ones(N), qid=QID)
+
+
+def test_counts_as_grades(X, y):
+    ranker = gbdt().fit(X, y * 1000, qid=QID)
+    with told("used counts as grades"):
+        ranker.score(X, y * 1000, qid=QID)
+
+
+def test_forgot_y(X):
+    with told("forgot y"):
+        gbdt().fit(X, qid=QID)
+
+
+def test_lengths_of_x_and_y(X, y):
+    with told("gave X and y of different lengths"):
+        gbdt().fit(X, y[:-1], qid=QID)
+
+
+def test_the_label_among_the_features(frame, y):
+    with told("left the label column in X"):
+        gbdt().fit(frame.assign(label=y), y, qid=QID)
+
+
+def test_a_series_in_another_order(frame, y):
+    shuffled = pd.Series(QID).sample(frac=1, random_state=0)
+    with told("gave qid as a Series in another order than X"):
+        gbdt().fit(frame, y, qid=shuffled)
+
+
+def test_a_name_of_a_column_where_there_are_none(X, y):
+    with pytest.raises(RankwrightError, match="qid='qid' names a column, but X is no frame"):
+        gbdt().fit(X, y, qid="qid")
+
+
+def test_one_column_by_name_and_one_as_an_array(frame, y):
+    with pytest.raises(RankwrightError, match="y and qid must both be names of columns"):
+        gbdt().fit(frame.assign(label=y), "label", qid=QID)
+
+
+# --- features ----------------------------------------------------------------------------------
+
+
+def test_a_feature_renamed_before_predicting(frame, y):
+    ranker = gbdt().fit(frame, y, qid=QID)
+    with told("renamed a feature before predicting"):
+        ranker.predict(frame.rename(columns={"price": "prices"}))
+
+
+def test_fewer_columns_to_predict(X, y):
+    ranker = gbdt().fit(X, y, qid=QID)
+    with told("predict with fewer columns"):
+        ranker.predict(X[:, :3])
+
+
+def test_valid_data_with_more_columns(X, y):
+    with told("gave valid data with columns that train lacks"):
+        gbdt().fit(X, y, qid=QID, eval_set=(np.c_[X, X[:, :2]], y, QID))
+
+
+def test_valid_data_with_a_name_that_train_lacks(frame, y):
+    with told("renamed a feature before predicting"):
+        other = frame.rename(columns={"price": "prices"})
+        gbdt().fit(frame, y, qid=QID, eval_set=(other, y, QID))
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_valid_data_without_qid(X, y, wrapped):
+    with told("gave valid data without qid"):
+        gbdt().fit(X, y, qid=QID, eval_set=[(X, y)] if wrapped else (X, y))
+
+
+def test_missing_values_under_a_linear_model(X, y):
+    X[3, 1] = np.nan
+    with told("have NaN under a linear model"):
+        rw.RankSVM().fit(X, y, qid=QID)
+
+
+@pytest.mark.parametrize("kind", [list, pd.Categorical])
+def test_text_in_a_column(frame, y, kind):
+    with told("have text in a feature column"):
+        gbdt().fit(frame.assign(colour=kind(["red", "blue"] * (N // 2))), y, qid=QID)
+
+
+def test_an_id_among_the_features(y):
+    with warned("left an id among the features"):
+        rw.RankingData.from_arrays(np.arange(4 * N).reshape(N, 4) + 2**60, y, qid=QID)
+
+
+def test_a_column_name_used_twice(X, y):
+    with told("used a column name twice"):
+        gbdt().fit(pd.DataFrame(X, columns=["a", "b", "c", "a"]), y, qid=QID)
+
+
+def test_a_single_row(X, y):
+    ranker = gbdt().fit(X, y, qid=QID)
+    with told("gave a single row or column as X"):
+        ranker.predict(X[0])
+
+
+def test_a_path_in_place_of_data():
+    with told("gave a path to fit"):
+        gbdt().fit("train.txt")
+
+
+# --- names and settings ------------------------------------------------------------------------
+
+
+def test_a_misspelt_ranker():
+    with told("misspelt a ranker"):
+        rw.ranker("lamdamart")
+
+
+def test_a_misspelt_class():
+    with pytest.raises(AttributeError, match=pattern("misspelt a class")):
+        rw.LambdaMart  # noqa: B018
+
+
+def test_a_misspelt_parameter():
+    with told("misspelt a parameter"):
+        rw.GBDT(n_tree=5)
+
+
+def test_another_tools_name_of_a_parameter():
+    with told("used another tool's name of a parameter"):
+        rw.GBDT(n_estimators=5)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"n_trees": "ten"}, "n_trees must be a whole number, not 'ten'"),
+        ({"n_trees": 2.5}, "n_trees must be a whole number, not 2.5"),
+        ({"n_trees": 0}, "n_trees must be 1 or more, not 0"),
+        ({"learning_rate": "fast"}, "learning_rate must be a number, not 'fast'"),
+        ({"learning_rate": -1}, "learning_rate must be above 0, not -1"),
+        ({"model": "linear", "scale": "yes"}, "scale must be true or false, not 'yes'"),
+        ({"model": "linear", "l2": "big"}, "l2 must be 0 or more, or 'auto', not big"),
+    ],
+)
+def test_a_parameter_of_the_wrong_kind(X, y, parameters, words):
+    with pytest.raises(RankwrightError, match=re.escape(words)):
+        rw.GBDT(**parameters).fit(X, y, qid=QID)
+
+
+def test_numbers_of_numpy_are_numbers(X, y):
+    gbdt(num_leaves=np.int64(4), learning_rate=np.float32(0.5)).fit(X, y, qid=QID)
+
+
+@pytest.mark.parametrize(
+    ("did", "metric"),
+    [
+        ("misspelt a metric", "ndgc@10"),
+        ("wrote ndcg10", "ndcg10"),
+        ("wrote a metric's name in full", "precision@10"),
+        ("asked for ndcg@0", "ndcg@0"),
+    ],
+)
+def test_the_name_of_a_metric(X, y, did, metric):
+    with told(did):
+        gbdt(metric=metric).fit(X, y, qid=QID)
+
+
+def test_a_convention_that_is_none(X, y):
+    with told("named a convention that is none"):
+        gbdt(convention="letor").fit(X, y, qid=QID)
+
+
+def test_no_threads(X, y):
+    with told("asked for 0 threads"):
+        gbdt(n_threads=0).fit(X, y, qid=QID)
+
+
+def test_a_penalty_so_large_that_nothing_is_learnt(X, y):
+    with warned("set a penalty so large that nothing is learnt"):
+        rw.RankSVM(l2=1e300).fit(X, y, qid=QID)
+
+
+def test_too_few_documents_for_the_default_leaves(X, y):
+    with warned("set a penalty so large that nothing is learnt"):
+        rw.GBDT(n_trees=3).fit(X[:30], y[:30], qid=QID[:30])
+
+
+def test_predict_before_fit(X):
+    with told("predict before fit"):
+        gbdt().predict(X)
+
+
+# --- files and models --------------------------------------------------------------------------
+
+
+def test_a_misspelt_file(tmp_path):
+    (tmp_path / "train.txt").write_text("1 qid:1 1:2\n")
+    with told("misspelt a file name"):
+        rw.load(tmp_path / "trian.txt")
+
+
+@pytest.mark.parametrize("read", [rw.load, rw.load_model])
+def test_an_address(read):
+    with told("gave an address on the net"):
+        read("https://example.com/train.txt")
+
+
+def test_a_model_of_another_version(X, y, tmp_path):
+    path = tmp_path / "m.rw"
+    gbdt().fit(X, y, qid=QID).save(path)
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    receipt = {**json.loads(parts["receipt.json"]), "format": 99, "rankwright": "9.9"}
+    parts["receipt.json"] = json.dumps(receipt).encode()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+        archive.comment = sha256(parts["receipt.json"]).hexdigest().encode()
+    with told("opened a model of another version"):
+        rw.load_model(path)
+
+
+def test_files_of_other_tools_are_named(X, y, tmp_path):
+    path = tmp_path / "m"
+    foreign = {
+        "opened a pickle": pickle.dumps({"a": 1}),
+        "opened a model of LightGBM": gbdt().fit(X, y, qid=QID).booster_.model_to_string().encode(),
+        "opened a model of RankLib in Python": b"## Coordinate Ascent\n## Restart = 5\n1:0.5\n",
+        "exchanged model and data": b"1 qid:1 1:0.5\n",
+    }
+    for did, content in foreign.items():
+        path.write_bytes(content)
+        with told(did):
+            rw.load_model(path)
+    for content, words in {b'{"learner": {}}': "JSON", b"": "is empty", b"?": "no model"}.items():
+        path.write_bytes(content)
+        with pytest.raises(ModelFileError, match=words):
+            rw.load_model(path)
+    with pytest.raises(ModelFileError, match="is a folder; name the model file in it"):
+        rw.load_model(tmp_path)
+
+
+def test_save_into_a_folder_that_is_not_there(X, y, tmp_path):
+    with told("save into a folder that is not there"):
+        gbdt().fit(X, y, qid=QID).save(tmp_path / "no" / "m.rw")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("did", "number"),
+    [("ran out of disk space", errno.ENOSPC), ("save where I may not write", errno.EACCES)],
+)
+def test_a_disk_that_takes_no_more(X, y, tmp_path, monkeypatch, did, number):
+    path = tmp_path / "m.rw"
+    path.write_bytes(b"an older model")
+
+    def full(*_):
+        raise OSError(number, "the system's word for it")
+
+    monkeypatch.setattr(zipfile.ZipFile, "writestr", full)
+    with told(did):
+        gbdt().fit(X, y, qid=QID).save(path)
+    assert [(file.name, file.read_bytes()) for file in tmp_path.iterdir()] == [
+        ("m.rw", b"an older model")
+    ]
+
+
+def test_a_disk_that_is_full_in_the_middle_of_a_file(X, y, tmp_path):
+    """The system refuses to make a file longer than 100 bytes."""
+    resource = pytest.importorskip("resource")
+    ranker = gbdt().fit(X, y, qid=QID)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
+    try:
+        with told("ran out of disk space"):
+            ranker.save(tmp_path / "m.rw")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_save_to_a_pipe(X, y, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with told("save to a device or pipe"):
+        gbdt().fit(X, y, qid=QID).save(pipe)
+    assert pipe.is_fifo()
+
+
+def absent(monkeypatch, *packages):
+    for package in packages:
+        for name in [m for m in sys.modules if m == package or m.startswith(package + ".")]:
+            monkeypatch.delitem(sys.modules, name)
+        monkeypatch.setitem(sys.modules, package, None)
+
+
+def test_torch_is_not_installed(X, y, monkeypatch):
+    absent(monkeypatch, "torch")
+    with told("have not installed an extra") as fault:
+        rw.RankNet(model="network").fit(X, y, qid=QID)
+    assert "pip install 'rankwright[neural]'" in str(fault.value)
+
+
+def test_optuna_is_not_installed(X, y, monkeypatch):
+    from rankwright.experiments.tune import tune
+
+    absent(monkeypatch, "optuna")
+    data = rw.RankingData.from_arrays(X, y, qid=QID)
+    with pytest.raises(MissingExtraError, match=r"pip install 'rankwright\[tune\]'"):
+        tune("gbdt", data, data, trials=1)
+
+
+def test_matplotlib_is_not_installed(monkeypatch, tmp_path):
+    from rankwright.experiments.figure import check_target
+
+    absent(monkeypatch, "matplotlib")
+    with pytest.raises(MissingExtraError, match=r"pip install 'rankwright\[report\]'"):
+        check_target(tmp_path / "a.svg")
+
+
+def test_pyarrow_is_not_installed(monkeypatch, tmp_path):
+    absent(monkeypatch, "pyarrow", "pyarrow.parquet")
+    (tmp_path / "a.parquet").write_bytes(b"PAR1")
+    with pytest.raises(MissingExtraError, match=r"pip install 'rankwright\[parquet\]'"):
+        rw.load(tmp_path / "a.parquet")
+
+
+def test_onnx_is_not_installed(X, y, monkeypatch, tmp_path):
+    from rankwright.export.folder import export_model
+
+    absent(monkeypatch, "onnx")
+    with pytest.raises(MissingExtraError, match=r"pip install 'rankwright\[onnx\]'"):
+        export_model(gbdt().fit(X, y, qid=QID), "onnx", tmp_path / "e")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("package", ["fastapi", "uvicorn", "prometheus_client"])
+def test_what_serves_is_not_installed(monkeypatch, package):
+    from rankwright.serve import serve
+
+    absent(monkeypatch, package)
+    with pytest.raises(MissingExtraError, match=r"pip install 'rankwright\[serve\]'"):
+        serve(["m.rw"], settings=None, listening=None)
+
+
+def test_dask_is_not_installed(monkeypatch):
+    from rankwright.distributed.cluster import connected
+
+    absent(monkeypatch, "dask", "distributed")
+    with pytest.raises(MissingExtraError, match=r"pip install 'rankwright\[dask\]'"):
+        connected()
+
+
+# --- what is no mistake ------------------------------------------------------------------------
+
+
+def test_columns_of_a_frame_go_by_their_names(frame, y):
+    ranker = gbdt().fit(frame, y, qid=QID, eval_set=[(frame[NAMES[::-1]], y, QID)])
+    expected = ranker.predict(frame)
+    wide = frame[NAMES[::-1]].assign(other=1.0)
+    np.testing.assert_array_equal(ranker.predict(wide), expected)
+    right = gbdt().fit(frame, y, qid=QID, eval_set=(frame, y, QID))
+    assert ranker.curve_ == right.curve_
+
+
+def test_rows_of_a_query_may_stand_apart(X, y):
+    order = np.random.default_rng(1).permutation(N)
+    apart = gbdt().fit(X[order], y[order], qid=QID[order])
+    together = gbdt().fit(X, y, qid=QID)
+    np.testing.assert_array_equal(apart.predict(X), together.predict(X))
+
+
+def test_ndcg_in_capitals_or_without_a_cut_off(X, y):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        whole = gbdt(metric="ndcg").fit(X, y, qid=QID).score(X, y, qid=QID)
+        assert gbdt(metric="NDCG@5").fit(X, y, qid=QID).score(X, y, qid=QID) == whole
