@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from rich.console import Console
 
@@ -15,9 +16,9 @@ PICTURE = Path(__file__).resolve().parents[1] / "docs" / "demo.svg"
 
 def main() -> None:
     """Run the demo and write the picture."""
-    test, rows = run_demo()
     console = Console(record=True, width=110)
-    console.print(demo_table(test, list(rows)))
+    with TemporaryDirectory() as cache:
+        console.print(demo_table(*run_demo(cache)))
     picture = console.export_svg(title="rankwright demo")
     fonts = re.compile(r"@font-face \{.*?\}\s*", flags=re.DOTALL)  # they would load from elsewhere
     PICTURE.write_text(fonts.sub("", picture), encoding="utf-8")

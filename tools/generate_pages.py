@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import ast
+import json
 import sys
 from inspect import getdoc
 from pathlib import Path
 
+from architecture import architecture_svg
+
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("rankwright", "tests", "benchmarks", "fuzz", "tools")
+EMBEDDED = {
+    "docs/add-a-loss.md": "rankwright/losses/squared.py",
+    "docs/add-a-metric.md": "rankwright/metrics/rbp.py",
+    "docs/add-an-export.md": "rankwright/export/json.py",
+}
+"""Pages that show a whole file as it stands."""
 
 
 def main() -> int:
     """Write or check every generated page; return the exit status."""
     pages = {"docs/tree.md": tree_page(), "docs/algorithms.md": algorithms_page()}
     pages["docs/metric-conventions.md"] = conventions_page()
-    pages["docs/add-a-loss.md"] = loss_page()
+    for page, source in EMBEDDED.items():
+        pages[page] = embedding_page(page, source)
     pages["docs/reproduction.md"] = reproduction_page()
+    pages["docs/benchmarks.md"] = benchmarks_page()
+    pages["docs/choose.md"] = choose_page()
+    pages["docs/architecture.svg"] = architecture_svg()
     stale = [name for name, text in pages.items() if _read(name) != text]
     if "--check" in sys.argv:
         for name in stale:
@@ -72,10 +85,10 @@ def conventions_page() -> str:
     return _filled("docs/metric-conventions.md", "conventions", conventions_table())
 
 
-def loss_page() -> str:
-    """Return the page on adding a loss with a real one in it."""
-    source = _read("rankwright/losses/squared.py").rstrip()
-    return _filled("docs/add-a-loss.md", "squared", f"```python\n{source}\n```")
+def embedding_page(page: str, source: str) -> str:
+    """Return a page with a file of the package in it, under that file's name."""
+    text = _read(source).rstrip()
+    return _filled(page, Path(source).stem, f"```python\n{text}\n```")
 
 
 def reproduction_page() -> str:
@@ -85,6 +98,20 @@ def reproduction_page() -> str:
     from rankwright.experiments.reproduction_page import page
 
     return page(Results(ROOT / "docs/reproduction").read(), titles())
+
+
+def choose_page() -> str:
+    """Return the page on choosing a ranker, with what tools/measure_rankers.py measured."""
+    from choose_page import filled
+
+    return filled(_read("docs/choose.md"), json.loads(_read("docs/choose/measured.json")))
+
+
+def benchmarks_page() -> str:
+    """Return the page of the last whole benchmark run, from its results in docs/benchmarks/."""
+    from benchmarks.page import page, read
+
+    return page(read(ROOT / "docs/benchmarks"))
 
 
 def _filled(name: str, block: str, content: str) -> str:

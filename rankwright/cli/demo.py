@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rankwright.cli import console
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from rankwright.experiments.comparison import Comparison
 
 
 def demo(
@@ -18,12 +24,14 @@ def demo(
     json: console.JsonOption = False,
 ) -> None:
     """Compare rankers of every family on handwritten digits; print a table and write a report."""
-    from rankwright.cli.compare import comparison_table
     from rankwright.cli.progress import step_progress
-    from rankwright.experiments.demo import panel, run_demo
+    from rankwright.experiments.demo import TITLE, panel, run_demo
+    from rankwright.report import write_report
 
-    with step_progress("demo", len(panel())) as step:
-        found, floors = run_demo(report, seed=seed, report=step)
+    with TemporaryDirectory() as cache:  # the demo shows fits, not what a cache holds
+        with step_progress("demo", len(panel())) as step:
+            found, floors = run_demo(cache, seed=seed, report=step)
+        write_report(found, report, title=TITLE)
     if json:
         means = {
             label: {name: interval.mean for name, interval in measured.items()}
@@ -31,9 +39,16 @@ def demo(
         }
         console.print_json({"metrics": {**floors, **means}, "report": str(report)})
         return
+    console.out.print(demo_table(found, floors))
+    console.out.print(found.about(), soft_wrap=True, markup=False)
+    console.out.print(f"Report: {report}")
+
+
+def demo_table(found: Comparison, floors: dict[str, dict[str, float]]) -> Table:
+    """Return the table of the comparison, and below it what a ranker must beat."""
+    from rankwright.cli.compare import comparison_table
+
     table = comparison_table(found)
     for name, measured in floors.items():
         table.add_row(f"[dim]{name}[/]", *(f"[dim]{measured[m]:.4f}[/]" for m in found.metrics))
-    console.out.print(table)
-    console.out.print(found.about(), soft_wrap=True, markup=False)
-    console.out.print(f"Report: {report}")
+    return table

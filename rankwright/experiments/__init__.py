@@ -1,1 +1,1 @@
-"""Rankers side by side on the same data: the demo, and later comparisons and paper tables."""
+"""Rankers side by side on the same data: comparisons, tuning, the papers' tables, the demo."""

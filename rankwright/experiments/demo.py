@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from rankwright.data.digits import digits
@@ -15,7 +14,6 @@ from rankwright.experiments.compare import compare
 from rankwright.experiments.comparison import Comparison
 from rankwright.metrics.evaluate import evaluate
 from rankwright.rankers.base import Ranker, ranker
-from rankwright.report import write_report
 
 METRICS = ("ndcg@10", "ndcg@5", "ndcg@1", "map")
 TITLE = "Rankwright demo: handwritten digits as queries"
@@ -59,20 +57,16 @@ def panel() -> dict[str, Ranker]:
 
 
 def run_demo(
-    path: str | Path, *, seed: int = 0, report: Callable[[str], None] = lambda _: None
+    cache: str | Path, *, seed: int = 0, report: Callable[[str], None] = lambda _: None
 ) -> tuple[Comparison, dict[str, dict[str, float]]]:
-    """Compare the panel and write the page; return the comparison, and what it must beat.
+    """Compare the panel; return the comparison, and what it must beat.
 
-    ``report`` is called with a line for each ranker.
+    Fitted rankers are kept in ``cache`` while the comparison is looked at; ``report`` is called
+    with a line for each.
     """
     fold = digits(seed=seed)
-    with TemporaryDirectory() as cache:  # the demo shows fits, not what a cache holds
-        found = compare(
-            fold, panel(), metrics=METRICS, cache=cache, jobs=1, seed=seed, report=report
-        )
-        found = replace(found, name="digits")
-        write_report(found, path, title=TITLE)
-    return found, _floors(fold, seed)
+    found = compare(fold, panel(), metrics=METRICS, cache=cache, jobs=1, seed=seed, report=report)
+    return replace(found, name="digits"), _floors(fold, seed)
 
 
 def _floors(fold: Any, seed: int) -> dict[str, dict[str, float]]:

@@ -14,7 +14,8 @@ from typing import Any
 from rankwright.errors import UsageError
 from rankwright.experiments.comparison import Entry
 from rankwright.key_values import parse_settings
-from rankwright.rankers.base import COMMON, Ranker, ranker
+from rankwright.rankers.base import Ranker, ranker
+from rankwright.rankers.parameters import COMMON
 from rankwright.rankers.search_space import given_parameters
 
 _COMMA = re.compile(r",(?![^\[({]*[\])}])")  # not within brackets

@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from sklearn.base import clone
 
@@ -37,6 +37,14 @@ if TYPE_CHECKING:
 
 Report = Callable[["Trial"], None]
 """Called with each trial that has ended."""
+
+
+class Runs(Protocol):
+    """Runs calls elsewhere, as the executors of concurrent.futures do."""
+
+    def submit(self, function: Callable[..., Any], /, *args: Any) -> Any:
+        """Return a future of the call, whose ``result()`` waits for it."""
+
 
 _STARTUP_TRIALS = 5  # trials that are never pruned, so that there is a median to fall behind
 _WARMUP_ROUNDS = 10
@@ -111,6 +119,8 @@ def tune(
     storage: str | Path | None = None,
     study: str | None = None,
     report: Report = lambda _: None,
+    executor: Runs | None = None,
+    at_once: int = 1,
     seed: int = 0,
 ) -> Tuning:
     """Return ``ranker`` fitted with the parameters that are best on ``valid``.
@@ -134,8 +144,16 @@ def tune(
         Name within the storage, the ranker's by default.
     report
         Called with each trial that ended.
+    executor
+        Runs ``at_once`` trials at a time elsewhere, as `rankwright.distributed.executor` does on
+        the workers of a cluster, and `concurrent.futures.ProcessPoolExecutor` in processes. They
+        are drawn without knowing of each other, and none is pruned.
+    at_once
+        How many. The same number gives the same trials, however many workers there are.
     """
     optuna = import_optuna()
+    if at_once < 1 or (at_once > 1 and executor is None):
+        raise UsageError(f"at_once must be 1, or more with an executor, not {at_once}.")
     if trials < 1:
         raise UsageError(f"the number of trials must be 1 or more, not {trials}.")
     searched = dict(space_of(ranker, fixed=fixed) if space is None else space)
@@ -153,7 +171,12 @@ def tune(
         while (done := len(search.ended(kept))) < trials:
             if done and timeout is not None and time.perf_counter() - began >= timeout:
                 break
-            report(search.run_trial(kept, done))
+            if executor is None:
+                report(search.run_trial(kept, done))
+                continue
+            count = min(at_once - done % at_once, trials - done)
+            for trial in search.run_elsewhere(kept, done, count, executor):
+                report(trial)
         found = search.ended(kept)
         fitted, best = search.best(kept)
     seconds = time.perf_counter() - began
@@ -216,34 +239,55 @@ class _Search:
             for number, trial in enumerate(kept)
         ]
 
-    def run_trial(self, study: optuna.Study, number: int) -> Trial:
-        """Run one trial and return how it ended."""
+    def _ask(self, study: optuna.Study, number: int) -> tuple[optuna.Trial, Ranker]:
+        """Draw a trial; return it with the ranker of its parameters."""
         draw = int(stream(self.seed, "tune", number).integers(2**31))
         study.sampler = self.optuna.samplers.TPESampler(seed=draw)
         if number == 0:
             study.enqueue_trial(self._defaults())
         trial = study.ask()
         chosen = {name: domain.suggest(trial, name) for name, domain in self.space.items()}
+        return trial, clone(self.ranker).set_params(**chosen)
+
+    def run_elsewhere(
+        self, study: optuna.Study, first: int, count: int, executor: Runs
+    ) -> list[Trial]:
+        """Run ``count`` trials at a time on an executor and return how they ended."""
+        asked = [self._ask(study, first + k) for k in range(count)]
+        told = (self.train, self.valid, self.metric, self.ranker.convention)
+        running = [executor.submit(fit_and_judge, made, *told) for _, made in asked]
+        before = len(self.ended(study))
+        for (trial, _), future in zip(asked, running, strict=True):
+            try:
+                fitted, value = future.result()
+                self._tell(study, trial, fitted, value)
+            except RankwrightError as fault:
+                self._tell_fault(study, trial, fault)
+        return self.ended(study)[before:]
+
+    def _tell(self, study: optuna.Study, trial: optuna.Trial, fitted: Ranker, value: float) -> None:
+        study.tell(trial, value)
+        if study.best_trial.number == trial.number:
+            self._fitted = {trial.number: fitted}
+
+    def _tell_fault(self, study: optuna.Study, trial: optuna.Trial, fault: Exception) -> None:
+        trial.set_user_attr(_SENTENCE, str(fault))
+        study.tell(trial, state=self.optuna.trial.TrialState.FAIL)
+
+    def run_trial(self, study: optuna.Study, number: int) -> Trial:
+        """Run one trial and return how it ended."""
+        trial, fitted = self._ask(study, number)
         try:
-            fitted = clone(self.ranker).set_params(**chosen)
             watcher = _Pruner(trial, self.optuna, self.maximise)
             fitted.fit(self.train, eval_set=self.valid, progress=watcher)
             if fitted.interrupted_:  # half a fit is not a trial
                 raise KeyboardInterrupt
-            scores = fitted.predict(self.valid)
-            found = evaluate(self.valid, scores, self.metric, convention=self.ranker.convention)
-            if not math.isfinite(found[self.metric]):
-                raise DataError(
-                    f"{self.metric} has no value on the valid data: it leaves all its queries out."
-                )
-            study.tell(trial, found[self.metric])
-            if study.best_trial.number == trial.number:
-                self._fitted = {trial.number: fitted}
+            value = judged(fitted, self.valid, self.metric, self.ranker.convention)
+            self._tell(study, trial, fitted, value)
         except self.optuna.TrialPruned:
             study.tell(trial, state=self.optuna.trial.TrialState.PRUNED)
         except RankwrightError as fault:
-            trial.set_user_attr(_SENTENCE, str(fault))
-            study.tell(trial, state=self.optuna.trial.TrialState.FAIL)
+            self._tell_fault(study, trial, fault)
         return self.ended(study)[-1]
 
     def best(self, study: optuna.Study) -> tuple[Ranker, Any]:
@@ -266,6 +310,22 @@ class _Search:
             if domain.holds(value):
                 found[name] = value
         return found
+
+
+def fit_and_judge(
+    ranker: Ranker, train: RankingData, valid: RankingData, name: str, convention: str
+) -> tuple[Ranker, float]:
+    """Fit one trial's ranker, wherever this runs; return it and its metric on valid."""
+    fitted = ranker.fit(train, eval_set=valid)
+    return fitted, judged(fitted, valid, name, convention)
+
+
+def judged(fitted: Ranker, valid: RankingData, name: str, convention: str) -> float:
+    """Return the metric of a fitted ranker on valid."""
+    found = evaluate(valid, fitted.predict(valid), name, convention=convention)[name]
+    if not math.isfinite(found):
+        raise DataError(f"{name} has no value on the valid data: it leaves all its queries out.")
+    return found
 
 
 class _Pruner:

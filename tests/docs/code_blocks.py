@@ -5,7 +5,10 @@ import re
 import shlex
 import subprocess
 import sys
+from contextlib import redirect_stdout
 from dataclasses import dataclass
+from doctest import ELLIPSIS, NORMALIZE_WHITESPACE, OutputChecker
+from io import StringIO
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,21 +50,30 @@ def blocks(page):
 def run_page(page, folder, names):
     """Run all Python and shell blocks of a page in ``folder``, Python in one namespace.
 
-    A failing Python block shows the page's own line, as it is compiled under the page's name.
+    A failing Python block shows the page's own line, as it is compiled under the page's name. An
+    ``output`` block has what the blocks since the last one print, ``...`` standing for anything.
     """
+    printed = ""
     for number, block in enumerate(blocks(page)):
         if block.language == "python":
             file = folder / f"block{number}.py"  # kernels are cached by the file they stand in
             file.write_text("\n" * (block.line - 1) + block.text, encoding="utf-8")
-            exec(compile(file.read_text(), str(file), "exec"), names)  # noqa: S102
+            with redirect_stdout(StringIO()) as said:
+                exec(compile(file.read_text(), str(file), "exec"), names)  # noqa: S102
+            printed += said.getvalue()
         elif block.language in SHELL:
             for command in block.commands:
                 if command not in NOT_RUN:
-                    run_command(command, folder)
+                    printed += run_command(command, folder)
+        elif block.language == "output":
+            rules = ELLIPSIS | NORMALIZE_WHITESPACE
+            same = OutputChecker().check_output(block.text, printed, rules)
+            assert same, f"{page.name}, line {block.line}: what is printed is\n{printed}"
+            printed = ""
 
 
 def run_command(command, folder):
-    """Run one line ``rankwright ...`` in ``folder``; it must succeed."""
+    """Run one line ``rankwright ...`` in ``folder``; it must succeed. Returns what it prints."""
     program, *arguments = shlex.split(command)
     assert program == "rankwright", f"only rankwright is run, not '{command}'"
     installed = Path(sys.executable).with_name("rankwright")
@@ -70,3 +82,4 @@ def run_command(command, folder):
         [installed, *arguments], cwd=folder, capture_output=True, text=True, env=environment
     )
     assert done.returncode == 0, f"{command}\n{done.stderr}{done.stdout}"
+    return done.stdout

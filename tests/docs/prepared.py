@@ -44,12 +44,7 @@ def _readme(folder):
         "y": data.y,
         "query_ids": query_ids,
         "frame": frame,
-        "X_new": data.X,
-        "new_ids": query_ids,
-        "hosts": rng.integers(0, 5, data.n_documents),
         "ratings": ratings[rng.random(len(ratings)) < 0.8],
-        "today": data,
-        "tomorrow": data,
     }
 
 

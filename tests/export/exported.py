@@ -1,6 +1,7 @@
 """Fitted rankers of every kind that can be exported, and an export in one call."""
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,12 @@ def with_categories():
     return replace(data, X=X, y=(X[:, 0] % 3).astype(float))
 
 
+def targets_of(family):
+    """Return the names of the targets that hold models of a family."""
+    return sorted(to for to, made in registry.all_of("exports").items() if family in made.families)
+
+
+@cache
 def fitted_rankers():
     """Return a ranker for each family and each way to treat missing values."""
     data = small_data(queries=15, documents=15, features=5)
