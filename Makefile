@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 EXTRAS := neural,dask,tune,report,serve,onnx,parquet,docs,dev
 
-.PHONY: demo test lint format pages docs bench soak setup clean chromium
+.PHONY: demo test lint format pages docs bench soak wheel setup clean chromium
 
 demo: $(VENV)/.core  ## a panel of rankers on embedded data, a table and report.html
 	$(BIN)/rankwright demo
@@ -32,18 +32,22 @@ pages: $(VENV)/.all  ## write the generated parts of docs/ anew
 docs: $(VENV)/.all  ## the documentation site, in build/site; fails at a warning
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-bench: $(VENV)/.bench  ## ratios against peers in the same run; fails below a floor
-	$(BIN)/python benchmarks/run.py $(AREA)
+bench: $(VENV)/.bench  ## everything against peers, and docs/benchmarks.md; AREA="load trees" for some
+	$(BIN)/python -m benchmarks $(AREA) --results $(if $(AREA),build/benchmarks,docs/benchmarks)
 
-soak: $(VENV)/.soak  ## long fuzzing, SECONDS_EACH=60 a target, and a server under load
+soak: $(VENV)/.soak  ## long fuzzing, SECONDS_EACH=60 a target, KILLS=20 of runs, a server under load
 	$(BIN)/python fuzz/run.py --seconds $(or $(SECONDS_EACH),60)
+	$(BIN)/python fuzz/kills.py --kills $(or $(KILLS),20)
 	$(BIN)/python benchmarks/serving.py --seconds $(or $(SECONDS_SERVED),300)
+
+wheel: $(VENV)/.release  ## build wheel and sdist, check them, use the wheel in empty environments
+	$(BIN)/python tools/check_wheel.py $(WHEEL_FLAGS)
 
 setup: $(VENV)/.all  ## .venv with every extra
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
-	rm -rf .hypothesis benchmarks/results report.html
+	rm -rf .hypothesis report.html
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/bin/python:
@@ -68,4 +72,8 @@ $(VENV)/.bench: $(VENV)/.all
 
 $(VENV)/.soak: $(VENV)/.all
 	$(PIP) --editable ".[soak]"
+	@touch $@
+
+$(VENV)/.release: $(VENV)/.all
+	$(PIP) --editable ".[release]"
 	@touch $@

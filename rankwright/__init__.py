@@ -11,6 +11,7 @@ _PUBLIC = {
     "BoltzRank": "rankwright.rankers.boltzrank",
     "CofiRank": "rankwright.rankers.cofirank",
     "AdaRank": "rankwright.rankers.adarank",
+    "Checkpoint": "rankwright.persist.checkpoint",
     "Convention": "rankwright.metrics.convention",
     "CoordinateAscent": "rankwright.rankers.coordinate_ascent",
     "Domination": "rankwright.rankers.domination",
@@ -42,6 +43,7 @@ _PUBLIC = {
     "SVMROCArea": "rankwright.rankers.svm_rocarea",
     "SoftRank": "rankwright.rankers.softrank",
     "XENDCG": "rankwright.rankers.xendcg",
+    "auto": "rankwright.rankers.auto",
     "compare": "rankwright.experiments.compare",
     "evaluate": "rankwright.metrics.evaluate",
     "explain": "rankwright.explanation",
@@ -65,8 +67,10 @@ if TYPE_CHECKING:
     from rankwright.metrics.convention import Convention as Convention
     from rankwright.metrics.evaluate import evaluate as evaluate
     from rankwright.metrics.evaluate import metric as metric
+    from rankwright.persist.checkpoint import Checkpoint as Checkpoint
     from rankwright.persist.model_file import load_model as load_model
     from rankwright.rankers.adarank import AdaRank as AdaRank
+    from rankwright.rankers.auto import auto as auto
     from rankwright.rankers.base import ranker as ranker
     from rankwright.rankers.boltzrank import BoltzRank as BoltzRank
     from rankwright.rankers.cofirank import CofiRank as CofiRank
@@ -103,8 +107,19 @@ if TYPE_CHECKING:
 
 def __getattr__(name: str) -> Any:
     if name not in _PUBLIC:
-        raise AttributeError(f"module 'rankwright' has no attribute '{name}'")
+        raise AttributeError(f"module 'rankwright' has no attribute '{name}'{_hint(name)}")
     return getattr(import_module(_PUBLIC[name]), name)
+
+
+def _hint(name: str) -> str:
+    """Return the public name that comes nearest, whatever its capitals."""
+    if name.startswith("_"):  # tools ask for these
+        return ""
+    from difflib import get_close_matches
+
+    lower = {public.lower(): public for public in _PUBLIC}
+    near = get_close_matches(name.lower(), lower, n=1)
+    return f"; did you mean {lower[near[0]]}?" if near else ""
 
 
 def __dir__() -> list[str]:

@@ -19,10 +19,10 @@ class Onlooker:
     """A watch that sees everything and never stops anything."""
 
     wants_train = True
-    interrupted = False
+    interrupted = keeps = False
 
     def __init__(self, valid=None, stop_at=None, keep=None):
-        self.valid, self.stop_at, self.keep = valid, stop_at, keep
+        self.valid, self.stop_at, self.chosen = valid, stop_at, keep
         self.values, self.train_scores, self.valid_scores = [], [], []
 
     def seen(self, t, value, train, valid):
@@ -33,4 +33,10 @@ class Onlooker:
         return t == self.stop_at
 
     def best(self):
-        return self.keep or self.last
+        return self.chosen or self.last
+
+    def resumed(self):
+        return None
+
+    def keep(self, t, state, added=None):
+        pass

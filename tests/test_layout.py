@@ -31,13 +31,26 @@ SHARED = {
         "formula_breeding",
         "kernel_matrix",
         "linear_problem",
+        "linear_sums",
+        "linear_work",
         "missing",
         "rules",
         "network_problem",
+        "tree_memory",
         "tree_text",
     },
-    "solvers": set(),
-    "rankers": {"base", "inputs", "metric_ranker", "recommender", "search_space", "selection"},
+    "solvers": {"journal"},
+    "rankers": {
+        "auto",
+        "base",
+        "footprint",
+        "inputs",
+        "metric_ranker",
+        "parameters",
+        "recommender",
+        "search_space",
+        "selection",
+    },
 }
 ONE_FILE_EACH = [kind for kind in SHARED if kind in registry.KINDS]
 

@@ -7,12 +7,14 @@ from typing import Annotated
 import typer
 
 from rankwright.cli import console
+from rankwright.cli.memory import MemoryOption, bound_memory, in_record, print_peak
 from rankwright.cli.settings import ReadOption
 from rankwright.errors import UsageError
 from rankwright.key_values import parse_settings
 
 
 def convert(
+    context: typer.Context,
     source: Annotated[
         str, typer.Argument(metavar="IN", help="A file, a folder, a data set's name, or - .")
     ],
@@ -40,6 +42,7 @@ def convert(
         list[str] | None,
         typer.Option(metavar="KEY=VALUE", help="Any option of the writer; may be repeated."),
     ] = None,
+    memory: MemoryOption = None,
     json: console.JsonOption = False,
 ) -> None:
     """Convert ranking data between the formats named by "rankwright list formats"."""
@@ -54,6 +57,7 @@ def convert(
     options = {name: value for name, value in named.items() if value is not None}
     options |= parse_settings(read or [], "--read")
     for_writer = parse_settings(write or [], "--write")
+    gauge = bound_memory(context, memory)
     with warnings.catch_warnings(record=True) as lost:
         warnings.simplefilter("always", UserWarning)
         done = files.convert(
@@ -62,9 +66,10 @@ def convert(
     for message in dict.fromkeys(str(warning.message) for warning in lost):
         console.say(f"warning: {message}")
     if json:
-        console.print_json(asdict(done))
+        console.print_json({**asdict(done), **in_record(gauge)})
     else:
         console.say(
             f"{source} -> {target}: {done.documents:,} documents of {done.queries:,} queries, "
             f"{done.features:,} features."
         )
+        print_peak(gauge)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankwright.cli import console
+from rankwright.cli.cluster import DaskOption, PartsOption, client_of, on_workers
+from rankwright.cli.memory import MemoryOption, bound_memory, in_record, print_peak
 from rankwright.cli.settings import ReadOption
 from rankwright.errors import DataError, UsageError
 from rankwright.key_values import parse_settings
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
 
 def evaluate(
+    context: typer.Context,
     data: Annotated[str, typer.Argument(help="A file, or the name of a data set.")],
     load: Annotated[Path | None, typer.Option(help="Evaluate this model file.")] = None,
     scores: Annotated[
@@ -44,6 +47,9 @@ def evaluate(
     ties: Annotated[
         bool, typer.Option("--ties", help="Show worst, mean and best over the orders of ties.")
     ] = False,
+    memory: MemoryOption = None,
+    dask: DaskOption = None,
+    n_parts: PartsOption = None,
     json: console.JsonOption = False,
 ) -> None:
     """Evaluate a model, scores or a single feature, under one or several named conventions."""
@@ -54,17 +60,46 @@ def evaluate(
         raise UsageError(
             "say what to evaluate: --load MODEL, --scores FILE or --feature ID, one of them."
         )
-    loaded = load_data(data, format=format, **parse_settings(read or [], "--read"))
-    chosen = _scores(loaded, load, scores, feature)
+    gauge = bound_memory(context, memory)
     names = [name.strip() for name in convention.split(",")]
-    results = {name: measure(loaded, chosen, metrics, convention=name) for name in names}
+    options = {"format": format, **parse_settings(read or [], "--read")}
+    client = client_of(context, dask, n_parts)
+    if client is None:
+        loaded = load_data(data, **options)
+        chosen = _scores(loaded, load, scores, feature)
+        results = {name: measure(loaded, chosen, metrics, convention=name) for name in names}
+        qid = loaded.qid.tolist()
+    else:
+        results, qid = _on_cluster(client, load, data, metrics, names, n_parts, options)
     if per_query is not None:
-        _write_per_query(per_query, loaded, results)
+        _write_per_query(per_query, qid, results)
     if json:
-        console.print_json(_as_json(results, ties))
+        console.print_json({**_as_json(results, ties), **in_record(gauge)})
         return
     _print_table(results, ties)
     _print_remarks(results)
+    print_peak(gauge)
+
+
+def _on_cluster(
+    client: Any,
+    model: Path | None,
+    data: str,
+    metrics: str,
+    conventions: list[str],
+    n_parts: int | None,
+    options: dict[str, Any],
+) -> tuple[dict[str, Evaluation], list[Any]]:
+    """Return the evaluation of a model where the parts of the data are, and the query ids."""
+    from rankwright.cli.model import open_model
+    from rankwright.distributed.evaluation import evaluate as measure
+
+    if model is None:
+        raise UsageError("--dask evaluates models: give --load MODEL, or leave --dask out.")
+    ranker = open_model(model)
+    parts = on_workers(client, data, n_parts, options, n_features=ranker.n_features_in_)
+    found = {name: measure(ranker, parts, metrics, convention=name) for name in conventions}
+    return found, [qid for part in parts.qid for qid in part.tolist()]
 
 
 def _scores(data: RankingData, model: Path | None, scores: Path | None, feature: str | None) -> F64:
@@ -159,7 +194,7 @@ def _print_remarks(results: dict[str, Evaluation]) -> None:
         )
 
 
-def _write_per_query(path: Path, data: RankingData, results: dict[str, Evaluation]) -> None:
+def _write_per_query(path: Path, qids: list[Any], results: dict[str, Evaluation]) -> None:
     from rankwright.data.target import atomic_text
 
     with atomic_text(path) as stream:
@@ -167,6 +202,6 @@ def _write_per_query(path: Path, data: RankingData, results: dict[str, Evaluatio
         stream.write("\t".join(["convention", "qid", *names]) + "\n")
         for convention, result in results.items():
             columns = [result.per_query[name] for name in names]
-            for q, qid in enumerate(data.qid.tolist()):
+            for q, qid in enumerate(qids):
                 values = [repr(float(column[q])) for column in columns]
                 stream.write("\t".join([convention, str(qid), *values]) + "\n")

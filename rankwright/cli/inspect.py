@@ -89,6 +89,25 @@ def findings(profile: Profile) -> list[str]:
 
 def _about_lists(one: DataProfile) -> Iterator[tuple[int, str]]:
     order, copies = one.order, one.duplicate_documents
+    if one.queries == 1 and one.documents > 1:
+        yield (
+            2,
+            "all documents are of one query, so a ranker learns from one list alone; is this the "
+            "column (or qid:) that tells queries apart?",
+        )
+    elif one.list_lengths.longest == 1 and one.documents > 1:
+        yield (
+            2,
+            "every query has one document, so there is no order to learn; is the query id perhaps "
+            "the id of the document?",
+        )
+    table = one.grades.counts or {}
+    if len(table) > 1 and table.get(max(table), 0) > one.documents / 2:
+        yield (
+            7,
+            f"more than half of the documents have the highest grade, {max(table)}; a higher grade "
+            "is better here, so turn grades around in which 0 is the best.",
+        )
     if order.sorted:
         best = order.sorted == "best first"
         yield (

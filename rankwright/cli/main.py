@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+import warnings
+from typing import Annotated, Any
 
 import typer
 
 from rankwright import __version__
 from rankwright.cli import console
+from rankwright.cli.bench import bench
 from rankwright.cli.compare import compare
 from rankwright.cli.convert import convert
 from rankwright.cli.demo import demo
@@ -21,6 +23,7 @@ from rankwright.cli.rank import rank
 from rankwright.cli.ranklib import ANY_WORDS, ranklib
 from rankwright.cli.reproduce import reproduce
 from rankwright.cli.serve import serve
+from rankwright.cli.synthetic import synthetic
 from rankwright.cli.train import train
 from rankwright.cli.tune import tune
 from rankwright.cli.verify import verify
@@ -44,9 +47,11 @@ app.command()(rank)
 app.command()(explain)
 app.command()(reproduce)
 app.command()(convert)
+app.command()(synthetic)
 app.command()(export)
 app.command()(verify)
 app.command()(serve)
+app.command()(bench)
 app.command(context_settings=ANY_WORDS)(ranklib)
 
 _verbose = False
@@ -77,13 +82,24 @@ def _options(
 
 def run() -> None:
     """Run the command line; a fault in the input is one sentence on standard error and exit 2."""
+    warnings.showwarning = _show_warning  # type: ignore[assignment]
     try:
         app()
     except RankwrightError as fault:
         _fail(str(fault), 2)
+    except SystemExit as ended:
+        if isinstance(getattr(ended.__context__, "__cause__", None), KeyboardInterrupt):
+            _fail("interrupted; what was not finished is not written.", 130)
+        raise
     except BrokenPipeError:  # the reader of our output went away, as in `... | head`
         sys.stderr.close()
         sys.exit(1)
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *_: Any) -> None:
+    """Print our own warnings as a sentence; those of other packages are for programmers."""
+    if category is UserWarning:
+        console.say(f"warning: {message}")
 
 
 def _fail(sentence: str, code: int) -> None:

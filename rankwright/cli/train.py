@@ -8,12 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rankwright.cli import console
+from rankwright.cli import console, train_auto
+from rankwright.cli.checkpoint import EveryOption, FolderOption, ResumeOption, checkpoint_of
+from rankwright.cli.cluster import DaskOption, PartsOption, client_of, on_workers
+from rankwright.cli.memory import MemoryOption, bound_memory, in_record, print_peak
 from rankwright.cli.settings import ReadOption
 from rankwright.key_values import parse_settings
 
 if TYPE_CHECKING:
     from rankwright.data.ranking_data import RankingData
+    from rankwright.distributed.partitions import Partitions
+    from rankwright.persist.checkpoint import Checkpoint
     from rankwright.rankers.base import Ranker
 
 REPORTED = ("ndcg@1", "ndcg@5", "ndcg@10", "map")
@@ -21,7 +26,10 @@ ROUNDS = ("n_bags", "n_trees", "epochs", "n_rounds", "n_generations")  # what ro
 
 
 def train(
-    ranker: Annotated[str, typer.Argument(help="`rankwright list rankers` shows the names.")],
+    context: typer.Context,
+    ranker: Annotated[
+        str, typer.Argument(help="One of `rankwright list rankers`, or auto: what suits the data.")
+    ],
     train: Annotated[str, typer.Option("--train", help="Training data.")],
     valid: Annotated[str | None, typer.Option(help="Chooses the round and what is auto.")] = None,
     test: Annotated[str | None, typer.Option(help="Evaluated once, at the end.")] = None,
@@ -35,60 +43,79 @@ def train(
     ] = None,
     read: ReadOption = None,
     save: Annotated[Path | None, typer.Option(help="Write the model file here.")] = None,
+    checkpoint: FolderOption = None,
+    every: EveryOption = None,
+    resume: ResumeOption = False,
     seed: Annotated[int, typer.Option(help="Seed of everything drawn.")] = 0,
     threads: Annotated[int | None, typer.Option(help="Threads; all cores by default.")] = None,
+    memory: MemoryOption = None,
+    dask: DaskOption = None,
+    n_parts: PartsOption = None,
     json: console.JsonOption = False,
 ) -> None:
     """Train a ranker; prints its metrics on valid and test, with their convention."""
     from rankwright.data.files import load
+    from rankwright.data.target import check_target
     from rankwright.rankers.base import ranker as make
 
-    chosen = {"model": model, "metric": metric}
-    fitted = make(
-        ranker,
-        **{name: value for name, value in chosen.items() if value is not None},
-        **parse_settings(settings or []),
-        convention=convention,
-        seed=seed,
-        n_threads=threads,
-    )
-    fitted.make_model()  # a wrong parameter is told before anything is read
+    common: dict[str, Any] = {"convention": convention, "seed": seed, "n_threads": threads}
+    if metric is not None:
+        common["metric"] = metric
+    if ranker == "auto":
+        given = {"model": model, "set": settings, "checkpoint": checkpoint, "dask": dask}
+        train_auto.check(metric, convention, **given)
+    else:
+        own = {} if model is None else {"model": model}
+        fitted = make(ranker, **own, **parse_settings(settings or []), **common)
+        fitted.make_model()  # a wrong parameter is told before anything is read
+    check_target(save, "--save")
+    _tell_of_equal_files(train, valid=valid, test=test)
+    kept = checkpoint_of(checkpoint, every, resume)
     options = parse_settings(read or [], "--read")
-    data = load(train, **options)
+    gauge = bound_memory(context, memory)
+    client = client_of(context, dask, n_parts)
+    data: Any = (
+        load(train, **options) if client is None else on_workers(client, train, n_parts, options)
+    )
     parts = {
         name: load(path, **options).with_n_features(data.n_features)
         for name, path in (("valid", valid), ("test", test))
         if path is not None
     }
     began = time.perf_counter()
-    interrupted = _fit_with_progress(fitted, data, parts.get("valid"))
+    why: dict[str, Any] = {}
+    if ranker == "auto":
+        chosen = train_auto.choose(data, parts.get("valid"), **common)
+        fitted, why = chosen.ranker, chosen.to_dict()
+    else:
+        _fit_with_progress(fitted, data, parts.get("valid"), kept)
     seconds = time.perf_counter() - began
+    if gauge is not None:
+        gauge.check("" if kept is None else f"; {kept.folder} has the run so far, for --resume")
     if save is not None:
         fitted.save(save)
     results = {name: measures_of(fitted, part) for name, part in parts.items()}
     if json:
-        console.print_json(
-            {
-                "saved": None if save is None else str(save),
-                "ranker": fitted.name,
-                "model": fitted.model,
-                "seconds": seconds,
-                "resumed_from": None,
-                "best_iteration": fitted.best_iteration_,
-                "valid": results.get("valid", {}),
-                "test": results.get("test", {}),
-            }
-        )
+        told = _record(fitted, results, seconds, save)
+        console.print_json({**told, **why, **in_record(gauge)})
     else:
         _print_results(fitted, results, seconds, save)
-    if interrupted:
+        print_peak(gauge)
+    if fitted.interrupted_:
         console.say("interrupted: this is the best model so far.")
         raise typer.Exit(130)
 
 
-def _fit_with_progress(ranker: Ranker, data: RankingData, valid: RankingData | None) -> bool:
-    """Fit; Ctrl-C keeps the best model so far. Return whether the run was interrupted."""
+def _fit_with_progress(
+    ranker: Ranker,
+    data: RankingData | Partitions,
+    valid: RankingData | None,
+    checkpoint: Checkpoint | None,
+) -> None:
+    """Fit, here or where the parts of the data are; Ctrl-C keeps the best model so far."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from rankwright.data.ranking_data import RankingData
 
     model = ranker.make_model()
     total = next((getattr(model, name) for name in ROUNDS if hasattr(model, name)), None)
@@ -105,8 +132,22 @@ def _fit_with_progress(ranker: Ranker, data: RankingData, valid: RankingData | N
         def progress(t: int, text: str) -> None:
             bar.update(task, completed=t, text=text)
 
-        ranker.fit(data, eval_set=valid, progress=progress)
-    return ranker.interrupted_
+        if isinstance(data, RankingData):
+            ranker.fit(data, eval_set=valid, progress=progress, checkpoint=checkpoint)
+        else:
+            from rankwright.distributed import fit
+
+            fit(ranker, data, valid, progress=progress, checkpoint=checkpoint)
+
+
+def _tell_of_equal_files(train: str, **others: str | None) -> None:
+    """Say that figures on the training file itself are not what other data would give."""
+    for name, path in others.items():
+        if path == train:
+            console.say(
+                f"warning: --{name} is the training file, so its figures flatter the model; hold "
+                "some queries back for it."
+            )
 
 
 def measures_of(ranker: Ranker, data: RankingData) -> dict[str, float]:
@@ -116,6 +157,22 @@ def measures_of(ranker: Ranker, data: RankingData) -> dict[str, float]:
     selected = ranker.select_metric or ranker.metric
     names = list(dict.fromkeys([selected, *REPORTED]))
     return dict(evaluate(data, ranker.predict(data), names, convention=ranker.convention))
+
+
+def _record(
+    ranker: Ranker, results: dict[str, dict[str, float]], seconds: float, save: Path | None
+) -> dict[str, Any]:
+    """Return what ``--json`` tells of a fit."""
+    return {
+        "saved": None if save is None else str(save),
+        "ranker": ranker.name,
+        "model": ranker.model,
+        "seconds": seconds,
+        "resumed_from": ranker.resumed_from_,
+        "best_iteration": ranker.best_iteration_,
+        "valid": results.get("valid", {}),
+        "test": results.get("test", {}),
+    }
 
 
 def _print_results(
@@ -134,6 +191,8 @@ def _print_results(
         console.out.print(table)
         console.out.print(f"convention {ranker.convention}")
     what: dict[str, Any] = {"rounds": ranker.best_iteration_, "seconds": f"{seconds:.2f}"}
+    if ranker.resumed_from_ is not None:
+        what["resumed from round"] = ranker.resumed_from_
     about = ", ".join(f"{name} {value}" for name, value in what.items())
     console.out.print(f"{ranker.name} on {ranker.model}: {about}")
     if save is not None:

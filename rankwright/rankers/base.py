@@ -18,10 +18,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import MISSING, fields, replace
-from inspect import Parameter, Signature
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -33,21 +32,30 @@ from rankwright.core.order import shown
 from rankwright.core.types import F64, I64, FittedModel, Loss, Model
 from rankwright.data.content import content_digest
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import DataError, RankwrightError, UsageError
+from rankwright.errors import RankwrightError, UsageError
 from rankwright.metrics.evaluate import evaluate
-from rankwright.rankers.inputs import features_like, ranking_data
+from rankwright.rankers.footprint import check_room
+from rankwright.rankers.inputs import (
+    features_like,
+    ranking_data,
+    refuse_misnamed,
+    tell_of_equal_grades,
+    tell_of_equal_scores,
+    valid_data,
+)
+from rankwright.rankers.parameters import (
+    all_parameters,
+    check_parameters,
+    constructor,
+    loss_parameters,
+    models_with,
+    own_model_parameters,
+)
 from rankwright.rankers.search_space import Domain
 from rankwright.rankers.selection import Progress, Selection
 
-COMMON: dict[str, Any] = {
-    "metric": "ndcg@10",
-    "select_metric": None,
-    "convention": "standard",
-    "early_stopping": None,
-    "n_threads": None,
-    "seed": 0,
-    "verbose": False,
-}
+if TYPE_CHECKING:
+    from rankwright.persist.checkpoint import Checkpoint
 
 
 class NotFittedError(RankwrightError, SklearnNotFittedError):  # type: ignore[misc]
@@ -69,6 +77,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     best_iteration_ : int
     interrupted_ : bool
         Whether Ctrl-C ended the fit; the best model so far is kept.
+    resumed_from_ : int or None
+        The round that the fit went on from, by its checkpoint.
     n_features_in_ : int
     feature_names_in_ : array of str, where the features had names
     """
@@ -89,7 +99,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         super().__init_subclass__()
         cls.name = cls.__module__.rpartition(".")[2]
         if hasattr(cls, "models"):  # a base of rankers names none
-            cls.__init__ = _constructor(_parameters(cls))  # type: ignore[method-assign]
+            cls.__init__ = constructor(all_parameters(cls))  # type: ignore[method-assign]
 
     # --- fitting -----------------------------------------------------------------------------
 
@@ -105,6 +115,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         eval_set: Any = None,
         start: Ranker | None = None,
         progress: Progress | None = None,
+        checkpoint: Checkpoint | str | Path | None = None,
+        **misnamed: Any,
     ) -> Self:
         """Fit to documents X with grades y, grouped by ``qid`` or ``group_sizes``.
 
@@ -118,25 +130,34 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             Continue from its model.
         progress : callable
             Called with the round and a short text after each round.
+        checkpoint : rankwright.Checkpoint, or a folder
+            Where to keep the run, so that one that was killed can go on.
         """
+        refuse_misnamed(misnamed)
         data = ranking_data(X, y, qid, group_sizes, sample_weight, query_weight)
+        tell_of_equal_grades(data)
         self._with_qid = qid is not None or group_sizes is not None or data.n_queries > 1
-        valid = None if eval_set is None else self._valid_data(eval_set, data)
+        valid = None if eval_set is None else valid_data(eval_set, data)
+        check_room(self, data, valid)
         watch = Selection(
             metric=self.select_metric or self.metric,
             convention=self.convention,
             train=data,
             valid=valid,
             early_stopping=self.early_stopping,
-            progress=progress or (_print_round if self.verbose else None),
+            progress=progress or (print_round if self.verbose else None),
             n_threads=self.n_threads,
+            checkpoint=_checkpoint(checkpoint),
         )
-        self.model_: FittedModel = self._fit_model(data, watch, start._fitted() if start else None)
+        begun = start._fitted() if start else None
+        self.resumed_from_ = self._resume(watch, data, begun)
+        self.model_: FittedModel = self._fit_model(data, watch, begun)
         self.data_digest_ = content_digest(data, n_threads=self.n_threads)
         self.curve_ = watch.curve
         self.best_iteration_ = watch.best()
         self.interrupted_ = watch.interrupted
         self._note_features(data)
+        tell_of_equal_scores(self.model_, data)
         return self
 
     @property
@@ -183,6 +204,18 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         self._note_features(data)
         return self
 
+    def _resume(self, watch: Selection, data: RankingData, start: FittedModel | None) -> int | None:
+        """Let ``watch`` go on from its checkpoint, where it has one; return the round of that."""
+        if watch.checkpoint is None:
+            return None
+        from rankwright.persist.checkpoint import run_receipt
+
+        kept = watch.checkpoint.begin(run_receipt(self, data, watch.valid, start))
+        if kept is None:
+            return None
+        watch.go_on(kept)
+        return kept.round
+
     def _note_features(self, data: RankingData) -> None:
         self.n_features_in_ = data.n_features
         if data.feature_names is not None:
@@ -217,34 +250,24 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
                 f"{type(self).__name__} has no model '{self.model}'; it takes {known}."
             )
         kind = registry.resolve("models", self.model)
-        own = {f.name for f in fields(kind)} - _loss_parameters(type(self)).keys()
+        own = {f.name for f in fields(kind)} - loss_parameters(type(self)).keys()
         given = {
             name: getattr(self, name)
-            for name in _own_model_parameters(type(self))
+            for name in own_model_parameters(type(self))
             if getattr(self, name) is not None
         }
         stray = sorted(given.keys() - own)
         if stray:
             raise UsageError(
                 f"{stray[0]} is not a parameter of model '{self.model}'; leave it out, "
-                f"or choose the model it belongs to ({', '.join(_models_with(stray[0]))})."
+                f"or choose the model it belongs to ({', '.join(models_with(stray[0]))})."
             )
         presets = {**self.defaults, **self.model_defaults.get(self.model, {})}
         preset = {name: value for name, value in presets.items() if name in own}
+        of_loss = [] if self.loss_name is None else [registry.resolve("losses", self.loss_name)]
+        check_parameters([*of_loss, kind], self.get_params(deep=False))
         made: Model = kind(**{**preset, **given})
         return made
-
-    def _valid_data(self, eval_set: Any, data: RankingData) -> RankingData:
-        if isinstance(eval_set, tuple) and len(eval_set) == 3:
-            valid = ranking_data(*eval_set)
-        else:
-            valid = ranking_data(eval_set)
-        if valid.n_features != data.n_features:
-            raise DataError(
-                f"the valid data has {valid.n_features} features, the training data "
-                f"{data.n_features}."
-            )
-        return valid
 
     # --- use ---------------------------------------------------------------------------------
 
@@ -372,68 +395,21 @@ def ranker(name: str, **parameters: Any) -> Ranker:
     return made
 
 
-# --- parameters --------------------------------------------------------------------------------
+def _checkpoint(given: Checkpoint | str | Path | None) -> Checkpoint | None:
+    """Return the checkpoint of a fit; a folder alone is one of the usual kind."""
+    if given is None:
+        return None
+    from rankwright.persist.checkpoint import Checkpoint
 
-
-def _parameters(cls: type[Ranker]) -> dict[str, Any]:
-    of_models = dict.fromkeys(_own_model_parameters(cls))
-    own = {k: v for k, v in cls.defaults.items() if k not in of_models}
-    return {"model": cls.models[0], **of_models, **COMMON, **_loss_parameters(cls), **own}
-
-
-def _loss_parameters(cls: type[Ranker]) -> dict[str, Any]:
-    if cls.loss_name is None:
-        return {}
-    loss = registry.resolve("losses", cls.loss_name)
-    return {f.name: _default(f) for f in fields(loss)}
-
-
-def _own_model_parameters(cls: type[Ranker]) -> list[str]:
-    """Return the parameters of the models; a name that the loss has too is the loss's."""
-    of_loss = _loss_parameters(cls)
-    return [name for name in _model_parameters(cls.models) if name not in of_loss]
-
-
-def _default(field: Any) -> Any:
-    return field.default if field.default is not MISSING else field.default_factory()
-
-
-def _model_parameters(models: tuple[str, ...]) -> list[str]:
-    names: dict[str, None] = {}
-    for model in models:
-        names.update(dict.fromkeys(f.name for f in fields(registry.resolve("models", model))))
-    return list(names)
-
-
-def _models_with(parameter: str) -> list[str]:
-    return [
-        name
-        for name in registry.KINDS["models"]
-        if parameter in {f.name for f in fields(registry.resolve("models", name))}
-    ]
-
-
-def _constructor(defaults: dict[str, Any]) -> Any:
-    def __init__(self: Ranker, **parameters: Any) -> None:  # noqa: N807
-        for name in parameters:
-            if name not in defaults:
-                what = f"parameter of {type(self).__name__}"
-                raise UsageError(registry.unknown(what, name, defaults))
-        for name, default in defaults.items():
-            setattr(self, name, parameters.get(name, default))
-
-    keyword = Parameter.KEYWORD_ONLY
-    own = [Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)]
-    shown = [Parameter(name, keyword, default=default) for name, default in defaults.items()]
-    __init__.__signature__ = Signature([*own, *shown])  # type: ignore[attr-defined]
-    return __init__
+    return given if isinstance(given, Checkpoint) else Checkpoint(given)
 
 
 def _digest_of(digests: list[str]) -> str:
     return hashlib.sha256(" ".join(digests).encode()).hexdigest()
 
 
-def _print_round(t: int, text: str) -> None:
+def print_round(t: int, text: str) -> None:
+    """Tell of a round on standard error: the progress of verbose fits."""
     import sys
 
     sys.stderr.write(f"{t:6d}  {text}\n")

@@ -20,7 +20,7 @@ from rankwright.data.ratings import ratings_of_frame, ratings_of_matrix
 from rankwright.errors import DataError, UsageError
 from rankwright.models.fitted_factorization import FittedFactorization
 from rankwright.rankers.base import Ranker
-from rankwright.rankers.inputs import features_like, frame_columns, ranking_data
+from rankwright.rankers.inputs import features_like, frame_columns, ranking_data, valid_data
 
 
 class Recommender(Ranker):
@@ -138,7 +138,7 @@ class Recommender(Ranker):
             eval_set.feature_names, data.feature_names
         ):
             eval_set = _with_columns(eval_set, list(data.feature_names or ()))
-        return super()._valid_data(eval_set, data)
+        return valid_data(eval_set, data)
 
     def _factors(self) -> FittedFactorization:
         fitted = self._fitted()

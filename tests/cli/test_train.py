@@ -110,5 +110,7 @@ def test_ctrl_c_saves_the_best_model_so_far(files, tmp_path):
 
 def test_a_failed_save_leaves_nothing_behind(files, tmp_path):
     target = tmp_path / "no" / "m.rw"
-    assert "cannot be written" in sentence(*GBDT, "--train", files / "train.txt", "--save", target)
+    assert "make it, or choose another --save" in sentence(
+        *GBDT, "--train", files / "train.txt", "--save", target
+    )
     assert not list(tmp_path.iterdir())

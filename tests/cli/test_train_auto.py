@@ -1,0 +1,48 @@
+import pytest
+from command import run, run_json, sentence
+from small_data import small_data
+
+from rankwright.data.files import save
+from rankwright.persist.model_file import load_model
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data")
+    for seed, name in enumerate(("train", "valid", "test")):
+        save(small_data(queries=12, seed=seed), folder / f"{name}.txt")
+    return folder
+
+
+def parts(files):
+    return [x for name in ("train", "valid", "test") for x in (f"--{name}", files / f"{name}.txt")]
+
+
+def test_auto_chooses_saves_and_says_why(files, tmp_path):
+    model = tmp_path / "m.rw"
+    done = run("train", "auto", *parts(files), "--save", model)
+    assert "12 queries of about 20 documents, 6 features, 3 grades" in done.stderr
+    assert "ndcg@10 on valid" in done.stderr
+    kept = load_model(model)
+    assert f"{kept.name} on {kept.model}: rounds" in done.stdout
+
+
+def test_json_has_the_reason_and_the_candidates(files):
+    found = run_json("train", "auto", *parts(files))
+    values = {each["ranker"]: each["value"] for each in found["candidates"]}
+    assert 2 <= len(values) <= 4
+    assert max(values.values()) == pytest.approx(found["valid"]["ndcg@10"])
+    assert found["ranker"] == max(values, key=values.get)
+    assert found["ranker"] in found["why"]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (("--set", "n_trees=5"), "auto tries rankers as they stand and takes no --set"),
+        (("--model", "trees"), "takes no --model: leave that out, or name a ranker"),
+        (("--metric", "nccg@10"), "there is no metric 'nccg'"),
+    ],
+)
+def test_what_auto_does_not_take_is_told_before_anything_is_read(options, expected):
+    assert expected in sentence("train", "auto", "--train", "not-there.txt", *options)
