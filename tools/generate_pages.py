@@ -9,6 +9,7 @@ from inspect import getdoc
 from pathlib import Path
 
 from architecture import architecture_svg
+from scale_page import scale_tables
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("rankwright", "tests", "benchmarks", "fuzz", "tools")
@@ -29,6 +30,7 @@ def main() -> int:
     pages["docs/reproduction.md"] = reproduction_page()
     pages["docs/benchmarks.md"] = benchmarks_page()
     pages["docs/choose.md"] = choose_page()
+    pages["docs/scale.md"] = _filled("docs/scale.md", "tables", scale_tables())
     pages["docs/architecture.svg"] = architecture_svg()
     stale = [name for name, text in pages.items() if _read(name) != text]
     if "--check" in sys.argv:
