@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from rankwright.core.parallel import map_ranges, ordered_sum, query_ranges
-from rankwright.core.types import F64, AnyArray
+from rankwright.core.types import F64, AnyArray, BoundLoss
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, IncompatibleError
 
@@ -132,6 +132,41 @@ class KernelLoss:
             n_threads=self._n_threads,
         )
         return ordered_sum(self._per_query)
+
+
+class DrawnLoss(KernelLoss):
+    """A kernel's bound loss with something drawn: noise, orders or rankings.
+
+    The kernel's ``clock`` has the seed, the round and the number of the first query; what is drawn
+    for query q comes from these and q alone. A bound loss begins with round 0.
+    """
+
+    def __init__(self, clock: AnyArray, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._clock = clock
+
+    def next_round(self, t: int) -> None:
+        """Take what is drawn in round ``t`` from here on."""
+        self._clock[1] = t
+
+    def number_from(self, first: int) -> None:
+        """Draw as if the first query had this number: where the data are a part of others."""
+        self._clock[2] = first
+
+    def memory(self) -> dict[str, AnyArray]:
+        """Return the clock."""
+        return {"clock": self._clock}
+
+
+def clock_of(seed: int) -> AnyArray:
+    """Return the clock of a `DrawnLoss` at its beginning."""
+    return np.array([int(seed) % 2**64, 0, 0], np.uint64)
+
+
+def come_to_round(loss: BoundLoss, t: int) -> None:
+    """Let a loss draw what belongs to round ``t``, where it draws anything."""
+    if isinstance(loss, DrawnLoss):
+        loss.next_round(t)
 
 
 def order_weight(data: RankingData) -> F64:

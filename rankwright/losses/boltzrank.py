@@ -37,17 +37,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import permutations
-from typing import Any
 
 import numpy as np
 
 from rankwright.core.jit import kernel
 from rankwright.core.order import sort_query
 from rankwright.core.scalar import hash_step, hash_uniform
-from rankwright.core.types import AnyArray, BoundLoss, Traits
+from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
-from rankwright.losses.base import KernelLoss
+from rankwright.losses.base import DrawnLoss, clock_of
 from rankwright.losses.gain_lists import gain_lists
 
 FORMS = ("sampled", "exact")
@@ -289,7 +288,7 @@ class BoltzRank:
                     f"{data.qid[long]} has {sizes[long]}. Use form='sampled'."
                 )
             every = np.array(list(permutations(range(_MOST_EXACT))), np.int64)
-        clock = np.array([int(self.seed) % 2**64, 0, 0], np.uint64)
+        clock = clock_of(self.seed)
         args = (
             lists,
             data.y,
@@ -301,7 +300,7 @@ class BoltzRank:
             float(self.pair_potential),
             float(self.divergence),
         )
-        return _BoundBoltzRank(clock, _queries, data, *args, curvature=True, n_threads=n_threads)
+        return DrawnLoss(clock, _queries, data, *args, curvature=True, n_threads=n_threads)
 
     def _check(self) -> None:
         if self.form not in FORMS:
@@ -317,23 +316,3 @@ class BoltzRank:
                 raise UsageError(
                     f"boltzrank's {name} must be 0 or more, not {getattr(self, name)}."
                 )
-
-
-class _BoundBoltzRank(KernelLoss):
-    """A bound loss whose rankings are those of a round."""
-
-    def __init__(self, clock: Any, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self._clock = clock
-
-    def next_round(self, t: int) -> None:
-        """Take the rankings of round ``t`` from here on; a bound loss begins with round 0."""
-        self._clock[1] = t
-
-    def number_from(self, first: int) -> None:
-        """Draw as if the first query had this number: where the data are a part of others."""
-        self._clock[2] = first
-
-    def memory(self) -> dict[str, AnyArray]:
-        """Return the seed, the round and the number of the first query."""
-        return {"clock": self._clock}

@@ -35,10 +35,10 @@ from typing import Any
 import numpy as np
 
 from rankwright.core.jit import kernel
-from rankwright.core.types import F64, AnyArray, BoundLoss, Traits
+from rankwright.core.types import F64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
-from rankwright.losses.base import KernelLoss, document_weight
+from rankwright.losses.base import DrawnLoss, KernelLoss, clock_of, document_weight
 from rankwright.subproblems.top_k import MOST_ORDERS, top_k_hessian, top_k_queries
 
 TARGETS = ("softmax", "gain")
@@ -128,9 +128,10 @@ class ListNet:
         self._check(data)
         w = document_weight(data)
         if self.k > 1:
-            clock = np.array([int(self.seed) % 2**64, 0, 0], np.uint64)
+            clock = clock_of(self.seed)
             args = (data.y, w, int(self.k), int(self.samples), clock)
-            return _BoundTopK(clock, data, *args, n_threads=n_threads)
+            options: dict[str, Any] = {"curvature": True, "hessian": top_k_hessian}
+            return DrawnLoss(clock, top_k_queries, data, *args, **options, n_threads=n_threads)
         t = _softmax_shares(data, w) if self.target == "softmax" else _gain_shares(data, w)
         return KernelLoss(
             _queries, data, t, w, curvature=True, hessian=_hessian, n_threads=n_threads
@@ -151,27 +152,6 @@ class ListNet:
                 f"listnet's k={self.k} visits too many orders of the {longest} documents of query "
                 f"{data.qid[int(np.argmax(data.sizes))]}. Use samples=32, or a smaller k."
             )
-
-
-class _BoundTopK(KernelLoss):
-    """A bound loss over the first k ranks; orders, where they are drawn, are those of a round."""
-
-    def __init__(self, clock: Any, data: RankingData, *args: Any, n_threads: int | None) -> None:
-        options: dict[str, Any] = {"curvature": True, "hessian": top_k_hessian}
-        super().__init__(top_k_queries, data, *args, **options, n_threads=n_threads)
-        self._clock = clock
-
-    def next_round(self, t: int) -> None:
-        """Take the orders of round ``t`` from here on; a bound loss begins with round 0."""
-        self._clock[1] = t
-
-    def number_from(self, first: int) -> None:
-        """Draw as if the first query had this number: where the data are a part of others."""
-        self._clock[2] = first
-
-    def memory(self) -> dict[str, AnyArray]:
-        """Return the seed, the round and the number of the first query."""
-        return {"clock": self._clock}
 
 
 def _softmax_shares(data: RankingData, w: F64) -> F64:

@@ -25,16 +25,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from rankwright.core.jit import kernel
 from rankwright.core.scalar import hash_step, hash_uniform
-from rankwright.core.types import AnyArray, BoundLoss, Traits
+from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
-from rankwright.losses.base import KernelLoss, document_weight
+from rankwright.losses.base import DrawnLoss, clock_of, document_weight
 
 _TINY = 1e-290  # below, the rest of the documents has no say in the Newton step
 
@@ -138,7 +137,7 @@ class XENDCG:
         """Prepare the loss for one data set."""
         if self.newton_terms < 1:
             raise UsageError(f"xendcg's newton_terms must be 1 or more, not {self.newton_terms}.")
-        clock = np.array([int(self.seed) % 2**64, 0, 0], np.uint64)
+        clock = clock_of(self.seed)
         args = (
             np.exp2(data.y),
             document_weight(data),
@@ -148,24 +147,4 @@ class XENDCG:
             np.empty(data.n_documents),
             np.empty(data.n_documents),
         )
-        return _BoundXENDCG(clock, _queries, data, *args, curvature=True, n_threads=n_threads)
-
-
-class _BoundXENDCG(KernelLoss):
-    """A bound loss whose noise is that of a round."""
-
-    def __init__(self, clock: Any, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self._clock = clock
-
-    def next_round(self, t: int) -> None:
-        """Take the noise of round ``t`` from here on; a bound loss begins with that of round 0."""
-        self._clock[1] = t
-
-    def number_from(self, first: int) -> None:
-        """Draw as if the first query had this number: where the data are a part of others."""
-        self._clock[2] = first
-
-    def memory(self) -> dict[str, AnyArray]:
-        """Return the seed, the round and the number of the first query."""
-        return {"clock": self._clock}
+        return DrawnLoss(clock, _queries, data, *args, curvature=True, n_threads=n_threads)

@@ -8,8 +8,8 @@ Each round takes the rule along which the loss is steepest, of all features and 
 
 and goes along it as far as the loss says: exponential loss on pairs by RankBoost's formula
 (`freund2003rankboost`; ``rule_step`` of `losses.pair_exp`), any other until its slope along the
-rule is near 0. With this model the exponential loss on pairs is RankBoost, the fidelity loss FRank
-(`tsai2007frank`).
+rule is near 0. Where a loss has kinks, a rule along which it does not fall is passed over. With
+this model the exponential loss on pairs is RankBoost, the fidelity loss FRank (`tsai2007frank`).
 
 A comparison with a missing value is false, so missing values are welcome; [x_f > -inf], "there is a
 value", is a rule of its own where a feature has gaps. A rule that is chosen again adds to its
@@ -30,12 +30,15 @@ from rankwright.core.types import F64, I64, AnyArray, FloatMatrix, Loss, Watch
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
-from rankwright.models.rules import RuleTable, by_column, column
+from rankwright.losses.base import come_to_round
+from rankwright.models.rules import Rule, RuleTable, by_column, column
 from rankwright.solvers.journal import memory_of, put_back
 
 _ROWS = 1 << 14
 _FLAT = 0.01  # a slope this small a share of the first counts as level
 _TRIES = 40
+_MOST_PASSED_OVER = 50
+_NOTHING = 1e-9  # a loss that falls by this share of itself has not fallen
 
 # --- kernels ---------------------------------------------------------------------------------
 
@@ -249,6 +252,7 @@ class _Descent:
         self._rows, ordered = in_content_order(data, n_threads=n_threads)
         self._table = RuleTable.of(ordered.X, own.n_candidates)
         self._loss: Any = loss.bind(ordered, n_threads=n_threads)
+        self._kinked = loss.traits.integrable and not loss.traits.smooth
         self._formula: Callable[[float, float], float] | None = getattr(loss, "rule_step", None)
         self._s, self._g = np.zeros(data.n_documents), np.empty(data.n_documents)
         self._trial = np.empty(data.n_documents)
@@ -264,22 +268,43 @@ class _Descent:
         self.value: float = self._loss.grad(self._s, self._g)
 
     def step(self, t: int) -> tuple[int, float, float] | None:
-        """Take the steepest rule (2) and return it with its weight; None where all are level."""
-        rule = self._table.steepest(self._g, falling=self._own.falling, n_threads=self._n_threads)
-        if rule is None or not np.isfinite(rule.slope):
-            return None
-        meets = self._table.meets(rule)
-        if self._formula is not None:
-            length = self._formula(self.value, rule.slope)
-        else:
-            length = self._search(meets, rule.slope)
-        weight = self._own.learning_rate * length
-        if weight == 0.0:
-            return None
-        self._s += weight * meets
-        self._draw(t + 1)
-        self.value = self._loss.grad(self._s, self._g)
-        return rule.feature, rule.threshold, weight
+        """Take the steepest rule (2) and return it with its weight; None where all are level.
+
+        At a kink a rule may look steep and lead nowhere: then the next steepest is tried.
+        """
+        passed_over: list[Rule] = []
+        while len(passed_over) < (_MOST_PASSED_OVER if self._kinked else 1):
+            rule = self._table.steepest(
+                self._g,
+                falling=self._own.falling,
+                passed_over=passed_over,
+                n_threads=self._n_threads,
+            )
+            if rule is None or not np.isfinite(rule.slope):
+                return None
+            meets = self._table.meets(rule)
+            if self._formula is not None:
+                length = self._formula(self.value, rule.slope)
+            else:
+                length = self._search(meets, rule.slope)
+            weight = self._own.learning_rate * length
+            if weight != 0.0 and self._falls(weight, meets):
+                self._s += weight * meets
+                self._draw(t + 1)
+                self.value = self._loss.grad(self._s, self._g)
+                return rule.feature, rule.threshold, weight
+            passed_over.append(rule)
+            self._loss.grad(self._s, self._g)
+        return None
+
+    def _falls(self, weight: float, meets: F64) -> bool:
+        """Whether a step lowers a loss with kinks by more than rounding; others need not ask."""
+        if not self._kinked:
+            return True
+        np.multiply(meets, weight, out=self._trial)
+        self._trial += self._s
+        after: float = self._loss.value(self._trial)
+        return after < self.value - _NOTHING * abs(self.value)
 
     def state(self) -> dict[str, AnyArray]:
         """Return all that is needed to go on."""
@@ -302,8 +327,7 @@ class _Descent:
         return out
 
     def _draw(self, t: int) -> None:
-        if hasattr(self._loss, "next_round"):
-            self._loss.next_round(t)
+        come_to_round(self._loss, t)
 
     def _from_best_constant(self) -> FittedAdditive:
         """Return the model without rules, at the score that is best for all."""

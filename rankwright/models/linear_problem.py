@@ -38,6 +38,7 @@ from rankwright.core.products import (
 )
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, AnyArray, FloatMatrix, Traits
+from rankwright.losses.base import come_to_round
 from rankwright.models.linear_sums import LinearSums, Sums
 
 
@@ -212,8 +213,7 @@ class LinearProblem(SummedProblem):
 
     def begin_pass(self, t: int, v: F64) -> None:
         """Draw the noise of pass ``t``, where the loss has any; it starts at ``v``."""
-        if hasattr(self._loss, "next_round"):
-            self._loss.next_round(t)
+        come_to_round(self._loss, t)
         self._begun, self._curvature = v.copy(), np.empty(0)
 
     def part_grad(self, parts: I64, v: F64, out: F64) -> float:

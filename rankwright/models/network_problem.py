@@ -27,6 +27,7 @@ from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, AnyArray, FloatMatrix, Watch
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
+from rankwright.losses.base import come_to_round
 from rankwright.models.fitted_network import FittedNetwork
 from rankwright.solvers.adam import Arrays, load_torch
 
@@ -161,8 +162,7 @@ class NetworkProblem:
 
     def begin_epoch(self, t: int) -> None:
         """Draw the noise of epoch ``t``, where the loss has any."""
-        if hasattr(self._loss, "next_round"):
-            self._loss.next_round(t)
+        come_to_round(self._loss, t)
 
     def memory(self) -> dict[str, AnyArray]:
         """Return what the loss remembers beside the scores."""

@@ -12,6 +12,7 @@ there is a value at all.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -108,7 +109,12 @@ class RuleTable:
         return cls(codes, found)
 
     def steepest(
-        self, g: F64, *, falling: bool = True, n_threads: int | None = None
+        self,
+        g: F64,
+        *,
+        falling: bool = True,
+        passed_over: Sequence[Rule] = (),
+        n_threads: int | None = None,
     ) -> Rule | None:
         """Return the rule along which ``g`` is steepest; None where all are level.
 
@@ -122,14 +128,23 @@ class RuleTable:
         bounds = np.append(np.arange(0, d, step), d)
         args = (self.codes, n_cuts, g, falling, best)
         map_ranges(_steepest, bounds, *args, n_threads=n_threads)
+
+        def sizes(f: int) -> tuple[F64, F64]:
+            """Return the sums of a feature's rules, and how steep they are."""
+            lanes, above = np.empty((_LANES, n_cuts[f] + 1)), np.empty(n_cuts[f])
+            _sums_above(self.codes[f], n_cuts[f], g, lanes, above)
+            steep = np.abs(above) if falling else -above
+            steep[[rule.cut for rule in passed_over if rule.feature == f]] = 0.0
+            return above, steep
+
+        for f in {rule.feature for rule in passed_over}:
+            best[f] = sizes(f)[1].max()
         top = best.max(initial=0.0)
         if not top > 0.0:
             return None
         f = int(np.argmax(best >= top * _EQUAL))
-        lanes, above = np.empty((_LANES, n_cuts[f] + 1)), np.empty(n_cuts[f])
-        _sums_above(self.codes[f], n_cuts[f], g, lanes, above)
-        size = np.abs(above) if falling else -above
-        k = int(np.flatnonzero(size >= top * _EQUAL)[-1])
+        above, steep = sizes(f)
+        k = int(np.flatnonzero(steep >= top * _EQUAL)[-1])
         return Rule(f, k, float(self.cuts[f][k]), float(above[k]))
 
     def meets(self, rule: Rule) -> F64:

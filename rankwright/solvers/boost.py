@@ -36,7 +36,7 @@ from rankwright.core.types import F64, I64, AnyArray, BoundLoss, Loss
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
-from rankwright.losses.base import document_weight, order_weight
+from rankwright.losses.base import come_to_round, document_weight, order_weight
 from rankwright.registry import unknown
 from rankwright.solvers.journal import memory_of, put_back
 
@@ -116,8 +116,7 @@ class Descent:
     def step(self, t: int, scores: F64) -> tuple[float, NDArray[np.float32], NDArray[np.float32]]:
         """Return the loss at ``scores`` and the gradient and curvature of round ``t``."""
         np.take(scores, self._order, out=self._s)
-        if hasattr(self._loss, "next_round"):
-            self._loss.next_round(t)
+        come_to_round(self._loss, t)
         if self._newton:
             value = self._loss.grad_curv(self._s, self._g, self._h)
         else:

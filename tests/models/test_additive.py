@@ -71,6 +71,15 @@ def test_other_losses_fall_by_line_search(name):
     assert watch.values[-1] < 0.97 * watch.values[0]
 
 
+@pytest.mark.parametrize("name", ["rocarea_svm", "ordinal_hinge", "position_svm", "precision_svm"])
+def test_a_rule_that_leads_nowhere_at_a_kink_is_passed_over(name):
+    data = small_data(queries=20, documents=15, features=5, seed=0)
+    _, watch = fit(data, name, n_rounds=25)
+    assert len(watch.values) == 25
+    assert (np.diff(watch.values) < 0.0).all()
+    assert watch.values[-1] < 0.8 * watch.values[0]
+
+
 def test_squared_error_starts_from_the_mean():
     made, _ = fit(name="squared", n_rounds=1)
     assert made.initial == pytest.approx(DATA.y.mean(), rel=1e-4)
