@@ -33,6 +33,8 @@ RUNS = {
     "bundle": ("ranksvm", "solver=bundle", "l2=auto"),
 }
 
+_TRIES = 20  # for one run that is killed after its first checkpoint
+
 
 def write_data(folder: Path) -> list[str]:
     """Write train and valid data; return the options that name them."""
@@ -80,7 +82,7 @@ def killed(arguments: list[str], after: float) -> bool:
 
 
 def main() -> int:
-    """Kill and resume; return the number of models that differ."""
+    """Kill and resume; return how many models differ and how many solvers never went on."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=20, help="kills over all solvers")
     parser.add_argument("--seed", type=int, default=0, help="decides the moments")
@@ -95,13 +97,15 @@ def main() -> int:
             whole = command(run, *data, "--save", first)
             seconds = min(timed(whole), timed(whole))  # the first may have kernels to compile
             left = options.kills // len(RUNS) + (number < options.kills % len(RUNS))
-            while left > 0:
+            tries = 0
+            while left > 0 or (not counts[run] and tries < _TRIES):
+                tries += 1
                 shutil.rmtree(kept, ignore_errors=True)
                 again.unlink(missing_ok=True)
                 every = draw.randint(1, 10)
                 go = command(run, *data, "--save", again, "--checkpoint", kept, "--every", every)
                 moments = []
-                for _ in range(min(left, draw.randint(1, 2))):
+                for _ in range(min(max(left, 1), draw.randint(1, 2))):
                     after = draw.uniform(0.2, 1.0) * seconds
                     if not killed([*go, "--resume"], after):
                         seconds = after  # it was quicker than thought
@@ -111,7 +115,7 @@ def main() -> int:
                     counts["kills"] += 1
                 found = finished([*go, "--resume"])
                 same = again.read_bytes() == first.read_bytes()
-                counts["resumed"] += found["resumed_from"] is not None
+                counts[run] += found["resumed_from"] is not None
                 told = "equal" if same else "DIFFERENT"
                 at = ", ".join(moments) or "never"
                 print(
@@ -121,11 +125,14 @@ def main() -> int:
                 )
                 if not same:
                     wrong.append(run)
+    resumed = sum(counts[run] for run in RUNS)
+    never = [run for run in RUNS if not counts[run]]  # which says nothing of their checkpoints
     print(
-        f"{counts['kills']} kills over {len(RUNS)} solvers, {counts['resumed']} runs went on from "
-        f"a checkpoint; models that differ: {', '.join(wrong) or 'none'}"
+        f"{counts['kills']} kills over {len(RUNS)} solvers, {resumed} runs went on from a "
+        f"checkpoint; models that differ: {', '.join(wrong) or 'none'}; never resumed: "
+        f"{', '.join(never) or 'none'}"
     )
-    return len(wrong)
+    return len(wrong) + len(never)
 
 
 if __name__ == "__main__":

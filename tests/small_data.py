@@ -16,13 +16,14 @@ def small_data(queries=30, documents=20, features=6, grades=3, seed=0, dtype=np.
 
 
 class Onlooker:
-    """A watch that sees everything and never stops anything."""
+    """A watch that sees everything and never stops anything; may go on from what was ``kept``."""
 
     wants_train = True
     interrupted = keeps = False
 
-    def __init__(self, valid=None, stop_at=None, keep=None):
+    def __init__(self, valid=None, stop_at=None, keep=None, kept=None):
         self.valid, self.stop_at, self.chosen = valid, stop_at, keep
+        self.kept = kept
         self.values, self.train_scores, self.valid_scores = [], [], []
 
     def seen(self, t, value, train, valid):
@@ -36,7 +37,7 @@ class Onlooker:
         return self.chosen or self.last
 
     def resumed(self):
-        return None
+        return self.kept
 
     def keep(self, t, state, added=None):
         pass

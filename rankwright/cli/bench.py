@@ -38,6 +38,8 @@ def bench(
     for area in chosen:
         if area not in known:
             raise UsageError(f"there is no area '{area}'; known are {', '.join(known)}.")
+    for area in chosen:  # what an earlier run found is not what this one does
+        (results / f"{area}.json").unlink(missing_ok=True)
     # A process of its own: nothing that the command line has loaded weighs on what is measured.
     command = [sys.executable, "-m", package, *(areas or []), "--results", str(results)]
     status = subprocess.run(command, stdout=sys.stderr if json else None, check=False).returncode

@@ -12,10 +12,11 @@ from rankwright.cli import console, train_auto
 from rankwright.cli.checkpoint import EveryOption, FolderOption, ResumeOption, checkpoint_of
 from rankwright.cli.cluster import DaskOption, PartsOption, client_of, on_workers
 from rankwright.cli.memory import MemoryOption, bound_memory, in_record, print_peak
-from rankwright.cli.settings import ReadOption
+from rankwright.cli.settings import ReadOption, ranker_settings
 from rankwright.key_values import parse_settings
 
 if TYPE_CHECKING:
+    from rankwright.core.memory import Gauge
     from rankwright.data.ranking_data import RankingData
     from rankwright.distributed.partitions import Partitions
     from rankwright.persist.checkpoint import Checkpoint
@@ -65,8 +66,8 @@ def train(
         given = {"model": model, "set": settings, "checkpoint": checkpoint, "dask": dask}
         train_auto.check(metric, convention, **given)
     else:
-        own = {} if model is None else {"model": model}
-        fitted = make(ranker, **own, **parse_settings(settings or []), **common)
+        own = ranker_settings(settings, model=model, metric=metric)
+        fitted = make(ranker, **{**common, **own})
         fitted.make_model()  # a wrong parameter is told before anything is read
     check_target(save, "--save")
     _tell_of_equal_files(train, valid=valid, test=test)
@@ -92,9 +93,7 @@ def train(
     seconds = time.perf_counter() - began
     if gauge is not None:
         gauge.check("" if kept is None else f"; {kept.folder} has the run so far, for --resume")
-    if save is not None:
-        fitted.save(save)
-    results = {name: measures_of(fitted, part) for name, part in parts.items()}
+    results = _score_and_save(fitted, parts, save, gauge)
     if json:
         told = _record(fitted, results, seconds, save)
         console.print_json({**told, **why, **in_record(gauge)})
@@ -138,6 +137,24 @@ def _fit_with_progress(
             from rankwright.distributed import fit
 
             fit(ranker, data, valid, progress=progress, checkpoint=checkpoint)
+
+
+def _score_and_save(
+    ranker: Ranker, parts: dict[str, RankingData], save: Path | None, gauge: Gauge | None
+) -> dict[str, dict[str, float]]:
+    """Return the measures on each part; Ctrl-C while scoring loses no model.
+
+    Under a bound on memory the model is saved last: a run that passes the bound saves nothing.
+    """
+    if save is not None and gauge is None:
+        ranker.save(save)
+    try:
+        return {name: measures_of(ranker, part) for name, part in parts.items()}
+    finally:
+        if gauge is not None:
+            gauge.check()
+            if save is not None:
+                ranker.save(save)
 
 
 def _tell_of_equal_files(train: str, **others: str | None) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankwright.cli import console
-from rankwright.cli.settings import ReadOption
+from rankwright.cli.settings import ReadOption, ranker_settings
 from rankwright.key_values import parse_settings
 
 if TYPE_CHECKING:
@@ -55,10 +55,7 @@ def tune(
     from rankwright.experiments.tune import tune as search
     from rankwright.rankers.base import ranker as make
 
-    fixed = {
-        **{k: v for k, v in {"model": model, "metric": metric}.items() if v is not None},
-        **parse_settings(settings or []),
-    }
+    fixed = ranker_settings(settings, model=model, metric=metric)
     made = make(ranker, **fixed, convention=convention, seed=seed, n_threads=threads)
     made.make_model()  # a wrong parameter is told before anything is read
     check_target(save, "--save")

@@ -15,6 +15,8 @@ import ctypes
 import math
 import os
 import re
+import signal
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
@@ -27,7 +29,7 @@ from typing import Any, Self
 import numpy as np
 
 from rankwright.core.types import AnyArray, FloatMatrix
-from rankwright.errors import MemoryLimitError, UsageError
+from rankwright.errors import DataError, MemoryLimitError, UsageError
 
 EVERY = 0.01
 SLACK = 0.05
@@ -46,19 +48,21 @@ _limit: ContextVar[int | None] = ContextVar("memory limit", default=None)
 # --- sizes -----------------------------------------------------------------------------------
 
 
-def parse_size(size: str | int) -> int:
+def parse_size(size: str | float) -> int:
     """Return the bytes that "2GB", "500 MB" (powers of 1000) or "1.5GiB" (of 1024) stand for."""
-    if isinstance(size, int):
-        found = size
-    else:
+    if isinstance(size, str):
         match = _SIZE.fullmatch(size)
         if match is None:
             raise UsageError(f"'{size}' is no amount of memory; write 2GB, 500MB or 1.5GiB.")
         number, power, binary = match.groups()
-        found = int(float(number) * (1024 if binary else 1000) ** _POWERS[power.lower()])
+        found = float(number) * (1024 if binary else 1000) ** _POWERS[power.lower()]
+    else:
+        found = size
+    if not found < sys.maxsize:  # neither is NaN
+        raise UsageError("an amount of memory must be one that a machine can have, such as 2GB.")
     if found < 1:
         raise UsageError(f"an amount of memory must be more than nothing, not {size}.")
-    return found
+    return int(found)
 
 
 def shown_size(size: float) -> str:
@@ -177,18 +181,37 @@ def bounded(limit: str | int | None) -> Iterator[Gauge]:
     ------
     MemoryLimitError
         If the bound was passed by more than `SLACK` of it. The run is interrupted as by Ctrl-C.
+    UsageError
+        In a thread other than the main one, which alone can be interrupted.
     """
     size = None if limit is None else parse_size(limit)
+    if size is not None and threading.current_thread() is not threading.main_thread():
+        raise UsageError(
+            "a bound on memory holds in the main thread alone; bound the memory of the process."
+        )
     gauge = Gauge(size)
     before = _limit.set(size)
     try:
-        with gauge:
+        with _interruptible(size), gauge:
             yield gauge
     except KeyboardInterrupt:
         gauge.check()  # our own, told by its reason
         raise
     finally:
         _limit.reset(before)
+
+
+@contextmanager
+def _interruptible(size: int | None) -> Iterator[None]:
+    """Let an interrupt through where a shell started us in the background and so ignores it."""
+    if size is None or signal.getsignal(signal.SIGINT) not in (signal.SIG_IGN, signal.SIG_DFL):
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def limit() -> int | None:
@@ -210,8 +233,15 @@ def scratch(shape: tuple[int, ...], dtype: Any) -> AnyArray:
     most, size = limit(), math.prod(shape) * np.dtype(dtype).itemsize
     if most is None or size * _SMALL_SHARE <= most:
         return np.empty(shape, dtype)
-    with tempfile.TemporaryFile(prefix="rankwright-") as stream:
-        return np.asarray(np.memmap(stream, dtype, mode="w+", shape=shape))
+    try:
+        with tempfile.TemporaryFile(prefix="rankwright-") as stream:
+            os.posix_fallocate(stream.fileno(), 0, size)  # a full disk is told here, not when used
+            return np.asarray(np.memmap(stream, dtype, mode="r+", shape=shape))
+    except OSError as fault:
+        raise DataError(
+            f"{shown_size(size)} of temporary space cannot be had in {tempfile.gettempdir()}: "
+            f"{fault.strerror or fault}; let TMPDIR name a folder with more room."
+        ) from None
 
 
 def blocks(X: FloatMatrix) -> Iterator[slice]:
@@ -249,6 +279,11 @@ def taken_columns(X: FloatMatrix, columns: Sequence[int]) -> FloatMatrix:
     for block in blocks(X):
         out[block] = X[block, columns]
     return out
+
+
+def like_csr(values: AnyArray, like: Any) -> FloatMatrix:
+    """Return a sparse matrix with other values in the places of ``like``."""
+    return _as_csr(values, like.indices, like.indptr, like)
 
 
 def _as_csr(values: AnyArray, columns: AnyArray, starts: AnyArray, like: Any) -> FloatMatrix:

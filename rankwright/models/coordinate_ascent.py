@@ -16,10 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from rankwright.core.memory import blocks
 from rankwright.core.products import times_vector
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, AnyArray, FloatMatrix, Watch
@@ -132,10 +134,10 @@ class _Climb:
     ) -> None:
         self._model, self._seed, self._deviation = model, seed, deviation
         self._journal = journal
-        rows, ordered = in_content_order(data, n_threads=n_threads)
+        rows, ordered = in_content_order(data, features=False, n_threads=n_threads)
         self._line = MeasureLine(metric, ordered, n_threads=n_threads)
         self._search = LineSearch(steps=model.steps, n_steps=model.n_steps, reg=model.reg)
-        self._columns = sparse.csc_array(X[rows]) if sparse.issparse(X) else X[rows].T.copy()
+        self._columns = _by_column(X, rows)
 
     def passes(self, start: F64 | None) -> Iterator[tuple[float, F64]]:
         """Yield the value and the weights after each pass from each beginning."""
@@ -185,3 +187,13 @@ class _Climb:
             column = self._columns[feature].astype(np.float64)
         column /= self._deviation[feature]
         return column
+
+
+def _by_column(X: FloatMatrix, rows: AnyArray) -> AnyArray | sparse.csc_array[Any]:
+    """Return ``X[rows]`` with the values of each feature beside each other, copied once."""
+    if not isinstance(X, np.ndarray):
+        return sparse.csc_array(X[rows])
+    columns = np.empty((X.shape[1], len(rows)), X.dtype)
+    for block in blocks(X):
+        columns[:, block] = X[rows[block]].T
+    return columns

@@ -82,17 +82,24 @@ class Forest(Trees):
             fresh, written = texts[written:], len(texts)
             return {"bags": np.frombuffer(json.dumps(fresh).encode(), np.uint8)}
 
-        for bag in range(len(texts), self.n_bags):
-            drawn = _draw_queries(data, queries, self.bag_fraction, seed, bag)
-            bag_seed = int(stream(seed, "forest", "seed", bag).integers(2**62))
-            run = self.descent(loss, drawn, seed=bag_seed, n_threads=n_threads)
-            booster = binned.booster(none)
-            done = self.grow(booster, run, silent, 0)
-            texts.append(first_trees(booster.model_to_string(), done))
-            mean.add(*current_scores(booster, watch))
-            if watch.seen(bag + 1, silent.value, *mean.scores()):
-                break
-            watch.keep(bag + 1, mean.state, added)
+        try:
+            for bag in range(len(texts), self.n_bags):
+                drawn = _draw_queries(data, queries, self.bag_fraction, seed, bag)
+                bag_seed = int(stream(seed, "forest", "seed", bag).integers(2**62))
+                run = self.descent(loss, drawn, seed=bag_seed, n_threads=n_threads)
+                booster = binned.booster(none)
+                self.grow(booster, run, silent, 0)
+                if silent.interrupted:  # half a bag is none
+                    raise KeyboardInterrupt
+                mean.add(*current_scores(booster, watch))
+                texts.append(first_trees(booster.model_to_string(), booster.current_iteration()))
+                if watch.seen(bag + 1, silent.value, *mean.scores()):
+                    break
+                watch.keep(bag + 1, mean.state, added)
+        except KeyboardInterrupt:  # the bags so far are kept
+            if not texts:
+                raise
+            watch.interrupted = True
         best = texts[: watch.best()]
         return FittedTrees(mean_of_forests(best), initial, data.n_features)
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from rankwright.core.memory import blocks, scratch
+from rankwright.core.memory import blocks, like_csr, scratch
 from rankwright.core.products import transposed_times_vector
 from rankwright.core.types import F64, I64, FloatMatrix
 from rankwright.errors import DataError, UsageError
+
+_VALUES = 1 << 20  # of a sparse matrix that are looked at together
 
 
 def fill_values(X: FloatMatrix, missing: str | None) -> F64 | None:
@@ -45,10 +47,13 @@ def filled(X: FloatMatrix, fill: F64 | None, model: str) -> FloatMatrix:
             "(--set missing=mean, --model trees)."
         )
     if sparse.issparse(X):
-        whole = X.copy()
-        gaps = np.isnan(whole.data)
-        whole.data[gaps] = fill[X.indices[gaps]]
-        return whole
+        values = scratch(X.data.shape, X.data.dtype)
+        for lo in range(0, X.nnz, _VALUES):
+            block = slice(lo, lo + _VALUES)
+            values[block] = X.data[block]
+            gaps = lo + np.flatnonzero(np.isnan(values[block]))
+            values[gaps] = fill[X.indices[gaps]]
+        return like_csr(values, X)
     out = scratch(X.shape, X.dtype)
     for block in blocks(X):
         out[block] = X[block]

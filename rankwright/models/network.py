@@ -28,7 +28,7 @@ from rankwright.models.fitted_network import ACTIVATIONS, FittedNetwork
 from rankwright.models.linear import deviations
 from rankwright.models.missing import fill_values, filled
 from rankwright.models.network_problem import Design, NetworkProblem
-from rankwright.solvers.adam import Adam, AdamState, load_torch
+from rankwright.solvers.adam import Adam, load_torch
 
 DEVICES = ("auto", "cpu", "cuda")
 PRECISIONS = ("single", "double", "mixed")
@@ -90,15 +90,8 @@ class Network:
         start: FittedNetwork | None = None,
         seed: int = 0,
         n_threads: int | None = None,
-        state: AdamState | None = None,
     ) -> FittedNetwork:
-        """Minimise the loss, from the weights of ``start`` where given.
-
-        Parameters
-        ----------
-        state
-            Go on with a run on the same data that ended here: the same bytes as without the stop.
-        """
+        """Minimise the loss, from the weights of ``start`` where given."""
         torch = load_torch()
         self._check(start)
         fill = fill_values(data.X, self.missing)
@@ -122,7 +115,7 @@ class Network:
             )
             names = {f.name for f in fields(Adam)} - {"seed"}
             adam = Adam(**{name: getattr(self, name) for name in names}, seed=seed)
-            end = adam.run(problem, watch, state=state)
+            end = adam.run(problem, watch)
         return design.fitted(problem.weights(end.best), state=end)
 
     def _design(self, loss: Loss, data: RankingData, X: FloatMatrix, fill: F64 | None) -> Design:

@@ -28,7 +28,6 @@ from rankwright.models.tree_text import (
     first_trees,
     join_trees,
     split_points,
-    tree_blocks,
     without_first_tree,
 )
 from rankwright.solvers.boost import Boost, Descent
@@ -95,10 +94,10 @@ class Trees:
         before = _Grown.from_checkpoint(watch.resumed(), model)
         run.go_on(before.state)
         booster = binned.booster(before.model)
-        self.grow(booster, run, watch, model.n_trees, before.rounds)
-        new = before.with_trees(booster.model_to_string())
-        keep = min(watch.best() - model.n_trees, len(tree_blocks(new)))
-        new = first_trees(new, keep)
+        counts = self.grow(booster, run, watch, model.n_trees, before.counts)
+        rounds = min(watch.best() - model.n_trees, len(counts))
+        new = join_trees([*before.texts, _new_trees(booster, 0, later=bool(before.texts))])
+        new = first_trees(new, counts[rounds - 1] if rounds > 0 else 0)
         text = join_trees([model.text, new]) if model.n_trees else new
         return FittedTrees(text, model.initial, data.n_features)
 
@@ -121,14 +120,22 @@ class Trees:
         return boost.start(loss, data, seed=seed, n_threads=n_threads)
 
     def grow(
-        self, booster: lgb.Booster, run: Descent, watch: Watch, first: int, done: int = 0
-    ) -> int:
-        """Add trees until all are there or the watch ends the run; return how many were added.
+        self,
+        booster: lgb.Booster,
+        run: Descent,
+        watch: Watch,
+        first: int,
+        before: Sequence[int] = (),
+    ) -> list[int]:
+        """Add trees until all are there or the watch ends the run.
 
-        Rounds count from ``first``; an earlier run has ``done`` so many of them.
+        Rounds count from ``first``. Returned is the number of trees after each of them (one that
+        finds no split leaves none), beginning with those of an earlier run, ``before``.
         """
         value = np.nan
-        written = 0
+        written = stump = 0
+        counts, done = list(before), len(before)
+        told, earlier = done, before[-1] if before else 0
 
         def objective(scores: F64, _: Any) -> tuple[AnyArray, AnyArray]:
             nonlocal value
@@ -136,10 +143,11 @@ class Trees:
             return gradient, curvature
 
         def added() -> dict[str, AnyArray]:
-            nonlocal written
-            text = booster.model_to_string(start_iteration=written)
-            written = int(booster.current_iteration())
-            return {"trees": np.frombuffer(text.encode(), np.uint8)}
+            nonlocal written, told
+            text = _new_trees(booster, written, later=done > 0)
+            fresh = np.array(counts[told:], np.int64)
+            written, told = int(booster.current_iteration()), len(counts)
+            return {"trees": np.frombuffer(text.encode(), np.uint8), "counts": fresh}
 
         try:
             for t in range(first + done, first + self.n_trees):
@@ -147,14 +155,17 @@ class Trees:
                 empty = booster.update(fobj=objective)
                 if empty and not run.samples:
                     break
+                if empty and len(counts) == done > 0:
+                    stump = 1  # see `_new_trees`
+                counts.append(earlier + int(booster.current_iteration()) - stump)
                 if watch.seen(t + 1, value, *current_scores(booster, watch)):
                     break
                 watch.keep(t + 1, run.state, added)
         except KeyboardInterrupt:  # what was learnt so far is kept
-            if booster.current_iteration() == 0 and not done:
+            if not counts:
                 raise
             watch.interrupted = True
-        return int(booster.current_iteration())
+        return counts
 
     def lightgbm_params(
         self, data: RankingData, seed: int, n_threads: int | None
@@ -250,9 +261,9 @@ class FittedTrees:
 
 
 class _Grown(NamedTuple):
-    """What an earlier run of the same fit has grown: its rounds, and the model with its trees."""
+    """What an earlier run of the same fit has grown: trees after each round, texts, the model."""
 
-    rounds: int
+    counts: list[int]
     state: Mapping[str, AnyArray]
     texts: list[str]
     model: FittedTrees
@@ -261,22 +272,22 @@ class _Grown(NamedTuple):
     def from_checkpoint(cls, kept: Kept | None, start: FittedTrees) -> _Grown:
         """Return what was kept of a run that began with ``start``."""
         if kept is None:
-            return cls(0, {}, [], start)
+            return cls([], {}, [], start)
         texts = [part["trees"].tobytes().decode() for part in kept.added]
+        counts = [int(count) for part in kept.added for count in part["counts"]]
         whole = join_trees([start.text, *texts]) if start.n_trees else join_trees(texts)
         model = FittedTrees(whole, start.initial, start.n_features)
-        return cls(kept.round - start.n_trees, kept.state, texts, model)
+        return cls(counts, kept.state, texts, model)
 
-    def with_trees(self, text: str) -> str:
-        """Return the trees of the earlier run and those of ``text``.
 
-        LightGBM keeps a first tree without a split, but drops one that comes later.
-        """
-        if not self.texts:
-            return text
-        if any(map(tree_blocks, self.texts)) and begins_with_a_stump(text):
-            text = without_first_tree(text)
-        return join_trees([*self.texts, text])
+def _new_trees(booster: lgb.Booster, since: int, *, later: bool) -> str:
+    """Return the text of the booster's trees from number ``since``.
+
+    LightGBM keeps a first tree without a split and drops those that come later, so that a booster
+    which goes on from ``later`` rounds may begin with one that the whole run would not have.
+    """
+    text = booster.model_to_string(start_iteration=since)
+    return without_first_tree(text) if later and not since and begins_with_a_stump(text) else text
 
 
 class BinnedData:

@@ -3,7 +3,8 @@
 The folder holds ``receipt.json``, which says what run this is, and numbered safetensors files: a
 ``state`` takes the place of the one before it (the last two stay), what was ``added`` stays. Each
 is written under another name first, and its own name ends with a digest of what it holds, so that a
-file that is damaged or half there is known by its name; the last state that is whole counts.
+file that is damaged or half there is known by its name; the last state that is whole counts. A
+``lock`` lets one process at a time into the folder.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -22,13 +25,15 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
+from scipy import sparse
 
 from rankwright import __version__
 from rankwright.core.types import AnyArray, FittedModel, Kept
 from rankwright.data.content import row_codes
 from rankwright.data.ranking_data import RankingData
-from rankwright.data.target import make_folder
+from rankwright.data.target import atomic_path, make_folder
 from rankwright.errors import DataError, UsageError
+from rankwright.models.tree_memory import plan_bins
 from rankwright.persist.model_file import NOT_KEPT, plain
 
 if TYPE_CHECKING:
@@ -36,8 +41,10 @@ if TYPE_CHECKING:
 
 EVERY = 10
 _RECEIPT = "receipt.json"
-_LIBRARIES = ("numpy", "scipy", "lightgbm", "torch")
+_LOCK = "lock"
+_LIBRARIES = ("numpy", "scipy", "numba", "scikit-learn", "lightgbm", "torch")
 _FILE = re.compile(r"(state|added)-(\d{6,})-([0-9a-f]{16})\.safetensors")
+_PARTIAL = re.compile(r"\.(state-|added-|receipt\.json).*\.partial")
 _AT = "checkpoint.at"  # round of a state, and how many files were added before it
 _STATES = 2  # how many stay
 
@@ -64,6 +71,7 @@ class Checkpoint:
     _states: int = field(default=0, init=False, repr=False)
     _added: int = field(default=0, init=False, repr=False)
     _stay: list[Path] = field(default_factory=list, init=False, repr=False)  # the states there
+    _unlock: Any = field(default=None, init=False, repr=False, compare=False)
 
     def check(self) -> None:
         """Say what is wrong with the folder before any work."""
@@ -77,22 +85,32 @@ class Checkpoint:
                 f"{folder} holds the checkpoint of an earlier run: resume it "
                 "(--resume, or resume=True), or choose another folder."
             )
+        if folder.is_dir() and not (folder / _RECEIPT).exists() and _files(folder):
+            raise UsageError(
+                f"{folder} holds files of a checkpoint without the {_RECEIPT} that says of what "
+                "run; put it back, or choose another folder."
+            )
 
     def begin(self, receipt: Mapping[str, Any]) -> Kept | None:
         """Take the folder for the run of ``receipt``; return what it has of it, if anything."""
         self.check()
         folder = Path(self.folder)
         make_folder(folder)
+        self._take_lock(folder / _LOCK)
         self._last = self._states = self._added = 0
         self._stay, kept = [], None
         if (folder / _RECEIPT).exists():
             _check_same(folder, _read_receipt(folder / _RECEIPT), receipt)
             kept = self._last_whole()
-        for kind, number, path in _files(folder):  # what came after the last whole state, or all
-            if number > (self._states if kind == "state" else self._added):
-                path.unlink()
-            elif kind == "state":
-                self._stay.append(path)
+        with _told(folder):
+            for kind, number, path in _files(folder):  # what came after the last whole state, all
+                if number > (self._states if kind == "state" else self._added):
+                    path.unlink()
+                elif kind == "state":
+                    self._stay.append(path)
+            for path in folder.iterdir():  # of a run that was killed while it wrote
+                if _PARTIAL.fullmatch(path.name):
+                    path.unlink()
         self._stay.sort()
         if kept is None:
             _write(folder / _RECEIPT, (json.dumps(receipt, indent=1) + "\n").encode())
@@ -112,9 +130,37 @@ class Checkpoint:
         self._states += 1
         at = np.array([t, self._added], np.int64)
         self._stay.append(self._write_arrays("state", self._states, {**state, _AT: at}))
-        while len(self._stay) > _STATES:
-            self._stay.pop(0).unlink(missing_ok=True)
+        with _told(Path(self.folder)):
+            while len(self._stay) > _STATES:
+                self._stay.pop(0).unlink(missing_ok=True)
         self._last = t
+
+    def end(self) -> None:
+        """Let other processes into the folder."""
+        if self._unlock is not None:
+            self._unlock()
+            self._unlock = None
+
+    def _take_lock(self, path: Path) -> None:
+        """Keep other processes out until `end`; the system does so when this one is killed."""
+        self.end()
+        try:
+            import fcntl
+        except ImportError:  # a system without such locks
+            return
+        with _told(path.parent):
+            lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        self._unlock = weakref.finalize(self, os.close, lock)
+        try:
+            fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (BlockingIOError, PermissionError):
+            self.end()
+            raise UsageError(
+                f"{path.parent} is in use by another run; wait for its end, or choose another "
+                "folder."
+            ) from None
+        except OSError:  # a file system without locks
+            self.end()
 
     def _last_whole(self) -> Kept | None:
         """Return the last state that is whole, with all that was added before it."""
@@ -160,12 +206,22 @@ def run_receipt(
         "training data": digest_in_order(data, ranker.n_threads),
         "valid data": None if valid is None else digest_in_order(valid, ranker.n_threads),
         "start": None if start is None else _digest_of_model(start),
+        "sample": _sample_of_thresholds(ranker, data),
     }
     as_read: dict[str, Any] = json.loads(json.dumps(receipt, default=repr))
     return as_read
 
 
 # --- receipts --------------------------------------------------------------------------------
+
+
+def _sample_of_thresholds(ranker: Ranker, data: RankingData | str) -> int | None:
+    """Return how many documents a bound on memory leaves for the thresholds of trees."""
+    if isinstance(data, str) or ranker.model not in ("trees", "forest"):
+        return None
+    bins: int = ranker.make_model().max_bins  # type: ignore[attr-defined]
+    sample = plan_bins(data.n_documents, data.n_features, bins, data.X.dtype.itemsize).sample
+    return sample if sample < data.n_documents else None
 
 
 def _versions() -> dict[str, str]:
@@ -182,7 +238,8 @@ def digest_in_order(data: RankingData | str, n_threads: int | None) -> str:
     """Return a digest of the data, the order of its rows and the names of its queries included."""
     if isinstance(data, str):
         return data
-    digest = hashlib.sha256(f"{data.n_documents} x {data.n_features}".encode())
+    kind = "sparse" if sparse.issparse(data.X) else "dense"  # sums may differ in their last bits
+    digest = hashlib.sha256(f"{kind} {data.n_documents} x {data.n_features}".encode())
     group = None if data.group is None else data.group_codes()
     columns = (row_codes(data, n_threads=n_threads), data.indptr, group)
     for column in (*columns, data.sample_weight, data.query_weight):
@@ -213,9 +270,9 @@ def _read_receipt(path: Path) -> dict[str, Any]:
 
 def _check_same(folder: Path, there: Mapping[str, Any], here: Mapping[str, Any]) -> None:
     """Refuse to go on with another run, and say what differs first."""
-    for name in ("ranker", "parameters", "training data", "valid data", "start"):
-        if there.get(name) != here[name]:
-            what = _difference(name, there.get(name), here[name])
+    for name in ("ranker", "parameters", "training data", "valid data", "start", "sample"):
+        if there.get(name) != here.get(name):
+            what = _difference(name, there.get(name), here.get(name))
             raise UsageError(
                 f"{folder} holds the checkpoint of another run: {what}; "
                 "run it as before, or choose another folder."
@@ -237,6 +294,9 @@ def _difference(name: str, there: Any, here: Any) -> str:
         return ", ".join(f"{k} was {before.get(k)!r} and is {now.get(k)!r}" for k in differ[:3])
     if name == "ranker":
         return f"the ranker was {there} and is {here}"
+    if name == "sample":
+        had, has = ("all" if count is None else f"{count:,}" for count in (there, here))
+        return f"thresholds came from {had} documents and come from {has}, as --memory has it"
     if there is None or here is None:
         had, has = ("none" if digest is None else "given" for digest in (there, here))
         return f"the {name} was {had} and is {has}"
@@ -252,8 +312,12 @@ def _as_dict(value: Any) -> dict[str, Any]:
 
 def _files(folder: Path) -> Sequence[tuple[str, int, Path]]:
     """Return kind, number and path of each numbered file."""
+    try:
+        names = sorted(folder.iterdir())
+    except OSError as fault:
+        raise DataError(f"{folder} cannot be read: {fault.strerror or fault}.") from None
     found = []
-    for path in folder.iterdir():
+    for path in names:
         match = _FILE.fullmatch(path.name)
         if match:
             found.append((match[1], int(match[2]), path))
@@ -278,12 +342,24 @@ def _digest(content: bytes) -> str:
 
 def _write(path: Path, content: bytes) -> None:
     """Write a file that is there whole or not at all, even if the machine goes down."""
-    partial = path.with_name(f".{path.name}.partial")
+    with atomic_path(path) as partial, partial.open("wb") as stream:
+        stream.write(content)
+        stream.flush()
+        os.fsync(stream.fileno())
+    if os.name != "posix":  # where a folder cannot be opened
+        return
+    with _told(path):  # its name is safe before that of an older one goes
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """Tell of a fault of the system in a sentence."""
     try:
-        with partial.open("wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(partial, path)
+        yield
     except OSError as fault:
         raise DataError(f"{path} cannot be written: {fault.strerror or fault}.") from None

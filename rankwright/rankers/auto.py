@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from rankwright.core.memory import blocks
 from rankwright.core.types import F64
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.split import k_folds, train_valid_test
@@ -55,14 +56,14 @@ class Outline:
     @classmethod
     def of(cls, data: RankingData) -> Outline:
         """Return the outline of ``data``."""
-        values = data.X.data if sparse.issparse(data.X) else data.X
+        values = data.X.data[:, None] if sparse.issparse(data.X) else data.X
         entries = max(1, data.n_documents * data.n_features)
         return cls(
             queries=data.n_queries,
             documents=data.n_documents,
             features=data.n_features,
             filled=float(np.count_nonzero(values) / entries),
-            missing=bool(np.isnan(values).any()),
+            missing=any(np.isnan(values[block]).any() for block in blocks(values)),
             grades=len(np.unique(data.y)),
             ratings=_are_ratings(data),
         )
@@ -166,7 +167,10 @@ def auto(
     best = trial.best()
     fitted = best.last
     if valid is None and parts[0][0] is not data and not trial.interrupted:
-        fitted = trial.make(best.candidate.ranker, **best.rounds()).fit(data)
+        try:
+            fitted = trial.make(best.candidate.ranker, **best.rounds()).fit(data)
+        except KeyboardInterrupt:  # the fit to most queries is there
+            trial.interrupted = True
     fitted.interrupted_ = fitted.interrupted_ or trial.interrupted
     found = tuple(trial.values())
     where = "valid" if valid is not None else "held-out queries"
@@ -253,7 +257,10 @@ class _Trial:
         return ranker(name, **self.common, **parameters)
 
     def run(self) -> None:
-        """Fit candidate after candidate; one that cannot take the data is left out."""
+        """Fit candidate after candidate; one that cannot take the data is left out.
+
+        Ctrl-C ends the run; what was fitted by then counts.
+        """
         faults: list[RankwrightError] = []
         for candidate in self.candidates:
             done = _Tried(candidate)
@@ -263,11 +270,14 @@ class _Trial:
             except RankwrightError as fault:
                 faults.append(fault)
                 continue
-            self.tried.append(done)
+            except KeyboardInterrupt:
+                self.interrupted = True
+            if done.fits:
+                self.tried.append(done)
             if self.interrupted or self.parts[0][1] is None:
-                return
+                break
         if not self.tried:
-            raise faults[0]
+            raise faults[0] if faults and not self.interrupted else KeyboardInterrupt
 
     def _fit(self, done: _Tried, train: RankingData, chooses: RankingData | None) -> None:
         """Fit to one part; Ctrl-C ends that fit and all after it."""
@@ -290,14 +300,23 @@ class _Trial:
             done.per_query.append(next(iter(found.per_query.values())))
 
     def best(self) -> _Tried:
-        """Return the first of the best, or the only one."""
+        """Return the first of the best of those fitted to all parts, or else the first."""
         up = measure(self.common["metric"], convention=self.common["convention"]).maximise
         sign = 1.0 if up else -1.0
-        return max(self.tried, key=lambda done: sign * (done.value() or 0.0))
+
+        def worth(done: _Tried) -> float:
+            value = done.value()
+            return -np.inf if value is None or np.isnan(value) else sign * value
+
+        return max(self._whole() or self.tried, key=worth)
+
+    def _whole(self) -> list[_Tried]:
+        """Return those that were fitted to all parts, whose values are of the same queries."""
+        return [done for done in self.tried if len(done.fits) == len(self.parts)]
 
     def values(self) -> Iterator[Candidate]:
         """Yield every candidate with its value."""
-        known = {done.candidate.ranker: done.value() for done in self.tried}
+        known = {done.candidate.ranker: done.value() for done in self._whole() or self.tried}
         for each in self.candidates:
             yield replace(each, value=known.get(each.ranker))
 

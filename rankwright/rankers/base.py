@@ -150,8 +150,12 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             checkpoint=_checkpoint(checkpoint),
         )
         begun = start._fitted() if start else None
-        self.resumed_from_ = self._resume(watch, data, begun)
-        self.model_: FittedModel = self._fit_model(data, watch, begun)
+        try:
+            self.resumed_from_ = self._resume(watch, data, begun)
+            self.model_: FittedModel = self._fit_model(data, watch, begun)
+        finally:
+            if watch.checkpoint is not None:
+                watch.checkpoint.end()
         self.data_digest_ = content_digest(data, n_threads=self.n_threads)
         self.curve_ = watch.curve
         self.best_iteration_ = watch.best()
@@ -389,7 +393,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         return getattr(self.model_, name)
 
 
-def ranker(name: str, **parameters: Any) -> Ranker:
+def ranker(name: str, /, **parameters: Any) -> Ranker:
     """Return the ranker called ``name``, such as ``lambdamart``, with the given parameters."""
     made: Ranker = registry.resolve("rankers", name)(**parameters)
     return made

@@ -58,8 +58,10 @@ def _of_features(name: str, model: Any, data: RankingData, valid: RankingData | 
         return tree_bytes(n, d, model.max_bins) + more
     if name == "kernel":  # the likeness of every document to every landmark
         return 8 * n * (n if n <= model.exact_below else model.n_landmarks)
-    if name in ("coordinate_ascent", "expression"):  # every feature, by column
-        return 8 * n * d + (data.X.dtype.itemsize * n * d if name == "expression" else 0)
+    if name == "coordinate_ascent":  # the features by column; sparse ones by row before that
+        return int(32 * data.X.nnz) if sparse.issparse(data.X) else data.X.dtype.itemsize * n * d
+    if name == "expression":  # every feature, by column
+        return (8 + data.X.dtype.itemsize) * n * d
     by_column = getattr(model, "solver", None) == "coordinate"
     if by_column or name in ("passive_aggressive", "prank"):  # as another kind of matrix
         return int(16 * data.X.nnz) if sparse.issparse(data.X) else 24 * n * d

@@ -100,7 +100,7 @@ def valid_data(eval_set: Any, data: RankingData) -> RankingData:
         )
     columns = _columns_by_name(data.feature_names, valid.feature_names, "the valid data")
     if columns is not None:
-        features = as_feature_matrix(valid.X[:, columns])
+        features = as_feature_matrix(taken_columns(valid.X, columns))
         valid = replace(valid, X=features, feature_names=data.feature_names)
     if valid.n_features != data.n_features:
         raise DataError(

@@ -24,6 +24,14 @@ COMMON: dict[str, Any] = {
     "verbose": False,
 }
 
+_COMMON_KINDS = {
+    "metric": "str",
+    "select_metric": "str",
+    "early_stopping": "int",
+    "n_threads": "int",
+    "seed": "int",
+}
+
 ELSEWHERE = {
     "n_estimators": "n_trees",
     "num_boost_round": "n_trees",
@@ -157,6 +165,9 @@ def check_parameters(parts: Iterable[Any], values: Mapping[str, Any]) -> None:
             kinds = [kind.strip() for kind in str(field.type).split("|")]
             if value is not None and set(kinds) <= {*_KINDS, "None"}:
                 _check_kind(field.name, value, kinds)
+    for name, kind in _COMMON_KINDS.items():
+        if values.get(name) is not None:
+            _check_kind(name, values[name], [kind])
     for name, value in values.items():
         _check_range(name, value)
 

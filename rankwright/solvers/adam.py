@@ -128,29 +128,16 @@ class Adam:
     weight_decay: float = 0.0
     seed: int = 0
 
-    def run(
-        self,
-        problem: BatchProblem,
-        watch: Watch,
-        *,
-        state: AdamState | None = None,
-    ) -> AdamState:
-        """Take steps until all epochs are made, the watch ends the run or Ctrl-C does.
-
-        Parameters
-        ----------
-        state
-            Go on from here instead of from the parameters as they are, or as the watch kept them.
-        """
+    def run(self, problem: BatchProblem, watch: Watch) -> AdamState:
+        """Take steps until all epochs are made, the watch ends the run or Ctrl-C does."""
         self._check()
         optimizer = self._optimizer(problem)
         kept = watch.resumed()
-        if kept is not None:
-            state = AdamState.restore(kept.state)
-            put_back(problem, kept.state)
-        if state is None:
+        if kept is None:
             state = _state_of(problem, optimizer, 0, 0, ())
         else:
+            state = AdamState.restore(kept.state)
+            put_back(problem, kept.state)
             _put_back(problem, optimizer, state)
         first = state.epoch
         try:

@@ -120,6 +120,11 @@ def test_data_that_cannot_be_meant(told, folder, did, name, content):
         ("misspelt a parameter", ("--set", "n_tree=5")),
         ("used another tool's name of a parameter", ("--set", "n_estimators=5")),
         ("gave a parameter of the wrong kind", ("--set", "n_trees=ten")),
+        ("gave early stopping as a word", ("--set", "early_stopping=abc")),
+        ("gave a number as the metric that selects", ("--set", "select_metric=5")),
+        ("set what has an option of its own", ("--set", "seed=3")),
+        ("gave an option and its setting", ("--metric", "map", "--set", "metric=map")),
+        ("wrote an amount of memory in words", ("--memory", "lots")),
         ("gave a parameter out of range", ("--set", "learning_rate=-1")),
         ("wrote a setting without =", ("--set", "n_trees:5")),
         ("misspelt a metric", ("--metric", "ndgc@10")),
@@ -134,6 +139,22 @@ def test_data_that_cannot_be_meant(told, folder, did, name, content):
 def test_options_that_cannot_be_meant(told, did, arguments):
     given = ("--train", "train.txt") if "--train" not in arguments else ()
     told(did, *GBDT, *given, *arguments, *(() if "--save" in arguments else ("--save", "m.rw")))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--set", "n_threads=2"), "n_threads is set by --threads; write --threads 2."),
+        (("--set", "convention=letor3"), "convention is set by --convention"),
+        (("--set", "name=memr"), "there is no parameter of GBDT 'name'"),
+        (("--model", "trees", "--set", "model=trees"), "model is given twice"),
+        (("--memory", "9" * 400), "an amount of memory must be one that a machine can have"),
+    ],
+)
+def test_settings_that_have_another_place(run, arguments, words):
+    status, _, complaints = run(*GBDT, "--train", "train.txt", *arguments)
+    assert status == 2
+    assert words in complaints
 
 
 def test_a_misspelt_ranker(told):

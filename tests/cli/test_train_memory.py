@@ -1,9 +1,13 @@
 """``--memory``: work on data larger than the room goes on within it, and the peak is told."""
 
+import sys
+
 import numpy as np
 import pytest
 from command import run, run_json, sentence
 
+import rankwright.cli.train as verb
+from rankwright.cli import main
 from rankwright.data.files import convert, load, save, save_parts
 from rankwright.data.synthetic import synthetic, synthetic_parts
 
@@ -70,6 +74,32 @@ def test_a_bound_below_the_code_itself_ends_the_run_with_a_sentence(folder, tmp_
     told = sentence("train", "memr", "--train", small, "--memory", "40MB", "--save", saved)
     assert "40 MB" in told
     assert not saved.exists()
+
+
+@pytest.mark.parametrize("memory", [(), ("--memory", "2GB")])
+@pytest.mark.parametrize("cause", ["bound", "Ctrl-C"])
+def test_a_run_that_is_ended_while_it_scores(memory, cause, folder, tmp_path, monkeypatch):
+    # A finished model is kept, except where the bound that was asked for was passed.
+    def interrupted(*_):
+        if cause == "bound" and memory:
+            gauges[0].passed = True
+        raise KeyboardInterrupt
+
+    def bound(*arguments):
+        gauges.append(gauge := usual(*arguments))
+        return gauge
+
+    gauges, usual, saved = [], verb.bound_memory, tmp_path / "m.rw"
+    monkeypatch.setattr(verb, "bound_memory", bound)
+    monkeypatch.setattr(verb, "measures_of", interrupted)
+    small = folder / "small.store"
+    arguments = ["train", "memr", "--train", small, "--test", small, "--save", saved, *memory]
+    monkeypatch.setattr(sys, "argv", ["rankwright", *map(str, arguments)])
+    with pytest.raises(SystemExit) as ended:
+        main.run()
+    kept = not memory or cause == "Ctrl-C"
+    assert ended.value.code == (130 if kept else 2)
+    assert saved.exists() == kept
 
 
 def test_text_gives_the_model_that_its_store_gives(tmp_path):

@@ -11,6 +11,7 @@ import pytest
 from small_data import small_data
 
 from rankwright import loss, registry
+from rankwright.models.tree_text import tree_blocks
 from rankwright.persist.checkpoint import Checkpoint
 from rankwright.rankers.base import ranker
 
@@ -178,18 +179,35 @@ def test_trees_go_on_after_those_of_a_start(tmp_path):
     assert again == whole
 
 
+# Hardly any row is drawn, so many rounds find no split; LightGBM drops their trees.
+EMPTY = {"n_trees": 40, "row_fraction": 0.1, "min_documents": 10, "min_curvature": 0.6}
+
+
 def test_trees_without_a_split_leave_the_same_model(tmp_path):
-    # Hardly any row is drawn, so many rounds find no split; LightGBM drops their trees.
-    parameters = {"n_trees": 40, "row_fraction": 0.1, "min_documents": 10, "early_stopping": None}
-    whole, fitted = saved("lambdamart", parameters, tmp_path / "whole.rw")
-    assert fitted.model_.n_trees < fitted.best_iteration_ or fitted.model_.n_trees < 40
-    for number in range(1, 40, 3):
+    def text(checkpoint=None):
+        fitted = ranker("lambdamart", **EMPTY, n_threads=1).fit(DATA, checkpoint=checkpoint)
+        assert fitted.best_iteration_ == 40
+        return fitted.model_.text
+
+    whole = text()
+    empty_rounds = 40 - len(tree_blocks(whole))
+    assert 5 < empty_rounds < 35
+    for number in range(1, 36, 3):
         folder = tmp_path / str(number)
-        deadly = Deadly(folder, moment="after", number=number, every=1)
-        with pytest.raises(Kill):
-            saved("lambdamart", parameters, tmp_path / "b.rw", checkpoint=deadly)
-        kept = Checkpoint(folder, every=9, resume=True)
-        assert saved("lambdamart", parameters, tmp_path / "b.rw", checkpoint=kept)[0] == whole
+        for kills in (number, 2):  # the second run may begin with a round that finds no split
+            deadly = Deadly(folder, moment="after", number=kills, every=1, resume=True)
+            with pytest.raises(Kill):
+                text(deadly)
+        assert text(Checkpoint(folder, every=9, resume=True)) == whole
+
+
+def test_the_trees_kept_are_those_of_the_best_round_where_rounds_find_no_split(tmp_path):
+    _, fitted = saved("lambdamart", EMPTY, tmp_path / "a.rw")
+    curve = fitted.curve_["valid ndcg@10"]
+    assert fitted.best_iteration_ < len(curve)
+    assert fitted.score(VALID) == max(curve)
+    more = ranker("lambdamart", **EMPTY).fit(DATA, eval_set=VALID, start=fitted)
+    assert more.score(VALID) == max(more.curve_["valid ndcg@10"])
 
 
 @pytest.mark.parametrize("name", registry.LOSSES)

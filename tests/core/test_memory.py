@@ -1,5 +1,9 @@
 """Memory is measured without mapped files, bounded with a sentence, and spared by mapped copies."""
 
+import errno
+import subprocess
+import sys
+import threading
 import time
 
 import numpy as np
@@ -8,7 +12,7 @@ from scipy import sparse
 
 from rankwright.core import memory
 from rankwright.core.memory import anonymous_bytes, bounded, parse_size, shown_size
-from rankwright.errors import MemoryLimitError, UsageError
+from rankwright.errors import DataError, MemoryLimitError, UsageError
 
 MB = 1_000_000
 RNG = np.random.default_rng(0)
@@ -16,13 +20,20 @@ RNG = np.random.default_rng(0)
 
 @pytest.mark.parametrize(
     ("text", "size"),
-    [("2GB", 2_000_000_000), ("500 mb", 500 * MB), ("1.5GiB", 3 * 2**29), ("64k", 64_000), (7, 7)],
+    [
+        ("2GB", 2_000_000_000),
+        ("500 mb", 500 * MB),
+        ("1.5GiB", 3 * 2**29),
+        ("64k", 64_000),
+        (7, 7),
+        (2e9, 2_000_000_000),
+    ],
 )
 def test_sizes_as_people_write_them(text, size):
     assert parse_size(text) == size
 
 
-@pytest.mark.parametrize("text", ["", "2XB", "GB", "-1GB", "0", "1e9"])
+@pytest.mark.parametrize("text", ["", "2XB", "GB", "-1GB", "0", "1e9", "9" * 400, float("nan")])
 def test_what_is_no_size_is_refused(text):
     with pytest.raises(UsageError, match=r"memory"):
         parse_size(text)
@@ -75,6 +86,38 @@ def test_a_run_within_its_bound_goes_on():
     run_past(2 * anonymous_bytes() + 200 * MB, seconds=0.1)
 
 
+def test_a_run_that_a_shell_put_into_the_background_ends_too():
+    code = """if True:
+        import signal, time
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # as `command &` has it
+        import numpy as np
+        from rankwright.core.memory import anonymous_bytes, bounded
+        from rankwright.errors import MemoryLimitError
+        try:
+            with bounded(anonymous_bytes() + 20_000_000):
+                held = np.ones(100_000_000 // 8)
+                time.sleep(20)
+        except MemoryLimitError:
+            print("ended", signal.getsignal(signal.SIGINT) == signal.SIG_IGN)
+    """
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout == "ended True\n"
+
+
+def test_a_bound_is_for_the_main_thread():
+    def inside():
+        with pytest.raises(UsageError, match="main thread"), bounded("9GB"):
+            pass
+        with bounded(None) as gauge:  # measuring alone interrupts nobody
+            told.append(gauge.peak)
+
+    told = []
+    thread = threading.Thread(target=inside)
+    thread.start()
+    thread.join()
+    assert told
+
+
 def test_a_bound_holds_inside_and_gives_way_to_an_inner_one():
     assert memory.limit() is None
     with bounded("90GB"):
@@ -94,6 +137,18 @@ def test_large_room_is_a_file_under_a_bound_and_nothing_is_left_of_it(tmp_path, 
         large[:] = 1.0
         assert anonymous_bytes() - before < 10 * MB
     assert large.sum() == large.size
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_disk_that_is_full_is_told_before_the_room_is_used(tmp_path, monkeypatch):
+    monkeypatch.setattr(memory.tempfile, "tempdir", str(tmp_path))
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(memory.os, "posix_fallocate", full)
+    with bounded("90GB"), pytest.raises(DataError, match=r"80 GB of .* space .*: No space.*TMPDIR"):
+        memory.scratch((10**10,), np.float64)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -47,3 +47,36 @@ def test_a_forest_cannot_be_continued():
     model = fit(Forest(n_bags=2))
     with pytest.raises(UsageError, match="cannot be continued"):
         fit(Forest(n_bags=2), start=model)
+
+
+class Interrupting(Squared):
+    """A loss that is interrupted at the n-th gradient, as by Ctrl-C."""
+
+    left = 0
+
+    def bind(self, data, *, n_threads=None):
+        bound = Squared.bind(self, data, n_threads=n_threads)
+        usual = bound.grad_curv
+
+        def grad_curv(*arguments):
+            type(self).left -= 1
+            if type(self).left == 0:
+                raise KeyboardInterrupt
+            return usual(*arguments)
+
+        bound.grad_curv = grad_curv
+        return bound
+
+
+def test_an_interrupted_forest_keeps_its_whole_bags():
+    forest, Interrupting.left = Forest(n_bags=6, n_trees=3), 1 + 2 * 3 + 2  # constant, bags, rounds
+    watch = Onlooker()
+    model = forest.fit(Interrupting(), DATA, watch=watch)
+    assert watch.interrupted
+    assert model.text == fit(Forest(n_bags=2, n_trees=3)).text
+
+
+def test_a_forest_interrupted_in_its_first_bag_keeps_nothing():
+    Interrupting.left = 3
+    with pytest.raises(KeyboardInterrupt):
+        Forest(n_bags=6, n_trees=3).fit(Interrupting(), DATA, watch=Onlooker())

@@ -1,13 +1,20 @@
 """The folder of a checkpoint: what is whole counts, what is another run's is refused."""
 
+import errno
 import json
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import sparse
 from small_data import small_data
 
+from rankwright.core.memory import bounded
 from rankwright.errors import DataError, UsageError
+from rankwright.models import tree_memory
+from rankwright.persist import checkpoint as module
 from rankwright.persist.checkpoint import Checkpoint
 from rankwright.rankers.base import ranker
 
@@ -99,12 +106,59 @@ def test_an_addition_without_its_state_is_forgotten(tmp_path):
     assert [part["new"].tolist() for part in found(tmp_path).added] == [[5], [10], [16]]
 
 
-def test_half_written_files_and_those_of_others_are_left_alone(tmp_path):
+def test_half_written_files_go_and_those_of_others_stay(tmp_path):
     written(tmp_path)
-    (tmp_path / ".state-000004-0123456789abcdef.safetensors.partial").write_bytes(b"half")
+    half = tmp_path / ".state-000004-0123456789abcdef.safetensors.77.88.partial"
+    half.write_bytes(b"half")
     (tmp_path / "notes.txt").write_text("mine")
     assert found(tmp_path).round == 15
+    assert not half.exists()
     assert (tmp_path / "notes.txt").read_text() == "mine"
+
+
+def test_a_folder_that_another_process_writes_to_is_refused(tmp_path):
+    code = f"""if True:
+        import sys
+        from rankwright.persist.checkpoint import Checkpoint
+        kept = Checkpoint({str(tmp_path)!r})
+        kept.begin({RECEIPT!r})
+        print("begun", flush=True)
+        sys.stdin.readline()
+        kept.end()
+        print("ended", flush=True)
+        sys.stdin.readline()
+    """
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout.readline() == "begun\n"
+        with pytest.raises(UsageError, match="is in use by another run; wait for its end"):
+            found(tmp_path)
+        other.stdin.write("\n")
+        other.stdin.flush()
+        assert other.stdout.readline() == "ended\n"
+        assert found(tmp_path) is None  # nothing was kept, and nobody is in the way
+        other.stdin.write("\n")
+
+
+def test_files_without_a_receipt_are_not_touched(tmp_path):
+    (written(tmp_path) / "receipt.json").unlink()
+    for resume in (False, True):
+        with pytest.raises(UsageError, match=r"without the receipt\.json .* choose another folder"):
+            Checkpoint(tmp_path, resume=resume).begin(RECEIPT)
+    assert len(names(tmp_path, "added")) == 3
+
+
+def test_a_folder_that_cannot_be_written_is_told(tmp_path, monkeypatch):
+    def full(_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    kept = Checkpoint(tmp_path)
+    kept.begin(RECEIPT)
+    monkeypatch.setattr(module.os, "fsync", full)
+    with pytest.raises(DataError, match=r"state-000001.* cannot be written: No space left"):
+        kept.write(1, {"w": np.zeros(3)}, None)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["lock", "receipt.json"]
 
 
 def test_a_folder_in_use_is_refused_without_resume(tmp_path):
@@ -125,6 +179,7 @@ def test_resume_in_an_empty_folder_begins(tmp_path):
         ({"training data": "bb"}, "the training data is not the same"),
         ({"valid data": "cc"}, "the valid data was none and is given"),
         ({"start": "dd"}, "the start was none and is given"),
+        ({"sample": 2000}, "thresholds came from all documents and come from 2,000, as --memory"),
         ({"rankwright": "2"}, "was written with rankwright 1, this is 2"),
         ({"libraries": {"numpy": "3"}}, "was written with numpy 2, this is 3"),
         ({"libraries": {}}, "was written with numpy 2, this is None"),
@@ -162,6 +217,24 @@ def test_a_fit_on_other_data_is_refused_the_order_of_rows_included(change, sente
     ranker("gbdt", n_trees=3).fit(DATA, checkpoint=tmp_path)
     with pytest.raises(UsageError, match=sentence):
         ranker("gbdt", n_trees=3).fit(change(DATA), checkpoint=Checkpoint(tmp_path, resume=True))
+
+
+def test_a_fit_on_the_same_values_in_a_sparse_matrix_is_refused(tmp_path):
+    ranker("gbdt", n_trees=3).fit(DATA, checkpoint=tmp_path)
+    with pytest.raises(UsageError, match="the training data is not the same"):
+        ranker("gbdt", n_trees=3).fit(
+            replace(DATA, X=sparse.csr_array(DATA.X)), checkpoint=Checkpoint(tmp_path, resume=True)
+        )
+
+
+def test_a_bound_on_memory_that_changes_the_trees_is_refused(tmp_path, monkeypatch):
+    ranker("gbdt", n_trees=3).fit(DATA, checkpoint=tmp_path)
+    again = Checkpoint(tmp_path, resume=True)
+    with bounded("90GB"):
+        assert ranker("gbdt", n_trees=3).fit(DATA, checkpoint=again).resumed_from_ is not None
+        monkeypatch.setattr(tree_memory, "_SHARE", 10**9)
+        with pytest.raises(UsageError, match="thresholds came from all documents and come from "):
+            ranker("gbdt", n_trees=3).fit(DATA, checkpoint=again)
 
 
 def test_threads_and_words_may_change(tmp_path):

@@ -12,6 +12,7 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.rankers import auto as module
 from rankwright.rankers.auto import Candidate, Outline, auto, candidates
+from rankwright.rankers.base import Ranker
 
 QUICK = (("memr", "linear"), ("gbdt", "trees"))
 
@@ -219,6 +220,44 @@ def test_ctrl_c_keeps_the_best_so_far():
 
 
 @pytest.mark.usefixtures("quick")
+def stop_at(monkeypatch, number):
+    """Let the ``number``-th fit be interrupted before its first round."""
+    usual, fits = Ranker.fit, []
+
+    def fit(self, *data, **more):
+        fits.append(self.name)
+        if len(fits) == number:
+            raise KeyboardInterrupt
+        return usual(self, *data, **more)
+
+    monkeypatch.setattr(Ranker, "fit", fit)
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("metric", ["ndcg@10", "pair_error"])
+def test_ctrl_c_at_the_beginning_of_a_fit_keeps_those_before(metric, monkeypatch):
+    stop_at(monkeypatch, 8)  # two of five folds of the second candidate are fitted
+    found = auto(small_data(queries=20), metric=metric)
+    assert found.ranker.name == "memr"
+    assert found.ranker.interrupted_
+    assert [each.value is None for each in found.candidates] == [False, True]
+
+
+@pytest.mark.usefixtures("quick")
+def test_ctrl_c_while_the_best_is_fitted_again_keeps_its_last_fit(monkeypatch):
+    stop_at(monkeypatch, 11)
+    found = auto(small_data(queries=20))
+    assert found.ranker.interrupted_
+    assert all(each.value is not None for each in found.candidates)
+
+
+@pytest.mark.usefixtures("quick")
+def test_ctrl_c_before_anything_is_fitted_leaves_nothing(monkeypatch):
+    stop_at(monkeypatch, 1)
+    with pytest.raises(KeyboardInterrupt):
+        auto(small_data(queries=20))
+
+
 def test_a_metric_that_is_not_there_is_told():
     with pytest.raises(UsageError, match="there is no metric"):
         auto(small_data(), metric="nccg@10")

@@ -5,6 +5,7 @@ import pytest
 import torch
 from small_data import Onlooker
 
+from rankwright.core.types import Kept
 from rankwright.errors import UsageError
 from rankwright.solvers.adam import Adam, AdamState
 
@@ -76,8 +77,8 @@ def test_schedules_over_four_epochs(schedule, rates):
 class Keeping(Onlooker):
     """Keeps the state of every epoch."""
 
-    def __init__(self, states):
-        super().__init__()
+    def __init__(self, states, **more):
+        super().__init__(**more)
         self.states = states
 
     def keep(self, t, state, added=None):
@@ -89,21 +90,16 @@ def test_a_state_goes_through_arrays_and_goes_on_as_if_never_stopped():
     whole, states = Parabola(), []
     end = adam.run(whole, Keeping(states))
     assert [state.epoch for state in states] == [1, 2, 3, 4, 5]
-    half = AdamState.restore(states[1].arrays())
-    again = adam.run(Parabola(), Onlooker(), state=half)
+    again = adam.run(Parabola(), Onlooker(kept=Kept(2, states[1].arrays(), ())))
     assert again.steps == end.steps == 15
     for name, array in end.arrays().items():
         np.testing.assert_array_equal(again.arrays()[name], array)
 
 
 def test_a_state_remembers_the_best_round():
-    class Watch(Keeping):
-        def best(self):
-            return 2
-
     adam, states = Adam(epochs=5, learning_rate=0.1), []
-    adam.run(Parabola(), Watch(states))
-    again = adam.run(Parabola(), Watch([]), state=states[3])
+    adam.run(Parabola(), Keeping(states, keep=2))
+    again = adam.run(Parabola(), Onlooker(keep=2, kept=Kept(4, states[3].arrays(), ())))
     np.testing.assert_array_equal(again.best[0], states[1].weights[0])
 
 
@@ -121,7 +117,7 @@ def test_the_state_of_another_network_is_refused():
     other = Parabola()
     other.parameters[0] = torch.zeros(3, 2)
     with pytest.raises(UsageError, match="that of another network"):
-        Adam(epochs=2).run(other, Onlooker(), state=state)
+        Adam(epochs=2).run(other, Onlooker(kept=Kept(1, state.arrays(), ())))
 
 
 @pytest.mark.parametrize(
