@@ -7,9 +7,11 @@ worker is made again by Dask, from its source. `Here` is this process, without D
 
 from __future__ import annotations
 
+import asyncio
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import wait
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -85,31 +87,37 @@ class Cluster:
 
     def results(self, held: Sequence[Any]) -> list[Any]:
         """Wait for the futures and return their values, or say why there will be none."""
-        alone_since: float | None = None
         wanted = list(held)
 
         async def fetch() -> list[Any]:
             values: list[Any] = await self.client.gather(wanted, asynchronous=True)
             return values
 
-        while True:
-            try:
-                found: list[Any] = self.client.sync(fetch, callback_timeout=_LOOK)
-                return found
-            except TimeoutError:
-                if self._workers():
-                    alone_since = None
-                    continue
-                alone_since = alone_since or time.monotonic()
-                if time.monotonic() - alone_since >= self._patience:
-                    raise ClusterError(
-                        "no worker is left on the cluster, so the work cannot go on; start workers "
-                        "and begin again."
-                    ) from None
-            except RankwrightError:
-                raise
-            except Exception as fault:
-                raise self._told(fault) from fault
+        # Once, however long it takes: what has come is not asked for again.
+        fetching = asyncio.run_coroutine_threadsafe(fetch(), self.client.loop.asyncio_loop)
+        try:
+            self._while_there_are_workers(fetching)
+            return fetching.result()
+        except RankwrightError:
+            raise
+        except Exception as fault:
+            raise self._told(fault) from fault
+        finally:
+            fetching.cancel()
+
+    def _while_there_are_workers(self, fetching: Any) -> None:
+        """Wait for what is fetched; not where no worker has been there for too long."""
+        alone_since: float | None = None
+        while not wait([fetching], timeout=_LOOK).done:
+            if self._workers():
+                alone_since = None
+                continue
+            alone_since = alone_since or time.monotonic()
+            if time.monotonic() - alone_since >= self._patience:
+                raise ClusterError(
+                    "no worker is left on the cluster, so the work cannot go on; start workers "
+                    "and begin again."
+                )
 
     def memory_limit(self) -> int | None:
         """Return the memory limit of the worker that has the least."""
@@ -145,7 +153,7 @@ class Cluster:
 
 
 def connected(client: Any = None) -> Any:
-    """Return the Dask client that was given, by itself or by its scheduler's address, or the last.
+    """Return the Dask client that was given, or the last one that was made.
 
     Raises
     ------
@@ -154,7 +162,9 @@ def connected(client: Any = None) -> Any:
     """
     distributed = import_distributed()
     if isinstance(client, str):
-        return distributed.Client(client)
+        raise UsageError(
+            f"client is a Dask client, not an address: make it with distributed.Client({client!r})."
+        )
     if client is not None:
         return client
     try:

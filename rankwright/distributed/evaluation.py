@@ -7,6 +7,7 @@ order of the parts, as `rankwright.evaluate` takes them over one data set: the s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,7 +59,7 @@ def evaluate(
     """
     parts = partitions(data, client=client, n_parts=n_parts)
     if isinstance(ranker_or_scores, Ranker):
-        found = parts.map(_of_ranker, ranker_or_scores, metrics, convention)
+        found = parts.map(_of_ranker, _on_one_thread(ranker_or_scores), metrics, convention)
     else:
         scores = _cut(ranker_or_scores, parts)
         columns = [metrics] * len(parts), [convention] * len(parts)
@@ -69,7 +70,7 @@ def evaluate(
 def predict(ranker: Ranker, data: Any, *, client: Any = None, n_parts: int | None = None) -> F64:
     """Return a score for each document, in the order of the parts."""
     parts = partitions(data, client=client, n_parts=n_parts)
-    return np.concatenate(parts.map(_scores, ranker))
+    return np.concatenate(parts.map(_scores, _on_one_thread(ranker)))
 
 
 def rank(
@@ -88,7 +89,7 @@ def rank(
     if top is not None and top < 1:
         raise UsageError(f"top must be 1 or more, not {top}.")
     parts = partitions(data, client=client, n_parts=n_parts)
-    orders = parts.map(_ranked, ranker, per_group, top)
+    orders = parts.map(_ranked, _on_one_thread(ranker), per_group, top)
     counts = [int(sizes.sum()) for sizes in parts.sizes]
     firsts = np.cumsum(counts) - counts
     return np.concatenate([order + first for order, first in zip(orders, firsts, strict=True)])
@@ -170,6 +171,13 @@ def _ranked(part: RankingData, ranker: Ranker, per_group: int | None, top: int |
 
 
 # --- here ------------------------------------------------------------------------------------
+
+
+def _on_one_thread(ranker: Ranker) -> Ranker:
+    """Return the ranker as workers use it: a part is the work of one thread."""
+    alike = copy(ranker)
+    alike.n_threads = 1
+    return alike
 
 
 def _cut(scores: Any, parts: Partitions) -> list[F64]:

@@ -15,12 +15,14 @@ from rankwright.core.types import FittedModel
 from rankwright.data.content import digest_of_prints, query_prints
 from rankwright.data.files import load
 from rankwright.data.ranking_data import RankingData
+from rankwright.data.store import is_store
 from rankwright.distributed.evaluation import PartitionedEvaluator, linear_scores
 from rankwright.distributed.partitions import Partitions, partitions
 from rankwright.errors import DataError, UsageError
 from rankwright.metrics.evaluate import Evaluator, metric
 from rankwright.persist.checkpoint import Checkpoint, digest_in_order, run_receipt
 from rankwright.rankers.base import Ranker, print_round
+from rankwright.rankers.inputs import valid_data
 from rankwright.rankers.metric_ranker import MetricRanker
 from rankwright.rankers.selection import Progress, Selection
 
@@ -56,18 +58,24 @@ def fit(
     valid
         Selects the best round, and l2 where that is "auto". For a linear model as ``train``; trees
         look at it in this process, so it must be `RankingData` or a file.
-    client : distributed.Client or str
-        The cluster, or the address of its scheduler; the last client that was made by default.
+    client : distributed.Client
+        The cluster; the last client that was made by default.
     n_parts
         How many parts ``train`` is cut into. A result depends on the parts, not on the workers.
     start, progress, checkpoint
         As for `Ranker.fit`.
     **options
-        For the reader of ``train``.
+        For the readers of ``train`` and ``valid``, where they are files or frames.
     """
     train_on = _fit_of(ranker)
-    parts = partitions(train, client=client, n_parts=n_parts, **options)
-    watched = None if valid is None else _valid_data(ranker, valid, parts)
+    if options and not (_is_read(train) or _is_read(valid)):
+        raise UsageError(f"{next(iter(options))} is for reading data; these are read already.")
+    parts = partitions(
+        train, client=client, n_parts=n_parts, **(options if _is_read(train) else {})
+    )
+    watched = None
+    if valid is not None:
+        watched = _valid_data(ranker, valid, parts, options if _is_read(valid) else {})
     if isinstance(checkpoint, str | Path):
         checkpoint = Checkpoint(checkpoint)
     watch = PartitionedSelection(
@@ -81,19 +89,22 @@ def fit(
         checkpoint=checkpoint,
     )
     begun = None if start is None else start._fitted()
-    ranker.resumed_from_ = _resume(ranker, watch, parts, begun)
     model = ranker.make_model()
     loss: Any = ranker.make_loss(None)  # type: ignore[arg-type]  # none looks at the data
-    fitted: FittedModel = train_on(
-        model,
-        loss,
-        parts,
-        watch=watch,
-        start=begun,
-        seed=ranker.seed,
-        n_threads=ranker.n_threads,
-    )
-    ranker.model_ = fitted
+    try:
+        ranker.resumed_from_ = _resume(ranker, watch, parts, begun)
+        ranker.model_ = train_on(
+            model,
+            loss,
+            parts,
+            watch=watch,
+            start=begun,
+            seed=ranker.seed,
+            n_threads=ranker.n_threads,
+        )
+    finally:
+        if checkpoint is not None:
+            checkpoint.end()
     prints = parts.map(_prints)
     ranker.data_digest_ = digest_of_prints(prints, parts.n_documents, parts.n_features)
     ranker.curve_ = watch.curve
@@ -144,30 +155,50 @@ def _fit_of(ranker: Ranker) -> Any:
     return getattr(import_module(module), name)
 
 
-def _valid_data(ranker: Ranker, valid: Any, train: Partitions) -> Any:
-    found: Any
+def _is_read(source: Any) -> bool:
+    """Whether a reader takes up this source, so that its options have a meaning."""
+    if isinstance(source, str | Path):
+        return not is_store(source)
+    return isinstance(source, list) or hasattr(source, "columns")
+
+
+def _valid_data(ranker: Ranker, valid: Any, train: Partitions, options: dict[str, Any]) -> Any:
+    """Return valid data with the columns of train: in parts for a linear model, else here."""
+    if isinstance(valid, str | Path) and (ranker.model != "linear" or train.client is None):
+        valid = load(valid, **options)
+    if isinstance(valid, RankingData):
+        like: Any = train  # which has the names and the number of features too
+        valid = valid_data(valid, like)
     if ranker.model == "linear":
-        found = _like(valid, train)
-    elif isinstance(valid, RankingData):
-        found = valid
-    elif isinstance(valid, str | Path):
-        found = load(valid)
-    else:
+        return _in_parts(valid, train, options)
+    if not isinstance(valid, RankingData):
         raise UsageError(
             f"{ranker.model} look at valid data in this process: give RankingData or a file."
         )
-    if found.n_features != train.n_features:
-        raise DataError(
-            f"the valid data has {found.n_features} features, the training data {train.n_features}."
-        )
-    return found
+    return valid
 
 
-def _like(valid: Any, train: Partitions) -> Partitions:
+def _in_parts(valid: Any, train: Partitions, options: dict[str, Any]) -> Partitions:
     """Return valid data in partitions, in the place where those of train are."""
     if isinstance(valid, RankingData) and train.client is None:
         return Partitions.here([valid])
-    return partitions(valid, client=train.client)
+    parts = (
+        valid
+        if isinstance(valid, Partitions)
+        else partitions(valid, client=train.client, **options)
+    )
+    if parts.n_features != train.n_features:
+        raise DataError(
+            f"the valid data has {parts.n_features} features, the training data {train.n_features}."
+        )
+    pairs = zip(train.feature_names or (), parts.feature_names or (), strict=False)
+    for column, (known, name) in enumerate(pairs):
+        if name != known:
+            raise DataError(
+                f"column {column} is '{known}' in the training data and '{name}' in the valid "
+                "data; give both the same columns in the same order."
+            )
+    return parts
 
 
 def _resume(

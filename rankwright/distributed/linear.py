@@ -23,14 +23,14 @@ How solvers go over parts:
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from rankwright.core.types import F64, I64, Loss, Watch
+from rankwright.core.types import F64, I64, AnyArray, Loss, Watch
 from rankwright.distributed.cluster import Here
 from rankwright.distributed.linear_columns import PartitionedColumns
 from rankwright.distributed.partitions import Partitions
@@ -45,6 +45,7 @@ from rankwright.distributed.pieces import (
     moments,
 )
 from rankwright.errors import UsageError
+from rankwright.models import missing as missing_values
 from rankwright.models.linear import FittedLinear, Linear, deviations_of
 from rankwright.models.linear_problem import SummedProblem
 from rankwright.solvers.alternating import Alternating
@@ -246,7 +247,7 @@ class HeldSums(PartitionedSums):
     """The sums of losses that are held to targets; only what L-BFGS asks for."""
 
     def __init__(self, sums: PartitionedSums, r: list[Any], turn: int) -> None:
-        self.n_features = sums.n_features
+        super().__init__(sums._parts, sums._recipe)
         self._sums, self._r, self._turn = sums, r, turn
 
     def value(self, w: F64) -> float:
@@ -282,6 +283,14 @@ class PartitionedProblem(SummedProblem):
         self._counts, self._ends = counts, np.cumsum(counts)
         self.n_parts = int(counts.sum())
         self._share = Share(deviation, l2, total_weight / max(1, self.n_parts))
+
+    def memory(self) -> dict[str, AnyArray]:
+        """Return what answers depend on beside the weights: the round of the noise."""
+        return {"round": np.array([self._over.round], np.int64)}
+
+    def remember(self, kept: Mapping[str, AnyArray]) -> None:
+        """Be as the problem that had this `memory`."""
+        self._over.round = int(kept["round"][0])
 
     def begin_pass(self, t: int, v: F64) -> None:  # noqa: ARG002
         """Take the noise of pass ``t`` from here on."""
@@ -332,12 +341,8 @@ class AveragedOnline(Online):
 
 def fill_values(parts: Partitions, missing: str | None) -> F64 | None:
     """Return what stands for a missing value of each feature, over all parts."""
-    if missing is None:
-        return None
-    if missing == "zero":
-        return np.zeros(parts.n_features)
-    if missing != "mean":
-        raise UsageError(f"missing must be 'mean', 'zero' or None, not {missing!r}.")
+    if missing != "mean":  # no value of the data has a say
+        return missing_values.fill_values(np.empty((0, parts.n_features)), missing)
     sums, counts = _pairs_in_order(parts.map(known_values))
     means: F64 = np.divide(sums, counts, out=np.zeros(parts.n_features), where=counts > 0.0)
     return means

@@ -209,8 +209,8 @@ def partitions(
     source
         `Partitions`; `RankingData`; a tuple ``(X, y, qid)`` or ``(X, y, qid, sample_weight)`` of
         Dask arrays; a Dask frame; the path of a store; a file, or a folder or pattern of files.
-    client : distributed.Client or str
-        The cluster, or the address of its scheduler; the last client that was made by default.
+    client : distributed.Client
+        The cluster; the last client that was made by default.
     n_parts
         How many parts; by default those of the source, and for stores and `RankingData` as many as
         their documents ask for. Results depend on the parts, never on the number of workers.
@@ -218,17 +218,23 @@ def partitions(
         What the source takes beside: columns of frames, options of readers.
     """
     if isinstance(source, Partitions):
+        _refuse_other_parts(source, client, n_parts, options)
         return source
     given: dict[str, Any] = {"client": client, "n_parts": n_parts, **options}
     if isinstance(source, RankingData):
+        _refuse_options("RankingData", options)
         return Partitions.from_data(source, **given)
     if isinstance(source, tuple) and len(source) in (3, 4):
+        _refuse_options("Dask arrays", options, but=("sample_weight", "query_weight"))
         if len(source) == 4:
             given["sample_weight"] = source[3]
         return Partitions.from_arrays(*source[:3], **given)
     if isinstance(source, str | Path):
         if is_store(source):
-            return Partitions.from_store(source, **given)
+            if given.get("format") in (None, "store"):
+                options.pop("format", None)
+            _refuse_options("a store", options)
+            return Partitions.from_store(source, client=client, n_parts=n_parts)
         return Partitions.from_files(source, **given)
     if isinstance(source, list) and all(isinstance(one, str | Path) for one in source):
         return Partitions.from_files(source, **given)
@@ -238,6 +244,29 @@ def partitions(
         f"{type(source).__name__} is no data for a cluster: give RankingData, Dask arrays "
         "(X, y, qid), a Dask frame, a store, or a folder or pattern of files."
     )
+
+
+def _refuse_other_parts(
+    made: Partitions, client: Any, n_parts: int | None, options: dict[str, Any]
+) -> None:
+    """Refuse what can only be asked for when parts are made."""
+    asked = [
+        *(["client"] if client is not None and client is not made.client else []),
+        *(["n_parts"] if n_parts is not None else []),
+        *options,
+    ]
+    if asked:
+        raise UsageError(
+            f"{asked[0]} is given where Partitions are made, and these are made already; give it "
+            "to Partitions.of."
+        )
+
+
+def _refuse_options(what: str, options: dict[str, Any], *, but: tuple[str, ...] = ()) -> None:
+    for name in options:
+        if name not in but:
+            takes = f"it takes {' and '.join(but)}" if but else "leave it out"
+            raise UsageError(f"{what} has no option '{name}'; {takes}.")
 
 
 def _numbered(what: str, raws: list[Any]) -> list[str]:

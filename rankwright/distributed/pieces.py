@@ -110,7 +110,7 @@ class Piece:
         )
         self._at: F64 | None = None
         self._held: tuple[int, LinearSums] | None = None
-        self._problem: tuple[Share, LinearProblem] | None = None
+        self._problem: tuple[float, LinearProblem] | None = None
 
     def come_to_round(self, t: int) -> None:
         """Take the noise of round ``t``, where the loss has any."""
@@ -176,32 +176,31 @@ class Piece:
     def part_grad(self, parts: I64, v: F64, share: Share) -> tuple[float, F64]:
         """Return the mean of (3) over some queries, and its gradient, without the penalty."""
         self._at = None
-        problem = self._stochastic(replace(share, l2=0.0))
+        if self._problem is None or self._problem[0] != share.per_query:
+            self._problem = share.per_query, self._query_by_query(replace(share, l2=0.0))
+        problem = self._problem[1]
         out = np.empty(problem.size)
         return problem.part_grad(parts, v, out), out
 
     def walk(self, solver: Any, state: Any, parts: I64, share: Share) -> Any:
         """Let an online solver take a step for each of ``parts``, in this order."""
         self._at = None
-        return solver.walk(self._stochastic(share), state, parts)
+        # One that knows bounds from earlier passes would answer otherwise than one that does not.
+        return solver.walk(self._query_by_query(share), state, parts)
 
-    def _stochastic(self, share: Share) -> LinearProblem:
+    def _query_by_query(self, share: Share) -> LinearProblem:
         """Return the problem of this part's queries, with the penalty and weights of all data."""
-        known = self._problem
-        if known is None or known[0].l2 != share.l2 or known[0].per_query != share.per_query:
-            problem = LinearProblem(
-                self._data.X,
-                self._data.indptr,
-                self._loss,
-                share.per_query * max(1, len(self._visited)),
-                l2=share.l2,
-                deviation=share.deviation,
-                visited=self._visited,
-                traits=self._traits,
-                n_threads=1,
-            )
-            self._problem = known = share, problem
-        return known[1]
+        return LinearProblem(
+            self._data.X,
+            self._data.indptr,
+            self._loss,
+            share.per_query * max(1, len(self._visited)),
+            l2=share.l2,
+            deviation=share.deviation,
+            visited=self._visited,
+            traits=self._traits,
+            n_threads=1,
+        )
 
 
 # --- asked by the driver -----------------------------------------------------------------------
@@ -277,12 +276,20 @@ def moments(part: RankingData, fill: F64 | None, loss: Loss) -> Moments:
     """Return the sums that deviations and weights are made of."""
     X = filled(part.X, fill, "linear")
     weight, ordered = document_weight(part), order_weight(part)
-    survey: Callable[[RankingData], float | None] = getattr(loss, "largest", lambda _: None)
     return Moments(
         float(weight.sum()),
         transposed_times_vector(X, weight, n_threads=1),
         transposed_squares_times_vector(X, weight, n_threads=1),
         float(ordered.sum()),
         int(np.count_nonzero(ordered)),
-        survey(part),
+        largest_of(part, loss),
     )
+
+
+def largest_of(part: RankingData, loss: Loss) -> float | None:
+    """Return what the loss has to know of all the data, for one part; None where it asks nothing.
+
+    The largest over the parts is that of all the data.
+    """
+    survey: Callable[[RankingData], float | None] = getattr(loss, "largest", lambda _: None)
+    return survey(part)

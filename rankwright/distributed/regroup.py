@@ -49,7 +49,7 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class Piece:
+class Portion:
     """Queries of one raw part that go to one part; None: all of them."""
 
     raw: int
@@ -177,7 +177,7 @@ def _first_difference(a: tuple[str, ...] | None, b: tuple[str, ...] | None) -> s
     return f": column {at} is '{a[at]}' in the first and '{b[at]}' in the second"
 
 
-def _plan(shapes: list[Shape], n_parts: int | None) -> list[list[Piece]]:
+def _plan(shapes: list[Shape], n_parts: int | None) -> list[list[Portion]]:
     """Say for each part which queries of which raw parts it has."""
     home: dict[Any, int] = {}  # the number of a query, in order of first appearance
     of_raw = []
@@ -192,12 +192,12 @@ def _plan(shapes: list[Shape], n_parts: int | None) -> list[list[Piece]]:
         first[fresh] = raw
     part_of = first if n_parts is None else even_parts(sizes, n_parts)
     part_of = np.unique(part_of, return_inverse=True)[1]
-    plan: list[list[Piece]] = [[] for _ in range(int(part_of.max()) + 1)]
+    plan: list[list[Portion]] = [[] for _ in range(int(part_of.max()) + 1)]
     for raw, numbers in enumerate(of_raw):
         goes = part_of[numbers]
         for part in np.unique(goes).tolist():
             chosen = np.flatnonzero(goes == part)
-            plan[part].append(Piece(raw, None if len(chosen) == len(numbers) else chosen))
+            plan[part].append(Portion(raw, None if len(chosen) == len(numbers) else chosen))
     return plan
 
 
@@ -211,7 +211,7 @@ def even_parts(sizes: I64, n_parts: int) -> I64:
     return parts
 
 
-def _part(place: Place, raws: list[Any], pieces: list[Piece]) -> Any:
+def _part(place: Place, raws: list[Any], pieces: list[Portion]) -> Any:
     if len(pieces) == 1 and pieces[0].queries is None:
         return raws[pieces[0].raw]
     taken = [
@@ -225,7 +225,7 @@ def _part(place: Place, raws: list[Any], pieces: list[Piece]) -> Any:
     return place.call(join, *([one] for one in taken))[0]
 
 
-def _shape_of_plan(shapes: list[Shape], pieces: list[Piece]) -> Shape:
+def _shape_of_plan(shapes: list[Shape], pieces: list[Portion]) -> Shape:
     sizes: dict[Any, int] = {}
     for query, size in _runs(shapes, pieces):
         sizes[query] = sizes.get(query, 0) + size
@@ -234,7 +234,7 @@ def _shape_of_plan(shapes: list[Shape], pieces: list[Piece]) -> Shape:
     return replace(like, qid=ids, sizes=np.array(list(sizes.values()), np.int64))
 
 
-def _runs(shapes: list[Shape], pieces: list[Piece]) -> list[tuple[Any, int]]:
+def _runs(shapes: list[Shape], pieces: list[Portion]) -> list[tuple[Any, int]]:
     found: list[tuple[Any, int]] = []
     for piece in pieces:
         shape = shapes[piece.raw]

@@ -150,7 +150,7 @@ def listed_files(
     name = names.pop()
     told = dict(options)
     if name == "letor" and told.get("zero_based", "auto") == "auto":
-        told["zero_based"] = _counts_from_zero(paths[0], told)
+        told["zero_based"] = _counts_from_zero(paths, told)
     return [str(path) for path in paths], name, told
 
 
@@ -177,15 +177,16 @@ def _as_people_count(path: Path) -> list[Any]:
     return [(0, int(word), "") if word.isdecimal() else (1, 0, word) for word in words]
 
 
-def _counts_from_zero(path: Path, options: Mapping[str, Any]) -> bool:
+def _counts_from_zero(paths: list[Path], options: Mapping[str, Any]) -> bool:
     """Return whether feature ids start at 0: the first file with features decides for all."""
-    reader = BlockReader(display_name(path), ReadOptions(**options))
-    with open_bytes(path) as stream:
-        for number, block in enumerate(stream_blocks(stream, 1 << 16)):
-            reader.survey(Text(block, starts_file=number == 0))
-            if reader.base is not None:
-                break
-    return reader.base == 0
+    for path in paths:
+        reader = BlockReader(display_name(path), ReadOptions(**options))
+        with open_bytes(path) as stream:
+            for number, block in enumerate(stream_blocks(stream, 1 << 16)):
+                reader.survey(Text(block, starts_file=number == 0))
+                if reader.base is not None:
+                    return reader.base == 0
+    return False
 
 
 def read_file(path: str, name: str, options: dict[str, Any]) -> RankingData:

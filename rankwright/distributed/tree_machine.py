@@ -32,8 +32,10 @@ from rankwright.core.types import F64, I64, AnyArray, FloatMatrix, Kept, Loss
 from rankwright.data.ranking_data import RankingData
 from rankwright.models.tree_text import first_trees
 from rankwright.models.trees import FittedTrees, Trees
-from rankwright.solvers.boost import Descent
+from rankwright.solvers.boost import Boost, Descent
 
+BIN_ROWS = 200_000
+"""Rows whose values make the bins, where there are more."""
 _IDLE = 900.0  # seconds without a call
 _MINUTES_TO_MEET = 2  # how long the machines of a network wait for each other
 _ROWS_PER_THREAD = 4096
@@ -50,6 +52,8 @@ class TreeMachine:
         The trees before the first.
     sample : matrix
         Rows whose values make the bins; the same on all machines.
+    largest
+        What the loss has to know of all the data, where it asks for it.
     """
 
     def __init__(
@@ -60,21 +64,27 @@ class TreeMachine:
         sample: FloatMatrix,
         seed: int,
         n_threads: int,
+        largest: float | None = None,
     ) -> None:
         self._model, self._loss, self._start, self._sample = model, loss, start, sample
-        self._seed, self._n_threads = seed, n_threads
-        self._parts: list[tuple[int, RankingData]] = []
+        self._seed, self._n_threads, self._largest = seed, n_threads, largest
+        self._parts: list[tuple[int, int, RankingData]] = []
         self._told = 0
 
-    def add(self, number: int, part: RankingData) -> None:
-        """Take a part of the data, by its number among all."""
-        self._parts.append((number, part))
+    def add(self, number: int, first: int, part: RankingData) -> None:
+        """Take a part of the data, by its number and that of its first query among all."""
+        self._parts.append((number, first, part))
 
     def listen(self) -> int:
         """Bin the data, bind the loss to it, and return a free port for the network."""
-        data = [part for _, part in self._parts]
+        data = [part for *_, part in self._parts]
         self._descents = Descents(
-            self._model, self._loss, self._parts, self._seed, n_threads=self._n_threads
+            self._model,
+            self._loss,
+            self._parts,
+            self._seed,
+            largest=self._largest,
+            n_threads=self._n_threads,
         )
         self._params = self._lightgbm_params(data)
         self._bins = self._binned(data)
@@ -135,7 +145,7 @@ class TreeMachine:
         params = self._model.lightgbm_params(data[0], self._seed, self._n_threads)
         n = sum(part.n_documents for part in data)
         params["num_threads"] = min(self._n_threads, max(1, n // _ROWS_PER_THREAD))
-        params["bin_construct_sample_cnt"] = max(200_000, self._sample.shape[0])
+        params["bin_construct_sample_cnt"] = max(BIN_ROWS, self._sample.shape[0])
         return params
 
     def _binned(self, data: list[RankingData]) -> Any:
@@ -161,26 +171,38 @@ class Descents:
 
     Every part binds the loss and draws rows and queries for itself, from streams named by its
     number, so that nothing depends on which parts a machine has.
+
+    Parameters
+    ----------
+    parts
+        The number of each, the number of its first query among all, and the part.
+    largest
+        What the loss has to know of all the data, where it asks for it.
     """
 
     def __init__(
         self,
         model: Trees,
         loss: Loss,
-        parts: list[tuple[int, RankingData]],
+        parts: list[tuple[int, int, RankingData]],
         seed: int,
         *,
+        largest: float | None = None,
         n_threads: int,
     ) -> None:
         self.values: list[dict[int, float]] = []
-        self._numbers = [number for number, _ in parts]
+        self._numbers = [number for number, *_ in parts]
         self._runs: list[Descent] = []
-        for number, part in parts:
+        boost = Boost.of(model)
+        for number, first, part in parts:
             own = int(stream(seed, "part", number).integers(2**62))
-            self._runs.append(model.descent(loss, part, seed=own, n_threads=n_threads))
-        self._ends = np.cumsum([part.n_documents for _, part in parts])
-        one_query = parts[0][1].select([0])  # for the columns, which are the same for all parts
-        self._common = model.descent(loss, one_query, seed=seed, n_threads=n_threads)
+            run = boost.start(
+                loss, part, largest=largest, first_query=first, seed=own, n_threads=n_threads
+            )
+            self._runs.append(run)
+        self._ends = np.cumsum([part.n_documents for *_, part in parts])
+        one_query = parts[0][2].select([0])  # for the columns, which are the same for all parts
+        self._common = boost.start(loss, one_query, seed=seed, n_threads=n_threads)
 
     def step(self, t: int, scores: F64) -> tuple[float, NDArray[np.float32], NDArray[np.float32]]:
         """Return the loss at ``scores`` and the gradient and curvature of round ``t``."""
@@ -272,16 +294,24 @@ def answer_calls(caller: Any) -> None:
     while caller.poll(_IDLE):
         try:
             name, args = caller.recv()
+            if name == "begin":
+                machine, answer = TreeMachine(*args), None
+            else:
+                answer = getattr(machine, name)(*args)
+            told = as_message((True, answer))
         except EOFError:
             return
-        try:
-            if name == "begin":
-                machine = TreeMachine(*args)
-                caller.send((True, None))
-            else:
-                caller.send((True, getattr(machine, name)(*args)))
         except Exception as fault:
-            caller.send((False, fault))
+            told = as_message((False, fault))
+        caller.send_bytes(told)
+
+
+def as_message(value: Any) -> bytes:
+    """Return what ``recv`` on the other side reads; losses may come from a user's own script."""
+    import cloudpickle  # type: ignore[import-untyped]
+
+    message: bytes = cloudpickle.dumps(value)
+    return message
 
 
 def _end_with_worker() -> None:

@@ -1,14 +1,15 @@
 """LightGBM's network over the workers of a Dask cluster: who has which parts, and who is there.
 
 Calls go to all machines at once, through a task on each worker. They end with what all answered, or
-with `NetworkBrokenError` as soon as a worker is lost, a process has ended or time is over; none is
-waited for in vain.
+with `NetworkBrokenError` as soon as a worker is lost or a process has ended; none is waited for in
+vain. A fault of another kind, such as one of a loss, would come again and is raised as it is.
 """
 
 from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 import time
 import uuid
 from collections.abc import Callable, Sequence
@@ -23,19 +24,24 @@ from scipy import sparse
 from rankwright.core.types import AnyArray, FloatMatrix, Loss
 from rankwright.data.content import content_sample
 from rankwright.data.ranking_data import RankingData
-from rankwright.distributed.cluster import ClusterError, import_distributed
+from rankwright.distributed.cluster import PATIENCE, ClusterError, import_distributed
 from rankwright.distributed.partitions import Partitions
+from rankwright.distributed.pieces import largest_of
+from rankwright.distributed.tree_machine import BIN_ROWS, as_message
 from rankwright.errors import RankwrightError
 from rankwright.models.trees import FittedTrees, Trees
 
-BIN_ROWS = 200_000
-"""Rows whose values make the bins, where there are more."""
 _RETURN = 5.0  # seconds in which a nanny may bring a lost worker back
 _LOOK = 1.0  # seconds from one look at the workers to the next
+_PASSING = ("LightGBMError", "KilledWorker", "CommClosedError")  # what a lost machine looks like
 
 
 class NetworkBrokenError(Exception):
-    """A machine of the network is gone, or does not answer."""
+    """A machine of the network is gone."""
+
+
+class NoWorkerError(NetworkBrokenError):
+    """There is no worker, and none comes back."""
 
 
 class Came(NamedTuple):
@@ -72,10 +78,10 @@ class TreeNetwork:
         data: Partitions,
         seed: int,
         n_threads: int | None,
-        time_limit: float,
+        largest: float | None,
     ) -> None:
         self._model, self._loss, self._data, self._seed = model, loss, data, seed
-        self._n_threads, self._time_limit = n_threads, time_limit
+        self._n_threads, self._largest = n_threads, largest
         self._client = data.client
         self._sample = _bin_sample(data)
         self._run: str | None = None
@@ -112,10 +118,13 @@ class TreeNetwork:
         parts_of = self._assigned(list(threads))
         self._run, self._workers = uuid.uuid4().hex, list(parts_of)
         model, calls = grown.model(), []
-        for worker, numbers in parts_of.items():
+        firsts = first_queries(self._data)
+        for worker, own in parts_of.items():
             n_threads = self._n_threads or threads[worker]
-            plan = self._model, self._loss, model, self._sample, self._seed, n_threads
-            calls.append((plan, numbers, [self._data.parts[number] for number in numbers]))
+            plan = (self._model, self._loss, model, self._sample, self._seed, n_threads)
+            numbers = [(number, firsts[number]) for number in own]
+            parts = [self._data.parts[number] for number in own]
+            calls.append(((*plan, self._largest), numbers, parts))
         ports = self._together(_begin, calls)
         if grown.state:
             self._ask("go_on", [(grown.state,)] * len(self._workers))
@@ -125,24 +134,22 @@ class TreeNetwork:
 
     def _wait_for_workers(self) -> dict[str, int]:
         """Return the workers and their threads; where some were lost, wait a little for them."""
-        patience = time.monotonic() + _RETURN
+        began = time.monotonic()
         while True:
             threads = _threads(self._client)
-            if len(threads) >= max(1, self._most) or time.monotonic() > patience:
+            waited = time.monotonic() - began
+            if len(threads) >= max(1, self._most) or waited > (_RETURN if threads else PATIENCE):
                 break
             time.sleep(_LOOK / 4)
         if not threads:
-            raise NetworkBrokenError("no worker is left")
+            raise NoWorkerError("no worker is left")
         self._most = max(self._most, len(threads))
         return threads
 
     def _assigned(self, workers: list[str]) -> dict[str, list[int]]:
         """Return the parts of each worker: where they lie, unless one would have far too many."""
         rows = [int(sizes.sum()) for sizes in self._data.sizes]
-        try:
-            import_distributed().wait(self._data.parts, timeout=self._time_limit)
-        except TimeoutError:
-            raise NetworkBrokenError("the parts of the data did not come") from None
+        self._wait_for_parts(workers)
         lie = self._client.who_has(self._data.parts)
         most = 1.1 * max(sum(rows) / len(workers), max(rows))
         load = dict.fromkeys(workers, 0)
@@ -154,12 +161,26 @@ class TreeNetwork:
             parts_of[worker].append(number)
         return {worker: own for worker, own in parts_of.items() if own}
 
+    def _wait_for_parts(self, workers: list[str]) -> None:
+        """Wait until all parts are there, as long as all workers are."""
+        while True:
+            try:
+                import_distributed().wait(self._data.parts, timeout=_LOOK)
+                return
+            except TimeoutError:
+                self._check_workers(workers)
+
+    def _check_workers(self, workers: list[str]) -> None:
+        lost = set(workers) - _threads(self._client).keys()
+        if lost:
+            raise NetworkBrokenError(f"the worker {min(lost)} was lost")
+
     def _ask(self, name: str, args: Sequence[tuple[Any, ...]]) -> list[Any]:
         """Call a method of all machines; each has its own arguments."""
         return self._together(_call, [(name, own) for own in args])
 
     def _together(self, function: Callable[..., Any], args: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """Run a function on all workers at once; none may be missing, and none be late."""
+        """Run a function on all workers at once; none may be missing."""
         distributed = import_distributed()
         # Two fits at once would wait for each other: each has some of the workers' threads.
         with self._client.as_current(), distributed.Lock("rankwright trees"):
@@ -168,7 +189,6 @@ class TreeNetwork:
     def _at_once(
         self, distributed: Any, function: Callable[..., Any], args: Sequence[tuple[Any, ...]]
     ) -> list[Any]:
-        until = time.monotonic() + self._time_limit
         pinned = {"allow_other_workers": False, "pure": False, "retries": 0}
         futures = [
             self._client.submit(function, self._run, *own, workers=[worker], **pinned)
@@ -176,19 +196,15 @@ class TreeNetwork:
         ]
         try:
             while not all(future.done() for future in futures):
-                lost = set(self._workers) - _threads(self._client).keys()
-                if lost:
-                    raise NetworkBrokenError(f"the worker {min(lost)} was lost")
+                self._check_workers(self._workers)
                 if any(future.status == "error" for future in futures):
                     break
-                if time.monotonic() > until:
-                    raise NetworkBrokenError(f"no answer within {self._time_limit:g} seconds")
                 _wait_a_little(distributed, futures)
-            failed = [future.exception() for future in futures if future.status == "error"]
-            for fault in failed:
-                raise (
-                    fault if isinstance(fault, RankwrightError) else NetworkBrokenError(f"{fault}")
-                )
+            faults = [future.exception() for future in futures if future.status == "error"]
+            for fault in sorted(faults, key=_is_passing):  # the cause before what it brings about
+                raise NetworkBrokenError(f"{fault}") if _is_passing(fault) else fault
+            if any(future.status != "finished" for future in futures):
+                raise NetworkBrokenError("the scheduler dropped a call")
             found: list[Any] = self._client.gather(futures)
             return found
         finally:
@@ -203,6 +219,26 @@ def _wait_a_little(distributed: Any, futures: list[Any]) -> None:
     time.sleep(_LOOK / 20)  # one is done already: look at the others now and then
 
 
+def _is_passing(fault: Exception) -> bool:
+    """Whether a fault is that of a network, which another network may not have."""
+    if isinstance(fault, RankwrightError) or str(fault).startswith("Check failed"):
+        return False  # LightGBM says so of parameters
+    return isinstance(fault, NetworkBrokenError | OSError) or type(fault).__name__ in _PASSING
+
+
+def first_queries(data: Partitions) -> list[int]:
+    """Return the number of the first query of each part among all queries."""
+    counts = [len(qid) for qid in data.qid]
+    firsts: list[int] = (np.cumsum(counts) - counts).tolist()
+    return firsts
+
+
+def largest_of_all(data: Partitions, loss: Loss) -> float | None:
+    """Return what the loss has to know of all the data, where it asks for it."""
+    found = [one for one in data.map(largest_of, loss) if one is not None]
+    return max(found, default=None)
+
+
 def _threads(client: Any) -> dict[str, int]:
     """Return the workers that are there, and the threads of each."""
     try:
@@ -215,6 +251,8 @@ def _threads(client: Any) -> dict[str, int]:
 # --- on a worker ------------------------------------------------------------------------------
 
 MACHINES: dict[tuple[str, str], Machine] = {}  # by run and worker
+_ended: set[str] = set()  # runs, whose machines may be asked for when it is too late
+_lock = threading.Lock()  # of both
 
 
 class Machine:
@@ -222,6 +260,7 @@ class Machine:
 
     def __init__(self) -> None:
         key = token_bytes(32)
+        self._calling = threading.Lock()
         self._process = subprocess.Popen(
             [sys.executable, "-m", "rankwright.distributed.tree_machine"],
             stdin=subprocess.PIPE,
@@ -234,14 +273,17 @@ class Machine:
         self._process.stdin.flush()
         port = self._process.stdout.readline()
         if not port:
+            self._end_process()
             raise NetworkBrokenError("the process beside a worker did not start")
         self._connection = Connection(("127.0.0.1", int(port)), authkey=key)
 
     def call(self, name: str, *args: Any) -> Any:
         """Call a method of its `TreeMachine`."""
+        message = as_message((name, args))
         try:
-            self._connection.send((name, args))
-            well, answer = self._connection.recv()
+            with self._calling:
+                self._connection.send_bytes(message)
+                well, answer = self._connection.recv()
         except (EOFError, OSError):
             raise NetworkBrokenError("the process beside a worker ended") from None
         if not well:
@@ -249,21 +291,34 @@ class Machine:
         return answer
 
     def end(self) -> None:
-        """Kill it, whatever it does."""
+        """Kill it, whatever it does; a call that waits for it ends too."""
+        self._end_process()
+        with self._calling:
+            self._connection.close()
+
+    def _end_process(self) -> None:
         self._process.kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 pipe.close()
-        self._connection.close()
 
 
-def _begin(run: str, plan: tuple[Any, ...], numbers: list[int], parts: list[RankingData]) -> int:
+def _begin(
+    run: str, plan: tuple[Any, ...], numbers: list[tuple[int, int]], parts: list[RankingData]
+) -> int:
     """Start the process of a worker, give it its parts, and return its port."""
-    machine = MACHINES[run, _here()] = Machine()
+    machine = Machine()
+    with _lock:
+        late = run in _ended
+        if not late:
+            MACHINES[run, _here()] = machine
+    if late:
+        machine.end()
+        raise NetworkBrokenError("the network was given up before it began")
     machine.call("begin", *plan)
-    for number, part in zip(numbers, parts, strict=True):
-        machine.call("add", number, part)
+    for (number, first), part in zip(numbers, parts, strict=True):
+        machine.call("add", number, first, part)
     port: int = machine.call("listen")
     return port
 
@@ -276,7 +331,9 @@ def _call(run: str, name: str, args: tuple[Any, ...]) -> Any:
 
 
 def _end(run: str, dask_worker: Any) -> None:
-    machine = MACHINES.pop((run, dask_worker.address), None)
+    with _lock:
+        _ended.add(run)
+        machine = MACHINES.pop((run, dask_worker.address), None)
     if machine is not None:
         machine.end()
 

@@ -9,16 +9,17 @@ What differs from one process:
 
 - bins come from 200,000 rows, drawn from all parts by what they hold, where there are more;
 - gradients are rounded (equation (2) of `rankwright.solvers.boost`) part by part;
-- rows and queries are drawn part by part; columns as ever;
+- rows and queries are drawn part by part, and so is the noise of losses; columns as ever;
 - with several workers LightGBM estimates the number of documents of a leaf from their curvature, so
   that ``min_documents`` binds at other leaves.
 
 So the trees depend on the parts, and on whether there is one worker or more. Which worker has which
 part changes at most the last bits of sums.
 
-Trees come back ``every`` few rounds: then valid is looked at, tree by tree, and a checkpoint may be
-written. When a worker is lost, the network is given up, and another one of the workers that are
-there goes on from the last trees that came back; Dask makes the lost parts again.
+Trees come back every `EVERY` rounds, or as often as checkpoints are: then valid is looked at, tree
+by tree, and a checkpoint may be written. When a worker is lost, the network is given up, and
+another one of the workers that are there goes on from the last trees that came back; Dask makes the
+lost parts again.
 """
 
 from __future__ import annotations
@@ -31,15 +32,21 @@ from rankwright.core.types import F64, AnyArray, Loss, Watch
 from rankwright.data.ranking_data import RankingData, concatenate
 from rankwright.distributed.cluster import ClusterError
 from rankwright.distributed.partitions import Partitions
-from rankwright.distributed.tree_network import Came, NetworkBrokenError, TreeNetwork
+from rankwright.distributed.tree_network import (
+    Came,
+    NetworkBrokenError,
+    NoWorkerError,
+    TreeNetwork,
+    first_queries,
+    largest_of_all,
+)
 from rankwright.errors import UsageError
 from rankwright.models.tree_text import first_trees, join_trees, model_text, tree_blocks
 from rankwright.models.trees import FittedTrees, Trees, empty_forest
+from rankwright.solvers.boost import Boost
 
 EVERY = 20
 """Rounds from one look at the trees to the next."""
-TIME_LIMIT = 3600.0
-"""Seconds that ``every`` rounds may take."""
 _ATTEMPTS = 3  # networks in a row that break before any of their trees came back
 
 
@@ -52,28 +59,20 @@ def fit_trees(
     start: FittedTrees | None = None,
     seed: int = 0,
     n_threads: int | None = None,
-    every: int = EVERY,
-    time_limit: float = TIME_LIMIT,
 ) -> FittedTrees:
     """Boost trees against ``loss`` over all parts, after those of ``start``.
 
-    Parameters
-    ----------
-    n_threads
-        Threads of each worker; by default those that Dask gives it.
-    every
-        Rounds from one look at valid, and one possible checkpoint, to the next.
-    time_limit
-        Seconds that ``every`` rounds may take before the run ends.
+    ``n_threads`` are those of each worker; by default those that Dask gives it.
     """
     _refuse(model)
     if data.client is None:
         whole = concatenate(data.parts)
         return model.fit(loss, whole, watch=watch, start=start, seed=seed, n_threads=n_threads)
-    every = min(every, getattr(getattr(watch, "checkpoint", None), "every", every))
-    begun = start or empty_forest(_best_constant(loss, data), data.n_features)
+    every = min(EVERY, getattr(getattr(watch, "checkpoint", None), "every", EVERY))
+    largest = largest_of_all(data, loss)
+    begun = start or empty_forest(_best_constant(loss, data, largest), data.n_features)
     grown = _Grown(begun, watch)
-    network = TreeNetwork(model, loss, data, seed, n_threads, time_limit)
+    network = TreeNetwork(model, loss, data, seed, n_threads, largest)
     failures = 0
     try:
         while grown.rounds < model.n_trees and not grown.ended:
@@ -82,12 +81,13 @@ def fit_trees(
                 came = network.grow(grown, rounds)
                 failures = 0
                 grown.take(came)
-                grown.offer(network.state)
+                if not grown.ended:  # else the rounds after the end would be in it
+                    grown.offer(network.state)
             except NetworkBrokenError as fault:
                 network.close()
                 failures += 1
-                if failures == _ATTEMPTS:
-                    raise ClusterError(grown.told(fault)) from None
+                if failures == _ATTEMPTS or isinstance(fault, NoWorkerError):
+                    raise ClusterError(grown.told(fault, failures)) from None
                 continue
             if len(came.losses) < rounds:  # no tree can grow any more
                 break
@@ -141,6 +141,7 @@ class _Grown:
             shown = before + count
             if self._watch.seen(self.next_round, value, None, self._valid):
                 self.ended = True
+                self._texts[-1] = first_trees(came.text, count)
                 return
 
     def offer(self, state: Callable[[], dict[str, AnyArray]]) -> None:
@@ -168,14 +169,15 @@ class _Grown:
         text = first_trees(join_trees([*before, *self._texts]), n_trees)
         return FittedTrees(text, self._start.initial, self._start.n_features)
 
-    def told(self, fault: Exception) -> str:
+    def told(self, fault: Exception, times: int) -> str:
         """Return the sentence with which a run ends."""
         folder = getattr(getattr(self._watch, "checkpoint", None), "folder", None)
-        kept = f"{folder} has the trees up to round {self._start.n_trees + self._kept}; resume it"
-        none = "no checkpoint was written; begin again, with one"
-        return (
-            f"trees cannot grow beyond round {self.next_round}: {fault}, {_ATTEMPTS} times in a "
-            f"row. {kept.capitalize() if folder and self._kept else none.capitalize()}."
+        round_kept = self._start.n_trees + self._kept
+        in_a_row = f", {times} times in a row" if times > 1 else ""
+        return f"trees cannot grow beyond round {self.next_round}: {fault}{in_a_row}. " + (
+            f"{folder} has the trees up to round {round_kept}; resume it."
+            if folder and self._kept
+            else "No checkpoint was written; begin again, with one."
         )
 
 
@@ -190,17 +192,18 @@ def _refuse(model: Trees) -> None:
         )
 
 
-def _best_constant(loss: Loss, data: Partitions) -> float:
+def _best_constant(loss: Loss, data: Partitions, largest: float | None) -> float:
     """Return the score to start from, as `Descent.best_constant` does for one data set."""
     if loss.traits.shift_invariant:
         return 0.0
-    slopes, curvatures = zip(*data.map(_at_zero, loss), strict=True)
+    n = len(data)
+    held = data.place.call(_at_zero, data.parts, first_queries(data), [loss] * n, [largest] * n)
+    slopes, curvatures = zip(*data.place.results(held), strict=True)
     total = sum(curvatures)
     return -sum(slopes) / total if total > 0.0 else 0.0
 
 
-def _at_zero(part: RankingData, loss: Loss) -> tuple[float, float]:
-    """Return the sums of slopes and curvatures where all scores are 0."""
-    slope, curvature = np.empty(part.n_documents), np.empty(part.n_documents)
-    loss.bind(part).grad_curv(np.zeros(part.n_documents), slope, curvature)
-    return float(slope.sum()), float(curvature.sum())
+def _at_zero(
+    part: RankingData, first: int, loss: Loss, largest: float | None
+) -> tuple[float, float]:
+    return Boost().start(loss, part, largest=largest, first_query=first, n_threads=1).at_zero()

@@ -94,8 +94,6 @@ class SummedProblem:
         squares /= self._deviation**2
         return 0.01 + squares / (squares.mean() or 1.0)
 
-    # --- checkpoints -------------------------------------------------------------------------
-
     # --- planes ------------------------------------------------------------------------------
 
     def cut(self, v: F64) -> tuple[F64, float, float]:

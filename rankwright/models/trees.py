@@ -8,7 +8,7 @@ LightGBM; the initial score is ours and is added back when scoring.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -116,8 +116,7 @@ class Trees:
         self, loss: Loss, data: RankingData, *, seed: int, n_threads: int | None
     ) -> Descent:
         """Return the run that turns scores into gradients."""
-        boost = Boost(**{field.name: getattr(self, field.name) for field in fields(Boost)})
-        return boost.start(loss, data, seed=seed, n_threads=n_threads)
+        return Boost.of(self).start(loss, data, seed=seed, n_threads=n_threads)
 
     def grow(
         self,

@@ -23,8 +23,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +36,7 @@ from rankwright.core.types import F64, I64, AnyArray, BoundLoss, Loss
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
-from rankwright.losses.base import come_to_round, document_weight, order_weight
+from rankwright.losses.base import DrawnLoss, come_to_round, document_weight, order_weight
 from rankwright.registry import unknown
 from rankwright.solvers.journal import memory_of, put_back
 
@@ -83,26 +83,52 @@ class Boost:
     query_fraction: float = 1.0
     feature_fraction: float = 1.0
 
+    @classmethod
+    def of(cls, model: Any) -> Self:
+        """Return the choices of a model that has them among its own."""
+        return cls(**{field.name: getattr(model, field.name) for field in fields(cls)})
+
     def start(
-        self, loss: Loss, data: RankingData, *, seed: int = 0, n_threads: int | None = None
+        self,
+        loss: Loss,
+        data: RankingData,
+        *,
+        largest: float | None = None,
+        first_query: int = 0,
+        seed: int = 0,
+        n_threads: int | None = None,
     ) -> Descent:
-        """Bind ``loss`` to ``data`` and return the state of a run."""
+        """Bind ``loss`` to ``data`` and return the state of a run.
+
+        Where ``data`` are a part of others, ``largest`` is what the loss has to know of them all,
+        and ``first_query`` the number of the first query among them.
+        """
         for name, words in _WORDS.items():
             if getattr(self, name) not in words:
                 raise UsageError(unknown(name, getattr(self, name), words))
-        return Descent(self, loss, data, seed, n_threads)
+        options = {} if largest is None else {"largest": largest}
+        return Descent(self, loss, data, seed, n_threads, first_query, **options)
 
 
 class Descent:
     """A boosting run: round by round, from scores to gradients and curvatures."""
 
     def __init__(
-        self, boost: Boost, loss: Loss, data: RankingData, seed: int, n_threads: int | None
+        self,
+        boost: Boost,
+        loss: Loss,
+        data: RankingData,
+        seed: int,
+        n_threads: int | None,
+        first_query: int = 0,
+        **options: Any,
     ) -> None:
         n_threads = thread_count(n_threads)  # once, not in each round
         self._boost, self._seed, self._n_threads = boost, seed, n_threads
         self._order, ordered = in_content_order(data, features=False, n_threads=n_threads)
-        self._loss: BoundLoss = loss.bind(ordered, n_threads=n_threads)
+        self._loss: BoundLoss = loss.bind(ordered, n_threads=n_threads, **options)
+        if isinstance(self._loss, DrawnLoss):
+            self._loss.number_from(first_query)
         self._shift_invariant = loss.traits.shift_invariant
         self._has_curvature = loss.traits.curvature
         self._newton = boost.leaves == "newton" and self._has_curvature
@@ -162,11 +188,15 @@ class Descent:
         """Return the score to start from: 0 where a shift changes nothing, else a Newton step."""
         if self._shift_invariant:
             return 0.0
+        slope, curvature = self.at_zero()
+        return -slope / curvature if curvature > 0.0 else 0.0  # exact for squared error
+
+    def at_zero(self) -> tuple[float, float]:
+        """Return the sums of slopes and curvatures where all scores are 0."""
         self._s[:] = 0.0
         curvature = np.empty(len(self._s))
-        self._loss.grad_curv(self._s, self._g, curvature)  # exact for squared error
-        total = float(curvature.sum())
-        return -float(self._g.sum()) / total if total > 0.0 else 0.0
+        self._loss.grad_curv(self._s, self._g, curvature)
+        return float(self._g.sum()), float(curvature.sum())
 
     def _draw_rows(self, t: int) -> F64 | None:
         drawn: F64 | None = None

@@ -52,6 +52,9 @@ def test_evaluate_on_a_scheduler_gives_the_figures_of_one_process(files, tmp_pat
         there = ("--dask", started.scheduler_address, "--parts", 3)
         per_query = tmp_path / "q.tsv"
         found = run_json(*asked, *there, "--per-query", per_query)
+        save(load(files / "valid.txt"), tmp_path / "valid.store")
+        stored = run_json("evaluate", tmp_path / "valid.store", *asked[2:], *there)
+        assert stored["metrics"] == found["metrics"]
         assert "--dask evaluates models" in sentence(*asked[:2], "--feature", 1, *there)
     assert found == run_json(*asked, "--per-query", tmp_path / "one.tsv")
     assert per_query.read_text() == (tmp_path / "one.tsv").read_text()

@@ -1,5 +1,6 @@
 """Clients, and what is told where there are none."""
 
+import asyncio
 import pickle
 import sys
 
@@ -7,6 +8,7 @@ import distributed
 import pytest
 from small_data import small_data
 
+from rankwright.distributed import cluster as cluster_module
 from rankwright.distributed.cluster import Cluster, ClusterError, connected, executor
 from rankwright.distributed.partitions import partitions
 from rankwright.errors import MissingExtraError, UsageError
@@ -30,6 +32,11 @@ def test_the_last_client_is_taken_where_none_is_given():
         assert connected() is made
 
 
+def test_an_address_is_no_client():
+    with pytest.raises(UsageError, match=r"make it with distributed\.Client\('tcp://here:1'\)"):
+        partitions(DATA, client="tcp://here:1")
+
+
 def one_more(x):
     return x + 1
 
@@ -46,6 +53,31 @@ def test_a_sentence_of_a_worker_reaches_the_caller_as_it_was(client):
     place = Cluster(client)
     with pytest.raises(UsageError, match="3 is not for me"):
         place.results(place.call(broken, [3]))
+
+
+def test_results_that_take_long_to_come_are_fetched_once(client, monkeypatch):
+    plain, asked = client.gather, []
+
+    async def slowly(held, **options):
+        asked.append(len(held))
+        await asyncio.sleep(0.3)
+        return await plain(held, **options)
+
+    monkeypatch.setattr(cluster_module, "_LOOK", 0.05)
+    monkeypatch.setattr(client, "gather", slowly)
+    place = Cluster(client)
+    assert place.results(place.call(one_more, [1, 2])) == [2, 3]
+    assert asked == [2]
+
+
+def late(x):
+    raise TimeoutError(f"{x} came too late")
+
+
+def test_a_timeout_of_the_work_itself_reaches_the_caller(client):
+    place = Cluster(client)
+    with pytest.raises(TimeoutError, match="3 came too late"):
+        place.results(place.call(late, [3]))
 
 
 def test_a_package_that_a_worker_lacks_is_told_as_one_that_is_missing_here():

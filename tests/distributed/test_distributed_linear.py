@@ -17,6 +17,7 @@ from rankwright.losses import loss
 from rankwright.models.linear import Linear
 from rankwright.rankers.base import ranker
 from rankwright.rankers.compose import Compose
+from rankwright.rankers.metric_ranker import MetricRanker
 from rankwright.solvers.online import Online, OnlineState
 
 DATA = small_data(queries=12, documents=12, features=4)
@@ -55,12 +56,13 @@ def test_two_workers_find_the_weights_that_one_process_finds(name, parts, local)
     assert over.solution_.value == here.solution_.value
 
 
-@pytest.mark.parametrize("name", registry.LOSSES)
-def test_smooth_convex_losses_end_where_a_fit_to_the_whole_does(name, local):
+def is_smooth_and_convex(name):
     traits = loss(name).traits
-    if not (traits.smooth and traits.convex and traits.integrable):
-        assert solver_for(name) == "sgd" or not traits.convex
-        return
+    return traits.smooth and traits.convex and traits.integrable
+
+
+@pytest.mark.parametrize("name", [*filter(is_smooth_and_convex, registry.LOSSES)])
+def test_smooth_convex_losses_end_where_a_fit_to_the_whole_does(name, local):
     over = fit(composed(name, "lbfgs", tolerance=1e-9), local)
     whole = composed(name, "lbfgs", tolerance=1e-9).fit(DATA)
     np.testing.assert_allclose(over.coef_, whole.coef_, rtol=1e-6, atol=1e-9)
@@ -108,9 +110,17 @@ def test_an_answer_does_not_depend_on_what_a_worker_was_asked_before(name, local
     sums.close()
 
 
-def test_workers_keep_nothing_after_a_fit(local):
+@pytest.mark.parametrize("place", ["parts", "local"])
+def test_workers_keep_nothing_after_a_fit(place, request):
+    """The workers of these tests are in this process, so their pieces are to be seen here."""
+    data, most = request.getfixturevalue(place), []
+
+    def look(*_):
+        most.append(len(pieces._pieces))
+
     before = set(pieces._pieces)
-    fit(composed("ranknet", "lbfgs"), local)
+    fit(composed("ranknet", "lbfgs"), data, data, progress=look)
+    assert max(most) >= len(before) + 3
     assert set(pieces._pieces) == before
 
 
@@ -159,6 +169,37 @@ def test_online_steps_are_averaged_by_the_number_of_queries():
     assert together.t == 9  # the longest walk
     assert together.paid == pytest.approx(few.paid + many.paid)
     assert together.smoothness == max(few.smoothness, many.smoothness)
+
+
+def test_a_pass_is_the_same_on_workers_that_have_walked_before_and_on_others(local, monkeypatch):
+    def made():
+        return composed("lambdarank", "online", max_iterations=4)
+
+    undisturbed = fit(made(), local).coef_
+    walk, walked = pieces.Piece.walk, []
+
+    def forgetful(piece, *args):
+        walked.append(1)
+        pieces._pieces.clear()  # as if another worker took over for the next pass
+        return walk(piece, *args)
+
+    monkeypatch.setattr(pieces.Piece, "walk", forgetful)
+    np.testing.assert_array_equal(fit(made(), local).coef_, undisturbed)
+    assert len(walked) > len(local)
+
+
+def test_a_pass_knows_nothing_of_the_passes_before_it(local):
+    class Looker:
+        def walk(self, problem, state, parts):
+            before = problem.memory()
+            Online().walk(problem, state, parts)
+            return ["known_parts" in known for known in (before, problem.memory())]
+
+    work, start = PartitionedWork(Linear(), loss("ranknet"), local, seeded=True), np.zeros(4)
+    with work.open():
+        for _ in range(2):
+            asked = Looker(), OnlineState.at(start), np.arange(4), work.problem(0.1)._share
+            assert work._sums.each("walk", *asked) == [[False, True]] * 3
 
 
 def test_online_over_one_part_is_online(local):
@@ -226,7 +267,11 @@ def test_noise_is_drawn_by_the_number_of_a_query_in_all_data(name, params, local
 @pytest.mark.parametrize("name", registry.RANKERS)
 def test_a_ranker_fits_over_partitions_or_says_that_it_runs_in_one_process(name, local):
     made = ranker(name)
-    if made.model in ("linear", "trees"):
+    if made.model in ("linear", "trees") and not isinstance(made, MetricRanker):
+        few = {"max_iterations": 2} if made.model == "linear" else {"n_trees": 2}
+        over = fit(made.set_params(**few), local, DATA)
+        assert over.predict(DATA).shape == (DATA.n_documents,)
+        assert over.curve_["valid ndcg@10"] or over.solution_.iterations
         return
     with pytest.raises(UsageError, match=f"{name} on model '{made.model}' runs in one process"):
         fit(made, local)

@@ -13,6 +13,7 @@ from rankwright.distributed.partitions import Partitions
 from rankwright.errors import DataError, UsageError
 from rankwright.persist.checkpoint import Checkpoint
 from rankwright.rankers.base import ranker
+from rankwright.rankers.compose import Compose
 
 DATA = small_data(queries=12, documents=6, features=4)
 VALID = small_data(queries=6, documents=6, features=4, seed=1)
@@ -76,6 +77,19 @@ def test_it_goes_on_from_another_fit(local):
     assert again.solution_.iterations <= 1
 
 
+def test_noise_goes_on_where_it_was(local, tmp_path):
+    """The last look at a loss with noise, after all passes, has the noise of the last pass."""
+
+    def made():
+        return Compose(loss="xendcg", model="linear", solver="sgd", l2=0.1, max_iterations=3)
+
+    kept = {"every": 2}  # of the answers of three passes and the last look
+    undisturbed = fit(made(), local, checkpoint=Checkpoint(tmp_path, **kept))
+    again = fit(made(), local, checkpoint=Checkpoint(tmp_path, resume=True, **kept))
+    assert again.resumed_from_ == 3
+    assert again.solution_.value == undisturbed.solution_.value
+
+
 @pytest.mark.parametrize("solver", ["lbfgs", "tron", "bundle", "online"])
 def test_a_run_that_was_ended_goes_on_to_the_same_bits(solver, local, tmp_path):
     def made():
@@ -116,6 +130,41 @@ def test_files_are_trained_on_where_they_are(client, tmp_path, local):
         save(part, tmp_path / f"{k}.parquet")
     found = fit(ranker("memr"), tmp_path, client=client)
     np.testing.assert_array_equal(found.coef_, fit(ranker("memr"), local).coef_)
+
+
+NAMED = replace(DATA, feature_names=("a", "b", "c", "d"))
+TURNED = replace(VALID, X=VALID.X[:, ::-1].copy(), feature_names=("d", "c", "b", "a"))
+
+
+@pytest.mark.parametrize("name", ["ranksvm", "gbdt"])
+def test_columns_of_valid_data_are_found_by_their_names(name):
+    few = {"n_trees": 3} if name == "gbdt" else {}
+    parts = Partitions.here(cut(NAMED, 5))
+    expected = fit(ranker(name, **few), parts, replace(TURNED, X=VALID.X, feature_names=None))
+    assert fit(ranker(name, **few), parts, TURNED).curve_ == expected.curve_
+    with pytest.raises(DataError, match="the feature 'a' of the fitted ranker is missing in the v"):
+        fit(ranker(name, **few), parts, replace(TURNED, feature_names=("d", "c", "b", "z")))
+
+
+def test_columns_of_valid_parts_must_be_those_of_train():
+    with pytest.raises(DataError, match="column 0 is 'a' in the training data and 'd' in the val"):
+        fit(ranker("ranksvm"), Partitions.here(cut(NAMED, 5)), Partitions.here([TURNED]))
+
+
+@pytest.mark.parametrize("name", ["ranksvm", "gbdt"])
+def test_valid_files_are_read_with_the_options_too(name, client, tmp_path):
+    for file, data in (("train", NAMED), ("valid", replace(VALID, feature_names=("a", *"bcd")))):
+        save(data, tmp_path / f"{file}.csv")
+        text = (tmp_path / f"{file}.csv").read_text()
+        assert text.startswith('"qid",')
+        (tmp_path / f"{file}.csv").write_text(text.replace("qid", "session", 1))
+    few = {"n_trees": 3} if name == "gbdt" else {}
+    files = tmp_path / "train.csv", tmp_path / "valid.csv"
+    over = fit(ranker(name, **few), *files, client=client, qid="session")
+    whole = ranker(name, **few).fit(DATA, eval_set=VALID)
+    np.testing.assert_allclose(over.curve_["valid ndcg@10"], whole.curve_["valid ndcg@10"])
+    with pytest.raises(UsageError, match="qid is for reading data; these are read already"):
+        fit(ranker(name), DATA, VALID, client=client, qid="session")
 
 
 def test_valid_data_of_another_width_are_refused(local):

@@ -115,11 +115,21 @@ def test_the_first_letor_file_says_where_feature_ids_start(client, tmp_path):
     assert (a.X.tolist(), b.X.tolist()) == ([[1.0, 2.0]], [[0.0, 3.0]])
 
 
+def test_a_letor_file_without_features_leaves_the_start_to_the_next(client, tmp_path):
+    (tmp_path / "a.txt").write_text("1 qid:1\n")
+    (tmp_path / "b.txt").write_text("1 qid:2 0:3 1:4\n")
+    a, b = partitions(tmp_path, n_features=2).local().parts
+    assert (a.X.tolist(), b.X.tolist()) == ([[0.0, 0.0]], [[3.0, 4.0]])
+
+
 def test_parts_of_a_store_map_their_own_range(client, tmp_path):
     save(DATA, tmp_path / "data.store")
     parts = partitions(tmp_path / "data.store", n_parts=4)
     assert len(parts) == 4
     same(whole(parts), DATA)
+    assert len(partitions(tmp_path / "data.store", n_parts=4, format=None)) == 4
+    with pytest.raises(UsageError, match="a store has no option 'zero_based'; leave it out"):
+        partitions(tmp_path / "data.store", zero_based=True)
 
 
 def test_query_ids_that_are_text_in_one_file_are_text_in_all(client, tmp_path):
@@ -239,6 +249,21 @@ def test_a_letor_fold_is_not_taken_for_parts_of_one_set(client, tmp_path):
         (tmp_path / f"{name}.txt").write_text("1 qid:1 1:1\n")
     with pytest.raises(DataError, match="is a LETOR fold"):
         partitions(tmp_path)
+
+
+def test_what_parts_are_made_with_comes_too_late_for_parts(client):
+    parts = partitions(DATA, n_parts=2)
+    assert partitions(parts) is partitions(parts, client=client) is parts
+    for asked in ({"n_parts": 3}, {"qid": "query"}, {"client": object()}):
+        with pytest.raises(UsageError, match=f"{next(iter(asked))} is given where Partitions are"):
+            partitions(parts, **asked)
+
+
+def test_data_that_are_read_already_take_no_options(client):
+    with pytest.raises(UsageError, match="RankingData has no option 'zero_based'; leave it out"):
+        partitions(DATA, zero_based=True)
+    with pytest.raises(UsageError, match="Dask arrays has no option 'label'; it takes sample_w"):
+        partitions(arrays(DATA, 9), label="y")
 
 
 def test_what_is_no_data_and_what_is_not_there_is_told(client, tmp_path):

@@ -1,6 +1,9 @@
+import io
 import os
+import subprocess
 import threading
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,20 +13,23 @@ from small_data import Onlooker, small_data
 
 from rankwright import registry
 from rankwright.data.files import consecutive
-from rankwright.distributed import tree_network
+from rankwright.data.ranking_data import concatenate
+from rankwright.distributed import tree_network, trees
 from rankwright.distributed.cluster import ClusterError
 from rankwright.distributed.fitting import fit
-from rankwright.distributed.partitions import partitions
+from rankwright.distributed.partitions import Partitions, partitions
 from rankwright.distributed.tree_machine import Descents, TreeMachine
-from rankwright.distributed.tree_network import NetworkBrokenError
+from rankwright.distributed.tree_network import NetworkBrokenError, largest_of_all
 from rankwright.distributed.trees import fit_trees
 from rankwright.errors import UsageError
 from rankwright.losses import loss
+from rankwright.losses.squared import Squared
 from rankwright.models.tree_text import tree_blocks
 from rankwright.models.trees import Trees, empty_forest
 from rankwright.persist.checkpoint import Checkpoint
 from rankwright.persist.model_file import load_model
 from rankwright.rankers.base import ranker
+from rankwright.solvers.boost import Boost
 
 SMALL = Trees(n_trees=6, num_leaves=4, min_documents=5)
 
@@ -39,37 +45,44 @@ def cut(data, *bounds):
     return [consecutive(data, lo, hi) for lo, hi in zip([0, *bounds], ends, strict=True)]
 
 
-@pytest.fixture(scope="module")
-def client():
-    """Two workers in this process; the machines of LightGBM's network are processes anyway."""
-    with (
-        LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0"
-        ) as cluster,
-        Client(cluster) as client,
-    ):
-        yield client
-
-
 # --- one machine, without a cluster ------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", registry.KINDS["losses"])
-def test_the_gradients_of_parts_are_those_of_the_whole(name):
-    data, made = small_data(queries=9), loss(name)
+@pytest.mark.parametrize(
+    ("name", "params"), [*((name, {}) for name in registry.LOSSES), ("pair_hinge", {"pairs": "ir"})]
+)
+def test_the_gradients_of_parts_are_those_of_the_whole(name, params):
+    long = replace(small_data(queries=1, documents=35, seed=3), qid=np.array([99]))
+    data, made = concatenate([small_data(queries=9), long]), loss(name, **params)
     scores = np.random.default_rng(1).normal(size=data.n_documents)
-    parts = list(enumerate(cut(data, 2, 6)))
-    value, gradient, curvature = Descents(SMALL, made, parts, 0, n_threads=1).step(0, scores)
-    wholes = [part for _, part in parts] if made.traits.stochastic else [data]  # noise is a part's
-    ends = np.cumsum([whole.n_documents for whole in wholes])[:-1]
+    parts = list(zip(range(3), (0, 2, 6), cut(data, 2, 6), strict=True))
+    largest = largest_of_all(Partitions.here([part for *_, part in parts]), made)
+    run = Descents(SMALL, made, parts, 0, largest=largest, n_threads=1)
+    value, gradient, curvature = run.step(0, scores)
+    wholes = [(0, data)]
+    if made.traits.stochastic:  # queries are numbered by their content, in each part
+        wholes = [(first, part) for _, first, part in parts]
+    ends = np.cumsum([whole.n_documents for _, whole in wholes])[:-1]
     found = [
-        SMALL.descent(made, whole, seed=0, n_threads=1).step(0, own)
-        for whole, own in zip(wholes, np.split(scores, ends), strict=True)
+        Boost.of(SMALL).start(made, whole, first_query=first, n_threads=1).step(0, own)
+        for (first, whole), own in zip(wholes, np.split(scores, ends), strict=True)
     ]
     assert value == pytest.approx(sum(step[0] for step in found), rel=1e-12)
     expected = [np.concatenate([step[k] for step in found]) for k in (1, 2)]
     np.testing.assert_allclose(gradient, expected[0], rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose(curvature, expected[1], rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("name", "params"), [("xendcg", {}), ("boltzrank", {}), ("listnet", {"k": 2, "samples": 3})]
+)
+def test_no_noise_is_drawn_twice_for_queries_of_different_parts(name, params):
+    part = small_data(queries=4)
+    scores = np.random.default_rng(1).normal(size=part.n_documents)
+    parts = [(0, 0, part), (1, 4, part)]
+    run = Descents(SMALL, loss(name, **params), parts, 0, n_threads=1)
+    first, second = np.split(run.step(0, np.tile(scores, 2))[1], 2)
+    assert (first != second).any()
 
 
 def test_what_is_drawn_depends_on_the_part_and_not_on_the_machine():
@@ -81,12 +94,12 @@ def test_what_is_drawn_depends_on_the_part_and_not_on_the_machine():
         made = Descents(model, loss("squared"), parts, 3, n_threads=1)
         return made.step(4, scores)[1], made.columns(4)
 
-    together, columns = run([(0, first), (1, second)], np.concatenate(zeros))
-    alone = [run([(k, part)], zeros[k]) for k, part in enumerate((first, second))]
+    together, columns = run([(0, 0, first), (1, 12, second)], np.concatenate(zeros))
+    alone = [run([(k, 12 * k, part)], zeros[k]) for k, part in enumerate((first, second))]
     np.testing.assert_array_equal(together, np.concatenate([gradient for gradient, _ in alone]))
     for _, own in alone:
         np.testing.assert_array_equal(own, columns)
-    same = [run([(k, first)], zeros[0])[0] for k in (0, 1)]
+    same = [run([(k, 0, first)], zeros[0])[0] for k in (0, 1)]
     assert (same[0] != same[1]).any()
 
 
@@ -99,7 +112,7 @@ def test_one_machine_grows_the_trees_of_one_process(as_sparse):
         parts[1] = replace(parts[1], X=sparse.csr_array(parts[1].X))
     machine = TreeMachine(SMALL, loss("squared"), empty_forest(one.initial, 6), data.X, 0, 1)
     for number, part in enumerate(parts):
-        machine.add(number, part)
+        machine.add(number, 10 * number, part)
     machine.join("127.0.0.1:1", machine.listen())
     blocks = []
     for first, rounds in ((0, 4), (4, 2)):
@@ -114,7 +127,7 @@ def test_a_machine_that_can_grow_no_more_sends_fewer_rounds():
     data = small_data()
     flat = replace(data, y=np.zeros(data.n_documents))  # fitted well by a score of 0
     machine = TreeMachine(SMALL, loss("squared"), empty_forest(0.0, 6), flat.X, 0, 1)
-    machine.add(0, flat)
+    machine.add(0, 0, flat)
     machine.join("127.0.0.1:1", machine.listen())
     assert machine.grow(0, 6, True)[:2] == ([], [])
 
@@ -126,6 +139,43 @@ def test_a_machine_ends_with_its_worker():
     with pytest.raises(NetworkBrokenError):
         machine.call("listen")
     machine.end()
+
+
+def test_a_process_that_does_not_start_is_not_left_behind(monkeypatch):
+    started, plain = [], subprocess.Popen
+
+    def popen(command, **options):
+        started.append(plain([command[0], "-c", "import time; time.sleep(60)"], **options))
+        started[0].stdout.close()
+        started[0].stdout = io.BytesIO()  # no port comes
+        return started[0]
+
+    monkeypatch.setattr(tree_network.subprocess, "Popen", popen)
+    with pytest.raises(NetworkBrokenError, match="did not start"):
+        tree_network.Machine()
+    assert started[0].returncode is not None
+
+
+def test_a_machine_that_comes_after_the_end_of_its_run_is_ended(monkeypatch):
+    made = []
+
+    class Late:
+        ended = False
+
+        def __init__(self):
+            made.append(self)
+            tree_network._end("run", SimpleNamespace(address="tcp://here:1"))
+
+        def end(self):
+            self.ended = True
+
+    monkeypatch.setattr(tree_network, "Machine", Late)
+    monkeypatch.setattr(tree_network, "_here", lambda: "tcp://here:1")
+    monkeypatch.setattr(tree_network, "_ended", set())
+    with pytest.raises(NetworkBrokenError, match="given up before it began"):
+        tree_network._begin("run", (), [], [])
+    assert made[0].ended
+    assert tree_network.MACHINES == {}
 
 
 # --- on a cluster ------------------------------------------------------------------------------
@@ -154,7 +204,7 @@ def test_a_run_that_is_given_up_names_its_checkpoint_and_is_resumed(client, tmp_
     def fresh():
         return ranker("intervalrank", n_trees=6, num_leaves=4, row_fraction=0.8)
 
-    whole = fit(fresh(), parts)
+    whole, folder = fit(fresh(), parts), tmp_path / "Upper Case"
 
     with monkeypatch.context() as patch:
         grow = tree_network.TreeNetwork.grow
@@ -166,15 +216,84 @@ def test_a_run_that_is_given_up_names_its_checkpoint_and_is_resumed(client, tmp_
 
         patch.setattr(tree_network.TreeNetwork, "grow", breaks_after_four_rounds)
         with pytest.raises(ClusterError) as told:
-            fit(fresh(), parts, checkpoint=Checkpoint(tmp_path, every=2))
+            fit(fresh(), parts, checkpoint=Checkpoint(folder, every=2))
     assert str(told.value) == (
         "trees cannot grow beyond round 4: the worker tcp://somewhere was lost, 3 times in a row. "
-        f"{tmp_path} has the trees up to round 4; resume it."
+        f"{folder} has the trees up to round 4; resume it."
     )
-    resumed = fit(fresh(), parts, checkpoint=Checkpoint(tmp_path, every=2, resume=True))
+    resumed = fit(fresh(), parts, checkpoint=Checkpoint(folder, every=2, resume=True))
     assert resumed.resumed_from_ == 4
     assert resumed.model_.text == whole.model_.text
     assert resumed.curve_ == whole.curve_
+
+
+@pytest.mark.parametrize("every", [1, 20])
+def test_a_run_that_ended_early_is_resumed_to_the_same_trees(every, client, tmp_path):
+    data, valid = small_data(), small_data(seed=1)
+    noise = replace(valid, y=np.random.default_rng(0).permutation(valid.y))
+    parts = partitions(data, client=client, n_parts=2)
+
+    def run(**kept):
+        made = ranker("gbdt", n_trees=30, num_leaves=4, early_stopping=3)
+        return fit(made, parts, noise, checkpoint=Checkpoint(tmp_path, every=every, **kept))
+
+    first, again = run(), run(resume=True)
+    rounds = len(first.curve_["loss"])
+    assert rounds < 20
+    assert again.resumed_from_ == (rounds - 1 if every == 1 else None)
+    assert again.model_.text == first.model_.text
+    assert again.curve_ == first.curve_
+    assert again.best_iteration_ == first.best_iteration_
+
+
+def test_a_loss_of_the_users_own_script_goes_to_the_machines(client):
+    scope = {"__name__": "__main__", "Squared": Squared}
+    exec("class Own(Squared):\n    pass\n", scope)  # noqa: S102
+    parts = partitions(small_data(queries=8), client=client, n_parts=2)
+    own = fit_trees(SMALL, scope["Own"](), parts, watch=Onlooker())
+    assert own.text == fit_trees(SMALL, Squared(), parts, watch=Onlooker()).text
+
+
+def test_a_fault_that_would_come_again_is_raised_at_once(client, monkeypatch):
+    begun = []
+    begin = tree_network.TreeNetwork._begin
+    monkeypatch.setattr(
+        tree_network.TreeNetwork, "_begin", lambda *args: (begun.append(1), begin(*args))
+    )
+    parts = partitions(small_data(queries=8), client=client, n_parts=2)
+    scope = {"__name__": "__main__", "Squared": Squared}
+    broken = "def bind(self, data, n_threads=None):\n        raise ZeroDivisionError('mine')\n"
+    exec(f"class Broken(Squared):\n    {broken}", scope)  # noqa: S102
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        fit_trees(SMALL, scope["Broken"](), parts, watch=Onlooker(), start=empty_forest(0.0, 6))
+    assert len(begun) == 1
+    assert tree_network.MACHINES == {}
+
+
+def test_without_any_worker_the_run_ends_with_a_sentence(client, monkeypatch):
+    parts = partitions(small_data(queries=8), client=client, n_parts=2)
+    monkeypatch.setattr(tree_network, "PATIENCE", 0.1)
+    monkeypatch.setattr(tree_network, "_threads", lambda _: {})
+    with pytest.raises(ClusterError) as told:
+        fit_trees(SMALL, loss("squared"), parts, watch=Onlooker())
+    assert str(told.value) == (
+        "trees cannot grow beyond round 0: no worker is left. No checkpoint was written; begin "
+        "again, with one."
+    )
+
+
+def test_parts_are_not_waited_for_where_a_worker_was_lost(client, monkeypatch):
+    parts = partitions(small_data(queries=8), client=client, n_parts=2)
+    network = tree_network.TreeNetwork(SMALL, loss("squared"), parts, 0, 1, None)
+
+    class Never:
+        @staticmethod
+        def wait(parts, timeout):
+            raise TimeoutError
+
+    monkeypatch.setattr(tree_network, "import_distributed", lambda: Never)
+    with pytest.raises(NetworkBrokenError, match="the worker tcp://gone:1 was lost"):
+        network._assigned([*client.nthreads(), "tcp://gone:1"])
 
 
 def test_lbfgs_directions_are_refused(client):
@@ -183,7 +302,8 @@ def test_lbfgs_directions_are_refused(client):
         fit_trees(replace(SMALL, direction="lbfgs"), loss("squared"), parts, watch=Onlooker())
 
 
-def test_a_worker_killed_while_trees_grow_is_done_without():
+def test_a_worker_killed_while_trees_grow_is_done_without(monkeypatch):
+    monkeypatch.setattr(trees, "EVERY", 4)
     data = graded()
     model = replace(SMALL, n_trees=12)
     one = model.fit(loss("squared"), data, watch=Onlooker(), n_threads=1)
@@ -205,7 +325,7 @@ def test_a_worker_killed_while_trees_grow_is_done_without():
                 return super().seen(t, value, train, valid)
 
         watch = Killer()
-        grown = fit_trees(model, loss("squared"), parts, watch=watch, every=4)
+        grown = fit_trees(model, loss("squared"), parts, watch=watch)
         assert victim not in client.run(os.getpid).values()
     assert len(watch.values) == 12  # no round is shown twice
     np.testing.assert_allclose(grown.scores(data.X), one.scores(data.X), rtol=1e-7)
