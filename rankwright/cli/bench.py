@@ -31,7 +31,7 @@ def bench(
 
     Whoever is installed takes part, in turns, on the same data; ``pip install rankwright[bench]``
     brings them. Exits with 1 where a figure misses its floor or a tool fails. All areas together
-    take some twenty-five minutes on two cores.
+    take some thirty minutes on two cores.
     """
     package, known = _benchmarks()
     chosen = areas or known
