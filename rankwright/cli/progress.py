@@ -1,4 +1,4 @@
-"""Progress over steps: a bar on a terminal, plain lines elsewhere."""
+"""Progress: over the rounds of a fit, a bar; over steps, a bar on a terminal, lines elsewhere."""
 
 from __future__ import annotations
 
@@ -33,3 +33,24 @@ def step_progress(name: str, steps: int | None) -> Iterator[Callable[[str], None
     with Progress(*columns, console=console.err, transient=True) as bar:
         task = bar.add_task(name, total=steps, line="")
         yield lambda line: bar.update(task, advance=1, line=line)
+
+
+@contextmanager
+def round_progress(name: str, rounds: int | None) -> Iterator[Callable[..., None]]:
+    """Yield what takes how much is done, a text, and the total where it becomes known."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[text]}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console.err, transient=True) as bar:
+        task = bar.add_task(name, total=rounds, text="")
+
+        def update(done: int, text: str, total: int | None = rounds) -> None:
+            bar.update(task, completed=done, text=text, total=total)
+
+        yield update

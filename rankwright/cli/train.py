@@ -112,25 +112,12 @@ def _fit_with_progress(
     checkpoint: Checkpoint | None,
 ) -> None:
     """Fit, here or where the parts of the data are; Ctrl-C keeps the best model so far."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
+    from rankwright.cli.progress import round_progress
     from rankwright.data.ranking_data import RankingData
 
     model = ranker.make_model()
     total = next((getattr(model, name) for name in ROUNDS if hasattr(model, name)), None)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[text]}"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=console.err, transient=True) as bar:
-        task = bar.add_task(ranker.name, total=total, text="")
-
-        def progress(t: int, text: str) -> None:
-            bar.update(task, completed=t, text=text)
-
+    with round_progress(ranker.name, total) as progress:
         if isinstance(data, RankingData):
             ranker.fit(data, eval_set=valid, progress=progress, checkpoint=checkpoint)
         else:

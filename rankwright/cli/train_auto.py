@@ -28,22 +28,13 @@ def check(metric: str | None, convention: str, **options: Any) -> None:
 
 def choose(data: RankingData, valid: RankingData | None, **common: Any) -> Chosen:
     """Return what `rankwright.auto` finds, with a bar over its fits."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
+    from rankwright.cli.progress import round_progress
     from rankwright.rankers.auto import auto
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[text]}"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=console.err, transient=True) as bar:
-        task = bar.add_task("auto", total=None, text="")
+    with round_progress("auto", None) as progress:
 
         def told(fit: int, fits: int, name: str, t: int, text: str) -> None:
-            bar.update(task, completed=fit, total=fits, text=f"{name}, round {t}: {text}")
+            progress(fit, f"{name}, round {t}: {text}", fits)
 
         chosen = auto(data, eval_set=valid, told=told, **common)
     console.say(chosen.why)
