@@ -96,6 +96,7 @@ def _figure(width: float, height: float, salt: str) -> Any:
 
     matplotlib.rcParams["svg.hashsalt"] = salt
     matplotlib.rcParams["font.size"] = 8.5
+    matplotlib.rcParams["svg.fonttype"] = "none"  # text stays text: to be read aloud, and small
     return Figure(figsize=(width, height), layout="constrained", facecolor=CARD)
 
 
