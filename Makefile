@@ -35,10 +35,8 @@ docs: $(VENV)/.all  ## the documentation site, in build/site; fails at a warning
 bench: $(VENV)/.bench  ## everything against peers, and docs/benchmarks.md; AREA="load trees" for some
 	$(BIN)/python -m benchmarks $(AREA) --results $(if $(AREA),build/benchmarks,docs/benchmarks)
 
-soak: $(VENV)/.soak  ## long fuzzing, SECONDS_EACH=60 a target, KILLS=20 of runs, a server under load
-	$(BIN)/python fuzz/run.py --seconds $(or $(SECONDS_EACH),60)
-	$(BIN)/python fuzz/kills.py --kills $(or $(KILLS),20)
-	$(BIN)/python benchmarks/serving.py --seconds $(or $(SECONDS_SERVED),300)
+soak: $(VENV)/.soak  ## long fuzzing, kills, a server under load, and docs/checks.md; SOAK_FLAGS="--kills 5"
+	$(BIN)/python tools/checks.py soak $(SOAK_FLAGS)
 
 wheel: $(VENV)/.release  ## build wheel and sdist, check them, use the wheel in empty environments
 	$(BIN)/python tools/check_wheel.py $(WHEEL_FLAGS)

@@ -159,6 +159,11 @@ def main() -> int:
     figures = run(options.seconds)
     for name, value in figures.items():
         print(f"{name:40s} {value:.3f}")
+    print(
+        f"{figures['requests_per_second']:.0f} requests a second, p50 "
+        f"{figures['p50_milliseconds']:.1f} ms, p99 {figures['p99_milliseconds']:.1f} ms, "
+        f"{figures['failed_requests']:.0f} failed, memory x{figures['memory_after_vs_before']:.2f}"
+    )
     return int(figures["failed_requests"] > 0 or figures["exit_status"] != 0)
 
 

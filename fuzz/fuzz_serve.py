@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -49,7 +50,10 @@ def requests(address: str, seconds: int, folder: str) -> int:
     program = [str(Path(sys.executable).with_name("schemathesis")), "run", "--no-color"]
     limits = ["--max-time", str(seconds), "--max-examples", str(EXAMPLES)]
     command = [*program, f"{address}/openapi.json", *limits, "--exclude-checks", LEFT_OUT]
-    return subprocess.run(command, check=False, cwd=folder).returncode
+    told = subprocess.run(command, check=False, cwd=folder, stdout=subprocess.PIPE, text=True)
+    print(told.stdout)
+    print(*re.findall(r"\d+ generated.*", told.stdout)[-1:])
+    return told.returncode
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from inspect import getdoc
 from pathlib import Path
 
 from architecture import architecture_svg
+from checks import checks_tables
 from scale_page import scale_tables
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -31,6 +32,7 @@ def main() -> int:
     pages["docs/benchmarks.md"] = benchmarks_page()
     pages["docs/choose.md"] = choose_page()
     pages["docs/scale.md"] = _filled("docs/scale.md", "tables", scale_tables())
+    pages["docs/checks.md"] = _filled("docs/checks.md", "checks", checks_tables())
     pages["docs/architecture.svg"] = architecture_svg()
     stale = [name for name, text in pages.items() if _read(name) != text]
     if "--check" in sys.argv:

@@ -170,13 +170,19 @@ class ForestScorer:
     @classmethod
     def from_text(cls, text: str, n_features: int) -> ForestScorer:
         """Read LightGBM's model text."""
-        trees = [_Tree.read(block) for block in tree_blocks(text)]
-        for number, tree in enumerate(trees):
-            if not tree.is_sound(n_features):
+        trees = []
+        for number, block in enumerate(tree_blocks(text)):
+            try:
+                tree = _Tree.read(block)
+                sound = tree.is_sound(n_features)
+            except (KeyError, ValueError, OverflowError):  # a line that is missing, or no number
+                sound = False
+            if not sound:
                 raise DataError(
                     f"tree {number} of the model is damaged: its splits do not make a tree over "
                     f"{n_features} features; take another copy of the model."
                 )
+            trees.append(tree)
         return _assembled(trees, n_features)
 
     @property

@@ -192,6 +192,8 @@ def test_linear_leaves_are_refused():
         ("left_child=", lambda numbers: ["0", *numbers[1:]]),  # a split that leads to itself
         ("right_child=", lambda numbers: ["-999", *numbers[1:]]),
         ("leaf_value=", lambda numbers: numbers[1:]),
+        ("leaf_value=", lambda numbers: ["0.1x", *numbers[1:]]),
+        ("left_child=", lambda numbers: ["9" * 30, *numbers[1:]]),
         ("decision_type=", lambda numbers: ["1", *numbers[1:]]),  # a set that is not there
     ],
 )
