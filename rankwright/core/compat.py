@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from rankwright.core.parameters import either
 from rankwright.core.types import Loss, Solver, Traits
 from rankwright.errors import IncompatibleError
 
@@ -36,8 +37,10 @@ def check_fit(solver: str, loss: Loss, solvers: Mapping[str, type[Solver]]) -> N
         return
     wanted = " and ".join(NEEDS[need] for need in missing)
     others = [name for name, other in solvers.items() if not _missing(other.needs, loss.traits)]
-    advice = f"Use {_either(others)}." if others else "No solver here minimises it."
-    has = "has none" if len(missing) == 1 and missing[0] in _NOUNS else "is not one"
+    advice = f"Use {either(others)}." if others else "No solver here minimises it."
+    has = "has none" if missing[0] in _NOUNS else "is not one"
+    if len(missing) > 1:
+        has = "offers neither" if len(missing) == 2 else "offers none of them"
     name = type(loss).__module__.rpartition(".")[2]
     raise IncompatibleError(f"{solver} needs {wanted}; loss '{name}' {has}. {advice}")
 
@@ -47,9 +50,3 @@ _NOUNS = frozenset({"hess_vec", "curvature", "columns"})
 
 def _missing(needs: frozenset[str], traits: Traits) -> list[str]:
     return [need for need in NEEDS if need in needs and not getattr(traits, need)]
-
-
-def _either(names: list[str]) -> str:
-    if len(names) == 1:
-        return names[0]
-    return f"{', '.join(names[:-1])} or {names[-1]}"

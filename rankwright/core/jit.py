@@ -17,6 +17,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -63,9 +64,11 @@ def _cache_folder() -> Path:
     folder = cache_root() / f"kernels-{kernel_hash()}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        os.utime(folder)  # in use; and refused where the folder is another user's
     except OSError:  # a read-only home: compile into a folder that lasts as long as the machine
         folder = Path(tempfile.gettempdir()) / f"rankwright-{os.getuid()}" / folder.name
         folder.mkdir(parents=True, exist_ok=True)
+        os.utime(folder)
     _drop_old_folders(folder)
     return folder
 
@@ -81,7 +84,7 @@ def cache_root() -> Path:
 
 def _drop_old_folders(current: Path) -> None:
     now = time.time()
-    os.utime(current)
     for other in current.parent.glob("kernels-*"):
-        if other != current and now - other.stat().st_mtime > _KEEP_SECONDS:
-            shutil.rmtree(other, ignore_errors=True)
+        with suppress(FileNotFoundError):  # another process may drop it at the same time
+            if other != current and now - other.stat().st_mtime > _KEEP_SECONDS:
+                shutil.rmtree(other, ignore_errors=True)

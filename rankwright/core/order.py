@@ -15,6 +15,7 @@ from rankwright.core.types import F64, I64
 
 _RUN = 12  # longest run for insertion
 _COUNTED_RUN = 128  # longest run for counting, which the compiler turns into vector instructions
+NO_KEY = np.empty(0)  # where nothing but the order of documents decides among equal scores
 
 # --- kernels ---------------------------------------------------------------------------------
 
@@ -156,7 +157,7 @@ def ranking(s: F64, indptr: I64, *, key: F64 | None = None, n_threads: int | Non
     """
     order = np.empty(len(s), np.int64)
     spare = np.empty(len(s), np.int64)
-    chosen = np.empty(0) if key is None else np.ascontiguousarray(key, np.float64)
+    chosen = NO_KEY if key is None else np.ascontiguousarray(key, np.float64)
     map_queries(_sort_queries, indptr, s, chosen, order, spare, n_threads=n_threads)
     return order
 
@@ -181,7 +182,7 @@ def first_ranks(s: F64, indptr: I64, top: int, *, n_threads: int | None = None) 
     The result is a ranking and its own boundaries, equal to the beginnings of `ranking`.
     """
     order = np.empty(len(s), np.int64)
-    map_queries(_select_queries, indptr, s, np.empty(0), top, order, n_threads=n_threads)
+    map_queries(_select_queries, indptr, s, NO_KEY, top, order, n_threads=n_threads)
     return _beginnings(order, indptr, top)
 
 

@@ -4,6 +4,8 @@ A ranking algorithm is a loss on scores x a model x a solver. A loss knows score
 query boundaries; a model knows how parameters make scores; a solver knows a problem.
 """
 
+# Over the budget of 300 lines: what the parts promise each other, all of it and nothing else.
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -36,7 +38,6 @@ class Traits:
     """
 
     family: str
-    labels: str = "graded"
     smooth: bool = True
     convex: bool = False
     shift_invariant: bool = True

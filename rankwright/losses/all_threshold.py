@@ -11,8 +11,7 @@ as in fast maximum margin matrix factorisation (`rennie2005mmmf`), where each us
 his own and they are left without penalty. Each is a problem of its own, convex in one variable,
 with a slope that rises along straight pieces: Newton's method inside a bracket ends on the right
 piece after a few steps. By the envelope theorem the slopes in s are those of (1) at the best
-thresholds. For the curvature stands a bound, w_i times the number of thresholds
-over the margin.
+thresholds. For the curvature stands a bound, w_i times the number of thresholds over the margin.
 
 `rankwright.losses.ordinal_hinge` is the same with a plain hinge, which has kinks.
 """
@@ -25,11 +24,11 @@ from typing import ClassVar
 import numpy as np
 
 from rankwright.core.jit import kernel
+from rankwright.core.parameters import check_above_zero
+from rankwright.core.queries import clear_query, numbers_of_runs
 from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import UsageError
-from rankwright.losses.base import KernelLoss, document_weight
-from rankwright.subproblems.position_lists import numbers_of_runs
+from rankwright.losses.base import KernelLoss, document_weight, rows_by_grade
 
 # --- kernels ---------------------------------------------------------------------------------
 
@@ -39,11 +38,7 @@ def _queries(  # type: ignore[no-untyped-def]
     lo, hi, indptr, s, begin, row, grade, w, margin, weight, value, grad, curv
 ):
     for q in range(lo, hi):
-        value[q] = 0.0
-        if len(grad):
-            grad[indptr[q] : indptr[q + 1]] = 0.0
-        if len(curv):
-            curv[indptr[q] : indptr[q + 1]] = 0.0
+        clear_query(q, indptr, value, grad, curv)
         if weight[q] == 0.0:
             continue
         at = slice(begin[q], begin[q + 1])
@@ -123,12 +118,8 @@ class AllThreshold:
 
     def bind(self, data: RankingData, *, n_threads: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
-        if not 0.0 < self.margin < np.inf:
-            raise UsageError(f"all_threshold's margin must be above 0, not {self.margin}.")
-        w, query = document_weight(data), data.query_of_row()
-        row = np.flatnonzero(w > 0.0)
-        row = row[np.lexsort((data.y[row], query[row]))]
-        begin = np.searchsorted(query[row], np.arange(data.n_queries + 1))
+        check_above_zero("all_threshold's margin", self.margin)
+        begin, row = rows_by_grade(data)
         grade, _ = numbers_of_runs(data.y[row], begin)
-        args = begin, row, grade, w[row], float(self.margin)
+        args = begin, row, grade, document_weight(data)[row], float(self.margin)
         return KernelLoss(_queries, data, *args, curvature=True, n_threads=n_threads)

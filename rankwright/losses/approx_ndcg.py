@@ -24,10 +24,11 @@ from typing import ClassVar
 import numpy as np
 
 from rankwright.core.jit import kernel, quick_kernel
+from rankwright.core.parameters import check_above_zero
+from rankwright.core.queries import clear_query, longest
 from rankwright.core.scalar import sigmoid
 from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import UsageError
 from rankwright.losses.base import KernelLoss
 from rankwright.losses.gain_lists import gain_lists
 
@@ -39,16 +40,9 @@ _LOG_2 = math.log(2.0)
 
 @kernel
 def _queries(lo, hi, indptr, s, lists, temperature, weight, value, grad, curv):  # type: ignore[no-untyped-def]
-    longest = 0
+    scratch = np.empty((5, longest(lo, hi, lists.begin)))
     for q in range(lo, hi):
-        longest = max(longest, lists.begin[q + 1] - lists.begin[q])
-    scratch = np.empty((5, longest))
-    for q in range(lo, hi):
-        value[q] = 0.0
-        if len(grad):
-            grad[indptr[q] : indptr[q + 1]] = 0.0
-        if len(curv):
-            curv[indptr[q] : indptr[q + 1]] = 0.0
+        clear_query(q, indptr, value, grad, curv)
         if weight[q] == 0.0:
             continue
         row = lists.row[lists.begin[q] : lists.begin[q + 1]]
@@ -129,7 +123,6 @@ class ApproxNDCG:
 
     def bind(self, data: RankingData, *, n_threads: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
-        if not 0.0 < self.temperature < math.inf:
-            raise UsageError(f"approx_ndcg's temperature must be above 0, not {self.temperature}.")
+        check_above_zero("approx_ndcg's temperature", self.temperature)
         args = (gain_lists("approx_ndcg", "ndcg", data), float(self.temperature))
         return KernelLoss(_queries, data, *args, curvature=True, n_threads=n_threads)

@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 
 from rankwright.core.parallel import map_ranges, ordered_sum, query_ranges
-from rankwright.core.types import F64, AnyArray, BoundLoss
+from rankwright.core.types import F64, I64, AnyArray, BoundLoss
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import DataError, IncompatibleError
+from rankwright.errors import DataError, IncompatibleError, UsageError
+from rankwright.metrics.base import refuse_beyond_exp2
 
 NOTHING = np.empty(0)
 
@@ -192,20 +193,45 @@ def document_weight(data: RankingData) -> F64:
     return np.ones(data.n_documents) if data.sample_weight is None else data.sample_weight
 
 
+def rows_by_grade(data: RankingData, *, best_first: bool = False) -> tuple[I64, I64]:
+    """Return where queries begin among the rows of positive weight, and these, grades rising.
+
+    Or falling, with ``best_first``; rows of one grade stay in order.
+    """
+    row = np.flatnonzero(document_weight(data) > 0.0)
+    query = data.query_of_row()[row]
+    grade = data.y[row]
+    row = row[np.lexsort((-grade if best_first else grade, query))]
+    begin = np.searchsorted(query, np.arange(data.n_queries + 1))
+    return begin.astype(np.int64), row.astype(np.int64)
+
+
+def exp2_of_grades(data: RankingData) -> F64:
+    """Return 2^g of each document, or say that a grade is too high for that."""
+    refuse_beyond_exp2(data.y.max(initial=0.0))
+    powers: F64 = np.exp2(data.y)
+    return powers
+
+
 def grade_targets(data: RankingData, targets: str | tuple[float, ...]) -> F64:
     """Return the target score of each document's grade.
 
     ``"gain"`` is 2^g - 1, ``"linear"`` is g, and a list gives the target of grade 0, 1, 2, …
     """
     if targets == "gain":
-        return np.exp2(data.y) - 1.0
+        return exp2_of_grades(data) - 1.0
     if targets == "linear":
         return data.y.copy()
-    table = np.asarray(targets, np.float64)
-    if table.ndim != 1 or (np.diff(table) <= 0).any():
-        raise DataError(f"targets must rise from grade to grade; got {targets!r}.")
+    try:
+        table = np.asarray(targets, np.float64)
+    except (TypeError, ValueError):
+        raise UsageError(
+            f"targets must be linear, gain or a number for each grade, not {targets!r}."
+        ) from None
+    if table.ndim != 1 or not np.isfinite(table).all() or not (np.diff(table) > 0).all():
+        raise UsageError(f"targets must rise from grade to grade; got {targets!r}.")
     grade = data.y.astype(np.int64)
-    if (grade != data.y).any() or grade.max() >= len(table):
+    if (grade != data.y).any() or grade.max(initial=0) >= len(table):
         raise DataError(
             f"targets has a value for grades 0 to {len(table) - 1}; the data has grade "
             f"{data.y[(grade != data.y) | (grade >= len(table))][0]:g}."

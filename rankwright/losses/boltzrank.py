@@ -41,7 +41,9 @@ from itertools import permutations
 import numpy as np
 
 from rankwright.core.jit import kernel
-from rankwright.core.order import sort_query
+from rankwright.core.order import NO_KEY, sort_query
+from rankwright.core.parameters import check_whole, check_word, check_zero_or_more
+from rankwright.core.queries import clear_query, longest, query_seed
 from rankwright.core.scalar import hash_step, hash_uniform
 from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
@@ -52,7 +54,6 @@ from rankwright.losses.gain_lists import gain_lists
 FORMS = ("sampled", "exact")
 PROPOSALS = ("grades", "uniform")
 _MOST_EXACT = 6
-_NO_KEY = np.empty(0)
 
 # --- kernels ---------------------------------------------------------------------------------
 
@@ -62,20 +63,14 @@ def _queries(  # type: ignore[no-untyped-def]
     lo, hi, indptr, s, lists, y, every, clock, samples, by_grade, sharpness, beta, divergence,
     weight, value, grad, curv,
 ):  # fmt: skip
-    longest = 0
-    for q in range(lo, hi):
-        longest = max(longest, lists.begin[q + 1] - lists.begin[q])
-    rankings = np.empty((max(samples, len(every)), longest), np.int64)
+    most = longest(lo, hi, lists.begin)
+    rankings = np.empty((max(samples, len(every)), most), np.int64)
     pulls = np.empty(rankings.shape) if len(grad) else np.empty((0, 0))
-    per_ranking, places = np.empty((5, len(rankings))), np.empty((5, longest))
-    pairs = np.empty((longest, longest)) if beta != 0.0 else np.empty((0, 0))
-    order = np.empty((2, longest), np.int64)
+    per_ranking, places = np.empty((5, len(rankings))), np.empty((5, most))
+    pairs = np.empty((most, most)) if beta != 0.0 else np.empty((0, 0))
+    order = np.empty((2, most), np.int64)
     for q in range(lo, hi):
-        value[q] = 0.0
-        if len(grad):
-            grad[indptr[q] : indptr[q + 1]] = 0.0
-        if len(curv):
-            curv[indptr[q] : indptr[q + 1]] = 0.0
+        clear_query(q, indptr, value, grad, curv)
         if weight[q] == 0.0:
             continue
         row = lists.row[lists.begin[q] : lists.begin[q + 1]]
@@ -85,9 +80,7 @@ def _queries(  # type: ignore[no-untyped-def]
             x[i], grades[i] = s[row[i]], y[row[i]]
         count = samples
         if samples:
-            drawn_in = hash_step(hash_step(np.uint64(0), clock[0]), clock[1])
-            seed = hash_step(drawn_in, np.uint64(q) + clock[2])
-            _draw(seed, grades, by_grade, samples, slope, order, rankings)
+            _draw(query_seed(clock, q), grades, by_grade, samples, slope, order, rankings)
         else:
             count = _enumerate(n, every, rankings)
         drawn, of = rankings[:count, :n], per_ranking[:, :count]
@@ -116,7 +109,7 @@ def _draw(seed, grades, by_grade, samples, noisy, order, rankings):  # type: ign
             for i in range(n):
                 u = max(hash_uniform(hash_step(state, i)), 2.0**-54)
                 noisy[i] = grades[i] - math.log(-math.log(u))
-            sort_query(0, n, noisy, _NO_KEY, order[0], order[1])
+            sort_query(0, n, noisy, NO_KEY, order[0], order[1])
             rankings[m, :n] = order[0, :n]
         else:
             for r in range(n):
@@ -289,30 +282,14 @@ class BoltzRank:
                 )
             every = np.array(list(permutations(range(_MOST_EXACT))), np.int64)
         clock = clock_of(self.seed)
-        args = (
-            lists,
-            data.y,
-            every,
-            clock,
-            0 if self.form == "exact" else int(self.samples),
-            self.proposal == "grades",
-            float(self.sharpness),
-            float(self.pair_potential),
-            float(self.divergence),
-        )
+        samples = 0 if self.form == "exact" else int(self.samples)
+        terms = (float(self.sharpness), float(self.pair_potential), float(self.divergence))
+        args = (lists, data.y, every, clock, samples, self.proposal == "grades", *terms)
         return DrawnLoss(clock, _queries, data, *args, curvature=True, n_threads=n_threads)
 
     def _check(self) -> None:
-        if self.form not in FORMS:
-            raise UsageError(f"boltzrank's form must be sampled or exact, not '{self.form}'.")
-        if self.proposal not in PROPOSALS:
-            raise UsageError(
-                f"boltzrank's proposal must be grades or uniform, not '{self.proposal}'."
-            )
-        if self.samples < 2:
-            raise UsageError(f"boltzrank's samples must be 2 or more, not {self.samples}.")
+        check_word("boltzrank's form", self.form, FORMS)
+        check_word("boltzrank's proposal", self.proposal, PROPOSALS)
+        check_whole("boltzrank's samples", self.samples, 2)
         for name in ("divergence", "sharpness", "pair_potential"):
-            if not 0.0 <= getattr(self, name) < math.inf:
-                raise UsageError(
-                    f"boltzrank's {name} must be 0 or more, not {getattr(self, name)}."
-                )
+            check_zero_or_more(f"boltzrank's {name}", getattr(self, name))

@@ -36,6 +36,7 @@ import numpy as np
 
 from rankwright.core.jit import kernel
 from rankwright.core.parallel import map_queries
+from rankwright.core.parameters import check_zero_or_more
 from rankwright.core.scalar import log1p_exp, sigmoid
 from rankwright.core.types import F64, Traits
 from rankwright.data.ranking_data import RankingData
@@ -202,15 +203,12 @@ class Domination:
     def _tier(self, y: F64) -> F64:
         if self.tiers is None:
             return y
-        if len(self.tiers) == 0 or (np.diff(self.tiers) <= 0).any():
+        if not self.tiers or np.isnan(self.tiers).any() or (np.diff(self.tiers) <= 0).any():
             raise UsageError(f"domination's tiers must be rising thresholds, not {self.tiers!r}.")
         return np.searchsorted(self.tiers, y, side="right").astype(np.float64)
 
     def _margins(self, data: RankingData) -> F64:
-        if not 0.0 <= self.margin_scale < np.inf:
-            raise UsageError(
-                f"domination's margin_scale must be 0 or more, not {self.margin_scale}."
-            )
+        check_zero_or_more("domination's margin_scale", self.margin_scale)
         if self.margin is None:
             return np.zeros(data.n_documents)
         if isinstance(self.margin, str) and self.margin not in ("linear", "gain"):
@@ -232,7 +230,7 @@ class BoundDomination(KernelLoss):
             _shares, data.indptr, blocks.start, blocks.of_query, w, share, n_threads=n_threads
         )
         per_block = np.empty((4, len(blocks.start) - 1))
-        args = (blocks.rows, blocks.start, blocks.of_query, margins[blocks.rows], w, share)
+        args = (*blocks.layout, margins[blocks.rows], w, share)
         super().__init__(
             _queries, data, *args, per_block, curvature=True, hessian=_hessian, n_threads=n_threads
         )

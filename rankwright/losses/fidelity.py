@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 from typing import ClassVar
 
 import numpy as np
@@ -28,7 +29,7 @@ from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.base import KernelLoss, document_weight
-from rankwright.subproblems.pair_sums import GradeBlocks
+from rankwright.subproblems.pair_sums import GradeBlocks, score_range
 
 _FAR = 600.0
 
@@ -70,9 +71,7 @@ def _queries(  # type: ignore[no-untyped-def]
 @kernel
 def _load(begin, end, s, rows, lead):  # type: ignore[no-untyped-def]
     """Write exp of each score; return whether they are too far apart for that."""
-    low = high = s[rows[begin]]
-    for p in range(begin, end):
-        low, high = min(low, s[rows[p]]), max(high, s[rows[p]])
+    low, high = score_range(begin, end, s, rows)
     if high - low > _FAR:
         return True
     for p in range(begin, end):
@@ -130,17 +129,14 @@ class Fidelity:
 
     def bind(self, data: RankingData, *, n_threads: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
-        if not 0.5 < self.confidence <= 1.0:
+        if not (isinstance(self.confidence, Real) and 0.5 < self.confidence <= 1.0):
             raise UsageError(
                 f"fidelity's confidence must be above 0.5 and at most 1, not {self.confidence}."
             )
         blocks = GradeBlocks.of(data)
         w = document_weight(data)[blocks.rows]
-        scale = np.ones(data.n_queries)
-        if self.normalize:
-            pairs = blocks.pair_weight(w)
-            scale = np.divide(1.0, pairs, out=scale, where=pairs > 0.0)
+        scale = blocks.pair_share(w) if self.normalize else np.ones(data.n_queries)
         roots = math.sqrt(self.confidence), math.sqrt(1.0 - self.confidence)
         sums = np.empty((4, data.n_documents))
-        args = (blocks.rows, blocks.start, blocks.of_query, w, scale, roots, sums)
+        args = (*blocks.layout, w, scale, roots, sums)
         return KernelLoss(_queries, data, *args, curvature=True, n_threads=n_threads)

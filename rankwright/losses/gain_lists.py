@@ -14,8 +14,10 @@ from rankwright.core.types import F64, I64
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError
 from rankwright.losses.base import document_weight
-from rankwright.metrics.evaluate import metric
-from rankwright.metrics.swap import LINEAR_SWAP
+from rankwright.metrics.names import metric
+from rankwright.metrics.swap import LINEAR_SWAP, MRR_SWAP, SwapForm
+
+_MANY = 1_000_000
 
 
 class GainLists(NamedTuple):
@@ -34,17 +36,41 @@ def gain_lists(loss: str, name: str, data: RankingData) -> GainLists:
     row = np.flatnonzero(document_weight(data) > 0.0)
     query = data.query_of_row()[row]
     begin = np.searchsorted(query, np.arange(data.n_queries + 1)).astype(np.int64)
-    counted = RankingData(np.zeros((len(row), 1)), data.y[row], begin, data.qid)
-    measure = metric(name)
-    form = measure.swap_form(counted) if hasattr(measure, "swap_form") else None
-    if form is None or form.kind != LINEAR_SWAP:
-        raise IncompatibleError(
-            f"{loss} needs a measure that is a sum over ranks; '{name}' is none. "
-            "Use ndcg, dcg, p or eru."
-        )
+    counted = without_features(data, begin, row)
+    form = form_over_ranks(loss, name, counted)
     gain = form.gain * np.repeat(form.scale, counted.sizes)
     cut = np.minimum(form.cut, counted.sizes).astype(np.int64)
     rank = np.arange(len(row)) - begin[query]
     counts = np.where(rank < cut[query], form.weight[rank], 0.0)
     best = np.bincount(query, gain[np.lexsort((-gain, query))] * counts, data.n_queries)
     return GainLists(begin, row, gain, form.weight.copy(), cut, best.astype(np.float64))
+
+
+def without_features(data: RankingData, begin: I64, row: I64) -> RankingData:
+    """Return the documents ``row``, whose queries begin at ``begin``, without their features."""
+    group = None if data.group is None else data.group[row]
+    return RankingData(np.zeros((len(row), 1)), data.y[row], begin, data.qid, group=group)
+
+
+def form_over_ranks(loss: str, name: str, data: RankingData, *, mrr: bool = False) -> SwapForm:
+    """Return the measure ``name`` as a sum over ranks, or mrr where ``loss`` takes that too."""
+    measure = metric(name)
+    form: SwapForm | None = measure.swap_form(data) if hasattr(measure, "swap_form") else None
+    if form is None or form.kind not in ((LINEAR_SWAP, MRR_SWAP) if mrr else (LINEAR_SWAP,)):
+        raise IncompatibleError(
+            f"{loss} needs a measure that is a sum over ranks; '{name}' is none. "
+            f"Use ndcg, dcg, p{', wta, eru or mrr' if mrr else ' or eru'}."
+        )
+    return form
+
+
+def total_discount(places: F64) -> F64:
+    """Return the discounts 1/log2(rank + 1) of the first ``places`` ranks, summed.
+
+    A fraction of a rank counts as a fraction of its discount; those past the millionth are alike.
+    """
+    most = min(int(np.ceil(places.max(initial=0.0))), _MANY) + 1
+    table = np.append(0.0, np.cumsum(1.0 / np.log2(np.arange(most) + 2.0)))
+    beyond = np.maximum(places - most, 0.0) / np.log2(most + 1.0)
+    total: F64 = np.interp(places, np.arange(most + 1.0), table) + beyond
+    return total

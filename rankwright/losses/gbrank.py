@@ -24,9 +24,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from rankwright.core.jit import kernel
+from rankwright.core.parameters import check_zero_or_more
 from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import UsageError
 from rankwright.losses.base import KernelLoss, document_weight, grade_targets
 from rankwright.subproblems.pair_sums import GradeBlocks, add_partners, find_wrong_pairs
 
@@ -135,14 +135,11 @@ class GBRank:
 
     def bind(self, data: RankingData, *, n_threads: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
-        for name in ("lambda1", "calibration"):
-            if not getattr(self, name) >= 0.0:
-                raise UsageError(f"gbrank's {name} must be 0 or more, not {getattr(self, name)}.")
+        check_zero_or_more("gbrank's lambda1", self.lambda1)
+        check_zero_or_more("gbrank's calibration", self.calibration)
         blocks = GradeBlocks.of(data)
         args = (
-            blocks.rows,
-            blocks.start,
-            blocks.of_query,
+            *blocks.layout,
             grade_targets(data, self.targets)[blocks.rows],
             document_weight(data)[blocks.rows],
             float(self.lambda1),

@@ -29,9 +29,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from rankwright.core.jit import kernel
+from rankwright.core.parameters import check_zero_or_more
 from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import UsageError
 from rankwright.losses.base import KernelLoss, document_weight, grade_targets
 from rankwright.subproblems.pair_sums import GradeBlocks
 
@@ -154,13 +154,10 @@ class ListMLE:
 
     def bind(self, data: RankingData, *, n_threads: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
-        if not self.calibration >= 0.0:
-            raise UsageError(f"listmle's calibration must be 0 or more, not {self.calibration}.")
+        check_zero_or_more("listmle's calibration", self.calibration)
         blocks = GradeBlocks.of(data)
         args = (
-            blocks.rows,
-            blocks.start,
-            blocks.of_query,
+            *blocks.layout,
             grade_targets(data, self.targets)[blocks.rows],
             document_weight(data)[blocks.rows],
             float(self.calibration),

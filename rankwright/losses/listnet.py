@@ -35,10 +35,17 @@ from typing import Any
 import numpy as np
 
 from rankwright.core.jit import kernel
+from rankwright.core.parameters import check_whole, check_word
 from rankwright.core.types import F64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
-from rankwright.losses.base import DrawnLoss, KernelLoss, clock_of, document_weight
+from rankwright.losses.base import (
+    DrawnLoss,
+    KernelLoss,
+    clock_of,
+    document_weight,
+    exp2_of_grades,
+)
 from rankwright.subproblems.top_k import MOST_ORDERS, top_k_hessian, top_k_queries
 
 TARGETS = ("softmax", "gain")
@@ -138,16 +145,13 @@ class ListNet:
         )
 
     def _check(self, data: RankingData) -> None:
-        if self.target not in TARGETS:
-            raise UsageError(f"listnet's target must be softmax or gain, not '{self.target}'.")
-        if self.k < 1:
-            raise UsageError(f"listnet's k must be 1 or more, not {self.k}.")
-        if self.samples < 0:
-            raise UsageError(f"listnet's samples must be 0 or more, not {self.samples}.")
+        check_word("listnet's target", self.target, TARGETS)
+        check_whole("listnet's k", self.k, 1)
+        check_whole("listnet's samples", self.samples, 0)
         if self.k > 1 and self.target != "softmax":
             raise UsageError("listnet's k above 1 goes with target softmax.")
         longest = int(data.sizes.max(initial=0))
-        if self.k > 1 and not self.samples and math.perm(longest, self.k - 1) > MOST_ORDERS:
+        if self.k > 1 and not self.samples and math.perm(longest, int(self.k) - 1) > MOST_ORDERS:
             raise UsageError(
                 f"listnet's k={self.k} visits too many orders of the {longest} documents of query "
                 f"{data.qid[int(np.argmax(data.sizes))]}. Use samples=32, or a smaller k."
@@ -166,7 +170,7 @@ def _softmax_shares(data: RankingData, w: F64) -> F64:
 
 def _gain_shares(data: RankingData, w: F64) -> F64:
     query = data.query_of_row()
-    gain = np.exp2(data.y) - 1.0
+    gain = exp2_of_grades(data) - 1.0
     rank = np.arange(data.n_documents) - data.indptr[query]
     best_first = gain[np.lexsort((-gain, query))]
     ideal = np.bincount(query, best_first / np.log2(rank + 2.0), data.n_queries)[query]

@@ -28,10 +28,12 @@ from typing import ClassVar
 import numpy as np
 
 from rankwright.core.jit import kernel
+from rankwright.core.queries import clear, clear_query
 from rankwright.core.types import F64, HessianLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
-from rankwright.losses.base import KernelLoss, document_weight
+from rankwright.losses.base import KernelLoss, document_weight, exp2_of_grades
+from rankwright.losses.gain_lists import total_discount
 from rankwright.registry import unknown
 from rankwright.subproblems.retarget_kl import LARGEST
 
@@ -49,22 +51,14 @@ def mean_of(lo, hi, s, w):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _clear(lo, hi, array):  # type: ignore[no-untyped-def]
-    if len(array):
-        for i in range(lo, hi):
-            array[i] = 0.0
-
-
-@kernel
 def _square(  # type: ignore[no-untyped-def]
     lo, hi, indptr, s, r, w, free, ridge, constant, _share, weight, value, grad, curv
 ):
     for q in range(lo, hi):
-        a, b, value[q] = indptr[q], indptr[q + 1], 0.0
         if weight[q] == 0.0:
-            _clear(a, b, grad)
-            _clear(a, b, curv)
+            clear_query(q, indptr, value, grad, curv)
             continue
+        a, b = indptr[q], indptr[q + 1]
         level, offset = 0.0, 0.0
         if free:
             level = mean_of(a, b, s, w)
@@ -111,11 +105,10 @@ def _kl(  # type: ignore[no-untyped-def]
     lo, hi, indptr, s, r, w, free, ridge, constant, share, weight, value, grad, curv
 ):
     for q in range(lo, hi):
-        a, b, value[q] = indptr[q], indptr[q + 1], 0.0
         if weight[q] == 0.0:
-            _clear(a, b, grad)
-            _clear(a, b, curv)
+            clear_query(q, indptr, value, grad, curv)
             continue
+        a, b = indptr[q], indptr[q + 1]
         shift = shares(a, b, s, w, free, share)
         level = mean_of(a, b, s, w) if free and ridge > 0.0 else 0.0
         mass = 0.0
@@ -142,7 +135,7 @@ def _kl_hessian(  # type: ignore[no-untyped-def]
 ):
     for q in range(lo, hi):
         a, b = indptr[q], indptr[q + 1]
-        _clear(a, b, out)
+        clear(a, b, out)
         if weight[q] == 0.0:
             continue
         scale, mean, level = 1.0, 0.0, 0.0
@@ -222,13 +215,11 @@ class FixedTargets(KernelLoss):
 def _gain_shares(data: RankingData) -> F64:
     """Return (1); a document of weight w fills w ranks, the last of them in part."""
     query, w = data.query_of_row(), document_weight(data)
-    gain = np.exp2(data.y) - 1.0
+    gain = exp2_of_grades(data) - 1.0
     best_first = np.lexsort((w, -gain, query))
     filled = np.cumsum(w[best_first])
     filled = filled - np.append(0.0, filled)[data.indptr[:-1]][query]
-    ranks = np.arange(np.ceil(filled.max(initial=0.0)) + 1.0)
-    worth = np.append(0.0, np.cumsum(1.0 / np.log2(ranks[:-1] + 2.0)))  # of the first 0, 1, … ranks
-    discount = np.interp(filled, ranks, worth) - np.interp(filled - w[best_first], ranks, worth)
+    discount = total_discount(filled) - total_discount(filled - w[best_first])
     ideal = np.bincount(query, gain[best_first] * discount, data.n_queries)[query]
     shares: F64 = gain / np.where(ideal > 0.0, ideal, 1.0)
     return shares

@@ -38,31 +38,27 @@ from typing import ClassVar
 import numpy as np
 
 from rankwright.core.jit import kernel, quick_kernel
-from rankwright.core.order import sort_query
+from rankwright.core.order import NO_KEY, sort_query
+from rankwright.core.parameters import check_above_zero, check_whole
+from rankwright.core.queries import clear_query, longest
 from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import UsageError
 from rankwright.losses.base import KernelLoss
 from rankwright.losses.gain_lists import gain_lists
 
-_NO_KEY = np.empty(0)
 _NEGLIGIBLE = -50.0  # of a logarithm: its exponential is lost beside 1
 
 # --- kernels ---------------------------------------------------------------------------------
 
 
 @kernel
-def _queries(lo, hi, indptr, s, lists, temperature, rounds, weight, value, grad, curv):  # type: ignore[no-untyped-def]  # noqa: ARG001
-    longest = 0
+def _queries(lo, hi, indptr, s, lists, temperature, rounds, weight, value, grad, curv):  # type: ignore[no-untyped-def]
+    most = longest(lo, hi, lists.begin)
+    scratch, order = np.empty((8, most + 1)), np.empty((6, most), np.int64)
+    us, vs = np.empty((rounds + 1, most)), np.empty((rounds + 1, most))
+    P, pull = np.empty((most, most)), np.empty((most if len(grad) else 0, most))
     for q in range(lo, hi):
-        longest = max(longest, lists.begin[q + 1] - lists.begin[q])
-    scratch, order = np.empty((8, longest + 1)), np.empty((6, longest), np.int64)
-    us, vs = np.empty((rounds + 1, longest)), np.empty((rounds + 1, longest))
-    P, pull = np.empty((longest, longest)), np.empty((longest if len(grad) else 0, longest))
-    for q in range(lo, hi):
-        value[q] = 0.0
-        if len(grad):
-            grad[indptr[q] : indptr[q + 1]] = 0.0
+        clear_query(q, indptr, value, grad, curv)
         if weight[q] == 0.0:
             continue
         row = lists.row[lists.begin[q] : lists.begin[q + 1]]
@@ -71,7 +67,7 @@ def _queries(lo, hi, indptr, s, lists, temperature, rounds, weight, value, grad,
         first, end, left, right = order[2, :n], order[3, :n], order[4, :n], order[5, :n]
         for j in range(n):
             x[j] = s[row[j]] / temperature
-        sort_query(0, n, x, _NO_KEY, order[0], order[1])
+        sort_query(0, n, x, NO_KEY, order[0], order[1])
         _gaps_and_ties(order[0, :n], x, gap, first, end)
         for j in range(n):
             b[j] = lists.gain[lists.begin[q] + order[0, j]]
@@ -236,10 +232,8 @@ class NeuralNDCG:
 
     def bind(self, data: RankingData, *, n_threads: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
-        if not 0.0 < self.temperature < math.inf:
-            raise UsageError(f"neural_ndcg's temperature must be above 0, not {self.temperature}.")
-        if self.sinkhorn < 0:
-            raise UsageError(f"neural_ndcg's sinkhorn must be 0 or more, not {self.sinkhorn}.")
+        check_above_zero("neural_ndcg's temperature", self.temperature)
+        check_whole("neural_ndcg's sinkhorn", self.sinkhorn, 0)
         lists = gain_lists("neural_ndcg", self.metric, data)
         args = (lists, float(self.temperature), int(self.sinkhorn))
         return KernelLoss(_queries, data, *args, n_threads=n_threads)

@@ -29,14 +29,12 @@ from typing import ClassVar
 import numpy as np
 
 from rankwright.core.jit import kernel
-from rankwright.core.order import sort_query
+from rankwright.core.order import NO_KEY, sort_query
+from rankwright.core.parameters import check_above_zero
+from rankwright.core.queries import clear_query, numbers_of_runs
 from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import UsageError
-from rankwright.losses.base import KernelLoss, document_weight
-from rankwright.subproblems.position_lists import numbers_of_runs
-
-_NO_KEY = np.empty(0)
+from rankwright.losses.base import KernelLoss, document_weight, rows_by_grade
 
 # --- kernels ---------------------------------------------------------------------------------
 
@@ -47,17 +45,13 @@ def _queries(  # type: ignore[no-untyped-def]
     weight, value, grad, curv,
 ):  # fmt: skip
     for q in range(lo, hi):
-        value[q] = 0.0
-        if len(grad):
-            grad[indptr[q] : indptr[q + 1]] = 0.0
-        if len(curv):
-            curv[indptr[q] : indptr[q + 1]] = 0.0
+        clear_query(q, indptr, value, grad, curv)
         if weight[q] == 0.0:
             continue
         first, end = begin[q], begin[q + 1]
         for p in range(first, end):
             scores[p] = -s[row[p]]
-        sort_query(first, end, scores, _NO_KEY, places[0], places[1])
+        sort_query(first, end, scores, NO_KEY, places[0], places[1])
         rising = places[0, first:end]
         slope, heft, share = np.zeros(end - first), np.zeros(end - first), np.empty(len(scores))
         for k in range(grade[end - 1]):  # grades are numbered from 0 and places go up with them
@@ -146,18 +140,10 @@ class OrdinalHinge:
 
     def bind(self, data: RankingData, *, n_threads: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
-        if not 0.0 < self.margin < np.inf:
-            raise UsageError(f"ordinal_hinge's margin must be above 0, not {self.margin}.")
-        w, query = document_weight(data), data.query_of_row()
-        row = np.flatnonzero(w > 0.0)
-        row = row[np.lexsort((data.y[row], query[row]))]
-        begin = np.searchsorted(query[row], np.arange(data.n_queries + 1))
+        check_above_zero("ordinal_hinge's margin", self.margin)
+        begin, row = rows_by_grade(data)
         grade, _ = numbers_of_runs(data.y[row], begin)
-        return KernelLoss(
-            _queries,
-            data,
-            *(begin, row, grade, w[row], float(self.margin), bool(self.balanced)),
-            *(np.empty(len(row)), np.empty((2, len(row)), np.int64)),
-            curvature=True,
-            n_threads=n_threads,
-        )
+        w = document_weight(data)[row]
+        buffers = (np.empty(len(row)), np.empty((2, len(row)), np.int64))
+        args = (begin, row, grade, w, float(self.margin), bool(self.balanced), *buffers)
+        return KernelLoss(_queries, data, *args, curvature=True, n_threads=n_threads)

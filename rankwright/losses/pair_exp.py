@@ -38,7 +38,7 @@ from rankwright.core.jit import kernel
 from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import KernelLoss, document_weight
-from rankwright.subproblems.pair_sums import GradeBlocks
+from rankwright.subproblems.pair_sums import GradeBlocks, score_range
 
 _FAR = 600.0
 _SURE = 1.0 - 1e-6  # a rule that is never wrong gets a weight of 7.25, not infinity
@@ -73,9 +73,7 @@ def _queries(  # type: ignore[no-untyped-def]
 def _spread_out(lo, hi, s, rows, w, sums):  # type: ignore[no-untyped-def]
     """Whether the scores of a query differ by more than _FAR; if not, write their exponentials."""
     up, down, _, _ = sums
-    low = high = s[rows[lo]]
-    for p in range(lo, hi):
-        low, high = min(low, s[rows[p]]), max(high, s[rows[p]])
+    low, high = score_range(lo, hi, s, rows)
     if high - low > _FAR:
         return True
     for p in range(lo, hi):
@@ -184,12 +182,9 @@ class PairExp:
         """Prepare the loss for one data set."""
         blocks = GradeBlocks.of(data)
         w = document_weight(data)[blocks.rows]
-        scale = np.ones(data.n_queries)
-        if self.normalize:
-            pairs = blocks.pair_weight(w)
-            scale = np.divide(1.0, pairs, out=scale, where=pairs > 0.0)
+        scale = blocks.pair_share(w) if self.normalize else np.ones(data.n_queries)
         sums = np.empty((4, data.n_documents))
-        args = (blocks.rows, blocks.start, blocks.of_query, w, scale, sums)
+        args = (*blocks.layout, w, scale, sums)
         return KernelLoss(
             _queries, data, *args, curvature=True, hessian=_hessian, n_threads=n_threads
         )

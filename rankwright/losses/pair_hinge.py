@@ -31,10 +31,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from rankwright.core.jit import kernel
+from rankwright.core.parameters import check_above_zero, check_word
 from rankwright.core.types import F64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import UsageError
-from rankwright.losses.base import NOTHING, KernelLoss, document_weight
+from rankwright.losses.base import NOTHING, KernelLoss, document_weight, exp2_of_grades
+from rankwright.losses.gain_lists import total_discount
 from rankwright.subproblems.pair_sums import (
     GradeBlocks,
     add_partners,
@@ -45,7 +46,6 @@ from rankwright.subproblems.pair_sums import (
 
 FORMS = ("squared", "hinge")
 PAIRS = ("uniform", "query", "ir")
-_MANY = 1_000_000
 
 # --- kernels ---------------------------------------------------------------------------------
 
@@ -170,18 +170,15 @@ class PairHinge:
         self._check()
         blocks = GradeBlocks.of(data)
         w = document_weight(data)[blocks.rows]
-        count = blocks.pair_weight(w)
-        inverse = np.divide(1.0, count, out=np.zeros(len(count)), where=count > 0.0)
         gain = worth = NOTHING
-        if self.pairs == "uniform":
-            scale = np.ones(data.n_queries)  # (2)
-        elif self.pairs == "query":
-            scale = inverse  # (3)
-        else:
-            most = count.max(initial=0.0) if largest is None else largest
-            scale = inverse * most
+        scale = np.ones(data.n_queries)  # (2)
+        if self.pairs != "uniform":
+            scale = blocks.pair_share(w)  # (3)
+        if self.pairs == "ir":
+            most = blocks.pair_weight(w).max(initial=0.0) if largest is None else largest
+            scale = scale * most
             gain, worth = _gain_and_worth(data, blocks, w)  # (4)
-        kept = (blocks.rows, blocks.start, blocks.of_query, w, float(self.margin))
+        kept = (*blocks.layout, w, float(self.margin))
         buffers = (blocks.new_pairs(), np.empty((5, data.n_documents)))
         squared = self.form == "squared"
         return KernelLoss(
@@ -194,30 +191,16 @@ class PairHinge:
         )
 
     def _check(self) -> None:
-        if self.form not in FORMS:
-            raise UsageError(f"pair_hinge's form must be squared or hinge, not '{self.form}'.")
-        if self.pairs not in PAIRS:
-            raise UsageError(
-                f"pair_hinge's pairs must be uniform, query or ir, not '{self.pairs}'."
-            )
-        if not 0.0 < self.margin < np.inf:
-            raise UsageError(f"pair_hinge's margin must be above 0, not {self.margin}.")
+        check_word("pair_hinge's form", self.form, FORMS)
+        check_word("pair_hinge's pairs", self.pairs, PAIRS)
+        check_above_zero("pair_hinge's margin", self.margin)
 
 
 def _gain_and_worth(data: RankingData, blocks: GradeBlocks, w: F64) -> tuple[F64, F64]:
     """Return G / IDCG and D of each block; the product of their differences is (4)'s loss."""
     query, weight, top = blocks.query(), blocks.weight(w), blocks.better_weight(w)
-    gain = np.exp2(data.y[blocks.rows[blocks.start[:-1]]]) - 1.0
-    worth = _total_discount(top + weight) - _total_discount(top)
+    gain = exp2_of_grades(data)[blocks.rows[blocks.start[:-1]]] - 1.0
+    worth = total_discount(top + weight) - total_discount(top)
     ideal = np.bincount(query, gain * worth, data.n_queries)[query]
     mean_worth = np.divide(worth, weight, out=np.zeros(len(worth)), where=weight > 0.0)
     return np.divide(gain, ideal, out=np.zeros(len(gain)), where=ideal > 0.0), mean_worth
-
-
-def _total_discount(places: F64) -> F64:
-    """Return the discounts of the first ``places``, summed; those past the millionth are alike."""
-    most = min(int(np.ceil(places.max(initial=0.0))), _MANY) + 1
-    table = np.append(0.0, np.cumsum(1.0 / np.log2(np.arange(most) + 2.0)))
-    beyond = np.maximum(places - most, 0.0) / np.log2(most + 1.0)
-    total: F64 = np.interp(places, np.arange(most + 1.0), table) + beyond
-    return total

@@ -43,25 +43,29 @@ import numpy as np
 
 from rankwright.core.jit import kernel
 from rankwright.core.parallel import map_ranges, ordered_sum
+from rankwright.core.parameters import check_whole, check_word
+from rankwright.core.queries import clear, clear_query, first_of_runs, numbers_of_runs
 from rankwright.core.types import F64, I64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError, UsageError
-from rankwright.losses.base import KernelLoss, document_weight
-from rankwright.metrics.evaluate import metric
+from rankwright.losses.base import KernelLoss, rows_by_grade
+from rankwright.losses.gain_lists import form_over_ranks, without_features
+from rankwright.metrics.names import metric
 from rankwright.metrics.position import rank_weights
-from rankwright.metrics.swap import LINEAR_SWAP, MRR_SWAP
-from rankwright.subproblems.assignment import least_cost
+from rankwright.metrics.swap import MRR_SWAP
 from rankwright.subproblems.position_lists import (
     BENCHES,
-    COST,
     FIRST,
     GROUPS,
     SORT,
     Lists,
+    best_within_groups,
     by_rank,
     classes_or_assignment,
-    numbers_of_runs,
+    groups_of_queries,
+    lists_with_costs,
     scratch_of_classes,
+    sums_of_queries,
 )
 from rankwright.subproblems.worst_order import reference, sorted_places, worst_order
 
@@ -77,11 +81,7 @@ def _queries(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     worth, choice = np.empty((2, states)), np.empty((ranks + 1, states), np.int8)
     for q in range(lo, hi):
-        value[q] = 0.0
-        if len(grad):
-            grad[indptr[q] : indptr[q + 1]] = 0.0
-        if len(curv):
-            curv[indptr[q] : indptr[q + 1]] = 0.0
+        clear_query(q, indptr, value, grad, curv)
         at = slice(lists.begin[q], lists.begin[q + 1])
         if weight[q] == 0.0 or lists.begin[q] == lists.begin[q + 1]:
             continue
@@ -110,7 +110,7 @@ def _references(  # type: ignore[no-untyped-def]
     """Write N of (2) and its slope."""
     for q in range(lo, hi):
         value[q] = 0.0
-        out[indptr[q] : indptr[q + 1]] = 0.0
+        clear(indptr[q], indptr[q + 1], out)
         at = slice(lists.begin[q], lists.begin[q + 1])
         if weight[q] == 0.0 or lists.begin[q] == lists.begin[q + 1]:
             continue
@@ -167,17 +167,15 @@ class PositionSVM:
     def bind(self, data: RankingData, *, n_threads: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
         self._check()
-        row = np.flatnonzero(document_weight(data) > 0.0)
-        query = data.query_of_row()[row]
-        row = row[np.lexsort((-data.y[row], query))]
-        lists = self._lists(_in_layout(data, row), row)
-        return _Bound(lists, data, ties=self.ties, limit=self.per_group or 0, n_threads=n_threads)
+        begin, row = rows_by_grade(data, best_first=True)
+        lists = self._lists(without_features(data, begin, row), row)
+        limit = int(self.per_group or 0)
+        return _Bound(lists, data, ties=self.ties, limit=limit, n_threads=n_threads)
 
     def _check(self) -> None:
-        if self.ties not in TIES:
-            raise UsageError(f"ties must be score, mean or file, not '{self.ties}'.")
-        if self.per_group is not None and self.per_group < 1:
-            raise UsageError(f"per_group must be 1 or more, not {self.per_group}.")
+        check_word("ties", self.ties, TIES)
+        if self.per_group is not None:
+            check_whole("per_group", self.per_group, 1)
         if self.per_group is not None and self.cost is not None:
             raise UsageError("per_group and cost do not go together; give one of them.")
         rank_decay(self.decay, 1, np.ones(1))
@@ -186,26 +184,26 @@ class PositionSVM:
         """Lay out ``data``, whose documents are sorted by grade."""
         begin, n = data.indptr, int(data.sizes.max(initial=0))
         if self.cost is not None:
-            return _with_costs(self.cost, rank_decay(self.decay, n, np.ones(n)), data, row)
+            return lists_with_costs(self.cost, rank_decay(self.decay, n, np.ones(n)), data, row)
         mrr, weights, b, cut = self._measure(data)
         a = by_rank(weights, begin, cut)
         block, _ = numbers_of_runs(data.y, begin)
         kind, gain_begin = numbers_of_runs(b, begin)
         c = by_rank(rank_decay(self.decay, n, weights), begin)
-        best = _sums(a * b, begin)
+        best = sums_of_queries(a * b, begin)
         if mrr:
-            method, best = np.full(data.n_queries, FIRST), _sums(b, begin).clip(0.0, 1.0)
+            method = np.full(data.n_queries, FIRST)
+            best = sums_of_queries(b, begin).clip(0.0, 1.0)
         elif self.per_group is not None:
             method = np.full(data.n_queries, GROUPS if self.per_group == 1 else BENCHES)
         elif self.decay == "metric":
             method, c = np.full(data.n_queries, SORT), a
         else:
             method = classes_or_assignment(kind, begin, cut)
-        group, n_groups = _groups(data, self.per_group)
+        group, n_groups = np.zeros_like(row), np.zeros(data.n_queries, np.int64)
         if self.per_group is not None:
-            best = _best_in_groups(self.per_group, a, b, group, begin, cut)
-        first = np.append(True, np.diff(kind) != 0) if len(kind) else np.empty(0, bool)
-        first[begin[:-1][data.sizes > 0]] = True
+            group, n_groups = groups_of_queries(data)
+            best = best_within_groups(self.per_group, a, b, group, begin, cut)
         return Lists(
             begin=begin,
             cut=cut,
@@ -221,19 +219,13 @@ class PositionSVM:
             b=b,
             a=a,
             c=c,
-            gain=b[first],
+            gain=b[first_of_runs(b, begin)],
             cost=np.empty(0),
         )
 
     def _measure(self, data: RankingData) -> tuple[bool, F64, F64, I64]:
         """Return whether it is a reciprocal rank, weights by rank, gains, and ranks that count."""
-        measure = metric(self.metric)
-        form = measure.swap_form(data) if hasattr(measure, "swap_form") else None
-        if form is None or form.kind not in (LINEAR_SWAP, MRR_SWAP):
-            raise IncompatibleError(
-                f"position_svm needs a measure that is a sum over ranks; '{self.metric}' is none. "
-                "Use ndcg, dcg, p, wta, eru or mrr."
-            )
+        form = form_over_ranks("position_svm", self.metric, data, mrr=True)
         mrr = form.kind == MRR_SWAP
         n = int(data.sizes.max(initial=0))
         weights = rank_weights("reciprocal", n) if mrr else form.weight
@@ -241,7 +233,7 @@ class PositionSVM:
         if self.per_group is not None:
             if mrr or self.decay == "metric":
                 raise IncompatibleError("per_group goes with sums over ranks and a decay by rank.")
-            limited: Any = replace(measure, max_per_group=self.per_group)
+            limited: Any = replace(metric(self.metric), max_per_group=int(self.per_group))
             judged = limited.judge(data)
             found, divisor = form.scale > 0.0, limited.scale(judged)
             scale = np.where(found, 1.0 / np.where(found, divisor, 1.0), 0.0)
@@ -305,92 +297,3 @@ def rank_decay(decay: float | str, n: int, own: F64) -> F64:
         raise UsageError(f"decay must be a number above 0, log, loglog or metric, not {decay!r}.")
     powers: F64 = (rank + 1.0) ** -float(decay)
     return powers
-
-
-def _in_layout(data: RankingData, row: I64) -> RankingData:
-    """Return the documents ``row`` without their features."""
-    begin = np.searchsorted(data.query_of_row()[row], np.arange(data.n_queries + 1))
-    group = None if data.group is None else data.group[row]
-    X = np.zeros((len(row), 1))
-    return RankingData(X, data.y[row], begin.astype(np.int64), data.qid, group=group)
-
-
-def _sums(values: F64, begin: I64) -> F64:
-    query = np.repeat(np.arange(len(begin) - 1), np.diff(begin))
-    return np.bincount(query, values, len(begin) - 1).astype(np.float64)
-
-
-def _groups(data: RankingData, per_group: int | None) -> tuple[I64, I64]:
-    """Return groups numbered from 0 in each query, and how many it has."""
-    if per_group is None:
-        return np.zeros(data.n_documents, np.int64), np.zeros(data.n_queries, np.int64)
-    codes, group = data.group_codes(), np.empty(data.n_documents, np.int64)
-    n_groups = np.zeros(data.n_queries, np.int64)
-    for q in range(data.n_queries):
-        at = slice(data.indptr[q], data.indptr[q + 1])
-        names, group[at] = np.unique(codes[at], return_inverse=True)
-        n_groups[q] = len(names)
-    return group, n_groups
-
-
-def _best_in_groups(limit: int, a: F64, b: F64, group: I64, begin: I64, cut: I64) -> F64:
-    """Return the measure of the best order with at most ``limit`` documents of a group."""
-    best = np.zeros(len(begin) - 1)
-    for q in range(len(best)):
-        seats: dict[int, int] = {}
-        rank = 0
-        for i in range(begin[q], begin[q + 1]):
-            taken = seats.get(int(group[i]), 0)
-            if taken < limit and rank < cut[q]:
-                seats[int(group[i])] = taken + 1
-                best[q] += a[begin[q] + rank] * b[i]
-                rank += 1
-    return best
-
-
-def _with_costs(cost: Callable[[F64], Any], decay: F64, data: RankingData, row: I64) -> Lists:
-    """Lay out queries whose orders cost what ``cost`` says; b holds c of the cheapest order."""
-    begin, sizes = data.indptr, data.sizes
-    own, best, new = np.empty(len(row)), np.zeros(data.n_queries), np.ones(len(row), bool)
-    costs = [np.empty(0)]
-    for q in range(data.n_queries):
-        at, n = slice(begin[q], begin[q + 1]), int(sizes[q])
-        C = _costs(cost, data, q)
-        rank = least_cost(C)
-        best[q] = -C[np.arange(n), rank].sum()
-        # Documents of one grade are tied where they cost the same at every rank.
-        new[at][1:] = (np.diff(data.y[at]) != 0) | (np.diff(C, axis=0) != 0).any(axis=1)
-        for tied in np.split(np.arange(n), np.flatnonzero(new[at])[1:]):
-            own[at][tied] = decay[np.sort(rank[tied])]
-        costs.append(C.ravel())
-    block, _ = numbers_of_runs(np.cumsum(new).astype(np.float64), begin)
-    none = np.zeros(data.n_queries, np.int64)
-    return Lists(
-        begin=begin,
-        cut=sizes.astype(np.int64),
-        best=best,
-        method=np.full(data.n_queries, COST),
-        gain_begin=np.append(none, 0),
-        n_groups=none,
-        cost_begin=np.append(0, np.cumsum(sizes**2)).astype(np.int64),
-        row=row,
-        block=block,
-        kind=block,
-        group=np.zeros(len(row), np.int64),
-        b=own,
-        a=np.zeros(len(row)),
-        c=by_rank(decay, begin),
-        gain=np.empty(0),
-        cost=np.concatenate(costs),
-    )
-
-
-def _costs(cost: Callable[[F64], Any], data: RankingData, q: int) -> F64:
-    y = data.y[data.indptr[q] : data.indptr[q + 1]].copy()
-    C = np.ascontiguousarray(cost(y), np.float64) if len(y) else np.zeros((0, 0))
-    if C.shape != (len(y), len(y)) or not np.isfinite(C).all():
-        raise UsageError(
-            f"cost must give a finite number for each document and rank: query {data.qid[q]} "
-            f"needs a matrix of {len(y)} x {len(y)}, not of shape {C.shape}."
-        )
-    return C

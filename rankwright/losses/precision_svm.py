@@ -16,9 +16,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from rankwright.core.parameters import check_above_zero, check_whole
 from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import UsageError
 from rankwright.losses.position_svm import PositionSVM
 
 
@@ -41,8 +41,8 @@ class PrecisionSVM:
 
     def bind(self, data: RankingData, *, n_threads: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
-        if self.n < 1:
-            raise UsageError(f"precision_svm's n must be 1 or more, not {self.n}.")
+        check_whole("precision_svm's n", self.n, 1)
+        check_above_zero("precision_svm's min_grade", self.min_grade)
         relevant = replace(data, y=(data.y >= self.min_grade).astype(np.float64))
-        loss = PositionSVM(metric=f"p@{self.n}", decay="metric", ties="mean")
+        loss = PositionSVM(metric=f"p@{int(self.n)}", decay="metric", ties="mean")
         return loss.bind(relevant, n_threads=n_threads)

@@ -7,8 +7,8 @@ With w_i the weight of document i, the loss of a query is
 (`burges2005ranknet`). With p = 1 / (1 + exp(sigma (s_i - s_j))) a pair adds -sigma w_i w_j p to the
 gradient of i, +sigma w_i w_j p to that of j, and sigma^2 w_i w_j p (1 - p) to the curvature of
 both, which makes the exact diagonal of the Hessian, and sigma^2 w_i w_j p (1 - p) (v_i - v_j) to
-row i of the Hessian times v. ``normalize=True`` divides the loss of each
-query by sum of w_i w_j over its pairs.
+row i of the Hessian times v. ``normalize=True`` divides the loss of each query by the sum of
+w_i w_j over its pairs.
 
 LambdaRank is the same with other pair weights. The arithmetic is that of `subproblems.pair_tiles`:
 O(n^2) pairs a query, without an exponential for each.
@@ -22,11 +22,11 @@ from typing import ClassVar
 import numpy as np
 
 from rankwright.core.jit import kernel
-from rankwright.core.order import sort_query
+from rankwright.core.order import NO_KEY, sort_query
+from rankwright.core.parameters import check_above_zero
 from rankwright.core.scalar import log1p_unit
 from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import UsageError
 from rankwright.losses.base import KernelLoss, document_weight
 from rankwright.subproblems.pair_sums import GradeBlocks
 from rankwright.subproblems.pair_tiles import (
@@ -54,8 +54,6 @@ from rankwright.subproblems.pair_tiles import (
     unload,
 )
 
-_NO_KEY = np.empty(0)
-
 # --- kernels ---------------------------------------------------------------------------------
 
 
@@ -69,7 +67,7 @@ def _queries(  # type: ignore[no-untyped-def]
         start, n = indptr[q], indptr[q + 1] - indptr[q]
         if n == 0:
             continue
-        sort_query(start, start + n, s, _NO_KEY, order[0], order[1])
+        sort_query(start, start + n, s, NO_KEY, order[0], order[1])
         ranked = order[0, start : start + n]
         wide = load_tiles(ranked, s, grade, 1.0, w, sigma, tiles)
         if weight[q] > 0.0:
@@ -154,6 +152,7 @@ def _turn_row(n, row, tiles):  # type: ignore[no-untyped-def]
 
 @kernel
 def _turn_tile(row, grade, weight, turn, inverse, two):  # type: ignore[no-untyped-def]
+    """As `_add_tile`, for the Hessian; one plain loop each, so that lanes are computed at once."""
     lanes = len(two) // (2 * TILE // LANES)  # LANES, but no constant: that would be unrolled
     for lane in range(lanes):
         other = two[TILE + GAIN + lane]
@@ -193,14 +192,11 @@ class RankNet:
 
     def bind(self, data: RankingData, *, n_threads: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
-        if not self.sigma > 0.0:
-            raise UsageError(f"ranknet's sigma must be above 0, not {self.sigma}.")
-        w = document_weight(data)
-        scale = np.ones(data.n_queries)
+        check_above_zero("ranknet's sigma", self.sigma)
+        w, scale = document_weight(data), np.ones(data.n_queries)
         if self.normalize:
             blocks = GradeBlocks.of(data)
-            pairs = blocks.pair_weight(w[blocks.rows])
-            scale = np.divide(1.0, pairs, out=scale, where=pairs > 0.0)
+            scale = blocks.pair_share(w[blocks.rows])
         order = np.empty((2, data.n_documents), np.int64)
         args = (data.y, w, scale, float(self.sigma), order)
         return KernelLoss(

@@ -40,9 +40,10 @@ from typing import ClassVar
 import numpy as np
 
 from rankwright.core.jit import kernel, quick_kernel
+from rankwright.core.parameters import check_above_zero, check_whole, check_word
+from rankwright.core.queries import clear_query, longest
 from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import UsageError
 from rankwright.losses.base import KernelLoss
 from rankwright.losses.gain_lists import gain_lists
 
@@ -58,18 +59,13 @@ _PEAK = 1.0 / math.sqrt(2.0 * math.pi)
 def _queries(  # type: ignore[no-untyped-def]
     lo, hi, indptr, s, lists, convex, nodes, share, tau, weight, value, grad, curv
 ):
-    longest = depth = 0
+    most, depth = longest(lo, hi, lists.begin), 0
     for q in range(lo, hi):
-        longest = max(longest, lists.begin[q + 1] - lists.begin[q])
         depth = max(depth, lists.cut[q])
-    pairs, ranks = np.empty((6, longest)), np.empty((4, depth + 2))
-    states = np.zeros((longest + 1, depth + 1))
+    pairs, ranks = np.empty((6, most)), np.empty((4, depth + 2))
+    states = np.zeros((most + 1, depth + 1))
     for q in range(lo, hi):
-        value[q] = 0.0
-        if len(grad):
-            grad[indptr[q] : indptr[q + 1]] = 0.0
-        if len(curv):
-            curv[indptr[q] : indptr[q + 1]] = 0.0
+        clear_query(q, indptr, value, grad, curv)
         if weight[q] == 0.0:
             continue
         row = lists.row[lists.begin[q] : lists.begin[q + 1]]
@@ -210,12 +206,9 @@ class SoftRank:
 
     def bind(self, data: RankingData, *, n_threads: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
-        if not 0.0 < self.sigma < math.inf:
-            raise UsageError(f"softrank's sigma must be above 0, not {self.sigma}.")
-        if self.form not in FORMS:
-            raise UsageError(f"softrank's form must be recursion or exact, not '{self.form}'.")
-        if self.nodes < 1:
-            raise UsageError(f"softrank's nodes must be 1 or more, not {self.nodes}.")
+        check_above_zero("softrank's sigma", self.sigma)
+        check_word("softrank's form", self.form, FORMS)
+        check_whole("softrank's nodes", self.nodes, 1)
         nodes, share, tau = np.zeros(1), np.ones(1), math.sqrt(2.0) * self.sigma
         if self.form == "exact":
             nodes, share = np.polynomial.hermite_e.hermegauss(int(self.nodes))

@@ -29,11 +29,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from rankwright.core.jit import kernel
+from rankwright.core.parameters import check_whole
+from rankwright.core.queries import clear_query, query_seed
 from rankwright.core.scalar import hash_step, hash_uniform
 from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import UsageError
-from rankwright.losses.base import DrawnLoss, clock_of, document_weight
+from rankwright.losses.base import DrawnLoss, clock_of, document_weight, exp2_of_grades
 
 _TINY = 1e-290  # below, the rest of the documents has no say in the Newton step
 
@@ -45,10 +46,8 @@ def _queries(  # type: ignore[no-untyped-def]
     lo, hi, indptr, s, power, w, sampled, clock, terms, rho, phi, weight, value, grad, curv
 ):
     for q in range(lo, hi):
-        value[q] = 0.0
         start, end = indptr[q], indptr[q + 1]
-        drawn_in = hash_step(hash_step(np.uint64(0), clock[0]), clock[1])
-        seed = hash_step(drawn_in, np.uint64(q) + clock[2])
+        seed = query_seed(clock, q)
         heavy = start
         for i in range(start, end):
             noise = hash_uniform(hash_step(seed, i - start)) if sampled else 0.5
@@ -62,10 +61,7 @@ def _queries(  # type: ignore[no-untyped-def]
             rest += rho[i] if i != heavy else 0.0
             shares += phi[i]
         if z == 0.0:  # no document, or none with a weight
-            if len(grad):
-                grad[start:end] = 0.0
-            if len(curv):
-                curv[start:end] = 0.0
+            clear_query(q, indptr, value, grad, curv)
             continue
         total = math.log(z)
         for i in range(start, end):
@@ -135,11 +131,10 @@ class XENDCG:
 
     def bind(self, data: RankingData, *, n_threads: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
-        if self.newton_terms < 1:
-            raise UsageError(f"xendcg's newton_terms must be 1 or more, not {self.newton_terms}.")
+        check_whole("xendcg's newton_terms", self.newton_terms, 1)
         clock = clock_of(self.seed)
         args = (
-            np.exp2(data.y),
+            exp2_of_grades(data),
             document_weight(data),
             bool(self.sampled),
             clock,

@@ -26,6 +26,8 @@ from rankwright.errors import DataError, UsageError
 from rankwright.metrics.convention import SKIP, STANDARD, WORDS, Convention
 from rankwright.metrics.ranked import Judged, Ranked
 
+_HIGHEST = 1000.0  # 2^1024 is infinite, and a list may hold many
+
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Metric(ABC):
@@ -160,6 +162,16 @@ class Metric(ABC):
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
+class RelevanceMetric(Metric):
+    """A measure that asks of a document only whether it is relevant."""
+
+    min_grade: float | None = None
+
+    def nothing_to_find(self, judged: Judged) -> Any:  # noqa: D102
+        return judged.top < self.setting("min_grade")
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
 class PairMetric(Metric):
     """A measure that compares documents two by two, by their scores rather than their ranks."""
 
@@ -170,6 +182,9 @@ class PairMetric(Metric):
     @property
     def own_ties(self) -> bool:  # noqa: D102
         return True
+
+    def nothing_to_find(self, judged: Judged) -> Any:  # noqa: D102
+        return judged.top == judged.bottom
 
 
 def checked_scores(s: Any, data: RankingData) -> F64:
@@ -193,6 +208,15 @@ def checked_scores(s: Any, data: RankingData) -> F64:
     return scores
 
 
+def refuse_beyond_exp2(highest: float, advice: str = "") -> None:
+    """Raise where 2^highest is beyond all numbers; ``advice`` says what to do but other grades."""
+    if highest > _HIGHEST:
+        raise DataError(
+            f"grade {highest:g} has a gain of 2^{highest:g} - 1, beyond all numbers; {advice}"
+            "make the grades 0, 1, 2, ... up to a few."
+        )
+
+
 # --- parameters in names ---------------------------------------------------------------------
 
 
@@ -203,9 +227,9 @@ def _whole(name: str, value: Any) -> None:
 
 def _word(name: str, value: Any) -> None:
     words = WORDS[name]
-    if callable(words) or value not in words:
-        known = " or ".join(str(known) for known in words) if not callable(words) else ""
-        raise UsageError(f"{name} must be {known}, not {value}.")
+    assert not callable(words), "a clause with words"
+    if value not in words:
+        raise UsageError(f"{name} must be {' or '.join(map(str, words))}, not {value}.")
 
 
 def _number(low: float, high: float = np.inf) -> Callable[[str, Any], None]:

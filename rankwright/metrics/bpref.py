@@ -11,12 +11,12 @@ them (2).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from rankwright.core.jit import kernel
 from rankwright.core.types import F64
-from rankwright.metrics.base import Metric
-from rankwright.metrics.ranked import Judged, Ranked
+from rankwright.metrics.base import RelevanceMetric
+from rankwright.metrics.ranked import Ranked
 
 # --- kernels ---------------------------------------------------------------------------------
 
@@ -50,7 +50,7 @@ def _bpref(lo, hi, indptr, g, ends, min_grade, relevant, out):  # type: ignore[n
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
-class BPref(Metric):
+class BPref(RelevanceMetric):
     """Preference of relevant over non-relevant documents, cut at R of the latter."""
 
     key: ClassVar[str] = "bpref"
@@ -58,12 +58,7 @@ class BPref(Metric):
     takes_limit: ClassVar[bool] = False
     when_empty: ClassVar[str] = "convention"
 
-    min_grade: float | None = None
-
     def compute(self, ranked: Ranked, mean: bool, out: F64) -> None:  # noqa: D102
         min_grade = float(self.setting("min_grade"))
         relevant = ranked.judged.relevant(min_grade)
         ranked.map(_bpref, ranked.grades, ranked.blocks(mean), min_grade, relevant, out)
-
-    def nothing_to_find(self, judged: Judged) -> Any:  # noqa: D102
-        return judged.top < self.setting("min_grade")

@@ -114,6 +114,11 @@ class Convention:
             raise UsageError(unknown("convention", name, CONVENTIONS))
         return CONVENTIONS[name]
 
+    @classmethod
+    def named(cls, convention: str | Convention) -> Convention:
+        """Return the preset of that name, or the convention itself."""
+        return convention if isinstance(convention, Convention) else cls.preset(convention)
+
 
 def _grade(value: float) -> str:
     whole = round(value, 6)

@@ -11,11 +11,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from rankwright.core.types import F64
-from rankwright.errors import DataError
+from rankwright.metrics.base import refuse_beyond_exp2
 from rankwright.metrics.position import PositionMetric, rank_weights
 from rankwright.metrics.ranked import EXP2, LINEAR, Judged
-
-_HIGHEST = 1000.0  # 2^1024 is infinite, and a list may hold many
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -30,12 +28,7 @@ class DCG(PositionMetric):
     def gain_rule(self, judged: Judged) -> tuple[int, float | F64]:  # noqa: D102
         if self.setting("gain") != "exp2":
             return LINEAR, 0.0
-        highest = judged.once("highest grade", lambda: judged.grades.max(initial=0.0))
-        if highest > _HIGHEST:
-            raise DataError(
-                f"grade {highest:g} has a gain of 2^{highest:g} - 1, beyond all numbers; write "
-                f"{self.key}(gain=linear), or make the grades 0, 1, 2, ... up to a few."
-            )
+        refuse_beyond_exp2(judged.top.max(initial=0.0), f"write {self.key}(gain=linear), or ")
         return EXP2, 0.0
 
     def weights(self, n: int) -> F64:  # noqa: D102

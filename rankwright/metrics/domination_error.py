@@ -14,14 +14,14 @@ A query with a single grade is left out. Lower is better.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from rankwright.core.jit import kernel
 from rankwright.core.types import F64
 from rankwright.metrics.base import PairMetric
-from rankwright.metrics.ranked import Judged, Ranked
+from rankwright.metrics.ranked import Ranked
 
 # --- kernels ---------------------------------------------------------------------------------
 
@@ -62,6 +62,3 @@ class DominationError(PairMetric):
     def compute(self, ranked: Ranked, mean: bool, out: F64) -> None:  # noqa: D102
         bottom = ranked.judged.bottom
         ranked.map(_domination_error, ranked.grades, ranked.ends, mean, bottom, out)
-
-    def nothing_to_find(self, judged: Judged) -> Any:  # noqa: D102
-        return judged.top == judged.bottom

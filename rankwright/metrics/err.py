@@ -25,7 +25,7 @@ from rankwright.core.jit import kernel
 from rankwright.core.types import F64
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError
-from rankwright.metrics.base import Metric
+from rankwright.metrics.base import Metric, refuse_beyond_exp2
 from rankwright.metrics.ranked import EXP2, Judged, Ranked
 from rankwright.metrics.swap import ERR_SWAP, SwapForm
 
@@ -95,7 +95,11 @@ class ERR(Metric):
         highest = 1.0 if label else float(self.max or self.convention.err_max)
         if self.convention.err_above_max == "refuse" or self.max is not None:
             self._refuse_above(judged, highest)
-        return grades if label else judged.gains(grades, EXP2, 0.0) / 2.0**highest
+        if label:
+            return grades
+        refuse_beyond_exp2(max(highest, judged.top.max(initial=0.0)))
+        found: F64 = judged.gains(grades, EXP2, 0.0) / 2.0**highest
+        return found
 
     def _refuse_above(self, judged: Judged, highest: float) -> None:
         above = judged.top > highest

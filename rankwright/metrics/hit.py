@@ -11,12 +11,12 @@ cut-off, the probability of none is
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from rankwright.core.jit import kernel
 from rankwright.core.types import F64
-from rankwright.metrics.base import Metric
-from rankwright.metrics.ranked import Judged, Ranked
+from rankwright.metrics.base import RelevanceMetric
+from rankwright.metrics.ranked import Ranked, first_relevant
 
 # --- kernels ---------------------------------------------------------------------------------
 
@@ -24,37 +24,23 @@ from rankwright.metrics.ranked import Judged, Ranked
 @kernel
 def _hit(lo, hi, indptr, g, ends, min_grade, cut, out):  # type: ignore[no-untyped-def]
     for q in range(lo, hi):
-        out[q] = 0.0
         last = min(indptr[q] + cut[q], indptr[q + 1])
-        r = indptr[q]
-        while r < last:
-            end = ends[r] if len(ends) else r + 1
-            found = 0
-            for i in range(r, end):
-                found += g[i] >= min_grade
-            if found:
-                none = 1.0
-                for i in range(r, min(end, last)):
-                    none *= max(end - i - found, 0) / (end - i)  # (2)
-                out[q] = 1.0 - none
-                break
-            r = end
+        r, end, found = first_relevant(indptr[q], last, g, ends, min_grade)
+        none = 1.0
+        for i in range(r, min(end, last)):
+            none *= max(end - i - found, 0) / (end - i)  # (2)
+        out[q] = 1.0 - none
 
 
 # --- API -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
-class Hit(Metric):
+class Hit(RelevanceMetric):
     """Whether a relevant document stands in the first k ranks."""
 
     key: ClassVar[str] = "hit"
 
-    min_grade: float | None = None
-
     def compute(self, ranked: Ranked, mean: bool, out: F64) -> None:  # noqa: D102
         min_grade, cut = float(self.setting("min_grade")), self.cut(ranked.judged)
         ranked.map(_hit, ranked.grades, ranked.blocks(mean), min_grade, cut, out)
-
-    def nothing_to_find(self, judged: Judged) -> Any:  # noqa: D102
-        return judged.top < self.setting("min_grade")

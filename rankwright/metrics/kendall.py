@@ -12,14 +12,14 @@ tied orders, where T_s = 0. A query with a single grade, or a single score, is l
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from rankwright.core.types import F64
 from rankwright.metrics.base import PairMetric
 from rankwright.metrics.pair_error import pair_counts
-from rankwright.metrics.ranked import Judged, Ranked
+from rankwright.metrics.ranked import Ranked
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -34,6 +34,3 @@ class Kendall(PairMetric):
         pairs = sizes * (sizes - 1) / 2
         ordered = pairs if mean else pairs - tied_scores
         out[:] = (graded - tied - 2 * wrong) / np.sqrt(ordered * graded)  # (1)
-
-    def nothing_to_find(self, judged: Judged) -> Any:  # noqa: D102
-        return judged.top == judged.bottom

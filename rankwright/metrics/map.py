@@ -20,7 +20,7 @@ import numpy as np
 from rankwright.core.jit import kernel
 from rankwright.core.types import F64
 from rankwright.data.ranking_data import RankingData
-from rankwright.metrics.base import Metric
+from rankwright.metrics.base import RelevanceMetric
 from rankwright.metrics.ranked import BINARY, Judged, Ranked
 from rankwright.metrics.swap import MAP_SWAP, SwapForm
 
@@ -56,13 +56,11 @@ def _average_precision(lo, hi, indptr, g, ends, together, min_grade, cut, out): 
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
-class MAP(Metric):
+class MAP(RelevanceMetric):
     """Average precision over the relevant documents, of the first k ranks."""
 
     key: ClassVar[str] = "map"
     when_empty: ClassVar[str] = "convention"
-
-    min_grade: float | None = None
 
     def setting(self, clause: str) -> Any:  # noqa: D102
         if clause == "empty" and self.empty is None and self.convention.empty_map is not None:
@@ -79,9 +77,6 @@ class MAP(Metric):
         min_grade, cut = float(self.setting("min_grade")), self.cut(ranked.judged)
         ranked.map(_average_precision, ranked.grades, blocks, together, min_grade, cut, out)
         out /= self._divisor(ranked.judged)
-
-    def nothing_to_find(self, judged: Judged) -> Any:  # noqa: D102
-        return judged.top < self.setting("min_grade")
 
     def swap_form(self, data: RankingData) -> SwapForm:
         """Return what it takes to know the effect of swapping two documents."""

@@ -77,7 +77,7 @@ class NDCG(DCG):
             )
         form = super().swap_form(data)
         if self.k is not None and self.convention.short_list == "zero":
-            form.scale[np.diff(form.indptr) < self.k] = 0.0
+            form.scale[data.sizes < self.k] = 0.0
         return form
 
     @property

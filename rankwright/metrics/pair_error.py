@@ -9,14 +9,14 @@ is left out. Lower is better.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from rankwright.core.jit import kernel
 from rankwright.core.types import F64
 from rankwright.metrics.base import PairMetric
-from rankwright.metrics.ranked import Judged, Ranked
+from rankwright.metrics.ranked import Ranked
 
 # --- kernels ---------------------------------------------------------------------------------
 
@@ -98,6 +98,3 @@ class PairError(PairMetric):
     def compute(self, ranked: Ranked, mean: bool, out: F64) -> None:  # noqa: ARG002, D102
         pairs, wrong, tied, _ = pair_counts(ranked).T
         out[:] = (wrong + tied / 2) / pairs  # (1)
-
-    def nothing_to_find(self, judged: Judged) -> Any:  # noqa: D102
-        return judged.top == judged.bottom

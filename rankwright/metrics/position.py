@@ -51,19 +51,6 @@ def weighted_sums(lo, hi, indptr, g, ends, kind, level, weights, cut, out):  # t
 # --- API -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class PositionForm:
-    """A measure as <a, b>: ``a`` by rank (from the first), ``b`` by row of the data.
-
-    The value of a query is the sum over its documents within the first ``cut[query]`` ranks of
-    ``a[rank] * b[row]``.
-    """
-
-    a: F64
-    b: F64
-    cut: I64
-
-
 @dataclass(frozen=True, repr=False, kw_only=True)
 class PositionMetric(Metric):
     """A measure of the form (1); subclasses say gain, weights and scale."""
@@ -107,13 +94,6 @@ class PositionMetric(Metric):
 
     def _table(self, judged: Judged) -> F64:
         return self.weights(int(judged.sizes.max(initial=0)))
-
-    # --- capabilities ------------------------------------------------------------------------
-
-    def position_form(self, data: RankingData) -> PositionForm:
-        """Return this measure on ``data`` as weights by rank and gains by row."""
-        form = self.swap_form(data)
-        return PositionForm(form.weight, form.gain * np.repeat(form.scale, data.sizes), form.cut)
 
     def swap_form(self, data: RankingData) -> SwapForm:
         """Return what it takes to know the effect of swapping two documents."""

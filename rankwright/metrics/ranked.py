@@ -74,6 +74,23 @@ def _count_relevant(lo, hi, indptr, ideal, min_grade, out):  # type: ignore[no-u
 
 
 @kernel
+def first_relevant(r, last, g, ends, min_grade):  # type: ignore[no-untyped-def]
+    """Return where the first tie block with relevant documents begins and ends, and their number.
+
+    It looks from rank ``r`` on; where no block before ``last`` has any, that is where both are.
+    """
+    while r < last:
+        end = ends[r] if len(ends) else r + 1
+        found = 0
+        for i in range(r, end):
+            found += g[i] >= min_grade
+        if found:
+            return r, end, found
+        r = end
+    return last, last, 0
+
+
+@kernel
 def _tie_ends(lo, hi, indptr, s, order, ends):  # type: ignore[no-untyped-def]
     for q in range(lo, hi):
         r = indptr[q]

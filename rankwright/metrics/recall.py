@@ -1,6 +1,8 @@
 """Recall: the share of the relevant documents that stand in the first k ranks.
 
-recall@k = (1/R) sum_{r = 1}^{min(k, n)} [g_r >= min_grade]                                  (1)
+    recall@k = (1/R) sum_{r = 1}^{min(k, n)} [g_r >= min_grade]                                  (1)
+
+with R the number of relevant documents.
 """
 
 from __future__ import annotations

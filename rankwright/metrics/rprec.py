@@ -1,6 +1,8 @@
 """R-precision: precision at R, the number of relevant documents.
 
-Rprec = (1/R) sum_{r = 1}^{R} [g_r >= min_grade]                                             (1)
+    Rprec = (1/R) sum_{r = 1}^{R} [g_r >= min_grade]                                             (1)
+
+It is recall at R as well.
 """
 
 from __future__ import annotations

@@ -128,15 +128,6 @@ def _err_change(i, j, b, cut, u, v):  # type: ignore[no-untyped-def]
     return direct + within
 
 
-@kernel
-def _all_changes(kind, b, a, cut, scale, out):  # type: ignore[no-untyped-def]
-    u, v = np.empty(len(b) + 1), np.empty(len(b) + 1)
-    prepare(kind, b, cut, u, v)
-    for i in range(len(b)):
-        for j in range(i + 1, len(b)):
-            out[i, j] = out[j, i] = abs(change(kind, i, j, b, a, cut, u, v)) * scale
-
-
 # --- API -------------------------------------------------------------------------------------
 
 
@@ -156,7 +147,6 @@ class SwapForm:
         How many ranks of each query count.
     scale : (Q,) array
         What changes are multiplied by; 0 where there is nothing to find.
-    indptr : (Q + 1,) array
     """
 
     kind: int
@@ -164,7 +154,6 @@ class SwapForm:
     weight: F64
     cut: I64
     scale: F64
-    indptr: I64
 
     @classmethod
     def of(
@@ -184,15 +173,4 @@ class SwapForm:
             )
         nothing = metric.nothing_to_find(judged) | (divisor == 0)
         scale = np.where(nothing, 0.0, 1.0 / np.where(nothing, 1.0, divisor))
-        return cls(kind, gain, weight, metric.cut(judged), scale, judged.indptr)
-
-    def matrix(self, order: I64, query: int) -> F64:
-        """Return the absolute change for every pair of ranks of one query.
-
-        ``order`` holds row numbers, best first, query after query.
-        """
-        rows = order[self.indptr[query] : self.indptr[query + 1]]
-        out = np.zeros((len(rows), len(rows)))
-        gains = self.gain[rows]
-        _all_changes(self.kind, gains, self.weight, self.cut[query], self.scale[query], out)
-        return out
+        return cls(kind, gain, weight, metric.cut(judged), scale)

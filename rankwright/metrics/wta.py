@@ -20,6 +20,7 @@ import numpy as np
 
 from rankwright.core.jit import kernel
 from rankwright.core.types import F64, I64
+from rankwright.metrics.base import refuse_beyond_exp2
 from rankwright.metrics.position import PositionMetric, rank_weights
 from rankwright.metrics.ranked import BINARY, EXP2, LINEAR, Judged
 
@@ -52,7 +53,10 @@ class WTA(PositionMetric):
     def gain_rule(self, judged: Judged) -> tuple[int, float | F64]:  # noqa: D102
         if not self.modified:
             return BINARY, np.where(judged.top > 0, judged.top, np.inf)
-        return EXP2 if self.setting("gain") == "exp2" else LINEAR, 0.0
+        if self.setting("gain") != "exp2":
+            return LINEAR, 0.0
+        refuse_beyond_exp2(judged.top.max(initial=0.0))
+        return EXP2, 0.0
 
     def weights(self, n: int) -> F64:  # noqa: D102
         return rank_weights(self.setting("discount"), n) if self.modified else np.ones(n)

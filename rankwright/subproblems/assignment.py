@@ -176,18 +176,12 @@ def assign_benches(s, b, group, n_groups, limit, top, a, c, position):  # type: 
 # --- API -------------------------------------------------------------------------------------
 
 
-def least_cost(cost: F64, prices: F64 | None = None) -> I64:
+def least_cost(cost: F64) -> I64:
     """Return the column of each row that makes the sum of costs least.
 
-    Parameters
-    ----------
-    cost : (rows, columns)
-        At least as many columns as rows.
-    prices : (columns,), optional
-        Dual prices to start from, replaced by those of the answer; only for square costs.
+    ``cost`` has a row of costs for each row, and at least as many columns as rows.
     """
     rows, columns = cost.shape
-    v = np.zeros(columns) if prices is None else prices
     column_of, row_of = np.empty(rows, np.int64), np.empty(columns, np.int64)
-    assign(np.ascontiguousarray(cost, np.float64), v, column_of, row_of)
+    assign(np.ascontiguousarray(cost, np.float64), np.zeros(columns), column_of, row_of)
     return column_of

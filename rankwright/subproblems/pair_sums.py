@@ -29,11 +29,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from rankwright.core.jit import kernel
-from rankwright.core.order import sort_query
+from rankwright.core.order import NO_KEY, sort_query
+from rankwright.core.queries import first_of_runs
 from rankwright.core.types import F64, I64
 from rankwright.data.ranking_data import RankingData
-
-_NO_KEY = np.empty(0)
 
 # --- kernels ---------------------------------------------------------------------------------
 
@@ -64,7 +63,7 @@ def sort_grades(first, last, start, v, pairs):  # type: ignore[no-untyped-def]
     """Put each grade of a query in order, v falling."""
     order, _, spare, _ = pairs
     for b in range(first, last):
-        sort_query(start[b], start[b + 1], v, _NO_KEY, order[0], spare)
+        sort_query(start[b], start[b + 1], v, NO_KEY, order[0], spare)
 
 
 @kernel
@@ -122,6 +121,15 @@ def add_partners(first, last, start, pairs, x, lower, higher):  # type: ignore[n
 
 
 @kernel
+def score_range(lo, hi, s, rows):  # type: ignore[no-untyped-def]
+    """Return the lowest and the highest score of the places lo:hi."""
+    low = high = s[rows[lo]]
+    for p in range(lo, hi):
+        low, high = min(low, s[rows[p]]), max(high, s[rows[p]])
+    return low, high
+
+
+@kernel
 def add_weighted(  # type: ignore[no-untyped-def]
     first, last, start, v, margin, pairs, gain, worth, x, lower, higher
 ):
@@ -170,13 +178,14 @@ class GradeBlocks:
     @classmethod
     def of(cls, data: RankingData) -> GradeBlocks:
         """Return the blocks of ``data``."""
-        query = data.query_of_row()
-        rows = np.lexsort((-data.y, query))
-        grade = data.y[rows]
-        new = np.ones(len(rows), bool)
-        new[1:] = (grade[1:] != grade[:-1]) | (query[1:] != query[:-1])
-        start = np.append(np.flatnonzero(new), len(rows))
+        rows = np.lexsort((-data.y, data.query_of_row()))
+        start = np.append(np.flatnonzero(first_of_runs(data.y[rows], data.indptr)), len(rows))
         return cls(rows, start, np.searchsorted(start, data.indptr))
+
+    @property
+    def layout(self) -> tuple[I64, I64, I64]:
+        """Rows, start and of_query, as kernels take them."""
+        return self.rows, self.start, self.of_query
 
     def query(self) -> I64:
         """Return the query of each block."""
@@ -196,6 +205,11 @@ class GradeBlocks:
         """Return the sum of w_i w_j over the pairs of different grades of each query."""
         pairs = self.weight(w) * self.better_weight(w)
         return np.bincount(self.query(), pairs, len(self.of_query) - 1).astype(np.float64)
+
+    def pair_share(self, w: F64) -> F64:
+        """Return 1 over `pair_weight`, which makes a mean of a sum over pairs; 1 without pairs."""
+        pairs = self.pair_weight(w)
+        return np.divide(1.0, pairs, out=np.ones(len(pairs)), where=pairs > 0.0)
 
     def new_pairs(self) -> tuple[I64, I64, I64, F64]:
         """Return room for the wrong pairs of every query.

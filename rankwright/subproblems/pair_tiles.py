@@ -20,6 +20,7 @@ import math
 import numpy as np
 
 from rankwright.core.jit import kernel
+from rankwright.core.queries import longest
 
 LANES = 8
 (
@@ -58,10 +59,7 @@ def place(rank):  # type: ignore[no-untyped-def]
 @kernel
 def new_tiles(lo, hi, indptr):  # type: ignore[no-untyped-def]
     """Return tiles for the longest of the queries lo:hi."""
-    longest = 0
-    for q in range(lo, hi):
-        longest = max(longest, indptr[q + 1] - indptr[q])
-    return np.zeros((n_tiles(longest) + 1) * TILE)
+    return np.zeros((n_tiles(longest(lo, hi, indptr)) + 1) * TILE)
 
 
 @kernel

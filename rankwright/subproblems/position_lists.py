@@ -7,12 +7,17 @@ The document at place j of a query also is the one at rank j of its reference or
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from rankwright.core.jit import kernel
+from rankwright.core.queries import numbers_of_runs
 from rankwright.core.types import F64, I64
+from rankwright.data.ranking_data import RankingData
+from rankwright.errors import UsageError
+from rankwright.subproblems.assignment import least_cost
 from rankwright.subproblems.position_max import n_states
 
 SORT, CLASSES, FIRST, ASSIGN, COST, GROUPS, BENCHES = range(7)
@@ -114,17 +119,6 @@ class Lists(NamedTuple):
     cost: F64
 
 
-def numbers_of_runs(values: F64, begin: I64) -> tuple[I64, I64]:
-    """Return numbers from 0 for runs of equal values in each query, and where its runs begin."""
-    new = np.ones(len(values), bool)
-    new[1:] = values[1:] != values[:-1]
-    new[begin[:-1][np.diff(begin) > 0]] = True
-    runs = np.append(0, np.cumsum(new))
-    of_query = runs[begin]
-    number = runs[1:] - 1 - np.repeat(of_query[:-1], np.diff(begin))
-    return number.astype(np.int64), of_query.astype(np.int64)
-
-
 def by_rank(table: F64, begin: I64, cut: I64 | None = None) -> F64:
     """Return ``table`` for the ranks of each query; 0 beyond ``cut`` where given."""
     sizes = np.diff(begin)
@@ -133,6 +127,86 @@ def by_rank(table: F64, begin: I64, cut: I64 | None = None) -> F64:
     if cut is not None:
         values[rank >= np.repeat(cut, sizes)] = 0.0
     return values
+
+
+def sums_of_queries(values: F64, begin: I64) -> F64:
+    """Return the sum of the values of each query."""
+    query = np.repeat(np.arange(len(begin) - 1), np.diff(begin))
+    return np.bincount(query, values, len(begin) - 1).astype(np.float64)
+
+
+def groups_of_queries(data: RankingData) -> tuple[I64, I64]:
+    """Return groups numbered from 0 in each query, and how many it has."""
+    codes, group = data.group_codes(), np.empty(data.n_documents, np.int64)
+    n_groups = np.zeros(data.n_queries, np.int64)
+    for q in range(data.n_queries):
+        at = slice(data.indptr[q], data.indptr[q + 1])
+        names, group[at] = np.unique(codes[at], return_inverse=True)
+        n_groups[q] = len(names)
+    return group, n_groups
+
+
+def best_within_groups(limit: int, a: F64, b: F64, group: I64, begin: I64, cut: I64) -> F64:
+    """Return the measure of the best order with at most ``limit`` documents of a group."""
+    best = np.zeros(len(begin) - 1)
+    for q in range(len(best)):
+        seats: dict[int, int] = {}
+        rank = 0
+        for i in range(begin[q], begin[q + 1]):
+            taken = seats.get(int(group[i]), 0)
+            if taken < limit and rank < cut[q]:
+                seats[int(group[i])] = taken + 1
+                best[q] += a[begin[q] + rank] * b[i]
+                rank += 1
+    return best
+
+
+def lists_with_costs(cost: Callable[[F64], Any], decay: F64, data: RankingData, row: I64) -> Lists:
+    """Lay out queries whose orders cost what ``cost`` says; b holds c of the cheapest order."""
+    begin, sizes = data.indptr, data.sizes
+    own, best, new = np.empty(len(row)), np.zeros(data.n_queries), np.ones(len(row), bool)
+    costs = [np.empty(0)]
+    for q in range(data.n_queries):
+        at, n = slice(begin[q], begin[q + 1]), int(sizes[q])
+        C = _costs(cost, data, q)
+        rank = least_cost(C)
+        best[q] = -C[np.arange(n), rank].sum()
+        # Documents of one grade are tied where they cost the same at every rank.
+        new[at][1:] = (np.diff(data.y[at]) != 0) | (np.diff(C, axis=0) != 0).any(axis=1)
+        for tied in np.split(np.arange(n), np.flatnonzero(new[at])[1:]):
+            own[at][tied] = decay[np.sort(rank[tied])]
+        costs.append(C.ravel())
+    block, _ = numbers_of_runs(np.cumsum(new).astype(np.float64), begin)
+    none = np.zeros(data.n_queries, np.int64)
+    return Lists(
+        begin=begin,
+        cut=sizes.astype(np.int64),
+        best=best,
+        method=np.full(data.n_queries, COST),
+        gain_begin=np.append(none, 0),
+        n_groups=none,
+        cost_begin=np.append(0, np.cumsum(sizes**2)).astype(np.int64),
+        row=row,
+        block=block,
+        kind=block,
+        group=np.zeros(len(row), np.int64),
+        b=own,
+        a=np.zeros(len(row)),
+        c=by_rank(decay, begin),
+        gain=np.empty(0),
+        cost=np.concatenate(costs),
+    )
+
+
+def _costs(cost: Callable[[F64], Any], data: RankingData, q: int) -> F64:
+    y = data.y[data.indptr[q] : data.indptr[q + 1]].copy()
+    C = np.ascontiguousarray(cost(y), np.float64) if len(y) else np.zeros((0, 0))
+    if C.shape != (len(y), len(y)) or not np.isfinite(C).all():
+        raise UsageError(
+            f"cost must give a finite number for each document and rank: query {data.qid[q]} "
+            f"needs a matrix of {len(y)} x {len(y)}, not of shape {C.shape}."
+        )
+    return C
 
 
 def classes_or_assignment(kind: I64, begin: I64, cut: I64) -> I64:

@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from rankwright.core.jit import kernel
+from rankwright.core.queries import clear, clear_query
 from rankwright.subproblems.pav import (
     log_plus,
     pav,
@@ -17,7 +18,7 @@ from rankwright.subproblems.pav import (
     pav_additive_simplex,
     simplex_shift,
 )
-from rankwright.subproblems.retarget_layout import clear, level_of, share_ties, sort_grades
+from rankwright.subproblems.retarget_layout import level_of, share_ties, sort_grades
 
 LARGEST = 300.0  # scores above count as this where exp(s) itself is asked for
 
@@ -60,12 +61,10 @@ def retarget_kl(  # type: ignore[no-untyped-def]
     c_r, c_w, simplex = terms.c_r, terms.c_w, terms.simplex
     w, v, target, r, share = desk.w, desk.v, desk.target, desk.r, desk.share
     for q in range(lo, hi):
-        value[q] = 0.0
         grades = layout.start[layout.of_query[q] : layout.of_query[q + 1] + 1]
         a, b = grades[0], grades[-1]
         if b - a < indptr[q + 1] - indptr[q] or weight[q] == 0.0:
-            clear(indptr[q], indptr[q + 1], grad)
-            clear(indptr[q], indptr[q + 1], curv)
+            clear_query(q, indptr, value, grad, curv)
         if weight[q] == 0.0:
             continue
         level = level_of(s, layout.rows[a:b], layout.w[a:b]) if terms.free else 0.0

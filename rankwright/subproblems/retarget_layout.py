@@ -78,14 +78,6 @@ _FEW = 0.25  # share of neighbours out of order up to which insertion is quicker
 
 
 @kernel
-def clear(a, b, array):  # type: ignore[no-untyped-def]
-    """Write zeros to the rows a:b of an array that was asked for."""
-    if len(array):
-        for i in range(a, b):
-            array[i] = 0.0
-
-
-@kernel
 def level_of(s, rows, w):  # type: ignore[no-untyped-def]
     """Return the weighted mean score of some rows, summed from the first of them."""
     base = s[rows[0]]

@@ -7,8 +7,9 @@ before the loop (1): counting references to them for each query took a third of 
 from __future__ import annotations
 
 from rankwright.core.jit import kernel
+from rankwright.core.queries import clear, clear_query
 from rankwright.subproblems.pav import pav
-from rankwright.subproblems.retarget_layout import clear, level_of, share_ties, sort_grades
+from rankwright.subproblems.retarget_layout import level_of, share_ties, sort_grades
 
 # --- kernels ---------------------------------------------------------------------------------
 
@@ -25,12 +26,10 @@ def retarget_square(  # type: ignore[no-untyped-def]
     key, order, spare, u = desk.key, desk.order, desk.spare, desk.u
     heavy, first, pools, cut, levels = desk.heavy, desk.first, desk.pools, desk.cut, desk.level
     for q in range(lo, hi):
-        value[q] = 0.0
         grades = start[of_query[q] : of_query[q + 1] + 1]
         a, b = grades[0], grades[-1]
         if b - a < indptr[q + 1] - indptr[q] or weight[q] == 0.0:
-            clear(indptr[q], indptr[q + 1], grad)
-            clear(indptr[q], indptr[q + 1], curv)
+            clear_query(q, indptr, value, grad, curv)
         if weight[q] == 0.0:
             continue
         levels[q] = level_of(s, rows[a:b], own_w[a:b]) if free else 0.0

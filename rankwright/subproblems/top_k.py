@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwright.core.jit import kernel
+from rankwright.core.queries import longest, query_seed
 from rankwright.core.scalar import hash_step, hash_uniform
 from rankwright.core.types import F64
 
@@ -53,11 +54,9 @@ def top_k_hessian(lo, hi, indptr, s, y, w, k, samples, clock, weight, v, out):  
 @kernel
 def _top_k(lo, hi, indptr, s, y, w, k, samples, clock, weight, value, grad, curv, v):  # type: ignore[no-untyped-def]
     """With a ``v``, ``grad`` takes the Hessian times it."""
-    longest = 0
-    for q in range(lo, hi):
-        longest = max(longest, indptr[q + 1] - indptr[q])
-    work, left = np.empty((3, longest)), np.empty(longest, np.bool_)
-    shares, chance, chosen = np.empty((k, longest)), np.ones(k), np.empty(k, np.int64)
+    most = longest(lo, hi, indptr)
+    work, left = np.empty((3, most)), np.empty(most, np.bool_)
+    shares, chance, chosen = np.empty((k, most)), np.ones(k), np.empty(k, np.int64)
     for q in range(lo, hi):
         value[q] = 0.0
         start, end = indptr[q], indptr[q + 1]
@@ -76,8 +75,7 @@ def _top_k(lo, hi, indptr, s, y, w, k, samples, clock, weight, value, grad, curv
         steps = min(k, _begin(one)) - 1
         total = _add_draw(1.0, one, shares[0], slope, bend, along)
         if samples:
-            drawn_in = hash_step(hash_step(np.uint64(0), clock[0]), clock[1])
-            seed = hash_step(drawn_in, np.uint64(q) + clock[2])
+            seed = query_seed(clock, q)
             total += _drawn_orders(seed, samples, steps, one, shares, slope, bend, along)
         else:
             total += _all_orders(steps, one, shares, chance, chosen, slope, bend, along)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rankwright.core.jit import kernel
-from rankwright.core.order import sort_query
+from rankwright.core.order import NO_KEY, sort_query
 from rankwright.subproblems.assignment import (
     assign,
     assign_benches,
@@ -26,15 +26,13 @@ from rankwright.subproblems.position_lists import (
 )
 from rankwright.subproblems.position_max import by_classes, by_first_relevant, share
 
-_NO_KEY = np.empty(0)
-
 # --- kernels ---------------------------------------------------------------------------------
 
 
 @kernel
 def sorted_places(first, end, scores, places):  # type: ignore[no-untyped-def]
     """Return the documents of a query by score, numbered from 0."""
-    sort_query(first, end, scores, _NO_KEY, places[0], places[1])
+    sort_query(first, end, scores, NO_KEY, places[0], places[1])
     ranked = places[0, first:end]
     ranked -= first
     return ranked
@@ -89,7 +87,7 @@ def _sort_by_lead(v, b, c, position, out):  # type: ignore[no-untyped-def]
     """Order by v - b, where a = c; return the measure."""
     lead = v - b
     ranked, spare = np.empty(len(v), np.int64), np.empty(len(v), np.int64)
-    sort_query(0, len(v), lead, _NO_KEY, ranked, spare)
+    sort_query(0, len(v), lead, NO_KEY, ranked, spare)
     position[ranked] = np.arange(len(v))
     share(ranked, lead, np.zeros(len(v), np.int64), c, c, position, out)
     return (out * b).sum()

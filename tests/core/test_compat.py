@@ -43,6 +43,15 @@ def test_the_sentence_for_a_property():
         check_fit("bundle", loss(), SOLVERS)
 
 
+def test_the_sentence_for_more_than_one():
+    sentence = (
+        "tron needs a Hessian-vector product and a smooth loss; "
+        "loss 'lambdarank' offers neither. Use boost."
+    )
+    with pytest.raises(IncompatibleError, match=sentence):
+        check_fit("tron", loss(smooth=False), SOLVERS)
+
+
 def test_no_solver_at_all():
     with pytest.raises(IncompatibleError, match="No solver here minimises it"):
         check_fit("tron", loss(), {"tron": SOLVERS["tron"]})

@@ -1,9 +1,12 @@
 import os
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 
+from rankwright.core import jit
 from rankwright.core.jit import kernel, kernel_hash
 
 
@@ -50,6 +53,25 @@ def test_kernels_are_kept_in_the_folder_that_rankwright_cache_names(tmp_path):
     run(SORT, RANKWRIGHT_CACHE=str(tmp_path))
     kept = list(tmp_path.glob(f"kernels-{kernel_hash()}/*/*.nbi"))
     assert any("sort_query" in path.name for path in kept)
+
+
+def test_a_folder_that_another_process_drops_at_the_same_time_is_no_trouble(tmp_path):
+    (tmp_path / "kernels-dropped").symlink_to(tmp_path / "nowhere")  # listed, but not there
+    assert run("import rankwright.core.order as o; print(1)", RANKWRIGHT_CACHE=str(tmp_path))
+
+
+def test_a_cache_that_is_not_ours_to_write_is_left_for_the_temporary_folder(tmp_path, monkeypatch):
+    theirs, temporary, real = tmp_path / "theirs", tmp_path / "temporary", os.utime
+    monkeypatch.setenv("RANKWRIGHT_CACHE", str(theirs))
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+
+    def utime(path, *args, **options):
+        if Path(path).is_relative_to(theirs):
+            raise PermissionError
+        real(path, *args, **options)
+
+    monkeypatch.setattr(os, "utime", utime)
+    assert jit._cache_folder.__wrapped__().is_relative_to(temporary)
 
 
 def test_without_the_compiler_kernels_run_as_python():

@@ -32,18 +32,6 @@ def test_tied_documents_are_each_drawn_from_all_not_above_them():
     assert value == pytest.approx(-log(exp(a) / everything) - log(exp(b) / everything))
 
 
-def test_the_curvature_is_the_exact_diagonal():
-    rng = np.random.default_rng(0)
-    y, s, w = rng.integers(0, 4, 15), 2 * rng.normal(size=15), rng.uniform(0.5, 2, 15)
-    bound = ListMLE(calibration=0.3).bind(query(y, sample_weight=w))
-    eps, curv, up, down = 1e-5, np.empty(15), np.empty(15), np.empty(15)
-    bound.grad_curv(s, np.empty(15), curv)
-    for i, step in enumerate(eps * np.eye(15)):
-        bound.grad(s + step, up)
-        bound.grad(s - step, down)
-        assert curv[i] == pytest.approx((up[i] - down[i]) / (2 * eps), rel=1e-6)
-
-
 def test_low_grades_far_below_the_best_document_still_count():
     # grade 0 lies 2000 below the best score, where exp underflows; among themselves 0 and 1 matter
     value, grad, _ = parts(ListMLE(), query([1, 0, 0]), [2000.0, 1.0, 0.0])

@@ -51,18 +51,6 @@ def test_scores_too_far_apart_for_one_exponential_are_computed_row_by_row(spread
     assert np.isfinite(curv).all()
 
 
-def test_the_curvature_is_the_exact_diagonal():
-    rng = np.random.default_rng(0)
-    y, s, w = rng.integers(0, 4, 15), 2 * rng.normal(size=15), rng.uniform(0.5, 2, 15)
-    bound = RankNet(sigma=1.3).bind(query(y, sample_weight=w))
-    eps, curv, up, down = 1e-5, np.empty(15), np.empty(15), np.empty(15)
-    bound.grad_curv(s, np.empty(15), curv)
-    for i, step in enumerate(eps * np.eye(15)):
-        bound.grad(s + step, up)
-        bound.grad(s - step, down)
-        assert curv[i] == pytest.approx((up[i] - down[i]) / (2 * eps), rel=1e-6)
-
-
 def test_normalised_it_is_the_mean_over_pairs():
     data = query([2, 1, 1, 0], sample_weight=[1, 2, 1, 1])
     pairs = 1 * 2 + 1 * 1 + 1 * 1 + 2 * 1 + 1 * 1

@@ -309,7 +309,7 @@ def test_additive_margins_stay_exact_for_scores_of_ten_thousand():
         ({"kl_margin": "ratios"}, "did you mean ratio"),
         ({"domain": "simplx"}, "did you mean simplex"),
         ({"C_r": -1.0}, "C_r must be 0 or more, not -1.0"),
-        ({"size": np.inf}, "size must be 0 or more, not inf"),
+        ({"size": np.inf}, "size must be 0 or more and finite, not inf"),
         ({"floor": 0.0, "intercept": True}, "set intercept=False"),
         ({"divergence": "kl", "intercept": False}, "leave intercept out"),
         ({"divergence": "kl", "domain": "cone", "intercept": True}, "leave intercept out"),

@@ -374,12 +374,18 @@ def test_an_evaluator_sorts_out_the_grades_once():
     assert first["ndcg@2"] > again["ndcg@2"]
 
 
+@pytest.mark.parametrize("name", ["dcg", "ndcg@2", "wta(modified=true)", "err(max=3000)"])
+def test_a_grade_whose_gain_is_beyond_all_numbers_is_refused(name):
+    with pytest.raises(DataError, match=r"beyond all numbers; .*make the grades 0, 1, 2"):
+        evaluate(lists([2000, 0, 1]), [1, 2, 3], name)
+
+
+def test_a_highest_grade_of_err_beyond_all_numbers_is_refused():
+    with pytest.raises(DataError, match=r"grade 2000 has a gain of 2\^2000 - 1"):
+        evaluate(lists([2, 0, 1]), [1, 2, 3], "err(max=2000)")
+
+
 # --- capabilities ----------------------------------------------------------------------------
-
-
-def test_mrr_is_a_sum_over_ranks_only_with_one_relevant_document():
-    with pytest.raises(IncompatibleError, match="query 1 has several"):
-        metric("mrr").position_form(lists([1, 0], [1, 1]))
 
 
 def test_swaps_have_no_value_under_a_limit_per_group_or_for_a_mean_over_cut_offs():
@@ -399,7 +405,7 @@ def test_swaps_next_to_a_document_that_stops_every_reader():
     """ERR with a probability of 1, where the running products are 0."""
     data = lists([0.3, 1, 0.5, 0.2])
     measure = metric("err@3", convention="catboost")
-    matrix = measure.swap_form(data).matrix(np.arange(4), 0)
+    matrix = twins.changes_by_swaps(measure.swap_form(data), np.arange(4), 0)
     base = [0.3, 1, 0.5, 0.2]
     for i in range(4):
         for j in range(4):

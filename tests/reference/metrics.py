@@ -5,8 +5,12 @@ cut-off and the measure's parameters, under the clauses of the standard conventi
 nothing to find in this query.
 """
 
-from itertools import pairwise, permutations
+from itertools import combinations, pairwise, permutations
 from math import inf, log2, sqrt
+
+import numpy as np
+
+from rankwright.metrics.swap import change, prepare
 
 
 def dcg(g, s, k=None, gain="exp2", discount="log2"):
@@ -164,3 +168,14 @@ def by_score(g, s):
     """Grades and scores in rank order, equal scores as they came."""
     order = sorted(range(len(g)), key=lambda i: -s[i] if s[i] > -inf else inf)
     return [g[i] for i in order], [s[i] for i in order]
+
+
+def changes_by_swaps(form, rows, query):
+    """What each swap of two ranks of a query changes, asked of the kernels pair by pair."""
+    gains, cut, n = form.gain[rows], form.cut[query], len(rows)
+    u, v, out = np.empty(n + 1), np.empty(n + 1), np.zeros((n, n))
+    prepare(form.kind, gains, cut, u, v)
+    for i, j in combinations(range(n), 2):
+        moved = change(form.kind, i, j, gains, form.weight, cut, u, v)
+        out[i, j] = out[j, i] = abs(moved) * form.scale[query]
+    return out

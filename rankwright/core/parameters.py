@@ -1,0 +1,50 @@
+"""Refuse parameters that make no sense, each with one sentence that says what would."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from numbers import Real
+from typing import Any
+
+from rankwright.errors import UsageError
+
+
+def check_above_zero(name: str, value: Any) -> None:
+    """Raise unless ``value`` is a finite number above 0."""
+    if not (_is_finite(value) and value > 0):
+        raise UsageError(f"{name} must be above 0{_and_finite(value)}, not {value}.")
+
+
+def check_zero_or_more(name: str, value: Any) -> None:
+    """Raise unless ``value`` is a finite number from 0."""
+    if not (_is_finite(value) and value >= 0):
+        raise UsageError(f"{name} must be 0 or more{_and_finite(value)}, not {value}.")
+
+
+def check_whole(name: str, value: Any, least: int) -> None:
+    """Raise unless ``value`` is a whole number from ``least``."""
+    if not (_is_finite(value) and float(value).is_integer()):
+        raise UsageError(f"{name} must be a whole number, {least} or more, not {value}.")
+    if value < least:
+        raise UsageError(f"{name} must be {least} or more, not {value}.")
+
+
+def check_word(name: str, value: Any, known: Iterable[str]) -> None:
+    """Raise unless ``value`` is one of the words that are ``known``."""
+    words = list(known)
+    if value not in words:
+        raise UsageError(f"{name} must be {either(words)}, not '{value}'.")
+
+
+def either(words: list[str]) -> str:
+    """Return "a, b or c"."""
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, Real) and math.isfinite(value)
+
+
+def _and_finite(value: Any) -> str:
+    return " and finite" if isinstance(value, Real) and value == math.inf else ""

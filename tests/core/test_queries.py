@@ -1,0 +1,60 @@
+import numpy as np
+import pytest
+
+from rankwright.core.queries import (
+    clear,
+    clear_query,
+    first_of_runs,
+    longest,
+    numbers_of_runs,
+    query_seed,
+)
+
+INDPTR = np.array([0, 2, 2, 7, 8])
+
+
+@pytest.mark.parametrize(
+    ("lo", "hi", "most"), [(0, 4, 5), (0, 2, 2), (3, 4, 1), (1, 2, 0), (2, 2, 0)]
+)
+def test_longest_looks_at_the_queries_of_its_range_alone(lo, hi, most):
+    assert longest(lo, hi, INDPTR) == most
+
+
+def test_clear_writes_zeros_between_the_two_rows_alone():
+    array = np.ones(5)
+    clear(1, 3, array)
+    assert array.tolist() == [1, 0, 0, 1, 1]
+
+
+def test_an_array_without_a_length_was_not_asked_for():
+    clear(1, 3, np.empty(0))
+
+
+def test_a_query_is_cleared_and_no_other():
+    value, grad = np.ones(4), np.ones(8)
+    clear_query(2, INDPTR, value, grad, np.empty(0))
+    assert value.tolist() == [1, 1, 0, 1]
+    assert grad.tolist() == [1, 1, 0, 0, 0, 0, 0, 1]
+
+
+def test_seed_round_and_query_number_each_make_another_seed():
+    clocks = [[7, 0, 0], [8, 0, 0], [7, 1, 0]]
+    seeds = {int(query_seed(np.array(c, np.uint64), q)) for c in clocks for q in range(3)}
+    assert len(seeds) == 9
+
+
+def test_a_part_of_the_queries_draws_as_if_among_all():
+    whole, part = np.array([7, 2, 0], np.uint64), np.array([7, 2, 5], np.uint64)
+    assert query_seed(whole, 6) == query_seed(part, 1)
+
+
+def test_a_run_of_equal_values_ends_where_its_query_does():
+    grades = np.array([1.0, 1.0, 1.0, 0.0, 0.0, 2.0, 2.0, 2.0])
+    assert first_of_runs(grades, INDPTR).tolist() == [1, 0, 1, 1, 0, 1, 0, 1]
+    number, of_query = numbers_of_runs(grades, INDPTR)
+    assert number.tolist() == [0, 0, 0, 1, 1, 2, 2, 0]
+    assert of_query.tolist() == [0, 1, 1, 4, 5]
+
+
+def test_no_documents_have_no_runs():
+    assert len(first_of_runs(np.empty(0), np.array([0, 0]))) == 0
