@@ -22,7 +22,6 @@ import numpy as np
 from scipy import sparse
 
 from rankwright.core.memory import blocks
-from rankwright.core.products import times_vector
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, AnyArray, FloatMatrix, Watch
 from rankwright.data.content import in_content_order
@@ -31,8 +30,9 @@ from rankwright.errors import UsageError
 from rankwright.losses.base import document_weight
 from rankwright.metrics.along_line import MeasureLine
 from rankwright.metrics.base import Metric
+from rankwright.models.interrupt import until_interrupted
 from rankwright.models.linear import FittedLinear, deviations, restored_weights
-from rankwright.models.missing import fill_values, filled
+from rankwright.models.weight_rounds import WeightRounds
 from rankwright.solvers.journal import Journal
 from rankwright.solvers.line_search import Along, LineSearch
 
@@ -84,28 +84,17 @@ class CoordinateAscent:
         shows the best weights so far.
         """
         self._check()
-        fill = fill_values(data.X, self.missing)
-        X = filled(data.X, fill, "linear")
-        valid = None if watch.valid is None else filled(watch.valid.X, fill, "linear")
-        deviation = deviations(X, document_weight(data)) if self.scale else np.ones(data.n_features)
-        climb = _Climb(self, metric, data, X, deviation, Journal(watch), seed, n_threads)
-        tried: list[F64] = []
-        best = -np.inf
-        try:
+        rounds = WeightRounds(data, watch, self.missing, n_threads=n_threads)
+        deviation = deviations(rounds.X, document_weight(data), scale=self.scale)
+        climb = _Climb(self, metric, data, rounds.X, deviation, Journal(watch), seed, n_threads)
+        best, coef = -np.inf, np.zeros(data.n_features)
+        with until_interrupted(watch, rounds):
             for value, w in climb.passes(None if start is None else start.coef * deviation):
-                tried.append(w / deviation if valid is not None or value > best else tried[-1])
-                best = max(best, value)
-                coef = tried[-1]
-                on_train = times_vector(X, coef, n_threads=n_threads) if watch.wants_train else None
-                on_valid = None if valid is None else times_vector(valid, coef, n_threads=n_threads)
-                shown = -(value if valid is not None else best)
-                if watch.seen(len(tried), shown, on_train, on_valid):
+                if watch.valid is not None or value > best:
+                    best, coef = value, w / deviation
+                if rounds.see(coef, -best):
                     break
-        except KeyboardInterrupt:  # what was learnt so far is kept
-            if not tried:
-                raise
-            watch.interrupted = True
-        return FittedLinear(tried[min(watch.best(), len(tried)) - 1], fill, data.n_features)
+        return rounds.fitted()
 
     def _check(self) -> None:
         for name in ("n_restarts", "n_passes", "n_steps"):

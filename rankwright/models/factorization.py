@@ -25,8 +25,7 @@ shares of l2_max and keeps the best on valid, or takes half of it where there is
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -38,14 +37,14 @@ from rankwright import registry
 from rankwright.core.blas import one_blas_thread
 from rankwright.core.compat import check_fit
 from rankwright.core.rng import stream
-from rankwright.core.types import F64, I64, AnyArray, Loss, SolveResult, Watch
+from rankwright.core.types import F64, I64, Loss, SolveResult, Watch
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.base import order_weight
 from rankwright.models.factor_problem import BlockProblem, FactorProblem, Lists
 from rankwright.models.fitted_factorization import FittedFactorization, items_of
-from rankwright.models.missing import filled
+from rankwright.models.missing import without_gaps
 from rankwright.solvers.journal import Journal, journalled
 
 METHODS = ("joint", "alternating")
@@ -207,9 +206,7 @@ class Factorization:
                 f"method='{self.method}' is solved by {' or '.join(_SOLVERS[self.method])}, not "
                 f"{self.solver}."
             )
-        usable = {
-            n: one for n, one in registry.all_of("solvers").items() if n in _SOLVERS[METHODS[1]]
-        }
+        usable = {n: registry.resolve("solvers", n) for n in _SOLVERS["alternating"]}
         check_fit(self.solver, loss, usable)
         if self.n_factors < 1:
             raise UsageError(f"n_factors must be 1 or more, not {self.n_factors}.")
@@ -218,22 +215,7 @@ class Factorization:
             if not (value == "auto" and name == "l2") and not (_is_number(value) and value > 0.0):
                 raise UsageError(f"{name} must be a number above 0, not {value!r}.")
 
-    @staticmethod
-    def restore(
-        arrays: Mapping[str, AnyArray], texts: Mapping[str, str], n_features: int
-    ) -> FittedFactorization:
-        """Build the fitted model from its own arrays and texts."""
-        return FittedFactorization(
-            users=np.array(json.loads(texts["users"])),
-            user_factors=arrays["user_factors"],
-            user_level=arrays["user_level"],
-            item_factors=arrays["item_factors"],
-            item_bias=arrays["item_bias"],
-            rated_begin=arrays["rated_begin"],
-            rated=arrays["rated"],
-            n_features=n_features,
-            **dict(zip(("l2", "shift", "top"), arrays["numbers"].tolist(), strict=True)),
-        )
+    restore = staticmethod(FittedFactorization.restore)
 
 
 class _Task:
@@ -243,7 +225,7 @@ class _Task:
         self, model: Factorization, loss: Loss, data: RankingData, n_threads: int | None
     ) -> None:
         self._model, self._traits = model, loss.traits
-        self._lists = Lists(filled(data.X, None, "factorization"), data.indptr, n_threads=n_threads)
+        self._lists = Lists(without_gaps(data.X, "factorization"), data.indptr, n_threads=n_threads)
         self.loss = loss.bind(data, n_threads=n_threads)
         self._total = float(order_weight(data).sum()) or 1.0
 

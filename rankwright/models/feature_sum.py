@@ -27,9 +27,11 @@ from rankwright.core.types import F64, FloatMatrix, Metric, Watch
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.metrics.ranked import Ranked
+from rankwright.models.interrupt import until_interrupted
 from rankwright.models.linear import FittedLinear, deviations, restored_weights
-from rankwright.models.missing import fill_values, filled
+from rankwright.models.missing import filled
 from rankwright.models.rules import by_column, column
+from rankwright.models.weight_rounds import WeightRounds
 from rankwright.solvers.journal import Journal
 from rankwright.solvers.reweight import Reweight
 
@@ -73,38 +75,27 @@ class FeatureSum:
         n_threads = thread_count(n_threads)
         rules = Reweight(**{f.name: getattr(self, f.name) for f in fields(Reweight)})
         rows, ordered = in_content_order(data, n_threads=n_threads)
-        fill = fill_values(data.X, self.missing)
-        run = _Features(self, metric, ordered, filled(ordered.X, fill, "linear"), n_threads)
-        valid = None if watch.valid is None else filled(watch.valid.X, fill, "linear")
-        tried: list[FittedLinear] = []
+        rounds = WeightRounds(data, watch, self.missing, n_threads=n_threads)
+        run = _Features(self, metric, ordered, filled(ordered.X, rounds.fill, "linear"), n_threads)
+        begun, journal = run.taken_by(start), Journal(watch)
 
         def seen(weights: dict[int, float], mean: float) -> bool:
-            coef = run.coef(weights)
-            tried.append(FittedLinear(coef, fill, data.n_features))
-            on_train = np.empty(data.n_documents) if watch.wants_train else None
-            if on_train is not None:
-                on_train[rows] = run.scores
-            on_valid = None if valid is None else times_vector(valid, coef, n_threads=n_threads)
-            return watch.seen(len(tried), run.loss(mean), on_train, on_valid)
-
-        begun, journal = run.taken_by(start), Journal(watch)
+            on_train = np.empty(data.n_documents)
+            on_train[rows] = run.scores
+            return rounds.see(run.coef(weights), run.loss(mean), on_train)
 
         def measure(weights: dict[int, float]) -> F64:
             run.come_to(weights)
             (found,) = journal.recall(lambda: (run.measure(),), run.coef(weights))
             return found
 
-        try:
+        with until_interrupted(watch, rounds):
             for now in rules.rounds(run.values, measure, run.weight, begun):
                 if seen(now.weights, now.mean):
                     break
-        except KeyboardInterrupt:  # what was learnt so far is kept
-            if not tried:
-                raise
-            watch.interrupted = True
-        if not tried:  # no feature brings the measure up
+        if not rounds:  # no feature brings the measure up
             seen(begun, run.mean(begun))
-        return tried[min(watch.best(), len(tried)) - 1]
+        return rounds.fitted()
 
     restore = staticmethod(restored_weights)
 
@@ -118,8 +109,7 @@ class _Features:
         self._metric, self._X, self._n_threads = metric, X, n_threads
         self._judged = metric.judge(data, n_threads=n_threads)
         self._mean_of_ties = metric.max_per_group is None
-        everyone = np.ones(data.n_documents)
-        self._deviation = deviations(X, everyone) if own.scale else np.ones(X.shape[1])
+        self._deviation = deviations(X, np.ones(data.n_documents), scale=own.scale)
         columns, signs = by_column(X), (1.0, -1.0) if own.falling else (1.0,)
         found = np.array(
             [self._measured(sign * column(columns, f)) for sign in signs for f in range(X.shape[1])]

@@ -7,6 +7,7 @@ biases of the items.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,9 +19,11 @@ from rankwright.core.types import F64, I64, AnyArray, FloatMatrix, SolveResult
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.models.factor_problem import Lists
-from rankwright.models.missing import filled
+from rankwright.models.missing import without_gaps
 
 _NONE = np.empty(0, np.int64)
+_ARRAYS = ("user_factors", "user_level", "item_factors", "item_bias", "rated_begin", "rated")
+_NUMBERS = ("l2", "shift", "top")
 
 
 @dataclass(frozen=True)
@@ -52,11 +55,11 @@ class FittedFactorization:
 
     def scores(self, X: FloatMatrix, *, n_threads: int | None = None) -> F64:
         """Return the score of each row for a user of whom nothing is known."""
-        return times_vector(filled(X, None, "factorization"), self.item_bias, n_threads=n_threads)
+        return times_vector(without_gaps(X, "factorization"), self.item_bias, n_threads=n_threads)
 
     def scores_of(self, data: RankingData, *, n_threads: int | None = None) -> F64:
         """Return the score of each document for its user, known by ``qid``."""
-        X = filled(data.X, None, "factorization")
+        X = without_gaps(data.X, "factorization")
         lists = Lists(X, data.indptr, n_threads=n_threads)
         U, V = self.user_factors, self.item_factors
         return lists.scores(self.numbers_of(data.qid), U, V, self.item_bias, self.user_level)
@@ -119,10 +122,9 @@ class FittedFactorization:
 
     def arrays(self) -> dict[str, AnyArray]:
         """Return vectors, biases, and which items each user rated."""
-        names = ("user_factors", "user_level", "item_factors", "item_bias", "rated_begin", "rated")
         return {
-            "numbers": np.array([self.l2, self.shift, self.top]),
-            **{name: getattr(self, name) for name in names},
+            "numbers": np.array([getattr(self, name) for name in _NUMBERS]),
+            **{name: getattr(self, name) for name in _ARRAYS},
         }
 
     def texts(self) -> dict[str, str]:
@@ -134,6 +136,15 @@ class FittedFactorization:
                 "users must be named by numbers or texts for the model to be saved; they are "
                 f"{type(self.users.tolist()[0]).__name__}."
             ) from None
+
+    @classmethod
+    def restore(
+        cls, arrays: Mapping[str, AnyArray], texts: Mapping[str, str], n_features: int
+    ) -> FittedFactorization:
+        """Build the fitted model from its own arrays and texts."""
+        own: dict[str, Any] = {name: arrays[name] for name in _ARRAYS}
+        own |= zip(_NUMBERS, arrays["numbers"].tolist(), strict=True)
+        return cls(users=np.array(json.loads(texts["users"])), n_features=n_features, **own)
 
 
 def items_of(data: RankingData) -> tuple[I64, I64]:

@@ -19,7 +19,7 @@ is a sum over the documents of the list and a feature adds what its values in al
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -32,7 +32,6 @@ from rankwright.core.types import F64, I64, AnyArray, FloatMatrix
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.models.missing import filled
-from rankwright.solvers.adam import AdamState
 
 _ROWS = 4_096
 _NEAR = 1e-6  # where z(x) and z(c) are this close, their slope is the derivative
@@ -74,8 +73,6 @@ class FittedNetwork:
         The mean document, which contributions are measured from.
     fill
         What stands for a missing value of each feature.
-    state
-        Where training stood at its end, where the network was just trained.
     """
 
     layers: tuple[tuple[F64, F64], ...]
@@ -85,7 +82,6 @@ class FittedNetwork:
     centre: F64
     fill: F64 | None
     n_features: int
-    state: AdamState | None = field(default=None, compare=False)
 
     split_by: ClassVar[str] = "DeepLIFT's rescale rule"
 

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -33,14 +32,13 @@ from rankwright.core.dtypes import not_above
 from rankwright.core.jit import kernel
 from rankwright.core.parallel import map_ranges
 from rankwright.core.types import F64, I64, AnyArray, FloatMatrix
-from rankwright.errors import DataError, IncompatibleError
-from rankwright.models.tree_text import tree_blocks
+from rankwright.errors import DataError
+from rankwright.models.tree_text import CATEGORICAL, DEFAULT_LEFT, TextTree, tree_blocks
 
 _RANGE = 256  # rows of a range for one thread
 _BLOCK = 64  # rows, of those, that one tree after another is walked for
 _TINY = float(np.float32(1e-35))  # what LightGBM takes for zero
 _PLAIN, _NAN_LEFT, _NAN_RIGHT, _ZERO_LEFT, _ZERO_RIGHT, _CATEGORY = range(6)
-_CATEGORICAL, _DEFAULT_LEFT = 1, 2  # bits of LightGBM's decision_type; the missing type follows
 
 _ONE, _TWO = np.uint64(1), np.uint64(2)
 
@@ -173,7 +171,7 @@ class ForestScorer:
         trees = []
         for number, block in enumerate(tree_blocks(text)):
             try:
-                tree = _Tree.read(block)
+                tree = TextTree.read(block)
                 sound = tree.is_sound(n_features)
             except (KeyError, ValueError, OverflowError):  # a line that is missing, or no number
                 sound = False
@@ -201,15 +199,8 @@ class ForestScorer:
         else:
             values = np.ascontiguousarray(X.data)
             own = (X.indptr, X.indices, values, values.view(_bits_of(values)))
-            map_ranges(
-                _score_sparse,
-                bounds,
-                *own,
-                *self._arrays(values),
-                initial,
-                out,
-                n_threads=n_threads,
-            )
+            more = (*self._arrays(values), initial, out)
+            map_ranges(_score_sparse, bounds, *own, *more, n_threads=n_threads)
         return out
 
     def _arrays(self, values: AnyArray) -> tuple[Any, Any]:
@@ -249,81 +240,24 @@ class ForestScorer:
         return views, (nodes.ravel(), self.value, *places)
 
 
-@dataclass(frozen=True, slots=True)
-class _Tree:
-    """One tree of LightGBM's text; a negative child is the leaf ~child."""
-
-    feature: I64
-    threshold: F64
-    kind: I64
-    left: I64
-    right: I64
-    value: F64
-    sets: list[NDArray[np.uint32]]
-
-    @classmethod
-    def read(cls, block: str) -> _Tree:
-        lines = dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
-        if lines.get("is_linear", "0") != "0":
-            raise IncompatibleError(
-                "these trees have linear models in their leaves, which only LightGBM can score; "
-                "train them without linear_tree."
-            )
-
-        def numbers(name: str, kind: Any) -> AnyArray:
-            return np.array(lines.get(name, "").split(), kind)
-
-        words = numbers("cat_threshold", np.uint32)
-        ends = numbers("cat_boundaries", np.int64)
-        splits = int(lines["num_leaves"]) - 1
-        return cls(
-            feature=numbers("split_feature", np.int64)[:splits],
-            threshold=numbers("threshold", np.float64)[:splits],
-            kind=numbers("decision_type", np.int64)[:splits],
-            left=numbers("left_child", np.int64)[:splits],
-            right=numbers("right_child", np.int64)[:splits],
-            value=numbers("leaf_value", np.float64),
-            sets=[words[a:b] for a, b in pairwise(ends.tolist())],
-        )
-
-    def is_sound(self, n_features: int) -> bool:
-        """Whether every split has a feature and leads on, so that no row goes astray."""
-        n = len(self.feature)
-        lengths = {n, *map(len, (self.threshold, self.kind, self.left, self.right))}
-        if lengths != {n} or len(self.value) != n + 1:
-            return False
-        children = np.concatenate([self.left, self.right])
-        after = np.tile(np.arange(n), 2) < children
-        sets = self.threshold[self.kind & _CATEGORICAL != 0]
-        return bool(
-            ((self.feature >= 0) & (self.feature < n_features)).all()
-            and (np.where(children >= 0, after & (children < n), ~children <= n)).all()
-            and ((sets >= 0) & (sets < len(self.sets))).all()
-            and (self.kind >> 2 & 3 < 3).all()
-        )
-
-    def looks_at(self) -> list[tuple[int, int, tuple[int, ...]]]:
-        """Return what each split looks at: feature, rule and set of categories."""
-        found = []
-        for feature, kind, threshold in zip(
-            self.feature.tolist(), self.kind.tolist(), self.threshold.tolist(), strict=True
-        ):
-            if kind & _CATEGORICAL:
-                found.append((feature, _CATEGORY, tuple(self.sets[int(threshold)].tolist())))
-            else:
-                left, missing = bool(kind & _DEFAULT_LEFT), kind >> 2 & 3
-                rule = (
-                    _PLAIN,
-                    _ZERO_LEFT if left else _ZERO_RIGHT,
-                    _NAN_LEFT if left else _NAN_RIGHT,
-                )[missing]
-                found.append((feature, rule, ()))
-        return found
+def _looks_of(tree: TextTree) -> list[tuple[int, int, tuple[int, ...]]]:
+    """Return what each split looks at: feature, rule and set of categories."""
+    found = []
+    for feature, kind, threshold in zip(
+        tree.feature.tolist(), tree.kind.tolist(), tree.threshold.tolist(), strict=True
+    ):
+        if kind & CATEGORICAL:
+            found.append((feature, _CATEGORY, tuple(tree.sets[int(threshold)].tolist())))
+        else:
+            left = (_PLAIN, _ZERO_LEFT, _NAN_LEFT)
+            rules = left if kind & DEFAULT_LEFT else (_PLAIN, _ZERO_RIGHT, _NAN_RIGHT)
+            found.append((feature, rules[kind >> 2 & 3], ()))
+    return found
 
 
-def _assembled(trees: list[_Tree], n_features: int) -> ForestScorer:
+def _assembled(trees: list[TextTree], n_features: int) -> ForestScorer:
     """Return the trees as one run of nodes: of each tree its splits, then its leaves."""
-    looks = [tree.looks_at() for tree in trees]
+    looks = [_looks_of(tree) for tree in trees]
     views = sorted({view for some in looks for view in some}) or [(0, _PLAIN, ())]
     place = {view: k for k, view in enumerate(views)}
     splits = np.array([len(tree.feature) for tree in trees], np.int64)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -160,14 +161,6 @@ def _quotient(a: Formula, b: Formula) -> Formula:
     return ("/", a, b)
 
 
-def _least(a: Formula, b: Formula) -> Formula:
-    return _either("min", a, b)
-
-
-def _largest(a: Formula, b: Formula) -> Formula:
-    return _either("max", a, b)
-
-
 def _either(op: str, a: Formula, b: Formula) -> Formula:
     if a == b or (a[0] == op and b in a[1:]):
         return a
@@ -199,8 +192,8 @@ _RULES: dict[str, Callable[..., Formula]] = {
     "-": _difference,
     "*": _product,
     "/": _quotient,
-    "min": _least,
-    "max": _largest,
+    "min": partial(_either, "min"),
+    "max": partial(_either, "max"),
     "neg": _negative,
     "log1p": _log1p,
     "sqrt": _sqrt,

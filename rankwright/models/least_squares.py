@@ -5,7 +5,9 @@ from their weighted means, the weights minimise
 
     J(w) = 1/Q sum_i u_i/2 (w.x_i - y_i)^2 + l2/2 sum_j (deviation_j w_j)^2                      (1)
 
-where Q is the total weight of the queries. One eigendecomposition of the scaled second moments
+where Q is the total weight of the queries. Every query counts, also one whose documents all have
+the same grade: the line goes through all documents, as anyone's regression does, while under other
+models the squared loss leaves such queries out. One eigendecomposition of the scaled second moments
 
     A = 1/Q sum_i u_i x_i x_i' / (deviation deviation') = V diag(e) V'                           (2)
 
@@ -21,14 +23,15 @@ import numpy as np
 from scipy import linalg, sparse
 
 from rankwright.core.blas import one_blas_thread
-from rankwright.core.products import times_vector, transposed_times_vector
+from rankwright.core.products import transposed_times_vector
 from rankwright.core.types import F64, FloatMatrix, Loss, Watch
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.base import document_weight, grade_targets
 from rankwright.losses.squared import Squared
-from rankwright.models.linear import PATH, FittedLinear, deviations, restored_weights
-from rankwright.models.missing import fill_values, filled
+from rankwright.models.linear import FittedLinear, deviations, restored_weights
+from rankwright.models.penalty import check_penalty, ridges
+from rankwright.models.weight_rounds import WeightRounds
 
 _NO_DIFFERENCE = 1e-12  # of the largest eigenvalue: what is less is rounding
 _ROWS = 1 << 14
@@ -67,29 +70,13 @@ class LeastSquares:
             raise UsageError("least squares minimise the squared loss; for others use 'linear'.")
         if start is not None:
             raise UsageError("least squares have one answer wherever they start: leave start out.")
-        ridges = self._ridges(watch)
-        fill = fill_values(data.X, self.missing)
-        X = filled(data.X, fill, "linear")
-        valid = None if watch.valid is None else filled(watch.valid.X, fill, "linear")
-        problem = _Moments(X, data, grade_targets(data, loss.targets), self.scale)
-        tried: list[F64] = []
-        for l2 in ridges:
-            coef, value = problem.solve(l2)
-            tried.append(coef)
-            on_train = times_vector(X, coef, n_threads=n_threads) if watch.wants_train else None
-            on_valid = None if valid is None else times_vector(valid, coef, n_threads=n_threads)
-            if watch.seen(len(tried), value, on_train, on_valid):
+        check_penalty("l2", self.l2, watch)
+        rounds = WeightRounds(data, watch, self.missing, n_threads=n_threads)
+        problem = _Moments(rounds.X, data, grade_targets(data, loss.targets), self.scale)
+        for l2 in ridges(self.l2):
+            if rounds.see(*problem.solve(l2)):
                 break
-        return FittedLinear(tried[min(watch.best(), len(tried)) - 1], fill, data.n_features)
-
-    def _ridges(self, watch: Watch) -> tuple[float, ...]:
-        if self.l2 == "auto":
-            if watch.valid is None:
-                raise UsageError("l2='auto' is chosen on valid data: give eval_set, or a number.")
-            return PATH
-        if isinstance(self.l2, str) or not self.l2 >= 0.0:
-            raise UsageError(f"l2 must be 0 or more, or 'auto', not {self.l2}.")
-        return (float(self.l2),)
+        return rounds.fitted()
 
     restore = staticmethod(restored_weights)
 
@@ -101,7 +88,7 @@ class _Moments:
         by_query = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
         weight = document_weight(data) * np.repeat(by_query, data.sizes)
         total, size = float(by_query.sum()) or 1.0, float(weight.sum()) or 1.0
-        self._deviation = deviations(X, weight) if scale else np.ones(data.n_features)
+        self._deviation = deviations(X, weight, scale=scale)
         mean = transposed_times_vector(X, weight) / size
         y = y - float(weight @ y) / size
         second = _second_moments(X, weight, mean) / total

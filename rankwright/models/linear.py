@@ -9,6 +9,7 @@ and queries in an order fixed by their content, so that shuffled rows and rename
 nothing. Those that step along columns (coordinate) take an l1 penalty too, and see the problem that
 the loss offers by columns.
 """
+# Over the budget of 300 lines: the model and its weights, which half of the other models end in.
 
 from __future__ import annotations
 
@@ -34,6 +35,7 @@ from rankwright.losses.base import document_weight, order_weight
 from rankwright.models.linear_problem import LinearProblem
 from rankwright.models.linear_work import LinearWork, OneProcess
 from rankwright.models.missing import fill_values, filled
+from rankwright.models.penalty import check_penalty, ridges
 from rankwright.solvers.coordinate import falling_l1
 from rankwright.solvers.journal import Journal, journalled
 from rankwright.solvers.online import OnlineState
@@ -41,7 +43,7 @@ from rankwright.solvers.online import OnlineState
 _FOR_SOLVERS = (
     "tolerance", "max_iterations", "learning_rate", "batch_queries", "averaging", "step",
 )  # fmt: skip
-PATH = tuple(float(10.0**power) for power in np.arange(3.0, -7.0, -1.0))
+_ONLINE = ("online_w", "online_mean", "online_so_far")  # a state's parts, by their names in a file
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +111,10 @@ class Linear:
         self, work: LinearWork, solver: Any, *, watch: Watch, start: FittedLinear | None = None
     ) -> FittedLinear:
         """Minimise over data wherever they are: `fit` is this over `OneProcess`."""
-        self._check_penalties(watch)
+        for name in ("l1", "l2"):
+            check_penalty(name, getattr(self, name), watch)
+        if self.l1 == self.l2 == "auto":
+            raise UsageError("l1 and l2 cannot both be 'auto'; give a number for one of them.")
         deviation = work.deviation
         v = np.zeros(len(deviation)) if start is None else start.coef * deviation
         tried: list[SolveResult] = []
@@ -137,27 +142,14 @@ class Linear:
             path=np.array(path) if by_column else None,
         )
 
-    def _check_penalties(self, watch: Watch) -> None:
-        for name in ("l1", "l2"):
-            value = getattr(self, name)
-            if value == "auto" and watch.valid is None:
-                raise UsageError(
-                    f"{name}='auto' is chosen on valid data: give eval_set, or a number."
-                )
-            if value != "auto" and (isinstance(value, str) or not float(value) >= 0.0):
-                raise UsageError(f"{name} must be 0 or more, or 'auto', not {value}.")
-        if self.l1 == self.l2 == "auto":
-            raise UsageError("l1 and l2 cannot both be 'auto'; give a number for one of them.")
-
     def _problems(self, work: LinearWork, by_column: bool) -> Iterator[tuple[float, float, Any]]:
         """Yield l1, l2 and the problem that has them, for all that are to be tried."""
-        ridges = PATH if self.l2 == "auto" else (float(self.l2),)
         if not by_column:
-            for l2 in ridges:
+            for l2 in ridges(self.l2):
                 yield 0.0, l2, work.problem(l2)
             return
         problem = work.by_column()
-        for l2 in ridges:
+        for l2 in ridges(self.l2):
             for l1 in falling_l1(problem) if self.l1 == "auto" else (float(self.l1),):
                 problem.l1, problem.l2 = l1, l2
                 yield l1, l2, problem
@@ -223,7 +215,7 @@ class Linear:
 
     def deviations(self, X: FloatMatrix, weight: F64) -> F64:
         """Return D: each feature's deviation, or ones where the penalty is not scaled."""
-        return deviations(X, weight) if self.scale else np.ones(X.shape[1])
+        return deviations(X, weight, scale=self.scale)
 
     @staticmethod
     def restore(
@@ -234,8 +226,7 @@ class Linear:
         """Build the fitted model from its own arrays and texts."""
         state = None
         if "online_w" in arrays:
-            t, smoothness, paid = arrays["online_so_far"].tolist()
-            state = OnlineState(arrays["online_w"], arrays["online_mean"], int(t), smoothness, paid)
+            state = OnlineState.of(tuple(arrays[name] for name in _ONLINE))
         return FittedLinear(
             arrays["coef"],
             arrays.get("fill"),
@@ -279,9 +270,7 @@ class FittedLinear:
         if self.fill is not None:
             arrays["fill"] = self.fill
         if self.state is not None and self.deviation is not None:
-            state = self.state
-            so_far = np.array([state.t, state.smoothness, state.paid])
-            arrays |= {"online_w": state.w, "online_mean": state.mean, "online_so_far": so_far}
+            arrays |= dict(zip(_ONLINE, self.state.parts(), strict=True))
             arrays["online_deviation"] = self.deviation
         if self.path is not None:
             arrays["path"] = self.path
@@ -307,8 +296,13 @@ def weight_solvers() -> dict[str, Any]:
     return {name: solver for name, solver in every if hasattr(solver, "solve")}
 
 
-def deviations(X: FloatMatrix, weight: F64) -> F64:
-    """Return each feature's standard deviation over weighted documents, 1 where it is constant."""
+def deviations(X: FloatMatrix, weight: F64, *, scale: bool = True) -> F64:
+    """Return each feature's standard deviation over weighted documents, 1 where it is constant.
+
+    Without ``scale`` all are 1: features count as they are.
+    """
+    if not scale:
+        return np.ones(X.shape[1])
     sums = transposed_times_vector(X, weight), transposed_squares_times_vector(X, weight)
     return deviations_of(float(weight.sum()), *sums)
 

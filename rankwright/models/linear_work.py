@@ -105,4 +105,4 @@ class OneProcess:
     def valid_scores(self, w: F64) -> F64:
         """Return the scores on valid."""
         assert self._valid is not None, "asked for where there is valid data"
-        return times_vector(self._valid, w)
+        return times_vector(self._valid, w, n_threads=self._n_threads)

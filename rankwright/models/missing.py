@@ -41,10 +41,11 @@ def filled(X: FloatMatrix, fill: F64 | None, model: str) -> FloatMatrix:
     if not len(columns):
         return X
     if fill is None:
-        raise DataError(
-            f"feature column {columns[0]} has missing values (NaN), which a {model} model does not "
-            "take; pass missing='mean' or missing='zero', or use model='trees' "
-            "(--set missing=mean, --model trees)."
+        raise _gaps(
+            columns,
+            model,
+            "pass missing='mean' or missing='zero', or use model='trees' "
+            "(--set missing=mean, --model trees)",
         )
     if sparse.issparse(X):
         values = scratch(X.data.shape, X.data.dtype)
@@ -60,6 +61,21 @@ def filled(X: FloatMatrix, fill: F64 | None, model: str) -> FloatMatrix:
         rows, column = np.nonzero(np.isnan(out[block]))
         out[block][rows, column] = fill[column]
     return out
+
+
+def without_gaps(X: FloatMatrix, model: str) -> FloatMatrix:
+    """Return X, which a model takes without missing values alone."""
+    columns = _columns_with_gaps(X)
+    if len(columns):
+        raise _gaps(columns, model, "leave those rows out, or put numbers there")
+    return X
+
+
+def _gaps(columns: I64, model: str, advice: str) -> DataError:
+    return DataError(
+        f"feature column {columns[0]} has missing values (NaN), which a {model} model does not "
+        f"take; {advice}."
+    )
 
 
 def _columns_with_gaps(X: FloatMatrix) -> I64:

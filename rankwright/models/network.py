@@ -10,7 +10,7 @@ NumPy alone.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import Any
@@ -19,7 +19,7 @@ import numpy as np
 
 from rankwright.core.products import transposed_times_vector
 from rankwright.core.rng import stream
-from rankwright.core.types import F64, I64, AnyArray, FloatMatrix, Loss, Watch
+from rankwright.core.types import F64, I64, FloatMatrix, Loss, Watch
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
@@ -27,11 +27,13 @@ from rankwright.losses.base import document_weight, order_weight
 from rankwright.models.fitted_network import ACTIVATIONS, FittedNetwork
 from rankwright.models.linear import deviations
 from rankwright.models.missing import fill_values, filled
-from rankwright.models.network_problem import Design, NetworkProblem
-from rankwright.solvers.adam import Adam, load_torch
+from rankwright.models.network_design import Design
+from rankwright.models.network_problem import NetworkProblem
+from rankwright.solvers.adam import Adam, check_torch, load_torch
 
 DEVICES = ("auto", "cpu", "cuda")
 PRECISIONS = ("single", "double", "mixed")
+_WORKSPACE = "CUBLAS_WORKSPACE_CONFIG"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,8 @@ class Network:
     device : "auto", "cpu" or "cuda"
         Where to train; "auto" takes a GPU where there is one. Scoring is on the CPU.
     precision : "single", "double" or "mixed"
-        Of training; "mixed" multiplies matrices in bfloat16 on a GPU and is single on the CPU.
+        Of training; "mixed" multiplies matrices in bfloat16 on a GPU, all but the last, which makes
+        the score, and is single on the CPU.
     deterministic : bool
         On a GPU, let torch take reproducible algorithms alone; on the CPU all are.
     """
@@ -93,7 +96,8 @@ class Network:
     ) -> FittedNetwork:
         """Minimise the loss, from the weights of ``start`` where given."""
         torch = load_torch()
-        self._check(start)
+        self._check()
+        self._check_start(start, data.n_features)
         fill = fill_values(data.X, self.missing)
         X = filled(data.X, fill, "network")
         design = self._design(loss, data, X, fill)
@@ -116,7 +120,7 @@ class Network:
             names = {f.name for f in fields(Adam)} - {"seed"}
             adam = Adam(**{name: getattr(self, name) for name in names}, seed=seed)
             end = adam.run(problem, watch)
-        return design.fitted(problem.weights(end.best), state=end)
+        return design.fitted(problem.weights(end.best))
 
     def _design(self, loss: Loss, data: RankingData, X: FloatMatrix, fill: F64 | None) -> Design:
         weight = document_weight(data)
@@ -139,7 +143,7 @@ class Network:
         given: Any = self.hidden
         return (int(given),) if np.ndim(given) == 0 else tuple(int(n) for n in given)
 
-    def _check(self, start: FittedNetwork | None) -> None:
+    def _check(self) -> None:
         hidden, heads = self._hidden(), self.list_context
         if min(hidden, default=1) < 1:
             raise UsageError(f"hidden layers have 1 unit or more, not {min(hidden)}.")
@@ -158,10 +162,18 @@ class Network:
             if getattr(self, name) not in known:
                 given = getattr(self, name)
                 raise UsageError(f"{name} must be one of {', '.join(known)}, not '{given}'.")
-        if start is not None and (
-            [len(weight) for weight, _ in start.layers[1:]] != list(hidden)
-            or (start.heads, start.activation) != (heads, self.activation)
-        ):
+
+    def _check_start(self, start: FittedNetwork | None, n_features: int) -> None:
+        if start is None:
+            return
+        if start.n_features != n_features:
+            raise UsageError(
+                f"start takes {start.n_features} features and the data has {n_features}; a network "
+                "goes on with the features that it began with."
+            )
+        hidden = [len(weight) for weight, _ in start.layers[1:]]
+        here = (list(self._hidden()), self.list_context, self.activation)
+        if (hidden, start.heads, start.activation) != here:
             raise UsageError(
                 f"start is a {start!r}; a network that goes on from it has the same layers."
             )
@@ -174,24 +186,27 @@ class Network:
             device = "cuda" if torch.cuda.is_available() else "cpu"
         elif device == "cuda" and not torch.cuda.is_available():
             raise UsageError("torch finds no CUDA device here; use device='cpu' or 'auto'.")
-        threads = torch.get_num_threads()
+        threads, workspace = torch.get_num_threads(), os.environ.get(_WORKSPACE)
         strict = torch.are_deterministic_algorithms_enabled()
+        warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
         torch.set_num_threads(1)
         if device == "cuda" and self.deterministic:
-            os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # what torch asks for
+            os.environ.setdefault(_WORKSPACE, ":4096:8")  # what torch asks for
             torch.use_deterministic_algorithms(True)
         try:
             yield device
         finally:
-            torch.use_deterministic_algorithms(strict)
+            torch.use_deterministic_algorithms(strict, warn_only=warn_only)
             torch.set_num_threads(threads)
+            if workspace is None:
+                os.environ.pop(_WORKSPACE, None)
 
     @staticmethod
-    def restore(
-        arrays: Mapping[str, AnyArray], texts: Mapping[str, str], n_features: int
-    ) -> FittedNetwork:
-        """Build the fitted model from its own arrays and texts."""
-        return FittedNetwork.restore(arrays, texts, n_features)
+    def check_installed() -> None:
+        """Say how to install torch where it is not there."""
+        check_torch()
+
+    restore = staticmethod(FittedNetwork.restore)
 
 
 def _in_seeded_order(

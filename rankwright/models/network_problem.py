@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -28,77 +27,12 @@ from rankwright.core.types import F64, I64, AnyArray, FloatMatrix, Watch
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.base import come_to_round
-from rankwright.models.fitted_network import FittedNetwork
+from rankwright.models.network_design import Design
 from rankwright.solvers.adam import Arrays, load_torch
 
 _CHUNK_WORK = 1 << 24  # multiplications of a forward pass: enough for a thread to be worth it
 _CHUNK_DOCUMENTS = 2_048, 16_384
 _KEPT_CELLS = 1 << 28  # scaled features are kept up to a gigabyte, and made anew each time beyond
-
-
-@dataclass(frozen=True, slots=True)
-class Design:
-    """What a network looks like, beside its weights.
-
-    Parameters
-    ----------
-    sizes
-        Features, hidden units of each layer.
-    activation, dropout, heads
-        See `rankwright.models.network.Network`; no heads: no list context.
-    output_bias
-        Whether the bias of the score is learnt: only where a shift of all scores matters.
-    shift, deviation
-        A feature x comes in as (x - shift) / deviation.
-    centre, fill
-        See `rankwright.models.fitted_network.FittedNetwork`.
-    """
-
-    sizes: tuple[int, ...]
-    activation: str
-    dropout: float
-    heads: int
-    output_bias: bool
-    shift: F64
-    deviation: F64
-    centre: F64
-    fill: F64 | None
-
-    def draw(self, seed: int) -> Arrays:
-        """Return weights to begin with: uniform, of a spread that keeps the size of signals."""
-        weights: list[AnyArray] = []
-        ends = (*self.sizes, 1)
-        for number, (n_in, n_out) in enumerate(pairwise(ends)):
-            weights += [_uniform(seed, number, n_in, n_out, self.activation), np.zeros(n_out)]
-        width = self.sizes[-1]
-        for number in range(4 if self.heads else 0):
-            weights.append(_uniform(seed, len(ends) + number, width, width, "linear"))
-        return tuple(weights)
-
-    def unfolded(self, fitted: FittedNetwork) -> Arrays:
-        """Return the weights of a fitted network, for features scaled as here."""
-        (weight, bias), *others = fitted.layers
-        first = (weight * self.deviation[:, None], bias + self.shift @ weight)
-        flat = [array for layer in (first, *others) for array in layer]
-        return (*flat, *fitted.context)
-
-    def fitted(self, weights: Arrays, **more: Any) -> FittedNetwork:
-        """Return a network that takes features as the data has them."""
-        wide = [np.asarray(array, np.float64) for array in weights]
-        n = 2 * len(self.sizes)
-        layers = list(zip(wide[0:n:2], wide[1:n:2], strict=True))
-        weight = layers[0][0] / self.deviation[:, None]
-        layers[0] = (weight, layers[0][1] - self.shift @ weight)
-        return FittedNetwork(
-            layers=tuple(layers),
-            context=tuple(wide[n:]),
-            heads=self.heads,
-            activation=self.activation,
-            centre=self.centre,
-            fill=self.fill,
-            n_features=self.sizes[0],
-            **more,
-        )
 
 
 class NetworkProblem:
@@ -147,18 +81,19 @@ class NetworkProblem:
         self._fixed = None if design.output_bias else 2 * len(design.sizes) - 1
         self.parameters = [p for k, p in enumerate(self._all) if k != self._fixed]
         self.decayed = [p.ndim == 2 for p in self.parameters]
-        batches = runs_of_queries(self._indptr, 0, ordered.n_queries, batch_documents)
-        self.n_batches = len(batches) - 1
         work = max(1, sum(array.size for array in weights))
         per_chunk = int(np.clip(_CHUNK_WORK // work, *_CHUNK_DOCUMENTS))
-        cuts = [
-            _even_parts(self._indptr, lo, hi, len(rows) if device == "cuda" else per_chunk)
-            for lo, hi in pairwise(batches)
-        ]
-        self._chunks = [span for cut in cuts for span in pairwise(cut)]
-        self._begin = np.concatenate(([0], np.cumsum([len(cut) - 1 for cut in cuts])))
+        self._cut(batch_documents, len(rows) if device == "cuda" else per_chunk)
         self._kept: dict[int, Any] | None = {} if math.prod(X.shape) <= _KEPT_CELLS else None
         self._score, self._slope = np.zeros(len(rows)), np.zeros(len(rows))
+
+    def _cut(self, batch_documents: int, chunk_documents: int) -> None:
+        """Cut the queries into batches, and these into chunks."""
+        batches = runs_of_queries(self._indptr, 0, len(self._indptr) - 1, batch_documents)
+        cuts = [_even_parts(self._indptr, lo, hi, chunk_documents) for lo, hi in pairwise(batches)]
+        self.n_batches = len(cuts)
+        self._chunks = [span for cut in cuts for span in pairwise(cut)]
+        self._begin = np.concatenate(([0], np.cumsum([len(cut) - 1 for cut in cuts])))
 
     def begin_epoch(self, t: int) -> None:
         """Draw the noise of epoch ``t``, where the loss has any."""
@@ -221,7 +156,7 @@ class NetworkProblem:
             noise.manual_seed(int(stream(self._seed, "dropout", t, chunk).integers(2**62)))
         with self._precision():
             s = self.forward(self._features(chunk), self._indptr[lo : hi + 1] - rows.start, noise)
-        self._score[rows] = s.detach().to("cpu", torch.float64).numpy()  # NumPy has no bfloat16
+        self._score[rows] = s.detach().to("cpu", torch.float64).numpy()
         if not math.isfinite(self._score[rows].sum()):
             raise UsageError(
                 f"the network's scores are no longer finite in epoch {t + 1}; "
@@ -256,7 +191,8 @@ class NetworkProblem:
         if design.heads:
             x = x + self._dropped(self._looked_up(x, indptr), noise)
         weight, bias = self._all[2 * last : 2 * last + 2]
-        return torch.addmm(bias, x, weight)[:, 0]
+        with torch.autocast(self._device, enabled=False):  # in bfloat16 near scores would be equal
+            return torch.addmm(bias, x.to(bias.dtype), weight)[:, 0]
 
     def _looked_up(self, h: Any, indptr: I64) -> Any:
         """Return what each document sees in its list."""
@@ -315,13 +251,6 @@ def _even_parts(indptr: I64, lo: int, hi: int, documents: int) -> I64:
     goals = first + (last - first) * np.arange(1, pieces) / max(1, pieces)
     inner = np.searchsorted(indptr, goals)
     return np.unique(np.concatenate(([lo], np.clip(inner, lo, hi), [hi]))).astype(np.int64)
-
-
-def _uniform(seed: int, number: int, n_in: int, n_out: int, activation: str) -> F64:
-    """Return weights of variance 2 / n_in for rectifiers and 2 / (n_in + n_out) for others."""
-    variance = 2.0 / n_in if activation in ("relu", "elu") else 2.0 / (n_in + n_out)
-    bound = math.sqrt(3.0 * variance)
-    return stream(seed, "network", "weights", number).uniform(-bound, bound, (n_in, n_out))
 
 
 def _activation(torch: Any, name: str) -> Any:

@@ -20,8 +20,10 @@ from rankwright.data.content import content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.base import document_weight, order_weight
+from rankwright.models.interrupt import until_interrupted
 from rankwright.models.linear import FittedLinear
 from rankwright.models.missing import fill_values, filled
+from rankwright.models.weight_rounds import WeightRounds
 from rankwright.solvers.journal import Journal
 from rankwright.solvers.passive_aggressive import PairState, PassiveAggressive
 from rankwright.subproblems.pair_draws import PairDraws
@@ -66,28 +68,24 @@ class PassiveAggressiveLinear:
         """Take the steps, from where ``start`` ended."""
         if self.n_steps < 1:
             raise UsageError(f"n_steps must be 1 or more, not {self.n_steps}.")
-        fill = fill_values(data.X, self.missing)
-        X = filled(data.X, fill, "linear")
-        valid = None if watch.valid is None else filled(watch.valid.X, fill, "linear")
+        rounds = WeightRounds(data, watch, self.missing, n_threads=n_threads)
         bound = loss.bind(data, n_threads=n_threads)
         total = float(order_weight(data).sum()) or 1.0
-        draws, rows = _draws(data, n_threads), _as_csr(X)
+        draws, rows = _draws(data, n_threads), _as_csr(rounds.X)
         state = _state_of(start, data.n_features)
-        tried: list[FittedPassiveAggressive] = []
+        states: list[PairState] = []
         ends = np.linspace(0, self.n_steps, min(_ROUNDS, self.n_steps) + 1).astype(int)
         journal, steps = Journal(watch), PassiveAggressive(C=self.C)
-        for t, count in enumerate(np.diff(ends).tolist(), start=1):
-            go_on = partial(steps.go_on, rows, draws, state, count, seed=seed)
-            state = PairState.of(journal.recall(lambda: go_on().parts(), state.w))  # noqa: B023
-            tried.append(self._fitted(state, fill))
-            scores = times_vector(X, tried[-1].coef, n_threads=n_threads)
-            on_valid = None
-            if valid is not None:
-                on_valid = times_vector(valid, tried[-1].coef, n_threads=n_threads)
-            on_train = scores if watch.wants_train else None
-            if watch.seen(t, bound.value(scores) / total, on_train, on_valid):
-                break
-        return tried[min(watch.best(), len(tried)) - 1]
+        with until_interrupted(watch, rounds):
+            for count in np.diff(ends).tolist():
+                go_on = partial(steps.go_on, rows, draws, state, count, seed=seed)
+                state = PairState.of(journal.recall(lambda: go_on().parts(), state.w))  # noqa: B023
+                states.append(state)
+                coef = self._coef(state)
+                scores = rounds.scores(coef)
+                if rounds.see(coef, bound.value(scores) / total, scores):
+                    break
+        return self._fitted(states[rounds.best() - 1], rounds.fill)
 
     def partial_fit(
         self,
@@ -113,9 +111,11 @@ class PassiveAggressiveLinear:
         )
         return replace(fitted, solution=result)
 
+    def _coef(self, state: PairState) -> F64:
+        return state.mean if self.averaging else state.w.copy()
+
     def _fitted(self, state: PairState, fill: F64 | None) -> FittedPassiveAggressive:
-        coef = state.mean if self.averaging else state.w.copy()
-        return FittedPassiveAggressive(coef, fill, len(coef), pairs=state)
+        return FittedPassiveAggressive(self._coef(state), fill, len(state.w), pairs=state)
 
     @staticmethod
     def restore(

@@ -30,15 +30,15 @@ import numpy as np
 from scipy import sparse
 
 from rankwright.core.jit import kernel
-from rankwright.core.products import times_vector
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, FloatMatrix, Loss, Watch
 from rankwright.data.content import content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.base import document_weight, order_weight
+from rankwright.models.interrupt import until_interrupted
 from rankwright.models.linear import FittedLinear, deviations, restored_weights
-from rankwright.models.missing import fill_values, filled
+from rankwright.models.weight_rounds import WeightRounds
 from rankwright.solvers.journal import Answer, Journal
 
 # --- kernels ---------------------------------------------------------------------------------
@@ -121,27 +121,23 @@ class PRankLinear:
             raise UsageError(f"n_passes must be 1 or more, not {self.n_passes}.")
         if self.threshold_step is not None and not self.threshold_step > 0.0:
             raise UsageError(f"threshold_step must be above 0, not {self.threshold_step}.")
-        fill = fill_values(data.X, self.missing)
-        X = filled(data.X, fill, "linear")
-        valid = None if watch.valid is None else filled(watch.valid.X, fill, "linear")
+        rounds = WeightRounds(data, watch, self.missing, n_threads=n_threads)
         bound, total = loss.bind(data, n_threads=n_threads), float(order_weight(data).sum()) or 1.0
-        deviation = deviations(X, document_weight(data)) if self.scale else np.ones(data.n_features)
-        perceptron = _Perceptron(X, data, deviation, self.threshold_step, n_threads)
+        deviation = deviations(rounds.X, document_weight(data), scale=self.scale)
+        perceptron = _Perceptron(rounds.X, data, deviation, self.threshold_step, n_threads)
         if start is not None:
             perceptron.w[:] = start.coef * deviation
-        tried: list[FittedLinear] = []
         journal = Journal(watch)
-        for t in range(1, self.n_passes + 1):
-            go_over = partial(perceptron.go_over, stream(seed, "prank", t), by_query=self.by_query)
-            perceptron.come_to(journal.recall(go_over, perceptron.w))
-            coef = (perceptron.mean() if self.averaging else perceptron.w) / deviation
-            tried.append(FittedLinear(coef, fill, data.n_features))
-            scores = times_vector(X, coef, n_threads=n_threads)
-            on_train = scores if watch.wants_train else None
-            on_valid = None if valid is None else times_vector(valid, coef, n_threads=n_threads)
-            if watch.seen(t, bound.value(scores) / total, on_train, on_valid):
-                break
-        return tried[min(watch.best(), len(tried)) - 1]
+        with until_interrupted(watch, rounds):
+            for t in range(1, self.n_passes + 1):
+                rng = stream(seed, "prank", t)
+                go_over = partial(perceptron.go_over, rng, by_query=self.by_query)
+                perceptron.come_to(journal.recall(go_over, perceptron.w))
+                coef = (perceptron.mean() if self.averaging else perceptron.w) / deviation
+                scores = rounds.scores(coef)
+                if rounds.see(coef, bound.value(scores) / total, scores):
+                    break
+        return rounds.fitted()
 
     restore = staticmethod(restored_weights)
 

@@ -4,6 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwright.core.types import F64, I64, AnyArray
+from rankwright.errors import IncompatibleError
 
 _TREE = re.compile(r"^Tree=\d+\n(.*?\n\n\n)", flags=re.DOTALL | re.MULTILINE)
 _HEAD_END = re.compile(r"^Tree=0\n|^end of trees\n", flags=re.MULTILINE)
@@ -19,7 +28,7 @@ feature_infos={ranges}
 tree_sizes={sizes}
 
 """
-_CATEGORICAL = 1  # bit of a split's decision_type
+CATEGORICAL, DEFAULT_LEFT = 1, 2  # bits of a split's decision_type; the missing type follows
 _VALUES = re.compile(r"^(leaf_value|internal_value)=(.*)$", flags=re.MULTILINE)
 
 
@@ -72,15 +81,74 @@ def split_points(text: str) -> dict[int, list[float]]:
     """Return the thresholds of all numeric splits, by feature."""
     points: dict[int, list[float]] = {}
     for block in tree_blocks(text):
-        lines = dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
+        lines = _lines(block)
         columns, kinds = lines.get("split_feature", ""), lines.get("decision_type", "")
         splits = zip(
             columns.split(), lines.get("threshold", "").split(), kinds.split(), strict=True
         )
         for column, threshold, kind in splits:
-            if not int(kind) & _CATEGORICAL:
+            if not int(kind) & CATEGORICAL:
                 points.setdefault(int(column), []).append(float(threshold))
     return points
+
+
+@dataclass(frozen=True, slots=True)
+class TextTree:
+    """One tree of LightGBM's text; a negative child is the leaf ~child."""
+
+    feature: I64
+    threshold: F64
+    kind: I64
+    left: I64
+    right: I64
+    value: F64
+    sets: list[NDArray[np.uint32]]
+
+    @classmethod
+    def read(cls, block: str) -> TextTree:
+        """Read the lines of one tree."""
+        lines = _lines(block)
+        if lines.get("is_linear", "0") != "0":
+            raise IncompatibleError(
+                "these trees have linear models in their leaves, which only LightGBM can score; "
+                "train them without linear_tree."
+            )
+
+        def numbers(name: str, kind: Any) -> AnyArray:
+            return np.array(lines.get(name, "").split(), kind)
+
+        words = numbers("cat_threshold", np.uint32)
+        ends = numbers("cat_boundaries", np.int64)
+        splits = int(lines["num_leaves"]) - 1
+        return cls(
+            feature=numbers("split_feature", np.int64)[:splits],
+            threshold=numbers("threshold", np.float64)[:splits],
+            kind=numbers("decision_type", np.int64)[:splits],
+            left=numbers("left_child", np.int64)[:splits],
+            right=numbers("right_child", np.int64)[:splits],
+            value=numbers("leaf_value", np.float64),
+            sets=[words[a:b] for a, b in pairwise(ends.tolist())],
+        )
+
+    def is_sound(self, n_features: int) -> bool:
+        """Whether every split has a feature and leads on, so that no row goes astray."""
+        n = len(self.feature)
+        lengths = {n, *map(len, (self.threshold, self.kind, self.left, self.right))}
+        if lengths != {n} or len(self.value) != n + 1:
+            return False
+        children = np.concatenate([self.left, self.right])
+        after = np.tile(np.arange(n), 2) < children
+        sets = self.threshold[self.kind & CATEGORICAL != 0]
+        return bool(
+            ((self.feature >= 0) & (self.feature < n_features)).all()
+            and (np.where(children >= 0, after & (children < n), ~children <= n)).all()
+            and ((sets >= 0) & (sets < len(self.sets))).all()
+            and (self.kind >> 2 & 3 < 3).all()
+        )
+
+
+def _lines(block: str) -> dict[str, str]:
+    return dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
 
 
 def _scaled(found: re.Match[str], factor: float) -> str:

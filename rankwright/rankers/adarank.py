@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rankwright.rankers.metric_ranker import MetricRanker
 
 
@@ -18,8 +16,3 @@ class AdaRank(MetricRanker):
 
     models = ("feature_sum",)
     defaults = {"weights": "running", "enqueue": True, "tolerance": 0.002, "max_selections": 5}
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = self.missing is not None
-        return tags

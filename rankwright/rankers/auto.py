@@ -1,9 +1,8 @@
 """Which ranker suits these data? `auto` tries the few that do, and keeps the best.
 
-The outline of the data (queries, documents, features, zeros, missing values, grades) names two to
-four candidates, by what docs/choose.md has measured on data of that kind; each is fitted as it
-stands, and the one with the best metric on valid is kept. Without valid data, queries of the
-training data are held out to choose, and the best is fitted again to all of them.
+The candidates of `rankwright.rankers.candidates` are fitted as they stand, and the one with the
+best metric on valid is kept. Without valid data, queries of the training data are held out to
+choose, and the best is fitted again to all of them.
 """
 
 from __future__ import annotations
@@ -13,9 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
-from rankwright.core.memory import blocks
 from rankwright.core.types import F64
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.split import k_folds, train_valid_test
@@ -23,15 +20,8 @@ from rankwright.errors import RankwrightError
 from rankwright.metrics.evaluate import evaluate
 from rankwright.metrics.evaluate import metric as measure
 from rankwright.rankers.base import Ranker, ranker
+from rankwright.rankers.candidates import Candidate, Outline, candidates
 from rankwright.rankers.inputs import ranking_data, valid_data
-
-FEW_QUERIES = 30
-LONG_LIST = 500
-SMALL = 20_000  # documents
-MANY_DOCUMENTS = 200_000
-SPARSE = 0.1  # share of entries that are not zero
-MANY_FEATURES = 500
-FEW_FEATURES = 100
 
 _ROUNDS = {"trees": "n_trees", "network": "epochs", "additive": "n_rounds"}
 _CROSSED = 100  # with fewer queries than this, every query is held out once
@@ -39,66 +29,6 @@ _FOLDS = 5
 
 Told = Callable[[int, int, str, int, str], None]
 """Called with the fit and their number, the candidate, its round and a short text."""
-
-
-@dataclass(frozen=True)
-class Outline:
-    """What decides which rankers suit data."""
-
-    queries: int
-    documents: int
-    features: int
-    filled: float
-    missing: bool
-    grades: int
-    ratings: bool
-
-    @classmethod
-    def of(cls, data: RankingData) -> Outline:
-        """Return the outline of ``data``."""
-        values = data.X.data[:, None] if sparse.issparse(data.X) else data.X
-        entries = max(1, data.n_documents * data.n_features)
-        return cls(
-            queries=data.n_queries,
-            documents=data.n_documents,
-            features=data.n_features,
-            filled=float(np.count_nonzero(values) / entries),
-            missing=any(np.isnan(values[block]).any() for block in blocks(values)),
-            grades=len(np.unique(data.y)),
-            ratings=_are_ratings(data),
-        )
-
-    @property
-    def length(self) -> int:
-        """Documents of a query, on average."""
-        return round(self.documents / max(1, self.queries))
-
-    def __str__(self) -> str:
-        if self.ratings:
-            return (
-                f"{_of(self.queries, 'user', 'users')} with {self.documents:,} ratings of "
-                f"{_of(self.features, 'item', 'items')}"
-            )
-        parts = [
-            f"{_of(self.queries, 'query', 'queries')} of about "
-            f"{_of(self.length, 'document', 'documents')}",
-            _of(self.features, "feature", "features"),
-            _of(self.grades, "grade", "grades"),
-        ]
-        if self.filled < SPARSE:
-            parts[1] += f" of which {self.filled:.1%} are not zero"
-        if self.missing:
-            parts.append("missing values")
-        return ", ".join(parts)
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A ranker that suits the data, with its metric on valid; None where it was not fitted."""
-
-    ranker: str
-    why: str
-    value: float | None = None
 
 
 @dataclass(frozen=True)
@@ -175,43 +105,6 @@ def auto(
     found = tuple(trial.values())
     where = "valid" if valid is not None else "held-out queries"
     return Chosen(fitted, _why(outline, found, best.candidate, metric, where), found, metric)
-
-
-def candidates(outline: Outline) -> tuple[Candidate, ...]:
-    """Return the rankers that suit data of this outline, the likeliest first."""
-    return tuple(Candidate(name, why) for name, why in _suited(outline))
-
-
-def _suited(outline: Outline) -> Iterator[tuple[str, str]]:
-    if outline.ratings:
-        yield "cofirank", "ratings: learns users and items, and the order of each user's items"
-        yield "mmmf", "ratings: learns users and items, and the levels of the ratings"
-    elif outline.missing:
-        yield "xendcg", "missing values: trees take them"
-        yield "gbdt", "missing values: trees take them"
-        yield "lambdamart", "missing values: trees take them"
-    elif outline.filled < SPARSE and outline.features >= MANY_FEATURES:
-        yield "domination", "sparse features: few weights, the others exactly 0"
-        yield "pamir", "sparse features: a step costs the entries of two rows"
-        if outline.documents < SMALL:
-            yield "intervalrank", "few documents: trees on sparse features are affordable"
-    elif outline.queries < FEW_QUERIES and outline.length < LONG_LIST:
-        yield "memr", "few queries: linear, and hard to overfit"
-        yield "listnet", "few queries: linear, and hard to overfit"
-        yield "intervalrank", "few queries: trees with soft margins"
-    elif outline.length >= LONG_LIST:
-        yield "memr", "long lists: linear and quick"
-        yield "domination", "long lists: good documents above all they dominate"
-        yield "gbdt", "long lists: trees that form no pairs"
-    else:
-        yield "memr", "linear and quick"
-        yield "xendcg", "trees that train for NDCG and form no pairs"
-        if outline.documents < SMALL and outline.features <= FEW_FEATURES:
-            yield "coordinate_ascent", "few features: climbs the measure itself"
-        else:
-            yield "lambdamart", "many documents: trees that train for the measure"
-        if outline.documents < MANY_DOCUMENTS:
-            yield "gbdt", "trees on the grades"
 
 
 # --- trying them -----------------------------------------------------------------------------
@@ -353,15 +246,3 @@ def _why(
         f"{outline}: {best.ranker} ({best.why}) is the best of those that suit such data. "
         f"{metric} on {where}: {told}."
     )
-
-
-def _of(number: int, one: str, many: str) -> str:
-    return f"{number:,} {one if number == 1 else many}"
-
-
-def _are_ratings(data: RankingData) -> bool:
-    """Whether each row names one item, as ratings are read: a single 1 among zeros."""
-    X = data.X
-    if not sparse.issparse(X) or X.nnz != data.n_documents or data.n_features < 2:
-        return False
-    return bool((X.data == 1.0).all() and (np.diff(X.indptr) == 1).all())

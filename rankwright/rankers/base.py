@@ -13,6 +13,7 @@ Where a loss and a model share a name, as IntervalRank's ``solver``, it is the l
 parameters stand at None, "the model's own default", so that one given for a model that is
 not chosen can be told apart and refused.
 """
+# Over the budget of 300 lines: all that a user calls on a ranker, in one class.
 
 from __future__ import annotations
 
@@ -75,8 +76,9 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     curve_ : dict of lists
         Loss, and the metric on train and valid, after each round.
     best_iteration_ : int
+        The round that is kept, counted from 1; trees and rules of ``start`` count as rounds.
     interrupted_ : bool
-        Whether Ctrl-C ended the fit; the best model so far is kept.
+        Whether Ctrl-C ended the fit after some rounds, of which the best is kept.
     resumed_from_ : int or None
         The round that the fit went on from, by its checkpoint.
     n_features_in_ : int
@@ -127,12 +129,13 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         eval_set : RankingData or (X, y, qid)
             Valid data: selects the best round, and l2 where that is "auto".
         start : fitted ranker
-            Continue from its model.
+            Continue from its model; ``n_trees``, ``n_rounds`` or ``epochs`` are added to it.
         progress : callable
             Called with the round and a short text after each round.
         checkpoint : rankwright.Checkpoint, or a folder
             Where to keep the run, so that one that was killed can go on.
         """
+        # Over the budget of 40 lines: a quarter are the arguments.
         refuse_misnamed(misnamed)
         data = ranking_data(X, y, qid, group_sizes, sample_weight, query_weight)
         tell_of_equal_grades(data)
@@ -171,10 +174,12 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         For linear models with ``solver="online"``. The first call starts, later ones take a step
         for each of their queries, in the order of the rows; predict works in between.
         """
-        if self.model != "linear" or self.solver != "online":
+        solver = getattr(self, "solver", None) or self._presets().get("solver")
+        if self.model != "linear" or solver != "online":
+            solved = f" with solver='{solver}'" if solver and self.model == "linear" else ""
             raise NoPartialFitError(
                 "partial_fit goes on query by query, which only a linear model with "
-                f"solver='online' does; the model is '{self.model}'."
+                f"solver='online' does; the model is '{self.model}'{solved}."
             )
         return self._go_on
 
@@ -254,7 +259,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
                 f"{type(self).__name__} has no model '{self.model}'; it takes {known}."
             )
         kind = registry.resolve("models", self.model)
-        own = {f.name for f in fields(kind)} - loss_parameters(type(self)).keys()
+        own = self._fields_of_model() - loss_parameters(type(self)).keys()
         given = {
             name: getattr(self, name)
             for name in own_model_parameters(type(self))
@@ -266,12 +271,17 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
                 f"{stray[0]} is not a parameter of model '{self.model}'; leave it out, "
                 f"or choose the model it belongs to ({', '.join(models_with(stray[0]))})."
             )
-        presets = {**self.defaults, **self.model_defaults.get(self.model, {})}
-        preset = {name: value for name, value in presets.items() if name in own}
+        preset = {name: value for name, value in self._presets().items() if name in own}
         of_loss = [] if self.loss_name is None else [registry.resolve("losses", self.loss_name)]
         check_parameters([*of_loss, kind], self.get_params(deep=False))
+        if hasattr(kind, "check_installed"):
+            kind.check_installed()
         made: Model = kind(**{**preset, **given})
         return made
+
+    def _presets(self) -> dict[str, Any]:
+        """Return this ranker's own defaults under the chosen model."""
+        return {**self.defaults, **self.model_defaults.get(self.model, {})}
 
     # --- use ---------------------------------------------------------------------------------
 
@@ -356,9 +366,13 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = self.model not in ("linear", "kernel", "network")
+        fills = self.model in registry.MODELS and "missing" in self._fields_of_model()
+        tags.input_tags.allow_nan = not fills or getattr(self, "missing", None) is not None
         tags.target_tags.required = True
         return tags
+
+    def _fields_of_model(self) -> set[str]:
+        return {f.name for f in fields(registry.resolve("models", self.model))}
 
     @property
     def coef_(self) -> F64:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rankwright.rankers.metric_ranker import MetricRanker
 
 
@@ -28,8 +26,3 @@ class CoordinateAscent(MetricRanker):
     """
 
     models = ("coordinate_ascent",)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = self.missing is not None
-        return tags

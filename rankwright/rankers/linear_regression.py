@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rankwright.rankers.base import Ranker
 
 
@@ -26,8 +24,3 @@ class LinearRegression(Ranker):
     loss_name = "squared"
     models = ("least_squares",)
     defaults = {"l2": 30.0}
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = self.missing is not None
-        return tags

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from rankwright.core.types import FittedModel, MetricModel
+from rankwright.core.types import FittedModel, Loss, MetricModel
 from rankwright.data.ranking_data import RankingData
+from rankwright.errors import IncompatibleError
 from rankwright.metrics.evaluate import metric
 from rankwright.rankers.base import Ranker
 from rankwright.rankers.selection import Selection
@@ -14,6 +15,13 @@ class MetricRanker(Ranker):
 
     ``select_metric`` chooses the round on valid, where that is to be another measure.
     """
+
+    def make_loss(self, data: RankingData) -> Loss:  # noqa: ARG002
+        """Refuse: there is none."""
+        raise IncompatibleError(
+            f"{self.name} climbs a measure and has no loss; use a ranker that minimises one, such "
+            "as gbdt or lambdamart."
+        )
 
     def _fit_model(
         self, data: RankingData, watch: Selection, start: FittedModel | None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Self
 
 from rankwright.core.types import Loss
 from rankwright.data.ranking_data import RankingData
@@ -37,8 +37,3 @@ class PAMIR(Ranker):
     def partial_fit(self) -> Callable[..., Self]:
         """Go on with ``n_steps`` pairs of more data: ``partial_fit(X, y, *, qid, ...)``."""
         return self._go_on
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = self.missing is not None
-        return tags

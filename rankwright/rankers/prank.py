@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rankwright.core.types import Loss
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.ordinal_hinge import OrdinalHinge
@@ -34,8 +32,3 @@ class PRank(Ranker):
     def make_loss(self, data: RankingData) -> Loss:  # noqa: ARG002
         """Return the hinge against thresholds, which tells how far the steps have come."""
         return OrdinalHinge()
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = self.missing is not None
-        return tags

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rankwright.rankers.metric_ranker import MetricRanker
 
 
@@ -32,8 +30,3 @@ class RankGP(MetricRanker):
         """The formula, with the names of the features."""
         formula: str = self._part("written", "formula")
         return formula
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = self.missing is not None
-        return tags

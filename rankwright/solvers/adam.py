@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -202,12 +203,17 @@ class Adam:
             raise UsageError(f"schedule must be one of {known}, not '{self.schedule}'.")
 
 
+def check_torch() -> None:
+    """Say how to install torch where it is not there; quick, for it is not imported."""
+    if find_spec("torch") is None:
+        raise MissingExtraError("torch", "neural", "a network")
+
+
 def load_torch() -> Any:
     """Return torch, imported on first use, or say how to install it."""
-    try:
-        import torch
-    except ImportError:
-        raise MissingExtraError("torch", "neural", "a network") from None
+    check_torch()
+    import torch
+
     return torch
 
 

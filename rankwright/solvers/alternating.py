@@ -104,14 +104,8 @@ class Alternating:
                     stopped = "the objective stands still"
                     break
                 rate = 1.0
-        return SolveResult(
-            w=w,
-            value=value,
-            optimality=float(np.abs(slope).max(initial=0.0)),
-            iterations=len(curve),
-            stopped=stopped,
-            curve=curve,
-        )
+        steepest = float(np.abs(slope).max(initial=0.0))
+        return SolveResult(w, value, steepest, len(curve), stopped, curve)
 
 
 @dataclass(frozen=True, slots=True)

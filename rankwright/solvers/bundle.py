@@ -16,6 +16,7 @@ A **difference** of convex functions, M - N, is solved in rounds: N is held to i
 present w, the rest is convex with the same planes of M, and no round makes J larger
 (`le2007dorm` with tied grades in order of score). The gap is then that of the last round.
 """
+# Over the budget of 300 lines: a run, the line it goes along and its planes are one piece of work.
 
 from __future__ import annotations
 
@@ -85,7 +86,7 @@ class Bundle:
         if not problem.strength > 0.0:
             raise UsageError("bundle needs a penalty: give l2 above 0.")
         w = np.zeros(problem.size) if start is None else np.array(start, np.float64)
-        return _Run(problem, w, self.tolerance, self.max_iterations, watch).result()
+        return _Run(problem, w, self.tolerance, self.max_iterations, watch).go()
 
 
 class _Run:
@@ -108,17 +109,20 @@ class _Run:
         self._u, self._beta = np.zeros(problem.size), 0.0
         self._w, self._value, self._gap = w, np.inf, np.inf
         self._slope = np.empty(problem.size)
-        if not w.any() and problem.lean(w) is not None:
-            self._w = self._aside(w)
+
+    def go(self) -> CutResult:
+        """Solve round after round until another gains nothing; return where that ended."""
+        if not self._w.any() and self._problem.lean(self._w) is not None:
+            self._w = self._aside(self._w)
         before = np.inf
         while not self._stopped or self._stopped == "the gap is small":
-            plane = problem.lean(self._w)
+            plane = self._problem.lean(self._w)
             if plane is not None:
                 self._u, self._beta = plane
                 self._planes.tilt(self._u)
             self._rounds += 1
             self._value, self._slope = self._look(self._w)
-            if plane is not None and before - self._value <= tolerance * abs(self._value):
+            if plane is not None and before - self._value <= self._tolerance * abs(self._value):
                 self._stopped = "another round gains nothing"
                 break
             before = self._value
@@ -126,6 +130,7 @@ class _Run:
             self._solve_round()
             if plane is None:
                 break
+        return self._result()
 
     def _aside(self, w: F64) -> F64:
         """Return a point near ``w``, where all scores are tied, that tells them apart.
@@ -196,8 +201,7 @@ class _Run:
             if worth <= 0.1 * (self._gap if np.isfinite(self._gap) else 0.0):
                 return
 
-    def result(self) -> CutResult:
-        """Return where the run ended."""
+    def _result(self) -> CutResult:
         seconds = time.perf_counter() - self._began
         return CutResult(
             w=self._w,

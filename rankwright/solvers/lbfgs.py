@@ -64,11 +64,5 @@ class LBFGS:
         problem.grad(found.x, gradient)
         if self.nonnegative:
             gradient[(found.x <= 0.0) & (gradient > 0.0)] = 0.0
-        return SolveResult(
-            w=np.asarray(found.x, np.float64),
-            value=float(found.fun),
-            optimality=float(np.abs(gradient).max(initial=0.0)),
-            iterations=int(found.nit),
-            stopped=str(found.message),
-            curve=curve,
-        )
+        w, steepest = np.asarray(found.x, np.float64), float(np.abs(gradient).max(initial=0.0))
+        return SolveResult(w, float(found.fun), steepest, int(found.nit), str(found.message), curve)

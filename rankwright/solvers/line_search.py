@@ -24,6 +24,7 @@ REACH = 1000.0  # how far a weight may go, where all weights together come to 1
 _NARROW = 1e-9  # changes closer than this are one: no score tells them apart
 _SAME = 1e-12  # values closer than this are equal but for rounding
 _DEEP = 32.0  # ranks that count on average, above which "auto" takes steps
+_STEPS = ("auto", "exact", "ranklib")
 _FIRST_STEP, _STEP_BASE, _STEP_SCALE = 0.001, 0.05, 2.0  # RankLib's
 
 
@@ -48,13 +49,15 @@ class LineSearch:
     n_steps: int = 25
     reg: float = 0.0
 
+    def __post_init__(self) -> None:
+        if self.steps not in _STEPS:
+            raise UsageError(f"steps must be 'auto', 'exact' or 'ranklib', not '{self.steps}'.")
+
     def step(self, line: MeasureLine, s: F64, x: F64, along: Along) -> tuple[float, float]:
         """Return the change of the weight that is best, and the value there; 0 if none is better.
 
         ``s`` are the scores now, ``x`` the feature.
         """
-        if self.steps not in ("auto", "exact", "ranklib"):
-            raise UsageError(f"steps must be 'auto', 'exact' or 'ranklib', not '{self.steps}'.")
         deep = self.steps == "auto" and line.depth > _DEEP
         if self.steps != "ranklib" and line.exact and not deep:
             return self._exact(line, s, x, along)
@@ -67,25 +70,28 @@ class LineSearch:
         if not len(left):
             return 0.0, along.value
         t = _inner_points(left, right)
-        values = found.values[wide] - self.reg * along.distance(t)
+        values = found.values[wide] - self._penalty(along, t)
         best = values >= values.max() - _SAME
         away = np.where((left <= 0.0) & (right >= 0.0), 0.0, np.minimum(abs(left), abs(right)))
         chosen = int(np.flatnonzero(best)[np.argmin(away[best])])
         if values[chosen] <= along.value + _SAME:
             return 0.0, along.value
-        reached = line.value(s + t[chosen] * x) - self.reg * float(along.distance(t[chosen]))
+        reached = line.value(s + t[chosen] * x) - float(self._penalty(along, t[chosen]))
         return (float(t[chosen]), reached) if reached > along.value else (0.0, along.value)
 
     def _ranklib(self, line: MeasureLine, s: F64, x: F64, along: Along) -> tuple[float, float]:
         best, best_value = 0.0, along.value
         for direction in (1.0, -1.0, 0.0):
             for t in self._doubling(direction, along.weight):
-                value = line.value(s + t * x) - self.reg * float(along.distance(t))
+                value = line.value(s + t * x) - float(self._penalty(along, t))
                 if value > best_value:
                     best, best_value = t, value
             if best_value > along.value:
                 break
         return best, best_value
+
+    def _penalty(self, along: Along, t: F64 | float) -> F64 | float:
+        return self.reg * along.distance(t) if self.reg else 0.0
 
     def _doubling(self, direction: float, weight: float) -> list[float]:
         if direction == 0.0:

@@ -115,8 +115,7 @@ class Online:
             if watch is not None and watch(len(curve), w, curve[-1]):
                 stopped = "the watcher ended the run"
                 break
-            change = np.abs(w - self.answer(before)).max(initial=0.0)
-            if change <= self.tolerance * np.abs(w).max(initial=0.0):
+            if stand_still(w, self.answer(before), self.tolerance):
                 stopped = "the weights stand still"
                 break
         return self._result(problem, state, curve, stopped)
@@ -151,12 +150,11 @@ class Online:
     ) -> SolveResult:
         w, slope = self.answer(state), np.empty(problem.size)
         value = problem.grad(w, slope)
-        return SolveResult(
-            w=w,
-            value=value,
-            optimality=float(np.abs(slope).max(initial=0.0)),
-            iterations=len(curve),
-            stopped=stopped,
-            curve=curve,
-            state=state,
-        )
+        steepest = float(np.abs(slope).max(initial=0.0))
+        return SolveResult(w, value, steepest, len(curve), stopped, curve, state)
+
+
+def stand_still(w: F64, before: F64, tolerance: float) -> bool:
+    """Whether no weight has changed by more than ``tolerance`` times the largest."""
+    change = float(np.abs(w - before).max(initial=0.0))
+    return change <= tolerance * float(np.abs(w).max(initial=0.0))

@@ -23,6 +23,7 @@ import numpy as np
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, SolveResult, StochasticProblem
 from rankwright.solvers.journal import recall
+from rankwright.solvers.online import stand_still
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,16 +95,9 @@ class SGD:
             if watch is not None and watch(len(curve), answer, curve[-1]):
                 stopped = "the watcher ended the run"
                 break
-            change = np.abs(answer - before).max(initial=0.0)
-            if change <= self.tolerance * np.abs(answer).max(initial=0.0):
+            if stand_still(answer, before, self.tolerance):
                 stopped = "the weights stand still"
                 break
         value = problem.grad(answer, slope)
-        return SolveResult(
-            w=answer,
-            value=value,
-            optimality=float(np.abs(slope).max(initial=0.0)),
-            iterations=len(curve),
-            stopped=stopped,
-            curve=curve,
-        )
+        steepest = float(np.abs(slope).max(initial=0.0))
+        return SolveResult(answer, value, steepest, len(curve), stopped, curve)

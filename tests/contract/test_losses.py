@@ -7,8 +7,9 @@ import pytest
 from reference.losses import TWINS
 
 from rankwright import registry
+from rankwright.core import parallel
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import UsageError
+from rankwright.errors import DataError, UsageError
 from rankwright.losses import loss
 
 VARIANTS = {
@@ -198,6 +199,9 @@ def test_gradient_is_the_derivative_of_the_value(case, size):
     np.testing.assert_allclose(at(bound, s)[1], slopes, rtol=1e-6, atol=1e-7)
 
 
+EXACT = ("domination", "listmle", "listnet", "pair_exp", "ranknet", "squared", "xendcg")
+
+
 @having("integrable", "curvature")
 @pytest.mark.parametrize("size", [0.3, 3.0])
 def test_curvature_is_at_least_the_diagonal_of_the_hessian(case, size):
@@ -208,6 +212,8 @@ def test_curvature_is_at_least_the_diagonal_of_the_hessian(case, size):
     curv = np.empty(len(s))
     bound.grad_curv(s, np.empty(len(s)), curv)
     assert (curv >= diagonal - 1e-6 * np.abs(diagonal).max()).all()
+    if case[0] in EXACT:
+        np.testing.assert_allclose(curv, diagonal, rtol=1e-5, atol=1e-6 * diagonal.max())
 
 
 @having("hess_vec")
@@ -341,6 +347,17 @@ def test_queries_without_an_order_contribute_exactly_nothing(case):
 
 
 @pytest.mark.parametrize("case", CASES, ids=case_name)
+def test_a_last_query_without_documents_changes_nothing(case):
+    short, long = data_of([[2, 0, 1], [1, 0]]), data_of([[2, 0, 1], [1, 0], [], []])
+    s = scores(short)
+    value, grad, curv = with_curv(case, make(case).bind(short), s)
+    again, slopes, bends = with_curv(case, make(case).bind(long), s)
+    assert again == value
+    np.testing.assert_array_equal(slopes, grad)
+    np.testing.assert_array_equal(bends, curv)
+
+
+@pytest.mark.parametrize("case", CASES, ids=case_name)
 def test_query_weights_multiply(case):
     weight = np.array([2.0, 1.0, 1.0, 0.5, 3.0, 0.0])
     s = scores(data_of(GRADES))
@@ -402,10 +419,12 @@ def test_scores_of_ten_thousand_stay_finite(case):
         assert np.isfinite(curv).all()
 
 
-@pytest.fixture(scope="module")
-def many():
+@pytest.fixture
+def many(monkeypatch):
+    """Queries that are cut into ten ranges, so that five threads have some each."""
+    monkeypatch.setattr(parallel, "_DOCUMENTS_PER_RANGE", 900)
     rng = np.random.default_rng(7)
-    sizes = rng.integers(0, 300, 400)
+    sizes = rng.integers(0, 300, 60)
     y = rng.integers(0, 5, sizes.sum())
     return RankingData.from_arrays(np.zeros((len(y), 1)), y, group_sizes=sizes)
 
@@ -472,6 +491,73 @@ def test_a_wrong_name_is_answered_with_the_nearest():
         UsageError, match="no parameter of loss 'ranknet' 'sigmoid'; did you mean s"
     ):
         loss("ranknet", sigmoid=2.0)
+
+
+WRONG = [
+    ("boltzrank", {"samples": 2.5}, "samples must be a whole number, 2 or more, not 2.5"),
+    ("domination", {"tiers": (1.0, np.nan)}, "tiers must be rising thresholds"),
+    ("fidelity", {"confidence": "sure"}, "confidence must be above 0.5 and at most 1, not sure"),
+    ("gbrank", {"lambda1": np.inf}, "lambda1 must be 0 or more and finite, not inf"),
+    ("interval", {"calibration": np.inf}, "calibration must be 0 or more and finite, not inf"),
+    ("interval", {"lambda1": "hard"}, "lambda1 must be 0 or more, not hard"),
+    ("lambdarank", {"sigma": np.inf}, "sigma must be above 0 and finite, not inf"),
+    ("lambdarank", {"truncation": 2.5}, "truncation must be a whole number, 1 or more, not 2.5"),
+    ("listmle", {"calibration": np.inf}, "calibration must be 0 or more and finite, not inf"),
+    ("listnet", {"k": 1.5}, "k must be a whole number, 1 or more, not 1.5"),
+    ("neural_ndcg", {"sinkhorn": 1.5}, "sinkhorn must be a whole number, 0 or more, not 1.5"),
+    ("position_svm", {"per_group": 1.5}, "per_group must be a whole number, 1 or more, not 1.5"),
+    ("precision_svm", {"n": 2.5}, "n must be a whole number, 1 or more, not 2.5"),
+    ("precision_svm", {"min_grade": np.nan}, "min_grade must be above 0, not nan"),
+    ("ranknet", {"sigma": "steep"}, "sigma must be above 0, not steep"),
+    ("softrank", {"nodes": 2.5}, "nodes must be a whole number, 1 or more, not 2.5"),
+    ("xendcg", {"newton_terms": 1.5}, "newton_terms must be a whole number, 1 or more, not 1.5"),
+]
+
+
+@pytest.mark.parametrize(("name", "params", "sentence"), WRONG)
+def test_a_parameter_that_makes_no_sense_is_refused(name, params, sentence):
+    with pytest.raises(UsageError, match=sentence):
+        loss(name, **params).bind(data_of(GRADES))
+
+
+@pytest.mark.parametrize(
+    ("targets", "sentence"),
+    [
+        ("gains", "targets must be linear, gain or a number for each grade, not 'gains'"),
+        (("low", "high"), "targets must be linear, gain or a number for each grade"),
+        ((0.0, np.nan, 2.0), "targets must rise from grade to grade"),
+        ((0.0, 1.0, np.inf), "targets must rise from grade to grade"),
+        ((0.0, 1.0, 1.0), "targets must rise from grade to grade"),
+        (3.0, "targets must rise from grade to grade"),
+    ],
+)
+def test_targets_that_are_none_are_refused(targets, sentence):
+    with pytest.raises(UsageError, match=sentence):
+        loss("squared", targets=targets).bind(data_of([[0, 1, 2]]))
+
+
+def test_targets_are_needed_for_every_grade_there_is():
+    with pytest.raises(DataError, match="value for grades 0 to 1; the data has grade 2"):
+        loss("squared", targets=(0.0, 1.0)).bind(data_of([[0, 1, 2]]))
+
+
+@pytest.mark.parametrize(
+    ("name", "params"),
+    [
+        ("approx_ndcg", {}),
+        ("interval", {}),
+        ("lambdarank", {}),
+        ("listnet", {"target": "gain"}),
+        ("ndcg_glm", {}),
+        ("pair_hinge", {"pairs": "ir"}),
+        ("position_svm", {"metric": "wta(modified=true)"}),
+        ("squared", {"targets": "gain"}),
+        ("xendcg", {}),
+    ],
+)
+def test_a_grade_whose_gain_is_beyond_all_numbers_is_refused(name, params):
+    with pytest.raises(DataError, match=r"grade 2000 has a gain of 2\^2000 - 1, beyond all"):
+        loss(name, **params).bind(data_of([[2000, 0, 1]]))
 
 
 def test_a_list_of_targets_is_taken_as_a_tuple():

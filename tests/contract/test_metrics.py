@@ -11,7 +11,9 @@ from reference import metrics as twins
 
 from rankwright.data.ranking_data import RankingData
 from rankwright.metrics.evaluate import Evaluator, evaluate, metric
+from rankwright.metrics.position import PositionMetric
 from rankwright.metrics.ranked import Ranked
+from rankwright.metrics.swap import LINEAR_SWAP
 from rankwright.registry import METRICS
 
 # Spellings beside the bare name, by measure; a new measure is tested without.
@@ -35,9 +37,6 @@ LISTS = [(0,), (2,), (0, 1), (1, 1), (0, 0, 0), (2, 0, 1), (2, 2, 1, 0), (1, 0, 
 LISTS += [(2, 0, 0, 1, 0, 2), (2, 2, 2, 2, 0, 1), (0.5, 1.5, 0, 2)]
 swappable = pytest.mark.parametrize(
     "name", [name for name in NAMES if hasattr(metric(name), "swap_form")]
-)
-positional = pytest.mark.parametrize(
-    "name", [name for name in NAMES if hasattr(metric(name), "position_form")]
 )
 all_names = pytest.mark.parametrize("name", NAMES)
 
@@ -179,22 +178,26 @@ def test_the_change_by_a_swap_is_that_of_computing_anew(name):
             swapped[i * n + j, [i, j]] = g[[j, i]]
         all_swaps, ranks = many(swapped, [range(n, 0, -1)] * n * n)
         values = evaluate(all_swaps, ranks, measure).per_query[repr(measure)].reshape(n, n)
-        np.testing.assert_allclose(form.matrix(order, q), abs(values - values[0, 0]), atol=1e-14)
+        np.testing.assert_allclose(
+            twins.changes_by_swaps(form, order[rows], q), abs(values - values[0, 0]), atol=1e-14
+        )
 
 
-@positional
-def test_the_position_form_gives_the_value_back(name):
+@swappable
+def test_where_swaps_are_linear_the_value_is_a_sum_over_ranks(name):
     lists, scores = random_lists()
-    if metric(name).key == "mrr":
-        lists = [np.where(np.arange(len(g)) == len(g) // 2, 2.0, 0.0) for g in lists]
     data, s = many(lists, scores)
     measure = metric(name)
-    form = measure.position_form(data)
+    form = measure.swap_form(data)
+    assert (form.kind == LINEAR_SWAP) == isinstance(measure, PositionMetric)
+    if form.kind != LINEAR_SWAP:
+        return
     order = Ranked(measure.judge(data), s, "file").order
     values = evaluate(data, s, measure).per_query[repr(measure)]
     for q in range(data.n_queries):
         rows = order[data.indptr[q] : data.indptr[q + 1]][: form.cut[q]]
-        assert values[q] == pytest.approx(form.a[: len(rows)] @ form.b[rows], abs=1e-13)
+        total = form.scale[q] * (form.weight[: len(rows)] @ form.gain[rows])
+        assert values[q] == pytest.approx(total, abs=1e-13)
 
 
 @all_names

@@ -2,9 +2,10 @@ import numpy as np
 import pytest
 from small_data import Onlooker, small_data
 
-from rankwright.errors import UsageError
+from rankwright.errors import IncompatibleError, UsageError
 from rankwright.losses.squared import Squared
 from rankwright.models.forest import Forest
+from rankwright.rankers.base import ranker
 
 DATA = small_data()
 
@@ -80,3 +81,13 @@ def test_a_forest_interrupted_in_its_first_bag_keeps_nothing():
     Interrupting.left = 3
     with pytest.raises(KeyboardInterrupt):
         Forest(n_bags=6, n_trees=3).fit(Interrupting(), DATA, watch=Onlooker())
+
+
+def test_a_bag_must_have_queries():
+    with pytest.raises(UsageError, match=r"bag_fraction must be above 0, not 0\.0"):
+        Forest(bag_fraction=0.0)
+
+
+def test_a_bag_minimises_a_loss_and_a_ranker_that_climbs_a_measure_has_none():
+    with pytest.raises(IncompatibleError, match="adarank climbs a measure and has no loss"):
+        ranker("random_forest", inner="adarank", n_bags=1).fit(DATA)

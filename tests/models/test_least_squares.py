@@ -37,6 +37,16 @@ def test_weights_of_documents_and_queries_multiply():
     assert fit(weighted).coef == pytest.approx(peer.coef_, rel=1e-6, abs=1e-9)
 
 
+def test_a_query_of_one_grade_counts_as_any_other():
+    """Other models leave it out of the squared loss; the line through the grades does not."""
+    data = small_data(queries=6)
+    flat = replace(data, y=np.where(data.query_of_row() == 2, 2.0, data.y))
+    peer = linear_model.LinearRegression().fit(flat.X, flat.y)
+    assert fit(flat).coef == pytest.approx(peer.coef_, rel=1e-6, abs=1e-9)
+    without = flat.select(np.array([0, 1, 3, 4, 5]))
+    assert fit(flat).coef != pytest.approx(fit(without).coef, rel=1e-3)
+
+
 def test_l2_is_by_query_and_the_value_is_the_penalised_mean():
     data, l2 = small_data(), 0.5
     watch = Onlooker()

@@ -1,5 +1,6 @@
 """Networks: gradients, a plain torch RankNet step by step, lists, scores without torch, files."""
 
+import os
 import sys
 from dataclasses import replace
 
@@ -14,7 +15,8 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, MissingExtraError, UsageError
 from rankwright.losses import loss
 from rankwright.models.network import Network, _in_seeded_order
-from rankwright.models.network_problem import Design, NetworkProblem, runs_of_queries
+from rankwright.models.network_design import Design
+from rankwright.models.network_problem import NetworkProblem, runs_of_queries
 from rankwright.persist.model_file import load_model
 from rankwright.rankers.base import ranker
 
@@ -29,12 +31,12 @@ def fit(data=DATA, name="ranknet", watch=None, seed=0, n_threads=None, **paramet
     return network.fit(loss(name), data, watch=watch, seed=seed, n_threads=n_threads)
 
 
-def problem(name, heads=0, data=DATA, activation="tanh", **more):
+def problem(name, heads=0, data=DATA, activation="tanh", dropout=0.0, **more):
     """The whole of the small data as one batch, in double precision."""
     design = Design(
         sizes=(data.n_features, 5, 4),
         activation=activation,
-        dropout=0.0,
+        dropout=dropout,
         heads=heads,
         output_bias=not loss(name).traits.shift_invariant,
         shift=np.linspace(-1.0, 1.0, data.n_features),
@@ -94,6 +96,62 @@ def test_batches_add_up_to_the_whole_gradient():
 
 def test_a_shift_of_all_scores_is_learnt_only_where_it_matters():
     assert len(problem("squared").parameters) == len(problem("ranknet").parameters) + 1
+
+
+# --- dropout, standardising, precision -----------------------------------------------------------
+
+
+def test_a_dropped_unit_is_gone_and_the_others_make_up_for_it():
+    made, noise = problem("ranknet", dropout=0.25), torch.Generator()
+    noise.manual_seed(0)
+    h = made._dropped(torch.ones((2000, 5)), noise)
+    assert h.unique().tolist() == [0.0, pytest.approx(1.0 / 0.75)]
+    assert (h == 0.0).double().mean().item() == pytest.approx(0.25, abs=0.02)
+    assert h.double().mean().item() == pytest.approx(1.0, abs=0.02)
+
+
+def test_dropout_draws_anew_in_each_epoch_and_chunk_and_never_when_scoring():
+    made = problem("ranknet", dropout=0.5, batch_documents=28)  # two batches
+    values = [made.batch_grad(t, batch)[0] for t in (0, 1) for batch in (0, 1)]
+    assert [made.batch_grad(t, batch)[0] for t in (0, 1) for batch in (0, 1)] == values
+    assert len(set(values)) == 4
+    plain = problem("ranknet", batch_documents=28)
+    assert made._design.fitted(made.weights()).scores(DATA.X) == pytest.approx(
+        plain._design.fitted(plain.weights()).scores(DATA.X)
+    )
+
+
+def test_standardised_features_make_their_units_and_levels_irrelevant():
+    units, levels = np.array([1000.0, 0.01, 1, 1, 1, 1]), np.array([0.0, 0.0, 500.0, 0, 0, 0])
+    moved = replace(DATA, X=DATA.X * units + levels)
+    exact = {"precision": "double", "batch_documents": 1000}  # one batch: no order of queries
+    a, b = fit(**exact).scores(DATA.X), fit(moved, **exact).scores(moved.X)
+    assert b == pytest.approx(a, rel=1e-4, abs=1e-6)
+    as_they_are = fit(moved, **exact, standardize=False).scores(moved.X)
+    assert as_they_are != pytest.approx(a, rel=0.1)
+
+
+def test_without_standardising_a_network_takes_features_as_they_are():
+    """A linear net of one step: every weight moves by the rate, against its own gradient's sign."""
+    one_step = {"hidden": (), "epochs": 1, "precision": "double", "batch_documents": 1000}
+    plain = {**one_step, "standardize": False}
+    first = fit(**{**plain, "learning_rate": 1e-300}).layers[0][0][:, 0]
+    after = fit(**plain).layers[0][0][:, 0]
+    g = np.empty(DATA.n_documents)
+    loss("ranknet").bind(DATA).grad(DATA.X @ first, g)
+    assert after - first == pytest.approx(-TINY["learning_rate"] * np.sign(DATA.X.T @ g), rel=1e-5)
+
+
+def test_in_mixed_precision_scores_keep_more_digits_than_bfloat16_has():
+    made = problem("ranknet", heads=2, precision="single")
+    x = made._features(0)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        s = made.forward(x, DATA.indptr)
+    exact = made.forward(x, DATA.indptr)
+    assert s.dtype == torch.float32
+    assert (s != exact).any()  # the layers before are in bfloat16
+    assert (s != s.bfloat16().float()).any()
+    torch.testing.assert_close(s, exact, rtol=0.05, atol=0.05)
 
 
 # --- plain torch ---------------------------------------------------------------------------------
@@ -238,7 +296,6 @@ def test_threads_change_no_byte(parameters):
     parameters = {**parameters, "epochs": 2, "batch_documents": 10_000}
     parameters["hidden"] = (64, 64)
     fits = [fit(data, n_threads=threads, **parameters) for threads in (1, 2, 5)]
-    assert fits[0].state.steps == 4
     for other in fits[1:]:
         for name, array in fits[0].arrays().items():
             assert (array == other.arrays()[name]).all(), name
@@ -275,17 +332,17 @@ def test_a_resumed_run_ends_in_the_same_bytes(device, name):
     whole = fit(name=name, device=device, watch=Keeping(), **RUN)
     stopped = fit(name=name, device=device, watch=Onlooker(stop_at=2), **RUN)
     again = fit(name=name, device=device, watch=Onlooker(kept=half[0]), **RUN)
-    assert stopped.state.epoch == 2
     assert (stopped.scores(DATA.X) != whole.scores(DATA.X)).any()
-    for key, array in whole.state.arrays().items():
-        assert (array == again.state.arrays()[key]).all(), key
+    for key, array in whole.arrays().items():
+        assert (array == again.arrays()[key]).all(), key
     assert (again.scores(DATA.X) == whole.scores(DATA.X)).all()
 
 
 def test_the_watch_chooses_the_round_to_keep():
-    kept = fit(watch=Onlooker(keep=2), epochs=5)
+    watch = Onlooker(keep=2)
+    kept = fit(watch=watch, epochs=5)
     assert (kept.scores(DATA.X) == fit(epochs=2).scores(DATA.X)).all()
-    assert kept.state.epoch == 5
+    assert watch.last == 5
 
 
 def test_the_watch_is_shown_the_scores_on_train_and_valid():
@@ -319,6 +376,9 @@ def test_going_on_from_a_network_begins_with_its_scores():
     assert still.scores(DATA.X) == pytest.approx(first.scores(DATA.X), rel=1e-5)
     with pytest.raises(UsageError, match="the same layers"):
         Network(hidden=(5,)).fit(loss("ranknet"), DATA, watch=Onlooker(), start=first)
+    fewer = small_data(queries=8, documents=7, features=5)
+    with pytest.raises(UsageError, match="start takes 6 features and the data has 5"):
+        Network(**TINY).fit(loss("ranknet"), fewer, watch=Onlooker(), start=first)
 
 
 def test_the_seed_decides_the_weights_and_the_rows_do_not():
@@ -359,6 +419,13 @@ def test_without_torch_a_sentence_says_how_to_install_it(monkeypatch):
         ranker("ranknet").fit(DATA)
 
 
+def test_missing_torch_is_told_before_there_are_data(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(MissingExtraError, match=r"network needs torch.*rankwright\[neural\]"):
+        ranker("ranknet").make_model()
+    ranker("ranknet", model="linear").make_model()
+
+
 def test_a_saved_network_scores_without_torch(tmp_path, monkeypatch):
     made = ranker("ranknet", **TINY).fit(DATA)
     made.save(tmp_path / "m.rw")
@@ -385,7 +452,25 @@ def test_a_wrong_setting_is_told(parameters, sentence):
         fit(**parameters)
 
 
-def test_threads_of_torch_are_left_as_they_were():
-    before = torch.get_num_threads()
-    fit()
-    assert torch.get_num_threads() == before
+@pytest.mark.parametrize("workspace", [None, ":16:8"])
+@pytest.mark.parametrize(("strict", "warn_only"), [(False, False), (True, True)])
+def test_settings_of_torch_are_left_as_they_were(monkeypatch, strict, warn_only, workspace):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
+    if workspace is not None:
+        monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", workspace)
+    threads = torch.get_num_threads()
+    torch.use_deterministic_algorithms(strict, warn_only=warn_only)
+    try:
+        with Network(device="cuda")._calm(torch) as device:
+            assert device == "cuda"
+            assert torch.get_num_threads() == 1
+            assert torch.are_deterministic_algorithms_enabled()
+            assert not torch.is_deterministic_algorithms_warn_only_enabled()
+            assert os.environ["CUBLAS_WORKSPACE_CONFIG"] == (workspace or ":4096:8")
+        assert torch.are_deterministic_algorithms_enabled() == strict
+        assert torch.is_deterministic_algorithms_warn_only_enabled() == warn_only
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert torch.get_num_threads() == threads
+    assert os.environ.get("CUBLAS_WORKSPACE_CONFIG") == workspace

@@ -69,6 +69,20 @@ def test_continuing_ends_where_an_uninterrupted_run_does(trees):
     assert rest.text == whole.text
 
 
+def test_rounds_count_on_from_the_trees_of_the_start():
+    class Counting(Onlooker):
+        rounds = ()
+
+        def seen(self, t, *more):
+            self.rounds = (*self.rounds, t)
+            return super().seen(t, *more)
+
+    watch = Counting(keep=4)
+    kept = fit(Trees(n_trees=3), start=fit(Trees(n_trees=2)), watch=watch)
+    assert watch.rounds == (3, 4, 5)
+    assert kept.n_trees == 4
+
+
 def test_a_fraction_of_the_features_limits_each_tree():
     model = fit(Trees(n_trees=8, feature_fraction=0.34))
     frame = model.booster.trees_to_dataframe()
@@ -159,3 +173,22 @@ def test_arrays_and_texts_restore_the_model():
 def test_wrong_columns_and_words_are_told(trees, sentence):
     with pytest.raises(UsageError, match=sentence):
         fit(trees)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "sentence"),
+    [
+        ({"l2": -1.0}, "l2 must be 0 or more, not -1.0"),
+        ({"l1": -1.0}, "l1 must be 0 or more, not -1.0"),
+        ({"min_curvature": -0.1}, "min_curvature must be 0 or more, not -0.1"),
+        ({"min_documents": -1}, "min_documents must be 0 or more, not -1"),
+        ({"num_leaves": 200_000}, "num_leaves must be from 2 to 131,072, not 200000"),
+        ({"max_bins": 1}, "max_bins must be 2 or more, not 1"),
+        ({"max_depth": 0}, "max_depth must be 1 or more, not 0; leave it out for no limit"),
+        ({"row_fraction": 80.0}, "row_fraction must be a share above 0, up to 1 for all, not 80.0"),
+        ({"feature_fraction": 0.0}, "feature_fraction must be a share above 0"),
+    ],
+)
+def test_what_lightgbm_would_not_take_is_told_before_there_are_data(parameters, sentence):
+    with pytest.raises(UsageError, match=sentence):
+        Trees(**parameters)

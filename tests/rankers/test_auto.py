@@ -11,8 +11,10 @@ import rankwright
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.rankers import auto as module
-from rankwright.rankers.auto import Candidate, Outline, auto, candidates
+from rankwright.rankers import candidates as outlines
+from rankwright.rankers.auto import auto
 from rankwright.rankers.base import Ranker
+from rankwright.rankers.candidates import Candidate, Outline, candidates
 
 QUICK = (("memr", "linear"), ("gbdt", "trees"))
 
@@ -20,7 +22,7 @@ QUICK = (("memr", "linear"), ("gbdt", "trees"))
 @pytest.fixture
 def quick(monkeypatch):
     """Two candidates that are fitted in no time."""
-    monkeypatch.setattr(module, "_suited", lambda _: iter(QUICK))
+    monkeypatch.setattr(outlines, "_suited", lambda _: iter(QUICK))
 
 
 def names(**differs):
@@ -192,7 +194,7 @@ def test_too_few_queries_to_hold_any_out_leave_the_first_candidate():
 
 def test_a_candidate_that_cannot_take_the_data_is_left_out(monkeypatch):
     suited = (("prank", ""), ("gbdt", ""))
-    monkeypatch.setattr(module, "_suited", lambda _: iter(suited))
+    monkeypatch.setattr(outlines, "_suited", lambda _: iter(suited))
     data = small_data()
     data.X[0, 0] = np.nan
     found = auto(data, eval_set=data)

@@ -9,7 +9,7 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError, UsageError
 from rankwright.losses.domination import Domination as Loss
 from rankwright.metrics.evaluate import evaluate
-from rankwright.models.linear import PATH
+from rankwright.models.penalty import PATH
 from rankwright.persist.model_file import load_model
 from rankwright.rankers.base import ranker
 

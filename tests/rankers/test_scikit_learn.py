@@ -12,6 +12,7 @@ from sklearn.model_selection import (
 )
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import get_tags
 from small_data import small_data
 
 from rankwright.data.ranking_data import RankingData
@@ -109,6 +110,25 @@ def test_weights_of_documents_are_refused_where_there_is_none_to_use_them(arrays
     fitted = ranker("ranksvm").fit(X, y, qid=qid)
     with pytest.raises(ValueError, match="leave sample_weight out"):
         fitted.score(X, y, qid=qid, sample_weight=np.ones(len(y)))
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "takes"),
+    [
+        ("gbdt", {}, True),
+        ("rankboost", {}, True),
+        ("random_forest", {}, True),
+        ("ranksvm", {}, False),
+        ("ranksvm", {"missing": "mean"}, True),
+        ("ranknet", {}, False),
+        ("prank", {}, False),
+        ("prank", {"missing": "zero"}, True),
+        ("rankgp", {}, False),
+        ("cofirank", {}, False),
+    ],
+)
+def test_the_tags_say_whether_missing_values_are_taken(name, parameters, takes):
+    assert get_tags(ranker(name, **parameters)).input_tags.allow_nan == takes
 
 
 def test_without_routing_a_forgotten_qid_is_told():

@@ -95,6 +95,20 @@ def test_regularisation_forgoes_what_gains_less_than_its_distance():
     assert LineSearch(reg=10.0).step(line, s, x, here) == (0.0, here.value)
 
 
+@pytest.mark.parametrize("steps", ["exact", "ranklib"])
+def test_without_regularisation_nobody_asks_for_the_distance(steps):
+    class Nowhere(Along):
+        def distance(self, t):
+            raise AssertionError("the distance from home costs a look at all weights")
+
+    data = RankingData.from_arrays(np.zeros((2, 1)), [1, 0], qid=[0, 0])
+    line = MeasureLine(metric("mrr"), data)
+    s, x, w = np.array([0.0, 1.0]), np.array([1.0, 0.0]), np.array([0.5, 0.5])
+    t, value = LineSearch(steps=steps).step(line, s, x, Nowhere(w, 0, line.value(s), w))
+    assert t > 1.0
+    assert value == 1.0
+
+
 def test_auto_is_exact_for_first_ranks_and_takes_steps_for_long_lists():
     rng = np.random.default_rng(0)
     data = RankingData.from_arrays(
@@ -112,4 +126,4 @@ def test_auto_is_exact_for_first_ranks_and_takes_steps_for_long_lists():
 
 def test_an_unknown_kind_of_steps_is_told():
     with pytest.raises(UsageError, match="steps must be 'auto', 'exact' or 'ranklib', not 'fast'"):
-        LineSearch(steps="fast").step(Recorder(0.0), np.zeros(1), np.ones(1), None)
+        LineSearch(steps="fast")

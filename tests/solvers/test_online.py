@@ -184,6 +184,12 @@ def test_a_fit_goes_on_too():
     assert fitted.model_.state.t == 61
 
 
+def test_a_ranker_that_is_online_by_default_goes_on_too():
+    assert go(ranker("dorm"), range(3)).model_.state.t == 3
+    with pytest.raises(AttributeError, match=r"the model is 'linear' with solver='bundle'\."):
+        ranker("dorm", solver="bundle").partial_fit(DATA)
+
+
 def test_a_query_without_order_changes_nothing():
     X, _, qid = query(DATA, 5)
     chosen = go(online(), range(5))

@@ -1,0 +1,19 @@
+"""Ctrl-C ends a fit that goes by rounds, and what was learnt so far is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sized
+from contextlib import contextmanager
+
+from rankwright.core.types import Watch
+
+
+@contextmanager
+def until_interrupted(watch: Watch, rounds: Sized) -> Iterator[None]:
+    """Let Ctrl-C end what runs inside, and tell the watch; not before there are ``rounds``."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not len(rounds):
+            raise
+        watch.interrupted = True

@@ -1,0 +1,68 @@
+"""Weights after each round of a fit: shown to the watch, and those of the best round kept.
+
+For models that find one weight per feature in ways of their own; what `rankwright.models.linear`
+minimises over data that may lie elsewhere goes through `rankwright.models.linear_work`.
+"""
+
+from __future__ import annotations
+
+from rankwright.core.products import times_vector
+from rankwright.core.types import F64, Watch
+from rankwright.data.ranking_data import RankingData
+from rankwright.models.linear import FittedLinear
+from rankwright.models.missing import fill_values, filled
+
+
+class WeightRounds:
+    """The rounds of one fit; its length is their number.
+
+    Parameters
+    ----------
+    data, watch
+        What is fitted to, and who looks on.
+    missing
+        What stands for a missing value: "mean", "zero", or None, which refuses them.
+
+    Attributes
+    ----------
+    fill, X
+        What stands for a missing value of each feature, and the features with it.
+    """
+
+    def __init__(
+        self, data: RankingData, watch: Watch, missing: str | None, *, n_threads: int | None
+    ) -> None:
+        self._data, self._watch, self._n_threads = data, watch, n_threads
+        self.fill = fill_values(data.X, missing)
+        self.X = filled(data.X, self.fill, "linear")
+        self._valid = None if watch.valid is None else filled(watch.valid.X, self.fill, "linear")
+        self._tried: list[F64] = []
+
+    def __len__(self) -> int:
+        return len(self._tried)
+
+    def scores(self, coef: F64) -> F64:
+        """Return the scores of the documents under weights ``coef``."""
+        return times_vector(self.X, coef, n_threads=self._n_threads)
+
+    def see(self, coef: F64, value: float, train: F64 | None = None) -> bool:
+        """Take in the weights and the loss after a round; True ends the run.
+
+        ``train`` are the scores on the training data, where they are known already.
+        """
+        self._tried.append(coef)
+        if train is None and self._watch.wants_train:
+            train = self.scores(coef)
+        valid = None
+        if self._valid is not None:
+            valid = times_vector(self._valid, coef, n_threads=self._n_threads)
+        shown = train if self._watch.wants_train else None
+        return self._watch.seen(len(self._tried), value, shown, valid)
+
+    def best(self) -> int:
+        """Return the number of the round to keep, counted from 1."""
+        return min(self._watch.best(), len(self._tried))
+
+    def fitted(self) -> FittedLinear:
+        """Return the model of that round."""
+        return FittedLinear(self._tried[self.best() - 1], self.fill, self._data.n_features)
