@@ -1,4 +1,4 @@
-"""Which column of a table is what: told by the caller, or by its usual name (in any case).
+"""Which column of a table is what: told by the caller, or by its usual name.
 
 ===================  ==================================================
 query id             ``qid``, ``query``, ``query_id``, ``group_id``
@@ -11,8 +11,8 @@ grade                ``label``, ``grade``, ``rel``, ``relevance``, ``y``
 features             every other column
 ===================  ==================================================
 
-Two columns that could both play one role are an error, never a guess. The index that pandas writes
-to a Parquet file is no feature.
+Case and blanks around a name do not matter. Two columns that could both play one role are an error,
+never a guess. The index that pandas writes to a Parquet file is no feature.
 """
 
 from __future__ import annotations
@@ -76,7 +76,8 @@ def choose_columns(
         wanted = [name for name in names if name not in used and not _PANDAS_INDEX.fullmatch(name)]
     if "" in wanted:
         raise DataError(
-            "a column has no name (the index of a frame?); name it, or leave it out with drop=['']."
+            "a column has no name (the index of a frame?); name it, or leave it out with drop=[''] "
+            "(--read drop=)."
         )
     return roles, wanted
 
@@ -89,7 +90,7 @@ def listed(names: str | Iterable[str] | None) -> list[str] | None:
 
 
 def _usual_column(role: str, names: Sequence[str]) -> str | None:
-    fitting = [name for name in names if name.lower() in USUAL_NAMES[role]]
+    fitting = [name for name in names if name.strip().lower() in USUAL_NAMES[role]]
     if len(fitting) > 1:
         raise DataError(
             f"columns {' and '.join(map(repr, fitting))} could each be the {role}; say which with "

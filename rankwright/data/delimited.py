@@ -24,7 +24,16 @@ from rankwright.data.frames import Columns, columns_of_frame
 from rankwright.errors import DataError
 
 _MISSING = ["", "NaN", "nan", "NULL", "null", "NA", "N/A"]
-_TRUTH = {"true": 1.0, "false": 0.0}
+_TRUTH = {  # the words that pyarrow takes for booleans
+    **dict.fromkeys(("true", "True", "TRUE", "1"), 1.0),
+    **dict.fromkeys(("false", "False", "FALSE", "0"), 0.0),
+}
+_OTHER_SEPARATORS = {
+    ";": "save it with commas between cells and points in numbers",
+    "\t": "read it as tsv (format='tsv', --from tsv for convert) or name it .tsv",
+    ",": "read it as csv (format='csv', --from csv for convert) or name it .csv",
+    "|": "save it with commas between cells",
+}
 _BATCH_BYTES = 1 << 24
 
 
@@ -39,7 +48,18 @@ def column_names(raw: BinaryIO, separator: str) -> list[str]:
         names = next(_cells(lines, separator), None)
     if not names:
         raise DataError("it is empty; the first line must name the columns.")
+    _refuse_other_separator(names, separator)
     return refuse_repeated(names)
+
+
+def _refuse_other_separator(names: list[str], separator: str) -> None:
+    """Refuse a line of names that is parted by something else, as a spreadsheet may write it."""
+    for other, advice in _OTHER_SEPARATORS.items():
+        if other != separator and len(names) == 1 and other in names[0]:
+            raise DataError(
+                f"its first line is one column, '{names[0]}', and seems to be parted by {other!r}; "
+                f"{advice}."
+            )
 
 
 def refuse_repeated(names: list[str]) -> list[str]:

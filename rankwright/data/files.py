@@ -16,65 +16,30 @@ from __future__ import annotations
 
 import inspect
 import tempfile
-import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from rankwright import registry
 from rankwright.core.memory import limit
 from rankwright.data.letor_fold import fold_files, load_fold
+from rankwright.data.parts import PER_DOCUMENT as PER_DOCUMENT
+from rankwright.data.parts import Converted, PartsDifferError, warn_of_loss, write_parts
+from rankwright.data.parts import consecutive as consecutive
 from rankwright.data.ranking_data import RankingData
-from rankwright.data.source import missing_file, plain_suffix, refuse_address
+from rankwright.data.source import (
+    COMPRESSED,
+    missing_file,
+    plain_suffix,
+    refuse_address,
+    refuse_unread,
+)
 from rankwright.errors import DataError, UsageError
 
-PER_DOCUMENT = ("sample_weight", "doc_id", "group", "position")
-"""The optional arrays with one value per document."""
-
-EVERYTHING = frozenset({*PER_DOCUMENT, "query_weight", "feature_names", "qid", "empty queries"})
-"""All that a format may say it ``holds`` besides features, grades and query boundaries."""
-
-_TEXT_HOLDS = frozenset({"doc_id", "qid"})
-_CELLS_PER_PART = 1 << 23
-_FEWEST_ROWS_PER_PART = 1 << 10
-_PACKED = {".gz", ".xz", ".bz2", ".parquet", ".arrow", ".feather"}
+_PACKED = {*COMPRESSED, ".parquet", ".arrow", ".feather"}
 _UNPACKED = 8  # times as large as the file
 _ARRAYS_PER_BYTE = 2  # a text of "1:0 2:0 ..." has few bytes a value, and reading takes room too
 _EASY_SHARE = 4  # of the bound, below which a file is read as a whole
-
-
-class PartsDifferError(DataError):
-    """Parts of one file do not fit together, so that it has to be read as a whole."""
-
-
-class DistinctQueries:
-    """Watches the parts of data go by; each query may be in one of them, once."""
-
-    def __init__(self) -> None:
-        self.seen: set[Any] = set()
-
-    def add(self, part: RankingData) -> None:
-        """Refuse a part with a query that was there before."""
-        for query in part.qid.tolist():
-            if query in self.seen:
-                raise PartsDifferError(
-                    f"query {query} is there twice; give the two lists different ids."
-                )
-            self.seen.add(query)
-
-
-@dataclass(frozen=True, slots=True)
-class Converted:
-    """What `convert` has written, and where."""
-
-    source: str
-    target: str
-    queries: int
-    documents: int
-    features: int
 
 
 # --- API -------------------------------------------------------------------------------------
@@ -88,7 +53,8 @@ def load(path: str | Path, *, format: str | None = None, **options: Any) -> Rank
     path
         A file; a store folder; a LETOR ``Fold`` folder (with ``part="train"``, ``"vali"``,
         ``"test"`` or ``"all"``); ``"-"`` for standard input; or the name of a data set
-        (``rankwright list data``). Files may be compressed: ``.gz``, ``.xz``, ``.bz2``.
+        (``rankwright list data``). Files may be compressed: ``.gz``, ``.xz``, ``.bz2``,
+        ``.zst``.
     format
         A name of ``rankwright list formats``; by default told by the suffix (``.txt`` is LETOR
         text). Text without ``qid:`` beside a ``.query`` file is LightGBM's.
@@ -142,7 +108,7 @@ def save_parts(
     _check_options(name, "write", chosen.write, options)
     if not hasattr(chosen, "open_writer"):
         raise UsageError(f"format '{name}' is not written part by part; write a .store first.")
-    return _stream(parts, "parts", path, name, chosen, options)
+    return write_parts(parts, "parts", path, name, chosen, options)
 
 
 def convert(
@@ -176,10 +142,10 @@ def convert(
         options = _for_reader(options, for_writer, reader.read, writer.write)
         _check_options(from_name, "read", reader.read, options)
     _check_options(to_name, "write", writer.write, for_writer)
-    if from_name is not None and _can_stream(source, reader, writer):
+    if from_name is not None and _canwrite_parts(source, reader, writer):
         try:
             parts = reader.read_parts(source, **_by_runs(reader, options))
-            return _stream(parts, source, target, to_name, writer, for_writer)
+            return write_parts(parts, source, target, to_name, writer, for_writer)
         except PartsDifferError:
             pass  # together they may do
     data = load(source, format=from_name, **options)
@@ -194,7 +160,7 @@ def format_of(path: str | Path, *, for_writing: bool = False) -> str:
         return "letor"
     path = Path(path)
     if path.is_dir() and not for_writing:
-        from rankwright.data.store import is_store
+        from rankwright.data.store_writer import is_store
 
         if is_store(path):
             return "store"
@@ -213,6 +179,8 @@ def format_of(path: str | Path, *, for_writing: bool = False) -> str:
             return name
     if not for_writing and not path.exists():
         raise DataError(missing_file(path))
+    if not for_writing:
+        refuse_unread(path)
     if suffix == ".rw" and not for_writing:
         raise DataError(
             f"{path} is a model file, where data is expected; perhaps the two have changed places."
@@ -226,50 +194,6 @@ def format_of(path: str | Path, *, for_writing: bool = False) -> str:
         f"{path} has {ending}, which tells no format; name one (format=..., or --from and --to "
         f"for convert): {listed}."
     )
-
-
-# --- for the formats -------------------------------------------------------------------------
-
-
-def parts_of(data: RankingData, *, rows: int | None = None) -> Iterator[RankingData]:
-    """Yield ``data`` in parts of whole queries, as views, of about ``rows`` documents each."""
-    if rows is None:
-        rows = max(_FEWEST_ROWS_PER_PART, _CELLS_PER_PART // max(1, data.n_features))
-    lo = 0
-    while lo < data.n_queries:
-        end = np.searchsorted(data.indptr, data.indptr[lo] + rows, side="right") - 1
-        hi = max(lo + 1, int(end))
-        yield consecutive(data, lo, hi)
-        lo = hi
-
-
-def consecutive(data: RankingData, lo: int, hi: int) -> RankingData:
-    """Return queries lo to hi, as views of the arrays of ``data``."""
-    rows = slice(int(data.indptr[lo]), int(data.indptr[hi]))
-    cut = {name: getattr(data, name) for name in PER_DOCUMENT}
-    return replace(
-        data,
-        X=data.X[rows],
-        y=data.y[rows],
-        indptr=data.indptr[lo : hi + 1] - data.indptr[lo],
-        qid=data.qid[lo:hi],
-        query_weight=None if data.query_weight is None else data.query_weight[lo:hi],
-        row=None,
-        **{name: None if values is None else values[rows] for name, values in cut.items()},
-    )
-
-
-def warn_of_loss(data: RankingData, name: str, chosen: Any) -> None:
-    """Warn of the parts of ``data`` that format ``name`` cannot hold."""
-    holds = getattr(chosen, "holds", _TEXT_HOLDS)
-    optional = (*PER_DOCUMENT, "query_weight", "feature_names")
-    lost = [part for part in optional if part not in holds and getattr(data, part) is not None]
-    if "qid" not in holds and data.qid.tolist() != list(range(data.n_queries)):
-        lost.append("qid")
-    if "empty queries" not in holds and (data.sizes == 0).any():
-        lost.append(f"the {int((data.sizes == 0).sum())} queries without documents")
-    if lost:
-        warnings.warn(f"format '{name}' cannot hold {', '.join(lost)}: left out.", stacklevel=3)
 
 
 # --- choosing --------------------------------------------------------------------------------
@@ -295,7 +219,7 @@ def _check_options(
             raise UsageError(f"format '{name}' has no option '{option}' to {verb}; {takes}.")
 
 
-def _can_stream(source: str | Path, reader: Any, writer: Any) -> bool:
+def _canwrite_parts(source: str | Path, reader: Any, writer: Any) -> bool:
     """Return whether both sides go by parts; a pipe cannot be read again if parts do not fit."""
     both = hasattr(reader, "read_parts") and hasattr(writer, "open_writer")
     return both and (str(source) != "-" and not Path(source).is_fifo())
@@ -319,26 +243,6 @@ def _by_runs(reader: Any, options: dict[str, Any]) -> dict[str, Any]:
     return {"lists": "adjacent", **options} if "lists" in _options_of(reader.read) else options
 
 
-def _stream(
-    parts: Iterator[RankingData],
-    source: str | Path,
-    target: str | Path,
-    to_name: str,
-    writer: Any,
-    options: dict[str, Any],
-) -> Converted:
-    queries = documents = features = 0
-    with writer.open_writer(target, **options) as out:
-        for part in parts:
-            if not queries:
-                warn_of_loss(part, to_name, writer)
-            out.append(part)
-            queries += part.n_queries
-            documents += part.n_documents
-            features = part.n_features
-    return Converted(str(source), str(target), queries, documents, features)
-
-
 def _is_large(path: str | Path, reader: Any) -> bool:
     """Return whether a file might fill a good part of the memory that is allowed."""
     most = limit()
@@ -360,7 +264,7 @@ def _through_store(path: str | Path, reader: Any, options: dict[str, Any]) -> Ra
         store = Path(folder) / "data.store"
         try:
             parts = reader.read_parts(path, **_by_runs(reader, options))
-            _stream(parts, path, store, "store", Store(), {})
+            write_parts(parts, path, store, "store", Store(), {})
         except PartsDifferError:  # together they may do; a store would forget the order of rows
             data: RankingData = reader.read(path, **options)
             return data

@@ -171,6 +171,17 @@ def feature_columns(data: RankingData) -> tuple[str, ...]:
     return data.feature_names or default_names(data.n_features)
 
 
+def column_of(data: RankingData, feature: str | int) -> int:
+    """Return where a feature stands, from 0: found by its name, or its number from 1."""
+    names = feature_columns(data)
+    if str(feature) in names:
+        return names.index(str(feature))
+    if str(feature).isdecimal() and 1 <= int(feature) <= data.n_features:
+        return int(feature) - 1
+    numbers = [f"1 to {data.n_features}"]
+    raise UsageError(unknown("feature", str(feature), data.feature_names or numbers))
+
+
 def default_names(n_features: int) -> tuple[str, ...]:
     """Return ``f1`` to ``fd``: how a table spells features without names."""
     return tuple(f"f{number}" for number in range(1, n_features + 1))

@@ -10,36 +10,46 @@
 
 A plain file is mapped into memory and never copied: one pass of kernels counts, arrays of the
 right size are made, a second pass fills them. Compressed files and pipes are read block by block.
+The way of a file, from bytes to data:
+
+- here             the format: its options, opened files, and which text is read when
+- `letor_text`     text cut where lines end, for the kernels
+- `letor_blocks`   a block of text to arrays: survey it, make room, parse it, name its rows
+- `letor_kernels`  lines, fast; `letor_numbers` the numbers in them, and numbers to be written
+- `letor_line`     a line that the kernels leave, in Python: what it says, or what is wrong with it
+- `letor_join`     blocks put together, and cut into queries
+- `letor_parts`    the same, part by part, for files larger than memory
+
+`letor_options` checks the options, `letor_write` writes, `letor_fold` finds the files of a fold.
 """
 
 from __future__ import annotations
 
-import io
 import mmap
 import os
+import re
 import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, Literal
 
-import numpy as np
-
 from rankwright.core.types import I64
-from rankwright.data.files import PartsDifferError
-from rankwright.data.letor_blocks import Block, BlockReader, Layout, Totals
+from rankwright.data.grouping import checked_sizes
+from rankwright.data.letor_blocks import BlockReader, Layout, Totals
 from rankwright.data.letor_join import assemble, is_int64, joined
 from rankwright.data.letor_options import ReadOptions
+from rankwright.data.letor_parts import read_whole_queries
 from rankwright.data.letor_text import Text, stream_blocks
 from rankwright.data.letor_write import LetorWriter
 from rankwright.data.ranking_data import RankingData
-from rankwright.data.source import display_name, open_bytes
+from rankwright.data.source import display_name, open_bytes, reads_file
 from rankwright.errors import DataError, UsageError
 
 _STREAM_BLOCK = 1 << 23
+_LINES_IN_A_LINE = re.compile(rb"qid:[^\r]*\r[ \t]*[^ \t\r]+[ \t]+qid:")
 
 
 class Letor:
@@ -110,7 +120,7 @@ class Letor:
         reader = BlockReader(display_name(path), options)
         blocks, totals = [], Totals()
         with open_bytes(path) as stream:
-            for text in _texts(stream):
+            for text in _texts(stream, reader.name):
                 block, here = reader.read(text)
                 blocks.append(block.without_spans())
                 totals += here
@@ -144,11 +154,12 @@ class Letor:
         with _readable_twice(path) as reopen:
             totals = Totals()
             with reopen() as stream:
-                for text in _texts(stream, part_bytes):
+                for text in _texts(stream, reader.name, part_bytes):
                     totals += Totals.of(reader.survey(text))
             layout = reader.layout(totals)
             with reopen() as stream:
-                parts = _parts(stream, part_bytes, reader, layout, totals)
+                sizes = _checked_sizes(reader, totals)
+                parts = read_whole_queries(stream, part_bytes, reader, layout, totals, sizes)
                 yield from (part for part in parts if _is_meant(layout, reader))
         _refuse_empty(reader, totals, layout)  # last, as a bad line says more
 
@@ -183,24 +194,26 @@ class Letor:
 # --- text ------------------------------------------------------------------------------------
 
 
-def _texts(stream: BinaryIO, size: int | None = None) -> Iterator[Text]:
+def _texts(stream: BinaryIO, name: str, size: int | None = None) -> Iterator[Text]:
     """Yield a plain file as one text, mapped into memory; all else, or with ``size``, in blocks."""
+    blocks: Iterator[bytes | mmap.mmap] = stream_blocks(stream, size or _STREAM_BLOCK)
     if size is None and _is_plain_file(stream):
-        if os.fstat(stream.fileno()).st_size:
-            yield Text(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ), starts_file=True)
-        return
-    for number, block in enumerate(stream_blocks(stream, size or _STREAM_BLOCK)):
-        yield Text(block, starts_file=number == 0)
+        empty = os.fstat(stream.fileno()).st_size == 0  # which cannot be mapped
+        blocks = iter([] if empty else [mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)])
+    for number, block in enumerate(blocks):
+        text = Text(block, starts_file=number == 0)
+        if number == 0 and _LINES_IN_A_LINE.search(text.line_from(0)):
+            raise DataError(
+                f"{name}: its lines end in carriage returns alone, as on old Macs; let them end "
+                "in newlines first (tr '\\r' '\\n')."
+            )
+        yield text
 
 
 def _is_plain_file(stream: BinaryIO) -> bool:
-    if not isinstance(stream, io.BufferedReader):
+    if not reads_file(stream) or not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
         return False
-    try:
-        regular = stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
-    except OSError:  # a stand-in without a file below
-        return False
-    return regular and stream.tell() == 0
+    return stream.tell() == 0
 
 
 @contextmanager
@@ -222,72 +235,6 @@ def _readable_twice(
         yield reopen
 
 
-# --- parts -----------------------------------------------------------------------------------
-
-
-def _parts(
-    stream: BinaryIO, size: int, reader: BlockReader, layout: Layout, totals: Totals
-) -> Iterator[RankingData]:
-    """Yield whole queries; the text of a last one that may go on is kept for the next part."""
-    sizes, first_query = _checked_sizes(reader, totals), 0
-    seen: set[str] = set()
-    blocks, kept, starts_file = stream_blocks(stream, size), b"", True
-    while True:
-        fresh = _at_least(blocks, len(kept))  # as much again: a long query is not read too often
-        if not (kept or fresh):
-            return
-        text = Text(kept + fresh, starts_file=starts_file)
-        block = reader.read_as(text, reader.survey(text), layout)
-        taken = None if sizes is None else _whole(sizes[first_query:], len(block.y))
-        rows = len(block.y)
-        if taken is not None:
-            rows = int(taken.sum())
-        elif fresh and rows:
-            rows = int(block.run_starts[-1])
-        cut = len(kept) + len(fresh)
-        if rows < len(block.y):
-            cut = text.start_of_line(int(block.spans[rows, 0]))
-        if rows:
-            part = block.head(rows)
-            if reader.options.lists == "by_id":
-                _refuse_returning(part, seen, reader, text)
-            if part.doc_id is None and reader.options.doc_ids and totals.comments:
-                part.doc_id = np.zeros(rows, "U1")
-            data = assemble(part, reader.options, taken, integers=totals.other_ids == 0)
-            if taken is not None:
-                data = replace(data, qid=data.qid + first_query)
-                first_query += len(taken)
-            yield data
-        kept, starts_file = text.buffer[cut:], starts_file and cut == 0
-        reader.lines += text.lines_before(cut)
-
-
-def _at_least(blocks: Iterator[bytes], size: int) -> bytes:
-    taken = []
-    while size >= 0 and (block := next(blocks, b"")):
-        taken.append(block)
-        size -= len(block)
-    return b"".join(taken)
-
-
-def _whole(sizes: I64, rows: int) -> I64:
-    """Return the sizes of the queries that ``rows`` rows hold wholly."""
-    return sizes[: np.searchsorted(np.cumsum(sizes), rows, side="right")]
-
-
-def _refuse_returning(part: Block, seen: set[str], reader: BlockReader, text: Text) -> None:
-    for row, name in zip(part.run_starts.tolist(), part.run_ids, strict=True):
-        if name in seen:
-            reader.fault(
-                text,
-                int(part.spans[row, 0]),
-                f"query {name} comes back after other queries; sort the file by query, "
-                "or read it as a whole.",
-                PartsDifferError,
-            )
-    seen.update(part.run_ids)
-
-
 # --- from blocks to data ---------------------------------------------------------------------
 
 
@@ -306,12 +253,10 @@ def _refuse_empty(reader: BlockReader, totals: Totals, layout: Layout) -> None:
 def _checked_sizes(reader: BlockReader, totals: Totals) -> I64 | None:
     if reader.options.group_sizes is None:
         return None
-    sizes = np.asarray(reader.options.group_sizes)
-    if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or (sizes < 0).any():
-        raise DataError("group_sizes must be whole numbers, 0 or more, one per query.")
+    sizes = checked_sizes(reader.options.group_sizes)
     if int(sizes.sum()) != totals.rows:
         raise DataError(
             f"{reader.name} has {totals.rows} data lines, but the sizes of the queries add up to "
             f"{int(sizes.sum())}."
         )
-    return sizes.astype(np.int64)
+    return sizes

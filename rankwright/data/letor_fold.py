@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from rankwright.data.ranking_data import RankingData, concatenate
-from rankwright.data.source import COMPRESSED
+from rankwright.data.source import packed_or_plain
 from rankwright.errors import UsageError
 
 _PARTS = ("train", "vali", "test")
@@ -17,12 +17,9 @@ def fold_files(path: str | Path) -> dict[str, Path]:
     folder = Path(path)
     if str(path) == "-" or not folder.is_dir():
         return {}
-    endings = ("", *COMPRESSED)
-    there = {
-        part: [f for end in endings if (f := folder / f"{part}.txt{end}").is_file()]
-        for part in _PARTS
-    }
-    return {part: files[0] for part, files in there.items()} if all(there.values()) else {}
+    found = {part: packed_or_plain(folder / f"{part}.txt") for part in _PARTS}
+    there = {part: file for part, file in found.items() if file is not None}
+    return there if len(there) == len(found) else {}
 
 
 def load_fold(folder: Path, *, part: str | None = None, **options: Any) -> RankingData:

@@ -9,10 +9,11 @@ import numpy as np
 from scipy import sparse as sp
 
 from rankwright.core.types import I64, FloatMatrix
+from rankwright.data.grouping import group_rows
 from rankwright.data.letor_blocks import Block, Layout
 from rankwright.data.letor_options import ReadOptions
 from rankwright.data.letor_text import text_array
-from rankwright.data.ranking_data import RankingData, group_rows
+from rankwright.data.ranking_data import RankingData
 
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
 

@@ -85,10 +85,9 @@ def read_line(line: bytes, rules: Rules, *, limit: str = "") -> Line:
 def _refuse_binary(head: bytes, comment: bytes) -> None:
     found = _NOT_TEXT.search(head) or re.search(rb"\x00", comment)
     if found:
-        raise DataError(
-            f"byte {found.group()[0]} stands here, so this is not a text file; "
-            "text in UTF-16 must be saved as UTF-8 first."
-        )
+        byte = found.group()[0]
+        advice = "take it out" if byte else "text in UTF-16 must be saved as UTF-8 first"
+        raise DataError(f"byte {byte} stands here, so this is not a text file; {advice}.")
     try:
         head.decode()
     except UnicodeDecodeError as fault:

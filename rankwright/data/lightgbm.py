@@ -22,7 +22,6 @@ from scipy import sparse as sp
 from rankwright.core.types import I64
 from rankwright.data.columns import USUAL_NAMES
 from rankwright.data.delimited import DelimitedSink, column_names, is_numeric_cell, read_columns
-from rankwright.data.files import parts_of
 from rankwright.data.frames import (
     checked_numbers,
     default_names,
@@ -30,10 +29,11 @@ from rankwright.data.frames import (
     feature_matrix,
     ids_of_text,
 )
+from rankwright.data.parts import parts_of
 from rankwright.data.ranking_data import RankingData
-from rankwright.data.scores import decoded, fault_at, number_at
 from rankwright.data.source import COMPRESSED, display_name, open_bytes, plain_suffix
 from rankwright.data.target import open_target
+from rankwright.data.text_file import decoded, fault_at, number_at, text_lines
 from rankwright.errors import DataError
 from rankwright.registry import unknown
 
@@ -137,17 +137,13 @@ def _separator(path: str | Path) -> str:
 # --- reading ---------------------------------------------------------------------------------
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    with open_bytes(path) as stream:
-        for line, raw in enumerate(stream, 1):
-            text = decoded(raw, path, line).strip()
-            if text:
-                yield line, text
+def _values(path: Path) -> Iterator[tuple[int, str]]:
+    return ((line, text.strip()) for line, text in text_lines(path))
 
 
 def _read_sizes(path: Path) -> I64:
     sizes = []
-    for line, text in _lines(path):
+    for line, text in _values(path):
         if not (text.isascii() and text.isdecimal()):
             fault_at(path, line, f"the size of a query is a whole number, not '{text}'")
         sizes.append(int(text))
@@ -158,14 +154,14 @@ def _with_files_beside(data: RankingData, path: str | Path) -> RankingData:
     weight_file, position_file = _beside(path, "weight"), _beside(path, "position")
     if weight_file is not None:
         weights = []
-        for line, text in _lines(weight_file):
+        for line, text in _values(weight_file):
             weights.append(number_at(text, weight_file, line, "the weight"))
             if not 0 <= weights[-1] < np.inf:
                 fault_at(weight_file, line, f"a weight is finite and 0 or more, not {text}")
         _check_length(weight_file, weights, data)
         data = replace(data, sample_weight=np.array(weights))
     if position_file is not None:
-        positions = [text for _, text in _lines(position_file)]
+        positions = [text for _, text in _values(position_file)]
         _check_length(position_file, positions, data)
         data = replace(data, position=ids_of_text(positions))
     return data

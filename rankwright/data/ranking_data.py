@@ -5,6 +5,8 @@ order of first appearance and stably within a query; ``row`` remembers where eac
 `RankingData.in_caller_order` puts any per-document result back.
 """
 
+# Over the budget of 300 lines: the one container, with all that may be asked of it.
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
@@ -17,6 +19,13 @@ from scipy import sparse
 from rankwright.core.dtypes import as_feature_matrix, as_float_vector, as_vector
 from rankwright.core.memory import scratch, taken_rows
 from rankwright.core.types import F64, I64, AnyArray, FloatMatrix
+from rankwright.data.grouping import (
+    boundaries_of_sizes,
+    checked_weights,
+    group_rows,
+    query_weights,
+    refuse_sizes,
+)
 from rankwright.errors import DataError
 
 _PER_DOCUMENT = ("y", "sample_weight", "doc_id", "group", "position")
@@ -91,6 +100,7 @@ class RankingData:
         sample_weight, doc_id, group, position : array-like (n,)
         feature_names : sequence of str, of length d
         """
+        # Over the budget of 40 lines: each argument is checked once, in the order of the signature.
         features = as_feature_matrix(X)
         n = features.shape[0]
         if 0 in features.shape:
@@ -104,29 +114,27 @@ class RankingData:
                 f"group_sizes=...{'' if qid is None else ', not both'}."
             )
         if group_sizes is not None:
-            indptr, ids, row = _boundaries_of_sizes(group_sizes, n)
+            indptr, ids, row = boundaries_of_sizes(group_sizes, n)
         else:
-            _refuse_sizes(qid, n)
+            refuse_sizes(qid, n)
             indptr, ids, row = group_rows(as_vector(qid, "qid", n))
-        grades = np.zeros(n) if y is None else as_float_vector(y, "y", n)
-        weights = None if sample_weight is None else _weights(sample_weight, "sample_weight", n)
+        per_document: dict[str, Any] = {"doc_id": doc_id, "group": group, "position": position}
+        for name, values in per_document.items():
+            per_document[name] = None if values is None else as_vector(values, name, n)
+        if sample_weight is not None:
+            per_document["sample_weight"] = checked_weights(sample_weight, "sample_weight", n)
         data = cls(
             X=features,
-            y=grades,
+            y=np.zeros(n) if y is None else as_float_vector(y, "y", n),
             indptr=np.array([0, n], np.int64),
             qid=ids[:1],
-            sample_weight=weights,
-            doc_id=None if doc_id is None else as_vector(doc_id, "doc_id", n),
-            group=None if group is None else as_vector(group, "group", n),
-            position=None if position is None else as_vector(position, "position", n),
             feature_names=_names(feature_names, features.shape[1]),
+            **per_document,
         )
-        per_query = None
-        if query_weight is not None:
-            per_query = _query_weights(query_weight, n, indptr, row)
+        weight = None if query_weight is None else query_weights(query_weight, n, indptr, row)
         if row is not None:
             data = data._rows(row)
-        data = replace(data, indptr=indptr, qid=ids, query_weight=per_query, row=row)
+        data = replace(data, indptr=indptr, qid=ids, query_weight=weight, row=row)
         data._check_grades()
         return data
 
@@ -319,95 +327,6 @@ def concatenate(parts: Sequence[RankingData]) -> RankingData:
         feature_names=parts[0].feature_names,
         **{name: joined(name) for name in _PER_DOCUMENT},
     )
-
-
-def group_rows(qid: AnyArray) -> tuple[I64, AnyArray, I64 | None]:
-    """Return query boundaries, ids in order of first appearance, and the rows in that order.
-
-    The last is None where equal ids already stand together.
-    """
-    qid = _clean_ids(qid)
-    starts = np.concatenate(([0], np.flatnonzero(qid[1:] != qid[:-1]) + 1))
-    runs = qid[starts]
-    number: dict[Any, int] = {}
-    run_query = np.array([number.setdefault(value, len(number)) for value in runs.tolist()])
-    ids = runs[np.unique(run_query, return_index=True)[1]]
-    if len(number) == len(runs):
-        return np.concatenate((starts, [len(qid)])).astype(np.int64), ids, None
-    query = np.repeat(run_query, np.diff(np.concatenate((starts, [len(qid)]))))
-    row = np.argsort(query, kind="stable").astype(np.int64)
-    indptr = np.concatenate(([0], np.cumsum(np.bincount(query)))).astype(np.int64)
-    return indptr, ids, row
-
-
-def _clean_ids(qid: AnyArray) -> AnyArray:
-    if qid.dtype.kind == "f":
-        if np.isnan(qid).any():
-            raise DataError(
-                f"the query id is missing at row {int(np.flatnonzero(np.isnan(qid))[0])}."
-            )
-        whole = qid.astype(np.int64)
-        return whole if (whole == qid).all() else qid
-    if qid.dtype.kind == "O":
-        for row, value in enumerate(qid.tolist()):
-            if value is None or value != value:
-                raise DataError(f"the query id is missing at row {row}.")
-        if all(isinstance(value, str) for value in qid.tolist()):
-            return qid.astype(str)
-    return qid
-
-
-def _refuse_sizes(qid: Any, n: int) -> None:
-    """Refuse the sizes of queries where the id of each row is expected, as LightGBM's ``group``."""
-    sizes = np.asarray(qid)
-    if sizes.ndim == 1 and len(sizes) != n and sizes.dtype.kind in "iu" and sizes.sum() == n:
-        raise DataError(
-            f"qid has {len(sizes)} values for {n} rows and they add up to {n}: sizes of queries "
-            "are given as group_sizes=..., qid takes the query id of each row."
-        )
-
-
-def _boundaries_of_sizes(group_sizes: Any, n: int) -> tuple[I64, AnyArray, None]:
-    sizes = np.asarray(group_sizes)
-    if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or (sizes < 0).any():
-        raise DataError("group_sizes must be whole numbers, 0 or more, one per query.")
-    if sizes.sum() != n:
-        raise DataError(
-            f"group_sizes add up to {int(sizes.sum())}, but there are {n} rows; "
-            "give the number of rows of each query, or the id of each row as qid=..."
-        )
-    return np.concatenate(([0], np.cumsum(sizes))).astype(np.int64), np.arange(len(sizes)), None
-
-
-def _weights(values: Any, name: str, length: int) -> F64:
-    weights = as_float_vector(values, name, length)
-    bad = ~(np.isfinite(weights) & (weights >= 0))
-    if bad.any():
-        at = int(np.flatnonzero(bad)[0])
-        raise DataError(f"{name} must be finite and 0 or more; number {at} is {weights[at]}.")
-    if not weights.any():
-        raise DataError(f"every {name} is zero, so nothing would count.")
-    return weights
-
-
-def _query_weights(values: Any, n: int, indptr: I64, row: I64 | None) -> F64:
-    n_queries = len(indptr) - 1
-    if len(np.asarray(values)) == n_queries:
-        return _weights(values, "query_weight", n_queries)
-    if len(np.asarray(values)) != n:
-        raise DataError(
-            f"query_weight has {len(np.asarray(values))} values; give one for each of the "
-            f"{n_queries} queries, or for each of the {n} rows."
-        )
-    per_row = _weights(values, "query_weight", n)
-    if row is not None:
-        per_row = per_row[row]
-    filled = indptr[:-1] < indptr[1:]
-    weight = np.ones(n_queries)
-    weight[filled] = per_row[indptr[:-1][filled]]
-    if (per_row != np.repeat(weight, np.diff(indptr))).any():
-        raise DataError("query_weight given per row must be the same on all rows of a query.")
-    return weight
 
 
 def _names(names: Sequence[str] | None, n_features: int) -> tuple[str, ...] | None:

@@ -19,6 +19,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, ClassVar
@@ -28,12 +29,12 @@ from scipy import sparse
 
 from rankwright.core.types import F64, I64, AnyArray
 from rankwright.data.delimited import DelimitedSink, is_numeric_cell, one_line
-from rankwright.data.files import parts_of
 from rankwright.data.frames import checked_ids, checked_numbers, columns_of_frame, ids_of_text
+from rankwright.data.parts import parts_of
 from rankwright.data.ranking_data import RankingData
-from rankwright.data.scores import decoded, fault_at, number_at
 from rankwright.data.source import display_name, open_bytes
 from rankwright.data.target import open_target
+from rankwright.data.text_file import fault_at, number_at, text_lines
 from rankwright.errors import DataError, UsageError
 
 _LAYOUTS = ("triples", "jester")
@@ -115,10 +116,8 @@ def ratings_of_triples(
     taken = lowest if shift is None else _as_shift(shift)
     if taken > lowest:
         raise DataError(f"the rating {lowest} is below shift={taken}; grades start at 0.")
-    rows = np.arange(len(values) + 1)
-    X = sparse.csr_array(
-        (np.ones(len(values), np.float32), column, rows), shape=(len(values), len(known))
-    )
+    ones, ends = np.ones(len(values), np.float32), np.arange(len(values) + 1)
+    X = sparse.csr_array((ones, column, ends), shape=(len(values), len(known)))
     names = [str(item) for item in known.tolist()]
     return RankingData.from_arrays(X, values - taken, qid=users, doc_id=rated, feature_names=names)
 
@@ -186,13 +185,10 @@ def _columns(rated: AnyArray, items: Sequence[Any] | None) -> tuple[AnyArray, I6
 
 
 def _as_shift(shift: Any) -> float:
-    try:
-        number = float(shift)
-    except (TypeError, ValueError):
-        number = np.nan
-    if not np.isfinite(number):
-        raise UsageError(f"shift must be a number, not {shift!r}.")
-    return number
+    with suppress(TypeError, ValueError):
+        if np.isfinite(float(shift)):
+            return float(shift)
+    raise UsageError(f"shift must be a number, not {shift!r}.")
 
 
 def _refuse_repeated(users: AnyArray, rated: AnyArray, column: I64) -> None:
@@ -227,27 +223,22 @@ def _read_triples(path: str | Path) -> tuple[AnyArray, AnyArray, F64]:
 
 
 def _triples_of_blocks(path: str | Path) -> Iterator[tuple[list[str], list[str], list[float]]]:
-    with open_bytes(path) as stream:
-        lines: Iterator[tuple[int, str]] = (
-            (number, text)
-            for number, raw in enumerate(stream, 1)
-            if (text := decoded(raw, path, number).strip("\r\n\ufeff")).strip()
-        )
-        first = next(lines, None)
-        if first is None:
-            return
-        number, text = first
-        separator = next(s for s in _SEPARATORS if s is None or s in text)
-        names = _cells(text, separator)
-        if len(names) < 3:
-            fault_at(path, number, f"'user item rating' is expected, not '{text}'")
-        places: tuple[int, ...] = (0, 1, 2)
-        if is_numeric_cell(names[2]) and "rating" not in map(str.lower, names):
-            lines = chain([first], lines)
-        else:
-            places = _places(path, number, names)
-        while block := list(islice(lines, _LINES_PER_BLOCK)):
-            yield _triples(path, block, separator, places)
+    lines = text_lines(path)
+    first = next(lines, None)
+    if first is None:
+        return
+    number, text = first
+    separator = next(s for s in _SEPARATORS if s is None or s in text)
+    names = _cells(text, separator)
+    if len(names) < 3:
+        fault_at(path, number, f"'user item rating' is expected, not '{text}'")
+    places: tuple[int, ...] = (0, 1, 2)
+    if is_numeric_cell(names[2]) and "rating" not in map(str.lower, names):
+        lines = chain([first], lines)
+    else:
+        places = _places(path, number, names)
+    while block := list(islice(lines, _LINES_PER_BLOCK)):
+        yield _triples(path, block, separator, places)
 
 
 def _triples(
@@ -282,12 +273,8 @@ def _places(path: str | Path, number: int, names: list[str]) -> tuple[int, ...]:
     for role, usual in _USUAL_NAMES.items():
         fitting = [place for place, name in enumerate(names) if name.lower() in usual]
         if len(fitting) != 1:
-            fault_at(
-                path,
-                number,
-                f"the columns are {', '.join(names)}, and {len(fitting) or 'none'} of them named "
-                f"like the {role} ({', '.join(usual)}); rename one",
-            )
+            what = f"{len(fitting) or 'none'} of them named like the {role} ({', '.join(usual)})"
+            fault_at(path, number, f"the columns are {', '.join(names)}, and {what}; rename one")
         found.append(fitting[0])
     return tuple(found)
 
@@ -305,13 +292,8 @@ def _read_jester(path: str | Path) -> tuple[I64, I64, F64]:
             f"{one_line(fault)}"
         ) from None
     rated = table[:, 1:] != _NOT_RATED
-    wrong = np.flatnonzero(rated.sum(axis=1) != table[:, 0])
-    if len(wrong):
-        user = int(wrong[0])
-        fault_at(
-            path,
-            user + 1,
-            f"it says {table[user, 0]:g} ratings and has {int(rated[user].sum())}",
-        )
+    for user in np.flatnonzero(rated.sum(axis=1) != table[:, 0])[:1].tolist():
+        found = int(rated[user].sum())
+        fault_at(path, user + 1, f"it says {table[user, 0]:g} ratings and has {found}")
     users, items = np.nonzero(rated)
     return users + 1, items + 1, table[:, 1:][rated]

@@ -9,15 +9,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from rankwright.core.types import F64, I64
 from rankwright.data.ranking_data import RankingData
-from rankwright.data.source import display_name, open_bytes
+from rankwright.data.source import open_bytes
 from rankwright.data.target import open_target
+from rankwright.data.text_file import decoded, fault_at, number_at
 from rankwright.errors import DataError
+
+Lines = list[tuple[int, str]]
+"""Lines of a file, each with its number."""
 
 RUN = ("qid", "Q0", "docid", "rank", "score", "tag")
 """The columns of a TREC run."""
@@ -70,21 +74,21 @@ def read_scores(path: str | Path, data: RankingData) -> F64:
     by query and document name. Every document must have exactly one score.
     """
     with open_bytes(path) as stream:
-        text = stream.read()
-    lines = decoded(text, path).replace("\r\n", "\n").split("\n")
-    while lines and not lines[-1].strip():
-        lines.pop()
+        text = decoded(stream.read(), path).replace("\r\n", "\n").rstrip()
+    every = list(enumerate(text.split("\n"), 1))
+    lines = [(line, text) for line, text in every if text.strip()]
     if not lines:
         raise DataError(f"{path} is empty; a score for each document is expected.")
-    width = len(_split(lines[0]))
+    first, text = lines[0]
+    width = len(_split(text))
     if width == 1:
-        return _scores_by_line(path, lines, data)
+        return _scores_by_line(path, every, data)  # a blank line is a score that is missing
     if width == 3:
         return _scores_by_number(path, lines, data)
     if width == len(RUN):
         return _scores_by_name(path, lines, data)
     raise DataError(
-        f"{path}, line 1 has {width} columns; scores are one per line, 'qid number score' "
+        f"{path}, line {first} has {width} columns; scores are one per line, 'qid number score' "
         "(RankLib) or 'qid Q0 docid rank score tag' (TREC)."
     )
 
@@ -137,19 +141,17 @@ def first_rows(data: RankingData) -> I64:
 # --- three kinds of files ---------------------------------------------------------------------
 
 
-def _scores_by_line(path: str | Path, lines: list[str], data: RankingData) -> F64:
+def _scores_by_line(path: str | Path, lines: Lines, data: RankingData) -> F64:
     if len(lines) != data.n_documents:
         raise DataError(
             f"{path} has {len(lines)} lines for {data.n_documents} documents; one score for each, "
             "in the order of the data file, is expected."
         )
-    scores = np.array(
-        [number_at(text.strip(), path, line, "the score") for line, text in enumerate(lines, 1)]
-    )
+    scores = np.array([number_at(text.strip(), path, line, "the score") for line, text in lines])
     return scores if data.row is None else scores[data.row]
 
 
-def _scores_by_number(path: str | Path, lines: list[str], data: RankingData) -> F64:
+def _scores_by_number(path: str | Path, lines: Lines, data: RankingData) -> F64:
     """Match RankLib's numbers, which start anew with each run of lines of one query.
 
     So where the rows of a query lay apart in the data, only the order of lines tells which is
@@ -161,7 +163,7 @@ def _scores_by_number(path: str | Path, lines: list[str], data: RankingData) -> 
     if data.row is not None:
         rows[data.row] = np.arange(data.n_documents)
     given = _Given(path, data)
-    for line, (query, number, value) in _cells(path, lines, 3):
+    for place, (line, (query, number, value)) in enumerate(_cells(path, lines, 3)):
         if query not in queries:
             fault_at(path, line, f"query {query} is not in the data")
         q = queries[query]
@@ -172,14 +174,14 @@ def _scores_by_number(path: str | Path, lines: list[str], data: RankingData) -> 
                 fault_at(path, line, f"query {query} has no document {number}, counted from 0")
             row = int(data.indptr[q]) + int(number)
         else:
-            row = int(rows[min(line, len(rows)) - 1])
+            row = int(rows[min(place, len(rows) - 1)])
             if query_of_row[row] != q:
                 fault_at(path, line, f"query {query} is not that of the same line of the data")
         given.put(row, value, line)
     return given.complete()
 
 
-def _scores_by_name(path: str | Path, lines: list[str], data: RankingData) -> F64:
+def _scores_by_name(path: str | Path, lines: Lines, data: RankingData) -> F64:
     names, queries = names_in_run(data), query_names(data)
     row_of = {
         (query, names[row]): row
@@ -226,11 +228,13 @@ class _Given:
 # --- lines -----------------------------------------------------------------------------------
 
 
-def _cells(path: str | Path, lines: list[str], width: int) -> Iterator[tuple[int, list[str]]]:
-    for line, text in enumerate(lines, 1):
+def _cells(path: str | Path, lines: Lines, width: int) -> Iterator[tuple[int, list[str]]]:
+    for line, text in lines:
         cells = _split(text)
         if len(cells) != width:
-            fault_at(path, line, f"it has {len(cells)} columns, where line 1 has {width}")
+            fault_at(
+                path, line, f"it has {len(cells)} columns, where line {lines[0][0]} has {width}"
+            )
         yield line, cells
 
 
@@ -238,25 +242,3 @@ def _split(text: str) -> list[str]:
     """Cut a line at its tabs, as RankLib writes them, or else at blanks."""
     by_tab = text.split("\t")
     return [cell.strip() for cell in by_tab] if len(by_tab) == 3 else text.split()
-
-
-def number_at(text: str, path: str | Path, line: int, what: str) -> float:
-    """Return the number that ``text`` writes, or say which line of the file is at fault."""
-    try:
-        return float(text if "_" not in text else "")  # Python would take 1_000
-    except ValueError:
-        fault_at(path, line, f"{what} '{text}' is not a number")
-
-
-def decoded(raw: bytes, path: str | Path, line: int | None = None) -> str:
-    """Return bytes of a file as text."""
-    try:
-        return raw.decode()
-    except UnicodeDecodeError:
-        where = "" if line is None else f", line {line}"
-        raise DataError(f"{display_name(path)}{where} is not text in UTF-8.") from None
-
-
-def fault_at(path: str | Path, line: int, what: str) -> NoReturn:
-    """Raise the sentence for a fault in one line of a file."""
-    raise DataError(f"{display_name(path)}, line {line}: {what}.")

@@ -18,10 +18,8 @@ import numpy as np
 from rankwright.core.rng import stream
 from rankwright.core.types import I64
 from rankwright.data.ranking_data import RankingData, concatenate
-from rankwright.data.source import COMPRESSED
+from rankwright.data.source import COMPRESSED, packed_or_plain
 from rankwright.errors import DataError, UsageError
-
-_ENDINGS = ("", *COMPRESSED)
 
 
 class Fold(NamedTuple):
@@ -116,7 +114,7 @@ def letor_folds(folder: str | Path, **options: Any) -> LetorFolds:
             for i in numbers
         ]
         return LetorFolds(files, options)
-    numbers = _numbered(names, r"S(\d+)\.txt(?:\.gz|\.xz|\.bz2)?")
+    numbers = _numbered(names, rf"S(\d+)\.txt(?:{'|'.join(map(re.escape, COMPRESSED))})?")
     if len(numbers) < 3:
         raise DataError(
             f"{folder} has neither folders Fold1, Fold2, ... nor three or more parts S1.txt, "
@@ -190,8 +188,7 @@ def _numbered(names: list[str], pattern: str) -> list[int]:
 
 
 def _file(stem: Path) -> Path:
-    for ending in _ENDINGS:
-        path = stem.with_name(f"{stem.name}.txt{ending}")
-        if path.is_file():
-            return path
-    raise DataError(f"{stem}.txt does not exist, neither plain nor compressed.")
+    path = packed_or_plain(f"{stem}.txt")
+    if path is None:
+        raise DataError(f"{stem}.txt does not exist, neither plain nor compressed.")
+    return path

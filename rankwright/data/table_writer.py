@@ -10,8 +10,8 @@ from scipy import sparse
 from rankwright.core.types import AnyArray
 from rankwright.data.columns import USUAL_NAMES
 from rankwright.data.delimited import arrow_table
-from rankwright.data.files import DistinctQueries, PartsDifferError
 from rankwright.data.frames import columns_of_data, ids_of_text
+from rankwright.data.parts import DistinctQueries, PartsDifferError
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError
 
@@ -63,7 +63,7 @@ def _warn_of_names(data: RankingData) -> None:
     """Warn of features that a reader would take for something else."""
     for name in data.feature_names or ():
         for role, usual in USUAL_NAMES.items():
-            if name.lower() in usual:
+            if name.strip().lower() in usual:
                 warnings.warn(
                     f"feature '{name}' will be taken for the {role} by its name, unless the reader "
                     "is told the features=...",

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import bz2
 import errno
 import gzip
-import lzma
 import os
 import sys
 import threading
@@ -14,6 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
+from rankwright.data.source import COMPRESSED
 from rankwright.errors import DataError, UsageError
 
 
@@ -106,11 +105,8 @@ def _compressing(raw: BinaryIO, suffix: str) -> Iterator[BinaryIO]:
     if suffix == ".gz":  # without the time and the name, so that equal data gives equal bytes
         with gzip.GzipFile("", "wb", fileobj=raw, compresslevel=6, mtime=0) as stream:
             yield stream  # type: ignore[misc]
-    elif suffix == ".xz":
-        with lzma.open(raw, "wb") as stream:
-            yield stream  # type: ignore[misc]
-    elif suffix == ".bz2":
-        with bz2.open(raw, "wb") as stream:
-            yield stream  # type: ignore[misc]
+    elif suffix in COMPRESSED:
+        with COMPRESSED[suffix](raw, "wb") as stream:
+            yield stream
     else:
         yield raw

@@ -23,23 +23,20 @@ import numpy as np
 from scipy import sparse
 
 from rankwright.core.types import F64
-from rankwright.data.frames import ids_of_text
+from rankwright.data.frames import column_of, ids_of_text
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.scores import (
     RUN,
-    decoded,
-    fault_at,
     first_rows,
     names_in_run,
-    number_at,
     query_names,
     read_scores,
     write_run,
 )
-from rankwright.data.source import display_name, open_bytes
+from rankwright.data.source import display_name
 from rankwright.data.target import open_target
+from rankwright.data.text_file import fault_at, number_at, text_lines
 from rankwright.errors import DataError, UsageError
-from rankwright.registry import unknown
 
 __all__ = ["Trec", "read_qrels", "read_scores", "write_qrels", "write_run"]
 
@@ -204,11 +201,7 @@ def _score_column(data: RankingData, feature: str | int | None) -> int:
                 "feature=..., a name or a number from 1."
             )
         return names.index("score") if "score" in names else 0
-    if str(feature) in names:
-        return names.index(str(feature))
-    if str(feature).isdecimal() and 1 <= int(feature) <= data.n_features:
-        return int(feature) - 1
-    raise UsageError(unknown("feature", str(feature), names or [f"1 to {data.n_features}"]))
+    return column_of(data, feature)
 
 
 def _grade_text(grade: float) -> str:
@@ -219,14 +212,11 @@ def _grade_text(grade: float) -> str:
 
 
 def _rows(path: str | Path, columns: tuple[str, ...], what: str) -> Iterator[tuple[int, list[str]]]:
-    with open_bytes(path) as stream:
-        for line, raw in enumerate(stream, 1):
-            cells = decoded(raw, path, line).split()
-            if not cells:
-                continue
-            if len(cells) != len(columns):
-                fault_at(path, line, f"{what} is '{' '.join(columns)}', not {len(cells)} columns")
-            yield line, cells
+    for line, text in text_lines(path):
+        cells = text.split()
+        if len(cells) != len(columns):
+            fault_at(path, line, f"{what} is '{' '.join(columns)}', not {len(cells)} columns")
+        yield line, cells
 
 
 def _one_of(option: str, value: str, choices: tuple[str, ...]) -> None:

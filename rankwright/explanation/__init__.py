@@ -40,7 +40,7 @@ def explain(
     An explanation to print, with ``to_dict``.
     """
     from rankwright.errors import UsageError
-    from rankwright.explanation.query_view import QueryView
+    from rankwright.explanation.query_view import QueryView, in_columns_of
 
     view = QueryView.of(ranker, data, query)
     names = [] if docs is None else list(docs)
@@ -53,7 +53,7 @@ def explain(
     if len(names) == 2:
         from rankwright.explanation.pair import explain_pair
 
-        return explain_pair(view, names[0], names[1], data)
+        return explain_pair(view, names[0], names[1], in_columns_of(ranker, data))
     if len(names) > 2:
         raise UsageError(f"an explanation is of one or two documents, not {len(names)}.")
     from rankwright.explanation.document import explain_query

@@ -59,7 +59,7 @@ class QueryExplanation:
 def explain_query(view: QueryView, documents: list[Any] | None = None) -> QueryExplanation:
     """Explain the ranking of a query, or the places of some of its documents."""
     rows = view.order if documents is None else [view.document(name) for name in documents]
-    parts = document_parts(view)
+    parts = document_parts(view.ranker, view.data)
     parts = parts - parts.mean(axis=0)  # (1)
     found = []
     for row in rows:

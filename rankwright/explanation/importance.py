@@ -18,6 +18,8 @@ from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
+from rankwright.explanation.parts import document_parts
+from rankwright.explanation.query_view import in_columns_of
 from rankwright.metrics.evaluate import Evaluator
 
 if TYPE_CHECKING:
@@ -58,9 +60,9 @@ def importance(
     elif data is None:
         raise UsageError(f"importance by {kind} looks at data: pass data=...")
     elif kind == "shap":
-        values = np.abs(model.contributions(data.X)[:, :-1]).mean(axis=0)
+        values = np.abs(document_parts(ranker, in_columns_of(ranker, data))[:, :-1]).mean(axis=0)
     else:
-        values = _by_shuffling(ranker, data, metric, repeats, seed)
+        values = _by_shuffling(ranker, in_columns_of(ranker, data), metric, repeats, seed)
     names = getattr(ranker, "feature_names_in_", np.arange(1, len(values) + 1))
     order = np.argsort(-values, kind="stable")
     return {str(names[column]): float(values[column]) for column in order}

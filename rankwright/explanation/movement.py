@@ -111,7 +111,7 @@ def explain_movement(before: QueryView, after: QueryView, document: Any) -> Move
 
 
 def _standings(view: QueryView) -> F64:
-    parts = document_parts(view)
+    parts = document_parts(view.ranker, view.data)
     spread = float(view.scores.std())
     standings: F64 = (parts - parts.mean(axis=0)) / (spread or 1.0)  # (1)
     return standings

@@ -18,27 +18,34 @@ orders, in (1) up to what the sum for the integral misses, which is shown as the
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rankwright.core.rng import stream
 from rankwright.core.types import F64
+from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.explanation.query_view import QueryView
 from rankwright.models.missing import filled
+
+if TYPE_CHECKING:
+    from rankwright.rankers.base import Ranker
 
 _ORDERS = 32
 _NODES = 64
 
 
-def document_parts(view: QueryView) -> F64:
-    """Return what each feature adds to the score of each document, and the rest last."""
-    model = view.ranker.model_
+def document_parts(ranker: Ranker, data: RankingData) -> F64:
+    """Return what each feature adds to the score of each document, and the rest last.
+
+    The data has the columns of the ranker, as a `QueryView` has them.
+    """
+    model = ranker.model_
     if hasattr(model, "contributions_of"):
-        parts: F64 = model.contributions_of(view.data)
+        parts: F64 = model.contributions_of(data)
         return parts
-    return model.contributions(view.data.X)
+    return model.contributions(data.X)
 
 
 def difference_parts(view: QueryView, upper: int, lower: int) -> tuple[F64, str]:
@@ -47,7 +54,7 @@ def difference_parts(view: QueryView, upper: int, lower: int) -> tuple[F64, str]
     if hasattr(model, "slopes") and not model.looks_at_list:
         return _along_the_way(view, upper, lower), "integrated gradients"
     try:
-        parts = document_parts(view)
+        parts = document_parts(view.ranker, view.data)
     except UsageError:  # no contributions
         return _by_orders(view, upper, lower), "Shapley values over sampled orders"
     method = "weights" if hasattr(model, "coef") else getattr(model, "split_by", "SHAP values")

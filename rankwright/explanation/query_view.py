@@ -46,12 +46,9 @@ class QueryView:
                 f"{type(ranker).__name__} goes by users and items; there are no features to "
                 "explain its rankings by."
             )
-        one = data.select(np.array([place]))
-        dense = features_like(ranker, one)
-        X = dense.toarray() if sparse.issparse(dense) else dense
-        names = getattr(ranker, "feature_names_in_", None)
-        kept = None if names is None else tuple(str(name) for name in names)
-        return cls(ranker, replace(one, X=X, feature_names=kept, row=None))
+        one = in_columns_of(ranker, data.select(np.array([place])))
+        X = one.X.toarray() if sparse.issparse(one.X) else one.X
+        return cls(ranker, replace(one, X=X, row=None))
 
     @property
     def X(self) -> AnyArray:  # noqa: N802
@@ -115,6 +112,13 @@ class QueryView:
             scores = self.ranker.predict(replace(self.data, X=X))
             leads[k] = scores[row] - scores[other]
         return leads
+
+
+def in_columns_of(ranker: Ranker, data: RankingData) -> RankingData:
+    """Return the data with the columns that a fitted ranker knows, in its order and names."""
+    names = getattr(ranker, "feature_names_in_", None)
+    kept = None if names is None else tuple(str(name) for name in names)
+    return replace(data, X=features_like(ranker, data), feature_names=kept)
 
 
 def _place(data: RankingData, query: Any) -> int:

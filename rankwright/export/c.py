@@ -19,9 +19,18 @@ import numpy as np
 from rankwright.core.types import F64
 from rankwright.errors import UsageError
 from rankwright.export.forest import RULES, Forest
-from rankwright.export.json import KEPT, REFUSED, taken
 from rankwright.export.portable import Linear, Network
-from rankwright.export.target import DOUBLE, Job, Target, Written, as_scores, run_evaluator
+from rankwright.export.target import (
+    DOUBLE,
+    KEPT,
+    REFUSED,
+    Job,
+    Target,
+    Written,
+    as_scores,
+    run_evaluator,
+    taken,
+)
 
 _TOP = """/* {title}: written by rankwright from a {family} model; x <= threshold goes left. */
 #include <math.h>

@@ -27,7 +27,7 @@ from rankwright.errors import DataError, UsageError
 from rankwright.export.forest import Forest
 from rankwright.export.portable import names_of, portable
 from rankwright.export.target import SINGLE, Job, ParityError, Target, Written, own_thresholds
-from rankwright.export.vectors import Vectors, parity_vectors
+from rankwright.export.vectors import Vectors, parity_text, parity_vectors, read_parity
 from rankwright.rankers.base import Ranker
 
 ABOUT, PARITY = "export.json", "parity.jsonl"
@@ -82,7 +82,7 @@ def export_model(
     target.check(job)
     written = target.write(job)
     vectors = parity_vectors(job, written, single=target.single)
-    files = {**written.files, PARITY: _parity_text(vectors).encode()}
+    files = {**written.files, PARITY: parity_text(vectors).encode()}
     about = _about(target, job, written, vectors, files)
     files[ABOUT] = (json.dumps(about, indent=1, allow_nan=False) + "\n").encode()
     _put(folder, files)
@@ -102,7 +102,7 @@ def verify_export(folder: str | Path) -> Verified:
     about = _read_about(folder)
     target: Target = registry.resolve("exports", about["format"])()
     _check_digests(folder, about)
-    vectors = _read_parity(folder, len(about["features"]))
+    vectors = read_parity(folder / PARITY, len(about["features"]))
     found = np.asarray(target.scores(folder, about, vectors.X), np.float64)
     _compare(folder, vectors, found)
     size = np.maximum(np.abs(vectors.scores), 1.0)
@@ -169,35 +169,9 @@ def _put(folder: Path, files: Mapping[str, bytes]) -> None:
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def _parity_text(vectors: Vectors) -> str:
-    lines = []
-    for x, kind, score, tolerance in zip(
-        vectors.X.tolist(), vectors.kinds, vectors.scores, vectors.tolerance, strict=True
-    ):
-        row = {
-            "kind": kind,
-            "features": [None if value != value else value for value in x],
-            "score": float(score),
-            "tolerance": float(tolerance),
-        }
-        lines.append(json.dumps(row, allow_nan=False))
-    return "\n".join(lines) + "\n"
-
-
 def _about(
     target: Target, job: Job, written: Written, vectors: Vectors, files: Mapping[str, bytes]
 ) -> dict[str, Any]:
-    takes = np.broadcast_to(written.takes_missing, len(job.names)).tolist()
-    given = getattr(job.ranker, "feature_names_in_", None)
-    features = [
-        {
-            "name": name,
-            "column": j,
-            "in_training": str(j + 1) if given is None else str(given[j]),
-            "may_be_missing": may,
-        }
-        for j, (name, may) in enumerate(zip(job.names, takes, strict=True))
-    ]
     kinds = {kind: vectors.kinds.count(kind) for kind in dict.fromkeys(vectors.kinds)}
     inexact = 0
     if written.thresholds is not None and isinstance(job.model, Forest):
@@ -211,7 +185,7 @@ def _about(
         "model": job.model.family,
         "versions": {"rankwright": __version__, **versions()},
         "data": job.ranker.data_digest_,
-        "features": features,
+        "features": _features(job, written),
         "missing": written.missing,
         "precision": {
             "features": "float32" if target.single else "float64",
@@ -231,6 +205,20 @@ def _about(
         **written.more,
         "files": {name: hashlib.sha256(files[name]).hexdigest() for name in sorted(files)},
     }
+
+
+def _features(job: Job, written: Written) -> list[dict[str, Any]]:
+    takes = np.broadcast_to(written.takes_missing, len(job.names)).tolist()
+    given = getattr(job.ranker, "feature_names_in_", None)
+    return [
+        {
+            "name": name,
+            "column": j,
+            "in_training": str(j + 1) if given is None else str(given[j]),
+            "may_be_missing": may,
+        }
+        for j, (name, may) in enumerate(zip(job.names, takes, strict=True))
+    ]
 
 
 def versions() -> dict[str, str]:
@@ -270,27 +258,6 @@ def _check_digests(folder: Path, about: Mapping[str, Any]) -> None:
             raise ParityError(f"{path} is missing; export the model again.")
         if hashlib.sha256(path.read_bytes()).hexdigest() != digest:
             raise ParityError(f"{path} was altered after the export; export the model again.")
-
-
-def _read_parity(folder: Path, width: int) -> Vectors:
-    path = folder / PARITY
-    rows: list[list[float]] = []
-    kinds, scores, tolerance = [], [], []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        try:
-            row = json.loads(line)
-            values = [np.nan if value is None else float(value) for value in row["features"]]
-            if len(values) != width:
-                raise ValueError
-            rows.append(values)
-            kinds.append(str(row["kind"]))
-            scores.append(float(row["score"]))
-            tolerance.append(float(row["tolerance"]))
-        except (ValueError, KeyError, TypeError):
-            raise ParityError(f"{path}, line {number}: this is no parity vector.") from None
-    if not rows:
-        raise ParityError(f"{path} has no vectors; export the model again.")
-    return Vectors(np.array(rows), kinds, np.array(scores), np.array(tolerance))
 
 
 def _compare(folder: Path, vectors: Vectors, found: F64) -> None:

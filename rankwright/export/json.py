@@ -22,10 +22,7 @@ from rankwright.core.types import F64
 from rankwright.export.forest import RULES, Forest
 from rankwright.export.json_reader import score_rows
 from rankwright.export.portable import Linear, Portable
-from rankwright.export.target import DOUBLE, Job, Target, Written
-
-KEPT = "a missing value (NaN) scores as in the model"
-REFUSED = "the model takes no missing values: give every feature a number"
+from rankwright.export.target import DOUBLE, KEPT, REFUSED, Job, Target, Written, taken
 
 
 class Json(Target):
@@ -50,13 +47,6 @@ class Json(Target):
         """Return the scores by `rankwright.export.json_reader`."""
         names = [feature["name"] for feature in about["features"]]
         return score_rows(folder / "model.json", names, X)
-
-
-def taken(model: Portable) -> Any:
-    """Whether the model takes missing values of each feature: all of a forest's."""
-    if isinstance(model, Forest):
-        return np.ones(model.scorer.n_features, bool)
-    return ~np.isnan(model.stand_in)
 
 
 def plain_model(model: Portable, names: tuple[str, ...]) -> dict[str, Any]:

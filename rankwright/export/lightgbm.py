@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.core.types import F64, I64
+from rankwright.core.types import F64
 from rankwright.export.forest import ZERO, Forest
+from rankwright.export.lightgbm_tree import Nodes, leaf_block, tree_block
 from rankwright.export.target import DOUBLE, Job, Target, Written, as_scores, run_evaluator
 from rankwright.models.tree_text import model_text, tree_blocks
 
@@ -46,7 +47,7 @@ class LightGBM(Target):
         model = job.model
         blocks = tree_blocks(model.text) if model.text else _blocks(model)
         if model.initial:
-            blocks = [_leaf(model.initial), *blocks]
+            blocks = [leaf_block(model.initial), *blocks]
         return Written(
             files={"model.txt": model_text(job.names, blocks).encode()},
             epsilon=DOUBLE,
@@ -73,43 +74,25 @@ def _held(model: Forest) -> F64:
     return np.where((cut < 0.0) & (cut >= -ZERO), below, cut)
 
 
-def _leaf(value: float) -> str:
-    return (
-        f"num_leaves=1\nnum_cat=0\nleaf_value={value!r}\nleaf_weight=1\nleaf_count=1\n"
-        "is_linear=0\nshrinkage=1\n\n\n"
-    )
-
-
 def _blocks(model: Forest) -> list[str]:
     """Return LightGBM's text of trees with numeric splits that did not come from it."""
     found = []
     for a, b in model.spans():
-        nodes = np.arange(a, b)
-        inner = model.left[a:b] != nodes
+        n, inner = b - a, model.left[a:b] != np.arange(a, b)
         if not inner.any():
-            found.append(_leaf(float(model.value[a])))
+            found.append(leaf_block(float(model.value[a])))
             continue
-        number: I64 = np.where(inner, np.cumsum(inner) - 1, -np.cumsum(~inner))
-        kind = _NAN + _DEFAULT_LEFT * model.missing_left[a:b][inner].astype(np.int64)
-        lines = [
-            f"num_leaves={int((~inner).sum())}",
-            "num_cat=0",
-            f"split_feature={_joined(model.feature[a:b][inner])}",
-            f"split_gain={_joined(np.ones(inner.sum()))}",
-            f"threshold={_joined(np.maximum(model.threshold[a:b][inner], _LOWEST))}",
-            f"decision_type={_joined(kind)}",
-            f"left_child={_joined(number[model.left[a:b][inner] - a])}",
-            f"right_child={_joined(number[model.right[a:b][inner] - a])}",
-            f"leaf_value={_joined(model.value[a:b][~inner])}",
-            f"leaf_weight={_joined(np.ones((~inner).sum()))}",
-            f"leaf_count={_joined(np.ones((~inner).sum(), np.int64))}",
-            f"internal_value={_joined(np.zeros(inner.sum()))}",
-            f"internal_weight={_joined(np.ones(inner.sum()))}",
-            f"internal_count={_joined(np.full(inner.sum(), 2))}",
-        ]
-        found.append("\n".join([*lines, "is_linear=0", "shrinkage=1", "", "", ""]))
+        nodes = Nodes(
+            inner=inner,
+            left=model.left[a:b] - a,
+            right=model.right[a:b] - a,
+            feature=model.feature[a:b],
+            threshold=np.maximum(model.threshold[a:b], _LOWEST),
+            decision=_NAN + _DEFAULT_LEFT * model.missing_left[a:b].astype(np.int64),
+            gain=np.ones(n),
+            value=np.where(inner, 0.0, model.value[a:b]),
+            weight=np.ones(n),
+            count=np.where(inner, 2, 1),
+        )
+        found.append(tree_block(nodes))
     return found
-
-
-def _joined(values: Any) -> str:
-    return " ".join(map(repr, values.tolist()))

@@ -46,8 +46,7 @@ class LtrPlugin(Target):
 
     def write(self, job: Job) -> Written:
         """Return featureset.json and model.json."""
-        model, notes = job.model, []
-        scale, offset, held = 1.0, 0.0, None
+        model, notes, scale, offset, held = job.model, [], 1.0, 0.0, None
         if isinstance(model, Forest):
             model.need_numeric(self.name)
             model.need_shallow(self.name)
@@ -72,11 +71,7 @@ class LtrPlugin(Target):
                 )
         payload = {"model": {"name": job.title, "model": {"type": kind, "definition": definition}}}
         text = json.dumps(payload, allow_nan=False).encode()
-        if len(text) > self.limit:
-            notes.append(
-                f"The model has {len(text) >> 20} MB, more than {self.engine} takes in a request "
-                "by default: raise http.max_content_length, or fit fewer trees."
-            )
+        notes += self._note_of_size(len(text))
         features = json.dumps(_feature_set(job.names, default), indent=1, allow_nan=False)
         return Written(
             files={"featureset.json": features.encode(), "model.json": text},
@@ -95,6 +90,14 @@ class LtrPlugin(Target):
         """Return the scores by `rankwright.export.ltr_plugin_reader`."""
         names = [feature["name"] for feature in about["features"]]
         return score_payload(folder, names, X)
+
+    def _note_of_size(self, size: int) -> list[str]:
+        if size <= self.limit:
+            return []
+        return [
+            f"The model has {size >> 20} MB, more than {self.engine} takes in a request by "
+            "default: raise http.max_content_length, or fit fewer trees."
+        ]
 
     def _upload(self, name: str) -> tuple[dict[str, str], ...]:
         features = f"/_ltr/_featureset/{name}"

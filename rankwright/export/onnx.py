@@ -17,9 +17,8 @@ from rankwright import __version__
 from rankwright.core.types import F64
 from rankwright.errors import MissingExtraError
 from rankwright.export.forest import Forest
-from rankwright.export.json import KEPT, REFUSED, taken
 from rankwright.export.portable import Linear, Network
-from rankwright.export.target import DOUBLE, Job, ParityError, Target, Written
+from rankwright.export.target import DOUBLE, KEPT, REFUSED, Job, ParityError, Target, Written, taken
 
 _OPSET, _ML_OPSET, _IR = 21, 5, 10
 

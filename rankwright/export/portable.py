@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from rankwright.core.types import F64
+from rankwright.core.types import F64, I64
 from rankwright.errors import UsageError
 from rankwright.export.forest import RULES, ZERO, Forest, added, one_split_each
 from rankwright.models.additive import FittedAdditive
@@ -93,6 +93,21 @@ def portable(ranker: Ranker) -> Portable:
     raise UsageError(
         f"{why}; linear, additive, tree and network models can be exported, this one cannot."
     )
+
+
+def gaps_not_zero(model: Portable) -> I64:
+    """Return the columns whose missing values score otherwise than zeros do.
+
+    Those of a model that refuses missing values are not among them.
+    """
+    if isinstance(model, Forest):
+        at = model.splits
+        apart = model.missing_left[at] != (model.threshold[at] >= 0.0)
+        return np.unique(model.feature[at][apart])
+    if model.fill is None:
+        return np.empty(0, np.int64)
+    weights = model.coef[:, None] if isinstance(model, Linear) else model.layers[0][0]
+    return np.flatnonzero((model.fill != 0.0) & (weights != 0.0).any(axis=1))
 
 
 def names_of(ranker: Ranker) -> tuple[str, ...]:

@@ -12,9 +12,19 @@ import numpy as np
 
 from rankwright.core.types import F64
 from rankwright.export.forest import Forest
-from rankwright.export.json import KEPT, REFUSED, plain_trees, taken
+from rankwright.export.json import plain_trees
 from rankwright.export.portable import Linear, Network
-from rankwright.export.target import DOUBLE, Job, ParityError, Target, Written, run_evaluator
+from rankwright.export.target import (
+    DOUBLE,
+    KEPT,
+    REFUSED,
+    Job,
+    ParityError,
+    Target,
+    Written,
+    run_evaluator,
+    taken,
+)
 
 _HEAD = '''"""A {family} model, written by rankwright: score(features), higher is better.
 

@@ -52,10 +52,8 @@ class Solr(Target):
             "params": params,
         }
         text = json.dumps(whole, allow_nan=False).encode()
-        features = [
-            _feature(job.title, name, value)
-            for name, value in zip(job.names, default.tolist(), strict=True)
-        ]
+        named = zip(job.names, default.tolist(), strict=True)
+        features = [_feature(job.title, name, value) for name, value in named]
         files = {"features.json": _bytes(features), "model.json": text}
         upload = [
             {"method": "PUT", "path": "/schema/feature-store", "file": "features.json"},

@@ -27,6 +27,9 @@ from rankwright.rankers.base import Ranker
 SINGLE, DOUBLE = 2.0**-23, 2.0**-52
 _SECONDS = 300
 
+KEPT = "a missing value (NaN) scores as in the model"
+REFUSED = "the model takes no missing values: give every feature a number"
+
 
 class ParityError(RankwrightError, ValueError):
     """An export does not hold, or does not score as the model it was made of."""
@@ -121,6 +124,13 @@ class Target(ABC):
     @abstractmethod
     def scores(self, folder: Path, about: Mapping[str, Any], X: F64) -> F64:
         """Return what the files in ``folder`` score each row, by an evaluator of their own."""
+
+
+def taken(model: Portable) -> Any:
+    """Whether the model takes missing values of each feature: all of a forest's."""
+    if isinstance(model, Forest):
+        return np.ones(model.scorer.n_features, bool)
+    return ~np.isnan(model.stand_in)
 
 
 # --- thresholds in float32 -----------------------------------------------------------------------

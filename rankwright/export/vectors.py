@@ -11,8 +11,10 @@ in the model or differ by more than the format rounds, so that their order is no
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,9 +22,9 @@ import numpy as np
 from rankwright.core.dtypes import not_above
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64
-from rankwright.export.forest import Forest
+from rankwright.export.forest import RULES, Forest
 from rankwright.export.portable import Portable
-from rankwright.export.target import Job, Written, own_thresholds
+from rankwright.export.target import Job, ParityError, Written, own_thresholds
 
 _RANDOM, _SPLITS, _GAPS = 120, 60, 24
 _EDGES = (
@@ -67,6 +69,43 @@ def parity_vectors(job: Job, written: Written, *, single: bool) -> Vectors:
     usable &= (tolerance <= _BLURRED * np.maximum(np.abs(scores), spread)) | (size == 0.0)
     kept = _told_apart(np.flatnonzero(usable), scores, tolerance)
     return Vectors(X[kept], [kinds[i] for i in kept], scores[kept], tolerance[kept])
+
+
+def parity_text(vectors: Vectors) -> str:
+    """Return the vectors as lines of JSON."""
+    lines = []
+    for x, kind, score, tolerance in zip(
+        vectors.X.tolist(), vectors.kinds, vectors.scores, vectors.tolerance, strict=True
+    ):
+        row = {
+            "kind": kind,
+            "features": [None if value != value else value for value in x],
+            "score": float(score),
+            "tolerance": float(tolerance),
+        }
+        lines.append(json.dumps(row, allow_nan=False))
+    return "\n".join(lines) + "\n"
+
+
+def read_parity(path: Path, width: int) -> Vectors:
+    """Return the vectors of a file that `parity_text` made, of ``width`` features each."""
+    rows: list[list[float]] = []
+    kinds, scores, tolerance = [], [], []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        try:
+            row = json.loads(line)
+            values = [np.nan if value is None else float(value) for value in row["features"]]
+            if len(values) != width:
+                raise ValueError
+            rows.append(values)
+            kinds.append(str(row["kind"]))
+            scores.append(float(row["score"]))
+            tolerance.append(float(row["tolerance"]))
+        except (ValueError, KeyError, TypeError):
+            raise ParityError(f"{path}, line {number}: this is no parity vector.") from None
+    if not rows:
+        raise ParityError(f"{path} has no vectors; export the model again.")
+    return Vectors(np.array(rows), kinds, np.array(scores), np.array(tolerance))
 
 
 def _drawn(model: Portable, written: Written, single: bool) -> Iterator[tuple[str, F64]]:
@@ -137,7 +176,7 @@ def _at_thresholds(
 ) -> Iterator[F64]:
     """Yield vectors that reach a split and hit its threshold, or a number beside it."""
     parent = np.full(len(forest.left), -1)
-    at = forest.splits[forest.rule[forest.splits] < 5]
+    at = forest.splits[forest.rule[forest.splits] != RULES.index("category")]
     for node in forest.splits.tolist():
         parent[[forest.left[node], forest.right[node]]] = node
     for k, node in enumerate(rng.permutation(at)[:_SPLITS].tolist()):

@@ -16,9 +16,18 @@ import numpy as np
 
 from rankwright.core.types import F64
 from rankwright.export.forest import Forest
-from rankwright.export.json import KEPT, REFUSED, taken
 from rankwright.export.portable import Linear, Network
-from rankwright.export.target import SINGLE, Job, Target, Written, held_below, strictly_above
+from rankwright.export.target import (
+    KEPT,
+    REFUSED,
+    SINGLE,
+    Job,
+    Target,
+    Written,
+    held_below,
+    strictly_above,
+    taken,
+)
 from rankwright.export.vespa_reader import score_profile
 from rankwright.ranklib.java_numbers import java_double
 

@@ -19,9 +19,9 @@ import numpy as np
 from rankwright.core.types import F64
 from rankwright.errors import MissingExtraError
 from rankwright.export.forest import Forest
-from rankwright.export.json import KEPT
 from rankwright.export.portable import Linear
 from rankwright.export.target import (
+    KEPT,
     SINGLE,
     Job,
     ParityError,
@@ -72,7 +72,9 @@ class XGBoostJson(Target):
         try:
             import xgboost
         except ImportError:
-            raise MissingExtraError("xgboost", "dev", "verifying an export to XGBoost") from None
+            raise MissingExtraError(
+                "xgboost", "xgboost", "verifying an export to XGBoost"
+            ) from None
         path = folder / "model.json"
         try:
             booster = xgboost.Booster({"nthread": 1}, model_file=str(path))

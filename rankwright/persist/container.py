@@ -111,7 +111,9 @@ def _foreign(path: Path) -> str | None:
 def _checked_receipt(path: Path, parts: dict[str, bytes], signed: str) -> dict[str, Any]:
     text = parts.pop(_RECEIPT, None)
     if text is None:
-        raise ModelFileError(f"{path} is a zip without a receipt, not a model file.")
+        raise ModelFileError(
+            f"{path} is a zip without a receipt, not a model file; unpack it if it holds data."
+        )
     if hashlib.sha256(text).hexdigest() != signed:
         raise ModelFileError(f"{path} was altered: its receipt does not match its seal.")
     try:

@@ -12,7 +12,7 @@ is imported, so a process ranks its first list within a second of its start.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -128,7 +128,7 @@ class RuntimeModel:
             known, names = self.feature_names, X.feature_names
             if known is not None and names is not None and names != known:
                 raise DataError("the data has other features, or in another order, than the model.")
-            return X
+            return X if group is None else replace(X, group=as_vector(group, "group", len(X.y)))
         if hasattr(X, "columns") or hasattr(X, "column_names"):
             raise UsageError(
                 "runtime models take arrays: pass the columns of the frame in the order of "

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from rankwright.core.types import F64
-from rankwright.data.scores import decoded, fault_at, number_at
+from rankwright.data.text_file import fault_at, number_at, text_lines
 from rankwright.errors import DataError, UsageError
 from rankwright.metrics.significance import randomisation
 from rankwright.ranklib.java_numbers import rounded
@@ -78,11 +78,8 @@ def analyze(words: Sequence[str], say: Print) -> list[str]:
 def read_values(path: str | Path) -> dict[str, float]:
     """Return the value of each query in a file of ``-idv``, and of ``all``, in file order."""
     found: dict[str, float] = {}
-    text = decoded(Path(path).read_bytes(), path)
-    for line, raw in enumerate(text.splitlines(), 1):
-        cells = raw.split()
-        if not cells:
-            continue
+    for line, text in text_lines(path):
+        cells = text.split()
         if len(cells) != 3:
             fault_at(path, line, f"'measure query value' is expected, not {len(cells)} words")
         if cells[1] in found:

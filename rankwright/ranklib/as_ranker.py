@@ -5,11 +5,13 @@ after each tree and to the constant of Linear Regression, which changes no ranki
 evaluated, explained, saved and exported like any other.
 
 What goes to RankLib ranks as it does here; scores are the same up to float32, save that networks
-there end in a sigmoid, which moves every score and changes no order.
+there end in a sigmoid, which moves every score and changes no order. A missing value counts as 0
+there: `missing_notice` says where the model has it otherwise.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from rankwright import registry
 from rankwright.core.dtypes import not_above
 from rankwright.core.types import FittedModel
 from rankwright.errors import UsageError
+from rankwright.export.portable import gaps_not_zero, portable
 from rankwright.models.additive import FittedAdditive
 from rankwright.models.fitted_network import FittedNetwork
 from rankwright.models.linear import FittedLinear
@@ -45,6 +48,7 @@ REGISTERED = {
     "Random Forests": "random_forest",
     "Linear Regression": "linear_regression",
 }
+_SHOWN = 5  # features that a notice names
 _ALWAYS = -float(np.finfo(np.float32).max)  # every feature is above
 
 
@@ -60,8 +64,14 @@ def load_ranklib(path: str | Path, *, n_features: int | None = None) -> Ranker:
 
 
 def save_ranklib(ranker: Ranker, path: str | Path) -> None:
-    """Write a fitted ranker as a model file that RankLib and the search engines' plugins read."""
-    write_model_text(text_of(ranker), path)
+    """Write a fitted ranker as a model file that RankLib and the search engines' plugins read.
+
+    Warns where the model has missing values otherwise than RankLib, which counts them as 0.
+    """
+    text, lost = text_of(ranker), missing_notice(ranker)
+    write_model_text(text, path)
+    if lost is not None:
+        warnings.warn(lost, stacklevel=2)
 
 
 def ranker_of(model: ModelText, *, n_features: int | None = None) -> Ranker:
@@ -88,6 +98,20 @@ def text_of(ranker: Ranker) -> ModelText:
     raise UsageError(
         f"RankLib has no model like {type(ranker).__name__}'s '{ranker.model}'; "
         "trees, linear, additive and network models can be written for it."
+    )
+
+
+def missing_notice(ranker: Ranker) -> str | None:
+    """Return what RankLib does otherwise with missing values than the model; None: nothing."""
+    columns = gaps_not_zero(portable(ranker)).tolist()
+    if not columns:
+        return None
+    names = getattr(ranker, "feature_names_in_", np.arange(1, ranker.n_features_in_ + 1))
+    shown = ", ".join(str(names[column]) for column in columns[:_SHOWN])
+    more = f" and {len(columns) - _SHOWN} more" if len(columns) > _SHOWN else ""
+    return (
+        f"RankLib counts a missing value as 0, which this model does not do for feature {shown}"
+        f"{more}: give every document a number there, or rank with the model file itself."
     )
 
 

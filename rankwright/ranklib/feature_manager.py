@@ -31,6 +31,15 @@ _USAGE = (
     "features -input FILE ... -output FOLDER [-shuffle] [-k FOLDS [-tvs SHARE] | -tts SHARE] "
     "[-seed N], or features -feature_stats MODEL"
 )
+_DEFAULTS = {
+    "-input": "",
+    "-output": "",
+    "-k": "0",
+    "-tvs": "0",
+    "-tts": "0",
+    "-feature_stats": "",
+    "-seed": "0",
+}
 _COUNTED = ("AdaRank", "RankBoost", "MART", "LambdaMART", "Random Forests")
 
 Print = Callable[[str], None]
@@ -38,16 +47,7 @@ Print = Callable[[str], None]
 
 def manage_features(words: Sequence[str], say: Print) -> None:
     """Do what ``words`` ask for."""
-    defaults = {
-        "-input": "",
-        "-output": "",
-        "-k": "0",
-        "-tvs": "0",
-        "-tts": "0",
-        "-feature_stats": "",
-        "-seed": "0",
-    }
-    options = Options(words, defaults, ["-shuffle"], _USAGE)
+    options = Options(words, _DEFAULTS, ["-shuffle"], _USAGE)
     if options.has("-feature_stats"):
         print_feature_stats(options.text("-feature_stats"), say)
         return

@@ -13,8 +13,8 @@ from rankwright.core.types import I64
 from rankwright.data.letor import Letor
 from rankwright.data.normalize import QueryMinMax, QuerySum, QueryZScore
 from rankwright.data.ranking_data import RankingData
-from rankwright.data.source import open_bytes
 from rankwright.data.split import Fold
+from rankwright.data.text_file import fault_at, text_lines
 from rankwright.errors import DataError, UsageError
 
 
@@ -41,13 +41,12 @@ def read_lists(
 def read_features(path: str) -> list[int]:
     """Return the feature numbers in a file: one per line, before any tab; # begins a comment."""
     numbers = []
-    with open_bytes(path) as stream:
-        for line, raw in enumerate(stream.read().decode("utf-8", "replace").splitlines(), 1):
-            word = raw.partition("#")[0].partition("\t")[0].strip()
-            if word:
-                if not word.isdecimal() or int(word) < 1:
-                    raise DataError(f"{path}, line {line}: '{word}' is not a feature's number.")
-                numbers.append(int(word))
+    for line, text in text_lines(path):
+        word = text.partition("#")[0].partition("\t")[0].strip()
+        if word:
+            if not word.isdecimal() or int(word) < 1:
+                fault_at(path, line, f"'{word}' is not a feature's number")
+            numbers.append(int(word))
     if not numbers:
         raise DataError(f"{path} names no feature.")
     return sorted(set(numbers))

@@ -58,11 +58,6 @@ class Tree:
     right: I64
     output: F64
 
-    @property
-    def n_leaves(self) -> int:
-        """Number of leaves."""
-        return int((self.feature == 0).sum())
-
 
 @dataclass(frozen=True)
 class Ensembles:

@@ -10,6 +10,7 @@ Sums are in float64 and in the order of the line, features in float32.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
@@ -20,16 +21,26 @@ from rankwright.ranklib.text_lines import TextLines
 
 
 @dataclass(frozen=True)
-class Terms:
-    """Weights of features, in the order of the file; feature 0 is a constant."""
+class _Line:
+    """A line of entries, each of a feature; in the order of the file."""
 
     features: I64
-    weights: F64
 
     @property
     def n_features(self) -> int:
         """The highest number of a feature."""
         return int(self.features.max(initial=0))
+
+    def renumbered(self, numbers: I64) -> Self:
+        """Return the model with feature f called ``numbers[f]``."""
+        return replace(self, features=numbers[self.features])
+
+
+@dataclass(frozen=True)
+class Terms(_Line):
+    """Weights of features; feature 0 is a constant."""
+
+    weights: F64
 
     def scores(self, X: FloatMatrix) -> F64:
         """Return the score of each row."""
@@ -48,10 +59,6 @@ class Terms:
         np.add.at(coef, self.features, self.weights)
         return coef[1:]
 
-    def renumbered(self, numbers: I64) -> Terms:
-        """Return the model with feature f called ``numbers[f]``."""
-        return replace(self, features=numbers[self.features])
-
     @property
     def constant(self) -> float:
         """What is added to every score."""
@@ -64,17 +71,11 @@ class Terms:
 
 
 @dataclass(frozen=True)
-class Steps:
-    """Thresholds on features and what exceeding them is worth, in the order of the file."""
+class Steps(_Line):
+    """Thresholds on features, and what exceeding them is worth."""
 
-    features: I64
     thresholds: F64
     weights: F64
-
-    @property
-    def n_features(self) -> int:
-        """The highest number of a feature."""
-        return int(self.features.max(initial=0))
 
     def scores(self, X: FloatMatrix) -> F64:
         """Return the score of each row."""
@@ -87,10 +88,6 @@ class Steps:
     def text(self) -> str:
         """Return the line."""
         return " ".join(f"{f}:{java_double(t)}:{java_double(w)}" for f, t, w in self._rows())
-
-    def renumbered(self, numbers: I64) -> Steps:
-        """Return the model with feature f called ``numbers[f]``."""
-        return replace(self, features=numbers[self.features])
 
     def _rows(self) -> list[tuple[int, float, float]]:
         columns = (self.features.tolist(), self.thresholds.tolist(), self.weights.tolist())

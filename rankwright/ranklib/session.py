@@ -19,7 +19,7 @@ from rankwright.data.target import make_folder
 from rankwright.errors import DataError, UsageError
 from rankwright.rankers.base import Ranker
 from rankwright.ranklib import lists
-from rankwright.ranklib.as_ranker import ranker_of, text_of
+from rankwright.ranklib.as_ranker import missing_notice, ranker_of, text_of
 from rankwright.ranklib.flags import Flags
 from rankwright.ranklib.java_numbers import rounded
 from rankwright.ranklib.log import (
@@ -102,8 +102,14 @@ class Session:
         from rankwright.persist.model_file import load_model
 
         if is_zipfile(path):
-            return text_of(load_model(path))
+            return self._text_of(load_model(path))
         return read_model_text(path)
+
+    def _text_of(self, ranker: Ranker) -> ModelText:
+        """Return our ranker as a model of RankLib, and tell what is lost."""
+        if (lost := missing_notice(ranker)) is not None:
+            self.notice(lost)
+        return text_of(ranker)
 
     def _scores(self, model: ModelText, data: RankingData) -> F64:
         flags = self.flags
@@ -177,7 +183,7 @@ class Session:
             name, label = self.train_measure.name, self.train_measure.label
             curves = [ranker.curve_.get(f"{part} {name}", []) for part in ("train", "valid")]
             self._say_all(round_lines(label, *curves))
-        model = text_of(ranker)
+        model = self._text_of(ranker)
         return with_constant(model, train, l2) if regression else model
 
     def _cross_validate(self, path: str) -> None:

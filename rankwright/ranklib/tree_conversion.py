@@ -18,12 +18,13 @@ import numpy as np
 from rankwright.core.dtypes import not_above
 from rankwright.core.types import F64, I64
 from rankwright.errors import UsageError
+from rankwright.export.lightgbm_tree import Nodes, tree_block
 from rankwright.models.tree_text import model_text, tree_blocks
 from rankwright.models.trees import FittedTrees
 from rankwright.ranklib.java_numbers import highest_rounded_to
 from rankwright.ranklib.model_trees import Tree
 
-_CATEGORICAL = 1  # the bit of decision_type
+_CATEGORICAL, _DEFAULT_LEFT = 1, 2  # bits of decision_type
 
 
 def fitted_trees(trees: Sequence[Tree], n_features: int, *, share: float = 1.0) -> FittedTrees:
@@ -55,35 +56,23 @@ def _raised(tree: Tree, by: float) -> Tree:
 
 def _block(tree: Tree, value: F64) -> str:
     inner = tree.feature > 0
-    leaf = ~inner
-    number: I64 = np.where(
-        inner, np.cumsum(inner) - 1, -1 * np.cumsum(leaf)
-    )  # leaves are -1, -2, ...
-    lines = [f"num_leaves={tree.n_leaves}", "num_cat=0"]
     count, mean = _counts_and_means(tree, value)
-    if inner.any():
-        left, right = tree.left[inner], tree.right[inner]
-        gain = count[left] * count[right] / count[inner] * (mean[left] - mean[right]) ** 2
-        lines += [
-            f"split_feature={_joined(tree.feature[inner] - 1)}",
-            f"split_gain={_joined(gain)}",
-            f"threshold={_joined(highest_rounded_to(tree.threshold[inner]))}",
-            f"decision_type={_joined(np.full(len(left), 2))}",
-            f"left_child={_joined(number[left])}",
-            f"right_child={_joined(number[right])}",
-        ]
-    lines += [
-        f"leaf_value={_joined(value[leaf])}",
-        f"leaf_weight={_joined(count[leaf])}",
-        f"leaf_count={_joined(count[leaf])}",
-    ]
-    if inner.any():
-        lines += [
-            f"internal_value={_joined(mean[inner])}",
-            f"internal_weight={_joined(count[inner])}",
-            f"internal_count={_joined(count[inner])}",
-        ]
-    return "\n".join([*lines, "is_linear=0", f"shrinkage={tree.weight!r}", "", "", ""])
+    left, right = tree.left[inner], tree.right[inner]
+    gain = np.zeros(len(value))
+    gain[inner] = count[left] * count[right] / count[inner] * (mean[left] - mean[right]) ** 2
+    nodes = Nodes(
+        inner=inner,
+        left=tree.left,
+        right=tree.right,
+        feature=tree.feature - 1,
+        threshold=highest_rounded_to(tree.threshold),
+        decision=np.full(len(value), _DEFAULT_LEFT),
+        gain=gain,
+        value=np.where(inner, mean, value),
+        weight=count,
+        count=count,
+    )
+    return tree_block(nodes, tree.weight)
 
 
 def _counts_and_means(tree: Tree, value: F64) -> tuple[I64, F64]:
@@ -96,10 +85,6 @@ def _counts_and_means(tree: Tree, value: F64) -> tuple[I64, F64]:
             children = [tree.left[node], tree.right[node]]
             count[node], total[node] = count[children].sum(), total[children].sum()
     return count, total / count
-
-
-def _joined(values: F64 | I64) -> str:
-    return " ".join(map(repr, values.tolist()))
 
 
 # --- from LightGBM -----------------------------------------------------------------------------

@@ -164,7 +164,7 @@ def with_keys(settings: Settings, file: Path | None) -> Settings:
     keys = os.environ.get(KEYS_VARIABLE, "").split(",")
     if file is not None:
         try:
-            keys += file.read_text().splitlines()
+            keys += file.read_text(encoding="utf-8-sig").splitlines()
         except (OSError, UnicodeDecodeError) as fault:
             raise UsageError(f"the API keys in {file} cannot be read: {fault}.") from None
         if not any(key.strip() for key in keys):

@@ -17,6 +17,11 @@ def test_usual_names_are_found_in_any_case(qid, label):
     assert chosen(["a", label, qid, "b"]) == ({"qid": qid, "label": label}, ["a", "b"])
 
 
+def test_blanks_around_a_name_do_not_matter():
+    names = ["qid", " label", " x"]
+    assert chosen(names) == ({"qid": "qid", "label": " label"}, [" x"])
+
+
 def test_optional_columns_are_found():
     names = ["qid", "label", "DocID", "host", "weight", "query_weight", "position", "x"]
     roles, features = chosen(names)

@@ -33,6 +33,11 @@ def test_numbers_booleans_and_missing_cells(engine):
     np.testing.assert_array_equal(c, [nan] * 5)
 
 
+def test_booleans_as_pandas_and_spreadsheets_write_them(engine):
+    text = b"a,b,c\nTrue,TRUE,1\nFalse,FALSE,true\n"
+    assert columns(text, ["a", "b", "c"]) == [[1, 0], [1, 0], [1, 1]]
+
+
 def test_text_columns_stay_as_they_are_written(engine):
     text = 'q\tx\n007\t1\nNA\t2\n""\t3\n"a\tb"\t4\n"say ""é"""\t5\n"two\nlines"\t6\n'.encode()
     q, x = columns(text, ["q", "x"], as_text=["q"], separator="\t")
@@ -74,6 +79,20 @@ def test_bytes_that_are_not_text_are_refused():
         column_names(io.BytesIO(b""), ",")
     with pytest.raises(DataError, match="'a' is used twice"):
         column_names(io.BytesIO(b"a,b,a\n"), ",")
+
+
+@pytest.mark.parametrize(
+    ("text", "separator", "sentence"),
+    [
+        (b"qid;label;x\n", ",", "parted by ';'; save it with commas between cells and points in"),
+        (b"qid\tlabel\tx\n", ",", r"parted by '\\t'; read it as tsv"),
+        (b"qid,label,x\n", "\t", "parted by ','; read it as csv"),
+        (b"qid|label|x\n", ",", r"parted by '\|'; save it with commas"),
+    ],
+)
+def test_another_separator_is_told(text, separator, sentence):
+    with pytest.raises(DataError, match=sentence):
+        column_names(io.BytesIO(text), separator)
 
 
 def test_without_names_columns_have_numbers(engine):

@@ -11,8 +11,8 @@ from reference.same_data import assert_same
 
 import rankwright
 from rankwright import registry
-from rankwright.data import files, letor, tabular
-from rankwright.data.files import convert, format_of, parts_of, save
+from rankwright.data import files, letor, parts, tabular
+from rankwright.data.files import convert, format_of, save
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
 
@@ -42,6 +42,7 @@ def text(tmp_path):
         ("A.TXT", "letor"),
         ("a.csv", "csv"),
         ("a.csv.gz", "csv"),
+        ("a.csv.zst", "csv"),
         ("a.tsv.xz", "tsv"),
         ("a.parquet", "parquet"),
         ("a.feather", "arrow"),
@@ -71,6 +72,13 @@ def test_an_unknown_suffix_lists_the_formats(tmp_path):
     assert_same(rankwright.load(path, format="letor"), some_data())
     with pytest.raises(UsageError, match="has no suffix, which tells no format"):
         save(some_data(), tmp_path / "t")
+
+
+@pytest.mark.parametrize("name", ["a.zip", "a.txt.7z", "a.xlsx", "a.txt.lz4"])
+def test_an_archive_is_to_be_unpacked_whatever_it_holds(tmp_path, name):
+    (tmp_path / name).write_bytes(b"packed")
+    with pytest.raises(DataError, match=r"packed in a way that is not read; .* first"):
+        rankwright.load(tmp_path / name)
 
 
 def test_an_unknown_format_is_answered_with_the_nearest(text):
@@ -153,19 +161,6 @@ def test_a_missing_folder_is_named(tmp_path):
         save(some_data(), tmp_path / "none" / "t.csv")
 
 
-# --- parts -------------------------------------------------------------------------------------
-
-
-def test_parts_hold_whole_queries_as_views():
-    data = RankingData.from_arrays(
-        np.arange(10.0).reshape(-1, 1), np.zeros(10), group_sizes=[3, 0, 4, 1, 2]
-    )
-    parts = list(parts_of(data, rows=4))
-    assert [part.sizes.tolist() for part in parts] == [[3, 0], [4], [1, 2]]
-    assert [part.qid.tolist() for part in parts] == [[0, 1], [2], [3, 4]]
-    assert all(np.shares_memory(part.X, data.X) for part in parts)
-
-
 # --- converting --------------------------------------------------------------------------------
 
 
@@ -198,11 +193,11 @@ def test_options_go_to_who_takes_them_the_reader_first(text, tmp_path):
 def small_parts(monkeypatch):
     """Every reader that streams gives parts of a few rows."""
     monkeypatch.setattr(tabular, "_ROWS_PER_BATCH", 3)
-    monkeypatch.setattr(files, "_CELLS_PER_PART", 4)
-    monkeypatch.setattr(files, "_FEWEST_ROWS_PER_PART", 2)
+    monkeypatch.setattr(parts, "_CELLS_PER_PART", 4)
+    monkeypatch.setattr(parts, "_FEWEST_ROWS_PER_PART", 2)
     whole = letor.Letor.read_parts
-    parts = staticmethod(lambda path, **options: whole(path, part_bytes=40, **options))
-    monkeypatch.setattr(letor.Letor, "read_parts", parts)
+    few = staticmethod(lambda path, **options: whole(path, part_bytes=40, **options))
+    monkeypatch.setattr(letor.Letor, "read_parts", few)
 
 
 def many(path, qids):

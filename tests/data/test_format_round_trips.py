@@ -12,7 +12,8 @@ from scipy import sparse
 
 import rankwright
 from rankwright import registry
-from rankwright.data.files import EVERYTHING, convert, save
+from rankwright.data.files import convert, save
+from rankwright.data.parts import EVERYTHING
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.ratings import ratings_of_triples
 

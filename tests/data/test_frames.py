@@ -8,7 +8,7 @@ import pytest
 from reference.same_data import assert_same
 from scipy import sparse
 
-from rankwright.data.frames import frame_of_data, ids_of_text
+from rankwright.data.frames import column_of, frame_of_data, ids_of_text
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
 
@@ -220,3 +220,15 @@ def test_an_unknown_backend_is_answered_with_the_known():
 )
 def test_text_ids_are_numbers_only_where_all_are_written_as_such(text, ids):
     assert ids_of_text(text).tolist() == ids
+
+
+def test_a_feature_is_found_by_name_or_number():
+    X = np.ones((1, 3))
+    named = RankingData.from_arrays(X, [0], qid=[1], feature_names=["price", "2", "clicks"])
+    assert [column_of(named, f) for f in ("clicks", "2", 1)] == [2, 1, 0]
+    plain = RankingData.from_arrays(X, [0], qid=[1])
+    assert [column_of(plain, f) for f in ("f3", "3", 3)] == [2, 2, 2]
+    with pytest.raises(UsageError, match="no feature 'prize'; did you mean price"):
+        column_of(named, "prize")
+    with pytest.raises(UsageError, match="no feature '4'; known: 1 to 3"):
+        column_of(plain, 4)

@@ -41,9 +41,9 @@ BAD_LINES = {
     "NaN grade": (b"nan qid:1 1:1", "grade 'nan' is not a number"),
     "infinite grade": (b"1e400 qid:1 1:1", "grade '1e400' is too large"),
     "header": (b"label qid f1 f2", "grade 'label' is not a number; .* without a header line"),
-    "NUL": (b"1 qid:1 1:1\x00", "byte 0 stands here, so this is not a text file"),
+    "NUL": (b"1 qid:1 1:1\x00", "byte 0 stands here, so this is not a text file; text in UTF-16"),
     "NUL in a comment": (b"1 qid:1 1:1 # \x00", "byte 0 stands here"),
-    "control letter": (b"1 qid:\x07 1:1", "byte 7 stands here"),
+    "control letter": (b"1 qid:\x07 1:1", "byte 7 stands here, .*; take it out"),
     "binary": (b"\x89PNG\x1a", "byte 26 stands here"),
     "latin-1": (b"caf\xe9 qid:1 1:1", "byte 233 is not UTF-8"),
     "latin-1 query": (b"1 qid:caf\xe9 1:1", "the query id is not UTF-8"),
@@ -98,6 +98,16 @@ def test_a_file_without_data_lines_is_refused(read, content):
 def test_a_file_without_features_is_refused(read):
     with pytest.raises(DataError, match=r"bad\.txt(\.gz)? names no feature on any line"):
         read(b"1 qid:1\n0 qid:1 # 3:4\n")
+
+
+@pytest.mark.parametrize("comment", [b"", b" # a"])
+def test_lines_that_end_in_carriage_returns_alone_are_not_one_line(read, comment):
+    """With comments all but the first would be one."""
+    line = b"1 qid:1 1:1 2:2" + comment + b"\r"
+    with pytest.raises(
+        DataError, match=r"bad\.txt(\.gz)?: its lines end in carriage returns alone"
+    ):
+        read(3 * line)
 
 
 def test_a_query_id_above_that_is_not_text_comes_first(read):

@@ -54,6 +54,35 @@ def test_query_ids_of_any_type(qid):
     assert make(qid).sizes.tolist() == [2, 1]
 
 
+@pytest.mark.parametrize(
+    "qid",
+    [
+        ["a", None, "b"],
+        [1.0, np.nan, 2.0],
+        pd.Series(["a", None, "b"], dtype="string"),
+        pd.Series([1, None, 2], dtype="Int64"),
+        pd.to_datetime(pd.Series(["2026-01-01", None, "2026-01-02"])),
+        pd.Categorical(["a", None, "b"]),
+    ],
+    ids=["None", "NaN", "NA of text", "NA of numbers", "NaT", "NA of categories"],
+)
+def test_a_missing_query_id_is_no_query(qid):
+    with pytest.raises(DataError, match="the query id is missing at row 1"):
+        RankingData.from_arrays(np.ones((3, 1)), [0, 1, 2], qid=qid)
+
+
+def test_ids_that_are_no_ids_are_refused():
+    qid = np.empty(2, object)
+    qid[:] = [[1], [2]]
+    with pytest.raises(DataError, match=r"the query id at row 0 is \[1\]; an id is a text"):
+        RankingData.from_arrays(np.ones((2, 1)), [0, 1], qid=qid)
+
+
+def test_ids_beyond_whole_numbers_stay_as_they_are():
+    data = RankingData.from_arrays(np.ones((3, 1)), [0, 1, 2], qid=[1.0, np.inf, 1e300])
+    assert data.qid.tolist() == [1.0, np.inf, 1e300]
+
+
 def test_group_sizes_instead_of_ids():
     data = RankingData.from_arrays(np.ones((3, 1)), [0, 1, 2], group_sizes=[1, 0, 2])
     assert data.indptr.tolist() == [0, 1, 1, 3]

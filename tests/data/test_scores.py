@@ -26,6 +26,14 @@ def test_a_score_per_line(path):
     np.testing.assert_array_equal(got, [1, -2.5e-3, 0.1, np.nan, -np.inf])
 
 
+def test_a_byte_order_mark_carriage_returns_and_blank_lines(path):
+    path.write_bytes(b"\xef\xbb\xbf1\r\n2\r\n3\r\n4\r\n5\r\n\r\n")
+    assert read_scores(path, some_data()).tolist() == [1, 2, 3, 4, 5]
+    run = "\ufeff\nb Q0 z 1 5 t\nb Q0 y 2 5 t\n\na Q0 x 1 3 t\na Q0 w 2 3 t\na Q0 v 3 3 t\n"
+    path.write_text(run, encoding="utf-8")
+    assert read_scores(path, some_data()).tolist() == [3, 3, 3, 5, 5]
+
+
 def test_lines_go_with_the_rows_that_the_data_came_from(path):
     path.write_text("0\n1\n2\n3\n4\n")
     data = some_data(qid=["a", "b", "a", "b", "a"])

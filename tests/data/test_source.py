@@ -6,12 +6,19 @@ import io
 import lzma
 import sys
 
+import pyarrow as pa
 import pytest
 
-from rankwright.data.source import open_bytes, plain_suffix
-from rankwright.errors import DataError
+from rankwright.data import source
+from rankwright.data.source import open_bytes, plain_suffix, reads_file
+from rankwright.errors import DataError, MissingExtraError
 
-PACK = {".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress}
+PACK = {
+    ".gz": gzip.compress,
+    ".xz": lzma.compress,
+    ".bz2": bz2.compress,
+    ".zst": lambda content: pa.compress(content, "zstd", asbytes=True),
+}
 
 
 @pytest.mark.parametrize("suffix", PACK)
@@ -21,6 +28,41 @@ def test_compression_is_known_by_name_or_by_the_first_bytes(tmp_path, suffix, na
     path.write_bytes(PACK[suffix](b"content"))
     with open_bytes(path) as stream:
         assert stream.read() == b"content"
+
+
+@pytest.mark.parametrize("suffix", PACK)
+def test_files_packed_one_after_the_other_are_one(tmp_path, suffix):
+    path = tmp_path / f"data.txt{suffix}"
+    path.write_bytes(PACK[suffix](b"one\ntw") + PACK[suffix](b"o\n"))
+    with open_bytes(path) as stream:
+        assert list(stream) == [b"one\n", b"two\n"]
+        assert not reads_file(stream)
+
+
+def test_zstandard_needs_pyarrow(tmp_path, monkeypatch):
+    def absent(name):
+        raise ModuleNotFoundError(name)
+
+    monkeypatch.setattr(source, "import_module", absent)
+    path = tmp_path / "data.txt.zst"
+    path.write_bytes(PACK[".zst"](b"content"))
+    said = pytest.raises(MissingExtraError, match=r"a \.zst file needs pyarrow")
+    with said, open_bytes(path):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("a.txt", b"PK\x03\x04...", r"a\.txt is packed in a way that is not read; unpack the arch"),
+        ("a.7z", b"7z\xbc\xaf\x27\x1c", r"unpack the archive first \(\.gz, \.xz, \.bz2, \.zst are"),
+        ("a.txt.Z", b"\x1f\x9d\x90", "uncompress it first"),
+    ],
+)
+def test_archives_are_to_be_unpacked_first(tmp_path, name, content, sentence):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError, match=sentence), open_bytes(tmp_path / name):
+        pass
 
 
 def test_text_that_looks_a_little_like_bz2_is_text(tmp_path):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rankwright.data.delimited import DelimitedSink
-from rankwright.data.files import PartsDifferError
+from rankwright.data.parts import PartsDifferError
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.table_writer import TableWriter
 

@@ -42,7 +42,7 @@ def test_a_folder_is_not_a_file(tmp_path):
 # --- bytes, compressed or not --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".bz2"])
+@pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".bz2", ".zst"])
 def test_a_file_shows_when_it_is_complete(tmp_path, suffix):
     path = tmp_path / f"t.txt{suffix}"
     path.write_bytes(b"old")

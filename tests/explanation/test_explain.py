@@ -1,6 +1,7 @@
 """Why a ranking is as it is: parts that sum, swaps that swap, movements between models."""
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -13,22 +14,28 @@ from rankwright.errors import UsageError
 from rankwright.explanation import explain
 
 DATA = small_data()
-FITTED = {
-    "linear": rankwright.ranker("ranksvm").fit(DATA),
-    "trees": rankwright.ranker("lambdamart", n_trees=20).fit(DATA),
-    "network": rankwright.ranker("ranknet", epochs=5).fit(DATA),
-    "in lists": rankwright.ranker("ranknet", epochs=5, list_context=2).fit(DATA),
-    "rules": rankwright.ranker("rankboost", n_rounds=30).fit(DATA),
-    "formula": rankwright.ranker("rankgp", n_generations=3, population=50).fit(DATA),
-    "kernel": rankwright.ranker("ranksvm", model="kernel", l2=0.1).fit(DATA),
+RANKERS = {
+    "linear": ("ranksvm", {}),
+    "trees": ("lambdamart", {"n_trees": 20}),
+    "network": ("ranknet", {"epochs": 5}),
+    "in lists": ("ranknet", {"epochs": 5, "list_context": 2}),
+    "rules": ("rankboost", {"n_rounds": 30}),
+    "formula": ("rankgp", {"n_generations": 3, "population": 50}),
+    "kernel": ("ranksvm", {"model": "kernel", "l2": 0.1}),
 }
 IN_FLOAT32 = replace(DATA, X=DATA.X.astype(np.float32))
 
 
-@pytest.mark.parametrize("family", FITTED)
+@cache
+def fitted_of(family):
+    name, parameters = RANKERS[family]
+    return rankwright.ranker(name, **parameters).fit(DATA)
+
+
+@pytest.mark.parametrize("family", RANKERS)
 @pytest.mark.parametrize("docs", [(1, 5), (2, 3), (7, 4)])
 def test_the_parts_of_a_pair_sum_to_its_lead(family, docs):
-    fitted = FITTED[family]
+    fitted = fitted_of(family)
     found = explain(fitted, DATA, query=DATA.qid[2], docs=docs)
     begin = DATA.indptr[2]
     scores = fitted.predict(DATA)[[begin + docs[0] - 1, begin + docs[1] - 1]]
@@ -38,7 +45,7 @@ def test_the_parts_of_a_pair_sum_to_its_lead(family, docs):
 
 
 def test_a_linear_pair_is_split_by_weights():
-    fitted = FITTED["linear"]
+    fitted = fitted_of("linear")
     found = explain(fitted, DATA, query=DATA.qid[0], docs=(1, 2))
     for part in found.parts:
         weight = fitted.coef_[int(part.feature) - 1]
@@ -46,10 +53,10 @@ def test_a_linear_pair_is_split_by_weights():
 
 
 @pytest.mark.parametrize("data", [DATA, IN_FLOAT32], ids=["float64", "float32"])
-@pytest.mark.parametrize("family", FITTED)
+@pytest.mark.parametrize("family", RANKERS)
 @pytest.mark.parametrize("docs", [(1, 5), (2, 3), (7, 4)])
 def test_every_stated_swap_does_swap(family, docs, data):
-    fitted = FITTED[family]
+    fitted = fitted_of(family)
     found = explain(fitted, data, query=data.qid[1], docs=docs)
     assert found.swaps or family in ("trees", "rules", "formula")  # which may have none
     assert [swap.size for swap in found.swaps] == sorted(swap.size for swap in found.swaps)
@@ -67,7 +74,7 @@ def test_every_stated_swap_does_swap(family, docs, data):
 
 def test_no_smaller_swap_of_a_tree_model_is_missed():
     """Against brute force: all values on a fine grid that are nearer than the stated one."""
-    fitted = FITTED["trees"]
+    fitted = fitted_of("trees")
     found = explain(fitted, DATA, query=DATA.qid[1], docs=(1, 5))
     begin = int(DATA.indptr[1])
     scores = fitted.predict(DATA)
@@ -98,7 +105,7 @@ def test_a_step_at_zero_is_crossed_by_a_value_that_somebody_has():
 
 def test_integrated_gradients_of_a_network_by_many_small_steps():
     """(1) as a sum over 2,000 steps of finite differences, feature by feature."""
-    fitted = FITTED["network"]
+    fitted = fitted_of("network")
     found = explain(fitted, DATA, query=DATA.qid[0], docs=(1, 2))
     A, B = (DATA.X[int(place.document) - 1] for place in (found.upper, found.lower))
     t = (np.arange(2_000) + 0.5) / 2_000
@@ -113,7 +120,7 @@ def test_integrated_gradients_of_a_network_by_many_small_steps():
 
 
 def test_two_models_and_a_document_that_moved():
-    before, after = FITTED["linear"], FITTED["trees"]
+    before, after = fitted_of("linear"), fitted_of("trees")
     found = explain(after, DATA, query=DATA.qid[3], docs=[4], against=before)
     rows = slice(DATA.indptr[3], DATA.indptr[4])
     places = []
@@ -129,7 +136,7 @@ def test_two_models_and_a_document_that_moved():
 
 
 def test_the_ranking_of_a_query_is_split_against_its_mean():
-    fitted = FITTED["trees"]
+    fitted = fitted_of("trees")
     found = explain(fitted, DATA, query=DATA.qid[0])
     s = fitted.predict(DATA)[: DATA.indptr[1]]
     assert [standing.place.rank for standing in found.documents] == list(range(1, len(s) + 1))
@@ -156,11 +163,21 @@ def test_names_of_documents_queries_and_features_are_the_callers():
         explain(fitted, data, query="r")
 
 
+def test_swaps_are_measured_by_the_columns_of_the_names():
+    X = DATA.X * np.array([1.0, 100.0, 1.0, 1.0, 1.0, 1.0])
+    names = list("abcdef")
+    data = RankingData.from_arrays(X, DATA.y, qid=DATA.query_of_row(), feature_names=names)
+    turned = replace(data, X=np.ascontiguousarray(X[:, ::-1]), feature_names=tuple(names[::-1]))
+    fitted = rankwright.ranker("listmle").fit(data)
+    pair = [explain(fitted, d, query=0, docs=[1, 2]).to_dict() for d in (data, turned)]
+    assert pair[0] == pair[1]
+
+
 def test_what_cannot_be_explained_is_told():
     with pytest.raises(UsageError, match="one or two documents, not 3"):
-        explain(FITTED["linear"], DATA, query=DATA.qid[0], docs=(1, 2, 3))
+        explain(fitted_of("linear"), DATA, query=DATA.qid[0], docs=(1, 2, 3))
     with pytest.raises(UsageError, match="name one document"):
-        explain(FITTED["linear"], DATA, query=DATA.qid[0], against=FITTED["trees"])
+        explain(fitted_of("linear"), DATA, query=DATA.qid[0], against=fitted_of("trees"))
     users = registry.resolve("rankers", "cofirank")().fit(DATA)
     with pytest.raises(UsageError, match="goes by users and items"):
         explain(users, DATA, query=DATA.qid[0], docs=(1, 2))

@@ -41,6 +41,14 @@ def test_sparse_data_lose_what_dense_data_lose():
     assert importance(fitted, data=thin, repeats=1) == importance(fitted, data=dense, repeats=1)
 
 
+@pytest.mark.parametrize("kind", ["shap", "permutation"])
+def test_columns_in_another_order_are_told_by_their_names(kind):
+    names = [*reversed(DATA.feature_names), "more"]
+    X = np.column_stack([DATA.X[:, ::-1], np.zeros(DATA.n_documents)])
+    turned = RankingData.from_arrays(X, DATA.y, qid=DATA.query_of_row(), feature_names=names)
+    assert importance(LINEAR, kind, data=turned) == importance(LINEAR, kind, data=DATA)
+
+
 def test_an_error_measure_counts_what_it_gains():
     found = importance(LINEAR, "permutation", data=DATA, metric="pair_error")
     assert next(iter(found.values())) > 0.05

@@ -72,6 +72,8 @@ def test_scores_and_rankings_are_those_of_the_ranker(saved, family):
     assert (model.scores(X, qid=qid) == fitted.predict(X, qid=qid)).all()
     expected = fitted.rank(X, qid=qid, group=DATA.y, per_group=2, top=5)
     assert (model.rank(X, qid=qid, group=DATA.y, per_group=2, top=5) == expected).all()
+    expected = fitted.rank(DATA, group=DATA.y, per_group=1)
+    assert (model.rank(DATA, group=DATA.y, per_group=1) == expected).all()
 
 
 def test_the_process_imports_none_of_the_training_packages(saved, tmp_path):

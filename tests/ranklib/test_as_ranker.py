@@ -73,6 +73,34 @@ def test_a_sigmoid_network_is_written_with_its_layers(data):
     np.testing.assert_allclose(score, ranker.predict(data), rtol=1e-6, atol=1e-6)
 
 
+def with_gaps(data, *, least=-np.inf):
+    """The first feature is missing for what is relevant, and about 0 for the rest."""
+    X = np.asarray(data.X, np.float64).copy()
+    X[:, 0] = np.where(data.y > 0, np.nan, np.arange(len(X)) % 7 - 2.0)
+    return RankingData.from_arrays(np.maximum(X, least), data.y, group_sizes=data.sizes)
+
+
+@pytest.mark.parametrize("name", ["ranksvm", "gbdt"])
+def test_missing_values_that_are_no_zeros_here_are_told(data, tmp_path, name):
+    options = {"missing": "mean"} if name == "ranksvm" else QUICK[name]
+    ranker = rankwright.ranker(name, **options).fit(with_gaps(data))
+    X = np.zeros((2, data.n_features))
+    X[0, 0] = np.nan
+    missing, zero = ranker.predict(X)
+    assert missing != zero
+    with pytest.warns(UserWarning, match="RankLib counts a missing value as 0, .* for feature 1"):
+        save_ranklib(ranker, tmp_path / "model.txt")
+
+
+def test_missing_values_that_are_zeros_here_need_no_word(data, tmp_path):
+    ranker = rankwright.ranker("ranksvm", missing="zero").fit(with_gaps(data))
+    save_ranklib(ranker, tmp_path / "model.txt")
+    ranker = rankwright.ranker("ranksvm").fit(data)  # refuses them
+    save_ranklib(ranker, tmp_path / "model.txt")
+    ranker = rankwright.ranker("rankboost", n_rounds=5).fit(with_gaps(data, least=1.0))
+    save_ranklib(ranker, tmp_path / "model.txt")  # no threshold is below 0
+
+
 def test_a_model_that_ranklib_has_no_form_for_is_refused(data):
     ranker = rankwright.ranker("compose", loss="ranknet", model="kernel").fit(data)
     with pytest.raises(UsageError, match="RankLib has no model like"):

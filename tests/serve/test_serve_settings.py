@@ -60,6 +60,12 @@ def test_a_private_key_needs_its_certificate():
         Listening(tls_key=Path("key.pem"))
 
 
+def test_a_key_file_saved_on_windows_lets_its_first_key_in(tmp_path):
+    (tmp_path / "keys").write_bytes(b"\xef\xbb\xbfone\r\ntwo\r\n")
+    settings = with_keys(Settings(), tmp_path / "keys")
+    assert [settings.lets_in(key) for key in ("one", "two", "three")] == [True, True, False]
+
+
 def test_key_files_that_hold_no_key(tmp_path):
     with pytest.raises(UsageError, match="cannot be read"):
         with_keys(Settings(), tmp_path / "none")
