@@ -442,11 +442,11 @@ def test_optuna_is_not_installed(X, y, monkeypatch):
 
 
 def test_matplotlib_is_not_installed(monkeypatch, tmp_path):
-    from rankwright.experiments.figure import check_target
+    from rankwright.experiments.figure import check_drawable
 
     absent(monkeypatch, "matplotlib")
     with pytest.raises(MissingExtraError, match=r"pip install 'rankwright\[report\]'"):
-        check_target(tmp_path / "a.svg")
+        check_drawable(tmp_path / "a.svg")
 
 
 def test_pyarrow_is_not_installed(monkeypatch, tmp_path):

@@ -14,12 +14,13 @@ import typer
 
 from rankwright.cli import console
 from rankwright.errors import UsageError
+from rankwright.registry import unknown
 
 
 def bench(
     areas: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[AREA]...", help="Such as load, metrics, trees; all by default."),
+        typer.Argument(metavar="AREA", help="Such as load, metrics, trees; all by default."),
     ] = None,
     results: Annotated[
         Path,
@@ -37,7 +38,7 @@ def bench(
     chosen = areas or known
     for area in chosen:
         if area not in known:
-            raise UsageError(f"there is no area '{area}'; known are {', '.join(known)}.")
+            raise UsageError(unknown("area", area, known))
     for area in chosen:  # what an earlier run found is not what this one does
         (results / f"{area}.json").unlink(missing_ok=True)
     # A process of its own: nothing that the command line has loaded weighs on what is measured.

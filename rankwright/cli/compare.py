@@ -8,8 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rankwright.cli import console
-from rankwright.cli.settings import ReadOption
-from rankwright.key_values import parse_settings
+from rankwright.cli.settings import (
+    ConventionOption,
+    ReadOption,
+    SeedOption,
+    ThreadsOption,
+    read_options,
+)
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -36,7 +41,7 @@ def compare(
         str, typer.Option(help="What is reported; the first one counts wins and losses.")
     ] = "ndcg@10,ndcg@5,ndcg@1,map",
     select: Annotated[str, typer.Option(help="The metric that chooses on valid.")] = "ndcg@10",
-    convention: Annotated[str, typer.Option(help="How metrics are computed.")] = "standard",
+    convention: ConventionOption = "standard",
     baseline: Annotated[
         str | None, typer.Option(help="What the others are tested against; the first by default.")
     ] = None,
@@ -52,8 +57,8 @@ def compare(
         int | None, typer.Option(help="Fits at a time, each in a process; by default one a fold.")
     ] = None,
     read: ReadOption = None,
-    seed: Annotated[int, typer.Option(help="Seed of everything drawn.")] = 0,
-    threads: Annotated[int | None, typer.Option(help="Threads; all cores by default.")] = None,
+    seed: SeedOption = 0,
+    threads: ThreadsOption = None,
     json: console.JsonOption = False,
 ) -> None:
     """Compare rankers: metrics with intervals, paired tests, wins, time and size.
@@ -61,7 +66,10 @@ def compare(
     Every choice is made on the valid part of a fold, and test is looked at once. Fits are kept:
     adding a ranker fits that one alone, and a comparison that was killed goes on where it was. A
     ranker that cannot take the data is named with the reason; exit 2 only if none can.
+
+    There is no --memory: fits run in processes of their own, and --jobs 1 runs one at a time.
     """
+    # Over the budget of 40 lines: more than half of it are the flags, in the order of --help.
     from rankwright.cli.progress import step_progress
     from rankwright.data.target import check_target
     from rankwright.experiments.compare import compare as run
@@ -77,7 +85,7 @@ def compare(
             baseline=baseline,
             folds=folds,
             tune=tune,
-            read=parse_settings(read or [], "--read"),
+            read=read_options(read),
             cache=cache,
             jobs=jobs,
             report=report,
@@ -93,7 +101,7 @@ def compare(
         return
     _print(found)
     if output is not None:
-        console.out.print(f"report: {output}", soft_wrap=True, markup=False)
+        console.show(f"report: {output}")
 
 
 def comparison_table(found: Comparison) -> Table:
@@ -101,7 +109,9 @@ def comparison_table(found: Comparison) -> Table:
     from rich.markup import escape
     from rich.table import Table
 
-    head, *body = found.rows()
+    from rankwright.experiments.comparison_table import rows
+
+    head, *body = rows(found)
     table = Table(box=None, pad_edge=False)
     table.add_column(head[0], overflow="fold")
     for name in head[1:]:
@@ -115,8 +125,8 @@ def comparison_table(found: Comparison) -> Table:
 def _print(found: Comparison) -> None:
     console.out.print(comparison_table(found))
     for label, why in found.failures.items():
-        console.out.print(f"{label}: {why}", soft_wrap=True, markup=False)
-    console.out.print(found.about(), soft_wrap=True, markup=False)
+        console.show(f"{label}: {why}")
+    console.show(found.about())
 
 
 def _dimmed(cell: str) -> str:

@@ -25,6 +25,11 @@ def print_json(value: Any) -> None:
     sys.stdout.write(json.dumps(_finite(value), indent=2, ensure_ascii=False) + "\n")
 
 
+def show(line: str, style: str | None = None) -> None:
+    """Print a line of a result as it stands: not wrapped, and with brackets that it has."""
+    out.print(line, style=style, soft_wrap=True, markup=False)
+
+
 def say(sentence: str) -> None:
     """Tell the user something that is not a result; ``-q`` silences it."""
     err.print(sentence, soft_wrap=True, markup=False)

@@ -8,7 +8,7 @@ import typer
 
 from rankwright.cli import console
 from rankwright.cli.memory import MemoryOption, bound_memory, in_record, print_peak
-from rankwright.cli.settings import ReadOption
+from rankwright.cli.settings import ReadOption, read_options
 from rankwright.errors import UsageError
 from rankwright.key_values import parse_settings
 
@@ -46,6 +46,7 @@ def convert(
     json: console.JsonOption = False,
 ) -> None:
     """Convert ranking data between the formats named by "rankwright list formats"."""
+    # Over the budget of 40 lines: more than half of it are the flags, in the order of --help.
     import warnings
     from dataclasses import asdict
 
@@ -54,8 +55,7 @@ def convert(
     if json and target == "-":
         raise UsageError("--json and OUT '-' both want standard output; name a file for OUT.")
     named = {"qid": qid, "label": label, "zero_based": zero_based, "absent": absent, "dtype": dtype}
-    options = {name: value for name, value in named.items() if value is not None}
-    options |= parse_settings(read or [], "--read")
+    options = read_options(read, **named)
     for_writer = parse_settings(write or [], "--write")
     gauge = bound_memory(context, memory)
     with warnings.catch_warnings(record=True) as lost:

@@ -25,9 +25,11 @@ def demo(
 ) -> None:
     """Compare rankers of every family on handwritten digits; print a table and write a report."""
     from rankwright.cli.progress import step_progress
+    from rankwright.data.target import check_target
     from rankwright.experiments.demo import TITLE, panel, run_demo
     from rankwright.report import write_report
 
+    check_target(report, "-o")
     with TemporaryDirectory() as cache:  # the demo shows fits, not what a cache holds
         with step_progress("demo", len(panel())) as step:
             found, floors = run_demo(cache, seed=seed, report=step)
@@ -40,8 +42,8 @@ def demo(
         console.print_json({"metrics": {**floors, **means}, "report": str(report)})
         return
     console.out.print(demo_table(found, floors))
-    console.out.print(found.about(), soft_wrap=True, markup=False)
-    console.out.print(f"Report: {report}")
+    console.show(found.about())
+    console.show(f"Report: {report}")
 
 
 def demo_table(found: Comparison, floors: dict[str, dict[str, float]]) -> Table:

@@ -10,9 +10,8 @@ import typer
 from rankwright.cli import console
 from rankwright.cli.cluster import DaskOption, PartsOption, client_of, on_workers
 from rankwright.cli.memory import MemoryOption, bound_memory, in_record, print_peak
-from rankwright.cli.settings import ReadOption
+from rankwright.cli.settings import FormatOption, ReadOption, read_options
 from rankwright.errors import DataError, UsageError
-from rankwright.key_values import parse_settings
 
 if TYPE_CHECKING:
     from rankwright.core.types import F64
@@ -40,9 +39,7 @@ def evaluate(
     per_query: Annotated[
         Path | None, typer.Option(help="Write the values of each query to this TSV file.")
     ] = None,
-    format: Annotated[  # noqa: A002
-        str | None, typer.Option(help="The data's format, where its name does not tell.")
-    ] = None,
+    format: FormatOption = None,  # noqa: A002
     read: ReadOption = None,
     ties: Annotated[
         bool, typer.Option("--ties", help="Show worst, mean and best over the orders of ties.")
@@ -53,23 +50,25 @@ def evaluate(
     json: console.JsonOption = False,
 ) -> None:
     """Evaluate a model, scores or a single feature, under one or several named conventions."""
-    from rankwright.data.files import load as load_data
+    # Over the budget of 40 lines: more than half of it are the flags, in the order of --help.
+    from rankwright.data.target import check_target
     from rankwright.metrics.evaluate import evaluate as measure
+    from rankwright.metrics.evaluate import measures
 
-    if sum(choice is not None for choice in (load, scores, feature)) != 1:
-        raise UsageError(
-            "say what to evaluate: --load MODEL, --scores FILE or --feature ID, one of them."
-        )
-    gauge = bound_memory(context, memory)
+    _check_choice(load, scores, feature, ties, dask)
     names = [name.strip() for name in convention.split(",")]
-    options = {"format": format, **parse_settings(read or [], "--read")}
+    for name in names:
+        measures(metrics, convention=name)  # a wrong one is told before anything is read
+    check_target(per_query, "--per-query")
+    options = read_options(read, format=format)
+    gauge = bound_memory(context, memory)
     client = client_of(context, dask, n_parts)
     if client is None:
-        loaded = load_data(data, **options)
-        chosen = _scores(loaded, load, scores, feature)
+        loaded, chosen = _scored(data, options, load, scores, feature)
         results = {name: measure(loaded, chosen, metrics, convention=name) for name in names}
         qid = loaded.qid.tolist()
     else:
+        assert load is not None
         results, qid = _on_cluster(client, load, data, metrics, names, n_parts, options)
     if per_query is not None:
         _write_per_query(per_query, qid, results)
@@ -81,9 +80,27 @@ def evaluate(
     print_peak(gauge)
 
 
+def _check_choice(
+    model: Path | None, scores: Path | None, feature: str | None, ties: bool, dask: str | None
+) -> None:
+    """Refuse options that do not go together, and a file of scores that is not there."""
+    if sum(choice is not None for choice in (model, scores, feature)) != 1:
+        raise UsageError(
+            "say what to evaluate: --load MODEL, --scores FILE or --feature ID, one of them."
+        )
+    if dask is not None and model is None:
+        raise UsageError("--dask evaluates models: give --load MODEL, or leave --dask out.")
+    if dask is not None and ties:
+        raise UsageError("--ties looks at all queries in one process; leave --dask out.")
+    if scores is not None and str(scores) != "-" and not scores.exists():
+        from rankwright.data.source import missing_file
+
+        raise DataError(missing_file(scores))
+
+
 def _on_cluster(
     client: Any,
-    model: Path | None,
+    model: Path,
     data: str,
     metrics: str,
     conventions: list[str],
@@ -94,26 +111,34 @@ def _on_cluster(
     from rankwright.cli.model import open_model
     from rankwright.distributed.evaluation import evaluate as measure
 
-    if model is None:
-        raise UsageError("--dask evaluates models: give --load MODEL, or leave --dask out.")
     ranker = open_model(model)
     parts = on_workers(client, data, n_parts, options, n_features=ranker.n_features_in_)
     found = {name: measure(ranker, parts, metrics, convention=name) for name in conventions}
     return found, [qid for part in parts.qid for qid in part.tolist()]
 
 
-def _scores(data: RankingData, model: Path | None, scores: Path | None, feature: str | None) -> F64:
+def _scored(
+    data: str,
+    options: dict[str, Any],
+    model: Path | None,
+    scores: Path | None,
+    feature: str | None,
+) -> tuple[RankingData, F64]:
+    """Read the data; return it with the scores of the model, the file or the feature."""
+    from rankwright.data.files import load
+
     if model is not None:
         from rankwright.cli.model import open_with
 
-        ranker, wide = open_with(model, lambda: data)
-        return ranker.predict(wide)
+        rankers, wide = open_with([model], lambda: load(data, **options))
+        return wide, rankers[0].predict(wide)
+    loaded = load(data, **options)
     if scores is not None:
         from rankwright.data.scores import read_scores
 
-        return read_scores(scores, data)
+        return loaded, read_scores(scores, loaded)
     assert feature is not None
-    return _column(data, feature)
+    return loaded, _column(loaded, feature)
 
 
 def _column(data: RankingData, feature: str) -> F64:
@@ -178,15 +203,14 @@ def _print_remarks(results: dict[str, Evaluation]) -> None:
 
     first = next(iter(results.values()))
     share = first.empty_queries / first.n_queries
-    console.out.print(
+    console.show(
         f"{first.n_queries} queries, {first.empty_queries} of them ({share:.1%}) without a "
-        f"relevant document; convention {', '.join(results)}.",
-        soft_wrap=True,
+        f"relevant document; convention {', '.join(results)}."
     )
     for other in list(results.values())[1:]:
-        console.out.print(f"{first.convention.name} and {other.convention.name} differ:")
+        console.show(f"{first.convention.name} and {other.convention.name} differ:")
         for clause in differences(first.convention, other.convention):
-            console.out.print(f"  {clause}", markup=False, soft_wrap=True)
+            console.show(f"  {clause}")
     if first.tie_queries:
         console.say(
             f"Note: in {first.tie_queries} queries documents of different grade have equal scores, "

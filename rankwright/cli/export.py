@@ -35,11 +35,9 @@ def export(
     if json:
         console.print_json({"folder": str(output), **about})
         return
-    console.out.print(
+    console.show(
         f"wrote {output}: {about['model']} model for {to}, {about['parity']['vectors']} parity "
-        f"vectors; missing values: {about['missing']}",
-        soft_wrap=True,
-        markup=False,
+        f"vectors; missing values: {about['missing']}"
     )
     for note in about["notes"]:
         console.say(note)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rankwright.cli import console
+from rankwright.cli.memory import MemoryOption, bound_memory, in_record, print_peak
 from rankwright.cli.model import is_ranklib
-from rankwright.cli.settings import ReadOption
-from rankwright.key_values import parse_settings
+from rankwright.cli.settings import FormatOption, ReadOption, read_options
 
 if TYPE_CHECKING:
     from rankwright.data.profile import DataProfile, Profile
@@ -22,6 +21,7 @@ _LISTED = 10
 
 
 def inspect(
+    context: typer.Context,
     data: Annotated[
         list[str],
         typer.Argument(
@@ -29,10 +29,9 @@ def inspect(
             "model file."
         ),
     ],
-    format: Annotated[  # noqa: A002
-        str | None, typer.Option(help="The data's format, where its name does not tell.")
-    ] = None,
+    format: FormatOption = None,  # noqa: A002
     read: ReadOption = None,
+    memory: MemoryOption = None,
     json: console.JsonOption = False,
 ) -> None:
     """Show what data sets hold, and what in them will spoil training or flatter an evaluation.
@@ -46,16 +45,19 @@ def inspect(
         return
     from rankwright.data.inspect import inspect as look
 
-    profile = look(_loaded(data, format, parse_settings(read or [], "--read")))
+    options = read_options(read, format=format)
+    gauge = bound_memory(context, memory)
+    profile = look(_loaded(data, options))
     sentences = findings(profile)
     if json:
-        console.print_json({**profile.to_dict(), "findings": sentences})
+        console.print_json({**profile.to_dict(), "findings": sentences, **in_record(gauge)})
         return
     for one in profile.data:
         _print_shape(one)
-    console.out.print("[bold]findings[/]")
+    console.show("findings", "bold")
     for sentence in sentences or ["nothing to remark."]:
-        console.out.print(f"- {sentence}", markup=False, soft_wrap=True)
+        console.show(f"- {sentence}")
+    print_peak(gauge)
 
 
 def findings(profile: Profile) -> list[str]:
@@ -82,13 +84,12 @@ def findings(profile: Profile) -> list[str]:
             )
     for one in profile.data:
         prefix = f"{one.name}: " if several else ""
-        remarks = [*_about_lists(one), *_about_features(one)]
+        remarks = [*_about_lists(one), *_about_documents(one), *_about_features(one)]
         ranked += [(rank, prefix + sentence) for rank, sentence in remarks]
     return [sentence for _, sentence in sorted(ranked, key=lambda item: item[0])]
 
 
 def _about_lists(one: DataProfile) -> Iterator[tuple[int, str]]:
-    order, copies = one.order, one.duplicate_documents
     if one.queries == 1 and one.documents > 1:
         yield (
             2,
@@ -101,6 +102,31 @@ def _about_lists(one: DataProfile) -> Iterator[tuple[int, str]]:
             "every query has one document, so there is no order to learn; is the query id perhaps "
             "the id of the document?",
         )
+    if one.scattered_queries:
+        yield (
+            3,
+            f"the rows of {_count(one.scattered_queries, 'query')} do not stand together "
+            f"({_some(one.scattered_examples, one.scattered_queries)}); they were joined here, "
+            "where RankLib takes each run of rows for a list of its own.",
+        )
+    if one.empty_queries:
+        yield (
+            5,
+            f"{one.empty_queries:,} of {_count(one.queries, 'query')} "
+            f"{_verb(one.empty_queries, 'has', 'have')} no relevant document; conventions differ "
+            "in whether these count as 0, count as 1 or are left out.",
+        )
+    if one.one_grade_queries:
+        yield (
+            6,
+            f"{one.one_grade_queries:,} of {_count(one.queries, 'query')} "
+            f"{_verb(one.one_grade_queries, 'has', 'have')} a single grade above 0: every order of "
+            f"{_verb(one.one_grade_queries, 'it', 'them')} is as good.",
+        )
+
+
+def _about_documents(one: DataProfile) -> Iterator[tuple[int, str]]:
+    order, copies = one.order, one.duplicate_documents
     table = one.grades.counts or {}
     if len(table) > 1 and table.get(max(table), 0) > one.documents / 2:
         yield (
@@ -117,13 +143,6 @@ def _about_lists(one: DataProfile) -> Iterator[tuple[int, str]]:
             f"scores tie and file order decides, rankings look {'better' if best else 'worse'} "
             "than they are. Shuffle the rows, or evaluate with --ties.",
         )
-    if one.scattered_queries:
-        yield (
-            3,
-            f"the rows of {_count(one.scattered_queries, 'query')} do not stand together "
-            f"({_some(one.scattered_examples, one.scattered_queries)}); they were joined here, "
-            "where RankLib takes each run of rows for a list of its own.",
-        )
     if copies.documents:
         conflict = (
             f"; {_count(copies.conflicting, 'set')} of equal documents "
@@ -135,20 +154,6 @@ def _about_lists(one: DataProfile) -> Iterator[tuple[int, str]]:
             f"{_count(copies.documents, 'document')} in {_count(copies.queries, 'query')} "
             f"{_verb(copies.documents, 'equals', 'equal')} another of the same query in every "
             f"feature{conflict if copies.conflicting else ''}.",
-        )
-    if one.empty_queries:
-        yield (
-            5,
-            f"{one.empty_queries:,} of {_count(one.queries, 'query')} "
-            f"{_verb(one.empty_queries, 'has', 'have')} no relevant document; conventions differ "
-            "in whether these count as 0, count as 1 or are left out.",
-        )
-    if one.one_grade_queries:
-        yield (
-            6,
-            f"{one.one_grade_queries:,} of {_count(one.queries, 'query')} "
-            f"{_verb(one.one_grade_queries, 'has', 'have')} a single grade above 0: every order of "
-            f"{_verb(one.one_grade_queries, 'it', 'them')} is as good.",
         )
 
 
@@ -181,29 +186,26 @@ def _about_features(one: DataProfile) -> Iterator[tuple[int, str]]:
         )
 
 
-def _loaded(
-    data: list[str],
-    format: str | None,  # noqa: A002
-    options: dict[str, Any],
-) -> Iterator[tuple[str, RankingData]]:
+def _loaded(data: list[str], options: dict[str, Any]) -> Iterator[tuple[str, RankingData]]:
     """Yield name and data, one at a time, so that only one is in memory."""
     from rankwright.data.files import load
 
     for name in (path for given in data for path in _files(given)):
         with console.err.status(f"reading {name}"):
-            loaded = load(name, format=format, **options)
+            loaded = load(name, **options)
         yield name, loaded
 
 
 def _files(given: str) -> list[str]:
     """Return the files of a LETOR Fold folder, or what was given."""
-    found = {part: sorted(Path(given).glob(f"{part}.txt*")) for part in ("train", "vali", "test")}
-    return [str(paths[0]) for paths in found.values()] if all(found.values()) else [given]
+    from rankwright.data.letor_fold import fold_files
+
+    return list(map(str, fold_files(given).values())) or [given]
 
 
 def _print_shape(one: DataProfile) -> None:
     lengths, grades = one.list_lengths, one.grades
-    console.out.print(f"[bold]{one.name}[/]")
+    console.show(one.name, "bold")
     kind = "sparse" if one.sparse else "dense"
     size = ", ".join(
         _count(number, what)
@@ -213,9 +215,9 @@ def _print_shape(one: DataProfile) -> None:
             (one.features, "feature"),
         )
     )
-    console.out.print(f"  {size}, {kind}", soft_wrap=True)
+    console.show(f"  {size}, {kind}")
     span = f"{lengths.shortest:,} to " if lengths.shortest < lengths.longest else ""
-    console.out.print(
+    console.show(
         f"  lists of {span}{_count(lengths.longest, 'document')}, median {lengths.median:,g}"
     )
     if grades.counts is None:
@@ -226,7 +228,7 @@ def _print_shape(one: DataProfile) -> None:
             for grade, count in grades.counts.items()
         )
         text = f"grades {', '.join(shares)}"
-    console.out.print(f"  {text}", soft_wrap=True)
+    console.show(f"  {text}")
 
 
 def _count(number: int, what: str) -> str:

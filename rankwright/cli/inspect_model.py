@@ -20,25 +20,24 @@ def inspect_model(path: str, json: bool) -> None:
     if json:
         console.print_json(found)
         return
-    console.out.print(f"[bold]{path}[/]", soft_wrap=True)
+    console.show(path, "bold")
     parameters = ", ".join(f"{name}={value!r}" for name, value in found["parameters"].items())
-    console.out.print(f"  {found['ranker']}, model {found['model']}", soft_wrap=True)
-    console.out.print(f"  {parameters or 'default parameters'}", markup=False, soft_wrap=True)
+    console.show(f"  {found['ranker']}, model {found['model']}")
+    console.show(f"  {parameters or 'default parameters'}")
     chosen = "".join(f"; {name} {value:.4f}" for name, value in found["chosen"].items())
-    console.out.print(
+    console.show(
         f"  {found['features']:,} features, round {found['best_iteration']}{chosen} "
-        f"({found['convention']})",
-        soft_wrap=True,
+        f"({found['convention']})"
     )
     by = found["goes_by"]
-    console.out.print(f"[bold]{by['what']}[/]")
+    console.show(by["what"], "bold")
     for name, value in list(by["values"].items())[:_LISTED]:
-        console.out.print(f"  {value:>12.6g}  {name}", markup=False, highlight=False)
+        console.show(f"  {value:>12.6g}  {name}")
     for line in by.get("lines", [])[:_LISTED]:
-        console.out.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
+        console.show(f"  {line}")
     rest = len(by["values"]) + len(by.get("lines", [])) - _LISTED
     if rest > 0:
-        console.out.print(f"  and {rest:,} more; --json shows all")
+        console.show(f"  and {rest:,} more; --json shows all")
 
 
 def _about(ranker: Ranker) -> dict[str, Any]:

@@ -19,7 +19,7 @@ def list_names(
     ],
     json: console.JsonOption = False,
 ) -> None:
-    """List what is there by name: metrics, conventions, formats, data sets, synthetic shapes."""
+    """List what is there by name, with a line on each: rankers, losses, metrics, data sets, ..."""
     entries = _entries(kind)
     if json:
         console.print_json({kind: entries})
@@ -27,7 +27,7 @@ def list_names(
     width = max(map(len, entries))
     for name, line in entries.items():
         console.out.print(f"[bold]{name:<{width}}[/]  ", end="")
-        console.out.print(line, markup=False, soft_wrap=True)
+        console.show(line)
 
 
 def _entries(kind: str) -> dict[str, str]:

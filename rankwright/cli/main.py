@@ -34,6 +34,7 @@ app = typer.Typer(
     help="Learning to rank: any loss with any model, and metrics whose convention is named.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",  # paragraphs are filled, and brackets stay
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(demo)

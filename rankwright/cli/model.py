@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,9 +33,17 @@ def open_model(path: str | Path, *, n_features: int | None = None) -> Ranker:
     return load_model(path)
 
 
-def open_with(path: str | Path, read: Callable[[], RankingData]) -> tuple[Ranker, RankingData]:
-    """Return the ranker of a model file, and the data that ``read`` gives, as wide as it takes."""
-    ours = None if is_ranklib(path) else open_model(path)  # a fault is told before data is read
+def open_with(
+    paths: Sequence[str | Path], read: Callable[[], RankingData]
+) -> tuple[list[Ranker], RankingData]:
+    """Return the rankers of model files, and the data that ``read`` gives, as wide as the first.
+
+    A fault of a model file of ours is told before the data is read.
+    """
+    ours = {path: open_model(path) for path in paths if not is_ranklib(path)}
     data = read()
-    ranker = ours or open_model(path, n_features=data.n_features)
-    return ranker, data.with_n_features(ranker.n_features_in_)
+    rankers: list[Ranker] = []
+    for path in paths:
+        rankers.append(ours.get(path) or open_model(path, n_features=data.n_features))
+        data = data.with_n_features(rankers[0].n_features_in_)
+    return rankers, data

@@ -1,11 +1,14 @@
-"""Progress: over the rounds of a fit, a bar; over steps, a bar on a terminal, lines elsewhere."""
+"""Progress over steps, and over the rounds of a fit: a bar on a terminal, lines elsewhere."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rankwright.cli import console
+
+SECONDS_PER_LINE = 10.0
 
 
 @contextmanager
@@ -37,7 +40,14 @@ def step_progress(name: str, steps: int | None) -> Iterator[Callable[[str], None
 
 @contextmanager
 def round_progress(name: str, rounds: int | None) -> Iterator[Callable[..., None]]:
-    """Yield what takes how much is done, a text, and the total where it becomes known."""
+    """Yield what takes how much is done, a text, and the total where it becomes known.
+
+    Rounds may be quick and many: elsewhere than on a terminal there is a line every
+    `SECONDS_PER_LINE`, and none for a fit that is done before.
+    """
+    if not console.err.is_terminal:
+        yield _lines(name, rounds)
+        return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (
@@ -54,3 +64,21 @@ def round_progress(name: str, rounds: int | None) -> Iterator[Callable[..., None
             bar.update(task, completed=done, text=text, total=total)
 
         yield update
+
+
+def _lines(name: str, rounds: int | None) -> Callable[..., None]:
+    """Return what prints a line now and then; time counts from the first round that is told."""
+    last: float | None = None
+
+    def update(done: int, text: str, total: int | None = rounds) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if last is None:
+            last = now
+        elif now - last >= SECONDS_PER_LINE:
+            last = now
+            console.say(
+                f"{name}: {done} of {total}, {text}" if total else f"{name}: {done}, {text}"
+            )
+
+    return update

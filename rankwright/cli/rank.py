@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rankwright.cli import console
+from rankwright.cli.cluster import DaskOption, PartsOption, client_of, on_workers
 from rankwright.cli.memory import MemoryOption, bound_memory, in_record, print_peak
-from rankwright.cli.settings import ReadOption
-from rankwright.key_values import parse_settings
+from rankwright.cli.settings import FormatOption, ReadOption, ThreadsOption, read_options
+from rankwright.errors import UsageError
+
+if TYPE_CHECKING:
+    from rankwright.data.ranking_data import RankingData
+    from rankwright.distributed.partitions import Partitions
 
 
 def rank(
@@ -21,35 +26,85 @@ def rank(
         str, typer.Option("-o", "--output", help="Where the TREC run goes; - is standard output.")
     ] = "-",
     per_group: Annotated[
-        int | None, typer.Option(help="At most so many documents of each group per query.")
+        int | None, typer.Option(min=1, help="At most so many documents of each group per query.")
     ] = None,
     top: Annotated[
         int | None, typer.Option(min=1, help="Only the best so many documents of each query.")
     ] = None,
+    format: FormatOption = None,  # noqa: A002
     read: ReadOption = None,
     tag: Annotated[str, typer.Option(help="The run's name, its last column.")] = "rankwright",
-    threads: Annotated[int | None, typer.Option(help="Threads; all cores by default.")] = None,
+    threads: ThreadsOption = None,
     memory: MemoryOption = None,
+    dask: DaskOption = None,
+    n_parts: PartsOption = None,
     json: console.JsonOption = False,
 ) -> None:
     """Rank a file's documents, query by query, as a TREC run."""
-    from rankwright.cli.model import open_with
-    from rankwright.data.files import load
-    from rankwright.data.scores import write_run
-    from rankwright.errors import UsageError
-
+    # Over the budget of 40 lines: more than half of it are the flags, in the order of --help.
     if json and output == "-":
         raise UsageError("--json and the run cannot share standard output: give -o FILE.")
-    options = parse_settings(read or [], "--read")
+    _check_output(output)
+    options = read_options(read, format=format)
     gauge = bound_memory(context, memory)
-    ranker, documents = open_with(model, lambda: load(data, **options))
-    ranker.n_threads = threads
-    scores = ranker.predict(documents)
-    write_run(documents, scores, output, tag=tag, per_group=per_group, top=top)
+    client = client_of(context, dask, n_parts)
+    told: dict[str, Any] = {"per_group": per_group, "top": top, "tag": tag}
+    documents: RankingData | Partitions
+    if client is None:
+        documents = _here(model, data, options, threads, output, told)
+    else:
+        documents = _on_cluster(client, model, data, n_parts, options, output, told)
     if json:
         counts = {"queries": documents.n_queries, "documents": documents.n_documents}
         console.print_json({"run": output, **counts, **in_record(gauge)})
-    elif output != "-":
-        console.out.print(f"wrote {output}: {documents.n_queries} queries", soft_wrap=True)
-    if not json:
-        print_peak(gauge)
+        return
+    if output != "-":
+        console.show(f"wrote {output}: {documents.n_queries:,} queries")
+    print_peak(gauge)
+
+
+def _here(
+    model: Path,
+    data: str,
+    options: dict[str, Any],
+    threads: int | None,
+    output: str,
+    told: dict[str, Any],
+) -> RankingData:
+    """Rank in this process; return the documents."""
+    from rankwright.cli.model import open_with
+    from rankwright.data.files import load
+    from rankwright.data.scores import write_run
+
+    (ranker,), documents = open_with([model], lambda: load(data, **options))
+    ranker.n_threads = threads
+    write_run(documents, ranker.predict(documents), output, **told)
+    return documents
+
+
+def _on_cluster(
+    client: Any,
+    model: Path,
+    data: str,
+    n_parts: int | None,
+    options: dict[str, Any],
+    output: str,
+    told: dict[str, Any],
+) -> Partitions:
+    """Rank where the parts of the data are; return the parts."""
+    from rankwright.cli.model import open_model
+    from rankwright.distributed.evaluation import write_run
+
+    ranker = open_model(model)
+    parts = on_workers(client, data, n_parts, options, n_features=ranker.n_features_in_)
+    write_run(ranker, parts, output, **told)
+    return parts
+
+
+def _check_output(output: str) -> None:
+    """Say that the run cannot be written before there is one; a device or a pipe may take it."""
+    from rankwright.data.target import check_target
+
+    path = Path(output)
+    if output != "-" and not (path.is_char_device() or path.is_fifo()):
+        check_target(path, "-o")

@@ -11,6 +11,7 @@ import typer
 
 from rankwright.cli import console
 from rankwright.cli.progress import step_progress
+from rankwright.cli.settings import SeedOption, ThreadsOption
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -47,8 +48,8 @@ def reproduce(
     rows: Annotated[
         str | None, typer.Option(help="Run only these rows, such as GBDT,IntervalRank.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of everything drawn.")] = 0,
-    threads: Annotated[int | None, typer.Option(help="Threads; all cores by default.")] = None,
+    seed: SeedOption = 0,
+    threads: ThreadsOption = None,
     json: console.JsonOption = False,
 ) -> None:
     """Run a paper's table or figure again: what it printed, ours, and how sure ours is.
@@ -57,10 +58,13 @@ def reproduce(
     every experiment that has no result in DIR yet and writes the page DIR.md from the results.
     Exits with 1 where ours misses a figure that the experiment expects, or one of all fails.
     """
+    # Over the budget of 40 lines: more than half of it are the flags, in the order of --help.
     if table == "list":
         _print_names(json)
         return
     folder = data or _data_folder()
+    is_file = results is not None and results.exists() and not results.is_dir()
+    _refuse(is_file, f"--results {results}", "that is a file, and results go to a folder")
     if table == "all":
         _refuse(output is not None, "-o", "results go to the folder --results, the page beside it")
         _refuse(rows is not None, "--rows", "it belongs to one table")
@@ -92,6 +96,7 @@ def _run_one(
     threads: int | None,
     json: bool,
 ) -> None:
+    from rankwright.data.target import check_target
     from rankwright.experiments.curves import FigureResult
     from rankwright.experiments.experiment import experiment
     from rankwright.experiments.reproduction import Results, run_experiment, summary
@@ -100,10 +105,11 @@ def _run_one(
     if rows is not None:
         chosen = chosen.with_rows([name.strip() for name in rows.split(",")])
     if chosen.kind == "figure":
-        from rankwright.experiments.figure import check_target
+        from rankwright.experiments.figure import check_drawable
 
         output = output or Path(f"{chosen.name}.svg")
-        check_target(output)
+        check_drawable(output)
+    check_target(output, "-o")
     started = time.perf_counter()
     result = run_experiment(chosen, folder, progress=step_progress, n_threads=threads, seed=seed)
     if results is not None:
@@ -145,7 +151,7 @@ def _run_all(target: Path, folder: Path | None, seed: int, threads: int | None, 
         )
     else:
         _print_verdicts(verdicts, failures, list(of_all))
-        console.out.print(f"page: {written}", soft_wrap=True, markup=False)
+        console.show(f"page: {written}")
     if failures or any(one["missed"] for one in found.values()):
         raise typer.Exit(1)
 
@@ -154,7 +160,7 @@ def _print_verdicts(verdicts: dict[str, str], failures: dict[str, str], names: l
     width = max(map(len, names))
     for name in names:
         said = f"failed: {failures[name]}" if name in failures else verdicts.get(name, "not run")
-        console.out.print(f"{name:<{width}}  {said}", soft_wrap=True, markup=False)
+        console.show(f"{name:<{width}}  {said}")
 
 
 def _print_names(json: bool) -> None:
@@ -171,7 +177,7 @@ def _print_names(json: bool) -> None:
         minutes = about["minutes"]
         time_taken = "" if minutes is None else f"; about {minutes:g} min on two cores"
         line = f"{'':<{width}}  {about['kind']}; {about['paper']}{time_taken}"
-        console.out.print(line, style="dim", soft_wrap=True, markup=False)
+        console.show(line, style="dim")
 
 
 def _hand_out(result: TableResult, output: Path | None, json: bool) -> None:
@@ -193,7 +199,7 @@ def _hand_out_figure(result: FigureResult, figure: Path, json: bool) -> None:
     else:
         _print_result(result.table)
         about = f"curves: {figure}; their values: {figure.with_suffix('.json')}"
-        console.out.print(about, soft_wrap=True, markup=False)
+        console.show(about)
 
 
 # --- what is printed -------------------------------------------------------------------------
@@ -201,7 +207,7 @@ def _hand_out_figure(result: FigureResult, figure: Path, json: bool) -> None:
 
 def _print_result(result: TableResult) -> None:
     chosen = result.experiment
-    console.out.print(f"[bold]{chosen.title}[/]", soft_wrap=True)
+    console.show(chosen.title, "bold")
     for study in chosen.studies:
         for group in study.groups:
             console.out.print(_group_table(result, group, f"{study.name}: {group.title}"))
@@ -214,17 +220,16 @@ def _print_result(result: TableResult) -> None:
             f"95 % bootstrap interval over {queries} "
             f"{'topics' if chosen.kind == 'topics' else 'test queries'}."
         )
-        console.out.print(about, soft_wrap=True)
+        console.show(about)
     if chosen.printed:
-        console.out.print(f"In parentheses: {chosen.paper}.", soft_wrap=True, markup=False)
+        console.show(f"In parentheses: {chosen.paper}.")
     if chosen.baseline in {row.name for row in chosen.rows}:
-        console.out.print(
+        console.show(
             f"▲ ▼: above or below {chosen.baseline} beyond luck (paired randomisation test over "
-            "queries, 5 %, Holm's correction over the rows of a column).",
-            soft_wrap=True,
+            "queries, 5 %, Holm's correction over the rows of a column)."
         )
     for contrast in result.contrasts:
-        console.out.print(contrast.sentence, soft_wrap=True, markup=False)
+        console.show(contrast.sentence)
 
 
 def _group_table(result: TableResult, group: ColumnGroup, title: str) -> Table:

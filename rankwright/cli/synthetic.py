@@ -8,6 +8,7 @@ import typer
 
 from rankwright.cli import console
 from rankwright.cli.memory import MemoryOption, bound_memory, in_record, print_peak
+from rankwright.cli.settings import SeedOption, ThreadsOption
 
 
 def synthetic(
@@ -20,8 +21,8 @@ def synthetic(
     first: Annotated[
         int, typer.Option(help="Leave out so many queries, such as those of a training set.")
     ] = 0,
-    seed: Annotated[int, typer.Option(help="Seed of everything drawn.")] = 0,
-    threads: Annotated[int | None, typer.Option(help="Threads; all cores by default.")] = None,
+    seed: SeedOption = 0,
+    threads: ThreadsOption = None,
     memory: MemoryOption = None,
     json: console.JsonOption = False,
 ) -> None:

@@ -13,16 +13,18 @@ if TYPE_CHECKING:
 
 
 def check(metric: str | None, convention: str, **options: Any) -> None:
-    """Refuse a metric that there is not, and options that go with a ranker of the user's choice."""
+    """Refuse options that go with a ranker of the user's choice, and names that there are not."""
     given = [f"--{name}" for name, value in options.items() if value]
     if given:
         raise UsageError(
             f"auto tries rankers as they stand and takes no {' and no '.join(given)}: leave that "
             "out, or name a ranker in place of auto."
         )
-    if metric is not None:
-        from rankwright.metrics.evaluate import metric as measure
+    from rankwright.metrics.convention import Convention
+    from rankwright.metrics.evaluate import metric as measure
 
+    Convention.preset(convention)
+    if metric is not None:
         measure(metric, convention=convention)
 
 

@@ -8,25 +8,39 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankwright.cli import console
-from rankwright.cli.settings import ReadOption, ranker_settings
-from rankwright.key_values import parse_settings
+from rankwright.cli.cluster import DaskOption, client_of
+from rankwright.cli.memory import MemoryOption, bound_memory, in_record, print_peak
+from rankwright.cli.settings import (
+    ConventionOption,
+    FormatOption,
+    ModelOption,
+    ReadOption,
+    SeedOption,
+    ThreadsOption,
+    checked_ranker,
+    ranker_settings,
+    read_options,
+)
+from rankwright.errors import UsageError
 
 if TYPE_CHECKING:
-    from rankwright.experiments.tune import Trial, Tuning
+    from rankwright.experiments.tune import Tuning
+    from rankwright.experiments.tune_trials import Trial
 
 _SHOWN = 5
 
 
 def tune(
+    context: typer.Context,
     ranker: Annotated[str, typer.Argument(help="`rankwright list rankers` shows the names.")],
     train: Annotated[str, typer.Option("--train", help="Training data.")],
     valid: Annotated[str, typer.Option(help="Judges every trial.")],
     test: Annotated[str | None, typer.Option(help="Evaluated once, at the end.")] = None,
-    model: Annotated[str | None, typer.Option(help="Model family, such as trees.")] = None,
+    model: ModelOption = None,
     metric: Annotated[
         str | None, typer.Option(help="What is optimised and judges a trial.")
     ] = None,
-    convention: Annotated[str, typer.Option(help="How metrics are computed.")] = "standard",
+    convention: ConventionOption = "standard",
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", help="A parameter that stays, as key=value; repeatable."),
@@ -37,32 +51,45 @@ def tune(
     ] = None,
     storage: Annotated[
         str | None,
-        typer.Option(help="Keep trials here, to go on later: a file, or sqlite:///trials.db."),
+        typer.Option(help="Keep trials here, to go on later: a file, or sqlite:///t.db."),
     ] = None,
     study: Annotated[
         str | None, typer.Option(help="Name within the storage; the ranker's by default.")
     ] = None,
+    format: FormatOption = None,  # noqa: A002
     read: ReadOption = None,
     save: Annotated[Path | None, typer.Option(help="Write the best model here.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of everything drawn.")] = 0,
-    threads: Annotated[int | None, typer.Option(help="Threads; all cores by default.")] = None,
+    seed: SeedOption = 0,
+    threads: ThreadsOption = None,
+    memory: MemoryOption = None,
+    dask: DaskOption = None,
+    at_once: Annotated[
+        int | None,
+        typer.Option(min=1, help="With --dask: trials at a time; one a worker thread by default."),
+    ] = None,
     json: console.JsonOption = False,
 ) -> None:
-    """Tune a ranker: the first trial stands at its defaults, those that fall behind are pruned."""
+    """Tune a ranker: the first trial stands at its defaults, those that fall behind are pruned.
+
+    With --dask whole trials run on the workers, several at a time; none of them is pruned.
+    """
+    # Over the budget of 40 lines: more than half of it are the flags, in the order of --help.
+    from rankwright.cli.held_back import load_held_back, score_and_save
     from rankwright.cli.progress import step_progress
     from rankwright.data.files import load
-    from rankwright.data.target import check_target
+    from rankwright.experiments.tune import checked_space
     from rankwright.experiments.tune import tune as search
-    from rankwright.rankers.base import ranker as make
 
     fixed = ranker_settings(settings, model=model, metric=metric)
-    made = make(ranker, **fixed, convention=convention, seed=seed, n_threads=threads)
-    made.make_model()  # a wrong parameter is told before anything is read
-    check_target(save, "--save")
-    options = parse_settings(read or [], "--read")
+    made = checked_ranker(ranker, **fixed, convention=convention, seed=seed, n_threads=threads)
+    checked_space(made, trials, fixed=fixed)
+    _check_targets(save, storage)
+    options = read_options(read, format=format)
+    gauge = bound_memory(context, memory)
+    elsewhere = _elsewhere(context, dask, at_once)
     data = load(train, **options)
-    judge = load(valid, **options).with_n_features(data.n_features)
-    judged = None if test is None else load(test, **options).with_n_features(data.n_features)
+    parts = load_held_back(data.n_features, options, valid=valid, test=test)
+    judge = parts.pop("valid")
     with step_progress(f"tune {made.name}", trials) as told:
         found = search(
             made,
@@ -75,18 +102,37 @@ def tune(
             study=study,
             report=lambda trial: told(_line(trial)),
             seed=seed,
+            **elsewhere,
         )
-    if save is not None:
-        found.ranker.save(save)
-    results: dict[str, Any] = {}
-    if judged is not None:
-        from rankwright.cli.train import measures_of
-
-        results = measures_of(found.ranker, judged)
+    results = score_and_save(found.ranker, parts, save, gauge).get("test", {})
     if json:
-        console.print_json(_record(found, results, save))
+        console.print_json({**_record(found, results, save), **in_record(gauge)})
     else:
         _print_result(found, results, save)
+        print_peak(gauge)
+
+
+def _check_targets(save: Path | None, storage: str | None) -> None:
+    """Say that a file cannot be written before the trials, not after."""
+    from rankwright.data.target import check_target
+
+    check_target(save, "--save")
+    if storage is not None and "://" not in storage:
+        check_target(storage, "--storage")
+
+
+def _elsewhere(context: typer.Context, dask: str | None, at_once: int | None) -> dict[str, Any]:
+    """Return what runs trials on a cluster, and how many at a time; nothing without one."""
+    if dask is None and at_once is not None:
+        raise UsageError("--at-once needs --dask, the cluster whose workers run the trials.")
+    client = client_of(context, dask)
+    if client is None:
+        return {}
+    from rankwright.distributed.cluster import executor
+
+    count = at_once or sum(client.nthreads().values())
+    console.say(f"{count} trials at a time; --at-once {count} gives the same ones elsewhere.")
+    return {"executor": executor(client), "at_once": count}
 
 
 def _line(trial: Trial) -> str:
@@ -138,20 +184,16 @@ def _print_result(found: Tuning, test: dict[str, Any], save: Path | None) -> Non
     console.out.print(table)
     pruned = sum(trial.state == "pruned" for trial in found.trials)
     failed = [trial for trial in found.trials if trial.state == "failed"]
-    console.out.print(
+    console.show(
         f"{found.ranker.name} on {found.ranker.model}: {len(found.trials)} trials, "
         f"{pruned} pruned, {len(failed)} failed, {found.seconds:.2f} s; "
-        f"convention {found.convention}",
-        soft_wrap=True,
+        f"convention {found.convention}"
     )
     if failed:
         console.say(f"a trial failed: {failed[0].sentence}")
     for name, value in test.items():
-        console.out.print(f"test {name} {value:.4f}")
-    console.out.print(
-        "best: " + " ".join(f"--set {name}={value}" for name, value in found.parameters.items()),
-        soft_wrap=True,
-        markup=False,
-    )
+        console.show(f"test {name} {value:.4f}")
+    settings = (f"--set {name}={value}" for name, value in found.parameters.items())
+    console.show(f"best: {' '.join(settings)}")
     if save is not None:
-        console.out.print(f"saved {save}", soft_wrap=True, markup=False)
+        console.show(f"saved {save}")

@@ -31,9 +31,7 @@ def verify(
     if json:
         console.print_json({"verified": True, "folder": str(folder), **asdict(found)})
         return
-    console.out.print(
+    console.show(
         f"{folder} holds: {found.vectors} vectors score as the model does, by {found.evaluator}; "
-        f"largest difference {found.largest_difference:.2g}",
-        soft_wrap=True,
-        markup=False,
+        f"largest difference {found.largest_difference:.2g}"
     )

@@ -12,6 +12,7 @@ _NAMES = {
     "fit": "rankwright.distributed.fitting",
     "predict": "rankwright.distributed.evaluation",
     "rank": "rankwright.distributed.evaluation",
+    "write_run": "rankwright.distributed.evaluation",
 }
 
 __all__ = list(_NAMES)

@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import wait
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from rankwright.data.ranking_data import FIELDS, RankingData
@@ -182,20 +183,32 @@ class ClusterExecutor:
     """
 
     def __init__(self, client: Any) -> None:
-        self._client = client
+        self._place = Cluster(client)
         self._sent: dict[int, tuple[RankingData, Any]] = {}
 
-    def submit(self, function: Callable[..., Any], /, *args: Any) -> Any:
-        """Return a future of the call, whose ``result()`` waits for it."""
+    def submit(self, function: Callable[..., Any], /, *args: Any) -> ClusterCall:
+        """Return the call, whose ``result()`` waits for it."""
         held = [self._held(arg) if isinstance(arg, RankingData) else arg for arg in args]
-        return self._client.submit(function, *held, pure=False)
+        return ClusterCall(self._place, self._place.client.submit(function, *held, pure=False))
 
     def _held(self, data: RankingData) -> Any:
         if id(data) not in self._sent:
             with large_graphs():
-                future = self._client.submit(unpacked, packed(data), pure=False)
+                future = self._place.client.submit(unpacked, packed(data), pure=False)
             self._sent[id(data)] = data, future
         return self._sent[id(data)][1]
+
+
+@dataclass(frozen=True)
+class ClusterCall:
+    """A call that runs on a worker."""
+
+    place: Cluster
+    future: Any
+
+    def result(self) -> Any:
+        """Wait for the answer; a cluster that cannot give one is told of in a sentence."""
+        return self.place.results([self.future])[0]
 
 
 def executor(client: Any = None) -> ClusterExecutor:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,9 @@ import numpy as np
 from rankwright.core.order import shown
 from rankwright.core.products import times_vector
 from rankwright.core.types import F64, I64
+from rankwright.data import scores as score_files
 from rankwright.data.ranking_data import RankingData
+from rankwright.data.target import open_target
 from rankwright.distributed.partitions import Partitions, partitions
 from rankwright.errors import DataError, UsageError
 from rankwright.metrics.base import Metric
@@ -95,6 +99,30 @@ def rank(
     return np.concatenate([order + first for order, first in zip(orders, firsts, strict=True)])
 
 
+def write_run(
+    ranker: Ranker,
+    data: Any,
+    target: str | Path,
+    *,
+    per_group: int | None = None,
+    top: int | None = None,
+    tag: str = "rankwright",
+    client: Any = None,
+    n_parts: int | None = None,
+) -> None:
+    """Write the documents of each query, best first, as `rankwright.data.scores.write_run` does.
+
+    Each part is ranked and put into words where it is, and comes here when its turn is.
+    """
+    parts = partitions(data, client=client, n_parts=n_parts)
+    held = parts.call(_as_run, _on_one_thread(ranker), per_group, top, tag)
+    first = parts.place.results(held[:1])  # a fault of all parts is told before anything is written
+    with open_target(target) as stream:
+        stream.write(first[0])
+        for text in held[1:]:
+            stream.write(parts.place.results([text])[0])
+
+
 class PartitionedEvaluator:
     """Means of measures for a sequence of models, such as those of a learning curve.
 
@@ -168,6 +196,17 @@ def _ranked(part: RankingData, ranker: Ranker, per_group: int | None, top: int |
         n_threads=1,
     )
     return order
+
+
+def _as_run(
+    part: RankingData, ranker: Ranker, per_group: int | None, top: int | None, tag: str
+) -> bytes:
+    with TemporaryDirectory(prefix="rankwright-") as folder:
+        run = Path(folder) / "run"
+        score_files.write_run(
+            part, ranker.predict(part), run, per_group=per_group, top=top, tag=tag
+        )
+        return run.read_bytes()
 
 
 # --- here ------------------------------------------------------------------------------------

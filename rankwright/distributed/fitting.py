@@ -73,35 +73,17 @@ def fit(
     parts = partitions(
         train, client=client, n_parts=n_parts, **(options if _is_read(train) else {})
     )
-    watched = None
-    if valid is not None:
-        watched = _valid_data(ranker, valid, parts, options if _is_read(valid) else {})
-    if isinstance(checkpoint, str | Path):
-        checkpoint = Checkpoint(checkpoint)
-    watch = PartitionedSelection(
-        metric=ranker.select_metric or ranker.metric,
-        convention=ranker.convention,
-        train=parts,  # type: ignore[arg-type]
-        valid=watched,
-        early_stopping=ranker.early_stopping,
-        progress=progress or (print_round if ranker.verbose else None),
-        n_threads=ranker.n_threads,
-        checkpoint=checkpoint,
-    )
+    own = options if _is_read(valid) else {}
+    watched = None if valid is None else _valid_data(ranker, valid, parts, own)
+    checkpoint = Checkpoint(checkpoint) if isinstance(checkpoint, str | Path) else checkpoint
+    watch = _watch(ranker, parts, watched, progress, checkpoint)
     begun = None if start is None else start._fitted()
     model = ranker.make_model()
     loss: Any = ranker.make_loss(None)  # type: ignore[arg-type]  # none looks at the data
+    given = {"watch": watch, "start": begun, "seed": ranker.seed, "n_threads": ranker.n_threads}
     try:
         ranker.resumed_from_ = _resume(ranker, watch, parts, begun)
-        ranker.model_ = train_on(
-            model,
-            loss,
-            parts,
-            watch=watch,
-            start=begun,
-            seed=ranker.seed,
-            n_threads=ranker.n_threads,
-        )
+        ranker.model_ = train_on(model, loss, parts, **given)
     finally:
         if checkpoint is not None:
             checkpoint.end()
@@ -113,6 +95,26 @@ def fit(
     ranker._with_qid = parts.n_queries > 1
     ranker._note_features(parts)  # type: ignore[arg-type]
     return ranker
+
+
+def _watch(
+    ranker: Ranker,
+    train: Partitions,
+    valid: Any,
+    progress: Progress | None,
+    checkpoint: Checkpoint | None,
+) -> PartitionedSelection:
+    """Return what watches the fit, as `Ranker.fit` has it for one data set."""
+    return PartitionedSelection(
+        metric=ranker.select_metric or ranker.metric,
+        convention=ranker.convention,
+        train=train,  # type: ignore[arg-type]
+        valid=valid,
+        early_stopping=ranker.early_stopping,
+        progress=progress or (print_round if ranker.verbose else None),
+        n_threads=ranker.n_threads,
+        checkpoint=checkpoint,
+    )
 
 
 @dataclass

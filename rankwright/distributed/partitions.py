@@ -9,6 +9,7 @@ source when a worker is lost; files and stores must be readable from every worke
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,12 @@ class Partitions:
     def sizes(self) -> list[I64]:
         """Number of documents of each query, for each part."""
         return [shape.sizes for shape in self._shapes]
+
+    @property
+    def first_queries(self) -> list[int]:
+        """The number of the first query of each part among all queries."""
+        counts = [len(shape.qid) for shape in self._shapes]
+        return list(accumulate(counts[:-1], initial=0))
 
     def __len__(self) -> int:
         return len(self.parts)

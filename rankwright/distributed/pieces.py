@@ -259,17 +259,17 @@ def _piece(part: RankingData, number: int, first: int, recipe: Recipe) -> Piece:
 def known_values(part: RankingData) -> tuple[F64, F64]:
     """Return the sum of each feature's values that are not missing, and how many there are."""
     X: Any = part.X
-    if not isinstance(X, np.ndarray):
+    if isinstance(X, np.ndarray):
+        gaps = np.isnan(X)
+        missing = gaps.sum(axis=0)
+        whole = np.where(gaps, 0.0, X).astype(X.dtype) if gaps.any() else X
+    else:
         gaps = np.isnan(X.data)
-        count = part.n_documents - np.bincount(X.indices[gaps], minlength=part.n_features)
+        missing = np.bincount(X.indices[gaps], minlength=part.n_features)
         whole = X.copy()
         whole.data[gaps] = 0.0
-        return transposed_times_vector(whole, np.ones(part.n_documents)), count.astype(np.float64)
-    gaps = np.isnan(X)
-    count = part.n_documents - gaps.sum(axis=0)
-    whole = np.where(gaps, 0.0, X).astype(X.dtype) if gaps.any() else X
-    ones = np.ones(part.n_documents)
-    return transposed_times_vector(whole, ones, n_threads=1), count.astype(np.float64)
+    sums = transposed_times_vector(whole, np.ones(part.n_documents), n_threads=1)
+    return sums, (part.n_documents - missing).astype(np.float64)
 
 
 def moments(part: RankingData, fill: F64 | None, loss: Loss) -> Moments:

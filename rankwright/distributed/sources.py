@@ -6,7 +6,7 @@ import glob
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from rankwright import registry
 from rankwright.core.dtypes import as_float_vector
 from rankwright.core.types import F64
 from rankwright.data.columns import USUAL_NAMES, choose_columns
-from rankwright.data.files import consecutive, format_of
+from rankwright.data.files import consecutive, format_of, load
 from rankwright.data.frames import arrays_of_columns, columns_of_frame
 from rankwright.data.letor_blocks import BlockReader
 from rankwright.data.letor_fold import fold_files
@@ -179,8 +179,10 @@ def _as_people_count(path: Path) -> list[Any]:
 
 def _counts_from_zero(paths: list[Path], options: Mapping[str, Any]) -> bool:
     """Return whether feature ids start at 0: the first file with features decides for all."""
+    known = {field.name for field in fields(ReadOptions)}  # others are refused by the reader
+    told = ReadOptions(**{name: value for name, value in options.items() if name in known})
     for path in paths:
-        reader = BlockReader(display_name(path), ReadOptions(**options))
+        reader = BlockReader(display_name(path), told)
         with open_bytes(path) as stream:
             for number, block in enumerate(stream_blocks(stream, 1 << 16)):
                 reader.survey(Text(block, starts_file=number == 0))
@@ -191,8 +193,7 @@ def _counts_from_zero(paths: list[Path], options: Mapping[str, Any]) -> bool:
 
 def read_file(path: str, name: str, options: dict[str, Any]) -> RankingData:
     """Read one file on a worker."""
-    data: RankingData = registry.resolve("formats", name)().read(path, **options)
-    return data
+    return load(path, format=name, **options)
 
 
 # --- stores ----------------------------------------------------------------------------------

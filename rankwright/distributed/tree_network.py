@@ -7,14 +7,9 @@ vain. A fault of another kind, such as one of a loss, would come again and is ra
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import threading
 import time
 import uuid
 from collections.abc import Callable, Sequence
-from multiprocessing.connection import Client as Connection
-from secrets import token_bytes
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
@@ -24,20 +19,18 @@ from scipy import sparse
 from rankwright.core.types import AnyArray, FloatMatrix, Loss
 from rankwright.data.content import content_sample
 from rankwright.data.ranking_data import RankingData
+from rankwright.distributed import tree_worker
 from rankwright.distributed.cluster import PATIENCE, ClusterError, import_distributed
 from rankwright.distributed.partitions import Partitions
 from rankwright.distributed.pieces import largest_of
-from rankwright.distributed.tree_machine import BIN_ROWS, as_message
+from rankwright.distributed.tree_machine import BIN_ROWS
+from rankwright.distributed.tree_worker import NetworkBrokenError
 from rankwright.errors import RankwrightError
 from rankwright.models.trees import FittedTrees, Trees
 
 _RETURN = 5.0  # seconds in which a nanny may bring a lost worker back
 _LOOK = 1.0  # seconds from one look at the workers to the next
 _PASSING = ("LightGBMError", "KilledWorker", "CommClosedError")  # what a lost machine looks like
-
-
-class NetworkBrokenError(Exception):
-    """A machine of the network is gone."""
 
 
 class NoWorkerError(NetworkBrokenError):
@@ -111,21 +104,21 @@ class TreeNetwork:
         run, self._run = self._run, None
         there = [worker for worker in self._workers if worker in _threads(self._client)]
         if run is not None and there:
-            self._client.run(_end, run, workers=there, on_error="ignore")
+            self._client.run(tree_worker.end, run, workers=there, on_error="ignore")
 
     def _begin(self, grown: Standing) -> None:
         threads = self._wait_for_workers()
         parts_of = self._assigned(list(threads))
         self._run, self._workers = uuid.uuid4().hex, list(parts_of)
         model, calls = grown.model(), []
-        firsts = first_queries(self._data)
+        firsts = self._data.first_queries
         for worker, own in parts_of.items():
             n_threads = self._n_threads or threads[worker]
             plan = (self._model, self._loss, model, self._sample, self._seed, n_threads)
             numbers = [(number, firsts[number]) for number in own]
             parts = [self._data.parts[number] for number in own]
             calls.append(((*plan, self._largest), numbers, parts))
-        ports = self._together(_begin, calls)
+        ports = self._together(tree_worker.begin, calls)
         if grown.state:
             self._ask("go_on", [(grown.state,)] * len(self._workers))
         hosts = [urlsplit(worker).hostname or "127.0.0.1" for worker in self._workers]
@@ -177,7 +170,7 @@ class TreeNetwork:
 
     def _ask(self, name: str, args: Sequence[tuple[Any, ...]]) -> list[Any]:
         """Call a method of all machines; each has its own arguments."""
-        return self._together(_call, [(name, own) for own in args])
+        return self._together(tree_worker.call, [(name, own) for own in args])
 
     def _together(self, function: Callable[..., Any], args: Sequence[tuple[Any, ...]]) -> list[Any]:
         """Run a function on all workers at once; none may be missing."""
@@ -226,13 +219,6 @@ def _is_passing(fault: Exception) -> bool:
     return isinstance(fault, NetworkBrokenError | OSError) or type(fault).__name__ in _PASSING
 
 
-def first_queries(data: Partitions) -> list[int]:
-    """Return the number of the first query of each part among all queries."""
-    counts = [len(qid) for qid in data.qid]
-    firsts: list[int] = (np.cumsum(counts) - counts).tolist()
-    return firsts
-
-
 def largest_of_all(data: Partitions, loss: Loss) -> float | None:
     """Return what the loss has to know of all the data, where it asks for it."""
     found = [one for one in data.map(largest_of, loss) if one is not None]
@@ -246,101 +232,6 @@ def _threads(client: Any) -> dict[str, int]:
     except OSError as fault:
         raise ClusterError("the scheduler of the cluster does not answer any more.") from fault
     return found
-
-
-# --- on a worker ------------------------------------------------------------------------------
-
-MACHINES: dict[tuple[str, str], Machine] = {}  # by run and worker
-_ended: set[str] = set()  # runs, whose machines may be asked for when it is too late
-_lock = threading.Lock()  # of both
-
-
-class Machine:
-    """The process beside this worker."""
-
-    def __init__(self) -> None:
-        key = token_bytes(32)
-        self._calling = threading.Lock()
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "rankwright.distributed.tree_machine"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(key)
-        self._process.stdin.flush()
-        port = self._process.stdout.readline()
-        if not port:
-            self._end_process()
-            raise NetworkBrokenError("the process beside a worker did not start")
-        self._connection = Connection(("127.0.0.1", int(port)), authkey=key)
-
-    def call(self, name: str, *args: Any) -> Any:
-        """Call a method of its `TreeMachine`."""
-        message = as_message((name, args))
-        try:
-            with self._calling:
-                self._connection.send_bytes(message)
-                well, answer = self._connection.recv()
-        except (EOFError, OSError):
-            raise NetworkBrokenError("the process beside a worker ended") from None
-        if not well:
-            raise answer
-        return answer
-
-    def end(self) -> None:
-        """Kill it, whatever it does; a call that waits for it ends too."""
-        self._end_process()
-        with self._calling:
-            self._connection.close()
-
-    def _end_process(self) -> None:
-        self._process.kill()
-        self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                pipe.close()
-
-
-def _begin(
-    run: str, plan: tuple[Any, ...], numbers: list[tuple[int, int]], parts: list[RankingData]
-) -> int:
-    """Start the process of a worker, give it its parts, and return its port."""
-    machine = Machine()
-    with _lock:
-        late = run in _ended
-        if not late:
-            MACHINES[run, _here()] = machine
-    if late:
-        machine.end()
-        raise NetworkBrokenError("the network was given up before it began")
-    machine.call("begin", *plan)
-    for (number, first), part in zip(numbers, parts, strict=True):
-        machine.call("add", number, first, part)
-    port: int = machine.call("listen")
-    return port
-
-
-def _call(run: str, name: str, args: tuple[Any, ...]) -> Any:
-    machine = MACHINES.get((run, _here()))
-    if machine is None:
-        raise NetworkBrokenError(f"the worker {_here()} was started again")
-    return machine.call(name, *args)
-
-
-def _end(run: str, dask_worker: Any) -> None:
-    with _lock:
-        _ended.add(run)
-        machine = MACHINES.pop((run, dask_worker.address), None)
-    if machine is not None:
-        machine.end()
-
-
-def _here() -> str:
-    address: str = import_distributed().get_worker().address
-    return address
 
 
 # --- bins -----------------------------------------------------------------------------------

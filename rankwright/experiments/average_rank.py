@@ -21,11 +21,16 @@ import numpy as np
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, AnyArray
 from rankwright.errors import UsageError
-from rankwright.experiments.experiment import Column, ColumnGroup, Experiment, Study
+from rankwright.experiments.experiment import (
+    AVERAGE_RANK,
+    Column,
+    ColumnGroup,
+    Experiment,
+    Study,
+)
 from rankwright.experiments.folds_run import Folds, Report, choose_all, judge
 from rankwright.experiments.table import Cell, TableResult, make_cells
 
-STUDY = "average rank"
 _DRAWS = 2_000
 
 
@@ -68,7 +73,7 @@ def with_rank_columns(experiment: Experiment) -> Experiment:
         for group in first.groups
     )
     title = f"over {len(experiment.studies)} data sets (lower is better)"
-    ranks = replace(first, name=STUDY, groups=(ColumnGroup(title, first.columns),))
+    ranks = replace(first, name=AVERAGE_RANK, groups=(ColumnGroup(title, first.columns),))
     return replace(experiment, studies=(replace(first, groups=own), *others, ranks))
 
 

@@ -28,6 +28,7 @@ from scipy import sparse
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64
 from rankwright.errors import UsageError
+from rankwright.experiments.study_data import ends_of_parts
 
 _MOST_CLICKS = 1_000.0
 _THEMES_SHOWN = 3
@@ -63,8 +64,7 @@ def made_clicks(
     sizes
         Shares of train, valid and test.
     """
-    if len(sizes) != 3 or min(sizes) <= 0.0 or abs(sum(sizes) - 1.0) > 1e-9:
-        raise UsageError(f"sizes are three shares that add up to 1, not {list(sizes)}.")
+    ends = ends_of_parts(sizes, images)  # rows are independent, so the first are for train
     if not 0.0 <= noise < 1.0 or not 0.0 < relevant < 1.0:
         raise UsageError("noise and relevant are shares of what there is, below 1.")
     if min(images, queries, row, themes) < 1 or not 1 <= words <= features:
@@ -75,7 +75,6 @@ def made_clicks(
     clicks = np.empty((images, queries))
     for query in range(queries):
         clicks[:, query] = _clicks(X, query, theme, relevant, noise, sharpness, seed)
-    ends = np.rint(np.cumsum(sizes)[:2] * images).astype(np.int64)  # rows are independent
     train, valid, test = (
         (X[lo:hi], sparse.csc_array(clicks[lo:hi]))
         for lo, hi in ((0, ends[0]), (ends[0], ends[1]), (ends[1], images))

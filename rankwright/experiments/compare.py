@@ -23,6 +23,7 @@ from rankwright.experiments.comparison import Comparison, PairedTest, Run
 from rankwright.experiments.entries import entries_of
 from rankwright.experiments.run_cache import RunCache
 from rankwright.metrics.evaluate import Evaluator, measures
+from rankwright.metrics.evaluate import metric as measure
 from rankwright.metrics.significance import Interval, bootstrap_interval, holm, randomisation
 from rankwright.registry import unknown
 
@@ -55,10 +56,8 @@ def compare(
         LETOR's folds are used as they are; other data is cut into folds of whole queries.
     rankers : str, Ranker, list of them, or mapping from names to them
         Such as ``"lambdamart,ranksvm:l2=0.1"``.
-    metrics
-        What is reported; wins and losses of tables are by the first.
-    convention
-        How metrics are computed.
+    metrics, convention
+        What is reported, and how it is computed; wins and losses of tables are by the first.
     select
         The metric that chooses on valid, where a ranker does not set ``select_metric``.
     baseline
@@ -81,10 +80,12 @@ def compare(
     Comparison
         A ranker that cannot take the data is in its ``failures``; if all fail, that is an error.
     """
+    # Over the budget of 40 lines: two thirds of it are the signature and the fields of the result.
     chosen = entries_of(rankers)
     labels = [entry.label for entry in chosen]
-    _check_options(labels, baseline, tune)
+    _check_options(labels, baseline, folds, tune, jobs)
     measured = measures(metrics, convention=convention)
+    measure(select, convention=convention)  # as all of these, told before anything is read
     name, parts = compared_folds(data, k=folds, seed=seed, read=read)
     common = {"select_metric": select, "convention": convention, "seed": seed}
     kept = RunCache(cache)
@@ -93,7 +94,7 @@ def compare(
     runs, failures = work.found()
     against = _baseline(labels, baseline, failures)
     per_query = _measure(work.tests, runs, list(measured), convention, n_threads)
-    maximise = {metric: measure.maximise for metric, measure in measured.items()}
+    maximise = {metric: found.maximise for metric, found in measured.items()}
     return Comparison(
         name=name,
         entries=chosen,
@@ -122,13 +123,21 @@ def _baseline(labels: Sequence[str], asked: str | None, failures: Mapping[str, s
     return asked or next(label for label in labels if label not in failures)
 
 
-def _check_options(labels: Sequence[str], baseline: str | None, tune: int) -> None:
+def _check_options(
+    labels: Sequence[str], baseline: str | None, folds: int, tune: int, jobs: int | None
+) -> None:
     if baseline is not None and baseline not in labels:
         raise UsageError(unknown("ranker in this comparison called", baseline, labels))
+    if folds < 3:
+        raise UsageError(
+            f"the number of folds must be 3 or more, for train, valid and test, not {folds}."
+        )
+    if jobs is not None and jobs < 1:
+        raise UsageError(f"the number of jobs must be 1 or more, not {jobs}.")
     if tune < 0:
         raise UsageError(f"the number of trials must be 0 or more, not {tune}.")
     if tune:
-        from rankwright.experiments.tune import import_optuna
+        from rankwright.experiments.tune_trials import import_optuna
 
         import_optuna()  # says at once that it is missing
 

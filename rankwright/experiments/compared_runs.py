@@ -14,7 +14,7 @@ import numpy as np
 from rankwright.core.parallel import thread_count
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.split import Fold
-from rankwright.errors import DataError, RankwrightError, UsageError
+from rankwright.errors import DataError, RankwrightError
 from rankwright.experiments.compared_folds import checked_fold
 from rankwright.experiments.comparison import Entry, Run
 from rankwright.experiments.run_cache import RunCache, StoredRun, fold_digest, run_key
@@ -51,8 +51,6 @@ class Work:
         n_threads: int | None,
         jobs: int | None,
     ) -> None:
-        if jobs is not None and jobs < 1:
-            raise UsageError(f"the number of jobs must be 1 or more, not {jobs}.")
         self._entries, self._common, self._tune, self._cache = entries, common, tune, cache
         self._threads, self._jobs = thread_count(n_threads), jobs
         self._runs: dict[str, dict[int, Run]] = {entry.label: {} for entry in entries}

@@ -10,9 +10,8 @@ folds in their order, so ``per_query``, ``qid`` and ``fold_of_query`` go togethe
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
-from html import escape
 from pathlib import Path
 from typing import Any, Literal
 
@@ -209,7 +208,7 @@ class Comparison:
         found = [t for t in self.tests if t.ranker == ranker and t.metric == metric]
         return found[0] if found else None
 
-    # --- tables ------------------------------------------------------------------------------
+    # --- what it prints as -------------------------------------------------------------------
 
     def records(self) -> list[dict[str, Any]]:
         """Return a plain record for each entry and metric, rankers in their order."""
@@ -245,21 +244,7 @@ class Comparison:
                 }
                 for label in self.rankers
             },
-            "tests": [
-                {
-                    "ranker": test.ranker,
-                    "baseline": test.baseline,
-                    "metric": test.metric,
-                    "difference": test.difference,
-                    "p_value": test.p_value,
-                    "adjusted": test.adjusted,
-                    "significant": test.significant,
-                    "wins": test.wins,
-                    "ties": test.ties,
-                    "losses": test.losses,
-                }
-                for test in self.tests
-            ],
+            "tests": [{**asdict(test), "significant": test.significant} for test in self.tests],
             "seconds": self.seconds,
             "bytes": self.sizes,
             "tuned": {
@@ -270,24 +255,6 @@ class Comparison:
             "failures": dict(self.failures),
             "fits": self.fits,
         }
-
-    def cell(self, label: str, metric: str, *, digits: int = 4) -> tuple[str, str]:
-        """Return a figure as text, with ▲ or ▼ where it differs beyond luck, and its interval."""
-        found, test = self.intervals[label][metric], self.test(label, metric)
-        mark = ""
-        if test is not None and test.significant:
-            mark = "▲ " if (test.difference > 0) == self.maximise[metric] else "▼ "
-        return f"{mark}{found.mean:.{digits}f}", f"{found.low:.3f}–{found.high:.3f}"
-
-    def about(self) -> str:
-        """Return the sentence under the table: how it was made and what its marks mean."""
-        folds = f"{len(self.folds)} folds" if len(self.folds) > 1 else "one fold"
-        return (
-            f"{self.name}: mean and 95 % bootstrap interval over {len(self.qid)} test queries of "
-            f"{folds}, convention {self.convention}; ▲ ▼: better or worse than {self.baseline} "
-            "beyond luck (paired randomisation test, 5 %, Holm's correction); wins, ties and "
-            f"losses are queries against {self.baseline} by {self.metrics[0]}."
-        )
 
     def _record(self, label: str, metric: str) -> dict[str, Any]:
         found, test = self.intervals[label][metric], self.test(label, metric)
@@ -307,51 +274,19 @@ class Comparison:
             "bytes": self.sizes[label],
         }
 
-    def rows(self) -> list[list[str]]:
-        """Return the table as text, its heading first."""
-        head = ["", *self.metrics, "wins/ties/losses", "seconds", "size"]
-        return [head, *(self._row(label) for label in self.rankers)]
+    def about(self) -> str:
+        """Return the sentence under the table: how it was made and what its marks mean."""
+        from rankwright.experiments.comparison_table import about
 
-    def _row(self, label: str) -> list[str]:
-        cells = ["\n".join(self.cell(label, metric)) for metric in self.metrics]
-        test = self.test(label, self.metrics[0])
-        counts = "baseline" if test is None else f"{test.wins}/{test.ties}/{test.losses}"
-        return [label, *cells, counts, f"{self.seconds[label]:.2f}", _size(self.sizes[label])]
+        return about(self)
 
     def __repr__(self) -> str:
-        table = [[cell.partition("\n")[0] for cell in row] for row in self.rows()]
-        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        lines = [
-            "  ".join(
-                cell.rjust(width) if at else cell.ljust(width)
-                for at, (cell, width) in enumerate(zip(row, widths, strict=True))
-            )
-            for row in table
-        ]
-        failed = [f"{label}: {why}" for label, why in self.failures.items()]
-        return "\n".join([*lines, *failed, self.about()])
+        from rankwright.experiments.comparison_table import as_text
+
+        return as_text(self)
 
     def _repr_html_(self) -> str:
         """Return the table for a notebook."""
-        head, *body = self.rows()
-        html = ["<table><thead><tr>", *(f"<th>{escape(cell)}</th>" for cell in head)]
-        html.append("</tr></thead><tbody>")
-        for row in body:
-            cells = [escape(cell).replace("\n", "<br><small>") for cell in row]
-            closed = [cell + "</small>" * cell.count("<small>") for cell in cells]
-            html.append(f"<tr><th>{closed[0]}</th>")
-            html.extend(f"<td>{cell}</td>" for cell in closed[1:])
-            html.append("</tr>")
-        for label, why in self.failures.items():
-            html.append(
-                f"<tr><th>{escape(label)}</th><td colspan={len(head) - 1}>{escape(why)}</td></tr>"
-            )
-        return "".join([*html, f"</tbody></table><p>{escape(self.about())}</p>"])
+        from rankwright.experiments.comparison_table import as_html
 
-
-def _size(count: float) -> str:
-    for unit in ("B", "kB", "MB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}"
-        count /= 1000
-    return f"{count:.1f} GB"
+        return as_html(self)

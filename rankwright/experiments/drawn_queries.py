@@ -12,7 +12,6 @@ several queries of its part and in none of another. A draw is a fold of the expe
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -24,15 +23,12 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.data.source import COMPRESSED, open_bytes
 from rankwright.data.split import Fold
 from rankwright.errors import DataError, UsageError
-from rankwright.registry import unknown
+from rankwright.experiments.study_data import check_options, ends_of_parts
 
 
 def check_classes(classes: Mapping[str, Any]) -> None:
     """Refuse an option that there is not, and a study without files."""
-    known = {"files", *signature(draw_folds).parameters} - {"X", "y", "seed"}
-    for option in classes:
-        if option not in known:
-            raise UsageError(unknown("option of classes", option, sorted(known)))
+    check_options("classes", classes, draw_folds, own=("files",))
     if not classes.get("files"):
         raise UsageError("classes needs files, a list of tables below the data folder.")
 
@@ -71,9 +67,7 @@ def draw_folds(
     seed: int = 0,
 ) -> list[Fold]:
     """Return a fold for each draw; see the top of this file."""
-    if len(sizes) != 3 or min(sizes) <= 0 or abs(sum(sizes) - 1) > 1e-9:
-        raise UsageError(f"sizes must be three shares above 0 that add up to 1, not {sizes}.")
-    cuts = np.rint(np.cumsum(sizes)[:2] * len(y)).astype(int)
+    cuts = ends_of_parts(sizes, len(y))
     least = min(cuts[0], cuts[1] - cuts[0], len(y) - cuts[1])
     if least < documents:
         raise DataError(

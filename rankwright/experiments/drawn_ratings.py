@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -30,15 +29,12 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.data.ratings import Ratings
 from rankwright.data.split import Fold
 from rankwright.errors import DataError, UsageError
-from rankwright.registry import unknown
+from rankwright.experiments.study_data import check_options
 
 
 def check_ratings(ratings: Mapping[str, Any]) -> None:
     """Refuse an option that there is not, and a study that does not say what is known."""
-    known = {"file", "layout", "levels", *signature(draw_ratings).parameters} - {"data", "seed"}
-    for option in ratings:
-        if option not in known:
-            raise UsageError(unknown("option of ratings", option, sorted(known)))
+    check_options("ratings", ratings, draw_ratings, own=("file", "layout", "levels"))
     if "file" not in ratings:
         raise UsageError("ratings needs file, a name below the data folder.")
     if ("known" in ratings) == ("items" in ratings):

@@ -6,7 +6,8 @@ A TOML file in the folder ``experiments``, by the name of which ``rankwright rep
     paper = "moon2010intervalrank"      # key in docs/references.bib
     kind = "table"                      # or "figure": curves over the number of trees, or over the
                                         # cut-offs of the columns; or "time": how long fits take;
-                                        # or "topics": a ranking function per topic
+                                        # or "topics": a ranking function per topic; or "ranks":
+                                        # a table, and the average rank of its rows over studies
     baseline = "IntervalRank"           # the row that the others are tested against
     minutes = 5                         # what it takes, roughly, on two cores
 
@@ -88,6 +89,8 @@ KINDS = ("table", "figure", "time", "topics", "ranks")
 SOLVES = ("iterations", "active", "qp_share")
 TIMES = ("seconds", "speedup", *SOLVES)
 ZERO_WEIGHTS = "zero_weights"
+AVERAGE_RANK = "average rank"
+"""The study that a table of kind "ranks" has besides its own."""
 
 
 @dataclass(frozen=True, slots=True)

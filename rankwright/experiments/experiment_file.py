@@ -107,7 +107,8 @@ def _group(content: dict[str, Any]) -> ColumnGroup:
     convention = content.get("convention", "standard")
     template, scale = content.get("name", "{metric}"), float(content.get("scale", 1.0))
     if content["metrics"] in TIMES:
-        columns = [Column(content.get("name", "seconds"), content["metrics"], "time", scale)]
+        name = content.get("name", content["metrics"])
+        columns = [Column(name, content["metrics"], "time", scale)]
         return ColumnGroup(content.get("title", "time"), tuple(columns))
     listed = [text.strip() for text in content["metrics"].split(",")]
     asked = [text for text in listed if text != ZERO_WEIGHTS]
@@ -196,27 +197,7 @@ def _check(made: Experiment) -> None:
     if made.kind not in KINDS:
         raise UsageError(f"kind must be {', '.join(KINDS[:-1])} or {KINDS[-1]}, not '{made.kind}'.")
     for study in made.studies:
-        _check_topics(made.kind, study)
-        if study.classes is not None:
-            from rankwright.experiments.drawn_queries import check_classes
-
-            check_classes(study.classes)
-        if study.ratings is not None:
-            from rankwright.experiments.drawn_ratings import check_ratings
-
-            check_ratings(study.ratings)
-        _check_sizes(made, study)
-        if made.kind != "figure" and study.trees:
-            raise UsageError(f"study '{study.name}' has trees, which only a figure is drawn over.")
-        over = study.trees or study.train_queries
-        if made.kind == "figure" and not over and None in study.cutoffs:
-            raise UsageError(
-                f"study '{study.name}': a figure is drawn over trees, over train_queries, or over "
-                "the cut-offs of its columns, such as ndcg@1:10."
-            )
-        allowed = TIMES if made.kind == "time" else ("seconds",) if study.train_queries else ()
-        if any(column.metric in TIMES and column.metric not in allowed for column in study.columns):
-            raise UsageError(f"study '{study.name}' measures time, which needs kind = \"time\".")
+        _check_study(made, study)
     columns = [column.name for study in made.studies for column in study.columns]
     rows = [row.name for row in made.rows]
     for what, listed in (("column", columns), ("row", rows)):
@@ -234,6 +215,30 @@ def _check(made: Experiment) -> None:
             raise UsageError(f"expected_metrics: no '{bound.column}' of row '{bound.row}' here.")
     for contrast in made.contrasts:
         _check_contrast(contrast, made, columns)
+
+
+def _check_study(made: Experiment, study: Study) -> None:
+    _check_topics(made.kind, study)
+    if study.classes is not None:
+        from rankwright.experiments.drawn_queries import check_classes
+
+        check_classes(study.classes)
+    if study.ratings is not None:
+        from rankwright.experiments.drawn_ratings import check_ratings
+
+        check_ratings(study.ratings)
+    _check_sizes(made, study)
+    if made.kind != "figure" and study.trees:
+        raise UsageError(f"study '{study.name}' has trees, which only a figure is drawn over.")
+    over = study.trees or study.train_queries
+    if made.kind == "figure" and not over and None in study.cutoffs:
+        raise UsageError(
+            f"study '{study.name}': a figure is drawn over trees, over train_queries, or over "
+            "the cut-offs of its columns, such as ndcg@1:10."
+        )
+    allowed = TIMES if made.kind == "time" else ("seconds",) if study.train_queries else ()
+    if any(column.metric in TIMES and column.metric not in allowed for column in study.columns):
+        raise UsageError(f"study '{study.name}' measures time, which needs kind = \"time\".")
 
 
 def _check_sizes(made: Experiment, study: Study) -> None:

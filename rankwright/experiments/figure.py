@@ -34,7 +34,7 @@ _DASHES: tuple[Any, ...] = (
 _MARKS = ("o", "s", "^", "D", "v", "P", "X")
 
 
-def check_target(path: Path) -> None:
+def check_drawable(path: Path) -> None:
     """Say before any work whether a figure can be drawn to ``path``."""
     if path.suffix.lower() not in _ENDINGS:
         raise UsageError(f"a figure ends in {', '.join(_ENDINGS)}; '{path.name}' does not.")

@@ -28,6 +28,7 @@ from rankwright.experiments.drawn_queries import load_classes
 from rankwright.experiments.drawn_ratings import load_ratings
 from rankwright.experiments.experiment import TIMES, Column, Experiment, Row, Study, parameters
 from rankwright.experiments.peers import PEERS, Contender, contender
+from rankwright.experiments.study_data import folder_with
 from rankwright.metrics.evaluate import Evaluation, evaluate, metric
 from rankwright.rankers.base import ranker
 
@@ -73,28 +74,20 @@ def fits(experiment: Experiment, folds: Folds) -> int:
 def _folds(study: Study, data_folder: Path | None, seed: int) -> Sequence[Fold]:
     if study.synthetic is not None:
         return [_synthetic_fold(study.synthetic, seed)]
-    holds = study.folds
     if study.classes is not None:
-        holds = study.classes["files"][0]
-    elif study.ratings is not None:
-        holds = study.ratings["file"]
-    if data_folder is None or not data_folder.is_dir():
-        raise DataError(
-            f"{study.name} needs its data: pass --data DIR, or let RANKWRIGHT_DATA name the "
-            f"folder that holds {holds}"
-            + ("." if data_folder is None else f"; {data_folder} is not a folder.")
-        )
-    if study.classes is not None:
-        return load_classes(study.classes, data_folder, seed=seed)
+        folder = folder_with(data_folder, study.name, study.classes["files"][0])
+        return load_classes(study.classes, folder, seed=seed)
     if study.ratings is not None:
-        return load_ratings(study.ratings, data_folder, seed=seed)
+        folder = folder_with(data_folder, study.name, study.ratings["file"])
+        return load_ratings(study.ratings, folder, seed=seed)
     assert study.folds is not None
-    if not (data_folder / study.folds).is_dir():
+    folder = folder_with(data_folder, study.name, study.folds)
+    if not (folder / study.folds).is_dir():
         raise DataError(
-            f"{data_folder} has no folder {study.folds}; --data is the folder that holds it, "
+            f"{folder} has no folder {study.folds}; --data is the folder that holds it, "
             "with Fold1, Fold2, ... or S1.txt, S2.txt, ... inside."
         )
-    return list(letor_folds(data_folder / study.folds))
+    return list(letor_folds(folder / study.folds))
 
 
 @dataclass(frozen=True)

@@ -24,11 +24,10 @@ from typing import Any
 from rankwright import __version__
 from rankwright.data.target import atomic_text, make_folder
 from rankwright.errors import DataError
-from rankwright.experiments.average_rank import STUDY, run_ranks
+from rankwright.experiments.average_rank import run_ranks
 from rankwright.experiments.curves import FigureResult, run_curves
 from rankwright.experiments.experiment import (
     SOLVES,
-    ZERO_WEIGHTS,
     Column,
     Experiment,
     Study,
@@ -36,7 +35,7 @@ from rankwright.experiments.experiment import (
     names,
 )
 from rankwright.experiments.folds_run import Report, fits, load_folds
-from rankwright.experiments.table import Cell, TableResult, run_table
+from rankwright.experiments.table import Cell, TableResult, more_is_better, run_table
 from rankwright.experiments.timing import run_timing
 
 Progress = Callable[[str, int], AbstractContextManager[Report]]
@@ -121,17 +120,7 @@ def verdict(cell: Cell, study: Study, column: Column) -> str | None:
     higher = cell.low > cell.paper
     if column.metric in SOLVES:
         return "higher" if higher else "lower"
-    return "better" if higher == _more_is_better(study, column) else "worse"
-
-
-def _more_is_better(study: Study, column: Column) -> bool:
-    from rankwright.metrics.evaluate import metric
-
-    if study.name == STUDY or column.metric == "seconds":
-        return False
-    if column.metric in ("speedup", ZERO_WEIGHTS):
-        return True
-    return metric(column.metric, convention=column.convention).maximise
+    return "better" if higher == more_is_better(study, column) else "worse"
 
 
 def _rounded(value: float | None) -> float | None:

@@ -39,7 +39,10 @@ from rankwright.rankers.base import Ranker
 _PACKAGES = (
     "core", "data", "losses", "metrics", "models", "persist", "rankers", "solvers", "subproblems",
 )  # fmt: skip
-_FILES = ("registry.py", "experiments/compare.py", "experiments/tune.py")
+_FILES = (
+    "registry.py",
+    *(f"experiments/{name}.py" for name in ("compare", "compared_runs", "tune", "tune_trials")),
+)
 _LIBRARIES = ("numpy", "scipy", "numba", "lightgbm", "scikit-learn", "torch", "optuna")
 _DAMAGED = (FileNotFoundError, ValueError, KeyError, EOFError, BadZipFile)
 _WITHOUT_EFFECT = ("n_threads", "verbose")

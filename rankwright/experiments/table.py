@@ -12,8 +12,9 @@ from typing import Any
 from rankwright.core.types import F64
 from rankwright.data.split import Fold
 from rankwright.data.target import atomic_text
-from rankwright.experiments.contrasts import ContrastResult, contrasted
+from rankwright.experiments.contrasts import LEVEL, ContrastResult, contrasted
 from rankwright.experiments.experiment import (
+    AVERAGE_RANK,
     TIMES,
     ZERO_WEIGHTS,
     Column,
@@ -32,8 +33,6 @@ from rankwright.experiments.folds_run import (
 )
 from rankwright.metrics.evaluate import metric
 from rankwright.metrics.significance import bootstrap_interval, holm, randomisation
-
-LEVEL = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +86,7 @@ class TableResult:
             f"(tolerance {bound.tolerance:g})"
             for bound in self.experiment.expected
             if (ours := self.cell(bound.row, bound.column).ours) is not None
-            and _worse(ours, bound, self._column(bound.column)) > bound.tolerance
+            and _worse(ours, bound, *self._column(bound.column)) > bound.tolerance
         ]
 
     def as_json(self) -> dict[str, Any]:
@@ -153,9 +152,9 @@ class TableResult:
         size, fold = divmod(number, len(self.choices[name]) // max(1, len(sizes)))
         return {"fold": fold + 1, **({"train_queries": sizes[size]} if sizes else {})}
 
-    def _column(self, name: str) -> Column:
-        columns = (c for study in self.experiment.studies for c in study.columns)
-        return next(column for column in columns if column.name == name)
+    def _column(self, name: str) -> tuple[Study, Column]:
+        columns = ((study, c) for study in self.experiment.studies for c in study.columns)
+        return next((study, column) for study, column in columns if column.name == name)
 
 
 def run_table(
@@ -258,14 +257,19 @@ def _tests(
     return {row: (test.difference, adjusted[row]) for row, test in found.items()}
 
 
-def _worse(ours: float, bound: Expected, column: Column) -> float:
+def _worse(ours: float, bound: Expected, study: Study, column: Column) -> float:
     """Return by how much ``ours`` falls short; a figure that is not a number always does."""
     if math.isnan(ours):
         return math.inf
+    return bound.value - ours if more_is_better(study, column) else ours - bound.value
+
+
+def more_is_better(study: Study, column: Column) -> bool:
+    """Whether the larger of two figures of a column is the better one."""
+    if study.name == AVERAGE_RANK:
+        return False
+    if column.metric in ("speedup", ZERO_WEIGHTS):
+        return True
     if column.metric in TIMES:
-        return ours - bound.value
-    more_is_better = (
-        column.metric == ZERO_WEIGHTS
-        or metric(column.metric, convention=column.convention).maximise
-    )
-    return bound.value - ours if more_is_better else ours - bound.value
+        return False
+    return metric(column.metric, convention=column.convention).maximise

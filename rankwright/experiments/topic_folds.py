@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,7 @@ from rankwright.data.reuters import Story, read_reuters
 from rankwright.errors import DataError, UsageError
 from rankwright.experiments.clicks import made_clicks
 from rankwright.experiments.experiment import Experiment, Study
+from rankwright.experiments.study_data import check_options, ends_of_parts, folder_with
 from rankwright.registry import unknown
 
 SPLITS = ("random", "modapte")
@@ -56,11 +56,10 @@ def check_source(topics: Mapping[str, Any]) -> None:
     """Refuse a collection that is not known, or an option that it does not have."""
     if ("reuters" in topics) == ("clicks" in topics):
         raise UsageError("topics needs reuters or clicks, one of the two.")
-    make: Any = reuters_fold if "reuters" in topics else made_clicks
-    known = {"reuters", "clicks", *signature(make).parameters} - {"stories", "images", "seed"}
-    for option in topics:
-        if option not in known:
-            raise UsageError(unknown("option of topics", option, sorted(known)))
+    if "reuters" in topics:
+        check_options("topics", topics, reuters_fold, own=("reuters",))
+    else:
+        check_options("topics", topics, made_clicks, own=("clicks",))
 
 
 def load_topics(
@@ -77,12 +76,8 @@ def _fold(study: Study, data_folder: Path | None, seed: int) -> TopicFold:
         names, *parts = made_clicks(options.pop("clicks"), seed=seed, **options)
         return TopicFold(names, *(Part(X, grades) for X, grades in parts))
     folder = options.pop("reuters")
-    if data_folder is None:
-        raise DataError(
-            f"{study.name} needs its data: pass --data DIR, or let RANKWRIGHT_DATA name the "
-            f"folder that holds {folder}."
-        )
-    return reuters_fold(read_reuters(data_folder / folder), seed=seed, **options)
+    collection = folder_with(data_folder, study.name, folder) / folder
+    return reuters_fold(read_reuters(collection), seed=seed, **options)
 
 
 # --- Reuters-21578 ---------------------------------------------------------------------------
@@ -126,11 +121,8 @@ def reuters_fold(
 
 
 def _random(judged: Sequence[Story], sizes: Sequence[float], seed: int) -> list[I64]:
-    if len(sizes) != 3 or min(sizes) <= 0.0 or abs(sum(sizes) - 1.0) > 1e-9:
-        raise UsageError(f"sizes are three shares that add up to 1, not {list(sizes)}.")
     order = stream(seed, "reuters", "random").permutation(len(judged))
-    ends = np.rint(np.cumsum(sizes)[:2] * len(judged)).astype(np.int64)
-    return [np.sort(part) for part in np.split(order, ends)]
+    return [np.sort(part) for part in np.split(order, ends_of_parts(sizes, len(judged)))]
 
 
 def _modapte(judged: Sequence[Story], valid: float, seed: int) -> list[I64]:

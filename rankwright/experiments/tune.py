@@ -11,71 +11,27 @@ the same trials, also where a run was killed and went on from its ``storage``.
 
 from __future__ import annotations
 
-import hashlib
-import json
-import math
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
-from sklearn.base import clone
-
-from rankwright.core.rng import stream
-from rankwright.data.content import content_digest
 from rankwright.data.ranking_data import RankingData
-from rankwright.data.target import check_target
-from rankwright.errors import DataError, MissingExtraError, RankwrightError, UsageError
-from rankwright.metrics.evaluate import evaluate, metric
+from rankwright.errors import UsageError
+from rankwright.experiments.tune_trials import (
+    Runs,
+    Search,
+    Trial,
+    import_optuna,
+    open_study,
+    quiet,
+)
 from rankwright.rankers.base import Ranker
 from rankwright.rankers.search_space import Domain, space_of
 
-if TYPE_CHECKING:
-    import optuna
-
-Report = Callable[["Trial"], None]
+Report = Callable[[Trial], None]
 """Called with each trial that has ended."""
-
-
-class Runs(Protocol):
-    """Runs calls elsewhere, as the executors of concurrent.futures do."""
-
-    def submit(self, function: Callable[..., Any], /, *args: Any) -> Any:
-        """Return a future of the call, whose ``result()`` waits for it."""
-
-
-_STARTUP_TRIALS = 5  # trials that are never pruned, so that there is a median to fall behind
-_WARMUP_ROUNDS = 10
-_SENTENCE = "sentence"
-
-
-@dataclass(frozen=True)
-class Trial:
-    """One choice of parameters and how it did.
-
-    Attributes
-    ----------
-    number : int
-        From 0.
-    state : str
-        "complete", "pruned" or "failed".
-    parameters : mapping
-        What was chosen.
-    value : float or None
-        The selection metric on valid; of a pruned trial, its best so far.
-    seconds : float
-    sentence : str or None
-        Why the trial failed.
-    """
-
-    number: int
-    state: str
-    parameters: Mapping[str, Any]
-    value: float | None
-    seconds: float
-    sentence: str | None = None
 
 
 @dataclass(frozen=True)
@@ -151,21 +107,14 @@ def tune(
     at_once
         How many. The same number gives the same trials, however many workers there are.
     """
-    optuna = import_optuna()
     if at_once < 1 or (at_once > 1 and executor is None):
         raise UsageError(f"at_once must be 1, or more with an executor, not {at_once}.")
-    if trials < 1:
-        raise UsageError(f"the number of trials must be 1 or more, not {trials}.")
-    searched = dict(space_of(ranker, fixed=fixed) if space is None else space)
-    if not searched:
-        raise UsageError(
-            f"{ranker.name} on model '{ranker.model}' has nothing to search that is not set "
-            "already; train it as it is, or set fewer parameters."
-        )
+    searched = checked_space(ranker, trials, space=space, fixed=fixed)
+    optuna = import_optuna()
     began = time.perf_counter()
-    with _quiet(optuna):
-        search = _Search(optuna, ranker, train, valid, searched, seed)
-        kept = _open_study(search, storage, study or ranker.name)
+    with quiet(optuna):
+        search = Search(optuna, ranker, train, valid, searched, seed)
+        kept = open_study(search, storage, study or ranker.name)
         for trial in search.ended(kept):
             report(trial)
         while (done := len(search.ended(kept))) < trials:
@@ -179,230 +128,26 @@ def tune(
                 report(trial)
         found = search.ended(kept)
         fitted, best = search.best(kept)
-    seconds = time.perf_counter() - began
-    return Tuning(
-        fitted, best.params, search.metric, ranker.convention, best.value, tuple(found), seconds
-    )
+    taken = time.perf_counter() - began
+    chosen = best.params, search.metric, ranker.convention, best.value
+    return Tuning(fitted, *chosen, tuple(found), taken)
 
 
-class _Search:
-    """Trials of one ranker on one pair of train and valid."""
-
-    def __init__(
-        self,
-        optuna: Any,
-        ranker: Ranker,
-        train: RankingData,
-        valid: RankingData,
-        space: Mapping[str, Domain],
-        seed: int,
-    ) -> None:
-        self.optuna, self.ranker, self.train, self.valid = optuna, ranker, train, valid
-        self.space, self.seed = space, seed
-        self.metric: str = ranker.select_metric or ranker.metric
-        self.maximise = metric(self.metric, convention=ranker.convention).maximise
-        self._fitted: dict[int, Ranker] = {}  # the best of this run alone
-
-    def digest(self) -> str:
-        """Return what decides the trials: the data, the ranker, the space and the seed."""
-        told = {
-            "data": [content_digest(self.train), content_digest(self.valid)],
-            "ranker": self.ranker.name,
-            "parameters": {
-                name: repr(value)
-                for name, value in self.ranker.get_params(deep=False).items()
-                if name not in ("n_threads", "verbose")
-            },
-            "space": {name: repr(domain) for name, domain in self.space.items()},
-            "seed": self.seed,
-        }
-        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
-
-    def ended(self, study: optuna.Study) -> list[Trial]:
-        """Return the trials that ended by themselves; one that was killed does not count."""
-        states = self.optuna.trial.TrialState
-        names = {states.COMPLETE: "complete", states.PRUNED: "pruned", states.FAIL: "failed"}
-        kept = [
-            trial
-            for trial in study.get_trials(deepcopy=False, states=tuple(names))
-            if trial.state != states.FAIL or _SENTENCE in trial.user_attrs
-        ]
-        return [
-            Trial(
-                number,
-                names[trial.state],
-                trial.params,
-                trial.value,
-                trial.duration.total_seconds() if trial.duration else 0.0,
-                trial.user_attrs.get(_SENTENCE),
-            )
-            for number, trial in enumerate(kept)
-        ]
-
-    def _ask(self, study: optuna.Study, number: int) -> tuple[optuna.Trial, Ranker]:
-        """Draw a trial; return it with the ranker of its parameters."""
-        draw = int(stream(self.seed, "tune", number).integers(2**31))
-        study.sampler = self.optuna.samplers.TPESampler(seed=draw)
-        if number == 0:
-            study.enqueue_trial(self._defaults())
-        trial = study.ask()
-        chosen = {name: domain.suggest(trial, name) for name, domain in self.space.items()}
-        return trial, clone(self.ranker).set_params(**chosen)
-
-    def run_elsewhere(
-        self, study: optuna.Study, first: int, count: int, executor: Runs
-    ) -> list[Trial]:
-        """Run ``count`` trials at a time on an executor and return how they ended."""
-        asked = [self._ask(study, first + k) for k in range(count)]
-        told = (self.train, self.valid, self.metric, self.ranker.convention)
-        running = [executor.submit(fit_and_judge, made, *told) for _, made in asked]
-        before = len(self.ended(study))
-        for (trial, _), future in zip(asked, running, strict=True):
-            try:
-                fitted, value = future.result()
-                self._tell(study, trial, fitted, value)
-            except RankwrightError as fault:
-                self._tell_fault(study, trial, fault)
-        return self.ended(study)[before:]
-
-    def _tell(self, study: optuna.Study, trial: optuna.Trial, fitted: Ranker, value: float) -> None:
-        study.tell(trial, value)
-        if study.best_trial.number == trial.number:
-            self._fitted = {trial.number: fitted}
-
-    def _tell_fault(self, study: optuna.Study, trial: optuna.Trial, fault: Exception) -> None:
-        trial.set_user_attr(_SENTENCE, str(fault))
-        study.tell(trial, state=self.optuna.trial.TrialState.FAIL)
-
-    def run_trial(self, study: optuna.Study, number: int) -> Trial:
-        """Run one trial and return how it ended."""
-        trial, fitted = self._ask(study, number)
-        try:
-            watcher = _Pruner(trial, self.optuna, self.maximise)
-            fitted.fit(self.train, eval_set=self.valid, progress=watcher)
-            if fitted.interrupted_:  # half a fit is not a trial
-                raise KeyboardInterrupt
-            value = judged(fitted, self.valid, self.metric, self.ranker.convention)
-            self._tell(study, trial, fitted, value)
-        except self.optuna.TrialPruned:
-            study.tell(trial, state=self.optuna.trial.TrialState.PRUNED)
-        except RankwrightError as fault:
-            self._tell_fault(study, trial, fault)
-        return self.ended(study)[-1]
-
-    def best(self, study: optuna.Study) -> tuple[Ranker, Any]:
-        """Return the best trial, and its ranker: fitted again where an earlier run had it."""
-        states = self.optuna.trial.TrialState
-        if not study.get_trials(deepcopy=False, states=(states.COMPLETE,)):
-            raise DataError(f"no trial succeeded; the last one: {self.ended(study)[-1].sentence}")
-        best = study.best_trial
-        if best.number not in self._fitted:
-            fitted = clone(self.ranker).set_params(**best.params)
-            self._fitted = {best.number: fitted.fit(self.train, eval_set=self.valid)}
-        return self._fitted[best.number], best
-
-    def _defaults(self) -> dict[str, Any]:
-        model = self.ranker.make_model()
-        found = {}
-        for name, domain in self.space.items():
-            value = getattr(self.ranker, name)
-            value = getattr(model, name, None) if value is None else value
-            if domain.holds(value):
-                found[name] = value
-        return found
-
-
-def fit_and_judge(
-    ranker: Ranker, train: RankingData, valid: RankingData, name: str, convention: str
-) -> tuple[Ranker, float]:
-    """Fit one trial's ranker, wherever this runs; return it and its metric on valid."""
-    fitted = ranker.fit(train, eval_set=valid)
-    return fitted, judged(fitted, valid, name, convention)
-
-
-def judged(fitted: Ranker, valid: RankingData, name: str, convention: str) -> float:
-    """Return the metric of a fitted ranker on valid."""
-    found = evaluate(valid, fitted.predict(valid), name, convention=convention)[name]
-    if not math.isfinite(found):
-        raise DataError(f"{name} has no value on the valid data: it leaves all its queries out.")
-    return found
-
-
-class _Pruner:
-    """Takes the learning curve of a trial, and ends it where it falls behind."""
-
-    def __init__(self, trial: optuna.Trial, optuna: Any, maximise: bool) -> None:
-        self._trial, self._optuna = trial, optuna
-        self._better = max if maximise else min
-        self._best: float | None = None
-
-    def __call__(self, t: int, text: str) -> None:
-        pass
-
-    def tell(self, t: int, value: float) -> None:
-        """Take in the metric on valid after round ``t``."""
-        self._best = value if self._best is None else self._better(self._best, value)
-        self._trial.report(self._best, t)  # the model keeps its best round, so that one counts
-        if self._trial.should_prune():
-            raise self._optuna.TrialPruned
-
-
-def _open_study(search: _Search, storage: str | Path | None, name: str) -> Any:
-    """Return the study of this name, after making sure that it is about the same thing."""
-    optuna = search.optuna
-    try:
-        study = optuna.create_study(
-            study_name=name,
-            storage=_storage(optuna, storage),
-            direction="maximize" if search.maximise else "minimize",
-            load_if_exists=True,
-            pruner=optuna.pruners.MedianPruner(_STARTUP_TRIALS, _WARMUP_ROUNDS),
-        )
-        before = study.user_attrs.get("digest")
-    except RankwrightError:
-        raise
-    except Exception as fault:  # Optuna's storages raise errors of many packages
-        why = str(fault).partition("\n")[0] or type(fault).__name__
-        raise UsageError(f"the storage {storage} cannot be opened: {why}") from None
-    digest = search.digest()
-    if before is None:
-        study.set_user_attr("digest", digest)
-    elif before != digest:
+def checked_space(
+    ranker: Ranker,
+    trials: int,
+    *,
+    space: Mapping[str, Domain] | None = None,
+    fixed: Collection[str] = (),
+) -> dict[str, Domain]:
+    """Return what `tune` searches; what it would refuse is told here, without any data."""
+    import_optuna()
+    if trials < 1:
+        raise UsageError(f"the number of trials must be 1 or more, not {trials}.")
+    searched = dict(space_of(ranker, fixed=fixed) if space is None else space)
+    if not searched:
         raise UsageError(
-            f"{storage} holds a study '{name}' of other data, settings or seed; "
-            "name another with --study, or another storage."
+            f"{ranker.name} on model '{ranker.model}' has nothing to search that is not set "
+            "already; train it as it is, or set fewer parameters."
         )
-    states = optuna.trial.TrialState
-    for trial in study.get_trials(deepcopy=False, states=(states.RUNNING, states.WAITING)):
-        if trial.state == states.WAITING:  # enqueued and killed before it was asked for
-            trial = study.ask()
-        study.tell(trial.number, state=states.FAIL)  # it was killed; its draw is made again
-    return study
-
-
-def _storage(optuna: Any, storage: str | Path | None) -> Any:
-    if storage is None or "://" in str(storage):
-        return storage
-    check_target(storage, "--storage")
-    backend = optuna.storages.journal.JournalFileBackend(str(storage))
-    return optuna.storages.JournalStorage(backend)
-
-
-def import_optuna() -> Any:
-    """Return Optuna, or name the extra that brings it."""
-    try:
-        import optuna
-    except ModuleNotFoundError:
-        raise MissingExtraError("Optuna", "tune", "tuning") from None
-    return optuna
-
-
-@contextmanager
-def _quiet(optuna: Any) -> Iterator[None]:
-    """Keep Optuna from logging each trial: the caller's report tells them."""
-    before = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    try:
-        yield
-    finally:
-        optuna.logging.set_verbosity(before)
+    return searched

@@ -1,23 +1,60 @@
-"""Run the command line as a user does, in its own process."""
+"""Run the command line as a user does: by its entry point, here or in a process of its own."""
 
+import io
 import json
 import os
 import subprocess
 import sys
+import warnings
+from contextlib import redirect_stderr, redirect_stdout
+from unittest.mock import patch
+
+from rankwright.cli import main
 
 
-def run(*arguments, code=0, stdin=None, **environment):
-    """Run ``rankwright`` with these arguments; its exit status must be ``code``."""
-    done = subprocess.run(
-        [sys.executable, "-m", "rankwright", *map(str, arguments)],
+def run(*arguments, code=0, stdin="", alone=False, **environment):
+    """Run ``rankwright`` with these arguments; its exit status must be ``code``.
+
+    It runs in this process, which has imported what takes a second or two in each new one.
+    ``alone`` gives it a process of its own: one test of each verb, and where memory, threads,
+    signals or imports are looked at.
+    """
+    words, environment = [str(word) for word in arguments], {"NO_COLOR": "1", **environment}
+    done = (_own_process if alone else _this_process)(words, stdin, environment)
+    assert done.returncode == code, f"exit {done.returncode}: {done.stderr}{done.stdout}"
+    return done
+
+
+def _own_process(words, stdin, environment):
+    return subprocess.run(
+        [sys.executable, "-m", "rankwright", *words],
         capture_output=True,
         text=True,
         input=stdin,
-        env={**os.environ, "NO_COLOR": "1", **environment},
+        env={**os.environ, **environment},
         timeout=300,
     )
-    assert done.returncode == code, f"exit {done.returncode}: {done.stderr}{done.stdout}"
-    return done
+
+
+def _this_process(words, stdin, environment):
+    given, out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", newline="") for _ in range(3))
+    given.write(stdin)
+    given.seek(0)
+    status = 0
+    with (
+        patch.dict(os.environ, environment),
+        patch.multiple(sys, argv=["rankwright", *words], stdin=given),
+        redirect_stdout(out),
+        redirect_stderr(err),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("default")  # each once, as in a process of its own
+        try:
+            main.run()
+        except SystemExit as ended:
+            status = ended.code or 0
+    printed = [stream.seek(0) or stream.read() for stream in (out, err)]
+    return subprocess.CompletedProcess(words, status, *printed)
 
 
 def run_json(*arguments, **more):

@@ -22,7 +22,7 @@ def cache(tmp_path_factory):
 
 def test_the_table_names_rankers_intervals_convention_and_baseline(file, cache):
     done = run("compare", file, "--rankers", "ranksvm,few=gbdt:n_trees=3", "--folds", 3,
-               "--cache", cache, "--convention", "letor4")  # fmt: skip
+               "--cache", cache, "--convention", "letor4", alone=True)  # fmt: skip
     for text in ("ranksvm", "few", "ndcg@10", "–", "baseline", "convention letor4", "Holm"):
         assert text in done.stdout, text
     assert "1: fold 1 of 3, ranksvm: " in done.stderr

@@ -1,29 +1,36 @@
 import json
 
+import pytest
 from command import run, run_json
 
 
-def test_the_demo_ends_in_a_table_and_a_report(tmp_path):
-    found = run_json("demo", "-o", tmp_path / "report.html")
-    metrics = found["metrics"]
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    """What the demo gives as JSON on one thread, the table of it on two, and both pages."""
+    folder = tmp_path_factory.mktemp("demo")
+    one, two = folder / "1.html", folder / "2.html"
+    found = run_json("demo", "-o", one, RANKWRIGHT_THREADS="1", alone=True)
+    table = run("demo", "-o", two, RANKWRIGHT_THREADS="2", alone=True).stdout
+    return found["metrics"], table, [one.read_text(), two.read_text()]
+
+
+def test_the_demo_ends_in_a_table_and_a_report(demo):
+    metrics, table, (html, _) = demo
     assert metrics["random"]["ndcg@10"] < metrics["best feature"]["ndcg@10"]
-    html = (tmp_path / "report.html").read_text()
+    for name in metrics:
+        assert name in table
     for name in set(metrics) - {"random", "best feature"}:
         assert name in html
 
 
-def page_without_times(path):
+def content_without_times(html):
     """Return what the page holds, but for how long fits took."""
-    content = json.loads(path.read_text().split('id="content">')[1].split("</script>")[0])
+    content = json.loads(html.split('id="content">')[1].split("</script>")[0])
     for ranker in content["rankers"]:
         del ranker["seconds"]
     return content
 
 
-def test_the_demo_is_the_same_on_any_number_of_threads(tmp_path):
-    pages = []
-    for threads in ("1", "2"):
-        path = tmp_path / f"{threads}.html"
-        run("demo", "-o", path, RANKWRIGHT_THREADS=threads)
-        pages.append(page_without_times(path))
-    assert pages[0] == pages[1]
+def test_the_demo_is_the_same_on_any_number_of_threads(demo):
+    *_, (one, two) = demo
+    assert content_without_times(one) == content_without_times(two)

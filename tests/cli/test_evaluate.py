@@ -21,7 +21,9 @@ def data(tmp_path):
 def test_scores_from_a_file(data, tmp_path):
     scores = tmp_path / "scores.txt"
     scores.write_text("1\n2\n4\n3\n0\n")
-    found = run_json("evaluate", data, "--scores", scores, "--metrics", "ndcg@1:2,map,err@2")
+    found = run_json(
+        "evaluate", data, "--scores", scores, "--metrics", "ndcg@1:2,map,err@2", alone=True
+    )
     second = 1 / np.log2(3)
     assert list(found["metrics"]) == ["ndcg@1", "ndcg@2", "map", "err@2"]
     assert found["convention"] == "standard"

@@ -21,7 +21,7 @@ def files(tmp_path_factory):
 
 def test_two_documents(files):
     asked = ("explain", files / "a.rw", files / "data.txt", "--query", "1", "--docs", "2", "5")
-    found = run_json(*asked)
+    found = run_json(*asked, alone=True)
     total = sum(part["part"] for part in found["parts"]) + found["rest"]
     assert total == pytest.approx(found["lead"], abs=1e-6)
     assert {found["upper"]["document"], found["lower"]["document"]} == {"2", "5"}

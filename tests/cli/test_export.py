@@ -18,9 +18,11 @@ def model(tmp_path_factory):
 
 
 def test_an_export_is_written_and_verified(model, tmp_path):
-    about = run_json("export", model, "--to", "solr", "-o", tmp_path / "out", "--name", "mine")
+    about = run_json(
+        "export", model, "--to", "solr", "-o", tmp_path / "out", "--name", "mine", alone=True
+    )
     assert about["format"] == "solr"
-    found = run_json("verify", tmp_path / "out")
+    found = run_json("verify", tmp_path / "out", alone=True)
     assert found["verified"] is True
     assert found["vectors"] == about["parity"]["vectors"]
     assert "holds" in run("verify", tmp_path / "out").stdout

@@ -1,5 +1,6 @@
 """`rankwright inspect` says what is wrong in sentences, the most harmful first."""
 
+import gzip
 import json
 
 import pytest
@@ -40,6 +41,22 @@ def test_the_shape_is_told_first(tmp_path):
     assert "5 documents, 2 queries, 2 features, dense" in text
     assert "lists of 2 to 3 documents, median 2.5" in text
     assert "grades 0: 3 (60.0%), 1: 2 (40.0%)" in text
+
+
+def test_a_name_with_brackets_is_printed_as_it_is(tmp_path):
+    path = write(tmp_path / "fold[1].txt", *CLEAN)
+    assert run(path).startswith(f"{path}\n")
+
+
+def test_what_lies_beside_the_files_of_a_fold_is_not_one_of_them(tmp_path):
+    for name in ("train.txt", "vali.txt", "test.txt"):
+        write(tmp_path / name, *CLEAN)
+    write(tmp_path / "train.txt-old", "this is no data")
+    (tmp_path / "train.txt").rename(tmp_path / "train.txt.gz")
+    raw = (tmp_path / "train.txt.gz").read_bytes()
+    (tmp_path / "train.txt.gz").write_bytes(gzip.compress(raw))
+    named = [line for line in run(tmp_path).splitlines() if line.startswith(str(tmp_path))]
+    assert named == [str(tmp_path / name) for name in ("train.txt.gz", "vali.txt", "test.txt")]
 
 
 def test_clean_data_leaves_nothing_to_remark(tmp_path):

@@ -33,7 +33,7 @@ def test_weights_are_listed_by_name_the_largest_first(linear):
     assert sizes == sorted(sizes, reverse=True)
     assert weights == {name: w for name, w in made.weights_.items() if w != 0.0}
     assert {NAMES[i]: made.coef_[i] for i in range(6)} == made.weights_
-    text = run("inspect", path).stdout
+    text = run("inspect", path, alone=True).stdout
     assert "ranksvm, model linear" in text
     assert "weights, the largest first" in text
     assert text.index(next(iter(weights))) < text.index(list(weights)[-1])

@@ -10,13 +10,17 @@ import rankwright
 
 
 def test_the_version():
-    assert run("--version").stdout.strip() == f"rankwright {rankwright.__version__}"
+    assert run("--version", alone=True).stdout.strip() == f"rankwright {rankwright.__version__}"
 
 
 def test_help_names_every_verb():
-    text = run("--help").stdout
+    text = run("--help", alone=True).stdout
     for verb in ("demo", "list", "inspect", "train", "evaluate", "rank", "convert"):
         assert verb in text
+
+
+def test_help_keeps_brackets():
+    assert "pip install rankwright[bench]" in " ".join(run("bench", "--help").stdout.split())
 
 
 def test_completion_is_there_for_the_shell():

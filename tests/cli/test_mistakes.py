@@ -204,7 +204,8 @@ def test_a_column_that_is_gone_is_not_taken_for_zeros(run, folder):
 
 def test_a_model_where_data_is_expected_and_the_other_way_round(told, run):
     told("exchanged model and data", "rank", "train.txt", MODEL)
-    code, _, err = run("evaluate", MODEL, "--load", "train.txt")
+    told("exchanged model and data", "evaluate", MODEL, "--load", "train.txt")
+    code, _, err = run("evaluate", MODEL, "--feature", "1")
     assert code == 2
     assert "is a model file, where data is expected; perhaps the two have changed places" in err
 

@@ -19,7 +19,7 @@ def data(tmp_path):
 def test_flags_go_through_as_they_are(data):
     file, model, out = (str(data / name) for name in ("data.txt", "model.txt", "scores.txt"))
     words = ["-train", file, "-ranker", "9", "-metric2t", "MAP", "-metric2T", "NDCG@5"]
-    shown = run("ranklib", *words, "-test", file, "-save", model).stdout
+    shown = run("ranklib", *words, "-test", file, "-save", model, alone=True).stdout
     assert "MAP on training data: " in shown
     assert "NDCG@5 on test data: 1.0" in shown
     run("ranklib", "-load", model, "-rank", file, "-score", out)

@@ -20,7 +20,7 @@ def test_list_names_the_experiments():
 
 def test_a_table_is_printed_with_the_paper_s_figures_ours_and_intervals(tiny):
     path, folder = tiny
-    done = run("reproduce", path, "--data", folder)
+    done = run("reproduce", path, "--data", folder, alone=True)
     for words in (
         "Tiny, Table 0",
         "(0.7000)",

@@ -27,7 +27,7 @@ def parts(files):
 
 def test_train_prints_saves_and_ranks(files, tmp_path):
     model = tmp_path / "m.rw"
-    found = run_json(*GBDT, *parts(files), "--save", model)
+    found = run_json(*GBDT, *parts(files), "--save", model, alone=True)
     assert found["saved"] == str(model)
     assert (found["ranker"], found["model"], found["resumed_from"]) == ("gbdt", "trees", None)
     for part in ("valid", "test"):
@@ -35,7 +35,7 @@ def test_train_prints_saves_and_ranks(files, tmp_path):
     assert load_model(model).booster_.num_trees() == found["best_iteration"]
 
     run_file = tmp_path / "out.run"
-    run("rank", model, files / "test.txt", "-o", run_file)
+    run("rank", model, files / "test.txt", "-o", run_file, alone=True)
     by_run = run_json("evaluate", files / "test.txt", "--scores", run_file, "--metrics", "ndcg@10")
     assert by_run["metrics"]["ndcg@10"] == pytest.approx(found["test"]["ndcg@10"])
     lines = run_file.read_text().splitlines()
@@ -96,11 +96,16 @@ def test_mistakes_are_one_sentence(arguments, expected):
 
 
 def test_ctrl_c_saves_the_best_model_so_far(files, tmp_path):
-    model = tmp_path / "m.rw"
+    model, kept = tmp_path / "m.rw", tmp_path / "kept"  # which shows that trees are growing
     command = [sys.executable, "-m", "rankwright", "train", "gbdt", "--set", "n_trees=1000000",
-               "--train", str(files / "train.txt"), "--save", str(model)]  # fmt: skip
+               "--train", str(files / "train.txt"), "--save", str(model),
+               "--checkpoint", str(kept), "--every", "5"]  # fmt: skip
     process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    time.sleep(8)
+    end = time.monotonic() + 120
+    while not list(kept.glob("state-*")):
+        assert process.poll() is None
+        assert time.monotonic() < end
+        time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate(timeout=120)
     assert process.returncode == 130

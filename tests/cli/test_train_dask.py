@@ -3,7 +3,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 import numpy as np
 import pytest
-from command import run_json, sentence
+from command import run, run_json, sentence
 from distributed import LocalCluster
 from small_data import small_data
 
@@ -28,10 +28,8 @@ def files(tmp_path_factory):
 def test_train_on_local_workers_saves_the_model_of_one_process(files, tmp_path):
     data = ("--train", files / "train.txt", "--valid", files / "valid.txt")
     one = run_json(*GBDT, *data, "--save", tmp_path / "one.rw")
-    keep = ("--checkpoint", tmp_path / "kept", "--every", 3)
-    two = run_json(
-        *GBDT, *data, "--save", tmp_path / "two.rw", "--dask", "local:2", "--parts", 3, *keep
-    )
+    there = ("--dask", "local:2", "--parts", 3, "--checkpoint", tmp_path / "kept", "--every", 3)
+    two = run_json(*GBDT, *data, "--save", tmp_path / "two.rw", *there, alone=True)
     assert two["best_iteration"] == one["best_iteration"]
     assert two["valid"] == pytest.approx(one["valid"])
     valid = load(files / "valid.txt")
@@ -51,17 +49,45 @@ def test_evaluate_on_a_scheduler_gives_the_figures_of_one_process(files, tmp_pat
     ) as started:
         there = ("--dask", started.scheduler_address, "--parts", 3)
         per_query = tmp_path / "q.tsv"
-        found = run_json(*asked, *there, "--per-query", per_query)
+        found = run_json(*asked, *there, "--per-query", per_query, alone=True)
         save(load(files / "valid.txt"), tmp_path / "valid.store")
-        stored = run_json("evaluate", tmp_path / "valid.store", *asked[2:], *there)
+        stored = run_json("evaluate", tmp_path / "valid.store", *asked[2:], *there, alone=True)
         assert stored["metrics"] == found["metrics"]
         assert "--dask evaluates models" in sentence(*asked[:2], "--feature", 1, *there)
     assert found == run_json(*asked, "--per-query", tmp_path / "one.tsv")
     assert per_query.read_text() == (tmp_path / "one.tsv").read_text()
 
 
+def test_rank_and_tune_on_workers_give_what_one_process_gives(files, tmp_path):
+    pytest.importorskip("optuna")
+    model, run_file = tmp_path / "m.rw", tmp_path / "run.txt"
+    ranker("linear_regression").fit(load(files / "train.txt")).save(model)
+    data = ("--train", files / "train.txt", "--valid", files / "valid.txt")
+    tune = ("tune", "ranksvm", *data, "--set", "pairs=query", "--trials", 3)
+    with LocalCluster(
+        n_workers=1, processes=False, protocol="tcp://", dashboard_address=":0"
+    ) as started:
+        there = ("--dask", started.scheduler_address)
+        ranked = ("rank", model, files / "valid.txt", "-o", run_file, *there, "--parts", 3)
+        told = run_json(*ranked, alone=True)
+        over = run_json(*tune, *there, "--at-once", 1, "--save", tmp_path / "tuned.rw", alone=True)
+        wrong = tmp_path / "parts"
+        wrong.mkdir()
+        save(load(files / "valid.txt"), wrong / "a.txt")
+        command = ("rank", model, wrong, *there, "--read", "zero_base=true")
+        said = run(*command, code=2, alone=True).stderr.splitlines()[-1]
+    assert said.startswith("rankwright: format 'letor' has no option 'zero_base' to read; it takes")
+    assert (told["queries"], told["documents"]) == (30, 600)
+    run("rank", model, files / "valid.txt", "-o", tmp_path / "one.txt")
+    assert run_file.read_bytes() == (tmp_path / "one.txt").read_bytes()
+    assert over["parameters"] == run_json(*tune)["parameters"]
+    assert load_model(tmp_path / "tuned.rw").l2 == over["parameters"]["l2"]
+
+
 def test_a_scheduler_that_does_not_answer_is_told_in_a_sentence(files):
-    told = sentence(*GBDT, "--train", files / "train.txt", "--dask", "tcp://127.0.0.1:1")
+    told = sentence(
+        *GBDT, "--train", files / "train.txt", "--dask", "tcp://127.0.0.1:1", alone=True
+    )
     assert told == (
         "no scheduler answers at tcp://127.0.0.1:1; start one with `dask scheduler`, and workers "
         "with `dask worker`."

@@ -1,18 +1,24 @@
 """``--memory``: work on data larger than the room goes on within it, and the peak is told."""
 
 import sys
+from functools import partial
 
+import command
 import numpy as np
 import pytest
-from command import run, run_json, sentence
 
 import rankwright.cli.train as verb
-from rankwright.cli import main
+from rankwright.cli import held_back, main
 from rankwright.data.files import convert, load, save, save_parts
 from rankwright.data.synthetic import synthetic, synthetic_parts
 
 MB = 1_000_000
 UNBOUNDED = "90GB"
+
+# Memory is that of a process, which has nothing of other tests in it.
+run, run_json, sentence = (
+    partial(each, alone=True) for each in (command.run, command.run_json, command.sentence)
+)
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +97,7 @@ def test_a_run_that_is_ended_while_it_scores(memory, cause, folder, tmp_path, mo
 
     gauges, usual, saved = [], verb.bound_memory, tmp_path / "m.rw"
     monkeypatch.setattr(verb, "bound_memory", bound)
-    monkeypatch.setattr(verb, "measures_of", interrupted)
+    monkeypatch.setattr(held_back, "measures_of", interrupted)
     small = folder / "small.store"
     arguments = ["train", "memr", "--train", small, "--test", small, "--save", saved, *memory]
     monkeypatch.setattr(sys, "argv", ["rankwright", *map(str, arguments)])
@@ -111,6 +117,16 @@ def test_text_gives_the_model_that_its_store_gives(tmp_path):
         done = run(*found, "--set", "max_iterations=3")
         assert "peak anonymous memory" in done.stderr
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_verbs_that_read_data_tell_their_peak(folder, tmp_path):
+    small, model = folder / "small.store", tmp_path / "m.rw"
+    bound = ("--memory", UNBOUNDED)
+    few = ("--set", "pairs=query", "--trials", 1, "--save", model)
+    tuned = run_json("tune", "ranksvm", "--train", small, "--valid", small, *few, *bound)
+    asked = ("explain", model, small, "--query", load(small).qid[0])
+    for told in (tuned, run_json("inspect", small, *bound), run_json(*asked, *bound)):
+        assert told["peak_anonymous_bytes"] > 10 * MB
 
 
 def test_made_up_data_are_written_in_parts(tmp_path):

@@ -22,7 +22,7 @@ def files(tmp_path_factory):
 
 def test_the_best_model_is_saved_and_later_runs_go_on(files, tmp_path):
     storage, model = tmp_path / "trials.log", tmp_path / "model.rw"
-    first = run_json("tune", "ranksvm", *files, "--trials", 2, "--storage", storage)
+    first = run_json("tune", "ranksvm", *files, "--trials", 2, "--storage", storage, alone=True)
     told = run_json("tune", "ranksvm", *files, "--trials", 4, "--storage", storage, "--save", model)
     assert [trial["parameters"] for trial in told["trials"][:2]] == [
         trial["parameters"] for trial in first["trials"]

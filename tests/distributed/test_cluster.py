@@ -45,6 +45,15 @@ def test_an_executor_runs_calls_on_the_workers(client):
     assert executor(client).submit(one_more, 1).result() == 2
 
 
+def too_much():
+    raise MemoryError
+
+
+def test_what_a_worker_cannot_do_for_an_executor_is_told_in_a_sentence(client):
+    with pytest.raises(ClusterError, match="larger than the memory limit of every worker"):
+        executor(client).submit(too_much).result()
+
+
 def broken(x):
     raise UsageError(f"{x} is not for me.")
 

@@ -7,7 +7,8 @@ import pytest
 from small_data import small_data
 
 import rankwright
-from rankwright.distributed import evaluate, predict, rank
+from rankwright.data import scores as score_files
+from rankwright.distributed import evaluate, predict, rank, write_run
 from rankwright.distributed.partitions import partitions
 from rankwright.errors import DataError, UsageError
 from rankwright.rankers.base import ranker
@@ -51,6 +52,21 @@ def test_scores_and_rankings_are_those_of_the_whole(fitted, client):
     np.testing.assert_array_equal(rank(fitted, parts), fitted.rank(DATA))
     limited = {"per_group": 1, "top": 2}
     np.testing.assert_array_equal(rank(fitted, parts, **limited), fitted.rank(DATA, **limited))
+
+
+@pytest.mark.parametrize("limits", [{}, {"per_group": 1, "top": 2, "tag": "mine"}])
+def test_a_run_has_the_bytes_of_one_process(fitted, client, tmp_path, limits):
+    one, over = tmp_path / "one.txt", tmp_path / "over.txt"
+    score_files.write_run(DATA, fitted.predict(DATA), one, **limits)
+    write_run(fitted, DATA, over, client=client, n_parts=4, **limits)
+    assert over.read_bytes() == one.read_bytes()
+
+
+def test_a_run_that_cannot_be_is_not_begun(fitted, client, tmp_path):
+    named = replace(DATA, doc_id=np.full(210, "the same"))
+    with pytest.raises(DataError, match="two documents named 'the_same'"):
+        write_run(fitted, named, tmp_path / "run.txt", client=client, n_parts=2)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_tie_intervals_are_found_in_one_process(fitted, client):

@@ -259,6 +259,12 @@ def test_what_parts_are_made_with_comes_too_late_for_parts(client):
             partitions(parts, **asked)
 
 
+def test_an_option_that_the_reader_does_not_have_is_told(client, tmp_path):
+    save(DATA, tmp_path / "a.txt")
+    with pytest.raises(UsageError, match="format 'letor' has no option 'zero_base' to read; it"):
+        partitions(tmp_path, client=client, zero_base=True)
+
+
 def test_data_that_are_read_already_take_no_options(client):
     with pytest.raises(UsageError, match="RankingData has no option 'zero_based'; leave it out"):
         partitions(DATA, zero_based=True)

@@ -9,12 +9,18 @@ from small_data import small_data
 from rankwright.data.split import Fold
 from rankwright.errors import UsageError
 from rankwright.experiments.average_rank import (
-    STUDY,
     average_rank,
     run_ranks,
     with_rank_columns,
 )
-from rankwright.experiments.experiment import Column, ColumnGroup, Experiment, Row, Study
+from rankwright.experiments.experiment import (
+    AVERAGE_RANK,
+    Column,
+    ColumnGroup,
+    Experiment,
+    Row,
+    Study,
+)
 
 MEASURES = ("ndcg@5", "map")
 
@@ -55,7 +61,7 @@ def test_the_last_study_has_the_ranks_under_the_names_of_the_first():
     shown = with_rank_columns(tiny())
     names = [[column.name for column in one.columns] for one in shown.studies]
     assert names == [["A ndcg@5", "A map"], ["B ndcg@5", "B map"], ["ndcg@5", "map"]]
-    assert shown.studies[-1].name == STUDY
+    assert shown.studies[-1].name == AVERAGE_RANK
 
 
 def test_studies_of_different_measures_are_told():
@@ -79,5 +85,5 @@ def test_a_run_has_the_means_of_each_study_and_the_average_ranks():
     assert result.cell("Regression", "map").paper == 1.5
     assert result.cell("RankSVM", "map").paper is None
     assert 1.0 <= result.cell("RankSVM", "map").ours <= 3.0
-    assert result.queries == {"A": 8, "B": 8, STUDY: 16}
+    assert result.queries == {"A": 8, "B": 8, AVERAGE_RANK: 16}
     assert result.record()["missed"] == []

@@ -47,7 +47,7 @@ def test_the_same_seed_gives_the_same_data_and_another_another():
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"sizes": (0.5, 0.5)}, "three shares that add up to 1"),
+        ({"sizes": (0.5, 0.5)}, "three shares above 0 that add up to 1"),
         ({"noise": 1.0}, "noise and relevant are shares"),
         ({"words": 300}, "no more words than features"),
     ],

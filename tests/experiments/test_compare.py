@@ -383,7 +383,7 @@ def test_if_all_fail_or_the_named_baseline_does_that_is_an_error(with_a_hole, tm
         ({"rankers": "gbdt", "jobs": 0}, "jobs must be 1 or more"),
         ({"rankers": "gbdt", "metrics": "ncdg@3"}, "no metric 'ncdg'"),
         ({"rankers": "gbdtt"}, "no ranker 'gbdtt'"),
-        ({"rankers": "gbdt", "folds": 2}, "k must be 3 or more"),
+        ({"rankers": "gbdt", "folds": 2}, "folds must be 3 or more, for train, valid and test"),
     ],
 )
 def test_wrong_options_are_told_before_any_fit(options, sentence, data, tmp_path, monkeypatch):

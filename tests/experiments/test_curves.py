@@ -8,7 +8,7 @@ from tiny_experiment import FIGURE, TABLE, write_folds, write_toml
 from rankwright.errors import MissingExtraError, UsageError
 from rankwright.experiments.curves import run_curves
 from rankwright.experiments.experiment import experiment
-from rankwright.experiments.figure import check_target, draw
+from rankwright.experiments.figure import check_drawable, draw
 from rankwright.experiments.folds_run import load_folds
 from rankwright.metrics.evaluate import evaluate
 from rankwright.rankers.base import ranker
@@ -98,10 +98,10 @@ def test_the_figure_names_what_it_shows(run, tmp_path):
 
 def test_a_file_that_is_no_picture_is_refused_before_any_work(tmp_path):
     with pytest.raises(UsageError, match=r"ends in \.svg, \.png, \.pdf; 'a\.txt' does not"):
-        check_target(tmp_path / "a.txt")
+        check_drawable(tmp_path / "a.txt")
 
 
 def test_a_missing_matplotlib_is_named_with_the_command_that_brings_it(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'rankwright\[report\]'"):
-        check_target(tmp_path / "a.svg")
+        check_drawable(tmp_path / "a.svg")

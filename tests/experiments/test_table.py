@@ -4,9 +4,21 @@ import numpy as np
 import pytest
 from tiny_experiment import TABLE, write_folds, write_toml
 
-from rankwright.experiments.experiment import experiment
+from rankwright.experiments.experiment import (
+    AVERAGE_RANK,
+    SOLVES,
+    TIMES,
+    Column,
+    ColumnGroup,
+    Expected,
+    Experiment,
+    Row,
+    Study,
+    experiment,
+)
 from rankwright.experiments.folds_run import judge, load_folds
-from rankwright.experiments.table import run_table
+from rankwright.experiments.reproduction import verdict
+from rankwright.experiments.table import Cell, TableResult, run_table
 from rankwright.metrics.significance import bootstrap_interval, holm, randomisation
 
 
@@ -130,3 +142,35 @@ def test_a_query_left_out_of_a_measure_is_left_out_of_its_mean(folder, tmp_path)
     assert table.cell("GBDT", "pair_error").ours == pytest.approx(
         np.nanmean(values["GBDT"]["pair_error"])
     )
+
+
+@pytest.mark.parametrize(
+    ("metric", "study", "more_is_better"),
+    [
+        ("map", "OHSUMED", True),
+        ("pair_error", "OHSUMED", False),
+        ("zero_weights", "Reuters", True),
+        ("seconds", "two threads", False),
+        ("iterations", "two threads", False),
+        ("speedup", "two threads", True),
+        ("map", AVERAGE_RANK, False),  # first is best
+    ],
+)
+def test_what_falls_short_depends_on_which_figure_is_better(metric, study, more_is_better):
+    column = Column("it", metric, "time" if metric in TIMES else "standard")
+    made = Experiment(
+        "tiny", "Tiny", "nobody2010", "table",
+        (Study(study, None, {}, "map", "standard", (ColumnGroup("", (column,)),)),),
+        (Row("ours", "gbdt", ({},), "ours"),),
+        {}, expected=(Expected("ours", "it", 2.0, tolerance=0.5),),
+    )  # fmt: skip
+
+    def missed(ours):
+        return bool(TableResult(made, (Cell("ours", "it", None, ours, 0.0, 9.0),), {}, {}).missed())
+
+    assert [missed(1.0), missed(1.6), missed(2.4), missed(3.0)] == [
+        more_is_better, False, False, not more_is_better,
+    ]  # fmt: skip
+    paper = Cell("ours", "it", 5.0, 2.0, 1.0, 3.0)  # where the paper has more
+    expected = "worse" if more_is_better else "better"
+    assert verdict(paper, made.studies[0], column) == ("lower" if metric in SOLVES else expected)

@@ -12,7 +12,7 @@ import pytest
 from small_data import small_data
 
 from rankwright.errors import DataError, MissingExtraError, UsageError
-from rankwright.experiments import tune as module
+from rankwright.experiments import tune_trials as module
 from rankwright.experiments.tune import tune
 from rankwright.rankers.base import ranker
 from rankwright.rankers.search_space import Choice, Floats, Log

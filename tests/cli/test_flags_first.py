@@ -1,0 +1,78 @@
+"""What is wrong with a command is told before any data is read: none of these files is there."""
+
+import pytest
+from command import sentence
+from small_data import small_data
+
+from rankwright.rankers.base import ranker
+
+TRAIN = ("train", "gbdt", "--train", "absent.txt")
+AUTO = ("train", "auto", "--train", "absent.txt")
+TUNE = ("tune", "ranksvm", "--train", "absent.txt", "--valid", "absent.txt")
+EVALUATE = ("evaluate", "absent.txt", "--feature", "1")
+COMPARE = ("compare", "absent.txt", "--rankers", "ranksvm")
+RANK = ("rank", "model.rw", "absent.txt")
+EXPLAIN = ("explain", "model.rw", "absent.txt", "--query", "1")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("flags")
+    ranker("linear_regression").fit(small_data(queries=4)).save(folder / "model.rw")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((*TRAIN, "--metric", "ncdg@10"), "there is no metric 'ncdg'; did you mean ndcg"),
+        ((*TRAIN, "--set", "select_metric=ncdg"), "there is no metric 'ncdg'"),
+        ((*TRAIN, "--convention", "foo"), "there is no convention 'foo'"),
+        ((*TRAIN, "--threads", "0"), "the number of threads must be 1 or more, not 0"),
+        ((*TRAIN, "--read", "zero_based"), "--read takes key=value, not 'zero_based'"),
+        ((*TRAIN, "--save", "no/model.rw"), "no is not a folder; make it"),
+        ((*AUTO, "--metric", "ncdg@10"), "there is no metric 'ncdg'"),
+        ((*AUTO, "--convention", "foo"), "there is no convention 'foo'"),
+        ((*TUNE, "--metric", "ncdg@10"), "there is no metric 'ncdg'"),
+        ((*TUNE, "--convention", "foo"), "there is no convention 'foo'"),
+        ((*TUNE, "--trials", "0"), "the number of trials must be 1 or more, not 0"),
+        ((*TUNE, "--set", "l2=1", "--set", "pairs=query"), "has nothing to search"),
+        ((*TUNE, "--storage", "no/trials.log"), "no is not a folder; make it"),
+        ((*TUNE, "--at-once", "2"), "--at-once needs --dask"),
+        ((*TUNE, "--memory", "lots"), "'lots' is no amount of memory"),
+        ((*EVALUATE, "--metrics", "ncdg@10"), "there is no metric 'ncdg'"),
+        ((*EVALUATE, "--convention", "standard,foo"), "there is no convention 'foo'"),
+        ((*EVALUATE, "--per-query", "no/values.tsv"), "no is not a folder; make it"),
+        ((*EVALUATE, "--dask", "local:1"), "--dask evaluates models: give --load MODEL"),
+        (("evaluate", "absent.txt", "--load", "nothing.rw"), "nothing.rw does not exist"),
+        (("evaluate", "absent.txt", "--scores", "none.txt"), "none.txt does not exist"),
+        (
+            ("evaluate", "absent.txt", "--load", "model.rw", "--ties", "--dask", "local:1"),
+            "--ties looks at all queries in one process; leave --dask out",
+        ),
+        ((*COMPARE, "--metrics", "ncdg@10"), "there is no metric 'ncdg'"),
+        ((*COMPARE, "--select", "ncdg@10"), "there is no metric 'ncdg'"),
+        ((*COMPARE, "--convention", "foo"), "there is no convention 'foo'"),
+        ((*COMPARE, "--baseline", "gbdt"), "there is no ranker in this comparison called 'gbdt'"),
+        ((*COMPARE, "--folds", "2"), "the number of folds must be 3 or more"),
+        ((*COMPARE, "--jobs", "0"), "the number of jobs must be 1 or more"),
+        ((*COMPARE, "--threads", "0"), "the number of threads must be 1 or more"),
+        ((*COMPARE, "-o", "no/report.html"), "no is not a folder; make it"),
+        ((*RANK, "-o", "no/run.txt"), "no is not a folder; make it"),
+        ((*RANK, "--threads", "-1"), "the number of threads must be 1 or more"),
+        (("rank", "nothing.rw", "absent.txt"), "nothing.rw does not exist"),
+        ((*RANK, "--memory", "0"), "an amount of memory must be more than nothing"),
+        ((*EXPLAIN, "--against", "nothing.rw"), "nothing.rw does not exist"),
+        ((*EXPLAIN, "--doc", "1", "--docs", "1", "2"), "give --doc or --docs, not both"),
+        (("demo", "-o", "no/report.html"), "no is not a folder; make it"),
+        (("reproduce", "memr-table1", "-o", "no/t.json"), "no is not a folder; make it"),
+        (("reproduce", "memr-table1", "--results", "model.rw"), "that is a file"),
+        (("reproduce", "memr-table1", "--rows", "Nobody"), "there is no row 'Nobody'"),
+    ],
+)
+def test_the_flag_is_told_and_not_the_file(folder, monkeypatch, arguments, words):
+    monkeypatch.chdir(folder)
+    told = sentence(*arguments)
+    assert words in told
+    assert "absent.txt" not in told
+    assert [path.name for path in folder.iterdir()] == ["model.rw"]
