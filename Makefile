@@ -5,7 +5,7 @@ PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13; do \
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
-EXTRAS := neural,dask,tune,report,serve,onnx,parquet,docs,dev
+EXTRAS := neural,dask,tune,report,serve,onnx,parquet,xgboost,docs,dev
 
 .PHONY: demo test lint format pages docs bench soak wheel setup clean chromium
 

@@ -50,7 +50,7 @@ _PUBLIC = {
     "load": "rankwright.data.files",
     "load_model": "rankwright.persist.model_file",
     "loss": "rankwright.losses",
-    "metric": "rankwright.metrics.evaluate",
+    "metric": "rankwright.metrics.names",
     "ranker": "rankwright.rankers.base",
     "synthetic": "rankwright.data.synthetic",
 }
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from rankwright.losses import loss as loss
     from rankwright.metrics.convention import Convention as Convention
     from rankwright.metrics.evaluate import evaluate as evaluate
-    from rankwright.metrics.evaluate import metric as metric
+    from rankwright.metrics.names import metric as metric
     from rankwright.persist.checkpoint import Checkpoint as Checkpoint
     from rankwright.persist.model_file import load_model as load_model
     from rankwright.rankers.adarank import AdaRank as AdaRank

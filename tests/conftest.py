@@ -12,6 +12,7 @@ from hypothesis import settings
 # threads ask for them by number.
 os.environ["RANKWRIGHT_THREADS"] = "1"
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 settings.register_profile("untimed", deadline=None)  # the first call of a kernel compiles it
 settings.load_profile("untimed")

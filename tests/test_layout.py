@@ -16,6 +16,7 @@ SHARED = {
         "base",
         "convention",
         "evaluate",
+        "names",
         "position",
         "ranked",
         "significance",
@@ -24,25 +25,32 @@ SHARED = {
     "losses": {"base", "gain_lists"},
     "models": {
         "factor_problem",
+        "fitted_expression",
         "fitted_factorization",
+        "fitted_kernel",
         "fitted_network",
         "forest_scorer",
         "formula",
         "formula_breeding",
+        "interrupt",
         "kernel_matrix",
         "linear_problem",
         "linear_sums",
         "linear_work",
         "missing",
-        "rules",
+        "network_design",
         "network_problem",
+        "penalty",
+        "rules",
         "tree_memory",
         "tree_text",
+        "weight_rounds",
     },
-    "solvers": {"journal"},
+    "solvers": {"journal", "quasi_newton"},
     "rankers": {
         "auto",
         "base",
+        "candidates",
         "footprint",
         "inputs",
         "metric_ranker",
@@ -88,14 +96,25 @@ def test_every_file_opens_with_what_it_is(path):
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=relative)
-def test_files_and_functions_stay_within_their_budgets(path):
-    """Soft budgets are 300 and 40 lines; nothing goes past these."""
+def test_files_and_functions_stay_within_their_budgets_or_say_why_not(path):
+    """300 lines, 40 for a function, 60 for a kernel, docstrings of functions aside."""
     text = path.read_text()
-    assert text.count("\n") <= 450
+    lines = text.splitlines()
+    assert_within(300, lines, "the file")
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef):
-            length = node.end_lineno - node.lineno
-            assert length <= 80, f"{node.name} has {length} lines"
+            budget = 60 if any("kernel" in ast.unparse(d) for d in node.decorator_list) else 40
+            doc = (ast.get_docstring(node, clean=False) or "").splitlines()
+            assert_within(budget, lines[node.lineno - 1 : node.end_lineno], node.name, len(doc))
+
+
+def assert_within(budget, lines, name, aside=0):
+    length = len(lines) - aside
+    assert length <= 1.9 * budget, f"{name} has {length} lines"
+    reason = f"# Over the budget of {budget} lines: "
+    assert length <= budget or any(line.strip().startswith(reason) for line in lines), (
+        f"{name} has {length} lines and does not say why: '{reason}…'"
+    )
 
 
 def test_no_drawer_modules_and_no_parallel_kernels():

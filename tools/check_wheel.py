@@ -108,14 +108,18 @@ class Environment:
         print(f"  {'asks for ' + missing if missing else 'works'}: {line.partition(chr(10))[0]}")
 
 
+START = (
+    "rankwright convert digits/train train.txt --read queries=8 --read documents=15",
+    "rankwright convert digits/valid vali.txt --read queries=8 --read documents=15",
+    "rankwright train gbdt --train train.txt --valid vali.txt --set n_trees=5 --save model.rw",
+    "rankwright export model.rw --to xgboost-json -o xgboost",
+)
 BASE = (
     "python -c import rankwright",
     "rankwright --version",
     "rankwright --help",
     "ranklib",
-    "rankwright convert digits/train train.txt --read queries=8 --read documents=15",
-    "rankwright convert digits/valid vali.txt --read queries=8 --read documents=15",
-    "rankwright train gbdt --train train.txt --valid vali.txt --set n_trees=5 --save model.rw",
+    *START,
     "rankwright evaluate vali.txt --load model.rw",
     "rankwright rank model.rw vali.txt -o run.txt",
     "rankwright export model.rw --to json -o exported",
@@ -123,7 +127,6 @@ BASE = (
     "rankwright compare train.txt --rankers gbdt,linear_regression --folds 3 -o report.html",
     "rankwright reproduce list",
 )
-START = (BASE[4], BASE[5], BASE[6])
 
 _FIGURE = """python -c from pathlib import Path
 Path("figure.toml").write_text('''title = "A figure"
@@ -169,6 +172,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
         "rankwright convert train.txt train.parquet",
         "rankwright evaluate train.parquet --load model.rw",
     ),
+    "xgboost": ("rankwright verify xgboost",),
 }
 """The lines that need each extra; the first must ask for it where it is not installed."""
 

@@ -53,7 +53,7 @@ def on_workers(
     ``n_features`` where that is given, and sent.
     """
     from rankwright.data.files import load
-    from rankwright.data.store import is_store
+    from rankwright.data.store_writer import is_store
     from rankwright.distributed.partitions import partitions
 
     several = "*" in data or (Path(data).is_dir() and not is_store(data))

@@ -53,7 +53,7 @@ def evaluate(
     # Over the budget of 40 lines: more than half of it are the flags, in the order of --help.
     from rankwright.data.target import check_target
     from rankwright.metrics.evaluate import evaluate as measure
-    from rankwright.metrics.evaluate import measures
+    from rankwright.metrics.names import measures
 
     _check_choice(load, scores, feature, ties, dask)
     names = [name.strip() for name in convention.split(",")]
@@ -145,15 +145,9 @@ def _column(data: RankingData, feature: str) -> F64:
     import numpy as np
     from scipy import sparse
 
-    names = data.feature_names or ()
-    if feature in names:
-        column = names.index(feature)
-    elif feature.isdecimal() and not names and 1 <= int(feature) <= data.n_features:
-        column = int(feature) - 1
-    else:
-        known = f"names such as {', '.join(names[:3])}" if names else f"ids 1 to {data.n_features}"
-        raise UsageError(f"there is no feature '{feature}'; the data has {known}.")
-    X = data.X[:, [column]]
+    from rankwright.data.frames import column_of
+
+    X = data.X[:, [column_of(data, feature)]]
     values = np.asarray(X.todense() if sparse.issparse(X) else X, np.float64).ravel()
     if np.isnan(values).any():
         row = int(np.flatnonzero(np.isnan(values))[0])

@@ -21,7 +21,7 @@ def check(metric: str | None, convention: str, **options: Any) -> None:
             "out, or name a ranker in place of auto."
         )
     from rankwright.metrics.convention import Convention
-    from rankwright.metrics.evaluate import metric as measure
+    from rankwright.metrics.names import metric as measure
 
     Convention.preset(convention)
     if metric is not None:

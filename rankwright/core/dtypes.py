@@ -22,6 +22,8 @@ def as_feature_matrix(X: Any) -> FloatMatrix:
         return _as_csr(X)
     if isinstance(X, str | PathLike):
         raise DataError(f"X is a path ({X}); read the file first: rankwright.load(path).")
+    if hasattr(X, "collect"):
+        raise DataError("X is a lazy frame; collect it first: X.collect().")
     try:
         array = np.asarray(X)
     except ValueError:  # lists of different lengths

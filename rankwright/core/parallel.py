@@ -82,6 +82,11 @@ def query_ranges(indptr: I64) -> I64:
     return np.unique(np.concatenate(([0], cuts, [len(indptr) - 1]))).astype(np.int64)
 
 
+def row_ranges(n: int, rows: int) -> I64:
+    """Return row numbers that cut ``n`` rows into ranges of ``rows``, the last one shorter."""
+    return np.append(np.arange(0, n, rows), n).astype(np.int64)
+
+
 def ordered_sum(values: F64) -> float:
     """Add ``values`` in fixed chunks from left to right: one result, however they were computed."""
     starts = np.arange(0, len(values), _CHUNK)

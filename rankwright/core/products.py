@@ -12,8 +12,8 @@ from collections.abc import Callable
 import numpy as np
 
 from rankwright.core.jit import kernel, quick_kernel
-from rankwright.core.parallel import map_ranges
-from rankwright.core.types import F64, I64, FloatMatrix
+from rankwright.core.parallel import map_ranges, row_ranges
+from rankwright.core.types import F64, FloatMatrix
 
 _ROWS = 1 << 14
 
@@ -79,7 +79,7 @@ def times_vector(X: FloatMatrix, w: F64, *, n_threads: int | None = None) -> F64
     """Return ``X @ w``."""
     out = np.empty(X.shape[0])
     kernel = _dense_rows if isinstance(X, np.ndarray) else _sparse_rows
-    map_ranges(kernel, _bounds(X.shape[0]), *_arrays(X), w, out, n_threads=n_threads)
+    map_ranges(kernel, row_ranges(X.shape[0], _ROWS), *_arrays(X), w, out, n_threads=n_threads)
     return out
 
 
@@ -100,7 +100,7 @@ def _over_blocks(
     g: F64,
     n_threads: int | None,
 ) -> F64:
-    bounds = _bounds(X.shape[0])
+    bounds = row_ranges(X.shape[0], _ROWS)
     parts = np.zeros((len(bounds) - 1, X.shape[1]))
     kernel = dense if isinstance(X, np.ndarray) else sparse
     map_ranges(kernel, bounds, *_arrays(X), g, parts, n_threads=n_threads)
@@ -110,7 +110,3 @@ def _over_blocks(
 
 def _arrays(X: FloatMatrix) -> tuple[np.ndarray, ...]:
     return (X,) if isinstance(X, np.ndarray) else (X.indptr, X.indices, X.data)
-
-
-def _bounds(n: int) -> I64:
-    return np.append(np.arange(0, n, _ROWS), n).astype(np.int64)

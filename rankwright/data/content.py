@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rankwright.core.jit import kernel
 from rankwright.core.order import ranking
-from rankwright.core.parallel import map_ranges
+from rankwright.core.parallel import map_ranges, row_ranges
 from rankwright.core.rng import stream
 from rankwright.core.types import I64, AnyArray
 from rankwright.data.ranking_data import RankingData
@@ -67,7 +67,7 @@ def _draws(lo, hi, code, time, factor, out):  # type: ignore[no-untyped-def]
 def row_codes(data: RankingData, *, n_threads: int | None = None) -> NDArray[np.uint64]:
     """Return a 64-bit code of each row's grade and features."""
     code = data.y.view(np.uint64).copy()
-    bounds = np.append(np.arange(0, data.n_documents, _ROWS), data.n_documents)
+    bounds = row_ranges(data.n_documents, _ROWS)
     X = data.X
     factor = np.empty(data.n_features, np.uint64)
     _factors(0, data.n_features, factor)
@@ -105,7 +105,7 @@ def content_sample(
     new = np.append(True, code[1:] != code[:-1])
     time = place - np.maximum.accumulate(np.where(new, place, 0))
     factor = stream(seed, "content sample").integers(2**63, dtype=np.uint64) | np.uint64(1)
-    bounds = np.append(np.arange(0, len(code), _ROWS), len(code))
+    bounds = row_ranges(len(code), _ROWS)
     map_ranges(_draws, bounds, code, time, factor, drawn := np.empty_like(code))
     return np.sort(order[np.argpartition(drawn, count - 1)[:count]])
 

@@ -23,9 +23,7 @@ from typing import Any
 from rankwright import registry
 from rankwright.core.memory import limit
 from rankwright.data.letor_fold import fold_files, load_fold
-from rankwright.data.parts import PER_DOCUMENT as PER_DOCUMENT
 from rankwright.data.parts import Converted, PartsDifferError, warn_of_loss, write_parts
-from rankwright.data.parts import consecutive as consecutive
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.source import (
     COMPRESSED,

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from scipy import sparse as sp
 
-from rankwright.core.parallel import map_ranges
+from rankwright.core.parallel import map_ranges, row_ranges
 from rankwright.core.types import F64, I64, AnyArray, FloatMatrix
 from rankwright.data import letor_kernels as kernels
 from rankwright.data.letor_line import Rules, read_line
@@ -307,7 +307,7 @@ class BlockReader:
         if not wastes_room(width, len(lengths), int(lengths.sum())):
             letters = np.zeros((len(lengths), width), np.uint32)
             other = np.zeros(len(lengths), np.bool_)
-            bounds = np.append(np.arange(0, len(lengths), _ROWS_PER_RANGE), len(lengths))
+            bounds = row_ranges(len(lengths), _ROWS_PER_RANGE)
             self._map(kernels.copy_ascii, bounds, text.bytes, spans, letters, other)
             if not other.any():
                 return letters.view(f"U{width}").reshape(-1)

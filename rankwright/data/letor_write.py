@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse as sp
 
 from rankwright.core.jit import kernel
-from rankwright.core.parallel import map_ranges
+from rankwright.core.parallel import map_ranges, row_ranges
 from rankwright.core.types import I64, AnyArray
 from rankwright.data.letor_numbers import WRITING, write_integer, write_number
 from rankwright.data.ranking_data import RankingData
@@ -125,7 +125,7 @@ class LetorWriter:
         ids = ids + self._base
         text = np.empty(int(ends[-1]) * _ROOM, np.uint8)
         stops = np.empty(len(ends), np.int64)
-        bounds = np.append(np.arange(0, len(ends), _ROWS_PER_RANGE), len(ends))
+        bounds = row_ranges(len(ends), _ROWS_PER_RANGE)
         map_ranges(_write_rows, bounds, ends, ids, values, WRITING[X.dtype.name], text, stops)
         starts = np.append(0, ends[:-1])
         written, places = text.data, zip((starts * _ROOM).tolist(), stops.tolist(), strict=True)

@@ -20,7 +20,7 @@ import numpy as np
 from scipy import sparse
 
 from rankwright.core.jit import kernel
-from rankwright.core.parallel import map_ranges
+from rankwright.core.parallel import map_ranges, row_ranges
 from rankwright.core.types import F64, AnyArray, FloatMatrix
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
@@ -232,7 +232,7 @@ def _sum_columns(X: AnyArray, center: F64, power: int, n_threads: int | None) ->
 
 
 def _row_bounds(n: int) -> Any:
-    return np.append(np.arange(0, n, _ROWS), n)
+    return row_ranges(n, _ROWS)
 
 
 def _check_width(X: AnyArray, expected: int) -> None:

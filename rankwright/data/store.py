@@ -30,9 +30,9 @@ from rankwright.data.store_writer import (
     OPTIONAL,
     VERSION,
     StoreWriter,
+    is_store,
     npy_header,
 )
-from rankwright.data.store_writer import is_store as is_store
 from rankwright.errors import DataError
 
 _IN_MEMORY = ("y", "sample_weight", "query_weight", "indptr", "qid")

@@ -15,12 +15,14 @@ from rankwright.core.types import FittedModel
 from rankwright.data.content import digest_of_prints, query_prints
 from rankwright.data.files import load
 from rankwright.data.ranking_data import RankingData
-from rankwright.data.store import is_store
+from rankwright.data.store_writer import is_store
 from rankwright.distributed.evaluation import PartitionedEvaluator, linear_scores
 from rankwright.distributed.partitions import Partitions, partitions
 from rankwright.errors import DataError, UsageError
-from rankwright.metrics.evaluate import Evaluator, metric
-from rankwright.persist.checkpoint import Checkpoint, digest_in_order, run_receipt
+from rankwright.metrics.evaluate import Evaluator
+from rankwright.metrics.names import metric
+from rankwright.persist.checkpoint import Checkpoint
+from rankwright.persist.run_receipt import digest_in_order, run_receipt
 from rankwright.rankers.base import Ranker, print_round
 from rankwright.rankers.inputs import valid_data
 from rankwright.rankers.metric_ranker import MetricRanker

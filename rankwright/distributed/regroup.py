@@ -17,7 +17,7 @@ import numpy as np
 
 from rankwright.core.memory import shown_size
 from rankwright.core.types import I64, AnyArray
-from rankwright.data.files import PER_DOCUMENT
+from rankwright.data.parts import PER_DOCUMENT
 from rankwright.data.ranking_data import RankingData, concatenate
 from rankwright.distributed.cluster import Place
 from rankwright.errors import DataError

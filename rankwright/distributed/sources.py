@@ -16,12 +16,13 @@ from rankwright import registry
 from rankwright.core.dtypes import as_float_vector
 from rankwright.core.types import F64
 from rankwright.data.columns import USUAL_NAMES, choose_columns
-from rankwright.data.files import consecutive, format_of, load
+from rankwright.data.files import format_of, load
 from rankwright.data.frames import arrays_of_columns, columns_of_frame
 from rankwright.data.letor_blocks import BlockReader
 from rankwright.data.letor_fold import fold_files
 from rankwright.data.letor_options import ReadOptions
 from rankwright.data.letor_text import Text, stream_blocks
+from rankwright.data.parts import consecutive
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.source import display_name, open_bytes
 from rankwright.data.store import Store

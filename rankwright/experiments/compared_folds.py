@@ -16,7 +16,7 @@ from rankwright.data import catalog
 from rankwright.data.letor_fold import fold_files
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.split import Fold, k_folds, letor_folds, load_alike
-from rankwright.data.store import is_store
+from rankwright.data.store_writer import is_store
 from rankwright.errors import DataError, UsageError
 
 

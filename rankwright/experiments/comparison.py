@@ -20,10 +20,9 @@ import numpy as np
 from rankwright.core.types import F64, I64, AnyArray
 from rankwright.data.split import Fold
 from rankwright.errors import MissingExtraError, UsageError
-from rankwright.metrics.significance import Interval
+from rankwright.metrics.significance import LEVEL, Interval
 from rankwright.registry import unknown
 
-LEVEL = 0.05
 FRAMES = ("pandas", "polars", "pyarrow")
 
 

@@ -17,13 +17,18 @@ import numpy as np
 from rankwright.core.types import F64
 from rankwright.data.split import Fold
 from rankwright.experiments.experiment import Contrast, Experiment
-from rankwright.metrics.significance import bootstrap_interval, holm, randomisation, welch_t
+from rankwright.metrics.significance import (
+    LEVEL,
+    bootstrap_interval,
+    holm,
+    randomisation,
+    welch_t,
+)
 
 TESTS = {
     "randomisation": "paired randomisation over {n} test queries",
     "welch_t": "unpaired t over {n} draws each",
 }
-LEVEL = 0.05
 
 
 @dataclass(frozen=True, slots=True)

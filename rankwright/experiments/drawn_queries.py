@@ -20,7 +20,7 @@ import numpy as np
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64
 from rankwright.data.ranking_data import RankingData
-from rankwright.data.source import COMPRESSED, open_bytes
+from rankwright.data.source import COMPRESSED, open_bytes, packed_or_plain
 from rankwright.data.split import Fold
 from rankwright.errors import DataError, UsageError
 from rankwright.experiments.study_data import check_options, ends_of_parts
@@ -92,11 +92,10 @@ def _queries(
 
 def _found(path: Path) -> Path:
     """Return the file, or the compressed one in its place."""
-    there = [Path(f"{path}{ending}") for ending in ("", *COMPRESSED)]
-    for one in there:
-        if one.is_file():
-            return one
-    raise DataError(f"{path} is not there, nor compressed ({', '.join(COMPRESSED)}).")
+    found = packed_or_plain(path)
+    if found is None:
+        raise DataError(f"{path} is not there, nor compressed ({', '.join(COMPRESSED)}).")
+    return found
 
 
 def _table(path: Path) -> F64:

@@ -101,7 +101,7 @@ def _study(content: dict[str, Any]) -> Study:
 
 
 def _group(content: dict[str, Any]) -> ColumnGroup:
-    from rankwright.metrics.evaluate import measures
+    from rankwright.metrics.names import measures
 
     _known(content, "entry of columns", ("title", "metrics", "convention", "name", "scale"))
     convention = content.get("convention", "standard")

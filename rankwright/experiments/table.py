@@ -12,7 +12,7 @@ from typing import Any
 from rankwright.core.types import F64
 from rankwright.data.split import Fold
 from rankwright.data.target import atomic_text
-from rankwright.experiments.contrasts import LEVEL, ContrastResult, contrasted
+from rankwright.experiments.contrasts import ContrastResult, contrasted
 from rankwright.experiments.experiment import (
     AVERAGE_RANK,
     TIMES,
@@ -31,8 +31,8 @@ from rankwright.experiments.folds_run import (
     prefixed,
     with_train_queries,
 )
-from rankwright.metrics.evaluate import metric
-from rankwright.metrics.significance import bootstrap_interval, holm, randomisation
+from rankwright.metrics.names import metric
+from rankwright.metrics.significance import LEVEL, bootstrap_interval, holm, randomisation
 
 
 @dataclass(frozen=True, slots=True)

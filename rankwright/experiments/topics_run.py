@@ -27,7 +27,7 @@ from rankwright.experiments.table import TableResult, make_cells
 from rankwright.experiments.topic_folds import Part, TopicFold
 from rankwright.experiments.topic_methods import topic_method
 from rankwright.experiments.topics import TopicModels, fit_topics
-from rankwright.metrics.evaluate import metric
+from rankwright.metrics.names import metric
 
 _TOPICS_PER_LINE = 10
 

@@ -17,8 +17,7 @@ from rankwright.core.types import F64
 from rankwright.data.ranking_data import RankingData
 from rankwright.metrics.base import Metric, checked_scores
 from rankwright.metrics.convention import Convention
-from rankwright.metrics.names import measures as measures
-from rankwright.metrics.names import metric as metric
+from rankwright.metrics.names import measures
 from rankwright.metrics.ranked import Judged, Ranked
 
 

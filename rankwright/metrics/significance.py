@@ -16,6 +16,8 @@ from rankwright.core.rng import stream
 from rankwright.core.types import F64
 from rankwright.errors import DataError
 
+LEVEL = 0.05  # below which a difference is called one
+
 _BATCH = 1_000
 _ROUNDING = 1e-10  # by which equal differences may come out unequal
 

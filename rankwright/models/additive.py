@@ -26,7 +26,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rankwright.core.jit import kernel
-from rankwright.core.parallel import map_ranges, ordered_sum, thread_count
+from rankwright.core.parallel import map_ranges, ordered_sum, row_ranges, thread_count
 from rankwright.core.types import F64, I64, AnyArray, FloatMatrix, Loss, Watch
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
@@ -184,7 +184,7 @@ class FittedAdditive:
         n = X.shape[0]
         out = np.full(n, self.initial)
         if isinstance(X, np.ndarray):
-            bounds = np.append(np.arange(0, n, _ROWS), n)
+            bounds = row_ranges(n, _ROWS)
             rules = (self.feature, self.threshold, self.weight)
             map_ranges(_score_rows, bounds, X, *rules, out, n_threads=n_threads)
             return out

@@ -19,8 +19,8 @@ import numpy as np
 from scipy import sparse
 
 from rankwright.core.jit import kernel
-from rankwright.core.parallel import map_ranges
-from rankwright.core.types import F64, I64, AnyArray, FloatMatrix
+from rankwright.core.parallel import map_ranges, row_ranges
+from rankwright.core.types import F64, AnyArray, FloatMatrix
 from rankwright.errors import UsageError
 from rankwright.models.formula import (
     CODES,
@@ -188,7 +188,7 @@ class FittedExpression:
         m = len(used)
         share = np.array([1.0 / (m * math.comb(m - 1, s)) for s in range(m)])
         found = np.empty((X.shape[0], m + 1))
-        bounds = _bounds(X.shape[0], _BLOCK)
+        bounds = row_ranges(X.shape[0], _BLOCK)
         map_ranges(_shapley, bounds, code, self.value, columns, self.means, share, found)
         out = np.zeros((X.shape[0], self.n_features + 1))
         out[:, [*used, -1]] = found
@@ -237,7 +237,7 @@ def values_of(
     `rankwright.models.formula.postfix` writes them, and begin at ``starts``.
     """
     out = np.empty((len(starts) - 1, columns.shape[1]))
-    bounds = _bounds(out.shape[1], _ROWS)
+    bounds = row_ranges(out.shape[1], _ROWS)
     map_ranges(_evaluate_all, bounds, starts, code, value, columns, out, n_threads=n_threads)
     return out
 
@@ -247,7 +247,3 @@ def columns_as_rows(X: FloatMatrix, used: Sequence[int]) -> F64:
     part = X[:, used]
     dense = part.toarray() if sparse.issparse(part) else part
     return np.ascontiguousarray(dense.T, np.float64)
-
-
-def _bounds(n: int, step: int) -> I64:
-    return np.append(np.arange(0, n, step), n).astype(np.int64)

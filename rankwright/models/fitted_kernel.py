@@ -15,11 +15,13 @@ import numpy as np
 from scipy import sparse
 
 from rankwright.core.blas import one_blas_thread
-from rankwright.core.parallel import map_ranges
+from rankwright.core.parallel import map_ranges, row_ranges
 from rankwright.core.types import F64, I64, AnyArray, FloatMatrix, SolveResult
 from rankwright.errors import DataError, UsageError
-from rankwright.models.kernel_matrix import block_bounds, dense, divided, named_kernel
+from rankwright.models.kernel_matrix import dense, divided, named_kernel
 from rankwright.models.missing import filled
+
+_ROWS = 1024  # of a block: the same whatever the number of threads, and so are the bytes
 
 KernelFunction = Callable[[Any, Any], AnyArray]
 
@@ -70,7 +72,7 @@ class FittedKernel:
             out[lo:hi] = self.likeness(X[lo:hi]) @ P
 
         with one_blas_thread():
-            map_ranges(block, block_bounds(X.shape[0]), n_threads=n_threads)
+            map_ranges(block, row_ranges(X.shape[0], _ROWS), n_threads=n_threads)
         return out
 
     def likeness(self, X: FloatMatrix) -> F64:

@@ -27,8 +27,8 @@ import numpy as np
 from scipy import special
 
 from rankwright.core.blas import one_blas_thread
-from rankwright.core.parallel import map_ranges, query_ranges
-from rankwright.core.types import F64, I64, AnyArray, FloatMatrix
+from rankwright.core.parallel import map_ranges, query_ranges, row_ranges
+from rankwright.core.types import F64, AnyArray, FloatMatrix
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.models.missing import filled
@@ -99,7 +99,7 @@ class FittedNetwork:
             out[lo:hi] = self._score(self._hidden(whole[lo:hi])[-1])
 
         with one_blas_thread():
-            map_ranges(score, _blocks(len(out)), n_threads=n_threads)
+            map_ranges(score, row_ranges(len(out), _ROWS), n_threads=n_threads)
         return out
 
     def scores_of(self, data: RankingData, *, n_threads: int | None = None) -> F64:
@@ -138,7 +138,7 @@ class FittedNetwork:
         """Return what each feature adds to each score, and the score of the mean document last."""
         self._refuse_context()
         whole = filled(X, self.fill, "network")
-        bounds = _blocks(X.shape[0]).tolist()
+        bounds = row_ranges(X.shape[0], _ROWS).tolist()
         with one_blas_thread():
             parts = [
                 self._attributed(whole[lo:hi], [self.layers[-1][0][:, 0]])[0]
@@ -266,7 +266,3 @@ class FittedNetwork:
 def _dense(X: Any) -> F64:
     dense: F64 = np.asarray(X if isinstance(X, np.ndarray) else X.toarray(), np.float64)
     return dense
-
-
-def _blocks(n: int) -> I64:
-    return np.append(np.arange(0, n, _ROWS), n).astype(np.int64)

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from rankwright.core.dtypes import not_above
 from rankwright.core.jit import kernel
-from rankwright.core.parallel import map_ranges
+from rankwright.core.parallel import map_ranges, row_ranges
 from rankwright.core.types import F64, I64, AnyArray, FloatMatrix
 from rankwright.errors import DataError
 from rankwright.models.tree_text import CATEGORICAL, DEFAULT_LEFT, TextTree, tree_blocks
@@ -191,7 +191,7 @@ class ForestScorer:
     def scores(self, X: FloatMatrix, *, initial: float = 0.0, n_threads: int | None = None) -> F64:
         """Return ``initial`` and what the trees add to it for each row."""
         out = np.empty(X.shape[0])
-        bounds = np.append(np.arange(0, X.shape[0], _RANGE), X.shape[0])
+        bounds = row_ranges(X.shape[0], _RANGE)
         if isinstance(X, np.ndarray):
             dense = np.ascontiguousarray(X)
             rest = (dense, dense.view(_bits_of(dense)), *self._arrays(dense), initial, out)

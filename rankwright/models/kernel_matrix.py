@@ -1,4 +1,4 @@
-"""Matrices of likeness between documents: kernels by name, their inverse roots, rows in blocks."""
+"""Matrices of likeness between documents: kernels by name, and their inverse roots."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh
 
-from rankwright.core.types import F64, I64, FloatMatrix
+from rankwright.core.types import F64, FloatMatrix
 from rankwright.errors import DataError
 
 KERNELS = ("rbf", "linear", "polynomial", "precomputed")
 _FEW_COLUMNS = 1000
-_ROWS = 1024  # of a block: the same whatever the number of threads, and so are the bytes
 
 
 def named_kernel(kernel: str, A: Any, B: Any, *, gamma: float, degree: int, coef0: float) -> F64:
@@ -72,8 +71,3 @@ def _squares(X: Any) -> F64:
     if isinstance(X, np.ndarray):
         return np.asarray(np.einsum("ij,ij->i", X, X), np.float64)
     return np.asarray(X.multiply(X).sum(axis=1), np.float64).ravel()
-
-
-def block_bounds(n: int) -> I64:
-    """Return where blocks of rows begin and end."""
-    return np.append(np.arange(0, n, _ROWS), n).astype(np.int64)

@@ -21,7 +21,7 @@ from scipy import sparse
 
 from rankwright.core.jit import kernel
 from rankwright.core.memory import scratch
-from rankwright.core.parallel import map_ranges
+from rankwright.core.parallel import map_ranges, row_ranges
 from rankwright.core.types import F64, I64, AnyArray, FloatMatrix
 
 _CELLS = 1 << 18  # codes in a range of features
@@ -124,8 +124,7 @@ class RuleTable:
         d, n = self.codes.shape
         n_cuts: I64 = np.array([len(cuts) for cuts in self.cuts], np.int64)
         best = np.zeros(d)
-        step = max(1, _CELLS // max(1, n))
-        bounds = np.append(np.arange(0, d, step), d)
+        bounds = row_ranges(d, max(1, _CELLS // max(1, n)))  # of features, here
         args = (self.codes, n_cuts, g, falling, best)
         map_ranges(_steepest, bounds, *args, n_threads=n_threads)
 

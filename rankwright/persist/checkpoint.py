@@ -29,8 +29,6 @@ from rankwright.core.types import AnyArray, Kept
 from rankwright.data.target import atomic_path, make_folder
 from rankwright.errors import DataError, UsageError
 from rankwright.persist.run_receipt import check_same, read_receipt
-from rankwright.persist.run_receipt import digest_in_order as digest_in_order
-from rankwright.persist.run_receipt import run_receipt as run_receipt
 
 EVERY = 10
 _RECEIPT = "receipt.json"

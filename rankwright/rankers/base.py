@@ -217,7 +217,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         """Let ``watch`` go on from its checkpoint, where it has one; return the round of that."""
         if watch.checkpoint is None:
             return None
-        from rankwright.persist.checkpoint import run_receipt
+        from rankwright.persist.run_receipt import run_receipt
 
         kept = watch.checkpoint.begin(run_receipt(self, data, watch.valid, start))
         if kept is None:

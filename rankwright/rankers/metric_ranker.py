@@ -5,7 +5,7 @@ from __future__ import annotations
 from rankwright.core.types import FittedModel, Loss, MetricModel
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError
-from rankwright.metrics.evaluate import metric
+from rankwright.metrics.names import metric
 from rankwright.rankers.base import Ranker
 from rankwright.rankers.selection import Selection
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rankwright.core.jit import kernel
-from rankwright.core.parallel import map_ranges
+from rankwright.core.parallel import map_ranges, row_ranges
 from rankwright.core.types import F64, I64, FloatMatrix
 from rankwright.ranklib.columns import matrix
 from rankwright.ranklib.java_numbers import F32, java_double, java_float
@@ -101,7 +101,7 @@ class Ensembles:
         weight = np.array([tree.weight for tree in trees])
         first = np.cumsum([0, *map(len, self.ensembles)])
         out = np.empty(n)
-        bounds = np.append(np.arange(0, n, _ROWS), n)
+        bounds = row_ranges(n, _ROWS)
         map_ranges(_score_rows, bounds, matrix(X, used.tolist()), *nodes, root, weight, first, out)
         return out
 

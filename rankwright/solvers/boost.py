@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwright.core.jit import kernel
-from rankwright.core.parallel import map_ranges, ordered_sum, thread_count
+from rankwright.core.parallel import map_ranges, ordered_sum, row_ranges, thread_count
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, AnyArray, BoundLoss, Loss
 from rankwright.data.content import in_content_order
@@ -241,7 +241,7 @@ class Descent:
         out = np.zeros(n, np.float32)
         if top > 0.0 and math.isfinite(top):
             step = 2.0 ** (math.frexp(top)[1] - 52 + math.ceil(math.log2(max(2, n))))
-            bounds = np.append(np.arange(0, n, _ROWS), n)
+            bounds = row_ranges(n, _ROWS)
             args = (values, self._order, step, out)
             map_ranges(_round_to_grid, bounds, *args, n_threads=self._n_threads)
         return out

@@ -14,7 +14,8 @@ from scipy import sparse
 from store_samples import full_data
 
 from rankwright.data.ranking_data import RankingData
-from rankwright.data.store import META, Store, StoreWriter, is_store
+from rankwright.data.store import META, Store, StoreWriter
+from rankwright.data.store_writer import is_store
 from rankwright.errors import DataError
 
 LAYOUTS = {

@@ -5,11 +5,13 @@ import re
 import shlex
 import subprocess
 import sys
-from contextlib import redirect_stdout
+from contextlib import chdir, redirect_stdout
 from dataclasses import dataclass
 from doctest import ELLIPSIS, NORMALIZE_WHITESPACE, OutputChecker
 from io import StringIO
 from pathlib import Path
+
+from command import run
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -18,6 +20,9 @@ NOT_RUN = {
     "rankwright reproduce intervalrank-table1 --data DIR": "minutes, and data that is not here",
 }
 """Lines that are shown and cannot be run in a test, with the reason."""
+
+OWN_PROCESS = ("--dask", "--memory")
+"""Options whose commands get a process of their own: workers are started, memory is bounded."""
 
 _FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _COMMENT = re.compile(r"\s+# .*$")
@@ -64,7 +69,7 @@ def run_page(page, folder, names):
         elif block.language in SHELL:
             for command in block.commands:
                 if command not in NOT_RUN:
-                    printed += run_command(command, folder)
+                    printed += run_command(command, folder, installed=page.name == "README.md")
         elif block.language == "output":
             rules = ELLIPSIS | NORMALIZE_WHITESPACE
             same = OutputChecker().check_output(block.text, printed, rules)
@@ -72,14 +77,20 @@ def run_page(page, folder, names):
             printed = ""
 
 
-def run_command(command, folder):
-    """Run one line ``rankwright ...`` in ``folder``; it must succeed. Returns what it prints."""
+def run_command(command, folder, *, installed=False):
+    """Run one line ``rankwright ...`` in ``folder``; it must succeed. Returns what it prints.
+
+    ``installed`` runs the script that a reader has, in a process of its own for each line.
+    """
     program, *arguments = shlex.split(command)
     assert program == "rankwright", f"only rankwright is run, not '{command}'"
-    installed = Path(sys.executable).with_name("rankwright")
+    if not installed:
+        with chdir(folder):
+            return run(*arguments, alone=any(option in arguments for option in OWN_PROCESS)).stdout
+    script = Path(sys.executable).with_name("rankwright")
     environment = {**os.environ, "NO_COLOR": "1"}
     done = subprocess.run(
-        [installed, *arguments], cwd=folder, capture_output=True, text=True, env=environment
+        [script, *arguments], cwd=folder, capture_output=True, text=True, env=environment
     )
     assert done.returncode == 0, f"{command}\n{done.stderr}{done.stdout}"
     return done.stdout

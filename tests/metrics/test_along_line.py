@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from rankwright.data.ranking_data import RankingData
 from rankwright.metrics.along_line import MeasureLine
-from rankwright.metrics.evaluate import evaluate, metric
+from rankwright.metrics.evaluate import evaluate
+from rankwright.metrics.names import metric
 
 MEASURES = [
     "ndcg@3", "ndcg", "ndcg(gain=linear)@2", "dcg@5", "p@1", "p@4", "recall@3", "rprec", "map",

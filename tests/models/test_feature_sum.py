@@ -7,7 +7,8 @@ from small_data import Onlooker, small_data
 from rankwright import registry
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError
-from rankwright.metrics.evaluate import evaluate, metric
+from rankwright.metrics.evaluate import evaluate
+from rankwright.metrics.names import metric
 from rankwright.models.feature_sum import FeatureSum
 
 DATA = small_data(queries=10, documents=8)

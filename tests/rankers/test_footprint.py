@@ -12,7 +12,7 @@ from rankwright.core import memory
 from rankwright.core.memory import anonymous_bytes, bounded
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import MemoryLimitError
-from rankwright.metrics.evaluate import metric
+from rankwright.metrics.names import metric
 from rankwright.models.coordinate_ascent import _Climb
 from rankwright.rankers.footprint import bytes_needed, check_room
 

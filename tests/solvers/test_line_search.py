@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.metrics.along_line import MeasureLine
-from rankwright.metrics.evaluate import metric
+from rankwright.metrics.names import metric
 from rankwright.solvers.line_search import REACH, Along, LineSearch
 
 
