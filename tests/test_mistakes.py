@@ -104,7 +104,7 @@ def test_group_as_in_lightgbm(X, y):
         gbdt().fit(X, y, group=[5] * 8)
 
 
-@pytest.mark.parametrize("name", ["groups", "eval_qid", "early_stopping_rounds", "colour"])
+@pytest.mark.parametrize("name", ["groups", "eval_qid", "valid", "early_stopping_rounds", "colour"])
 def test_other_arguments_that_fit_does_not_take(X, y, name):
     with pytest.raises(RankwrightError, match=f"fit takes no argument '{name}': "):
         gbdt().fit(X, y, qid=QID, **{name: 1})

@@ -11,7 +11,8 @@ def blas_threads():
 def test_blas_has_one_thread_inside_and_its_own_again_after():
     np.eye(3) @ np.eye(3)
     with threadpool_limits(2, user_api="blas"):
-        assert blas_threads() == {2}
+        before = blas_threads()
+        assert 2 in before  # some libraries of a process may have one thread for good
         with one_blas_thread():
             assert blas_threads() == {1}
-        assert blas_threads() == {2}
+        assert blas_threads() == before
