@@ -206,11 +206,14 @@ class BlockReader:
         it is left to Python, which tells that the guess was wrong.
         """
         whole_file = isinstance(text.buffer, mmap.mmap)
-        if not whole_file or len(text.pieces) != 1 or len(text.pieces[0][2]) <= _SAMPLE_FROM:
+        if not whole_file or len(text.pieces) != 1:
             return None
         array, _, cuts = text.pieces[0]
         n = len(cuts) - 1
         lines, others = np.empty(n, np.int64), np.empty(n, np.int64)
+        kernels.count_lines(0, 0, cuts, array, lines, others)  # compiled with the first file's rest
+        if n < _SAMPLE_FROM:
+            return None
         self._map(kernels.count_lines, np.arange(n + 1), cuts, array, lines, others)
         if others.any():
             return None
