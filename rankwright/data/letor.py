@@ -204,8 +204,8 @@ def _texts(stream: BinaryIO, name: str, size: int | None = None) -> Iterator[Tex
         text = Text(block, starts_file=number == 0)
         if number == 0 and _LINES_IN_A_LINE.search(text.line_from(0)):
             raise DataError(
-                f"{name}: its lines end in carriage returns alone, as on old Macs; let them end "
-                "in newlines first (tr '\\r' '\\n')."
+                f"{name}, line 1: lines end in carriage returns alone, as on old Macs; let them "
+                "end in newlines first (tr '\\r' '\\n')."
             )
         yield text
 

@@ -104,10 +104,11 @@ def test_a_file_without_features_is_refused(read):
 def test_lines_that_end_in_carriage_returns_alone_are_not_one_line(read, comment):
     """With comments all but the first would be one."""
     line = b"1 qid:1 1:1 2:2" + comment + b"\r"
-    with pytest.raises(
-        DataError, match=r"bad\.txt(\.gz)?: its lines end in carriage returns alone"
-    ):
+    fault = r"bad\.txt(\.gz)?, line 1: lines end in carriage returns alone"
+    with pytest.raises(DataError, match=fault):
         read(3 * line)
+    with pytest.raises(DataError, match=fault):
+        read(3 * line + b"\n" + GOOD)
 
 
 def test_a_query_id_above_that_is_not_text_comes_first(read):

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
+OLD_MAC = re.compile(rb"qid:[^\r]*\r[ \t]*[^ \t\r]+[ \t]+qid:")  # lines that \r alone ends
 BLANKS = " \t\r"
 
 
@@ -45,6 +46,8 @@ def read(content: bytes, *, max_feature_id: int = 1 << 26) -> Table:
     """Return what ``content`` says, or raise `BadLineError` on its first bad line."""
     table = Table()
     for number, line in enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
+        if number == 1 and OLD_MAC.search(line):
+            raise BadLineError(number)
         if line.strip(BLANKS.encode())[:1] not in (b"", b"#"):
             try:
                 _add(table, line, max_feature_id)
