@@ -35,7 +35,7 @@ docs: $(VENV)/.all  ## the documentation site, in build/site; fails at a warning
 bench: $(VENV)/.bench  ## everything against peers, and docs/benchmarks.md; AREA="load trees" for some
 	$(BIN)/python -m benchmarks $(AREA) --results $(if $(AREA),build/benchmarks,docs/benchmarks)
 
-soak: $(VENV)/.soak  ## long fuzzing, kills, a server under load, and docs/checks.md; SOAK_FLAGS="--kills 5"
+soak: $(VENV)/.soak  ## long fuzzing, kills, a server under load; kept in docs/checks; SOAK_FLAGS="--only kills"
 	$(BIN)/python tools/checks.py soak $(SOAK_FLAGS)
 
 wheel: $(VENV)/.release  ## build wheel and sdist, check them, use the wheel in empty environments

@@ -2,6 +2,7 @@
 
     python tools/checks.py soak                     fuzzing, kills, a server under load
     python tools/checks.py acceptance FOLDER        every check in a folder of programs
+    python tools/checks.py soak --only fuzz_letor   one of them, the others' results stay
 
 A check is a program that prints its figure last and exits 0 where it holds. Results are kept in
 docs/checks/, also of those that fall short; the exit status is the number of these.
@@ -73,6 +74,8 @@ def run_check(command: list[str]) -> dict[str, Any]:
         "said": said,
         "holds": process.returncode == 0,
         "seconds": round(time.monotonic() - began),
+        "ran": datetime.date.today().isoformat(),
+        "machine": f"{os.cpu_count()} cores, Python {platform.python_version()}",
     }
 
 
@@ -87,6 +90,7 @@ def main() -> int:
     options = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     options.add_argument("kind", choices=sorted(TITLES))
     options.add_argument("folder", nargs="?", type=Path, help="of the acceptance checks")
+    options.add_argument("--only", default="", help="the checks with this in their name")
     options.add_argument("--seconds-each", type=int, default=60, help="for each fuzzer")
     options.add_argument("--kills", type=int, default=20, help="over all solvers")
     options.add_argument("--seconds-served", type=int, default=300, help="of load on a server")
@@ -94,17 +98,21 @@ def main() -> int:
     if (given.kind == "acceptance") != bool(given.folder):
         options.error("acceptance needs the folder of its programs, and soak none.")
     checks = acceptance_checks(given.folder) if given.folder else soak_checks(given)
-    if not checks:
-        options.error(f"{given.folder} holds no program whose name begins with a number.")
-    rows = [run_check(command) for command in checks]
-    RESULTS.mkdir(exist_ok=True)
-    kept = {
-        "date": datetime.date.today().isoformat(),
-        "machine": f"{os.cpu_count()} cores, Python {platform.python_version()}",
-        "checks": rows,
-    }
-    (RESULTS / f"{given.kind}.json").write_text(json.dumps(kept, indent=1) + "\n", "utf-8")
+    chosen = [command for command in checks if given.only in command[0]]
+    if not chosen:
+        options.error(f"there is no check with '{given.only}' in its name.")
+    rows = [run_check(command) for command in chosen]
+    keep(given.kind, rows, anew=not given.only)
     return sum(not row["holds"] for row in rows)
+
+
+def keep(kind: str, rows: list[dict[str, Any]], *, anew: bool) -> None:
+    """Write the results, ``anew`` or in the place of earlier ones of the same checks."""
+    path = RESULTS / f"{kind}.json"
+    there = [] if anew or not path.exists() else json.loads(path.read_text(encoding="utf-8"))
+    merged = {row["name"]: row for row in (*there, *rows)}
+    RESULTS.mkdir(exist_ok=True)
+    path.write_text(json.dumps(list(merged.values()), indent=1) + "\n", encoding="utf-8")
 
 
 # --- the page --------------------------------------------------------------------------------
@@ -120,16 +128,16 @@ def _table(kind: str) -> str:
     head = f"## {TITLES[kind]}\n\n`{COMMANDS[kind]}`"
     if not path.exists():
         return f"{head}: not run."
-    kept = json.loads(path.read_text(encoding="utf-8"))
-    rows = kept["checks"]
+    rows = json.loads(path.read_text(encoding="utf-8"))
     short = [row["name"] for row in rows if not row["holds"]]
     told = f"short: {', '.join(short)}" if short else "all hold"
-    lines = [f"{head}: {kept['date']}, {kept['machine']}, {len(rows)} checks, {told}.", ""]
-    lines += ["| check | what it asks | what it said last | holds | seconds |"]
-    lines += ["|---|---|---|---|---|"]
+    machines = " and ".join(sorted({row["machine"] for row in rows}))
+    lines = [f"{head}: {len(rows)} checks on {machines}; {told}.", ""]
+    lines += ["| check | what it asks | what it said last | holds | seconds | run on |"]
+    lines += ["|---|---|---|---|---:|---|"]
     for row in rows:
         cells = (f"`{row['name']}`", row["about"], row["said"], "yes" if row["holds"] else "**no**")
-        lines.append(f"| {' | '.join(map(_cell, cells))} | {row['seconds']} |")
+        lines.append(f"| {' | '.join(map(_cell, cells))} | {row['seconds']} | {row['ran']} |")
     return "\n".join(lines)
 
 
