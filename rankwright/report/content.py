@@ -60,7 +60,7 @@ def _ranker(comparison: Comparison, label: str) -> dict[str, Any]:
     return {
         "label": label,
         "means": {
-            metric: [short(x) for x in (found.mean, found.low, found.high)]
+            metric: [found.mean, found.low, found.high]  # in full: rounded where they are shown
             for metric, found in comparison.intervals[label].items()
         },
         "tests": {

@@ -211,7 +211,7 @@ function costChart() {
 }
 
 function costTable() {
-  const metric = content.metrics[0], cells = (ranker) => [ranker.means[metric][0].toFixed(4), ranker.seconds.toPrecision(3), `${Math.round(ranker.bytes / 1024).toLocaleString("en")} kB`, ranker.kind];
+  const metric = content.metrics[0], cells = (ranker) => [ranker.means[metric][0].toFixed(4), ranker.seconds.toPrecision(3), `${Math.round(ranker.bytes / 1000).toLocaleString("en")} kB`, ranker.kind];
   return element("table", {}, element("thead", {}, element("tr", {}, ...["ranker", metric, "seconds", "file", "model"].map((word) => element("th", { scope: "col" }, word)))),
     element("tbody", {}, ...content.rankers.map((ranker, k) => element("tr", {}, element("th", { scope: "row" }, `${k + 1}  ${ranker.label}`), ...cells(ranker).map((cell) => element("td", {}, cell))))));
 }
