@@ -1,8 +1,9 @@
-"""Data with every optional array, to be stored."""
+"""Data with every optional array, to be stored, and stores written part by part."""
 
 import numpy as np
 
 from rankwright.data.ranking_data import RankingData
+from rankwright.data.store_writer import StoreWriter
 
 
 def full_data(X=None, **changes):
@@ -19,3 +20,9 @@ def full_data(X=None, **changes):
         "feature_names": ["price", "clicks"],
     }
     return RankingData.from_arrays(X, **{**arrays, **changes})
+
+
+def write_parts(path, parts):
+    with StoreWriter(path) as writer:
+        for part in parts:
+            writer.append(part)

@@ -140,7 +140,7 @@ def convert(
         options = _for_reader(options, for_writer, reader.read, writer.write)
         _check_options(from_name, "read", reader.read, options)
     _check_options(to_name, "write", writer.write, for_writer)
-    if from_name is not None and _canwrite_parts(source, reader, writer):
+    if from_name is not None and _can_write_parts(source, reader, writer):
         try:
             parts = reader.read_parts(source, **_by_runs(reader, options))
             return write_parts(parts, source, target, to_name, writer, for_writer)
@@ -217,7 +217,7 @@ def _check_options(
             raise UsageError(f"format '{name}' has no option '{option}' to {verb}; {takes}.")
 
 
-def _canwrite_parts(source: str | Path, reader: Any, writer: Any) -> bool:
+def _can_write_parts(source: str | Path, reader: Any, writer: Any) -> bool:
     """Return whether both sides go by parts; a pipe cannot be read again if parts do not fit."""
     both = hasattr(reader, "read_parts") and hasattr(writer, "open_writer")
     return both and (str(source) != "-" and not Path(source).is_fifo())

@@ -85,8 +85,10 @@ class CoordinateAscent:
         """
         self._check()
         rounds = WeightRounds(data, watch, self.missing, n_threads=n_threads)
-        deviation = deviations(rounds.X, document_weight(data), scale=self.scale)
-        climb = _Climb(self, metric, data, rounds.X, deviation, Journal(watch), seed, n_threads)
+        deviation = deviations(rounds.features, document_weight(data), scale=self.scale)
+        climb = _Climb(
+            self, metric, data, rounds.features, deviation, Journal(watch), seed, n_threads
+        )
         best, coef = -np.inf, np.zeros(data.n_features)
         with until_interrupted(watch, rounds):
             for value, w in climb.passes(None if start is None else start.coef * deviation):

@@ -80,8 +80,10 @@ class FeatureSum:
         begun, journal = run.taken_by(start), Journal(watch)
 
         def seen(weights: dict[int, float], mean: float) -> bool:
-            on_train = np.empty(data.n_documents)
-            on_train[rows] = run.scores
+            on_train = None
+            if watch.wants_train:
+                on_train = np.empty(data.n_documents)
+                on_train[rows] = run.scores
             return rounds.see(run.coef(weights), run.loss(mean), on_train)
 
         def measure(weights: dict[int, float]) -> F64:

@@ -72,7 +72,7 @@ class LeastSquares:
             raise UsageError("least squares have one answer wherever they start: leave start out.")
         check_penalty("l2", self.l2, watch)
         rounds = WeightRounds(data, watch, self.missing, n_threads=n_threads)
-        problem = _Moments(rounds.X, data, grade_targets(data, loss.targets), self.scale)
+        problem = _Moments(rounds.features, data, grade_targets(data, loss.targets), self.scale)
         for l2 in ridges(self.l2):
             if rounds.see(*problem.solve(l2)):
                 break

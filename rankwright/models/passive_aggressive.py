@@ -71,7 +71,7 @@ class PassiveAggressiveLinear:
         rounds = WeightRounds(data, watch, self.missing, n_threads=n_threads)
         bound = loss.bind(data, n_threads=n_threads)
         total = float(order_weight(data).sum()) or 1.0
-        draws, rows = _draws(data, n_threads), _as_csr(rounds.X)
+        draws, rows = _draws(data, n_threads), _as_csr(rounds.features)
         state = _state_of(start, data.n_features)
         states: list[PairState] = []
         ends = np.linspace(0, self.n_steps, min(_ROUNDS, self.n_steps) + 1).astype(int)

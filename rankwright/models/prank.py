@@ -123,8 +123,8 @@ class PRankLinear:
             raise UsageError(f"threshold_step must be above 0, not {self.threshold_step}.")
         rounds = WeightRounds(data, watch, self.missing, n_threads=n_threads)
         bound, total = loss.bind(data, n_threads=n_threads), float(order_weight(data).sum()) or 1.0
-        deviation = deviations(rounds.X, document_weight(data), scale=self.scale)
-        perceptron = _Perceptron(rounds.X, data, deviation, self.threshold_step, n_threads)
+        deviation = deviations(rounds.features, document_weight(data), scale=self.scale)
+        perceptron = _Perceptron(rounds.features, data, deviation, self.threshold_step, n_threads)
         if start is not None:
             perceptron.w[:] = start.coef * deviation
         journal = Journal(watch)

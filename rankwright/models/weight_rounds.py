@@ -6,8 +6,10 @@ minimises over data that may lie elsewhere goes through `rankwright.models.linea
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from rankwright.core.products import times_vector
-from rankwright.core.types import F64, Watch
+from rankwright.core.types import F64, FloatMatrix, Watch
 from rankwright.data.ranking_data import RankingData
 from rankwright.models.linear import FittedLinear
 from rankwright.models.missing import fill_values, filled
@@ -25,8 +27,8 @@ class WeightRounds:
 
     Attributes
     ----------
-    fill, X
-        What stands for a missing value of each feature, and the features with it.
+    fill
+        What stands for a missing value of each feature.
     """
 
     def __init__(
@@ -34,16 +36,20 @@ class WeightRounds:
     ) -> None:
         self._data, self._watch, self._n_threads = data, watch, n_threads
         self.fill = fill_values(data.X, missing)
-        self.X = filled(data.X, self.fill, "linear")
         self._valid = None if watch.valid is None else filled(watch.valid.X, self.fill, "linear")
         self._tried: list[F64] = []
+
+    @cached_property
+    def features(self) -> FloatMatrix:
+        """The features with `fill` in their gaps; made where a model asks for them."""
+        return filled(self._data.X, self.fill, "linear")
 
     def __len__(self) -> int:
         return len(self._tried)
 
     def scores(self, coef: F64) -> F64:
         """Return the scores of the documents under weights ``coef``."""
-        return times_vector(self.X, coef, n_threads=self._n_threads)
+        return times_vector(self.features, coef, n_threads=self._n_threads)
 
     def see(self, coef: F64, value: float, train: F64 | None = None) -> bool:
         """Take in the weights and the loss after a round; True ends the run.

@@ -86,7 +86,7 @@ def test_a_run_past_its_bound_ends_with_a_sentence():
 
 
 def test_a_run_within_its_bound_goes_on():
-    run_past(2 * anonymous_bytes() + 200 * MB, seconds=0.1)
+    assert run_past(2 * anonymous_bytes() + 200 * MB, seconds=0.1).nbytes == 100 * MB
 
 
 def test_a_run_that_a_shell_put_into_the_background_ends_too():

@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from reference.same_data import assert_same
 from scipy import sparse
-from store_samples import full_data
+from store_samples import full_data, write_parts
 
 from rankwright.data.ranking_data import RankingData
-from rankwright.data.store import META, Store, StoreWriter
+from rankwright.data.store import META, Store
 from rankwright.data.store_writer import is_store
 from rankwright.errors import DataError
 
@@ -34,12 +34,6 @@ def data(request):
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "d.store"
-
-
-def write_parts(path, parts):
-    with StoreWriter(path) as writer:
-        for part in parts:
-            writer.append(part)
 
 
 def test_everything_comes_back(data, path):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from reference.same_data import assert_same
 from scipy import sparse
-from store_samples import full_data
+from store_samples import full_data, write_parts
 
 from rankwright.data.parts import PartsDifferError
 from rankwright.data.ranking_data import RankingData
@@ -16,12 +16,6 @@ from rankwright.errors import DataError
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "d.store"
-
-
-def write_parts(path, parts):
-    with StoreWriter(path) as writer:
-        for part in parts:
-            writer.append(part)
 
 
 def test_only_what_is_there_is_written(path):
