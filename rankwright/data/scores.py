@@ -43,6 +43,21 @@ def write_run(
     most that many documents of each of ``data.group`` are written per query, with ``top`` that many
     in all.
     """
+    made = run_texts(data, scores, per_group=per_group, top=top, tag=tag)
+    with open_target(target) as stream:
+        for text in made:
+            stream.write(text)
+
+
+def run_texts(
+    data: RankingData,
+    scores: Any,
+    *,
+    per_group: int | None = None,
+    top: int | None = None,
+    tag: str = "rankwright",
+) -> Iterator[bytes]:
+    """Return what `write_run` writes, query after query; faults are told at once."""
     from rankwright.core.order import shown
 
     scores = np.asarray(scores, np.float64)
@@ -50,20 +65,21 @@ def write_run(
         raise DataError(f"there are {scores.size} scores for {data.n_documents} documents.")
     queries = query_names(data)
     if data.doc_id is not None:
-        _refuse_equal_names(data)  # before anything is written
+        _refuse_equal_names(data)
     group = None if per_group is None else data.group_codes()
     order, indptr = shown(scores, data.indptr, group=group, per_group=per_group, top=top)
     tag = tag.replace(" ", "_") or "rankwright"
-    with open_target(target) as stream:
-        for q, query in enumerate(queries):
-            names, first = _names_of_query(data, q), data.indptr[q]
-            rows = order[indptr[q] : indptr[q + 1]]
-            ranked = zip((rows - first).tolist(), scores[rows].tolist(), strict=True)
-            lines = [
-                f"{query} Q0 {names[number]} {rank} {value!r} {tag}\n"
-                for rank, (number, value) in enumerate(ranked, 1)
-            ]
-            stream.write("".join(lines).encode())
+
+    def text(q: int) -> bytes:
+        names, rows = _names_of_query(data, q), order[indptr[q] : indptr[q + 1]]
+        ranked = zip((rows - data.indptr[q]).tolist(), scores[rows].tolist(), strict=True)
+        lines = [
+            f"{queries[q]} Q0 {names[number]} {rank} {value!r} {tag}\n"
+            for rank, (number, value) in enumerate(ranked, 1)
+        ]
+        return "".join(lines).encode()
+
+    return map(text, range(data.n_queries))
 
 
 def read_scores(path: str | Path, data: RankingData) -> F64:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -18,8 +17,8 @@ import numpy as np
 from rankwright.core.order import shown
 from rankwright.core.products import times_vector
 from rankwright.core.types import F64, I64
-from rankwright.data import scores as score_files
 from rankwright.data.ranking_data import RankingData
+from rankwright.data.scores import run_texts
 from rankwright.data.target import open_target
 from rankwright.distributed.partitions import Partitions, partitions
 from rankwright.errors import DataError, UsageError
@@ -201,12 +200,7 @@ def _ranked(part: RankingData, ranker: Ranker, per_group: int | None, top: int |
 def _as_run(
     part: RankingData, ranker: Ranker, per_group: int | None, top: int | None, tag: str
 ) -> bytes:
-    with TemporaryDirectory(prefix="rankwright-") as folder:
-        run = Path(folder) / "run"
-        score_files.write_run(
-            part, ranker.predict(part), run, per_group=per_group, top=top, tag=tag
-        )
-        return run.read_bytes()
+    return b"".join(run_texts(part, ranker.predict(part), per_group=per_group, top=top, tag=tag))
 
 
 # --- here ------------------------------------------------------------------------------------
