@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import warnings
 from typing import Annotated, Any
@@ -84,6 +85,8 @@ def _options(
 def run() -> None:
     """Run the command line; a fault in the input is one sentence on standard error and exit 2."""
     warnings.showwarning = _show_warning  # type: ignore[assignment]
+    if console.err.is_terminal:  # where somebody waits
+        _tell_of_compiling()
     try:
         app()
     except RankwrightError as fault:
@@ -101,6 +104,14 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: Any) -> N
     """Print our own warnings as a sentence; those of other packages are for programmers."""
     if category is UserWarning:
         console.say(f"warning: {message}")
+
+
+def _tell_of_compiling() -> None:
+    handler = logging.Handler()
+    handler.emit = lambda record: console.say(record.getMessage())  # type: ignore[method-assign]
+    log = logging.getLogger("rankwright.core.jit")
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
 
 
 def _fail(sentence: str, code: int) -> None:

@@ -6,12 +6,14 @@ source file that holds a kernel: edit one and all are compiled anew.
 
 Write kernels as plain module-level functions that call other kernels by name; no closures, no
 function arguments, no jitclasses, since those do not load from the cache. ``NUMBA_DISABLE_JIT=1``
-runs them as Python. ``RANKWRIGHT_CACHE`` moves the folder.
+runs them as Python. ``RANKWRIGHT_CACHE`` moves the folder. That kernels are being compiled is
+told once, to the logger ``rankwright.core.jit``.
 """
 
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import shutil
 import tempfile
@@ -23,10 +25,17 @@ from pathlib import Path
 from typing import Any
 
 import numba
-from numba.core import config
+from numba.core import config, event
 
+_LOG = logging.getLogger(__name__)
 _PACKAGE = Path(__file__).resolve().parents[1]
 _KEEP_SECONDS = 30 * 86_400
+_OPTIONS: dict[str, Any] = {
+    "nogil": True,
+    "cache": True,
+    "error_model": "numpy",
+    "no_cfunc_wrapper": True,  # for callers in C: there are none, and it takes time to compile
+}
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -43,9 +52,28 @@ def _compiled(function: Callable[..., Any], fastmath: bool | set[str]) -> Callab
     before = config.CACHE_DIR  # type: ignore[attr-defined]
     config.CACHE_DIR = str(_cache_folder())  # type: ignore[attr-defined]
     try:  # Numba chooses the folder while it decorates; nobody else's kernels move
-        return numba.njit(nogil=True, cache=True, error_model="numpy", fastmath=fastmath)(function)
+        compiled: Callable[..., Any] = numba.njit(**_OPTIONS, fastmath=fastmath)(function)
+        return compiled
     finally:
         config.CACHE_DIR = before  # type: ignore[attr-defined]
+
+
+class _FirstCompiled(event.Listener):
+    """Tells why the first fit takes seconds longer: Numba says so of what the cache has not."""
+
+    told = False
+
+    def on_start(self, event: event.Event) -> None:
+        ours = event.data["dispatcher"].py_func.__module__.startswith("rankwright.")
+        if ours and not self.told:
+            self.told = True
+            _LOG.info("Compiling for this machine: a few seconds, once for each kind of work.")
+
+    def on_end(self, event: event.Event) -> None:
+        pass
+
+
+event.register("numba:compile", _FirstCompiled())  # type: ignore[no-untyped-call]
 
 
 def kernel_hash(package: Path = _PACKAGE) -> str:

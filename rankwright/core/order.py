@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from rankwright.core.copies import copy_values, take
 from rankwright.core.jit import kernel
 from rankwright.core.parallel import map_queries
 from rankwright.core.types import F64, I64
@@ -16,6 +17,7 @@ from rankwright.core.types import F64, I64
 _RUN = 12  # longest run for insertion
 _COUNTED_RUN = 128  # longest run for counting, which the compiler turns into vector instructions
 NO_KEY = np.empty(0)  # where nothing but the order of documents decides among equal scores
+NO_KEY.flags.writeable = False  # as kernels see it, and so they are compiled once
 
 # --- kernels ---------------------------------------------------------------------------------
 
@@ -82,7 +84,7 @@ def sort_query(lo, hi, s, key, order, spare):  # type: ignore[no-untyped-def]
         for start in range(lo, hi, 2 * width):
             middle, end = min(start + width, hi), min(start + 2 * width, hi)
             if middle < end and _before(s, key, order[middle], order[middle - 1]):
-                spare[start:middle] = order[start:middle]
+                copy_values(order[start:middle], spare[start:middle])
                 i, j, k = start, middle, start
                 while i < middle:
                     if j < end and _before(s, key, order[j], spare[i]):
@@ -99,6 +101,18 @@ def sort_query(lo, hi, s, key, order, spare):  # type: ignore[no-untyped-def]
 def _sort_queries(lo, hi, indptr, s, key, order, spare):  # type: ignore[no-untyped-def]
     for q in range(lo, hi):
         sort_query(indptr[q], indptr[q + 1], s, key, order, spare)
+
+
+@kernel
+def in_order_of(number, documents):  # type: ignore[no-untyped-def]
+    """Return ``documents`` from the lowest number to the highest, equal ones as they came."""
+    n = len(documents)
+    lead, order, spare = np.empty(n), np.empty(n, np.int64), np.empty(n, np.int64)
+    for i in range(n):
+        lead[i] = -number[documents[i]]
+    sort_query(0, n, lead, NO_KEY, order, spare)
+    take(documents, order, spare)
+    return spare
 
 
 @kernel
@@ -157,7 +171,8 @@ def ranking(s: F64, indptr: I64, *, key: F64 | None = None, n_threads: int | Non
     """
     order = np.empty(len(s), np.int64)
     spare = np.empty(len(s), np.int64)
-    chosen = NO_KEY if key is None else np.ascontiguousarray(key, np.float64)
+    chosen = NO_KEY if key is None else np.ascontiguousarray(key, np.float64).view()
+    chosen.flags.writeable = False
     map_queries(_sort_queries, indptr, s, chosen, order, spare, n_threads=n_threads)
     return order
 

@@ -40,6 +40,7 @@ from itertools import permutations
 
 import numpy as np
 
+from rankwright.core.copies import copy_values
 from rankwright.core.jit import kernel
 from rankwright.core.order import NO_KEY, sort_query
 from rankwright.core.parameters import check_whole, check_word, check_zero_or_more
@@ -110,7 +111,7 @@ def _draw(seed, grades, by_grade, samples, noisy, order, rankings):  # type: ign
                 u = max(hash_uniform(hash_step(state, i)), 2.0**-54)
                 noisy[i] = grades[i] - math.log(-math.log(u))
             sort_query(0, n, noisy, NO_KEY, order[0], order[1])
-            rankings[m, :n] = order[0, :n]
+            copy_values(order[0, :n], rankings[m])
         else:
             for r in range(n):
                 other = int(hash_uniform(hash_step(state, r)) * (r + 1))
@@ -127,7 +128,7 @@ def _enumerate(n, every, rankings):  # type: ignore[no-untyped-def]
             if every[m, r] != r:
                 break
         else:
-            rankings[count, :n] = every[m, :n]
+            copy_values(every[m, :n], rankings[count])
             count += 1
     return count
 

@@ -42,6 +42,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from rankwright.core.copies import take
 from rankwright.core.jit import kernel
 from rankwright.core.order import NO_KEY, sort_query
 from rankwright.core.parameters import check_above_zero, check_whole
@@ -129,7 +130,7 @@ def _any_measure(  # type: ignore[no-untyped-def]
         wide = load_tiles(ranked, s, gain, 1.0, w, sigma, tiles)
         near, slope = _smoothing(normalize, s[ranked[0]], s[ranked[n - 1]])
         gains = scratch[0, :n]
-        gains[:] = gain[ranked]
+        take(gain, ranked, gains)
         prepare(kind, gains, cut[q], u, v)
         depth = min(truncation, cut[q], n - 1) if weight[q] * scale[q] > 0.0 else 0
         for row in range(depth):

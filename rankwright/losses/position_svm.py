@@ -41,6 +41,7 @@ from typing import Any
 
 import numpy as np
 
+from rankwright.core.copies import take
 from rankwright.core.jit import kernel
 from rankwright.core.parallel import map_ranges, ordered_sum
 from rankwright.core.parameters import check_whole, check_word
@@ -85,9 +86,11 @@ def _queries(  # type: ignore[no-untyped-def]
         at = slice(lists.begin[q], lists.begin[q + 1])
         if weight[q] == 0.0 or lists.begin[q] == lists.begin[q + 1]:
             continue
-        row, c, cref, slope = lists.row[at], lists.c[at], crefs[at], floats[1, at]
-        v, centre = floats[0, at], np.mean(s[row])
-        v[:] = s[row] - centre
+        row, c, cref = lists.row[at], lists.c[at], crefs[at]
+        v, slope = floats[0, at], floats[1, at]
+        take(s, row, v)
+        centre = np.mean(v)
+        v -= centre
         ranked = sorted_places(lists.begin[q], lists.begin[q + 1], floats[0], places)
         lost = worst_order(q, limit, lists, ranked, v, worth, choice, places[2, at], slope)
         if by_score:
@@ -115,7 +118,7 @@ def _references(  # type: ignore[no-untyped-def]
         if weight[q] == 0.0 or lists.begin[q] == lists.begin[q + 1]:
             continue
         row, v, cref = lists.row[at], floats[0, at], floats[1, at]
-        v[:] = s[row]
+        take(s, row, v)
         ranked = sorted_places(lists.begin[q], lists.begin[q + 1], floats[0], places)
         reference(q, limit, lists, ranked, v, places[2, at], cref)
         for i in range(len(row)):
@@ -168,9 +171,8 @@ class PositionSVM:
         """Prepare the loss for one data set."""
         self._check()
         begin, row = rows_by_grade(data, best_first=True)
-        lists = self._lists(without_features(data, begin, row), row)
-        limit = int(self.per_group or 0)
-        return _Bound(lists, data, ties=self.ties, limit=limit, n_threads=n_threads)
+        lists, limit = self._lists(without_features(data, begin, row), row), self.per_group or 0
+        return _Bound(lists, data, ties=self.ties, limit=int(limit), n_threads=n_threads)
 
     def _check(self) -> None:
         check_word("ties", self.ties, TIES)
@@ -227,8 +229,7 @@ class PositionSVM:
     def _measure(self, data: RankingData) -> tuple[bool, F64, F64, I64]:
         """Return whether it is a reciprocal rank, weights by rank, gains, and ranks that count."""
         form = form_over_ranks("position_svm", self.metric, data, mrr=True)
-        mrr = form.kind == MRR_SWAP
-        n = int(data.sizes.max(initial=0))
+        mrr, n = form.kind == MRR_SWAP, int(data.sizes.max(initial=0))
         weights = rank_weights("reciprocal", n) if mrr else form.weight
         scale, cut = form.scale, np.minimum(form.cut, data.sizes)
         if self.per_group is not None:
@@ -251,8 +252,7 @@ class _Bound(KernelLoss):
         n = len(lists.row)
         self._lists, self._limit, self._by_score = lists, limit, ties == "score"
         self._floats, self._places = np.empty((2, n)), np.empty((3, n), np.int64)
-        crefs = np.zeros(n)
-        room = scratch_of_classes(lists)
+        crefs, room = np.zeros(n), scratch_of_classes(lists)
         buffers = (self._floats, self._places)
         args = (lists, self._by_score, limit, *room, crefs, *buffers)
         super().__init__(_queries, data, *args, curvature=True, n_threads=n_threads)

@@ -71,7 +71,8 @@ def _queries(  # type: ignore[no-untyped-def]
         value[q] = weight[q] * total
         if len(grad):
             _newton(rho[start:end], phi[start:end], heavy - start, rest / z, terms, grad[start:end])
-            grad[start:end] *= weight[q]
+            for i in range(start, end):
+                grad[i] *= weight[q]
         if len(curv):
             for i in range(start, end):
                 curv[i] = weight[q] * rho[i] * (1.0 - rho[i] if i != heavy else rest / z)

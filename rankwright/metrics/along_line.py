@@ -26,6 +26,7 @@ from functools import cached_property
 
 import numpy as np
 
+from rankwright.core.copies import copy_values, take
 from rankwright.core.jit import kernel
 from rankwright.core.order import sort_query
 from rankwright.core.parallel import map_queries, map_ranges, ordered_sum, query_ranges
@@ -167,10 +168,10 @@ def _sweep_query(a, x, gain, kind, weight, cut, low, high, times, changes):  # t
     _first_ranks(a, x, gain, low, at)
     inside = np.zeros(n, np.bool_)
     inside[at] = True
-    out[:] = np.flatnonzero(~inside)
+    copy_values(np.flatnonzero(~inside), out)
     out_a, out_x, out_gain = a[out], x[out], gain[out]
     b, u, v = np.zeros(k + 1), np.zeros(k + 2), np.zeros(k + 2)
-    b[:k] = gain[at]
+    take(gain, at, b)
     prepare(kind, b[:k], cut, u, v)
     v[0] = k + 1  # MRR's second relevant rank: with neighbours it is never the first's next
     size = 1
@@ -180,7 +181,7 @@ def _sweep_query(a, x, gain, kind, weight, cut, low, high, times, changes):  # t
     for r in range(k - 1):
         when[r] = _meeting(a, x, at[r], at[r + 1])
     place, when[k - 1] = _challenger(a, x, at[k - 1], out_a, out_x, out_gain)
-    tree[size:] = np.arange(size)
+    copy_values(np.arange(size), tree[size:])
     for node in range(size - 1, 0, -1):
         tree[node] = _soonest(tree, node, when)
     base, t, found = _value(kind, b[:k], weight), low, 0
@@ -227,11 +228,13 @@ def _sweep(lo, hi, indptr, a, x, gain, kind, weight, cut, scale, low, high, room
         if count + found > len(times):
             more = 2 * (count + found)
             wider = np.empty(more), np.empty(more)
-            wider[0][:count], wider[1][:count] = times[:count], changes[:count]
+            copy_values(times[:count], wider[0])
+            copy_values(changes[:count], wider[1])
             times, changes = wider
             value, found = _sweep_query(*args, times[count:], changes[count:])
         base += scale[q] * value
-        changes[count : count + found] *= scale[q]
+        for each in range(count, count + found):
+            changes[each] *= scale[q]
         count += found
     return base, times[:count], changes[:count]
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from rankwright.core.copies import copy_values
 from rankwright.core.jit import kernel
 from rankwright.core.parallel import map_ranges, row_ranges
 from rankwright.core.types import F64, AnyArray, FloatMatrix
@@ -87,7 +88,7 @@ def _evaluate(code, value, columns, stack):  # type: ignore[no-untyped-def]
             if op == _NUMBER:
                 stack[top, :n] = value[k]
             else:
-                stack[top, :n] = columns[op]
+                copy_values(columns[op], stack[top])
                 _hold(stack[top, :n])
             top += 1
         else:
@@ -109,7 +110,7 @@ def _evaluate_all(lo, hi, starts, code, value, columns, out):  # type: ignore[no
         for p in range(len(starts) - 1):
             a, b = starts[p], starts[p + 1]
             _evaluate(code[a:b], value[a:b], columns[:, first:last], stack)
-            out[p, first:last] = stack[0, : last - first]
+            copy_values(stack[0, : last - first], out[p, first:])
 
 
 @kernel

@@ -36,7 +36,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from rankwright.core.copies import copy_values
 from rankwright.core.jit import kernel
+from rankwright.core.order import in_order_of
 
 # --- kernels ---------------------------------------------------------------------------------
 
@@ -134,7 +136,7 @@ def _best_head(m, change, member, size, stride, last, worth):  # type: ignore[no
                     here += change[x, member[k, i]]
             if here > best:
                 best = here
-                best_count[:] = count
+                copy_values(count, best_count)
         count[last] = 0
         total, index = _next(count, total, size, stride, last, m, index)
     return best_count
@@ -255,7 +257,7 @@ def share(ranked, s, kind, a, c, position, out):  # type: ignore[no-untyped-def]
 
 @kernel
 def _share_block(block, kind, a, c, position, out):  # type: ignore[no-untyped-def]
-    by_rank = block[np.argsort(position[block])]
+    by_rank = in_order_of(position, block)
     first = 0
     for end in range(1, len(by_rank) + 1):  # ranks of equal a
         level = a[position[by_rank[first]]]
@@ -267,7 +269,7 @@ def _share_block(block, kind, a, c, position, out):  # type: ignore[no-untyped-d
         for i in by_rank[first:end]:
             out[i] = mean / (end - first)
         first = end
-    by_kind = by_rank[np.argsort(kind[by_rank])]
+    by_kind = in_order_of(kind, by_rank)
     first = 0
     for end in range(1, len(by_kind) + 1):  # documents of equal gain
         if end < len(by_kind) and kind[by_kind[end]] == kind[by_kind[first]]:
@@ -293,5 +295,5 @@ def n_states(size, m):  # type: ignore[no-untyped-def]
             spare[t] = 0.0
             for x in range(min(size[k], t) + 1):
                 spare[t] += ways[t - x]
-        ways[:] = spare
+        copy_values(spare, ways)
     return room // largest, len(size) * (ways.sum() + m * ways[m])

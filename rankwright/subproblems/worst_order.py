@@ -88,7 +88,8 @@ def _sort_by_lead(v, b, c, position, out):  # type: ignore[no-untyped-def]
     lead = v - b
     ranked, spare = np.empty(len(v), np.int64), np.empty(len(v), np.int64)
     sort_query(0, len(v), lead, NO_KEY, ranked, spare)
-    position[ranked] = np.arange(len(v))
+    for rank in range(len(v)):
+        position[ranked[rank]] = rank
     share(ranked, lead, np.zeros(len(v), np.int64), c, c, position, out)
     return (out * b).sum()
 
@@ -105,9 +106,14 @@ def _costliest(q, lists, ranked, v, position, out):  # type: ignore[no-untyped-d
     """As `worst_order`, for costs of documents at ranks; return the cost."""
     n, c = len(v), lists.c[lists.begin[q] : lists.begin[q + 1]]
     extra = lists.cost[lists.cost_begin[q] : lists.cost_begin[q + 1]].reshape((n, n))
-    _assign(-extra - np.outer(v, c), ranked, v, c, position)
+    cost, level = np.empty((n, n)), np.empty(n)
+    for i in range(n):
+        level[i] = i  # no two ranks are interchangeable
+        for rank in range(n):
+            cost[i, rank] = -extra[i, rank] - v[i] * c[rank]
+    _assign(cost, ranked, v, c, position)
     kind = lists.kind[lists.begin[q] : lists.begin[q + 1]]
-    share(ranked, v, kind, np.arange(n), c, position, out)
+    share(ranked, v, kind, level, c, position, out)
     total = 0.0
     for i in range(n):
         total += extra[i, position[i]]

@@ -1,3 +1,4 @@
+import logging
 import os
 import subprocess
 import sys
@@ -7,6 +8,9 @@ import pytest
 from command import run, run_json, sentence
 
 import rankwright
+from rankwright.cli import console
+
+COMPILING = logging.getLogger("rankwright.core.jit")
 
 
 def test_the_version():
@@ -21,6 +25,16 @@ def test_help_names_every_verb():
 
 def test_help_keeps_brackets():
     assert "pip install rankwright[bench]" in " ".join(run("bench", "--help").stdout.split())
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_who_waits_at_a_terminal_is_told_of_compiling(terminal, monkeypatch, capsys):
+    monkeypatch.setattr(console.err, "_force_terminal", terminal)
+    monkeypatch.setattr(COMPILING, "handlers", [])
+    monkeypatch.setattr(COMPILING, "level", logging.NOTSET)
+    run("list", "rankers")
+    COMPILING.info("Compiling.")
+    assert capsys.readouterr().err == ("Compiling.\n" if terminal else "")
 
 
 def test_completion_is_there_for_the_shell():

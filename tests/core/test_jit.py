@@ -55,6 +55,13 @@ def test_kernels_are_kept_in_the_folder_that_rankwright_cache_names(tmp_path):
     assert any("sort_query" in path.name for path in kept)
 
 
+def test_compiling_is_told_once_and_not_where_the_cache_has_all(tmp_path):
+    told = "import logging, sys; logging.basicConfig(level=logging.INFO, stream=sys.stdout)\n"
+    cold, warm = (run(told + SORT, RANKWRIGHT_CACHE=str(tmp_path)) for _ in range(2))
+    assert cold.count("Compiling for this machine") == 1
+    assert "Compiling" not in warm
+
+
 def test_a_folder_that_another_process_drops_at_the_same_time_is_no_trouble(tmp_path):
     (tmp_path / "kernels-dropped").symlink_to(tmp_path / "nowhere")  # listed, but not there
     assert run("import rankwright.core.order as o; print(1)", RANKWRIGHT_CACHE=str(tmp_path))

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankwright.core.order import first_ranks, limit_per_group, ranking
+from rankwright.core.order import first_ranks, in_order_of, limit_per_group, ranking
 
 scores = st.lists(
     st.one_of(st.integers(-3, 3).map(float), st.just(float("nan")), st.just(-0.0)), max_size=60
@@ -102,3 +102,10 @@ def test_the_first_ranks_are_the_beginnings_of_the_ranking(values, top, cut):
     found, bounds = first_ranks(s, indptr, top)
     expected = [whole[a : min(a + top, b)].tolist() for a, b in pairwise(indptr)]
     assert [found[a:b].tolist() for a, b in pairwise(bounds)] == expected
+
+
+def test_documents_in_order_of_a_number_keep_their_order_where_it_is_equal():
+    rng = np.random.default_rng(0)
+    number, documents = rng.integers(0, 9, 400), rng.permutation(400)[:300]
+    expected = documents[np.argsort(number[documents], kind="stable")]
+    assert in_order_of(number, documents).tolist() == expected.tolist()
