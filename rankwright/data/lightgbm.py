@@ -1,9 +1,10 @@
-"""LightGBM's text files: queries by their sizes in a ``.query`` file beside the data.
+"""LightGBM's and XGBoost's text files: queries by their sizes in a file beside the data.
 
 ``train.txt`` (svmlight lines without ``qid:``, whose feature ids LightGBM counts from 0) or
 ``train.csv`` (the grade first, with or without a line of names) goes with ``train.txt.query``: the
 number of rows of each query, one per line. ``train.txt.weight`` and ``train.txt.position``, one
-value per row, are read where they are there. Queries have no ids and are numbered from 0.
+value per row, are read where they are there. Queries have no ids and are numbered from 0. Of
+XGBoost, ``train.txt.group`` holds the sizes, and ``train.txt.weight`` one value per query.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _SEPARATORS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 
 
 class LightGBMText:
-    """LightGBM's text or csv without query ids, the sizes of queries in FILE.query beside it."""
+    """LightGBM's text or csv without query ids, their sizes in FILE.query (XGBoost: FILE.group)."""
 
     extensions: ClassVar[tuple[str, ...]] = ()
     holds: ClassVar[frozenset[str]] = frozenset({"sample_weight", "position", "empty queries"})
@@ -69,7 +70,7 @@ class LightGBMText:
         absent, sparse, n_features, n_threads
             As for LETOR text; text only.
         """
-        sizes_file = _beside(path, "query")
+        sizes_file = _sizes_beside(path)
         if sizes_file is None:
             raise DataError(f"{path}.query does not exist; it holds the sizes of the queries.")
         sizes = _read_sizes(sizes_file)
@@ -88,7 +89,7 @@ class LightGBMText:
                 group_sizes=sizes,
                 n_threads=n_threads,
             )
-        return _with_files_beside(data, path)
+        return _with_files_beside(data, path, by_query=sizes_file.suffix == ".group")
 
     def write(self, data: RankingData, path: str | Path) -> None:
         """Write ``path`` and the files beside it; ids of features count from 0."""
@@ -112,7 +113,7 @@ class LightGBMText:
 
 def has_sizes_beside(path: str | Path) -> bool:
     """Return whether ``path`` has no query ids, but a file with the sizes of queries beside it."""
-    if _beside(path, "query") is None or not Path(path).is_file():
+    if _sizes_beside(path) is None or not Path(path).is_file():
         return False
     with open_bytes(path) as stream:
         first = next((line for line in stream if line.strip() and not line.startswith(b"#")), b"")
@@ -120,6 +121,10 @@ def has_sizes_beside(path: str | Path) -> bool:
         names = first.decode(errors="replace").lower().strip().split(_separator(path))
         return not any(name.strip('" ') in USUAL_NAMES["qid"] for name in names)
     return b"qid:" not in first
+
+
+def _sizes_beside(path: str | Path) -> Path | None:
+    return _beside(path, "query") or _beside(path, "group")
 
 
 def _beside(path: str | Path, kind: str) -> Path | None:
@@ -150,7 +155,8 @@ def _read_sizes(path: Path) -> I64:
     return np.array(sizes, np.int64)
 
 
-def _with_files_beside(data: RankingData, path: str | Path) -> RankingData:
+def _with_files_beside(data: RankingData, path: str | Path, *, by_query: bool) -> RankingData:
+    """Add weights, which are those of queries ``by_query``, and positions."""
     weight_file, position_file = _beside(path, "weight"), _beside(path, "position")
     if weight_file is not None:
         weights = []
@@ -158,8 +164,9 @@ def _with_files_beside(data: RankingData, path: str | Path) -> RankingData:
             weights.append(number_at(text, weight_file, line, "the weight"))
             if not 0 <= weights[-1] < np.inf:
                 fault_at(weight_file, line, f"a weight is finite and 0 or more, not {text}")
-        _check_length(weight_file, weights, data)
-        data = replace(data, sample_weight=np.array(weights))
+        _check_length(weight_file, weights, data, by_query=by_query)
+        found = np.array(weights)
+        data = replace(data, query_weight=found) if by_query else replace(data, sample_weight=found)
     if position_file is not None:
         positions = [text for _, text in _values(position_file)]
         _check_length(position_file, positions, data)
@@ -167,9 +174,12 @@ def _with_files_beside(data: RankingData, path: str | Path) -> RankingData:
     return data
 
 
-def _check_length(path: Path, values: list[Any], data: RankingData) -> None:
-    if len(values) != data.n_documents:
-        raise DataError(f"{path} has {len(values)} lines for {data.n_documents} documents.")
+def _check_length(
+    path: Path, values: list[Any], data: RankingData, *, by_query: bool = False
+) -> None:
+    count, what = (data.n_queries, "queries") if by_query else (data.n_documents, "documents")
+    if len(values) != count:
+        raise DataError(f"{path} has {len(values)} lines for {count} {what}.")
 
 
 def _read_csv(path: str | Path, sizes: I64, label: str | None, dtype: str | None) -> RankingData:

@@ -49,6 +49,19 @@ def test_weights_and_positions_are_read_where_they_are_there(train):
     assert data.position.tolist() == [1, 2, 1]
 
 
+def test_xgboost_has_sizes_in_a_group_file_and_weights_by_query(train):
+    train.with_name("train.txt.query").unlink()
+    beside(train, "group", "2\n1\n")
+    beside(train, "weight", "0.5\n2\n")
+    data = rankwright.load(train)
+    assert data.indptr.tolist() == [0, 2, 3]
+    assert data.query_weight.tolist() == [0.5, 2.0]
+    assert data.sample_weight is None
+    beside(train, "weight", "0.5\n2\n1\n")
+    with pytest.raises(DataError, match=r"txt\.weight has 3 lines for 2 queries"):
+        rankwright.load(train)
+
+
 def test_load_finds_out_by_itself(train):
     assert has_sizes_beside(train)
     assert rankwright.load(train).n_queries == 2
