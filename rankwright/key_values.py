@@ -19,10 +19,7 @@ def parse_settings(settings: Iterable[str], where: str = "--set") -> dict[str, A
         if not equals or not key:
             name = setting.partition(":")[0].strip("= ") or "name"
             raise UsageError(f"{where} takes key=value, not '{setting}'; write {name}=VALUE.")
-        key = key.strip().replace("-", "_")
-        if key in parsed:
-            raise UsageError(f"{where} gives {key} twice; leave one out.")
-        parsed[key] = parse_value(text.strip())
+        parsed[key.strip().replace("-", "_")] = parse_value(text.strip())
     return parsed
 
 

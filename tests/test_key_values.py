@@ -30,8 +30,3 @@ def test_dashes_stand_for_underscores():
 def test_what_is_no_setting_is_told(text):
     with pytest.raises(UsageError, match="--set takes key=value"):
         parse_settings([text])
-
-
-def test_a_key_given_twice_is_told():
-    with pytest.raises(UsageError, match="--set gives n_trees twice; leave one out"):
-        parse_settings(["n-trees=3", "n_trees=4"])

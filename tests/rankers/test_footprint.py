@@ -33,10 +33,15 @@ def refusal(name, data, room, **parameters):
     return str(refused.value)
 
 
+def gigabytes(told, what):
+    """Return what is needed beyond what this process, which other tests have filled, holds."""
+    needs = re.match(rf"{what} needs about ([\d.]+) GB", told)
+    return float(needs[1]) - anonymous_bytes() / 1e9
+
+
 def test_trees_that_do_not_fit_are_told_what_would(huge):
     told = refusal("lambdamart", huge, 3_000_000_000)
-    needs = re.match(r"lambdamart on trees needs about ([\d.]+) GB", told)
-    assert 5.0 < float(needs[1]) - anonymous_bytes() / 1e9 < 5.6
+    assert 5.0 < gigabytes(told, "lambdamart on trees") < 5.6
     assert "4,000,000 documents of 1,000 features" in told
     assert "max_bins=15" not in told  # 3.04 GB
     assert "a bound of " in told
@@ -50,7 +55,7 @@ def test_fewer_bins_and_linear_models_are_offered_where_they_fit(huge):
 
 def test_a_kernel_on_many_documents_is_refused(huge):
     told = refusal("ranksvm", huge, 2_000_000_000, model="kernel")
-    assert re.match(r"ranksvm on kernel needs about 1[67](\.\d)? GB", told)
+    assert 16.0 < gigabytes(told, "ranksvm on kernel") < 17.0
 
 
 def test_what_fits_is_let_through(huge):
