@@ -89,7 +89,7 @@ def test_a_bound_below_the_code_itself_ends_the_run_with_a_sentence(folder, tmp_
     assert not saved.exists()
 
 
-@pytest.mark.parametrize("memory", [(), ("--memory", "2GB")])
+@pytest.mark.parametrize("memory", [(), ("--memory", UNBOUNDED)])
 @pytest.mark.parametrize("cause", ["bound", "Ctrl-C"])
 def test_a_run_that_is_ended_while_it_scores(memory, cause, folder, tmp_path, monkeypatch):
     # A finished model is kept, except where the bound that was asked for was passed.
