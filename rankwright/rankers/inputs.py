@@ -15,6 +15,7 @@ from scipy import sparse
 
 from rankwright.core.dtypes import as_feature_matrix
 from rankwright.core.memory import taken_columns
+from rankwright.core.queries import first_of_runs
 from rankwright.core.types import FittedModel, FloatMatrix
 from rankwright.data.columns import USUAL_NAMES
 from rankwright.data.frames import default_names
@@ -163,8 +164,7 @@ def refuse_misnamed(arguments: dict[str, Any]) -> None:
 
 def tell_of_equal_grades(data: RankingData) -> None:
     """Warn where no query has two grades: there is no order to learn."""
-    change = np.flatnonzero(data.y[1:] != data.y[:-1]) + 1
-    if not np.setdiff1d(change, data.indptr).size:
+    if first_of_runs(data.y, data.indptr).sum() == np.count_nonzero(data.sizes):
         warnings.warn(
             "no query has documents of different grades, so there is no order to learn; check "
             "the grades, and that qid tells queries and not documents.",
