@@ -67,7 +67,7 @@ class _FirstCompiled(event.Listener):
         ours = event.data["dispatcher"].py_func.__module__.startswith("rankwright.")
         if ours and not self.told:
             self.told = True
-            _LOG.info("Compiling for this machine: a few seconds, once for each kind of work.")
+            _LOG.info("Compiling for this machine, once for each kind of work: 5 to 30 seconds.")
 
     def on_end(self, event: event.Event) -> None:
         pass

@@ -55,7 +55,8 @@ def load(path: str | Path, *, format: str | None = None, **options: Any) -> Rank
         ``.zst``.
     format
         A name of ``rankwright list formats``; by default told by the suffix (``.txt`` is LETOR
-        text). Text without ``qid:`` beside a ``.query`` file is LightGBM's.
+        text). Text without ``qid:`` beside a ``.query`` file is LightGBM's, beside a
+        ``.group`` file XGBoost's.
     **options
         What the format's reader takes: ``dtype``, ``zero_based``, ``qid``, ``label``, ...
     """

@@ -164,11 +164,11 @@ def _sweep_query(a, x, gain, kind, weight, cut, low, high, times, changes):  # t
     """
     n = len(a)
     k = min(cut, n)
-    at, out = np.empty(k, np.int64), np.empty(n - k, np.int64)
+    at = np.empty(k, np.int64)
     _first_ranks(a, x, gain, low, at)
     inside = np.zeros(n, np.bool_)
     inside[at] = True
-    copy_values(np.flatnonzero(~inside), out)
+    out = np.flatnonzero(~inside)
     out_a, out_x, out_gain = a[out], x[out], gain[out]
     b, u, v = np.zeros(k + 1), np.zeros(k + 2), np.zeros(k + 2)
     take(gain, at, b)
@@ -181,7 +181,8 @@ def _sweep_query(a, x, gain, kind, weight, cut, low, high, times, changes):  # t
     for r in range(k - 1):
         when[r] = _meeting(a, x, at[r], at[r + 1])
     place, when[k - 1] = _challenger(a, x, at[k - 1], out_a, out_x, out_gain)
-    copy_values(np.arange(size), tree[size:])
+    for r in range(size):
+        tree[size + r] = r
     for node in range(size - 1, 0, -1):
         tree[node] = _soonest(tree, node, when)
     base, t, found = _value(kind, b[:k], weight), low, 0

@@ -205,7 +205,7 @@ def minimise_over_simplices(
     block : optional
         The block of each variable, numbered from 0; by default there is one.
     """
-    G, g = np.ascontiguousarray(G), np.empty(len(x))
+    G, g = np.ascontiguousarray(G), np.empty(len(x))  # one layout: kernels are compiled once
     if block is None:
         member, begin = np.arange(len(x)), np.array([0, len(x)])
         steps = max(1, min(max_steps, 10 * len(x) + 100))

@@ -55,6 +55,21 @@ def test_kernels_are_kept_in_the_folder_that_rankwright_cache_names(tmp_path):
     assert any("sort_query" in path.name for path in kept)
 
 
+UNICODE = """
+from numba.core import event
+class Told(event.Listener):
+    def on_start(self, event): print("compiled", event.data["dispatcher"].py_func.__module__)
+    def on_end(self, event): pass
+event.register("numba:compile", Told())
+"""
+
+
+def test_a_sort_compiles_no_sentences_of_numba(tmp_path):
+    compiled = run(UNICODE + SORT, RANKWRIGHT_CACHE=str(tmp_path))
+    assert "compiled rankwright.core.order" in compiled
+    assert "unicode" not in compiled  # as an array assigned to a slice would
+
+
 def test_compiling_is_told_once_and_not_where_the_cache_has_all(tmp_path):
     told = "import logging, sys; logging.basicConfig(level=logging.INFO, stream=sys.stdout)\n"
     cold, warm = (run(told + SORT, RANKWRIGHT_CACHE=str(tmp_path)) for _ in range(2))
