@@ -75,7 +75,7 @@ def _ranker(comparison: Comparison, label: str) -> dict[str, Any]:
             for metric, test in tests.items()
             if test is not None
         },
-        "seconds": short(comparison.seconds[label]),
+        "seconds": comparison.seconds[label],
         "bytes": comparison.sizes[label],
         "curve": _curve(comparison.runs[label]),
     }

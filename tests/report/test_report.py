@@ -52,6 +52,15 @@ def test_the_table_sorts_by_each_column(report, comparison):
         assert shown == sorted(shown)
 
 
+def test_figures_are_rounded_once_where_they_are_shown(comparison):
+    """``short`` before ``%.2f`` made 10.98 of the terminal's 10.99."""
+    for ranker in report_content(comparison)["rankers"]:
+        label = ranker["label"]
+        assert ranker["seconds"] == comparison.seconds[label]
+        for name, found in comparison.intervals[label].items():
+            assert ranker["means"][name] == [found.mean, found.low, found.high]
+
+
 def test_queries_are_listed_by_their_loss_and_found_by_name(report, comparison):
     with opened(report) as page:
         page.select_option("#from", "ranksvm")
