@@ -123,12 +123,12 @@ def write_run(
 
 
 class PartitionedEvaluator:
-    """Means of measures for a sequence of models, such as those of a learning curve.
+    """Means of a metric for a sequence of models, such as those of a learning curve.
 
     Parameters
     ----------
-    parts, metrics, convention
-        As for `evaluate`.
+    parts
+    metric
     scorer
         Makes scores on a worker, from the part and what `means` is given.
     """
@@ -136,17 +136,15 @@ class PartitionedEvaluator:
     def __init__(
         self,
         parts: Partitions,
-        metrics: Sequence[str],
+        metric: Metric,
         *,
-        convention: str | Convention,
         scorer: Callable[..., F64],
     ) -> None:
-        self._parts, self._metrics, self._convention = parts, list(metrics), convention
-        self._scorer = scorer
+        self._parts, self._metric, self._scorer = parts, metric, scorer
 
     def means(self, told: Any) -> dict[str, float]:
         """Return the mean of each measure for the scores that ``told`` makes."""
-        found = self._parts.map(_of_scorer, self._scorer, told, self._metrics, self._convention)
+        found = self._parts.map(_of_scorer, self._scorer, told, self._metric)
         return _means(found)
 
 
@@ -164,9 +162,9 @@ def _of_ranker(part: RankingData, ranker: Ranker, metrics: Any, convention: Any)
 
 
 def _of_scorer(
-    part: RankingData, scorer: Callable[..., F64], told: Any, metrics: Any, convention: Any
+    part: RankingData, scorer: Callable[..., F64], told: Any, metric: Metric
 ) -> _Measured:
-    return _of_scores(part, scorer(part, told), metrics, convention)
+    return _of_scores(part, scorer(part, told), metric, metric.convention)
 
 
 def _of_scores(part: RankingData, scores: F64, metrics: Any, convention: Any) -> _Measured:

@@ -127,19 +127,16 @@ class PartitionedSelection(Selection):
     """
 
     def __post_init__(self) -> None:
-        self._maximise = metric(self.metric, convention=self.convention).maximise
+        selects = metric(self.metric, convention=self.convention).for_selection()
+        self._maximise = selects.maximise
         self._measures: dict[str, Any] = {}
         if isinstance(self.valid, Partitions):
             self._measures = {
-                name: PartitionedEvaluator(
-                    parts, [self.metric], convention=self.convention, scorer=linear_scores
-                )
+                name: PartitionedEvaluator(parts, selects, scorer=linear_scores)
                 for name, parts in (("train", self.train), ("valid", self.valid))
             }
         elif self.valid is not None:
-            self._measures["valid"] = Evaluator(
-                self.valid, [self.metric], convention=self.convention, n_threads=self.n_threads
-            )
+            self._measures["valid"] = Evaluator(self.valid, selects, n_threads=self.n_threads)
 
     @property
     def wants_train(self) -> bool:

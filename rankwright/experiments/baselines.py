@@ -8,7 +8,8 @@ from scipy import sparse
 from rankwright.core.rng import stream
 from rankwright.core.types import F64
 from rankwright.data.ranking_data import RankingData
-from rankwright.metrics.evaluate import evaluate
+from rankwright.metrics.evaluate import Evaluator
+from rankwright.metrics.names import metric as named
 
 
 def random_scores(data: RankingData, *, seed: int = 0) -> F64:
@@ -17,9 +18,14 @@ def random_scores(data: RankingData, *, seed: int = 0) -> F64:
 
 
 def best_feature(train: RankingData, *, metric: str = "ndcg@10") -> tuple[int, int]:
-    """Return the feature that ranks ``train`` best by itself, and its direction (1 or -1)."""
+    """Return the feature that ranks ``train`` best by itself, and its direction (1 or -1).
+
+    Ties count as the mean over their orders.
+    """
+    selects = named(metric).for_selection()
+    evaluator = Evaluator(train, selects)
     candidates = [
-        (evaluate(train, sign * feature_scores(train, column), metric)[metric], -column, sign)
+        (evaluator.means(sign * feature_scores(train, column))[repr(selects)], -column, sign)
         for column in range(train.n_features)
         for sign in (1, -1)
     ]

@@ -128,18 +128,18 @@ class Training:
 
 
 def choose(training: Training, valid: RankingData, *, report: Report = lambda _: None) -> Choice:
-    """Fit every setting of a row and return the one that is best on ``valid``.
+    """Fit every setting of a row and return the one that is best on ``valid``, ties averaged.
 
     Of equally good ones the first is kept.
     """
     began = time.perf_counter()
     row, study = training.row, training.study
-    sign = 1.0 if metric(study.select, convention=study.convention).maximise else -1.0
+    selects = metric(study.select, convention=study.convention).for_selection()
+    sign = 1.0 if selects.maximise else -1.0
     best: tuple[float, Mapping[str, Any], Contender | None] | None = None
     for setting in row.settings:
         for tried, scores, fitted in _candidates(training, setting, valid):
-            found = evaluate(valid, scores, study.select, convention=study.convention)
-            value = found[study.select]
+            value = evaluate(valid, scores, selects)[repr(selects)]
             if best is None or sign * value > sign * best[0]:
                 best = value, tried, fitted
         assert best is not None

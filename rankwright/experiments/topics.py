@@ -28,6 +28,7 @@ from rankwright.experiments.topic_choice import Candidate, Offer, Rule, packed
 from rankwright.losses.base import document_weight, order_weight
 from rankwright.losses.domination import Domination
 from rankwright.metrics.evaluate import Evaluator
+from rankwright.metrics.names import metric as named
 from rankwright.solvers.coordinate import Coordinate, falling_l1
 from rankwright.solvers.passive_aggressive import PairState, PassiveAggressive
 from rankwright.subproblems.domination_columns import Columns
@@ -252,9 +253,12 @@ class _Judge:
 
     def of_topic(self, topic: int) -> Callable[[F64], float]:
         """Return what measures weights for a topic; larger is better."""
-        evaluator = Evaluator(_topic_data(self._labels, topic), [self._metric], n_threads=1)
-        sign = 1.0 if evaluator.metrics[self._metric].maximise else -1.0
-        return lambda coef: sign * evaluator(times_vector(self._X, coef, n_threads=1))[self._metric]
+        selects = named(self._metric).for_selection()
+        evaluator = Evaluator(_topic_data(self._labels, topic), selects, n_threads=1)
+        sign = 1.0 if selects.maximise else -1.0
+        return lambda coef: (
+            sign * evaluator.means(times_vector(self._X, coef, n_threads=1))[repr(selects)]
+        )
 
 
 def _measured(

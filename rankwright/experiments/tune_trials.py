@@ -205,8 +205,9 @@ def fit_and_judge(
 
 
 def judged(fitted: Ranker, valid: RankingData, name: str, convention: str) -> float:
-    """Return the metric of a fitted ranker on valid."""
-    found = evaluate(valid, fitted.predict(valid), name, convention=convention)[name]
+    """Return the metric of a fitted ranker on valid, with ties averaged."""
+    selects = metric(name, convention=convention).for_selection()
+    found = evaluate(valid, fitted.predict(valid), selects)[repr(selects)]
     if not math.isfinite(found):
         raise DataError(f"{name} has no value on the valid data: it leaves all its queries out.")
     return found

@@ -13,39 +13,55 @@ a crossing costs O(log k), and O(n) where the last of these ranks gets another d
 crossings further down are never looked at. The changes of all queries, sorted by t, are the
 steps of the mean.
 
-Documents on one line are tied for every t; they stand in the worst order, lowest gain first, so
-that neither the order of rows nor a tie earns anything.
+Documents on one line are tied for every t, and count as the mean over their orders. Where the
+metric is a sum over ranks, each of them earns the mean gain of the line. For map, mrr and err a
+query with lines whose documents earn different gains adds up its first ranks anew at each crossing,
+in O(k): with p the share of relevant documents on a line, the j-th of its t documents at rank r has
+
+    map    p (C + 1 + (j - 1) q) / r,   C: those expected above on other lines,  q = (p t - 1)/(t - 1)
+    err    (S_{r-1} - S_r) / r,   S_r the product over lines of the mean product of 1 - gain over
+           subsets of as many of the line's documents as stand in the first r ranks               (2)
+
+and mrr is err with gains of 0 and 1. Between crossings each line's documents stand together, and (2)
+is the mean over orders; while two lines pass through each other it is a number of no meaning that
+the next changes, at the same t, take back.
 """
 
 # Over the budget of 300 lines: one sweep, whose parts keep each other's sums up to date.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from rankwright.core.copies import copy_values, take
 from rankwright.core.jit import kernel
-from rankwright.core.order import sort_query
-from rankwright.core.parallel import map_queries, map_ranges, ordered_sum, query_ranges
-from rankwright.core.queries import longest
+from rankwright.core.order import NO_KEY, sort_query
+from rankwright.core.parallel import map_ranges, ordered_sum, query_ranges
 from rankwright.core.types import F64
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError
 from rankwright.metrics.base import Metric
 from rankwright.metrics.ranked import Judged, Ranked
-from rankwright.metrics.swap import ERR_SWAP, MAP_SWAP, MRR_SWAP, SwapForm, change, prepare
-
-_FEW = 32  # ranks up to which insertion is quicker than sorting all documents
+from rankwright.metrics.swap import (
+    ERR_SWAP,
+    LINEAR_SWAP,
+    MAP_SWAP,
+    MRR_SWAP,
+    SwapForm,
+    change,
+    mean_products,
+    prepare,
+)
 
 # --- kernels ---------------------------------------------------------------------------------
 
 
 @kernel
-def _first_ranks(a, x, gain, t, at):  # type: ignore[no-untyped-def]
-    """Fill ``at`` with the first documents at (just after) t: by score, slope, and least gain."""
+def _first_ranks(a, x, t, at):  # type: ignore[no-untyped-def]
+    """Fill ``at`` with the first documents at (just after) t: by score and slope."""
     kept = 0
     for i in range(len(a)):
         score = a[i] + t * x[i]
@@ -55,7 +71,7 @@ def _first_ranks(a, x, gain, t, at):  # type: ignore[no-untyped-def]
             other = a[j] + t * x[j]
             if score < other:
                 break
-            if score == other and (x[i] < x[j] or (x[i] == x[j] and gain[i] >= gain[j])):
+            if score == other and x[i] <= x[j]:
                 break
             r -= 1
         if r < len(at):
@@ -86,20 +102,77 @@ def _value(kind, b, weight):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _values(lo, hi, indptr, s, level, gain, kind, weight, cut, scale, out):  # type: ignore[no-untyped-def]
-    """Write the measure of each query under scores s; ``level`` is 0 for each document."""
-    order, spare = np.empty((2, longest(lo, hi, indptr)), np.int64)
-    for q in range(lo, hi):
-        here = slice(indptr[q], indptr[q + 1])
-        n = indptr[q + 1] - indptr[q]
-        ranks = order[: min(cut[q], n)]
-        out[q] = 0.0
-        if scale[q] != 0.0:
-            if len(ranks) > _FEW:
-                sort_query(0, n, s[here], gain[here], order, spare)
-            else:
-                _first_ranks(s[here], level[here], gain[here], 0.0, ranks)
-            out[q] = scale[q] * _value(kind, gain[here][ranks], weight)
+def _number_lines(a, x, gain, line, size, first, mean):  # type: ignore[no-untyped-def]
+    """Number the lines of a query's documents; return whether gains differ on one of them.
+
+    Of each line are written how many documents it has and where they begin in the order that is
+    returned, and of each document the line and the mean gain there.
+    """
+    n = len(a)
+    order, spare = np.empty(n, np.int64), np.empty(n, np.int64)
+    sort_query(0, n, a, NO_KEY, order, spare)
+    for place in range(1, n):
+        if a[order[place]] == a[order[place - 1]]:
+            sort_query(0, n, a, x, order, spare)
+            break
+    mixed, lines, start = False, 0, 0
+    for end in range(1, n + 1):
+        i = order[start]
+        if end < n and a[order[end]] == a[i] and x[order[end]] == x[i]:
+            continue
+        total = 0.0
+        for place in range(start, end):
+            total += gain[order[place]]
+            mixed |= gain[order[place]] != gain[i]
+        for place in range(start, end):
+            line[order[place]], mean[order[place]] = lines, total / (end - start)
+        size[lines], first[lines] = end - start, start
+        lines += 1
+        start = end
+    return mixed, lines, order
+
+
+@kernel
+def _tables(kind, k, lines, order, gain, size, first):  # type: ignore[no-untyped-def]
+    """Return, at the places of each line, p and q of (2), or the mean products of 0, 1, ..., k."""
+    table = np.empty(len(order) + lines)
+    for number in range(lines):
+        t, start = size[number], first[number]
+        stop = np.empty(t)
+        for place in range(t):
+            stop[place] = gain[order[start + place]]
+        if kind == MAP_SWAP:
+            table[start + number] = stop.mean()
+            if t > 1:
+                table[start + number + 1] = (stop.sum() - 1.0) / (t - 1)
+        else:
+            depth = min(t, k)
+            table[start + number : start + number + depth + 1] = mean_products(stop, depth)
+    return table
+
+
+@kernel
+def _value_of_lines(kind, at, line, first, table, seen):  # type: ignore[no-untyped-def]
+    """Return (2) for a list whose first documents are ``at``; ``seen`` is zero, and stays so."""
+    total, counted, alive, before = 0.0, 0.0, 1.0, 1.0
+    for r in range(len(at)):
+        number = line[at[r]]
+        j, here = seen[number], first[number] + number
+        if kind == MAP_SWAP:
+            p = table[here]
+            others = counted - j * p
+            more = j * table[here + 1] if j else 0.0
+            total += p * (others + 1.0 + more) / (r + 1) if p > 0.0 else 0.0
+            counted += p
+        else:
+            before = alive
+            was, now = table[here + j], table[here + j + 1]
+            alive = alive / was * now if was > 0.0 else 0.0
+            total += (before - alive) / (r + 1)
+        seen[number] += 1
+    for r in range(len(at)):
+        seen[line[at[r]]] = 0
+    return total
 
 
 @kernel
@@ -111,20 +184,13 @@ def _meeting(a, x, above, below):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _challenger(a, x, last, out_a, out_x, out_gain):  # type: ignore[no-untyped-def]
-    """Return which of the documents below is the first to overtake ``last``, and when.
-
-    Of several on one line it is that of the least gain.
-    """
+def _challenger(a, x, last, out_a, out_x):  # type: ignore[no-untyped-def]
+    """Return which of the documents below is the first to overtake ``last``, and when."""
     place, lead, speed = -1, 1.0, 0.0  # lead / speed is the time; comparing takes no division
     for i in range(len(out_a)):
         faster = out_x[i] - x[last]
-        if faster > 0.0:
-            this, other = (a[last] - out_a[i]) * speed, lead * faster
-            if this < other or (
-                this == other and faster == speed and out_gain[i] < out_gain[place]
-            ):
-                place, lead, speed = i, a[last] - out_a[i], faster
+        if faster > 0.0 and (a[last] - out_a[i]) * speed < lead * faster:
+            place, lead, speed = i, a[last] - out_a[i], faster
     return place, (lead / speed if place >= 0 else np.inf)
 
 
@@ -164,14 +230,19 @@ def _sweep_query(a, x, gain, kind, weight, cut, low, high, times, changes):  # t
     """
     n = len(a)
     k = min(cut, n)
-    at = np.empty(k, np.int64)
-    _first_ranks(a, x, gain, low, at)
+    at, seen = np.empty(k, np.int64), np.zeros(n, np.int64)
+    line, size_of, first = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    earned = np.empty(n)
+    mixed, lines, order = _number_lines(a, x, gain, line, size_of, first, earned)
+    by_line = mixed and kind != LINEAR_SWAP
+    table = _tables(kind, k, lines, order, gain, size_of, first) if by_line else earned
+    _first_ranks(a, x, low, at)
     inside = np.zeros(n, np.bool_)
     inside[at] = True
     out = np.flatnonzero(~inside)
-    out_a, out_x, out_gain = a[out], x[out], gain[out]
+    out_a, out_x = a[out], x[out]
     b, u, v = np.zeros(k + 1), np.zeros(k + 2), np.zeros(k + 2)
-    take(gain, at, b)
+    take(earned, at, b)
     prepare(kind, b[:k], cut, u, v)
     v[0] = k + 1  # MRR's second relevant rank: with neighbours it is never the first's next
     size = 1
@@ -180,12 +251,15 @@ def _sweep_query(a, x, gain, kind, weight, cut, low, high, times, changes):  # t
     when, tree = np.full(size, np.inf), np.empty(2 * size, np.int64)
     for r in range(k - 1):
         when[r] = _meeting(a, x, at[r], at[r + 1])
-    place, when[k - 1] = _challenger(a, x, at[k - 1], out_a, out_x, out_gain)
+    place, when[k - 1] = _challenger(a, x, at[k - 1], out_a, out_x)
     for r in range(size):
         tree[size + r] = r
     for node in range(size - 1, 0, -1):
         tree[node] = _soonest(tree, node, when)
     base, t, found = _value(kind, b[:k], weight), low, 0
+    if by_line:
+        base = _value_of_lines(kind, at, line, first, table, seen)
+    value = base
     while True:
         r = tree[1]
         if when[r] >= high:
@@ -193,8 +267,8 @@ def _sweep_query(a, x, gain, kind, weight, cut, low, high, times, changes):  # t
         t = max(t, when[r])
         above = at[r]
         below = at[r + 1] if r < k - 1 else out[place]
-        b[r + 1] = gain[below]
-        if b[r] != b[r + 1]:
+        b[r + 1] = earned[below]
+        if b[r] != b[r + 1] and not by_line:
             if found < len(times):
                 times[found] = t
                 changes[found] = change(kind, r, r + 1, b, weight, cut, u, v)
@@ -206,12 +280,16 @@ def _sweep_query(a, x, gain, kind, weight, cut, low, high, times, changes):  # t
             at[r + 1] = above
         else:
             out[place], out_a[place], out_x[place] = above, a[above], x[above]
-            out_gain[place] = gain[above]
+        if by_line:
+            now = _value_of_lines(kind, at, line, first, table, seen)
+            if found < len(times):
+                times[found], changes[found] = t, now - value
+            value, found = now, found + 1
         for moved in range(max(r - 1, 0), min(r + 2, k)):
             if moved < k - 1:
                 when[moved] = _meeting(a, x, at[moved], at[moved + 1])
             else:
-                place, when[moved] = _challenger(a, x, at[moved], out_a, out_x, out_gain)
+                place, when[moved] = _challenger(a, x, at[moved], out_a, out_x)
             _replay(tree, (size + moved) >> 1, when)
 
 
@@ -254,12 +332,12 @@ class Pieces:
 class MeasureLine:
     """The weighted mean of a measure over queries, at given scores and along lines of scores.
 
-    A higher value is better: measures that fall as rankings improve have their sign turned. Ties
-    count in their worst order.
+    A higher value is better: metrics that fall as rankings improve have their sign turned. Ties
+    count as the mean over their orders.
     """
 
     def __init__(self, metric: Metric, data: RankingData, *, n_threads: int | None = None) -> None:
-        self.metric = replace(metric, ties="worst")
+        self.metric = metric.for_selection()
         self._data, self._n_threads = data, n_threads
         self._sign = 1.0 if metric.maximise else -1.0
         weight = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
@@ -276,8 +354,8 @@ class MeasureLine:
 
     @cached_property
     def _form(self) -> SwapForm | None:
-        """How the measure changes by swaps; None where it has no such form."""
-        if not hasattr(self.metric, "swap_form"):
+        """How the metric changes by swaps; None where it has no such form, or orders its ties."""
+        if not hasattr(self.metric, "swap_form") or not self.metric.averages_ties:
             return None
         try:
             form: SwapForm = self.metric.swap_form(self._data)
@@ -304,15 +382,10 @@ class MeasureLine:
 
     def value(self, s: F64) -> float:
         """Return the mean over queries under scores ``s``."""
-        if self._form is None:
-            values = self._per_query(s)  # which queries are left out may depend on the scores
-            counted = np.where(np.isnan(values), 0.0, self._weight)
-            total = ordered_sum(np.nan_to_num(values) * counted)
-            return self._sign * total / (ordered_sum(counted) or 1.0)
-        out, level = np.empty(self._data.n_queries), np.zeros(len(s))
-        indptr = self._data.indptr
-        map_queries(_values, indptr, s, level, *self._args, out, n_threads=self._n_threads)
-        return self._constant + ordered_sum(out)
+        values = self._per_query(s)  # which queries are left out may depend on the scores
+        counted = np.where(np.isnan(values), 0.0, self._weight)
+        total = ordered_sum(np.nan_to_num(values) * counted)
+        return self._sign * total / (ordered_sum(counted) or 1.0)
 
     def pieces(self, s: F64, x: F64, low: float, high: float) -> Pieces:
         """Return the mean as a step function of t from ``low`` to ``high``, of scores (1)."""

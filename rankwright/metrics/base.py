@@ -9,13 +9,20 @@ documents to put in order; queries without documents are always among them. `Met
 them, here and nowhere else: measures that divide by what there is to find get the convention's
 ``empty``, measures of pairs leave the query out, and the rest keep the 0 they come to; under
 ``empty="skip"`` all leave it out. A query that is left out has the value NaN.
+
+**Tied scores.** ``ties=mean``, the rule of the standard convention, is the mean of the metric over
+all orders of tied documents (`mcsherry2008ties`), in closed form for every metric. Where
+``max_per_group`` is given there is none, since the order of ties decides which documents of a group
+stay: it is then the mean over `SAMPLED_ORDERS` sampled orders, the same ones in every call.
+Whatever selects a model (rounds, penalties, features, candidates) goes by `Metric.for_selection`,
+so that file order earns nothing.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -72,11 +79,6 @@ class Metric(ABC):
             raise UsageError(f"{self.key} looks at the whole list; write it without @{self.k}.")
         if self.max_per_group is not None and not self.takes_limit:
             raise UsageError(f"{self.key} compares all documents; write it without max_per_group.")
-        if self.averages_ties and self.max_per_group is not None:
-            raise UsageError(
-                f"{self!r}: ties=mean does not go with max_per_group, since the order of ties "
-                "decides which documents of a group stay; write ties=worst, best or file."
-            )
 
     def __repr__(self) -> str:
         given = [
@@ -115,6 +117,14 @@ class Metric(ABC):
         """Whether the value is the mean over the orders of tied documents."""
         return bool(self.setting("ties") == "mean")
 
+    def for_selection(self) -> Self:
+        """Return the metric that selects a model: with ties averaged over their orders.
+
+        The convention's rule is for reports; where file order is informative, selecting by it
+        rewards a model for tied scores. A rule that the metric's own name gives is kept.
+        """
+        return self if self.ties is not None else replace(self, ties="mean")
+
     @abstractmethod
     def compute(self, ranked: Ranked, mean: bool, out: F64) -> None:
         """Write the value of each query, or its mean over tied orders, before `values` settles."""
@@ -140,9 +150,21 @@ class Metric(ABC):
         if mean is None:
             mean = self.averages_ties and not self.own_ties
         with np.errstate(divide="ignore", invalid="ignore"):  # empty queries are settled below
-            self.compute(ranked, mean, out)
+            if mean and ranked.judged.max_per_group is not None:
+                self._mean_of_sampled_orders(ranked, out)
+            else:
+                self.compute(ranked, mean, out)
         out[self.nothing_to_find(ranked.judged)] = self.value_when_empty()
         return out
+
+    def _mean_of_sampled_orders(self, ranked: Ranked, out: F64) -> None:
+        first, *others = ranked.sampled_orders()
+        self.compute(first, False, out)
+        change, value = np.zeros(len(out)), np.empty(len(out))
+        for order in others:
+            self.compute(order, False, value)
+            change += value - out
+        out += change / (1 + len(others))
 
     def value_when_empty(self) -> float:
         """Return the value of a query with nothing to find."""
@@ -181,7 +203,7 @@ class PairMetric(Metric):
 
     @property
     def own_ties(self) -> bool:  # noqa: D102
-        return True
+        return self.ties != "mean"
 
     def nothing_to_find(self, judged: Judged) -> Any:  # noqa: D102
         return judged.top == judged.bottom

@@ -45,10 +45,11 @@ class Convention:
         instead of its own, while its own weight stays in the divisor.
     one_document : {"keep", "skip"}
         Whether NDCG leaves out lists of one document.
-    ties : {"file", "reverse", "doc_id", "worst", "best", "mean"}
-        Order of equal scores: as in the file; last in the file first; highest document id first
-        (without ids: last in the file first); lowest grade first; highest grade first; or the
-        mean of the measure over all orders.
+    ties : {"mean", "file", "reverse", "doc_id", "worst", "best"}
+        Order of equal scores: the mean of the metric over all orders; as in the file; last in the
+        file first; highest document id first (without ids: last in the file first); lowest grade
+        first; or highest grade first. Models are selected by the mean under any convention
+        (`rankwright.metrics.base.Metric.for_selection`).
     map_ties : {"order", "together"}
         Whether map takes tied documents in the order of ``ties``, or all at once, with the
         precision after the last of them.
@@ -82,7 +83,7 @@ class Convention:
     empty_map: float | str | None = None
     empty_unweighted: bool = False
     one_document: str = "keep"
-    ties: str = "file"
+    ties: str = "mean"
     map_ties: str = "order"
     min_grade: float = 1
     precision_denominator: str = "k"
@@ -140,12 +141,12 @@ WORDS: dict[str, Words] = {
     "empty_unweighted": {False: "no", True: "yes"},
     "one_document": {"keep": "kept", SKIP: "left out"},
     "ties": {
+        "mean": "mean over orders",
         "file": "file order",
         "reverse": "last in file first",
         "doc_id": "highest document id first",
         "worst": "lowest grade first",
         "best": "highest grade first",
-        "mean": "mean over orders",
     },
     "map_ties": {"order": "as ties", "together": "taken together"},
     "min_grade": _grade,
@@ -188,23 +189,38 @@ CONVENTIONS = {
     convention.name: convention
     for convention in (
         STANDARD,
-        Convention(name="letor3", discount="letor"),
-        Convention(name="letor4", discount="letor", short_list="zero", ndcg_without_k="mean"),
+        Convention(name="letor3", discount="letor", ties="file"),
         Convention(
-            name="mslr", discount="letor", short_list="zero", ndcg_without_k="mean", min_grade=2
+            name="letor4", discount="letor", ties="file", short_list="zero", ndcg_without_k="mean"
+        ),
+        Convention(
+            name="mslr",
+            discount="letor",
+            ties="file",
+            min_grade=2,
+            short_list="zero",
+            ndcg_without_k="mean",
         ),
         Convention(
             name="ranklib",
+            ties="file",
             precision_denominator="min(k,n)",
             err_above_max="allow",
             mrr_precision="float32",
             integer_grades=True,
         ),
-        Convention(name="lightgbm", empty=1, empty_unweighted=True, map_denominator="min(R,k)"),
+        Convention(
+            name="lightgbm",
+            empty=1,
+            empty_unweighted=True,
+            ties="file",
+            map_denominator="min(R,k)",
+        ),
         Convention(
             name="xgboost",
             empty=1,
             empty_unweighted=True,
+            ties="file",
             precision_denominator="min(k,n)",
             map_denominator="min(R,k)",
         ),
@@ -220,16 +236,15 @@ CONVENTIONS = {
             err_gain="label",
             err_above_max="allow",
         ),
-        Convention(
-            name="sklearn", gain="linear", one_document=SKIP, ties="mean", map_ties="together"
-        ),
+        Convention(name="sklearn", gain="linear", one_document=SKIP, map_ties="together"),
         Convention(name="trec_eval", gain="linear", ties="doc_id"),
-        Convention(name="ranx", gain="linear", rbp_gain="linear"),
+        Convention(name="ranx", gain="linear", ties="file", rbp_gain="linear"),
     )
 }
 
 _DESCRIPTIONS = {
-    "standard": "the default: gain 2^g - 1, discount 1/log2(rank + 1), an empty query is 0",
+    "standard": "the default: gain 2^g - 1, discount 1/log2(rank + 1), an empty query is 0, "
+    "mean over ties",
     "letor3": "Microsoft's evaluation script of LETOR 3.0",
     "letor4": "Microsoft's evaluation script of LETOR 4.0 (MQ2007, MQ2008)",
     "mslr": "Microsoft's evaluation script of MSLR-WEB; relevant from grade 2",

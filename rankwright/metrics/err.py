@@ -10,8 +10,7 @@ needs only the mean product of j of the block's factors 1 - R, the elementary sy
 e_j over the number of subsets: with E_j that mean, c documents before the block and S the product
 of their factors, the block contributes
 
-    S sum_{j = 1}^{t} (E_{j - 1} - E_j) / (c + j),
-    E_j of n factors = ((n - j) E_j + j x_n E_{j - 1}) / n  of n - 1 factors and the n-th        (2)
+    S sum_{j = 1}^{t} (E_{j - 1} - E_j) / (c + j),    E_j by `rankwright.metrics.swap`           (2)
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError
 from rankwright.metrics.base import Metric, refuse_beyond_exp2
 from rankwright.metrics.ranked import EXP2, Judged, Ranked
-from rankwright.metrics.swap import ERR_SWAP, SwapForm
+from rankwright.metrics.swap import ERR_SWAP, SwapForm, mean_products
 
 # --- kernels ---------------------------------------------------------------------------------
 
@@ -45,23 +44,12 @@ def _expected_reciprocal_rank(lo, hi, indptr, stop, ends, cut, out):  # type: ig
                 alive *= 1.0 - stop[r]
             else:
                 depth = min(end, last) - r
-                products = _mean_products(stop[r:end], depth)
+                products = mean_products(stop[r:end], depth)
                 for j in range(1, depth + 1):
                     total += alive * (products[j - 1] - products[j]) / (r - start + j)  # (2)
                 alive *= products[depth]
             r = end
         out[q] = total
-
-
-@kernel
-def _mean_products(stop, depth):  # type: ignore[no-untyped-def]
-    """E_0 to E_depth of (2) for the factors 1 - stop."""
-    products = np.zeros(depth + 1)
-    products[0] = 1.0
-    for n in range(1, len(stop) + 1):
-        for j in range(min(n, depth), 0, -1):
-            products[j] += j * ((1.0 - stop[n - 1]) * products[j - 1] - products[j]) / n
-    return products
 
 
 # --- API -------------------------------------------------------------------------------------

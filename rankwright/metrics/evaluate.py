@@ -95,9 +95,6 @@ class Evaluator:
         for name, measure in self.metrics.items():
             of_ties = {}
             for ties, mean in (("worst", False), ("file", True), ("best", False)):
-                if mean and measure.max_per_group is not None:
-                    of_ties[ties] = np.nan
-                    continue
                 ranked = self._ranked(measure, s, shared[ties], ties=ties, strict=not mean)
                 of_ties[ties] = self._mean(name, measure.values(ranked, mean=mean))
             found[name] = TieInterval(of_ties["worst"], of_ties["file"], of_ties["best"])
@@ -209,7 +206,8 @@ class Evaluation(Mapping[str, float]):
     def tie_intervals(self) -> dict[str, TieInterval]:
         """Return each measure's mean for the worst, the average and the best order of ties.
 
-        The average is exact, over all orders; it is NaN under ``max_per_group``.
+        The average is exact, over all orders; under ``max_per_group`` it is that of 100 sampled
+        orders.
         """
         return self._evaluator.tie_intervals(self._scores)
 

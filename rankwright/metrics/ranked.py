@@ -10,7 +10,7 @@ each group; the list gets shorter, by the same number of documents whatever the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from functools import cached_property
 from typing import Any
 
@@ -19,10 +19,12 @@ import numpy as np
 from rankwright.core.jit import kernel
 from rankwright.core.order import limit_per_group, ranking
 from rankwright.core.parallel import map_queries
+from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64
 from rankwright.data.ranking_data import RankingData
 
 LINEAR, EXP2, BINARY, ABOVE = range(4)
+SAMPLED_ORDERS = 100  # of ties, where the mean over all of them has no closed form
 _LEVELS = 32  # grades that are whole and below this are sorted by counting
 
 # --- kernels ---------------------------------------------------------------------------------
@@ -237,15 +239,16 @@ class Ranked:
         Scores of the data's rows.
     ties
         Order of equal scores, as in `Convention.ties`; "mean" keeps file order.
+        An array orders them by its values, the least first.
     strict
         Take the order as it stands: ranks are never tied.
     """
 
-    def __init__(self, judged: Judged, s: F64, ties: str, *, strict: bool = False) -> None:
+    def __init__(self, judged: Judged, s: F64, ties: str | F64, *, strict: bool = False) -> None:
         self.judged = judged
         self._s = s
         self._strict = strict
-        key = _tie_key(ties, judged)
+        key = _tie_key(ties, judged) if isinstance(ties, str) else ties
         order = ranking(s, judged.data.indptr, key=key, n_threads=judged.n_threads)
         self.order = judged.limited(order)[0]
         self.indptr = judged.indptr
@@ -270,6 +273,22 @@ class Ranked:
         if mean:
             self.map(_mean_in_blocks, self.ends, out)
         return out
+
+    def sampled_orders(self) -> Iterator[Ranked]:
+        """Yield rankings with their ties in `SAMPLED_ORDERS` sampled orders; one without ties.
+
+        The orders go by the place of a document in its query, so that neither the number of
+        threads nor the other queries change anything.
+        """
+        indptr = self.judged.data.indptr
+        scores = self._s[ranking(self._s, indptr, n_threads=self.judged.n_threads)]
+        tied = scores[1:] == scores[:-1]
+        tied[indptr[1:-1][(indptr[1:-1] > 0) & (indptr[1:-1] < len(scores))] - 1] = False
+        sizes = np.diff(indptr)
+        place = np.arange(len(scores)) - np.repeat(indptr[:-1], sizes)
+        for number in range(SAMPLED_ORDERS if tied.any() else 1):
+            key = stream(0, "ties", number).random(int(sizes.max(initial=0)))[place]
+            yield Ranked(self.judged, self._s, key, strict=True)
 
     def map(self, function: Callable[..., None], *args: Any) -> None:
         """Call a kernel for all queries."""

@@ -14,6 +14,11 @@ number of relevant documents up to r, and ranks from 1:
              document between i and j                                                            (2)
     mrr      1/first: only the first two relevant ranks matter                                   (3)
     err      terms between i and j are multiplied by (1 - R_j) / (1 - R_i), those after j stay   (4)
+
+`mean_products` serves means over the orders of ties: E_j, the mean product of 1 - R over all
+subsets of j of n documents, comes from those of n - 1 documents and the n-th,
+
+    E_j = ((n - j) E_j + j (1 - R_n) E_{j - 1}) / n                                              (5)
 """
 
 from __future__ import annotations
@@ -126,6 +131,17 @@ def _err_change(i, j, b, cut, u, v):  # type: ignore[no-untyped-def]
     if j < cut:
         within += alive * ((1.0 - b[j]) * b[i] - (1.0 - b[i]) * b[j]) / (j + 1)
     return direct + within
+
+
+@kernel
+def mean_products(stop, depth):  # type: ignore[no-untyped-def]
+    """Return the mean product of 1 - stop over all subsets of 0, 1, ..., depth documents (5)."""
+    products = np.zeros(depth + 1)
+    products[0] = 1.0
+    for n in range(1, len(stop) + 1):
+        for j in range(min(n, depth), 0, -1):
+            products[j] += j * ((1.0 - stop[n - 1]) * products[j - 1] - products[j]) / n
+    return products
 
 
 # --- API -------------------------------------------------------------------------------------

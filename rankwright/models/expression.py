@@ -117,8 +117,7 @@ class _Generation:
     ) -> None:
         assert isinstance(metric, base.Metric)
         self._journal = journal
-        ties = "mean" if metric.max_per_group is None else "worst"
-        self._measure = replace(metric, ties=ties)
+        self._measure = metric.for_selection()
         self._evaluator = Evaluator(data, self._measure, n_threads=n_threads)
         self._columns = columns_as_rows(data.X, list(range(data.n_features)))
         self._n_threads = n_threads

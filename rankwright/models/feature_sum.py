@@ -8,7 +8,7 @@ a weighted mean of it and one look at the sum so far (`xu2007adarank`). What com
 model.
 
 Ties count as the mean over their orders, whatever the convention says, so the order of rows never
-reaches the model (with a limit per group, which needs an order, it is one fixed by content).
+reaches the model.
 A measure that falls as rankings improve is turned round, and one that goes beyond 1, such as dcg,
 is divided by the most that a feature reaches; queries that the measure leaves out have no weight.
 Weights of documents are unknown to measures, and so to this model.
@@ -108,9 +108,8 @@ class _Features:
     def __init__(
         self, own: FeatureSum, metric: Any, data: RankingData, X: FloatMatrix, n_threads: int
     ) -> None:
-        self._metric, self._X, self._n_threads = metric, X, n_threads
+        self._metric, self._X, self._n_threads = metric.for_selection(), X, n_threads
         self._judged = metric.judge(data, n_threads=n_threads)
-        self._mean_of_ties = metric.max_per_group is None
         self._deviation = deviations(X, np.ones(data.n_documents), scale=own.scale)
         columns, signs = by_column(X), (1.0, -1.0) if own.falling else (1.0,)
         found = np.array(
@@ -161,7 +160,7 @@ class _Features:
 
     def _measured(self, scores: F64) -> F64:
         ranked = Ranked(self._judged, scores, self._metric.setting("ties"))
-        found: F64 = self._metric.values(ranked, mean=self._mean_of_ties or None)
+        found: F64 = self._metric.values(ranked)
         return found
 
     def _earned(self, found: F64) -> F64:

@@ -17,6 +17,7 @@ from rankwright.core.types import F64
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.split import k_folds, train_valid_test
 from rankwright.errors import RankwrightError
+from rankwright.metrics.base import Metric
 from rankwright.metrics.evaluate import evaluate
 from rankwright.metrics.names import metric as measure
 from rankwright.rankers.base import Ranker, ranker
@@ -77,7 +78,7 @@ def auto(
         As in `Ranker.fit`; ``eval_set`` chooses. Without it, every query is held out once by
         turns, or a fifth of the queries where there are 100 or more.
     metric, convention
-        What is optimised, and chooses.
+        What is optimised, and chooses, with ties averaged.
     told
         Called while fitting with the number of the fit, how many there are, the candidate, its
         round and a short text.
@@ -188,20 +189,22 @@ class _Trial:
         self.interrupted = made.interrupted_
         done.fits.append(made)
         if chooses is not None:
-            metric, convention = self.common["metric"], self.common["convention"]
-            found = evaluate(chooses, made.predict(chooses), metric, convention=convention)
+            found = evaluate(chooses, made.predict(chooses), self._chooses_by())
             done.per_query.append(next(iter(found.per_query.values())))
 
     def best(self) -> _Tried:
         """Return the first of the best of those fitted to all parts, or else the first."""
-        up = measure(self.common["metric"], convention=self.common["convention"]).maximise
-        sign = 1.0 if up else -1.0
+        sign = 1.0 if self._chooses_by().maximise else -1.0
 
         def worth(done: _Tried) -> float:
             value = done.value()
             return -np.inf if value is None or np.isnan(value) else sign * value
 
         return max(self._whole() or self.tried, key=worth)
+
+    def _chooses_by(self) -> Metric:
+        """Return the metric with ties averaged."""
+        return measure(self.common["metric"], convention=self.common["convention"]).for_selection()
 
     def _whole(self) -> list[_Tried]:
         """Return those that were fitted to all parts, whose values are of the same queries."""

@@ -1,4 +1,8 @@
-"""Watching a fit: learning curves, the best round on valid, early stopping, the progress bar."""
+"""Watching a fit: learning curves, the best round on valid, early stopping, the progress bar.
+
+Curves, and with them the best round and early stopping, count tied scores as the mean over their
+orders, whatever the convention of reports says (`rankwright.metrics.base.Metric.for_selection`).
+"""
 
 from __future__ import annotations
 
@@ -29,8 +33,8 @@ class Selection:
     Parameters
     ----------
     metric, convention
-        What is recorded and selects the model; a metric that falls as rankings improve
-        (such as ``pair_error``) is minimised.
+        What is recorded and selects the model, with ties averaged; a metric that falls as rankings
+        improve (such as ``pair_error``) is minimised.
     train, valid
         The data; without ``valid`` the last round is kept.
     early_stopping
@@ -58,12 +62,13 @@ class Selection:
     _seen_before: int = 0
 
     def __post_init__(self) -> None:
-        self._maximise = metric(self.metric, convention=self.convention).maximise
+        selects = metric(self.metric, convention=self.convention).for_selection()
+        self._maximise = selects.maximise
         self._measures: dict[str, Evaluator] = {}
         if self.valid is not None:
             threads = thread_count(self.n_threads)  # once, not in each round
             self._measures = {
-                name: Evaluator(data, [self.metric], convention=self.convention, n_threads=threads)
+                name: Evaluator(data, selects, n_threads=threads)
                 for name, data in (("train", self.train), ("valid", self.valid))
             }
 
@@ -145,7 +150,7 @@ class Selection:
 
     def _measure(self, name: str, scores: F64) -> list[float]:
         """Add the metric of these scores to its curve and return the curve."""
-        value = self._measures[name].means(scores)[self.metric]
+        (value,) = self._measures[name].means(scores).values()
         return self._add(f"{name} {self.metric}", value)
 
     def _add(self, name: str, value: float) -> list[float]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.data.trec import read_qrels
 from rankwright.errors import UsageError
 from rankwright.metrics.evaluate import Evaluator
+from rankwright.metrics.names import metric
 
 _NAME = re.compile(r"(?P<name>[A-Za-z]+)(?:@(?P<k>\d+))?")
 _DEFAULT_K = {"MAP": 0, "NDCG": 10, "DCG": 10, "P": 10, "RR": 0, "ERR": 10, "BEST": 10}
@@ -77,6 +78,11 @@ class Measure:
             )
         label = f"{kind}@{k}" if k or strict or kind != "RR" else "RR"
         return cls(label, f"{ours}@{k}" if k else ours, k, judgments, strict, notices)
+
+    @property
+    def selects(self) -> str:
+        """Our name of what selects a model: RankLib takes tied documents in the order of the file."""
+        return repr(replace(metric(self.name, convention="ranklib"), ties="file"))
 
     def per_query(self, data: RankingData, scores: F64) -> F64:
         """Return the value of each query."""

@@ -180,7 +180,7 @@ class Session:
             valid = None
         ranker.fit(train, eval_set=valid)
         if not self.flags.silent:
-            name, label = self.train_measure.name, self.train_measure.label
+            name, label = self.train_measure.selects, self.train_measure.label
             curves = [ranker.curve_.get(f"{part} {name}", []) for part in ("train", "valid")]
             self._say_all(round_lines(label, *curves))
         model = self._text_of(ranker)

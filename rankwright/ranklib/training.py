@@ -34,6 +34,7 @@ def make_ranker(flags: Flags, measure: Measure, n_lists: int = 1) -> tuple[Ranke
     recipe = _RECIPES[name](flags, measure)
     common: dict[str, Any] = {
         "metric": measure.name,
+        "select_metric": measure.selects,
         "convention": "ranklib",
         "seed": flags.seed,
         "n_threads": None if flags.thread < 1 else flags.thread,

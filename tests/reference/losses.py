@@ -145,25 +145,16 @@ def measure(key, k, y, order):
     return 0.0 if found is None else found
 
 
-def orders_of_ties(s, kind):
-    """All rankings in which equal scores stand in any order, or, given kinds, in order of kind."""
-    blocks = []
-    for score in sorted(set(s))[::-1]:
-        tied = [i for i in range(len(s)) if s[i] == score]
-        if kind is None:
-            blocks.append(list(permutations(tied)))
-        else:
-            alike = [[i for i in tied if kind[i] == k] for k in sorted({kind[i] for i in tied})]
-            parts = product(*(permutations(group) for group in alike))
-            blocks.append([tuple(i for group in part for i in group) for part in parts])
+def orders_of_ties(s):
+    """All rankings in which equal scores stand in any order."""
+    tied = [[i for i in range(len(s)) if s[i] == score] for score in sorted(set(s))[::-1]]
+    blocks = [permutations(block) for block in tied]
     return [[i for block in choice for i in block] for choice in product(*blocks)]
 
 
 def lambdarank(loss, s, y, w, **_):
-    is_sum = loss.metric.partition("@")[0] in ("ndcg", "dcg", "p")
-    kind = None if is_sum else list(zip(y, w, strict=True))
     truncation = len(y) if loss.truncation is None else loss.truncation
-    changes = swap_changes(loss.metric, y, orders_of_ties(s, kind), truncation)
+    changes = swap_changes(loss.metric, y, orders_of_ties(s), truncation)
     if loss.normalize and max(s) > min(s):
         changes = changes / (0.01 + np.abs(s[:, None] - s))
     pair_weight = changes * np.outer(w, w)
