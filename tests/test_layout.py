@@ -21,6 +21,7 @@ SHARED = {
         "ranked",
         "significance",
         "swap",
+        "tied_swap",
     },
     "losses": {"base", "gain_lists"},
     "models": {

@@ -11,6 +11,7 @@ from pathlib import Path
 from architecture import architecture_svg
 from checks import checks_tables
 from scale_page import scale_tables
+from selection_ties import selection_table
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("rankwright", "tests", "benchmarks", "fuzz", "tools")
@@ -83,10 +84,11 @@ def algorithms_page() -> str:
 
 
 def conventions_page() -> str:
-    """Return the page on conventions with its table taken from the code."""
+    """Return the page on conventions with its tables, from the code and from what was measured."""
     from rankwright.metrics.convention import conventions_table
 
-    return _filled("docs/metric-conventions.md", "conventions", conventions_table())
+    page = "docs/metric-conventions.md"
+    return _fill(_filled(page, "conventions", conventions_table()), "selection", selection_table())
 
 
 def embedding_page(page: str, source: str) -> str:
@@ -120,8 +122,12 @@ def benchmarks_page() -> str:
 
 def _filled(name: str, block: str, content: str) -> str:
     """Return a page with ``content`` between the markers of ``block``."""
+    return _fill(_read(name), block, content)
+
+
+def _fill(text: str, block: str, content: str) -> str:
     start, end = f"<!-- generated: {block} -->", "<!-- end -->"
-    head, _, rest = _read(name).partition(start)
+    head, _, rest = text.partition(start)
     return f"{head}{start}\n{content}\n{end}{rest.partition(end)[2]}"
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rankwright.data.ranking_data import RankingData
 
 _LISTED = 10
+_INFORMATIVE = 0.02  # NDCG@10 that file order may earn before it is worth a warning
 
 
 def inspect(
@@ -142,6 +143,14 @@ def _about_documents(one: DataProfile) -> Iterator[tuple[int, str]]:
             f"several grades the rows stand {order.sorted} (by chance {order.by_chance:,g}): where "
             f"scores tie and file order decides, rankings look {'better' if best else 'worse'} "
             "than they are. Shuffle the rows, or evaluate with --ties.",
+        )
+    if order.earns > _INFORMATIVE:
+        yield (
+            2,
+            f"file order alone earns: equal scores for all documents have NDCG@10 "
+            f"{order.file_ndcg10:.4f} where ties stand in file order, {order.mean_ndcg10:.4f} on "
+            "average over their orders. Figures of tools that break ties by file order are "
+            "flattered where scores tie.",
         )
     if copies.documents:
         conflict = (

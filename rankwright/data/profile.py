@@ -43,10 +43,13 @@ class Copies:
 
 @dataclass(frozen=True, slots=True)
 class FileOrder:
-    """How many lists of several grades stand in the order of the grades.
+    """How many lists of several grades stand in the order of the grades, and what the order earns.
 
     ``by_chance`` is how many would if the rows came in random order. Where ``sorted`` says "best
-    first", a ranker whose scores tie gets the ideal order for nothing.
+    first", a ranker whose scores tie gets the ideal order for nothing. ``file_ndcg10`` is the
+    NDCG@10 (gain 2^g - 1, a query of grades 0 counts 0) of equal scores for all documents with ties
+    in file order, ``mean_ndcg10`` the same over all orders of ties: the difference is what file
+    order alone earns a ranking that says nothing.
     """
 
     lists: int
@@ -54,6 +57,13 @@ class FileOrder:
     worst_first: int
     by_chance: float
     sorted: str | None
+    file_ndcg10: float
+    mean_ndcg10: float
+
+    @property
+    def earns(self) -> float:
+        """NDCG@10 that file order alone earns over the mean order."""
+        return self.file_ndcg10 - self.mean_ndcg10
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ order of the parts, as `rankwright.evaluate` takes them over one data set: the s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path

@@ -16,15 +16,15 @@ steps of the mean.
 Documents on one line are tied for every t, and count as the mean over their orders. Where the
 metric is a sum over ranks, each of them earns the mean gain of the line. For map, mrr and err a
 query with lines whose documents earn different gains adds up its first ranks anew at each crossing,
-in O(k): with p the share of relevant documents on a line, the j-th of its t documents at rank r has
+in O(k). The j-th of a line's t documents, of which a share p is relevant, contributes at rank r
 
-    map    p (C + 1 + (j - 1) q) / r,   C: those expected above on other lines,  q = (p t - 1)/(t - 1)
+    map    p (C + 1 + (j - 1) q) / r,   q = (p t - 1)/(t - 1),   C expected above on other lines
     err    (S_{r-1} - S_r) / r,   S_r the product over lines of the mean product of 1 - gain over
-           subsets of as many of the line's documents as stand in the first r ranks               (2)
+           subsets of as many of the line's documents as stand on the first r ranks              (2)
 
-and mrr is err with gains of 0 and 1. Between crossings each line's documents stand together, and (2)
-is the mean over orders; while two lines pass through each other it is a number of no meaning that
-the next changes, at the same t, take back.
+and mrr is err with gains of 0 and 1. Between crossings the documents of a line stand together, and
+(2) is the mean over orders; while two lines pass through each other it is a number without meaning
+that the next changes, at the same t, take back.
 """
 
 # Over the budget of 300 lines: one sweep, whose parts keep each other's sums up to date.
@@ -103,10 +103,10 @@ def _value(kind, b, weight):  # type: ignore[no-untyped-def]
 
 @kernel
 def _number_lines(a, x, gain, line, size, first, mean):  # type: ignore[no-untyped-def]
-    """Number the lines of a query's documents; return whether gains differ on one of them.
+    """Return whether gains differ on a line, the number of lines, and documents in order of them.
 
-    Of each line are written how many documents it has and where they begin in the order that is
-    returned, and of each document the line and the mean gain there.
+    Of each line are written how many documents it has and where they begin in that order, and of
+    each document the number of its line and the mean gain there.
     """
     n = len(a)
     order, spare = np.empty(n, np.int64), np.empty(n, np.int64)
@@ -228,6 +228,7 @@ def _sweep_query(a, x, gain, kind, weight, cut, low, high, times, changes):  # t
 
     The changes are written to the arrays while there is room; returned is how many there are.
     """
+    # Over the budget of 60 lines: a step of the sweep changes ranks, times and value at once.
     n = len(a)
     k = min(cut, n)
     at, seen = np.empty(k, np.int64), np.zeros(n, np.int64)

@@ -13,9 +13,8 @@ them, here and nowhere else: measures that divide by what there is to find get t
 **Tied scores.** ``ties=mean``, the rule of the standard convention, is the mean of the metric over
 all orders of tied documents (`mcsherry2008ties`), in closed form for every metric. Where
 ``max_per_group`` is given there is none, since the order of ties decides which documents of a group
-stay: it is then the mean over `SAMPLED_ORDERS` sampled orders, the same ones in every call.
-Whatever selects a model (rounds, penalties, features, candidates) goes by `Metric.for_selection`,
-so that file order earns nothing.
+stay: it is then the mean over `SAMPLED_ORDERS` sampled orders, the same ones in every call. What
+selects a model (rounds, penalties, features) goes by `Metric.for_selection`: file order earns 0.
 """
 
 from __future__ import annotations
@@ -120,10 +119,10 @@ class Metric(ABC):
     def for_selection(self) -> Self:
         """Return the metric that selects a model: with ties averaged over their orders.
 
-        The convention's rule is for reports; where file order is informative, selecting by it
-        rewards a model for tied scores. A rule that the metric's own name gives is kept.
+        The convention's rule is for reports; selecting by file order, say, would reward a model for
+        tied scores where that order is informative. A rule in the metric's own name is kept.
         """
-        return self if self.ties is not None else replace(self, ties="mean")
+        return replace(self, ties=self.ties or "mean")
 
     @abstractmethod
     def compute(self, ranked: Ranked, mean: bool, out: F64) -> None:

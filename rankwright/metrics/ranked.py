@@ -7,6 +7,7 @@ A **tie block** is a run of ranks with equal scores. Measures that average over 
 get ``ends``: for each rank, where its block ends. ``max_per_group`` keeps the best few documents of
 each group; the list gets shorter, by the same number of documents whatever the scores are.
 """
+# Over the budget of 300 lines: grades, and their rankings, of which sampled ones are a kind.
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from rankwright.core.jit import kernel
 from rankwright.core.order import limit_per_group, ranking
 from rankwright.core.parallel import map_queries
 from rankwright.core.rng import stream
-from rankwright.core.types import F64, I64
+from rankwright.core.types import F64, I64, AnyArray
 from rankwright.data.ranking_data import RankingData
 
 LINEAR, EXP2, BINARY, ABOVE = range(4)
@@ -116,14 +117,16 @@ def _mean_in_blocks(lo, hi, indptr, ends, values):  # type: ignore[no-untyped-de
 
 
 @kernel
-def _ties_that_matter(lo, hi, indptr, grades, s, order, out):  # type: ignore[no-untyped-def]
-    """Whether two documents of the query have equal scores and different grades."""
+def _find_ties(lo, hi, indptr, grades, s, order, tied, matter):  # type: ignore[no-untyped-def]
+    """Whether two documents of the query have equal scores, and whether their grades differ."""
     for q in range(lo, hi):
-        out[q] = False
+        tied[q] = matter[q] = False
         for r in range(indptr[q], indptr[q + 1] - 1):
-            if grades[r] != grades[r + 1] and s[order[r]] == s[order[r + 1]]:
-                out[q] = True
-                break
+            if s[order[r]] == s[order[r + 1]]:
+                tied[q] = True
+                if grades[r] != grades[r + 1]:
+                    matter[q] = True
+                    break
 
 
 # --- API -------------------------------------------------------------------------------------
@@ -265,13 +268,14 @@ class Ranked:
 
     def blocks(self, mean: bool) -> I64:
         """Return ``ends`` where the mean over tied orders is wanted; empty: the order stands."""
-        return self.ends if mean else np.empty(0, np.int64)
+        return self.ends if mean and self._ties[0].any() else np.empty(0, np.int64)
 
     def gains(self, kind: int, level: float | F64, *, mean: bool) -> F64:
         """Return what each rank earns; with ``mean``, on average over its tie block."""
         out = self.judged.gains(self.grades, kind, level)
-        if mean:
-            self.map(_mean_in_blocks, self.ends, out)
+        ends = self.blocks(mean)
+        if len(ends):
+            self.map(_mean_in_blocks, ends, out)
         return out
 
     def sampled_orders(self) -> Iterator[Ranked]:
@@ -296,9 +300,14 @@ class Ranked:
 
     def tied_queries(self) -> int:
         """Return how many queries have documents of different grades with equal scores."""
-        out = np.empty(len(self.indptr) - 1, np.bool_)
-        self.map(_ties_that_matter, self.grades, self._s, self.order, out)
-        return int(out.sum())
+        return int(self._ties[1].sum())
+
+    @cached_property
+    def _ties(self) -> tuple[AnyArray, AnyArray]:
+        """Of each query, whether scores are tied, and whether so are different grades."""
+        tied, matter = np.empty((2, len(self.indptr) - 1), np.bool_)
+        self.map(_find_ties, self.grades, self._s, self.order, tied, matter)
+        return tied, matter
 
 
 def _tie_key(ties: str, judged: Judged) -> F64 | None:

@@ -11,18 +11,18 @@ the two stands on one of the first ``depth`` ranks.
 **err**, and mrr, which is err with gains of 0 and 1. With S_r the probability that none of the
 other documents on the first r ranks contents the reader, i on rank a and j on rank b,
 
-    change = |R_i - R_j| sum_{r = a}^{b - 1} S_r w_r,     w_r = 1/r - 1/(r + 1), or 1/k at r = k   (1)
+    change = |R_i - R_j| sum_{r = a}^{b - 1} S_r w_r,    w_r = 1/r - 1/(r + 1), 1/k at r = k     (1)
 
 and the mean of S_r over orders is a product: blocks above r entirely give theirs, the block that r
 is in the mean product of r - c (less those of i and j) of its documents, `swap.mean_products`.
 
-**map**. With rel_r the others' share of relevant documents on rank r, C_r their number above it, and
-v_r = 1/r up to the cut-off,
+**map**. With rel_r the others' share of relevant documents on rank r, C_r their number above it,
+and v_r = 1/r up to the cut-off,
 
-    change = v_a (1 + C_a) + sum_{a < r < b} rel_r v_r - v_b (1 + C_b)                            (2)
+    change = v_a (1 + C_a) + sum_{a < r < b} rel_r v_r - v_b (1 + C_b)                           (2)
 
 where in the block of i a share (m - [i relevant]) / (t - 1) of the others is relevant on each rank.
-Both sums split into a part of i, a part of the blocks between and a part of j, so a pair takes O(1).
+Both sums split into a part of i, one of the blocks between and one of j, so a pair takes O(1).
 """
 
 from __future__ import annotations
@@ -69,10 +69,10 @@ class Ties(NamedTuple):
 @kernel
 def has_ties(s, ranked):  # type: ignore[no-untyped-def]
     """Whether two neighbours of a ranking have equal scores."""
-    for rank in range(1, len(ranked)):
-        if s[ranked[rank]] == s[ranked[rank - 1]]:
-            return True
-    return False
+    rank = 1
+    while rank < len(ranked) and s[ranked[rank]] != s[ranked[rank - 1]]:
+        rank += 1
+    return rank < len(ranked)
 
 
 @kernel

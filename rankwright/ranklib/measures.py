@@ -81,7 +81,7 @@ class Measure:
 
     @property
     def selects(self) -> str:
-        """Our name of what selects a model: RankLib takes tied documents in the order of the file."""
+        """Our name of what selects a model: in RankLib tied documents stand in file order."""
         return repr(replace(metric(self.name, convention="ranklib"), ties="file"))
 
     def per_query(self, data: RankingData, scores: F64) -> F64:

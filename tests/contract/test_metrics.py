@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from reference import metrics as twins
 
 from rankwright.data.ranking_data import RankingData
+from rankwright.metrics.convention import CONVENTIONS
 from rankwright.metrics.evaluate import Evaluator, evaluate
 from rankwright.metrics.names import metric
 from rankwright.metrics.position import PositionMetric
-from rankwright.metrics.ranked import Ranked
+from rankwright.metrics.ranked import SAMPLED_ORDERS, Ranked
 from rankwright.metrics.swap import LINEAR_SWAP
 from rankwright.registry import METRICS
 
@@ -118,6 +119,102 @@ def test_worst_mean_and_best_over_ties_are_those_of_all_tied_orders(name, grades
         np.testing.assert_allclose(found, [expected(t) for t in tied], rtol=1e-12, atol=1e-14)
     found = measure.values(Ranked(judged, s, "file"), mean=True)
     np.testing.assert_allclose(found, [np.mean(t) for t in tied], rtol=1e-12, atol=1e-14)
+    selects = measure.for_selection()
+    found = evaluate(data, s, selects).per_query[repr(selects)]
+    np.testing.assert_allclose(found, [np.mean(t) for t in tied], rtol=1e-12, atol=1e-14)
+    if not measure.own_ties:  # what the standard convention reports
+        found = evaluate(data, s, name).per_query[name]
+        np.testing.assert_allclose(found, [np.mean(t) for t in tied], rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("convention", [name for name in CONVENTIONS if name != "standard"])
+@pytest.mark.parametrize("name", [*NAMES, "ndcg@5", "p@6", "map@5"])
+def test_under_every_convention_models_are_selected_by_the_mean_over_tied_orders(name, convention):
+    """Short lists, MeanNDCG, float32 ranks, scikit-learn's ties taken together: all averaged."""
+    lists = [(1, 0, 0, 2, 1), (2, 0, 1), (1, 1), (0, 1, 0, 1), (0, 0, 0)]
+    scores = [(1, 1, 0, 0, 0), (1, 1, 1), (0, 0), (0, 1, 1, 0), (1, 1, 0)]
+    selects = metric(name, convention=convention).for_selection()
+    data, s = many(lists, scores)
+    found = evaluate(data, s, selects).per_query[repr(selects)]
+    assert not selects.own_ties
+    for query, (grades, tied) in enumerate(zip(lists, scores, strict=True)):
+        orders = list(twins.orders_of_ties(grades, tied))
+        strict, ranks = many(orders, [range(len(grades), 0, -1)] * len(orders))
+        values = evaluate(strict, ranks, name, convention=convention).per_query[name]
+        assert found[query] == pytest.approx(values.mean(), rel=1e-6, nan_ok=True), grades
+
+
+@pytest.mark.parametrize("convention", CONVENTIONS)
+@all_names
+def test_a_rule_for_ties_that_the_name_gives_is_kept_in_selection(name, convention):
+    given = replace(metric(name, convention=convention), ties="file")
+    assert given.for_selection() == given
+    assert metric(name, convention=convention).for_selection().setting("ties") == "mean"
+
+
+@all_names
+def test_the_order_of_rows_means_nothing_to_what_selects(name):
+    lists, scores = random_lists(50, tied=True)
+    data, s = many(lists, scores)
+    selects = metric(name, convention="ranklib").for_selection()
+    rng = np.random.default_rng(1)
+    mixed = np.concatenate([rng.permutation(np.arange(a, b)) for a, b in pairwise(data.indptr)])
+    before = evaluate(data, s, selects)
+    after = evaluate(replace(data, y=data.y[mixed]), s[mixed], selects)
+    key = repr(selects)
+    np.testing.assert_allclose(before.per_query[key], after.per_query[key], rtol=1e-7, atol=1e-12)
+
+
+limited = pytest.mark.parametrize("key", [key for key in METRICS if metric(key).takes_limit])
+
+
+@limited
+def test_under_a_limit_per_group_the_mean_is_that_of_sampled_orders(key):
+    """Closer to the mean over all orders than 5 standard errors of so many samples."""
+    grades, scores = (2, 0, 1, 0, 2, 1), (1, 1, 1, 1, 0, 0)
+    groups = np.array([0, 0, 0, 1, 0, 1])
+    data, s = many([grades], [scores])
+    data = replace(data, group=groups)
+    name = f"{key}(max_per_group=2)"
+    (found,) = evaluate(data, s, name).per_query[name]
+    orders = [o for o in permutations(range(6)) if all(s[a] >= s[b] for a, b in pairwise(o))]
+    values = []
+    for order in orders:
+        strict = replace(data, y=data.y[list(order)], group=groups[list(order)])
+        values.append(evaluate(strict, np.arange(6, 0, -1.0), name)[name])
+    assert len(set(values)) > 1 or key in ("best", "hit", "p", "f1", "recall", "rprec")
+    doubt = 5 * np.std(values) / np.sqrt(SAMPLED_ORDERS)
+    assert found == pytest.approx(np.mean(values), abs=doubt + 1e-12)
+
+
+@limited
+def test_sampled_orders_are_the_same_for_any_threads_parts_and_calls(key):
+    lists, scores = random_lists(60, tied=True)
+    data, s = many(lists, scores)
+    data = replace(data, group=np.random.default_rng(2).integers(0, 5, len(s)))
+    name = f"{key}(max_per_group=2)"
+    whole = evaluate(data, s, name, n_threads=1).per_query[name]
+    assert evaluate(data, s, name, n_threads=3).per_query[name].tobytes() == whole.tobytes()
+    part = evaluate(data.select(np.arange(30, 60)), s[data.indptr[30] :], name).per_query[name]
+    assert part.tobytes() == whole[30:].tobytes()
+    interval = evaluate(data, s, name).tie_intervals()[name]
+    assert interval.mean == pytest.approx(np.nanmean(whole))
+
+
+@limited
+def test_without_ties_a_limit_per_group_needs_no_samples(key):
+    lists, scores = random_lists(30)
+    data, s = many(lists, scores)
+    data = replace(data, group=np.random.default_rng(2).integers(0, 5, len(s)))
+    name = f"{key}(max_per_group=2)"
+    averaged, in_file = (
+        evaluate(data, s, f"{key}(max_per_group=2,ties={ties})") for ties in ("mean", "file")
+    )
+    for found, expected in zip(
+        averaged.per_query.values(), in_file.per_query.values(), strict=True
+    ):
+        assert found.tobytes() == expected.tobytes()
+    assert evaluate(data, s, name)[name] == next(iter(averaged.values()))
 
 
 @all_names
@@ -152,15 +249,23 @@ def test_long_lists_agree_with_the_slow_twin(name, tied):
 documents = st.tuples(st.sampled_from([0.0, 0.0, 0.5, 1.0, 2.0, 3.0]), st.integers(-2, 2))
 
 
-@given(st.sampled_from(NAMES), st.lists(st.lists(documents, min_size=1, max_size=8), min_size=1))
+@given(st.sampled_from(NAMES), st.lists(st.lists(documents, min_size=1, max_size=5), min_size=1))
 def test_any_lists_agree_with_the_slow_twin(name, queries):
     grades = [[g for g, _ in query] for query in queries]
     scores = [[s for _, s in query] for query in queries]
     data, s = many(grades, scores)
     found = evaluate(data, s, name).per_query[name]
-    ranked = [twins.by_score(g, s) for g, s in zip(grades, scores, strict=True)]
-    expected = [settled(name, twin(name, g, s)) for g, s in ranked]
+    expected = [expected_value(name, g, s) for g, s in zip(grades, scores, strict=True)]
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
+
+
+def expected_value(name, grades, scores):
+    """The slow twin's value, averaged over the orders of ties where they have no meaning."""
+    if metric(name).own_ties:
+        return settled(name, twin(name, *twins.by_score(grades, scores)))
+    n = len(grades)
+    orders = twins.orders_of_ties(grades, scores)
+    return np.mean([settled(name, twin(name, g, range(n, 0, -1))) for g in orders])
 
 
 @swappable
@@ -209,7 +314,7 @@ def test_the_repr_is_the_name_and_parsing_inverts_it(name):
 
 
 @pytest.mark.parametrize("threads", [2, 5])
-@pytest.mark.parametrize("convention", ["standard", "sklearn"])
+@pytest.mark.parametrize("convention", ["standard", "sklearn", "ranklib"])
 def test_the_number_of_threads_changes_no_bit(threads, convention):
     rng = np.random.default_rng(0)
     n = 60_000

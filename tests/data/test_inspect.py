@@ -10,11 +10,14 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from scipy import sparse
 
+from rankwright.data.files import load
 from rankwright.data.inspect import inspect
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.synthetic import synthetic
+from rankwright.metrics.evaluate import evaluate
 
 NAN = math.nan
+FILE, MEAN = "ndcg(ties=file)@10", "ndcg(ties=mean)@10"
 
 
 def profile(X, y, sizes=None, **rest):
@@ -103,6 +106,38 @@ def test_a_file_sorted_by_grade_is_told_from_a_shuffled_one(sign, kind):
 def test_one_long_sorted_list_is_enough_and_two_documents_are_not():
     assert profile(np.ones((9, 1)), [2, 2, 2, 1, 1, 1, 0, 0, 0], [9]).order.sorted == "best first"
     assert profile(np.ones((2, 1)), [1, 0], [2]).order.sorted is None
+
+
+def test_what_file_order_earns_is_the_ndcg_of_equal_scores():
+    data = synthetic("mq2008", queries=60)
+    order = profile(data.X, data.y, data.sizes).order
+    equal = np.zeros(data.n_documents)
+    assert order.file_ndcg10 == pytest.approx(evaluate(data, equal, FILE)[FILE], abs=1e-12)
+    assert order.mean_ndcg10 == pytest.approx(evaluate(data, equal, MEAN)[MEAN], abs=1e-12)
+    assert order.earns == order.file_ndcg10 - order.mean_ndcg10
+
+
+def test_what_file_order_earns_is_known_for_real_and_for_enormous_grades():
+    y = [0.5, 2.5, 0, 2000, 0, 0]
+    order = profile(np.ones((6, 1)), y, [3, 2, 1]).order
+    gain, second = [2**0.5 - 1, 2**2.5 - 1], 1 / np.log2(3)
+    best = gain[1] + gain[0] * second
+    in_file = (gain[0] + gain[1] * second) / best
+    assert order.file_ndcg10 == pytest.approx((in_file + 1 + 0) / 3)
+    mean = sum(gain) / 3 * (1 + second + 1 / 2) / best
+    assert order.mean_ndcg10 == pytest.approx((mean + (1 + second) / 2 + 0) / 3)
+
+
+def test_the_files_of_ohsumed_are_not_in_random_order(data_dir):
+    parts = sorted((data_dir / "OHSUMED_LETOR3/QueryLevelNorm").glob("S*.txt.xz"))
+    order = [one.order for one in inspect([load(part) for part in parts]).data]
+    lists = [load(part).n_queries for part in parts]
+    assert np.average([one.file_ndcg10 for one in order], weights=lists) == pytest.approx(
+        0.4000, abs=5e-5
+    )
+    assert np.average([one.mean_ndcg10 for one in order], weights=lists) == pytest.approx(
+        0.1915, abs=5e-5
+    )
 
 
 # --- several files -------------------------------------------------------------------------------

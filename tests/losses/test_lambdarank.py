@@ -97,6 +97,34 @@ def test_tied_scores_weigh_the_mean_over_their_orders(documents, metric, truncat
     assert grad == pytest.approx(slopes, rel=1e-9, abs=1e-12)
 
 
+METRICS = ["ndcg", "ndcg@2", "dcg", "dcg@3", "p@2", "map", "map@3", "mrr", "mrr@2", "err", "err@2"]
+
+
+@pytest.mark.parametrize("truncation", [1, 3, None])
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("s", [(0, 0, 0, 0, 0, 0), (1, 1, 0, 0, 0, 0), (2, 1, 1, 1, 1, 0)])
+def test_every_metric_weighs_tied_pairs_by_the_mean_over_all_orders(metric, truncation, s):
+    y, s, w = np.array([0.0, 2, 1, 0, 3, 0]), np.array(s, float), np.ones(6)
+    loss = plain(metric, truncation=truncation)
+    _, grad, _ = parts(loss, query(y), s)
+    np.testing.assert_allclose(grad, TWINS["lambdarank"](loss, s, y, w)[1], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("normalize", [True, False])
+def test_the_order_of_rows_never_reaches_the_gradient(metric, normalize):
+    rng = np.random.default_rng(6)
+    y, s, w = rng.integers(0, 4, 60), rng.integers(0, 5, 60).astype(float), rng.choice([1.0, 2], 60)
+    loss = LambdaRank(metric=metric, normalize=normalize, truncation=7)
+    value, grad, curv = parts(loss, query(y, sample_weight=w), s)
+    for _ in range(3):
+        mixed = rng.permutation(60)
+        found = parts(loss, query(y[mixed], sample_weight=w[mixed]), s[mixed])
+        assert found[0] == pytest.approx(value, rel=1e-12)
+        np.testing.assert_allclose(found[1], grad[mixed], rtol=1e-10, atol=1e-13)
+        np.testing.assert_allclose(found[2], curv[mixed], rtol=1e-10, atol=1e-13)
+
+
 @pytest.mark.parametrize("metric", ["ndcg", "map"])
 def test_long_lists_with_far_scores_are_those_of_the_twin(metric):
     rng = np.random.default_rng(3)

@@ -1,0 +1,123 @@
+"""What selects a model counts ties as the mean over their orders, whatever the report does."""
+
+from dataclasses import replace
+from itertools import pairwise
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from rankwright.data.ranking_data import RankingData
+from rankwright.experiments.baselines import best_feature
+from rankwright.experiments.folds_run import Training, choose
+from rankwright.experiments.tune_trials import judged
+from rankwright.metrics.convention import CONVENTIONS
+from rankwright.metrics.evaluate import evaluate
+from rankwright.rankers.auto import auto
+from rankwright.rankers.base import ranker
+from rankwright.rankers.selection import Selection
+from rankwright.ranklib.flags import Flags
+from rankwright.ranklib.measures import Measure
+from rankwright.ranklib.training import make_ranker
+
+FILE = "ndcg(ties=file)@3"
+
+
+def best_first(queries=12, seed=0, noise=0.8):
+    """Lists that stand in order of their grades, and a feature that knows a little of them."""
+    rng = np.random.default_rng(seed)
+    y = np.tile([2.0, 1, 1, 0, 0, 0, 0, 0], queries)
+    X = np.stack([y + noise * rng.normal(size=len(y)), rng.normal(size=len(y))], axis=1)
+    return RankingData.from_arrays(X, y, group_sizes=[8] * queries)
+
+
+def shuffled(data, seed=0):
+    """The same lists, rows in another order within each query."""
+    rng = np.random.default_rng(seed)
+    mixed = np.concatenate([rng.permutation(np.arange(a, b)) for a, b in pairwise(data.indptr)])
+    return replace(data, X=data.X[mixed], y=data.y[mixed])
+
+
+@pytest.mark.parametrize("convention", CONVENTIONS)
+def test_a_round_of_equal_scores_is_not_the_best(convention):
+    """In file order equal scores are the ideal ranking here; on average they are a poor one."""
+    data = best_first()
+    watch = Selection("ndcg@3", convention, data, data)
+    equal, good = np.zeros(data.n_documents), data.X[:, 0]
+    watch.seen(1, 0.0, equal, equal)
+    watch.seen(2, 0.0, good, good)
+    assert watch.best() == 2
+    first, second = watch.curve["valid ndcg@3"]
+    assert first < second < evaluate(data, equal, FILE, convention=convention)[FILE] == 1.0
+
+
+def test_early_stopping_goes_by_the_averaged_curve():
+    data = best_first()
+    watch = Selection("ndcg@3", "lightgbm", data, data, early_stopping=1)
+    assert not watch.seen(1, 0.0, None, np.zeros(data.n_documents))
+    assert not watch.seen(2, 0.0, None, data.X[:, 0])
+    assert watch.seen(3, 0.0, None, np.zeros(data.n_documents))
+
+
+def test_a_rule_in_the_name_of_the_metric_is_obeyed():
+    data = best_first()
+    watch = Selection(FILE, "standard", data, data)
+    watch.seen(1, 0.0, None, np.zeros(data.n_documents))
+    watch.seen(2, 0.0, None, data.X[:, 0])
+    assert watch.best() == 1
+
+
+@pytest.mark.parametrize("convention", ["standard", "ranklib", "lightgbm"])
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("rankboost", {"n_rounds": 20}),
+        ("frank", {"n_rounds": 20}),
+        ("adarank", {}),
+        ("coordinate_ascent", {"n_restarts": 1}),
+        ("rankgp", {"population": 20, "n_generations": 3}),
+        ("listnet", {"l2": "auto"}),
+        ("gbdt", {"n_trees": 10, "num_leaves": 3}),
+    ],
+)
+def test_the_order_of_rows_chooses_no_model(name, given, convention):
+    train, valid = best_first(), best_first(seed=1)
+    coarse = [replace(one, X=np.round(one.X)) for one in (train, valid)]  # many ties
+    parameters = {"metric": "ndcg@3", "convention": convention, "n_threads": 1, **given}
+    if name in ("rankboost", "frank", "listnet", "gbdt"):
+        parameters = {"select_metric": parameters.pop("metric"), **parameters}
+    fits = [
+        ranker(name, **parameters).fit(coarse[0], eval_set=other)
+        for other in (coarse[1], shuffled(coarse[1]))
+    ]
+    assert fits[0].best_iteration_ == fits[1].best_iteration_
+    name = next(title for title in fits[0].curve_ if title.startswith("valid"))
+    np.testing.assert_allclose(fits[0].curve_[name], fits[1].curve_[name], rtol=1e-12)
+
+
+@pytest.mark.parametrize("convention", ["standard", "ranklib", "letor3"])
+def test_the_grid_of_an_experiment_is_chosen_by_averaged_ties(convention):
+    """A tree that may not split scores all documents alike, which file order would call ideal."""
+    settings = [{"n_trees": 1, "min_documents": 10_000}, {"n_trees": 20, "min_documents": 3}]
+    row = SimpleNamespace(name="trees", ranker="gbdt", settings=settings, rounds=())
+    study = SimpleNamespace(name="made up", select="ndcg@3", convention=convention, fixed={})
+    found = choose(Training(row, study, best_first(), 1), best_first(seed=1))
+    assert found.setting == settings[1]
+
+
+def test_auto_tune_and_single_features_choose_by_averaged_ties():
+    data = best_first(queries=8)
+    equal = replace(data, X=np.zeros_like(data.X))
+    for convention in ("standard", "ranklib"):
+        fitted = ranker("linear_regression", convention=convention).fit(data)
+        assert judged(fitted, equal, "ndcg@3", convention) < 0.9
+    found = auto(data, eval_set=equal, metric="ndcg@3", convention="ranklib")
+    assert all(one.value < 0.9 for one in found.candidates if one.value is not None)
+    constant = replace(data, X=np.stack([np.zeros(len(data.y)), data.X[:, 0]], axis=1))
+    assert best_feature(constant, metric="ndcg@3") == (1, 1)
+
+
+def test_the_command_line_of_ranklib_selects_as_ranklib_does():
+    flags = Flags(train="train.txt", metric2t="NDCG@3", ranker=2)
+    made, _ = make_ranker(flags, Measure.of("NDCG@3"))
+    assert made.select_metric == FILE
