@@ -20,7 +20,8 @@ different grade, where ``rank`` is the number of documents down to the upper one
     large      (15): no margin, but a reward -size (q_i - q_j) (r_i - r_j) at each grade change
 
 The inner problem is one pass of pooling adjacent violators on alpha s + (1 - alpha) q with alpha =
-1 / (1 + C_r) (Lemma 1; `subproblems.pav`). By the envelope theorem the gradient is w (m(s) - r) +
+1 / (1 + C_r) (Lemma 1; `subproblems.pav`); with (15) on alpha (s + c / w) + (1 - alpha) q, where c_i
+is the reward of r_i. By the envelope theorem the gradient is w (m(s) - r) +
 C_w w s. The Hessian has the projection's Jacobian J, a mean over each pool, which (13) drops:
 
     square    diag(w) (I - alpha J) + C_w diag(w)                                             (a)
