@@ -80,6 +80,7 @@ GRIDS = {
     },
     "precision_svm": {"n": [2], "min_grade": [2.0]},
     "query_offset": {"targets": TARGETS},
+    "rank_cosine": {"targets": TARGETS, "centred": [True], "softening": [1e-6, 0.3]},
     "ranknet": {"sigma": [0.5], "normalize": [True]},
     "retarget": {
         "divergence": ["kl"],
@@ -154,9 +155,7 @@ def at(bound, s):
 
 
 def differences(function, s, eps):
-    return np.array(
-        [(function(s + e) - function(s - e)) / (2 * eps) for e in eps * np.eye(len(s))]
-    )
+    return np.array([(function(s + e) - function(s - e)) / (2 * eps) for e in eps * np.eye(len(s))])
 
 
 def close(actual, expected, rtol):
@@ -198,7 +197,7 @@ def the_slow_twin_agrees(made, bound):
     query_weight = data_of().query_weight
     total, slopes = 0.0, np.zeros(len(Y))
     for q in RANKED:
-        rows = np.flatnonzero(QID == q)
+        rows = np.flatnonzero(q == QID)
         twin = TWINS[name_of(made)]
         part = twin(made, SCORES[rows], Y[rows], WEIGHT[rows], place=(0, q))
         total += query_weight[q] * part[0]
@@ -241,7 +240,7 @@ def the_order_of_documents_does_not_matter(made, bound):
         close(moved, grad[order], 1e-8)
 
 
-def documents_of_weight_0_are_as_good_as_absent(made, bound):  # noqa: ARG001
+def documents_of_weight_0_are_as_good_as_absent(made, bound):
     weight = np.where(ABSENT, 0.0, WEIGHT)
     held, short = made.bind(data_of(sample_weight=weight)), made.bind(data_of(~ABSENT))
     for s in (SCORES, np.where(ABSENT, 50.0, SCORES), SCORES.round()):
