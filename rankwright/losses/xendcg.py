@@ -17,8 +17,8 @@ for boosting with Newton leaves, but the gradient of no function. The default 1 
 (3).
 
 The noise is a hash of seed, round, query number and position within the query (documents of weight
-0 not counted), so a round comes out the same on any number of threads and in a resumed run. ``sampled=False`` takes gamma = 1/2, its
-mean, throughout.
+0 not counted), so a round comes out the same on any number of threads and in a resumed run.
+``sampled=False`` takes gamma = 1/2, its mean, throughout.
 """
 
 from __future__ import annotations

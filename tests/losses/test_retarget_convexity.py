@@ -74,7 +74,7 @@ def test_kl_without_c_w_fails_the_condition_and_is_not_that_convex(C_r):
 
 
 def test_the_sum_over_queries_as_printed_is_not_enough():
-    """A query with a large C_w makes the sum positive, and is of no help where it has no feature."""
+    """A query of large C_w makes the sum positive, and is of no help where it has no feature."""
     first, second = (DATA.select([q]) for q in (0, 1))
     first.X[:, 2:], second.X[:, :2] = 0.0, 0.0
     firm = problem_of(first, 0.0, divergence="kl", C_w=9.0)

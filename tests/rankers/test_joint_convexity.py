@@ -1,5 +1,6 @@
 """The public test of joint convexity against the joint Hessian of an objective written out."""
 
+import itertools
 import json
 import math
 
@@ -12,7 +13,6 @@ import rankwright as rw
 from rankwright.cli.main import app
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError, UsageError
-import itertools
 
 RNG = np.random.default_rng(1)
 X = RNG.normal(size=(12, 2)) * [1.0, 5.0] + [0.0, 3.0]
