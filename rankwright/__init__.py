@@ -34,6 +34,7 @@ _PUBLIC = {
     "OrdinalSVM": "rankwright.rankers.ordinal_svm",
     "PRank": "rankwright.rankers.prank",
     "RandomForest": "rankwright.rankers.random_forest",
+    "RankCosine": "rankwright.rankers.rankcosine",
     "RankGP": "rankwright.rankers.rankgp",
     "RankBoost": "rankwright.rankers.rankboost",
     "RankNet": "rankwright.rankers.ranknet",
@@ -47,6 +48,7 @@ _PUBLIC = {
     "compare": "rankwright.experiments.compare",
     "evaluate": "rankwright.metrics.evaluate",
     "explain": "rankwright.explanation",
+    "joint_convexity": "rankwright.rankers.joint_convexity",
     "load": "rankwright.data.files",
     "load_model": "rankwright.persist.model_file",
     "loss": "rankwright.losses",
@@ -82,6 +84,7 @@ if TYPE_CHECKING:
     from rankwright.rankers.gbrank import GBRank as GBRank
     from rankwright.rankers.intervalrank import IntervalRank as IntervalRank
     from rankwright.rankers.irsvm import IRSVM as IRSVM
+    from rankwright.rankers.joint_convexity import joint_convexity as joint_convexity
     from rankwright.rankers.lambdamart import LambdaMART as LambdaMART
     from rankwright.rankers.lambdarank import LambdaRank as LambdaRank
     from rankwright.rankers.linear_regression import LinearRegression as LinearRegression
@@ -96,6 +99,7 @@ if TYPE_CHECKING:
     from rankwright.rankers.prank import PRank as PRank
     from rankwright.rankers.random_forest import RandomForest as RandomForest
     from rankwright.rankers.rankboost import RankBoost as RankBoost
+    from rankwright.rankers.rankcosine import RankCosine as RankCosine
     from rankwright.rankers.rankgp import RankGP as RankGP
     from rankwright.rankers.ranknet import RankNet as RankNet
     from rankwright.rankers.ranksvm import RankSVM as RankSVM

@@ -54,6 +54,7 @@ SHARED = {
         "candidates",
         "footprint",
         "inputs",
+        "joint_convexity",
         "metric_ranker",
         "parameters",
         "recommender",

@@ -32,6 +32,17 @@ def inspect(
     ],
     format: FormatOption = None,  # noqa: A002
     read: ReadOption = None,
+    joint_convexity: Annotated[
+        bool,
+        typer.Option(
+            "--joint-convexity",
+            help="Of a memr or mr model: whether its objective is convex in targets and weights, "
+            "and the l2 that makes sure of it, on the data of --train.",
+        ),
+    ] = False,
+    train: Annotated[
+        str | None, typer.Option("--train", help="The training data, for --joint-convexity.")
+    ] = None,
     memory: MemoryOption = None,
     json: console.JsonOption = False,
 ) -> None:
@@ -39,14 +50,24 @@ def inspect(
 
     Of a model file: its parameters, and its weights or most used features.
     """
+    # Over the budget of 40 lines: half of it are the flags, in the order of --help.
+    from rankwright.errors import UsageError
+
+    options = read_options(read, format=format)
+    if joint_convexity != (train is not None):
+        raise UsageError(
+            "--joint-convexity is tested on the training data: give both, as in rankwright inspect "
+            "model.rw --joint-convexity --train train.txt."
+        )
     if len(data) == 1 and (zipfile.is_zipfile(data[0]) or is_ranklib(data[0])):
         from rankwright.cli.inspect_model import inspect_model
 
-        inspect_model(data[0], json)
+        inspect_model(data[0], json, train=train, read=options)
         return
+    if joint_convexity:
+        raise UsageError("--joint-convexity is a property of a model; give one model file.")
     from rankwright.data.inspect import inspect as look
 
-    options = read_options(read, format=format)
     gauge = bound_memory(context, memory)
     profile = look(_loaded(data, options))
     sentences = findings(profile)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from rankwright.cli import console
@@ -12,11 +13,19 @@ if TYPE_CHECKING:
 _LISTED = 20
 
 
-def inspect_model(path: str, json: bool) -> None:
-    """Print the ranker of a model file: its parameters, what chose it, and what it goes by."""
+def inspect_model(
+    path: str, json: bool, *, train: str | None = None, read: dict[str, Any] | None = None
+) -> None:
+    """Print the ranker of a model file: its parameters, what chose it, and what it goes by.
+
+    With the data ``train``, also whether its objective is jointly convex.
+    """
     from rankwright.cli.model import open_model
 
-    found = _about(open_model(path))
+    ranker = open_model(path)
+    found = _about(ranker)
+    if train is not None:
+        found["joint_convexity"] = _joint_convexity(ranker, train, read or {})
     if json:
         console.print_json(found)
         return
@@ -29,6 +38,8 @@ def inspect_model(path: str, json: bool) -> None:
         f"  {found['features']:,} features, round {found['best_iteration']}{chosen} "
         f"({found['convention']})"
     )
+    if train is not None:
+        console.show(f"  {found['joint_convexity']['verdict']}")
     by = found["goes_by"]
     console.show(by["what"], "bold")
     for name, value in list(by["values"].items())[:_LISTED]:
@@ -62,6 +73,19 @@ def _about(ranker: Ranker) -> dict[str, Any]:
         "convention": ranker.convention,
         "chosen": chosen,
         "goes_by": _goes_by(ranker),
+    }
+
+
+def _joint_convexity(ranker: Ranker, train: str, read: dict[str, Any]) -> dict[str, Any]:
+    from rankwright.data.files import load
+    from rankwright.rankers.joint_convexity import joint_convexity
+
+    found = joint_convexity(ranker, load(train, **read).with_n_features(ranker.n_features_in_))
+    return {
+        "l2": found.l2,
+        "needed": found.needed if isfinite(found.needed) else None,
+        "holds": found.holds,
+        "verdict": str(found),
     }
 
 

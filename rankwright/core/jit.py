@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
+import numpy as np
 from numba.core import config, event
 
 _LOG = logging.getLogger(__name__)
@@ -49,6 +50,8 @@ def quick_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _compiled(function: Callable[..., Any], fastmath: bool | set[str]) -> Callable[..., Any]:
+    if config.DISABLE_JIT:  # type: ignore[attr-defined]
+        return np.errstate(all="ignore")(function)  # hashes wrap around, as compiled ones do
     before = config.CACHE_DIR  # type: ignore[attr-defined]
     config.CACHE_DIR = str(_cache_folder())  # type: ignore[attr-defined]
     try:  # Numba chooses the folder while it decorates; nobody else's kernels move

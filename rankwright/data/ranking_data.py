@@ -221,6 +221,25 @@ class RankingData:
         part = self._rows(rows)
         return replace(part, indptr=indptr, qid=self.qid[queries], query_weight=weight, row=None)
 
+    def present(self) -> RankingData:
+        """Return the documents of positive weight, and the queries that have any.
+
+        The data itself where every document has a positive weight, or none has.
+        """
+        weight = self.sample_weight
+        if weight is None or (weight > 0.0).all() or not (weight > 0.0).any():
+            return self
+        rows = np.flatnonzero(weight > 0.0)
+        sizes = np.bincount(self.query_of_row()[rows], minlength=self.n_queries)
+        kept = np.flatnonzero(sizes)
+        return replace(
+            self._rows(rows),
+            indptr=np.concatenate(([0], np.cumsum(sizes[kept]))).astype(np.int64),
+            qid=self.qid[kept],
+            query_weight=None if self.query_weight is None else self.query_weight[kept],
+            row=rows if self.row is None else self.row[rows],
+        )
+
     def with_n_features(self, n_features: int) -> RankingData:
         """Return the data padded with zero features, as text that leaves zeros out needs it.
 

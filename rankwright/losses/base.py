@@ -33,6 +33,9 @@ class KernelLoss:
 
     A ``hessian(lo, hi, indptr, s, *args, weight, v, out)`` writes the Hessian at ``s`` times ``v``.
     It runs after the kernel has run at ``s``, so it may use what that left in ``args``.
+
+    Where ``args`` are those of ``present``, the `present_documents` of ``data``, the kernels see
+    these documents alone; the others have gradient and curvature 0.
     """
 
     def __init__(
@@ -42,10 +45,15 @@ class KernelLoss:
         *args: Any,
         curvature: bool = False,
         hessian: Callable[..., None] | None = None,
+        present: RankingData | None = None,
         n_threads: int | None = None,
     ) -> None:
         self._kernel, self._hessian = kernel, hessian
         self._indptr, self._ranges = data.indptr, query_ranges(data.indptr)
+        self._present: tuple[I64, I64] | None = None  # rows, and where queries begin in the data
+        if present is not None and present is not data:
+            self._indptr = present.indptr
+            self._present = np.flatnonzero(document_weight(data) > 0.0), data.indptr
         self._args = args
         self._weight = order_weight(data)
         self._per_query = np.zeros(data.n_queries)
@@ -74,9 +82,18 @@ class KernelLoss:
     def grad_queries(self, lo: int, hi: int, s: F64, out: F64) -> float:
         """As ``grad``, for the queries lo:hi alone; other rows are neither read nor written."""
         self._left = True
+        seen, part = s, out
+        if self._present is not None:
+            own = slice(self._indptr[lo], self._indptr[hi])
+            rows, begin = self._present[0][own], self._present[1]
+            seen, part = np.zeros(self._indptr[-1]), np.zeros(self._indptr[-1])
+            seen[own] = s[rows]
         self._kernel(
-            lo, hi, self._indptr, s, *self._args, self._weight, self._per_query, out, NOTHING
+            lo, hi, self._indptr, seen, *self._args, self._weight, self._per_query, part, NOTHING
         )
+        if self._present is not None:
+            out[begin[lo] : begin[hi]] = 0.0
+            out[rows] = part[own]
         return ordered_sum(self._per_query[lo:hi])
 
     def hess_vec(self, v: F64, out: F64) -> None:
@@ -86,17 +103,19 @@ class KernelLoss:
         if self._left:
             self._run(self._at, np.empty(len(v)), NOTHING)
             self._left = False
+        turned = self._scratch(out)
         map_ranges(
             self._hessian,
             self._ranges,
             self._indptr,
-            self._at,
+            self._seen(self._at),
             *self._args,
             self._weight,
-            v,
-            out,
+            self._seen(v),
+            turned,
             n_threads=self._n_threads,
         )
+        self._put(turned, out)
 
     @property
     def per_query(self) -> F64:
@@ -120,19 +139,36 @@ class KernelLoss:
             self._at, self._left = s.copy(), False
 
     def _run(self, s: F64, grad: F64, curv: F64) -> float:
+        own_grad, own_curv = self._scratch(grad), self._scratch(curv)
         map_ranges(
             self._kernel,
             self._ranges,
             self._indptr,
-            s,
+            self._seen(s),
             *self._args,
             self._weight,
             self._per_query,
-            grad,
-            curv,
+            own_grad,
+            own_curv,
             n_threads=self._n_threads,
         )
+        self._put(own_grad, grad)
+        self._put(own_curv, curv)
         return ordered_sum(self._per_query)
+
+    def _seen(self, s: F64) -> F64:
+        """Return the part of ``s`` that the kernels see."""
+        return s if self._present is None else s[self._present[0]]
+
+    def _scratch(self, out: F64) -> F64:
+        """Return what the kernels write to in place of ``out``."""
+        return out if self._present is None or not len(out) else np.empty(len(self._present[0]))
+
+    def _put(self, found: F64, out: F64) -> None:
+        """Put what the kernels wrote into its rows of ``out``, and 0 into the others."""
+        if self._present is not None and len(out):
+            out[:] = 0.0
+            out[self._present[0]] = found
 
 
 class DrawnLoss(KernelLoss):
@@ -191,6 +227,31 @@ def order_weight(data: RankingData) -> F64:
 def document_weight(data: RankingData) -> F64:
     """Return each document's weight, 1 where none was given."""
     return np.ones(data.n_documents) if data.sample_weight is None else data.sample_weight
+
+
+def present_documents(data: RankingData) -> RankingData:
+    """Return the documents of positive weight, without features; ``data`` itself if all have one.
+
+    For losses by rank, to which a document of weight 0 would still hold a place.
+    """
+    row = np.flatnonzero(document_weight(data) > 0.0)
+    if len(row) == data.n_documents:
+        return data
+    begin = np.searchsorted(data.query_of_row()[row], np.arange(data.n_queries + 1))
+    return without_features(data, begin.astype(np.int64), row)
+
+
+def without_features(data: RankingData, begin: I64, row: I64) -> RankingData:
+    """Return the documents ``row``, whose queries begin at ``begin``, without their features."""
+    return RankingData(
+        np.zeros((len(row), 1)),
+        data.y[row],
+        begin,
+        data.qid,
+        query_weight=data.query_weight,
+        sample_weight=None if data.sample_weight is None else data.sample_weight[row],
+        group=None if data.group is None else data.group[row],
+    )
 
 
 def rows_by_grade(data: RankingData, *, best_first: bool = False) -> tuple[I64, I64]:

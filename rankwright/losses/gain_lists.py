@@ -13,7 +13,7 @@ import numpy as np
 from rankwright.core.types import F64, I64
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError
-from rankwright.losses.base import document_weight
+from rankwright.losses.base import document_weight, present_documents
 from rankwright.metrics.names import metric
 from rankwright.metrics.swap import LINEAR_SWAP, MRR_SWAP, SwapForm
 
@@ -34,9 +34,8 @@ class GainLists(NamedTuple):
 def gain_lists(loss: str, name: str, data: RankingData) -> GainLists:
     """Lay out the measure ``name`` for ``loss``, or say that it is no sum over ranks."""
     row = np.flatnonzero(document_weight(data) > 0.0)
-    query = data.query_of_row()[row]
-    begin = np.searchsorted(query, np.arange(data.n_queries + 1)).astype(np.int64)
-    counted = without_features(data, begin, row)
+    counted = present_documents(data)
+    query, begin = counted.query_of_row(), counted.indptr
     form = form_over_ranks(loss, name, counted)
     gain = form.gain * np.repeat(form.scale, counted.sizes)
     cut = np.minimum(form.cut, counted.sizes).astype(np.int64)
@@ -44,12 +43,6 @@ def gain_lists(loss: str, name: str, data: RankingData) -> GainLists:
     counts = np.where(rank < cut[query], form.weight[rank], 0.0)
     best = np.bincount(query, gain[np.lexsort((-gain, query))] * counts, data.n_queries)
     return GainLists(begin, row, gain, form.weight.copy(), cut, best.astype(np.float64))
-
-
-def without_features(data: RankingData, begin: I64, row: I64) -> RankingData:
-    """Return the documents ``row``, whose queries begin at ``begin``, without their features."""
-    group = None if data.group is None else data.group[row]
-    return RankingData(np.zeros((len(row), 1)), data.y[row], begin, data.qid, group=group)
 
 
 def form_over_ranks(loss: str, name: str, data: RankingData, *, mrr: bool = False) -> SwapForm:

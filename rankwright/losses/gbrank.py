@@ -27,7 +27,12 @@ from rankwright.core.jit import kernel
 from rankwright.core.parameters import check_zero_or_more
 from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
-from rankwright.losses.base import KernelLoss, document_weight, grade_targets
+from rankwright.losses.base import (
+    KernelLoss,
+    document_weight,
+    grade_targets,
+    present_documents,
+)
 from rankwright.subproblems.pair_sums import GradeBlocks, add_partners, find_wrong_pairs
 
 # --- kernels ---------------------------------------------------------------------------------
@@ -137,16 +142,23 @@ class GBRank:
         """Prepare the loss for one data set."""
         check_zero_or_more("gbrank's lambda1", self.lambda1)
         check_zero_or_more("gbrank's calibration", self.calibration)
-        blocks = GradeBlocks.of(data)
+        seen = present_documents(data)
+        blocks = GradeBlocks.of(seen)
         args = (
             *blocks.layout,
-            grade_targets(data, self.targets)[blocks.rows],
-            document_weight(data)[blocks.rows],
+            grade_targets(seen, self.targets)[blocks.rows],
+            document_weight(seen)[blocks.rows],
             float(self.lambda1),
             float(self.calibration),
             blocks.new_pairs(),
-            np.empty((4, data.n_documents)),
+            np.empty((4, seen.n_documents)),
         )
         return KernelLoss(
-            _queries, data, *args, curvature=True, hessian=_hessian, n_threads=n_threads
+            _queries,
+            data,
+            *args,
+            curvature=True,
+            hessian=_hessian,
+            present=seen,
+            n_threads=n_threads,
         )

@@ -30,6 +30,8 @@ and for i, j in one tie, times the mean of [a <= k] (d_a - d_b) over its ranks a
 
 For map, mrr and err the means are those of `rankwright.metrics.tied_swap`. Documents equal in
 score, grade and weight get the same gradient to the last bit.
+
+**Weights**: ranks are held by whole documents; one of weight 0 is left out, of the measure too.
 """
 
 # Over the budget of 300 lines: two forms of one gradient, down to the arithmetic that they share.
@@ -50,7 +52,7 @@ from rankwright.core.scalar import log1p_unit
 from rankwright.core.types import F64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError
-from rankwright.losses.base import KernelLoss, document_weight
+from rankwright.losses.base import KernelLoss, document_weight, present_documents
 from rankwright.metrics.names import metric
 from rankwright.metrics.swap import LINEAR_SWAP, changes_below, prepare
 from rankwright.metrics.tied_swap import has_ties, mean_changes_below, tie_sums
@@ -302,17 +304,18 @@ class LambdaRank:
                 f"lambdarank needs to know what a swap of two documents changes; '{self.metric}' "
                 "does not tell. Use ndcg, dcg, p, map, mrr or err."
             )
-        form = measure.swap_form(data)
-        w = document_weight(data)
+        seen = present_documents(data)
+        form = measure.swap_form(seen)
+        w = document_weight(seen)
         depth = data.n_documents if self.truncation is None else int(self.truncation)
-        order = np.empty((2, data.n_documents), np.int64)
+        order = np.empty((2, seen.n_documents), np.int64)
         tail = (w, float(self.sigma), depth, bool(self.normalize), order)
-        options: dict[str, Any] = {"curvature": True, "n_threads": n_threads}
+        options: dict[str, Any] = {"curvature": True, "present": seen, "n_threads": n_threads}
         if form.kind == LINEAR_SWAP:
             args = (form.gain, form.weight.copy(), form.cut, form.scale)
             return KernelLoss(_sums_over_ranks, data, *args, *tail, **options)
         args = (form.kind, form.gain, form.cut, form.scale)
-        return KernelLoss(_any_measure, data, *args, _tie_key(data, w), *tail, **options)
+        return KernelLoss(_any_measure, data, *args, _tie_key(seen, w), *tail, **options)
 
 
 def _tie_key(data: RankingData, w: F64) -> F64:

@@ -12,7 +12,8 @@ times v is T P_i (v_i - sum_j P_j v_j). The shares are
     target="gain":     t_i = w_i (2^g_i - 1) / IDCG                                             (3)
 
 (2) is ListNet's (`cao2007listnet`); (3) weighs documents by what they add to NDCG. IDCG is that of
-the documents of the query, each taken once whatever its weight, with discount 1/log2(rank + 1).
+the documents of the query, each taken once whatever its weight unless that is 0, with discount
+1/log2(rank + 1).
 
 ``k`` above 1 is the cross entropy over the first k ranks, drawn one after the other from those that
 are left: with T(pi) the probability under the shares (2) that the first documents are pi,
@@ -45,6 +46,7 @@ from rankwright.losses.base import (
     clock_of,
     document_weight,
     exp2_of_grades,
+    present_documents,
 )
 from rankwright.subproblems.top_k import MOST_ORDERS, top_k_hessian, top_k_queries
 
@@ -132,17 +134,16 @@ class ListNet:
 
     def bind(self, data: RankingData, *, n_threads: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
-        self._check(data)
-        w = document_weight(data)
+        seen = present_documents(data)
+        self._check(seen)
+        w = document_weight(seen)
+        options: dict[str, Any] = {"curvature": True, "present": seen, "n_threads": n_threads}
         if self.k > 1:
             clock = clock_of(self.seed)
-            args = (data.y, w, int(self.k), int(self.samples), clock)
-            options: dict[str, Any] = {"curvature": True, "hessian": top_k_hessian}
-            return DrawnLoss(clock, top_k_queries, data, *args, **options, n_threads=n_threads)
-        t = _softmax_shares(data, w) if self.target == "softmax" else _gain_shares(data, w)
-        return KernelLoss(
-            _queries, data, t, w, curvature=True, hessian=_hessian, n_threads=n_threads
-        )
+            args = (seen.y, w, int(self.k), int(self.samples), clock)
+            return DrawnLoss(clock, top_k_queries, data, *args, hessian=top_k_hessian, **options)
+        t = _softmax_shares(seen, w) if self.target == "softmax" else _gain_shares(seen, w)
+        return KernelLoss(_queries, data, t, w, hessian=_hessian, **options)
 
     def _check(self, data: RankingData) -> None:
         check_word("listnet's target", self.target, TARGETS)

@@ -49,8 +49,8 @@ from rankwright.core.queries import clear, clear_query, first_of_runs, numbers_o
 from rankwright.core.types import F64, I64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError, UsageError
-from rankwright.losses.base import KernelLoss, rows_by_grade
-from rankwright.losses.gain_lists import form_over_ranks, without_features
+from rankwright.losses.base import KernelLoss, rows_by_grade, without_features
+from rankwright.losses.gain_lists import form_over_ranks
 from rankwright.metrics.names import metric
 from rankwright.metrics.position import rank_weights
 from rankwright.metrics.swap import MRR_SWAP

@@ -20,15 +20,18 @@ different grade, where ``rank`` is the number of documents down to the upper one
     large      (15): no margin, but a reward -size (q_i - q_j) (r_i - r_j) at each grade change
 
 The inner problem is one pass of pooling adjacent violators on alpha s + (1 - alpha) q with alpha =
-1 / (1 + C_r) (Lemma 1; `subproblems.pav`). By the envelope theorem the gradient is w (m(s) - r) +
-C_w w s. The Hessian has the projection's Jacobian J, a mean over each pool, which (13) drops:
+1 / (1 + C_r) (Lemma 1; `subproblems.pav`); with (15) on alpha (s + c / w) + (1 - alpha) q, c being
+the rewards of r. By the envelope theorem the gradient is w (m(s) - r) + C_w w s. The Hessian has
+the projection's Jacobian J, a mean over each pool, which (13) drops:
 
     square    diag(w) (I - alpha J) + C_w diag(w)                                             (a)
     cone      diag(w m(s)) - alpha diag(w r) J + C_w diag(w)                                  (b)
     simplex   cov(w m(s)) - alpha cov(w r) J + C_w diag(w),     cov(p) = diag(p) - p p'       (c)
 
 The square loss is convex, for a margin between grades makes a convex set, and 2-homogeneous while
-C_r = 0: scaling all margins scales the solution, and no ranking changes. KL is not convex, nor are
+C_r = 0: scaling all margins scales the solution, and no ranking changes. KL is not convex, unless
+C_w >= alpha on the simplex with unit weights of documents (Lemma 2; with other C_w for each query
+it must hold for all of them, not for the sum that is printed), nor are
 margins inside a grade (``within_grade``, as printed), whose loss has kinks where scores tie.
 
 The level of a query's scores is free where it can be, the paper's beta in (3): by nature under

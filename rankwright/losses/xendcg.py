@@ -16,9 +16,9 @@ D^-1 (1 + R D^-1 + (R D^-1)^2 + ...), so that the Newton step per document is D^
 for boosting with Newton leaves, but the gradient of no function. The default 1 is the gradient of
 (3).
 
-The noise is a hash of seed, round, query number and position within the query, so a round comes
-out the same on any number of threads and in a resumed run. ``sampled=False`` takes gamma = 1/2, its
-mean, throughout.
+The noise is a hash of seed, round, query number and position within the query (documents of weight
+0 not counted), so a round comes out the same on any number of threads and in a resumed run.
+``sampled=False`` takes gamma = 1/2, its mean, throughout.
 """
 
 from __future__ import annotations
@@ -30,11 +30,17 @@ import numpy as np
 
 from rankwright.core.jit import kernel
 from rankwright.core.parameters import check_whole
-from rankwright.core.queries import clear_query, query_seed
+from rankwright.core.queries import query_seed
 from rankwright.core.scalar import hash_step, hash_uniform
 from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
-from rankwright.losses.base import DrawnLoss, clock_of, document_weight, exp2_of_grades
+from rankwright.losses.base import (
+    DrawnLoss,
+    clock_of,
+    document_weight,
+    exp2_of_grades,
+    present_documents,
+)
 
 _TINY = 1e-290  # below, the rest of the documents has no say in the Newton step
 
@@ -47,22 +53,21 @@ def _queries(  # type: ignore[no-untyped-def]
 ):
     for q in range(lo, hi):
         start, end = indptr[q], indptr[q + 1]
+        if start == end:
+            value[q] = 0.0
+            continue
         seed = query_seed(clock, q)
         heavy = start
         for i in range(start, end):
             noise = hash_uniform(hash_step(seed, i - start)) if sampled else 0.5
             phi[i] = w[i] * (power[i] - noise)
-            if w[i] > 0.0 and (s[i] > s[heavy] or w[heavy] == 0.0):
-                heavy = i
+            heavy = i if s[i] > s[heavy] else heavy
         z = rest = shares = 0.0
         for i in range(start, end):
-            rho[i] = w[i] * math.exp(s[i] - s[heavy]) if w[i] > 0.0 else 0.0
+            rho[i] = w[i] * math.exp(s[i] - s[heavy])
             z += rho[i]
             rest += rho[i] if i != heavy else 0.0
             shares += phi[i]
-        if z == 0.0:  # no document, or none with a weight
-            clear_query(q, indptr, value, grad, curv)
-            continue
         total = math.log(z)
         for i in range(start, end):
             rho[i] /= z  # (1)
@@ -133,14 +138,16 @@ class XENDCG:
     def bind(self, data: RankingData, *, n_threads: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
         check_whole("xendcg's newton_terms", self.newton_terms, 1)
-        clock = clock_of(self.seed)
+        clock, seen = clock_of(self.seed), present_documents(data)
         args = (
-            exp2_of_grades(data),
-            document_weight(data),
+            exp2_of_grades(seen),
+            document_weight(seen),
             bool(self.sampled),
             clock,
             int(self.newton_terms),
-            np.empty(data.n_documents),
-            np.empty(data.n_documents),
+            np.empty(seen.n_documents),
+            np.empty(seen.n_documents),
         )
-        return DrawnLoss(clock, _queries, data, *args, curvature=True, n_threads=n_threads)
+        return DrawnLoss(
+            clock, _queries, data, *args, curvature=True, present=seen, n_threads=n_threads
+        )

@@ -36,6 +36,7 @@ from rankwright.models.linear_problem import LinearProblem
 from rankwright.models.linear_work import LinearWork, OneProcess
 from rankwright.models.missing import fill_values, filled
 from rankwright.models.penalty import check_penalty, ridges
+from rankwright.solvers.alternating import VANISHED
 from rankwright.solvers.coordinate import falling_l1
 from rankwright.solvers.journal import Journal, journalled
 from rankwright.solvers.online import OnlineState
@@ -116,7 +117,8 @@ class Linear:
         if self.l1 == self.l2 == "auto":
             raise UsageError("l1 and l2 cannot both be 'auto'; give a number for one of them.")
         deviation = work.deviation
-        v = np.zeros(len(deviation)) if start is None else start.coef * deviation
+        begin = np.zeros(len(deviation)) if start is None else start.coef * deviation
+        v = begin
         tried: list[SolveResult] = []
         path: list[tuple[float, float, int]] = []
         by_column = hasattr(solver, "path")
@@ -131,6 +133,8 @@ class Linear:
             on_valid = None if watch.valid is None else work.valid_scores(v / deviation)
             if watch.seen(t, tried[-1].value, scores, on_valid):
                 break
+            if tried[-1].stopped == VANISHED:  # nothing of the scale is left to go on from
+                v = begin
         best = tried[min(watch.best(), len(tried)) - 1]
         return FittedLinear(
             best.w / deviation,

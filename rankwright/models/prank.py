@@ -6,9 +6,11 @@ a document x of grade y, with y_r = 1 where y lies above threshold r and -1 belo
     tau_r = y_r  if  y_r (w.x - b_r) <= 0,  else 0                                              (1)
     w += (sum_r tau_r) x,      b_r -= c tau_r                                                   (2)
 
-(`crammer2002prank`, Figure 2, with c = 1); the thresholds stay in order. A weight of a document or
-of its query multiplies its step. The answer is the mean of w over all steps, which ranks better
-than the last w.
+(`crammer2002prank`, Figure 2, with c = 1). Steps of one size keep the thresholds in order. A weight
+of a document or of its query multiplies its step, and then a threshold may pass the next; the
+nearest thresholds in order take their place (`subproblems.pav`), which brings them no further from
+any that are in order, so that the bound on mistakes holds. The answer is the mean of w over all
+steps, which ranks better than the last w.
 
 A threshold is the weight of a feature that is the same for all documents, and c is that feature
 squared. With c = 1 and documents far longer than 1 a step moves scores by |x|^2 and thresholds
@@ -40,6 +42,7 @@ from rankwright.models.interrupt import until_interrupted
 from rankwright.models.linear import FittedLinear, deviations, restored_weights
 from rankwright.models.weight_rounds import WeightRounds
 from rankwright.solvers.journal import Answer, Journal
+from rankwright.subproblems.pav import pav
 
 # --- kernels ---------------------------------------------------------------------------------
 
@@ -56,6 +59,8 @@ def _mean_square(visits, indptr, indices, values, scale):  # type: ignore[no-unt
 @kernel
 def _walk(visits, indptr, indices, values, scale, grade, weight, c, t, w, late, b):  # type: ignore[no-untyped-def]
     """Visit documents; ``late`` sums the steps of w times when they came. Return the time."""
+    n = len(b)
+    ones, mass, first = np.ones(n), np.empty(n), np.empty(n, np.int64)
     for i in visits:
         score = 0.0
         for k in range(indptr[i], indptr[i + 1]):
@@ -66,6 +71,10 @@ def _walk(visits, indptr, indices, values, scale, grade, weight, c, t, w, late, 
             if side * (score - b[r]) <= 0.0:  # (1)
                 total += side
                 b[r] -= c * weight[i] * side  # (2)
+        for r in range(1, n):
+            if b[r] < b[r - 1]:
+                pav(0, n, b, ones, b, mass, first)
+                break
         if total != 0.0:
             for k in range(indptr[i], indptr[i + 1]):
                 j = indices[k]

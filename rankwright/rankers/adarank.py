@@ -10,8 +10,8 @@ class AdaRank(MetricRanker):
 
     ``metric`` is what it climbs: map, ndcg@10, any measure (`xu2007adarank`). The defaults are
     RankLib's rules, which keep a strong feature from holding the run where it is; for the algorithm
-    as printed give ``weights="total", enqueue=False, tolerance=inf, max_selections=0``. Weights of
-    documents are unknown to a measure and have no effect; those of queries have.
+    as printed give ``weights="total", enqueue=False, tolerance=inf, max_selections=0``. Queries may
+    have weights; documents may not, but those of weight 0 are left out.
     """
 
     models = ("feature_sum",)

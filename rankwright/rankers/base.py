@@ -126,6 +126,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         ----------
         X : array, sparse matrix, frame or RankingData
             With a frame, ``y`` and ``qid`` may be names of its columns.
+        sample_weight, query_weight : array
+            Weight of each document, and of each query. A document of weight 0 is left out.
         eval_set : RankingData or (X, y, qid)
             Valid data: selects the best round, and l2 where that is "auto".
         start : fitted ranker
@@ -137,9 +139,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         """
         # Over the budget of 40 lines: a quarter are the arguments.
         refuse_misnamed(misnamed)
-        data = ranking_data(X, y, qid, group_sizes, sample_weight, query_weight)
+        given = ranking_data(X, y, qid, group_sizes, sample_weight, query_weight)
+        data = given.present()
         tell_of_equal_grades(data)
-        self._with_qid = qid is not None or group_sizes is not None or data.n_queries > 1
+        self._with_qid = qid is not None or group_sizes is not None or given.n_queries > 1
         valid = None if eval_set is None else valid_data(eval_set, data)
         check_room(self, data, valid)
         watch = Selection(
@@ -159,7 +162,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         finally:
             if watch.checkpoint is not None:
                 watch.checkpoint.end()
-        self.data_digest_ = content_digest(data, n_threads=self.n_threads)
+        self.data_digest_ = content_digest(given, n_threads=self.n_threads)
         self.curve_ = watch.curve
         self.best_iteration_ = watch.best()
         self.interrupted_ = watch.interrupted
@@ -201,7 +204,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             data = replace(data, X=features_like(self, data), feature_names=names)
         model: Any = self.make_model()
         self.model_ = model.partial_fit(
-            self.make_loss(data), data, start=before, n_threads=self.n_threads
+            self.make_loss(data), data.present(), start=before, n_threads=self.n_threads
         )
         digests = [self.data_digest_] if before is not None else []
         digests.append(content_digest(data, n_threads=self.n_threads))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from rankwright.core.types import FittedModel, Loss, MetricModel
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import IncompatibleError
+from rankwright.errors import IncompatibleError, UsageError
 from rankwright.metrics.names import metric
 from rankwright.rankers.base import Ranker
 from rankwright.rankers.selection import Selection
@@ -13,7 +15,9 @@ from rankwright.rankers.selection import Selection
 class MetricRanker(Ranker):
     """Base of AdaRank, Coordinate Ascent and RankGP: ``metric`` is what the model climbs.
 
-    ``select_metric`` chooses the round on valid, where that is to be another measure.
+    ``select_metric`` chooses the round on valid, where that is to be another measure. A metric has
+    no weights of documents, so ``sample_weight`` may only leave documents out; queries may have any
+    weight.
     """
 
     def make_loss(self, data: RankingData) -> Loss:  # noqa: ARG002
@@ -26,6 +30,12 @@ class MetricRanker(Ranker):
     def _fit_model(
         self, data: RankingData, watch: Selection, start: FittedModel | None
     ) -> FittedModel:
+        weight = data.sample_weight
+        if weight is not None and np.ptp(weight) > 0.0:
+            raise UsageError(
+                f"{self.name} climbs a metric, which has no weights of documents: give weights of "
+                "queries (query_weight), or documents the weights 0 and 1 to leave some out."
+            )
         model: MetricModel = self.make_model()  # type: ignore[assignment]
         return model.fit(
             metric(self.metric, convention=self.convention),

@@ -58,7 +58,7 @@ class Recommender(Ranker):
         grouping = {name: more.pop(name, None) for name in _GROUPING}
         data, shift = _ratings(X, y, grouping)
         valid = None if eval_set is None else self._valid_data(eval_set, data)
-        top = float(data.y.max(initial=0.0)) or 1.0
+        top = float(data.present().y.max(initial=0.0)) or 1.0
         train = self._in_levels(data, top)
         if item_features is None:
             super().fit(train, eval_set=valid, **more)

@@ -18,6 +18,10 @@ is
 in the scale of scores a mean of the two, and (1) itself for eta = 1. Once such steps make no more
 headway the last turns are exact. (With C_r or rewards (3) is off, and only they count.)
 
+Without margins, C_r or rewards F has the minimum 0 at scores that are all equal, and the turns go
+there, by a factor each: they end once F is `tolerance` squared times what it was, and what ranks is
+the direction of the weights by then.
+
 `joint_convexity` tells whether F is convex in r and w together, so that (1), (2) end in the one
 minimum. With A_i the features of query i, omega_i its weight in the objective and s the strong
 convexity of the divergence's function on its domain,
@@ -41,6 +45,8 @@ from rankwright.core.types import F64, I64, FloatMatrix, SolveResult, TargetProb
 from rankwright.errors import UsageError
 from rankwright.solvers.journal import recall
 from rankwright.solvers.lbfgs import LBFGS
+
+VANISHED = "the objective has all but vanished"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +88,7 @@ class Alternating:
         inner = LBFGS(tolerance=self.inner_tolerance, max_iterations=self.inner_iterations)
         slope, rate = np.empty(problem.size), self.learning_rate
         value, r = problem.grad(w, slope), problem.targets(w)
+        vanished = self.tolerance**2 * abs(value)
         curve: list[float] = []
         stopped = "max_iterations were reached"
 
@@ -98,6 +105,9 @@ class Alternating:
             curve.append(float(joint[0]))
             if watch is not None and watch(len(curve), w, curve[-1]):
                 stopped = "the watcher ended the run"
+                break
+            if value <= vanished < abs(before):
+                stopped = VANISHED
                 break
             if before - value <= self.tolerance * abs(value):
                 if rate == 1.0:

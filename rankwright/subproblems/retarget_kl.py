@@ -85,9 +85,9 @@ def retarget_kl(  # type: ignore[no-untyped-def]
         scale = top + math.log(whole)
         for p in range(a, b):
             share[p] = math.exp(v[p] - top) / whole
-            known = terms.alpha * (v[p] - scale) + (1.0 - terms.alpha) * layout.q[p]
+            pushed = v[p] - scale + layout.reward[p] / w[p]  # (15)
             margin = 0.0 if terms.additive else layout.d[p]
-            desk.u[p] = known - margin + layout.reward[p] / w[p]
+            desk.u[p] = terms.alpha * pushed + (1.0 - terms.alpha) * layout.q[p] - margin
         _project_kl(q, a, b, terms, layout, desk)
         total = 0.0
         for p in range(a, b):

@@ -66,7 +66,7 @@ def _project(a, b, terms, w, v, lift, d, reward, target, heavy, first):  # type:
         found[k] = terms.alpha * own_v[k] + own_lift[k]
     if terms.rewards:
         for p in range(a, b):
-            target[p] += reward[p] / w[p]
+            target[p] += terms.alpha * reward[p] / w[p]  # (15)
     pools = pav(a, b, target, w, target, heavy, first)
     least, low, total = terms.floor - own_d[0], 0, 0.0
     for k in range(len(found)):

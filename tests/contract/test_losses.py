@@ -59,6 +59,7 @@ VARIANTS = {
         {"metric": "eru", "decay": "loglog"},
     ],
     "precision_svm": [{"n": 2, "min_grade": 2.0}],
+    "rank_cosine": [{"centred": True, "softening": 0.3}, {"targets": "gain"}],
     "ranknet": [{"sigma": 0.5, "normalize": True}],
     "retarget": [
         {"C_r": 0.5, "C_w": 0.2, "targets": "gain"},

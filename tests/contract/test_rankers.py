@@ -33,6 +33,7 @@ QUICK = {
     "passive_aggressive": {"n_steps": 5_000},
     "prank": {},
 }
+WHOLE_DOCUMENTS = ("boltzrank", "dorm", "softrank", "svm_precision")  # hold ranks, weight or not
 DATA, VALID = small_data(), small_data(seed=1)
 CASES = [
     (name, model) for name in registry.RANKERS for model in registry.resolve("rankers", name).models
@@ -133,6 +134,29 @@ def test_a_query_weight_of_two_is_the_query_twice(name):
     )
     a, b = (make(name, "linear", scale=False).fit(data) for data in (weighted, twice))
     np.testing.assert_allclose(a.predict(part), b.predict(part), rtol=1e-3, atol=1e-3)
+
+
+def test_a_document_of_weight_0_is_as_good_as_absent(case):
+    part = DATA.select(np.arange(8))
+    weight = np.random.default_rng(2).choice([0.0, 1.0], part.n_documents)
+    weight[:20], kept = 0.0, weight > 0  # a whole query, too
+    kept[:20] = False
+    seen = replace(part, y=np.where(kept, part.y, 7.0), sample_weight=weight)
+    short = RankingData.from_arrays(part.X[kept], part.y[kept], qid=part.query_of_row()[kept])
+    a, b = (make(*case).fit(data) for data in (seen, short))
+    np.testing.assert_allclose(a.predict(VALID), b.predict(VALID), rtol=1e-9, atol=1e-9)
+
+
+def test_weights_of_documents_matter_or_are_refused(case):
+    weight = np.random.default_rng(2).choice([0.2, 3.0], DATA.n_documents)
+    plain = make(*case).fit(DATA).predict(VALID)
+    try:
+        weighted = make(*case).fit(replace(DATA, sample_weight=weight)).predict(VALID)
+    except UsageError as error:
+        assert "query_weight" in str(error)  # noqa: PT017
+        return
+    if case[0] not in WHOLE_DOCUMENTS:
+        assert np.abs(weighted - plain).max() > 1e-6
 
 
 def test_valid_data_pick_the_best_round(case):
@@ -255,6 +279,9 @@ def expected_failure(name, check):
         return "bags are drawn by content, which repeated rows change"
     if name == "prank" and check.startswith("check_sample_weight_equivalence"):
         return "a perceptron that meets a document twice is not one that takes a double step"
+    of_a_metric = ("adarank", "coordinate_ascent", "rankgp")
+    if name in of_a_metric and check == "check_sample_weights_not_overwritten":
+        return "unequal weights of documents are refused"
     by_rank = (
         "adarank",
         "boltzrank",

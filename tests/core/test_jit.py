@@ -5,6 +5,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from numba.core import config
 
 from rankwright.core import jit
 from rankwright.core.jit import kernel, kernel_hash
@@ -49,6 +50,12 @@ print(type(order.sort_query).__name__)
 """
 
 
+compiled_alone = pytest.mark.skipif(
+    bool(config.DISABLE_JIT), reason="NUMBA_DISABLE_JIT leaves nothing to compile"
+)
+
+
+@compiled_alone
 def test_kernels_are_kept_in_the_folder_that_rankwright_cache_names(tmp_path):
     run(SORT, RANKWRIGHT_CACHE=str(tmp_path))
     kept = list(tmp_path.glob(f"kernels-{kernel_hash()}/*/*.nbi"))
@@ -64,12 +71,14 @@ event.register("numba:compile", Told())
 """
 
 
+@compiled_alone
 def test_a_sort_compiles_no_sentences_of_numba(tmp_path):
     compiled = run(UNICODE + SORT, RANKWRIGHT_CACHE=str(tmp_path))
     assert "compiled rankwright.core.order" in compiled
     assert "unicode" not in compiled  # as an array assigned to a slice would
 
 
+@compiled_alone
 def test_compiling_is_told_once_and_not_where_the_cache_has_all(tmp_path):
     told = "import logging, sys; logging.basicConfig(level=logging.INFO, stream=sys.stdout)\n"
     cold, warm = (run(told + SORT, RANKWRIGHT_CACHE=str(tmp_path)) for _ in range(2))

@@ -19,6 +19,9 @@ SQUARE = [
     Retarget(floor=0.3),
     Retarget(floor=0.3, C_r=0.5, margin="constant"),
     Retarget(margin="none", C_r=2.0, intercept=False),
+    *(Retarget(margin="large", size=0.4, C_r=C_r) for C_r in (0.3, 1.0, 4.0)),
+    Retarget(margin="large", C_r=1.0, intercept=False, targets="gain"),
+    Retarget(margin="large", C_r=1.0, floor=0.3),
 ]
 KL = [
     Retarget(divergence="kl"),
@@ -32,6 +35,12 @@ KL = [
     Retarget(divergence="kl", domain="cone", margin="large", size=0.5),
     Retarget(divergence="kl", domain="cone", kl_margin="additive", size=0.5),
     Retarget(divergence="kl", domain="cone", kl_margin="additive", margin="sqrt", floor=0.2),
+    *(
+        Retarget(divergence="kl", domain=domain, margin="large", size=0.2, C_r=C_r)
+        for domain in ("simplex", "cone")
+        for C_r in (0.3, 1.0, 4.0)
+    ),
+    Retarget(divergence="kl", margin="large", size=0.2, C_r=1.0, kl_margin="additive", floor=0.01),
 ]
 
 
@@ -86,6 +95,14 @@ def test_a_reward_lifts_by_its_size_over_the_weight():
     out = np.empty(2)
     bound.targets(np.array([3.0, 0.0]), out)
     assert out == pytest.approx([3.4, -0.2])
+
+
+def test_a_reward_is_shared_with_the_pull_of_the_grades():
+    bound = Retarget(margin="large", C_r=1.0).bind(query([0.0, 1.0]))
+    # centred: s = (.1, -.1), q = (-.5, .5); r = (s + q)/2 -+ 1/2, the reward halved as the scores
+    value, grad = at(bound, [0.3, 0.1])
+    assert grad == pytest.approx([0.8, -0.8])
+    assert value == pytest.approx((2 * 0.8**2 + 2 * 0.2**2) / 2 - 1.4)
 
 
 # --- against cvxpy -----------------------------------------------------------------------------

@@ -48,6 +48,23 @@ def test_a_weight_multiplies_the_step():
     assert (w.tolist(), b.tolist()) == ([1.0, 3.0], [-0.5, -0.5])
 
 
+def test_weights_leave_the_thresholds_in_order():
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        n, grades = rng.integers(5, 40), rng.integers(2, 6)
+        grade = rng.integers(0, grades + 1, n)
+        grade[0] = grades
+        X, weight = rng.normal(size=(n, 3)), rng.choice([0.1, 0.3, 1.0, 2.5, 7.0], n)
+        _, b, _ = walk(X, grade, passes=3, weight=weight, step=rng.choice([0.5, 1.0, 3.0]))
+        assert (np.diff(b) >= 0.0).all(), (seed, b)
+
+
+def test_thresholds_that_would_pass_each_other_meet_half_way():
+    """From (-.1, .1), a document of grade 0 at a score of 0 lifts the first alone, by 1."""
+    _, b, _ = walk([[0.0], [0.0], [0.0]], [1, 0, 2], weight=[0.1, 1.0, 0.0])
+    assert b == pytest.approx([0.5, 0.5])
+
+
 def test_a_threshold_is_the_weight_of_a_feature_that_all_documents_share():
     """Two grades: Rosenblatt's perceptron with the square root of c as one more feature."""
     rng = np.random.default_rng(1)

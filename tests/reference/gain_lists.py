@@ -10,7 +10,8 @@ def gains_and_discounts(name, y):
     key, _, k = name.partition("@")
     k = min(int(k), len(y)) if k else len(y)
     if key == "p":
-        return (y >= 1) / int(name.partition("@")[2] or len(y)), np.arange(len(y)) < k
+        first = (np.arange(len(y)) < k).astype(float)
+        return (y >= 1) / int(name.partition("@")[2] or len(y)), first
     gain = 2.0**y - 1
     discount = np.array([1 / log2(rank + 2) if rank < k else 0.0 for rank in range(len(y))])
     return (gain / (np.sort(gain)[::-1] @ discount) if key == "ndcg" else gain), discount

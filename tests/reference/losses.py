@@ -22,6 +22,7 @@ from reference.neural_ndcg import neural_ndcg
 from reference.pair_exp import pair_exp
 from reference.pair_hinge import pair_hinge
 from reference.position_svm import ordinal_hinge, position_svm, precision_svm, rocarea_svm
+from reference.rank_cosine import rank_cosine
 from reference.retarget import retarget
 from reference.softrank import softrank
 
@@ -219,6 +220,7 @@ TWINS = {
     "ndcg_glm": ndcg_glm,
     "neural_ndcg": neural_ndcg,
     "query_offset": query_offset,
+    "rank_cosine": rank_cosine,
     "ranknet": ranknet,
     "retarget": retarget,
     "rocarea_svm": rocarea_svm,

@@ -1,5 +1,6 @@
 """Losses over orders, by trying every order of a query."""
 
+from functools import cache
 from itertools import pairwise, permutations, product
 
 import numpy as np
@@ -17,6 +18,11 @@ def rank_decay(decay, n, metric=None):
 
 def measured(name, grades):
     """The measure of grades in rank order; names as in ``eru(alpha=3)@5``."""
+    return measured_once(name, tuple(grades))
+
+
+@cache
+def measured_once(name, grades):
     key, _, k = name.partition("@")
     key, _, rules = key.partition("(")
     values = {"true": True}

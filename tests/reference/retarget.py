@@ -96,20 +96,21 @@ def project_square(loss, s, y, w):
     q = targets_of(loss, y)
     d, reward = running(loss, y, w)
     alpha = 1 / (1 + loss.C_r)
-    x = mean_levels(alpha * s + (1 - alpha) * q - d + reward / w, w)
+    x = mean_levels(alpha * (s + reward / w) + (1 - alpha) * q - d, w)
     return np.maximum(x, -np.inf if loss.floor is None else loss.floor) + d
 
 
 def project_kl(loss, known, y, w):
     """log r for the deflected scores ``known``."""
     d, reward = running(loss, y, w)
+    known = known + reward / w / (1 + loss.C_r)
     floor = loss.floor or 0.0
 
     def at(shift):
         if loss.kl_margin == "additive":
             return np.log(np.maximum(additive_levels(known + shift, w, d), floor) + d)
         tilt = np.exp(d) if loss.kl_margin == "ratio" else np.ones(len(d))
-        x = mean_levels(known + shift - d + reward / w, w * tilt)
+        x = mean_levels(known + shift - d, w * tilt)
         return np.maximum(x, log(floor) if floor else -np.inf) + d
 
     if loss.domain == "cone":

@@ -227,3 +227,27 @@ def test_the_report_reads_as_a_sentence():
     assert str(JointConvexity(1.0, math.inf)) == "no l2 makes sure of joint convexity"
     with pytest.raises(UsageError, match="not 'cosine' on 'simplex'"):
         joint_convexity(X, INDPTR, l2=1.0, divergence="cosine")
+
+
+# --- no margins and no C_r -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("divergence", ["square", "kl"])
+def test_mr_without_c_r_goes_toward_0_and_ranks_by_the_way_there(divergence):
+    mr = ranker("mr", C_r=0.0, divergence=divergence, l2=1.0).fit(DATA)
+    held = ranker("mr", C_r=1e6, divergence=divergence, l2=1.0, solver="lbfgs").fit(DATA)
+    assert mr.solution_.stopped == "the objective has all but vanished"
+    assert 0.0 < np.abs(mr.coef_).max() < 1e-3 * np.abs(held.coef_).max()
+    agree = np.corrcoef(mr.predict(DATA), held.predict(DATA))[0, 1]
+    assert agree > 0.8
+    bound = loss("retarget", margin="none", divergence=divergence).bind(DATA)
+    assert bound.value(np.zeros(DATA.n_documents)) == pytest.approx(0.0, abs=1e-12)
+
+
+def test_every_l2_is_tried_from_the_targets_of_the_grades():
+    auto = ranker("mr", C_r=0.0, l2="auto").fit(DATA, eval_set=DATA)
+    for t in (1, 3):
+        alone = ranker("mr", C_r=0.0, l2=10.0 ** (4 - t), metric="ndcg@10")
+        start = ranker("mr", C_r=1e6, l2=1.0, solver="lbfgs").fit(DATA)
+        one = alone.fit(DATA, eval_set=DATA, start=start).curve_["valid ndcg@10"][0]
+        assert auto.curve_["valid ndcg@10"][t - 1] == pytest.approx(one)

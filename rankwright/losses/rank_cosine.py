@@ -1,0 +1,141 @@
+"""The angle between the scores of a query and the targets of its grades (RankCosine).
+
+With y_i the target of document i, w_i its weight and <a, b> = sum_i w_i a_i b_i, the loss of a
+query is (`qin2008rankcosine`)
+
+    L(s) = 1/2 (1 - cos),     cos = <y, s> / (|y| |s|),     |s|^2 = <s, s> + softening^2        (1)
+
+from 0 to 1: no query outweighs another, however many documents it has. The paper's (1) is without
+``softening``, and has no value at scores of 0, where linear models and trees begin; a small value
+comes as near to it as is asked for. ``centred=True`` takes y and s less their means over the query,
+so that the cosine is a correlation and the level of the scores is free.
+
+With u = y / |y| and v = s / |s|, the gradient and the Hessian times x are
+
+    -w / (2 |s|) (u - cos v)                                                                    (2)
+    w / (2 |s|^2) (u <v, x> + v <u, x> + cos x - 3 cos v <v, x>)                                (3)
+
+L is not convex. The curvature w / |s|^2 is above the diagonal of (3), and a step of gradient over
+curvature is never longer than |s|.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from rankwright.core.jit import kernel
+from rankwright.core.parameters import check_above_zero
+from rankwright.core.queries import clear, clear_query
+from rankwright.core.types import F64, BoundLoss, Traits
+from rankwright.data.ranking_data import RankingData
+from rankwright.losses.base import KernelLoss, document_weight, grade_targets
+from rankwright.losses.ndcg_glm import mean_of
+
+# --- kernels ---------------------------------------------------------------------------------
+
+
+@kernel
+def _cosine(a, b, level, s, u, w, softening):  # type: ignore[no-untyped-def]
+    """Return the cosine of (1) and |s|."""
+    both, square = 0.0, softening * softening
+    for i in range(a, b):
+        both += w[i] * u[i] * (s[i] - level)
+        square += w[i] * (s[i] - level) * (s[i] - level)
+    length = math.sqrt(square)
+    return both / length, length
+
+
+@kernel
+def _queries(  # type: ignore[no-untyped-def]
+    lo, hi, indptr, s, u, w, centred, softening, weight, value, grad, curv
+):
+    for q in range(lo, hi):
+        a, b = indptr[q], indptr[q + 1]
+        if weight[q] == 0.0:
+            clear_query(q, indptr, value, grad, curv)
+            continue
+        level = mean_of(a, b, s, w) if centred else 0.0
+        cosine, length = _cosine(a, b, level, s, u, w, softening)
+        value[q] = 0.5 * weight[q] * (1.0 - cosine)  # (1)
+        if len(grad):
+            for i in range(a, b):
+                away = u[i] - cosine * (s[i] - level) / length
+                grad[i] = -0.5 * weight[q] * w[i] * away / length  # (2)
+        if len(curv):
+            for i in range(a, b):
+                curv[i] = weight[q] * w[i] / (length * length)
+
+
+@kernel
+def _hessian(lo, hi, indptr, s, u, w, centred, softening, weight, x, out):  # type: ignore[no-untyped-def]
+    for q in range(lo, hi):
+        a, b = indptr[q], indptr[q + 1]
+        if weight[q] == 0.0:
+            clear(a, b, out)
+            continue
+        level = mean_of(a, b, s, w) if centred else 0.0
+        turn = mean_of(a, b, x, w) if centred else 0.0
+        cosine, length = _cosine(a, b, level, s, u, w, softening)
+        along_u = along_v = 0.0
+        for i in range(a, b):
+            along_u += w[i] * u[i] * (x[i] - turn)
+            along_v += w[i] * (s[i] - level) / length * (x[i] - turn)
+        scale = 0.5 * weight[q] / (length * length)
+        for i in range(a, b):
+            v = (s[i] - level) / length
+            own = u[i] * along_v + v * along_u + cosine * (x[i] - turn - 3.0 * v * along_v)
+            out[i] = scale * w[i] * own  # (3)
+
+
+# --- API -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RankCosine:
+    """Half of one minus the cosine between scores and targets, query by query.
+
+    Parameters
+    ----------
+    targets : "linear", "gain" or a tuple
+        Target score of a grade: the grade, 2^grade - 1, or a value per grade.
+    centred : bool
+        Leave the level of each query's scores free: the cosine is then their correlation with the
+        targets. False is as published.
+    softening : float
+        Added to the length of the scores, as the other side of a right angle; the paper's loss is
+        the limit of 0.
+    """
+
+    targets: str | tuple[float, ...] = "linear"
+    centred: bool = False
+    softening: float = 1.0
+
+    @property
+    def traits(self) -> Traits:
+        """What this loss can do with these parameters."""
+        return Traits(
+            family="listwise", shift_invariant=self.centred, curvature=True, hess_vec=True
+        )
+
+    def bind(self, data: RankingData, *, n_threads: int | None = None) -> BoundLoss:
+        """Prepare the loss for one data set."""
+        check_above_zero("rank_cosine's softening", self.softening)
+        w = document_weight(data)
+        args = (self._directions(data, w), w, bool(self.centred), float(self.softening))
+        return KernelLoss(
+            _queries, data, *args, curvature=True, hessian=_hessian, n_threads=n_threads
+        )
+
+    def _directions(self, data: RankingData, w: F64) -> F64:
+        """Return u = y / |y| of each document."""
+        y, query = grade_targets(data, self.targets), data.query_of_row()
+        if self.centred:
+            total = np.bincount(query, w, data.n_queries)
+            mean = np.bincount(query, w * y, data.n_queries) / np.where(total > 0.0, total, 1.0)
+            y = y - mean[query]
+        length = np.sqrt(np.bincount(query, w * y * y, data.n_queries))
+        directions: F64 = y / np.where(length > 0.0, length, 1.0)[query]
+        return directions
