@@ -66,13 +66,19 @@ class ClassifierSVM:
 
     With ``min_grade`` the classes are the grades from there on and those below, and the decision
     value is the score. Without, each grade is a class against the rest, and the score is the
-    expected grade under softmax of the decision values. ``gamma`` makes it an RBF machine.
+    expected grade under softmax of ``sharpness`` times the decision values: a large one ranks by
+    the predicted grade. ``gamma`` makes it an RBF machine.
     """
 
     def __init__(
-        self, *, C: float = 1.0, gamma: float | None = None, min_grade: float | None = None
+        self,
+        *,
+        C: float = 1.0,
+        gamma: float | None = None,
+        min_grade: float | None = None,
+        sharpness: float = 1.0,
     ) -> None:
-        self.C, self.gamma, self.min_grade = C, gamma, min_grade
+        self.C, self.gamma, self.min_grade, self.sharpness = C, gamma, min_grade, sharpness
 
     def fit(self, X: RankingData) -> Self:
         """Fit to all documents, whatever their query."""
@@ -100,7 +106,7 @@ class ClassifierSVM:
         margin = np.asarray(self.svm_.decision_function(X.X), np.float64)
         if margin.ndim == 1:
             return margin
-        probability = softmax(margin, axis=1)
+        probability = softmax(self.sharpness * margin, axis=1)
         return np.asarray(probability @ self.classes_, np.float64)
 
 

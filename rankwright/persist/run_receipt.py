@@ -1,6 +1,7 @@
 """What makes two fits the same run: ranker, parameters, data and versions, as a receipt.
 
 A checkpoint goes on with a run whose receipt is the one it holds, and says what differs otherwise.
+A parameter that is a function counts by its name.
 """
 
 from __future__ import annotations

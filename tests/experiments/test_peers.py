@@ -21,11 +21,11 @@ def test_a_binary_svm_ranks_by_its_margin(gamma):
     assert scores[data.y == 2].min() > 0.0 > scores[data.y < 2].max()
 
 
-@pytest.mark.parametrize("gamma", [None, 0.1])
-def test_an_svm_of_all_grades_ranks_by_the_expected_grade(gamma):
+@pytest.mark.parametrize(("gamma", "sharpness"), [(None, 1.0), (0.1, 1.0), (None, 4.0)])
+def test_an_svm_of_all_grades_ranks_by_the_expected_grade(gamma, sharpness):
     data = line([0, 1, 3])
-    svm = contender("classifier_svm", gamma=gamma, C=10.0).fit(data)
-    f = svm.svm_.decision_function(data.X)
+    svm = contender("classifier_svm", gamma=gamma, C=10.0, sharpness=sharpness).fit(data)
+    f = sharpness * svm.svm_.decision_function(data.X)
     p = np.exp(f) / np.exp(f).sum(axis=1, keepdims=True)
     np.testing.assert_allclose(svm.predict(data), p @ [0.0, 1.0, 3.0])
 
