@@ -11,8 +11,8 @@ side features of items, and dense features make a linear ranker with a vector fo
 Two ways to the minimum. ``method="joint"`` moves everything at once by L-BFGS and is the quicker.
 ``method="alternating"`` holds the items and solves for the users, then holds the users and solves
 for the items; both are convex where the loss is, so that losses with kinks, DORM's among them, can
-be minimised by the bundle solver, and are unless told otherwise. A user who was not there is scored by the biases alone until `fold_in`, which solves
-for new users with the items held.
+be minimised by the bundle solver: None chooses by the loss. A user who was not there is scored by
+the biases alone until `fold_in`, which solves for new users with the items held.
 
 **The penalty** is that of the trace norm: from some l2 on all vectors are 0, namely from
 
@@ -22,6 +22,7 @@ with |G| the largest singular value, at the best biases without vectors. It grow
 the grades and the length of the lists, and so does the l2 that serves best; ``l2="auto"`` tries
 shares of l2_max and keeps the best on valid, or takes half of it where there is no valid data.
 """
+# Over the budget of 300 lines: the model, the ways to its minimum and what it shows of each step.
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class AbsentFunction:
 
     name: str
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ARG002
         """Refuse: the function is not there."""
         raise UsageError(
             f"this ranker was saved with the function {self.name}, which a model file does not "
