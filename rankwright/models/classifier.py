@@ -119,7 +119,7 @@ class Classifier:
         n_features: int,
     ) -> FittedClassifier:
         """Build the fitted model from its own arrays."""
-        coef, intercept, grades = (arrays[name] for name in ("coef", "intercept", "grades"))
+        coef, intercept, grades = (arrays[name] for name in ("grade_coef", "intercept", "grades"))
         if coef.shape != (len(grades), n_features) or intercept.shape != grades.shape:
             raise UsageError(f"weights of shape {coef.shape} for {n_features} features.")
         return FittedClassifier(coef, intercept, grades, arrays.get("fill"))
@@ -165,7 +165,7 @@ class FittedClassifier:
     def arrays(self) -> dict[str, AnyArray]:
         """Return weights, constants, grades, and what stands for missing values."""
         arrays: dict[str, AnyArray] = {
-            "coef": self.coef,
+            "grade_coef": self.coef,
             "intercept": self.intercept,
             "grades": self.grades,
         }

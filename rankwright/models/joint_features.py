@@ -122,7 +122,7 @@ class JointMap:
         """Learn the kernels from ``data``, for the users of ``fitted`` where those are fewer."""
         check_users(kernels)
         of_users = data if fitted is None else fitted
-        items = item_features(data)[:, :rank]
+        items = np.ascontiguousarray(item_features(data)[:, :rank])
         place = {user: number for number, user in enumerate(of_users.qid.tolist())}
         return cls(tuple(kernels), items, tastes(of_users, items[:, :n_tastes]), place)
 

@@ -70,3 +70,38 @@ def test_the_name_of_a_cost_is_never_imported(tmp_path, monkeypatch):
     monkeypatch.delitem(sys.modules, "antigravity", raising=False)
     load_model(tmp_path / "m.rw").predict(PLAIN)
     assert "antigravity" not in sys.modules
+
+
+TOPICS = np.random.default_rng(3).random((PLAIN.n_documents, 4)) < 0.4
+
+
+@pytest.mark.parametrize(
+    "way", [{}, {"solver": "bundle"}, {"model": "trees", "n_trees": 3}], ids=str
+)
+def test_overlapping_topics_are_learned_and_limit_the_ranking(way):
+    data = RankingData.from_arrays(PLAIN.X, PLAIN.y, qid=QID, group=TOPICS)
+    limited = ranker("dorm", metric="ndcg@3", per_group=1, **way).fit(data)
+    free = ranker("dorm", metric="ndcg@3", **way).fit(data)
+    assert (limited.predict(data) != free.predict(data)).any()
+    shown = limited.rank(data, per_group=1, top=3)
+    again = limited.rank(PLAIN.X, qid=QID, group=TOPICS, per_group=1, top=3)
+    np.testing.assert_array_equal(shown, again)
+    for query in np.unique(QID):
+        rows = shown[QID[shown] == query]
+        assert 1 <= len(rows) <= 3
+        assert (TOPICS[rows].sum(axis=0) <= 1).all()
+
+
+def test_metrics_with_a_limit_per_group_refuse_overlapping_topics():
+    from rankwright.metrics.evaluate import evaluate
+
+    data = RankingData.from_arrays(PLAIN.X, PLAIN.y, qid=QID, group=TOPICS)
+    with pytest.raises(DataError, match="belong to several topics"):
+        evaluate(data, np.zeros(data.n_documents), "ndcg(max_per_group=1)@3")
+
+
+def test_topics_that_are_no_shares_are_refused():
+    with pytest.raises(DataError, match="numbers from 0"):
+        RankingData.from_arrays(PLAIN.X, PLAIN.y, qid=QID, group=-1.0 * TOPICS)
+    with pytest.raises(DataError, match="group has 3 rows"):
+        RankingData.from_arrays(PLAIN.X, PLAIN.y, qid=QID, group=TOPICS[:3])
