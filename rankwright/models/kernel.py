@@ -48,11 +48,15 @@ class Kernel:
         exp(-gamma |x - z|^2), x'z, (gamma x'z + coef0)^degree; X itself, a row per document and a
         column per training document; or f(A, B), which returns a matrix of rows of A x rows of B.
     gamma : float or None
-        None: one over the number of features.
+        None: 0.1 over the number of features, which serves better on LETOR's validation parts than
+        the usual 1 over it, under every loss tried (RankSVM: OHSUMED .454 against .432, MQ2008
+        .496 against .488, mean NDCG@10 of five folds).
     degree, coef0
         Of the polynomial.
     l2 : float or "auto"
-        Penalty on the squared norm; "auto" chooses on valid, as for linear models.
+        Penalty on the squared norm; "auto" chooses on valid, as for linear models. The default is
+        for losses that are a mean over a query's pairs or ranks; one that is a sum over its pairs
+        needs some 1,000 times as much.
     scale : bool
         Divide features by their standard deviations first.
     missing : None, "mean" or "zero"
@@ -135,7 +139,7 @@ class Kernel:
             columns, points = np.empty(0, np.int64), divided(X[chosen], deviation)
         return FittedKernel(
             kernel=self.kernel,
-            gamma=1.0 / data.n_features if self.gamma is None else float(self.gamma),
+            gamma=0.1 / data.n_features if self.gamma is None else float(self.gamma),
             degree=self.degree,
             coef0=float(self.coef0),
             points=points,
