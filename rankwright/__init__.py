@@ -9,6 +9,7 @@ __version__ = "0.1.0"
 
 _PUBLIC = {
     "BoltzRank": "rankwright.rankers.boltzrank",
+    "Classification": "rankwright.rankers.classification",
     "CofiRank": "rankwright.rankers.cofirank",
     "AdaRank": "rankwright.rankers.adarank",
     "Checkpoint": "rankwright.persist.checkpoint",
@@ -20,6 +21,7 @@ _PUBLIC = {
     "GBDT": "rankwright.rankers.gbdt",
     "GBRank": "rankwright.rankers.gbrank",
     "IRSVM": "rankwright.rankers.irsvm",
+    "JRank": "rankwright.rankers.jrank",
     "IntervalRank": "rankwright.rankers.intervalrank",
     "LambdaMART": "rankwright.rankers.lambdamart",
     "LambdaRank": "rankwright.rankers.lambdarank",
@@ -75,6 +77,7 @@ if TYPE_CHECKING:
     from rankwright.rankers.auto import auto as auto
     from rankwright.rankers.base import ranker as ranker
     from rankwright.rankers.boltzrank import BoltzRank as BoltzRank
+    from rankwright.rankers.classification import Classification as Classification
     from rankwright.rankers.cofirank import CofiRank as CofiRank
     from rankwright.rankers.coordinate_ascent import CoordinateAscent as CoordinateAscent
     from rankwright.rankers.domination import Domination as Domination
@@ -85,6 +88,7 @@ if TYPE_CHECKING:
     from rankwright.rankers.intervalrank import IntervalRank as IntervalRank
     from rankwright.rankers.irsvm import IRSVM as IRSVM
     from rankwright.rankers.joint_convexity import joint_convexity as joint_convexity
+    from rankwright.rankers.jrank import JRank as JRank
     from rankwright.rankers.lambdamart import LambdaMART as LambdaMART
     from rankwright.rankers.lambdarank import LambdaRank as LambdaRank
     from rankwright.rankers.linear_regression import LinearRegression as LinearRegression

@@ -76,11 +76,13 @@ LOSSES = {
 
 MODELS = {
     "additive": "rankwright.models.additive:Additive",
+    "classifier": "rankwright.models.classifier:Classifier",
     "coordinate_ascent": "rankwright.models.coordinate_ascent:CoordinateAscent",
     "expression": "rankwright.models.expression:Expression",
     "factorization": "rankwright.models.factorization:Factorization",
     "feature_sum": "rankwright.models.feature_sum:FeatureSum",
     "forest": "rankwright.models.forest:Forest",
+    "jrank": "rankwright.models.jrank:JRank",
     "kernel": "rankwright.models.kernel:Kernel",
     "least_squares": "rankwright.models.least_squares:LeastSquares",
     "linear": "rankwright.models.linear:Linear",
@@ -110,6 +112,7 @@ SOLVERS = {
 RANKERS = {
     "boltzrank": "rankwright.rankers.boltzrank:BoltzRank",
     "adarank": "rankwright.rankers.adarank:AdaRank",
+    "classification": "rankwright.rankers.classification:Classification",
     "cofirank": "rankwright.rankers.cofirank:CofiRank",
     "compose": "rankwright.rankers.compose:Compose",
     "coordinate_ascent": "rankwright.rankers.coordinate_ascent:CoordinateAscent",
@@ -120,6 +123,7 @@ RANKERS = {
     "gbrank": "rankwright.rankers.gbrank:GBRank",
     "intervalrank": "rankwright.rankers.intervalrank:IntervalRank",
     "irsvm": "rankwright.rankers.irsvm:IRSVM",
+    "jrank": "rankwright.rankers.jrank:JRank",
     "lambdamart": "rankwright.rankers.lambdamart:LambdaMART",
     "lambdarank": "rankwright.rankers.lambdarank:LambdaRank",
     "linear_regression": "rankwright.rankers.linear_regression:LinearRegression",

@@ -14,6 +14,7 @@ HEAVY = {"numba", "sklearn", "lightgbm", "torch", "dask", "pandas", "scipy.optim
 def test_the_public_names():
     assert set(rankwright.__all__) == {
         "BoltzRank",
+        "Classification",
         "CofiRank",
         "AdaRank",
         "Checkpoint",
@@ -26,6 +27,7 @@ def test_the_public_names():
         "GBRank",
         "IRSVM",
         "IntervalRank",
+        "JRank",
         "LambdaMART",
         "LambdaRank",
         "LinearRegression",

@@ -68,6 +68,21 @@ def as_vector(values: Any, name: str, length: int) -> AnyArray:
     return array
 
 
+def as_groups(values: Any, name: str, length: int) -> AnyArray:
+    """Return ``values`` as a vector of groups, or as documents x topics where they are a matrix.
+
+    A document's share in a topic is 0 or 1, or any number from 0.
+    """
+    array = values.toarray() if hasattr(values, "toarray") else np.asarray(values)
+    if array.ndim != 2 or 1 in array.shape:
+        return as_vector(array, name, length)
+    if len(array) != length:
+        raise DataError(f"{name} has {len(array)} rows, where {length} are expected.")
+    if array.dtype.kind not in "fiub" or not (np.isfinite(array) & (array >= 0)).all():
+        raise DataError(f"{name} as a matrix holds shares of documents in topics: numbers from 0.")
+    return np.ascontiguousarray(array, np.float64)
+
+
 def as_float_vector(values: Any, name: str, length: int) -> F64:
     """Return ``values`` as float64 of the given length, naming the first that is no number."""
     array = as_vector(values, name, length)

@@ -154,6 +154,26 @@ def _limit_groups(indptr, order, group, limit, seen, kept, kept_indptr):  # type
     return n
 
 
+@kernel
+def _limit_topics(indptr, order, topics, limit, kept, kept_indptr):  # type: ignore[no-untyped-def]
+    """Keep documents in order as long as their topics have room; return how many are kept."""
+    load = np.zeros(topics.shape[1])
+    n = 0
+    for q in range(len(indptr) - 1):
+        load[:] = 0.0
+        for i in order[indptr[q] : indptr[q + 1]]:
+            fits = True
+            for t in range(len(load)):
+                if topics[i, t] > 0.0 and load[t] + topics[i, t] > limit + 1e-9:
+                    fits = False
+            if fits:
+                load += topics[i]
+                kept[n] = i
+                n += 1
+        kept_indptr[q + 1] = n
+    return n
+
+
 # --- API -------------------------------------------------------------------------------------
 
 
@@ -177,15 +197,23 @@ def ranking(s: F64, indptr: I64, *, key: F64 | None = None, n_threads: int | Non
     return order
 
 
-def limit_per_group(order: I64, indptr: I64, group: I64, limit: int) -> tuple[I64, I64]:
+def limit_per_group(order: I64, indptr: I64, group: I64 | F64, limit: int) -> tuple[I64, I64]:
     """Drop from a ranking all but the best ``limit`` documents of each group.
 
-    ``group`` numbers each row's group from 0. Returns the shorter ranking and its own boundaries;
-    taking documents greedily in order of score is the best choice for any measure that falls with
-    the rank.
+    ``group`` numbers each row's group from 0, or has a column for each topic, with the share of
+    each row in it; topics may then overlap. Returns the shorter ranking and its own boundaries.
+
+    Documents are taken greedily in order of score. With one group each, that is the best choice for
+    any measure that falls with the rank. With overlapping topics the best choice is NP-hard: greedy
+    has the best first document, the best second one beside it, and so on, and where shares are 0 or
+    1 the scores of what it takes, counted from 0, add up to at least 1/m of the most that any
+    choice can have, m being the most topics of a document.
     """
     kept = np.empty(len(order), np.int64)
     kept_indptr = np.zeros(len(indptr), np.int64)
+    if group.ndim == 2:
+        n = _limit_topics(indptr, order, group, limit, kept, kept_indptr)
+        return kept[:n], kept_indptr
     seen = np.zeros(int(group.max(initial=-1)) + 1, np.int64)
     n = _limit_groups(indptr, order, group, limit, seen, kept, kept_indptr)
     return kept[:n], kept_indptr
@@ -205,7 +233,7 @@ def shown(
     s: F64,
     indptr: I64,
     *,
-    group: I64 | None = None,
+    group: I64 | F64 | None = None,
     per_group: int | None = None,
     top: int | None = None,
     n_threads: int | None = None,

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from rankwright.core.dtypes import as_feature_matrix, as_float_vector, as_vector
+from rankwright.core.dtypes import as_feature_matrix, as_float_vector, as_groups, as_vector
 from rankwright.core.memory import scratch, taken_rows
 from rankwright.core.types import F64, I64, AnyArray, FloatMatrix
 from rankwright.data.grouping import (
@@ -49,7 +49,8 @@ class RankingData:
     sample_weight : (n,) float64 or None
         Weight of each document.
     doc_id, group, position : (n,) arrays or None
-        Names; diversity group (host, topic); position at which the document was shown.
+        Names; diversity group (host, topic); position at which the document was shown. Topics that
+        overlap are a ``group`` of (n, topics): the share of each document in each topic.
     feature_names : tuple of str or None
     row : (n,) int64 or None
         The caller's row number of each row; None where the order was kept.
@@ -120,7 +121,8 @@ class RankingData:
             indptr, ids, row = group_rows(as_vector(qid, "qid", n))
         per_document: dict[str, Any] = {"doc_id": doc_id, "group": group, "position": position}
         for name, values in per_document.items():
-            per_document[name] = None if values is None else as_vector(values, name, n)
+            take = as_groups if name == "group" else as_vector
+            per_document[name] = None if values is None else take(values, name, n)
         if sample_weight is not None:
             per_document["sample_weight"] = checked_weights(sample_weight, "sample_weight", n)
         data = cls(
@@ -285,10 +287,21 @@ class RankingData:
                 "a limit per group needs the group of each document (its host, its topic): "
                 "build the data with group=..."
             )
+        if self.group.ndim == 2:
+            raise DataError(
+                "documents belong to several topics here; max_per_group of a metric takes one "
+                "group for each document."
+            )
         if self.group.dtype.kind == "O":  # may hold values that do not compare with each other
             number: dict[Any, int] = {}
             return np.array([number.setdefault(name, len(number)) for name in self.group.tolist()])
         return np.unique(self.group, return_inverse=True)[1].astype(np.int64)
+
+    def group_shares(self) -> I64 | F64:
+        """Return the groups as numbers from 0, or a column for each topic where topics overlap."""
+        if self.group is not None and self.group.ndim == 2:
+            return np.ascontiguousarray(self.group, np.float64)
+        return self.group_codes()
 
     def query_of_row(self) -> I64:
         """Return the query number of each row."""

@@ -66,7 +66,7 @@ def run_texts(
     queries = query_names(data)
     if data.doc_id is not None:
         _refuse_equal_names(data)
-    group = None if per_group is None else data.group_codes()
+    group = None if per_group is None else data.group_shares()
     order, indptr = shown(scores, data.indptr, group=group, per_group=per_group, top=top)
     tag = tag.replace(" ", "_") or "rankwright"
 

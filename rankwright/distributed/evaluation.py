@@ -187,7 +187,7 @@ def _ranked(part: RankingData, ranker: Ranker, per_group: int | None, top: int |
     order, _ = shown(
         ranker.predict(part),
         part.indptr,
-        group=None if per_group is None else part.group_codes(),
+        group=None if per_group is None else part.group_shares(),
         per_group=per_group,
         top=top,
         n_threads=1,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol, Self
 
 import numpy as np
+from scipy.special import softmax
 
 from rankwright.core.types import F64, AnyArray
 from rankwright.data.ranking_data import RankingData
@@ -61,17 +62,23 @@ def _pairs(data: RankingData) -> tuple[AnyArray, AnyArray]:
 
 
 class ClassifierSVM:
-    """A classifier's ranking: scikit-learn's SVM told the grades apart, on standardised features.
+    """Rank by scikit-learn's SVM classifier of the grades, on standardised features.
 
-    With ``min_grade`` it tells grades from there on from those below, and its margin is the score;
-    without, it tells all grades from one another (each against the rest), and documents rank by the
-    grade it gives them, those of one grade by their margin. ``gamma`` makes it an RBF machine.
+    With ``min_grade`` the classes are the grades from there on and those below, and the decision
+    value is the score. Without, each grade is a class against the rest, and the score is the
+    expected grade under softmax of ``sharpness`` times the decision values: a large one ranks by
+    the predicted grade. ``gamma`` makes it an RBF machine.
     """
 
     def __init__(
-        self, *, C: float = 1.0, gamma: float | None = None, min_grade: float | None = None
+        self,
+        *,
+        C: float = 1.0,
+        gamma: float | None = None,
+        min_grade: float | None = None,
+        sharpness: float = 1.0,
     ) -> None:
-        self.C, self.gamma, self.min_grade = C, gamma, min_grade
+        self.C, self.gamma, self.min_grade, self.sharpness = C, gamma, min_grade, sharpness
 
     def fit(self, X: RankingData) -> Self:
         """Fit to all documents, whatever their query."""
@@ -99,9 +106,8 @@ class ClassifierSVM:
         margin = np.asarray(self.svm_.decision_function(X.X), np.float64)
         if margin.ndim == 1:
             return margin
-        best = margin.argmax(axis=1)
-        sure = np.take_along_axis(margin, best[:, None], axis=1).ravel()
-        return np.asarray(best + np.arctan(sure) / np.pi, np.float64)  # grades do not overlap
+        probability = softmax(self.sharpness * margin, axis=1)
+        return np.asarray(probability @ self.classes_, np.float64)
 
 
 class BestFeature:

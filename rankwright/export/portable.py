@@ -130,6 +130,8 @@ _REFUSED = {
     "kernel": "a kernel model compares a document with those it was trained on, which no target "
     "keeps",
     "factorization": "a factorisation scores the items of the users it has seen, not features",
+    "jrank": "a joint kernel scores the items of the users it has seen, not features",
+    "classifier": "an expected grade is a mean over probabilities, which no target computes",
     "expression": "a formula has functions of its own, held to a range, which no target has",
 }
 

@@ -24,9 +24,14 @@ and c = a for "metric". The reciprocal rank is a sum over ranks only where one d
 (1) is solved for its true value with several.
 
 ``per_group=k``: orders hold at most k documents of a group in the ranks that count, as the
-reference does, and c is 0 beyond (section 5.1). ``cost``: a function from the grades of a query,
-best first, to the cost C_ij of document i at rank j, in place of a measure (section 3.4): the
-reference is then the cheapest order, and the loss of the measure C(pi) - C(reference).
+reference does, and c is 0 beyond (section 5.1). Where topics overlap, orders hold a weight of at
+most k of each topic, and exactly as many documents as the limits leave room for; the reference is
+the best such order, of grades and topics, by an integer programme, and the worst one is found by
+`subproblems.topic_search`: exactly, or as well as 20,000 steps allow.
+
+``cost``: a function from the grades of a query, best first, to the cost C_ij of document i at rank
+j, in place of a measure (section 3.4): the reference is then the cheapest order, and the loss of
+the measure C(pi) - C(reference).
 
 **Weights**: ranks are held by whole documents; one of weight 0 is left out, any other counts like
 the rest. **Curvature** there is none; in its place stands the range of c, by which no step of
@@ -59,6 +64,7 @@ from rankwright.subproblems.position_lists import (
     FIRST,
     GROUPS,
     SORT,
+    TOPICS,
     Lists,
     best_within_groups,
     by_rank,
@@ -67,6 +73,7 @@ from rankwright.subproblems.position_lists import (
     lists_with_costs,
     scratch_of_classes,
     sums_of_queries,
+    topics_of_queries,
 )
 from rankwright.subproblems.worst_order import reference, sorted_places, worst_order
 
@@ -143,7 +150,8 @@ class PositionSVM:
     ties : "score", "mean" or "file"
         Which order of equal grades is aimed at: that of the scores, all on average, or the rows'.
     per_group : int or None
-        At most so many documents of each group (host, topic) in the ranks that count.
+        At most so many documents of each group (host, topic) in the ranks that count; topics may
+        overlap.
     cost : callable or None
         ``cost(grades)``, grades best first, gives the cost of each document at each rank, in place
         of a measure.
@@ -171,6 +179,8 @@ class PositionSVM:
         """Prepare the loss for one data set."""
         self._check()
         begin, row = rows_by_grade(data, best_first=True)
+        if self.per_group is not None and _overlap(data):
+            row = _by_topics(data, row)
         lists, limit = self._lists(without_features(data, begin, row), row), self.per_group or 0
         return _Bound(lists, data, ties=self.ties, limit=int(limit), n_threads=n_threads)
 
@@ -204,7 +214,13 @@ class PositionSVM:
         else:
             method = classes_or_assignment(kind, begin, cut)
         group, n_groups = np.zeros_like(row), np.zeros(data.n_queries, np.int64)
-        if self.per_group is not None:
+        seat, topic, topic_begin = np.empty(0, np.int64), np.empty(0), np.append(n_groups, 0)
+        if self.per_group is not None and _overlap(data):
+            found = topics_of_queries(self.per_group, weights, b, data, cut)
+            group, n_groups, topic_begin, topic, cut, seat, block, best = found
+            b, best = self._over_ideal(b, best, begin)
+            method, a = np.full(data.n_queries, TOPICS), by_rank(weights, begin, cut)
+        elif self.per_group is not None:
             group, n_groups = groups_of_queries(data)
             best = best_within_groups(self.per_group, a, b, group, begin, cut)
         return Lists(
@@ -214,17 +230,30 @@ class PositionSVM:
             method=method,
             gain_begin=gain_begin,
             n_groups=n_groups,
+            topic_begin=topic_begin,
             cost_begin=np.zeros(data.n_queries + 1, np.int64),
             row=row,
             block=block,
             kind=kind,
             group=group,
+            seat=seat,
             b=b,
             a=a,
             c=c,
             gain=b[first_of_runs(b, begin)],
             cost=np.empty(0),
+            topic=topic,
         )
+
+    def _over_ideal(self, b: F64, best: F64, begin: I64) -> tuple[F64, F64]:
+        """Divide gains by the best order's measure where the metric is a share of the ideal's."""
+        judge: Any = metric(self.metric)
+        if not any(
+            getattr(judge, name, judge.key == "ndcg") for name in ("normalised", "modified")
+        ):
+            return b, best
+        over = np.where(best > 0.0, 1.0 / np.where(best > 0.0, best, 1.0), 0.0)
+        return b * np.repeat(over, np.diff(begin)), best * over
 
     def _measure(self, data: RankingData) -> tuple[bool, F64, F64, I64]:
         """Return whether it is a reciprocal rank, weights by rank, gains, and ranks that count."""
@@ -235,6 +264,8 @@ class PositionSVM:
         if self.per_group is not None:
             if mrr or self.decay == "metric":
                 raise IncompatibleError("per_group goes with sums over ranks and a decay by rank.")
+            if _overlap(data):
+                return mrr, weights, form.gain * np.repeat(scale, data.sizes), cut.astype(np.int64)
             limited: Any = replace(metric(self.metric), max_per_group=int(self.per_group))
             judged = limited.judge(data)
             found, divisor = form.scale > 0.0, limited.scale(judged)
@@ -283,6 +314,17 @@ class _Bound(KernelLoss):
             n_threads=self._n_threads,
         )
         return ordered_sum(self._per_query)
+
+
+def _overlap(data: RankingData) -> bool:
+    return data.group is not None and data.group.ndim == 2
+
+
+def _by_topics(data: RankingData, row: I64) -> I64:
+    """Return the rows of a layout with those of one grade in the order of their topics."""
+    query, shares = data.query_of_row()[row], data.group_shares()[row]
+    columns = (*shares.T[::-1], -data.y[row], query)
+    return row[np.lexsort(columns)]
 
 
 def rank_decay(decay: float | str, n: int, own: F64) -> F64:

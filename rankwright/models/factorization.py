@@ -10,9 +10,9 @@ side features of items, and dense features make a linear ranker with a vector fo
 
 Two ways to the minimum. ``method="joint"`` moves everything at once by L-BFGS and is the quicker.
 ``method="alternating"`` holds the items and solves for the users, then holds the users and solves
-for the items; both are convex where the loss is, so that losses with kinks can be minimised by the
-bundle solver. A user who was not there is scored by the biases alone until `fold_in`, which solves
-for new users with the items held.
+for the items; both are convex where the loss is, so that losses with kinks, DORM's among them, can
+be minimised by the bundle solver: None chooses by the loss. A user who was not there is scored by
+the biases alone until `fold_in`, which solves for new users with the items held.
 
 **The penalty** is that of the trace norm: from some l2 on all vectors are 0, namely from
 
@@ -22,6 +22,7 @@ with |G| the largest singular value, at the best biases without vectors. It grow
 the grades and the length of the lists, and so does the l2 that serves best; ``l2="auto"`` tries
 shares of l2_max and keeps the best on valid, or takes half of it where there is no valid data.
 """
+# Over the budget of 300 lines: the model, the ways to its minimum and what it shows of each step.
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, Loss, SolveResult, Watch
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import UsageError
+from rankwright.errors import IncompatibleError, UsageError
 from rankwright.losses.base import order_weight
 from rankwright.models.factor_problem import BlockProblem, FactorProblem, Lists
 from rankwright.models.fitted_factorization import FittedFactorization, items_of
@@ -49,7 +50,8 @@ from rankwright.solvers.journal import Journal, journalled
 
 METHODS = ("joint", "alternating")
 SHARES = (0.9, 0.8, 0.65, 0.5, 0.4, 0.3, 0.2, 0.1)
-_SOLVERS = {"joint": ("lbfgs",), "alternating": ("lbfgs", "bundle")}
+SETTINGS = {"lbfgs": (1e-6, 100), "bundle": (1e-3, 40)}  # tolerance and steps by default
+_SOLVERS = {"joint": ("lbfgs",), "alternating": tuple(SETTINGS)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +69,14 @@ class Factorization:
         Penalty of the biases, and of users' levels where the loss depends on them.
     biases : bool
         Whether items have a bias, which users without ratings are given.
-    method : "joint" or "alternating"
-        Move users and items at once, or in turns.
-    solver : "lbfgs" or "bundle"
-        Who minimises; bundle is for losses with kinks, in turns.
-    tolerance : float
-        Of the solver; see there.
-    max_iterations : int
-        Steps of L-BFGS; in turns, those of each turn.
+    method : "joint", "alternating" or None
+        Move users and items at once, or in turns; None: at once where the loss is smooth.
+    solver : "lbfgs", "bundle" or None
+        Who minimises; bundle is for losses with kinks, in turns. None: as the loss needs.
+    tolerance : float or None
+        Of the solver; see there. None: 1e-6 for lbfgs, 1e-3 for bundle.
+    max_iterations : int or None
+        Steps of L-BFGS; in turns, those of each turn. None: 100 for lbfgs, 40 for bundle.
     n_rounds : int
         Turns of users and items.
     """
@@ -83,10 +85,10 @@ class Factorization:
     l2: float | str = "auto"
     l2_bias: float = 1e-3
     biases: bool = True
-    method: str = "joint"
-    solver: str = "lbfgs"
-    tolerance: float = 1e-6
-    max_iterations: int = 100
+    method: str | None = None
+    solver: str | None = None
+    tolerance: float | None = None
+    max_iterations: int | None = None
     n_rounds: int = 10
 
     def fit(
@@ -100,19 +102,19 @@ class Factorization:
         n_threads: int | None = None,
     ) -> FittedFactorization:
         """Minimise the loss, from the factors of ``start`` where given."""
-        self._check(loss)
+        way = self._way(loss)
         rows, ordered = in_content_order(data, n_threads=n_threads)
         task = _Task(self, loss, ordered, n_threads)
         best = _Best(watch, ordered, rows, n_threads)
         solved: list[SolveResult] = []
         journal = Journal(watch, task.loss)
         with one_blas_thread():
-            penalties = self._penalties(task, watch)
+            penalties = self._penalties(task, way, watch)
             for number, l2 in enumerate(penalties, start=1):
                 problem = task.problem(l2)
                 theta = self._first(problem, ordered, start, seed)
                 each = partial(best.see, problem) if len(penalties) == 1 else None
-                solved.append(self._solve(problem, theta, each, journal))
+                solved.append(way.solve(problem, theta, each, journal))
                 shown = each is not None and bool(solved[-1].curve)  # step by step, if any was made
                 if not shown and best.see(problem, number, solved[-1].w, solved[-1].value):
                     break
@@ -128,46 +130,21 @@ class Factorization:
         n_threads: int | None = None,
     ) -> FittedFactorization:
         """Return ``fitted`` with vectors for the users of ``data``, the items held as they are."""
-        self._check(loss)
+        way = self._way(loss)
         problem = _Task(self, loss, data, n_threads).problem(fitted.l2)
         nobody = [np.zeros((data.n_queries, fitted.n_factors)), np.zeros(data.n_queries)]
         held = problem.scaled([*nobody, fitted.item_factors, fitted.item_bias])
         users = BlockProblem(problem, held, users=True)
         with one_blas_thread():
-            theta = users.at(self._solver().solve(users, users.start).w)
+            theta = users.at(way.solver.solve(users, users.start).w)
         U, level, _, _ = problem.parts(theta)
         return fitted.with_users(data, U, level)
 
-    def _penalties(self, task: _Task, watch: Watch) -> list[float]:
+    def _penalties(self, task: _Task, way: _Way, watch: Watch) -> list[float]:
         if self.l2 != "auto":
             return [float(self.l2)]
-        most = task.l2_max(self._solver()) or 1.0
+        most = task.l2_max(way.solver) or 1.0
         return [0.5 * most] if watch.valid is None else [share * most for share in SHARES]
-
-    def _solve(
-        self,
-        problem: FactorProblem,
-        theta: F64,
-        each: Callable[[int, F64, float], bool] | None,
-        journal: Journal,
-    ) -> SolveResult:
-        whole = journalled(problem, journal)
-        if self.method == "joint":
-            solution: SolveResult = self._solver().solve(whole, theta, watch=each)
-            return solution
-        curve: list[float] = []
-        for t in range(1, self.n_rounds + 1):
-            for users in (True, False):
-                block = BlockProblem(problem, theta, users=users)
-                part = journalled(block, journal)
-                theta = block.at(self._solver().solve(part, block.start).w)
-            curve.append(whole.value(theta))
-            if each is not None and each(t, theta, curve[-1]):
-                break
-        gradient = np.empty(problem.size)
-        value = whole.grad(theta, gradient)
-        steepest = float(np.abs(gradient).max(initial=0.0))
-        return SolveResult(theta, value, steepest, len(curve), "the rounds are over", curve)
 
     def _first(
         self,
@@ -194,20 +171,36 @@ class Factorization:
         V[np.diff(problem.lists.by_column[0]) == 0] = 0.0  # an item that nobody rated
         return theta
 
-    def _solver(self) -> Any:
-        kind = registry.resolve("solvers", self.solver)
-        return kind(tolerance=self.tolerance, max_iterations=self.max_iterations)
-
-    def _check(self, loss: Loss) -> None:
-        if self.method not in METHODS:
-            raise UsageError(registry.unknown("factorization method", self.method, METHODS))
-        if self.solver not in _SOLVERS[self.method]:
-            raise UsageError(
-                f"method='{self.method}' is solved by {' or '.join(_SOLVERS[self.method])}, not "
-                f"{self.solver}."
+    def _way(self, loss: Loss) -> _Way:
+        """Check the parameters; return how the loss is minimised."""
+        self._check()
+        usable = {name: registry.resolve("solvers", name) for name in SETTINGS}
+        kinks = not loss.traits.smooth
+        if self.method == "joint" and kinks:
+            name = type(loss).__module__.rpartition(".")[2]
+            raise IncompatibleError(
+                f"method='joint' is solved by lbfgs, which needs a smooth loss; loss '{name}' has "
+                "kinks. Leave method out, or use method='alternating'."
             )
-        usable = {n: registry.resolve("solvers", n) for n in _SOLVERS["alternating"]}
-        check_fit(self.solver, loss, usable)
+        solver = self.solver or ("bundle" if kinks else "lbfgs")
+        method = self.method or ("alternating" if solver == "bundle" else "joint")
+        if solver not in _SOLVERS[method]:
+            hint = "; bundle goes with method='alternating'" if solver == "bundle" else ""
+            raise UsageError(
+                f"method='{method}' is solved by {' or '.join(_SOLVERS[method])}, not "
+                f"{solver}{hint}."
+            )
+        check_fit(solver, loss, usable)
+        tolerance, steps = SETTINGS[solver]
+        made = usable[solver](
+            tolerance=tolerance if self.tolerance is None else self.tolerance,
+            max_iterations=steps if self.max_iterations is None else self.max_iterations,
+        )
+        return _Way(method, made, self.n_rounds)
+
+    def _check(self) -> None:
+        if self.method is not None and self.method not in METHODS:
+            raise UsageError(registry.unknown("factorization method", self.method, METHODS))
         if self.n_factors < 1:
             raise UsageError(f"n_factors must be 1 or more, not {self.n_factors}.")
         for name in ("l2", "l2_bias"):
@@ -216,6 +209,41 @@ class Factorization:
                 raise UsageError(f"{name} must be a number above 0, not {value!r}.")
 
     restore = staticmethod(FittedFactorization.restore)
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """How one fit goes to the minimum: the method, the solver and the number of turns."""
+
+    method: str
+    solver: Any
+    n_rounds: int
+
+    def solve(
+        self,
+        problem: FactorProblem,
+        theta: F64,
+        each: Callable[[int, F64, float], bool] | None,
+        journal: Journal,
+    ) -> SolveResult:
+        """Minimise ``problem`` from ``theta``; ``each`` sees every step or turn."""
+        whole = journalled(problem, journal)
+        if self.method == "joint":
+            solution: SolveResult = self.solver.solve(whole, theta, watch=each)
+            return solution
+        curve: list[float] = []
+        for t in range(1, self.n_rounds + 1):
+            for users in (True, False):
+                block = BlockProblem(problem, theta, users=users)
+                part = journalled(block, journal)
+                theta = block.at(self.solver.solve(part, block.start).w)
+            curve.append(whole.value(theta))
+            if each is not None and each(t, theta, curve[-1]):
+                break
+        gradient = np.empty(problem.size)
+        value = whole.grad(theta, gradient)
+        steepest = float(np.abs(gradient).max(initial=0.0))
+        return SolveResult(theta, value, steepest, len(curve), "the rounds are over", curve)
 
 
 class _Task:

@@ -25,7 +25,7 @@ import numpy as np
 
 from rankwright.core.blas import one_blas_thread
 from rankwright.core.rng import stream
-from rankwright.core.types import F64, I64, FloatMatrix, Kept, Loss, Watch
+from rankwright.core.types import F64, I64, FloatMatrix, Loss, Watch
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
@@ -33,6 +33,7 @@ from rankwright.losses.base import document_weight
 from rankwright.models.fitted_kernel import FittedKernel, KernelFunction
 from rankwright.models.kernel_matrix import KERNELS, dense, divided, inverse_root
 from rankwright.models.linear import FittedLinear, Linear, deviations
+from rankwright.models.mapped_watch import MappedWatch
 from rankwright.models.missing import fill_values, filled
 from rankwright.registry import unknown
 
@@ -47,11 +48,15 @@ class Kernel:
         exp(-gamma |x - z|^2), x'z, (gamma x'z + coef0)^degree; X itself, a row per document and a
         column per training document; or f(A, B), which returns a matrix of rows of A x rows of B.
     gamma : float or None
-        None: one over the number of features.
+        None: 0.1 over the number of features, which serves better on LETOR's validation parts than
+        the usual 1 over it, under every loss tried (RankSVM: OHSUMED .454 against .432, MQ2008
+        .496 against .488, mean NDCG@10 of five folds).
     degree, coef0
         Of the polynomial.
     l2 : float or "auto"
-        Penalty on the squared norm; "auto" chooses on valid, as for linear models.
+        Penalty on the squared norm; "auto" chooses on valid, as for linear models. The default is
+        for losses that are a mean over a query's pairs or ranks; one that is a sum over its pairs
+        needs some 1,000 times as much.
     scale : bool
         Divide features by their standard deviations first.
     missing : None, "mean" or "zero"
@@ -109,7 +114,7 @@ class Kernel:
         found = linear.fit(
             loss,
             replace(ordered, X=fitted.features(X, P, n_threads=n_threads), feature_names=None),
-            watch=_Onlooker(watch, rows, fitted, P, n_threads),
+            watch=MappedWatch(watch, rows, _mapped(watch.valid, fitted, P, n_threads)),
             start=None if start is None else _start(start, fitted, P),
             seed=seed,
             n_threads=n_threads,
@@ -134,7 +139,7 @@ class Kernel:
             columns, points = np.empty(0, np.int64), divided(X[chosen], deviation)
         return FittedKernel(
             kernel=self.kernel,
-            gamma=1.0 / data.n_features if self.gamma is None else float(self.gamma),
+            gamma=0.1 / data.n_features if self.gamma is None else float(self.gamma),
             degree=self.degree,
             coef0=float(self.coef0),
             points=points,
@@ -165,39 +170,14 @@ class Kernel:
     restore = staticmethod(FittedKernel.restore)
 
 
-class _Onlooker:
-    """The caller's watch, as the linear fit on Phi needs it: valid data mapped, rows put back."""
-
-    def __init__(
-        self, watch: Watch, rows: I64, fitted: FittedKernel, P: F64, n_threads: int | None
-    ) -> None:
-        self._watch, self._rows = watch, rows
-        self.interrupted, self.keeps = False, watch.keeps
-        self.valid = None
-        if watch.valid is not None:
-            X = filled(watch.valid.X, fitted.fill, "kernel")
-            Phi = fitted.features(X, P, n_threads=n_threads)
-            self.valid = replace(watch.valid, X=Phi, feature_names=None)
-
-    @property
-    def wants_train(self) -> bool:
-        return self._watch.wants_train
-
-    def seen(self, t: int, value: float, train: F64 | None, valid: F64 | None) -> bool:
-        if train is not None:
-            back = np.empty(len(train))
-            back[self._rows] = train
-            train = back
-        return self._watch.seen(t, value, train, valid)
-
-    def best(self) -> int:
-        return self._watch.best()
-
-    def resumed(self) -> Kept | None:
-        return self._watch.resumed()
-
-    def keep(self, *offered: Any) -> None:
-        self._watch.keep(*offered)
+def _mapped(
+    data: RankingData | None, fitted: FittedKernel, P: F64, n_threads: int | None
+) -> RankingData | None:
+    """Return the data with the features Phi."""
+    if data is None:
+        return None
+    Phi = fitted.features(filled(data.X, fitted.fill, "kernel"), P, n_threads=n_threads)
+    return replace(data, X=Phi, feature_names=None)
 
 
 def _start(start: FittedKernel, fitted: FittedKernel, P: F64) -> FittedLinear:

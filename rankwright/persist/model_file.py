@@ -2,11 +2,14 @@
 
 The receipt holds the ranker's name and parameters, the versions that made it, a digest of the
 training data, the convention, the feature names and the learning curves; no times, paths or
-thread counts, so that the same seed and data give the same bytes.
+thread counts, so that the same seed and data give the same bytes. Of a parameter that is a function
+it holds the name, for information: loading imports nothing that a file names, and prediction needs
+no loss. A loaded ranker has an `AbsentFunction` there, and is fitted again once it is replaced.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +18,7 @@ import numpy as np
 from safetensors.numpy import save as save_arrays
 
 from rankwright import __version__, registry
+from rankwright.errors import UsageError
 from rankwright.persist.container import ModelFileError, read_parts, write_parts
 from rankwright.persist.runtime import FAULTS, checked_shape, fitted_model
 
@@ -23,7 +27,30 @@ if TYPE_CHECKING:
 
 _LIBRARIES = ("numpy", "scipy", "lightgbm")
 NOT_KEPT = {"n_threads", "verbose"}
-_FLOAT = "float"
+_FLOAT, _FUNCTION = "float", "function"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class AbsentFunction:
+    """A parameter that was a function when the ranker was saved; only its name is known.
+
+    Parameters
+    ----------
+    name : str
+        Module and qualified name.
+    """
+
+    name: str
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ARG002
+        """Refuse: the function is not there."""
+        raise UsageError(
+            f"this ranker was saved with the function {self.name}, which a model file does not "
+            "hold; it predicts without. To fit it, give the function again with set_params."
+        )
+
+    def __repr__(self) -> str:
+        return f"<function {self.name}, not in the file>"
 
 
 def save_model(ranker: Ranker, path: str | Path) -> None:
@@ -68,7 +95,10 @@ def load_model(path: str | Path) -> Ranker:
 
 
 def plain(value: Any) -> Any:
-    """Return a parameter as JSON holds it; numbers that are not finite become their names."""
+    """Return a parameter as JSON holds it.
+
+    Numbers that are not finite and functions become their names.
+    """
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple | np.ndarray):
@@ -77,7 +107,16 @@ def plain(value: Any) -> Any:
         return plain(value.item())
     if isinstance(value, float) and not np.isfinite(value):
         return {_FLOAT: repr(value)}
+    if callable(value):
+        return {_FUNCTION: _name_of(value)}
     return value
+
+
+def _name_of(function: Any) -> str:
+    if isinstance(function, AbsentFunction):
+        return function.name
+    named = function if hasattr(function, "__qualname__") else type(function)
+    return f"{named.__module__}.{named.__qualname__}"
 
 
 def _restored(value: Any) -> Any:
@@ -86,5 +125,7 @@ def _restored(value: Any) -> Any:
     if isinstance(value, dict):
         if set(value) == {_FLOAT}:
             return float(value[_FLOAT])
+        if set(value) == {_FUNCTION}:
+            return AbsentFunction(str(value[_FUNCTION]))
         return {key: _restored(item) for key, item in value.items()}
     return value

@@ -1,6 +1,7 @@
 """What makes two fits the same run: ranker, parameters, data and versions, as a receipt.
 
 A checkpoint goes on with a run whose receipt is the one it holds, and says what differs otherwise.
+A parameter that is a function counts by its name.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ def digest_in_order(data: RankingData | str, n_threads: int | None) -> str:
         return data
     kind = "sparse" if sparse.issparse(data.X) else "dense"  # sums may differ in their last bits
     digest = hashlib.sha256(f"{kind} {data.n_documents} x {data.n_features}".encode())
-    group = None if data.group is None else data.group_codes()
+    group = None if data.group is None else data.group_shares()
     columns = (row_codes(data, n_threads=n_threads), data.indptr, group)
     for column in (*columns, data.sample_weight, data.query_weight):
         digest.update(b"-" if column is None else np.ascontiguousarray(column).tobytes())

@@ -22,7 +22,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_arrays
 
 from rankwright import registry
-from rankwright.core.dtypes import as_feature_matrix, as_vector
+from rankwright.core.dtypes import as_feature_matrix, as_groups, as_vector
 from rankwright.core.order import shown
 from rankwright.core.types import F64, I64, AnyArray, FittedModel, FloatMatrix
 from rankwright.data.ranking_data import RankingData
@@ -97,7 +97,8 @@ class RuntimeModel:
         """Return row numbers, best first, query after query; without ``qid`` all are one query.
 
         With ``per_group`` at most that many documents of each ``group`` (host, topic) are kept
-        per query, and with ``top`` that many documents in all; the others are left out.
+        per query, and with ``top`` that many documents in all; the others are left out. A ``group``
+        of rows x topics lets topics overlap: `rankwright.core.order.limit_per_group`.
         """
         for name, limit in (("top", top), ("per_group", per_group)):
             if limit is not None and limit < 1:
@@ -106,7 +107,7 @@ class RuntimeModel:
         order, _ = shown(
             self.scores_of(data, n_threads=n_threads),
             data.indptr,
-            group=None if per_group is None else data.group_codes(),
+            group=None if per_group is None else data.group_shares(),
             per_group=per_group,
             top=top,
             n_threads=n_threads,
@@ -128,7 +129,7 @@ class RuntimeModel:
             known, names = self.feature_names, X.feature_names
             if known is not None and names is not None and names != known:
                 raise DataError("the data has other features, or in another order, than the model.")
-            return X if group is None else replace(X, group=as_vector(group, "group", len(X.y)))
+            return X if group is None else replace(X, group=as_groups(group, "group", len(X.y)))
         if hasattr(X, "columns") or hasattr(X, "column_names"):
             raise UsageError(
                 "runtime models take arrays: pass the columns of the frame in the order of "

@@ -28,7 +28,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 
 from rankwright import registry
-from rankwright.core.dtypes import as_vector
+from rankwright.core.dtypes import as_groups
 from rankwright.core.order import shown
 from rankwright.core.types import F64, I64, FittedModel, Loss, Model
 from rankwright.data.content import content_digest
@@ -318,12 +318,13 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         """Return row numbers, best first, query after query.
 
         With ``per_group`` at most that many documents of each ``group`` (host, topic) are kept
-        per query, and with ``top`` that many documents in all; the others are left out.
+        per query, and with ``top`` that many documents in all; the others are left out. A ``group``
+        of rows x topics lets topics overlap: `rankwright.core.order.limit_per_group`.
         """
         if top is not None and top < 1:
             raise UsageError(f"top must be 1 or more, not {top}.")
         if isinstance(X, RankingData):
-            data = X if group is None else replace(X, group=as_vector(group, "group", len(X.y)))
+            data = X if group is None else replace(X, group=as_groups(group, "group", len(X.y)))
         else:
             features = features_like(self, X)
             ids = np.zeros(features.shape[0], np.int64) if qid is None else qid
@@ -331,7 +332,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         order, _ = shown(
             self.predict(data),
             data.indptr,
-            group=None if per_group is None else data.group_codes(),
+            group=None if per_group is None else data.group_shares(),
             per_group=per_group,
             top=top,
             n_threads=self.n_threads,

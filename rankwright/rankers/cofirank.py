@@ -13,7 +13,8 @@ class CofiRank(Recommender):
 
     Ranking matrix factorisation (`weimer2008cofirank`; section 5.2 of `le2007dorm`), with any loss
     in the place of theirs; by default scores need only keep the order of the ratings, and their
-    distances as a margin.
+    distances as a margin. ``loss="position_svm"`` is the combination of section 5.2, DORM's bound
+    on what a metric loses: it has kinks, and is minimised in turns by the bundle solver.
 
     Parameters
     ----------

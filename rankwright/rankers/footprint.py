@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from scipy import sparse
 
 from rankwright.core.memory import anonymous_bytes, limit, shown_size
@@ -58,6 +59,11 @@ def _of_features(name: str, model: Any, data: RankingData, valid: RankingData | 
         return tree_bytes(n, d, model.max_bins) + more
     if name == "kernel":  # the likeness of every document to every landmark
         return 8 * n * (n if n <= model.exact_below else model.n_landmarks)
+    if name == "classifier":  # scores, gradients and products for each grade
+        return 8 * 6 * n * len(np.unique(data.y))
+    if name == "jrank":  # a block of features for all, and one for each user, as a sparse matrix
+        width = d if model.n_factors is None else min(d, model.n_factors)
+        return 12 * n * width * (len(model.users) + 2)
     if name == "coordinate_ascent":  # the features by column; sparse ones by row before that
         return int(32 * data.X.nnz) if sparse.issparse(data.X) else data.X.dtype.itemsize * n * d
     if name == "expression":  # every feature, by column

@@ -116,6 +116,7 @@ OF_MODELS: dict[str, Space] = {
         "bag_fraction": Floats(0.3, 1.0),
     },
     "linear": {"l2": Log(1e-6, 1e3)},
+    "classifier": {"l2": Log(1e-6, 1e3)},
     "kernel": {"l2": Log(1e-6, 1e3), "gamma": Log(1e-3, 10.0)},
     "least_squares": {"l2": Log(1e-10, 1e3)},
     "network": {
@@ -135,6 +136,7 @@ OF_MODELS: dict[str, Space] = {
     "factorization": {"n_factors": Ints(2, 100, log=True)},
     "passive_aggressive": {"C": Log(1e-3, 10.0), "averaging": Choice(True, False)},
     "prank": {"averaging": Choice(True, False)},
+    "jrank": {"n_factors": Ints(2, 100, log=True), "averaging": Choice(True, False)},
 }
 """What each model has to search, whatever the ranker; a model that is not here has nothing."""
 

@@ -19,8 +19,9 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.subproblems.assignment import least_cost
 from rankwright.subproblems.position_max import n_states
+from rankwright.subproblems.topic_search import best_order, most_documents
 
-SORT, CLASSES, FIRST, ASSIGN, COST, GROUPS, BENCHES = range(7)
+SORT, CLASSES, FIRST, ASSIGN, COST, GROUPS, BENCHES, TOPICS = range(8)
 _MOST_KINDS = 8
 
 # --- kernels ---------------------------------------------------------------------------------
@@ -96,9 +97,10 @@ class Lists(NamedTuple):
 
     Of each query, by its number: ``begin`` (where its places begin), ``cut`` (ranks that count),
     ``best`` (the measure of the reference order), ``method`` (how its worst order is found),
-    ``gain_begin`` (where its kinds of gain are in ``gain``), ``n_groups`` and ``cost_begin``
-    (where its costs are in ``cost``). Of each place: its row, number of grade and of gain, group,
-    gain b, and a and c of the rank of the same number.
+    ``gain_begin`` (where its kinds of gain are in ``gain``), ``n_groups``, ``topic_begin`` (where
+    the shares of its groups in topics are in ``topic``) and ``cost_begin`` (where its costs are in
+    ``cost``). Of each place: its row, number of grade and of gain, group, its seat (rank in the
+    reference order under topics, -1: none), gain b, and a and c of the rank of the same number.
     """
 
     begin: I64
@@ -107,16 +109,19 @@ class Lists(NamedTuple):
     method: I64
     gain_begin: I64
     n_groups: I64
+    topic_begin: I64
     cost_begin: I64
     row: I64
     block: I64
     kind: I64
     group: I64
+    seat: I64
     b: F64
     a: F64
     c: F64
     gain: F64
     cost: F64
+    topic: F64
 
 
 def by_rank(table: F64, begin: I64, cut: I64 | None = None) -> F64:
@@ -161,6 +166,55 @@ def best_within_groups(limit: int, a: F64, b: F64, group: I64, begin: I64, cut: 
     return best
 
 
+class Topics(NamedTuple):
+    """Overlapping topics of the queries of a layout, and the best order within their limits.
+
+    Groups are documents of the same shares in all topics; ``begin`` and ``share`` are
+    ``topic_begin`` and ``topic`` of `Lists`, ``best`` is the sum of a times gain of that order.
+    """
+
+    group: I64
+    n_groups: I64
+    begin: I64
+    share: F64
+    cut: I64
+    seat: I64
+    block: I64
+    best: F64
+
+
+def topics_of_queries(limit: int, weights: F64, gain: F64, data: RankingData, cut: I64) -> Topics:
+    """Lay out topics; ``gain`` is that of each place, and places of a grade go by their topics."""
+    begin, Q, shares = data.indptr, data.n_queries, data.group_shares()
+    group, seat = np.zeros(len(gain), np.int64), np.full(len(gain), -1)
+    n_groups, cuts, best = np.zeros(Q, np.int64), np.zeros(Q, np.int64), np.zeros(Q)
+    held, new = [np.empty(0)], np.ones(len(gain), bool)
+    for q in range(Q):
+        at = slice(begin[q], begin[q + 1])
+        if begin[q] == begin[q + 1]:
+            continue
+        own = shares[at][:, shares[at].any(axis=0)]
+        rows, group[at] = np.unique(own, axis=0, return_inverse=True)
+        n_groups[q] = len(rows)
+        held.append(rows.ravel())
+        cuts[q] = most_documents(np.bincount(group[at]), rows, limit, int(cut[q]))
+        new[at][1:] = (np.diff(data.y[at]) != 0) | (np.diff(group[at]) != 0)
+        first = np.flatnonzero(new[at])
+        sizes = np.diff(np.append(first, len(own)))
+        a, b = weights[: cuts[q]], gain[at]
+        order = best_order(b[first], sizes, own[first], limit, a)
+        for rank, k in enumerate(order):
+            place = begin[q] + first[k] + int((order[:rank] == k).sum())
+            seat[place] = rank
+            best[q] += a[rank] * gain[place]
+    block, _ = numbers_of_runs(np.cumsum(new).astype(np.float64), begin)
+    size = np.array([len(part) for part in held[1:]], np.int64)
+    ends = np.zeros(Q, np.int64)
+    ends[np.diff(begin) > 0] = size
+    at_topic = np.append(0, np.cumsum(ends)).astype(np.int64)
+    return Topics(group, n_groups, at_topic, np.concatenate(held), cuts, seat, block, best)
+
+
 def lists_with_costs(cost: Callable[[F64], Any], decay: F64, data: RankingData, row: I64) -> Lists:
     """Lay out queries whose orders cost what ``cost`` says; b holds c of the cheapest order."""
     begin, sizes = data.indptr, data.sizes
@@ -185,16 +239,19 @@ def lists_with_costs(cost: Callable[[F64], Any], decay: F64, data: RankingData, 
         method=np.full(data.n_queries, COST),
         gain_begin=np.append(none, 0),
         n_groups=none,
+        topic_begin=np.append(none, 0),
         cost_begin=np.append(0, np.cumsum(sizes**2)).astype(np.int64),
         row=row,
         block=block,
         kind=block,
         group=np.zeros(len(row), np.int64),
+        seat=np.empty(0, np.int64),
         b=own,
         a=np.zeros(len(row)),
         c=by_rank(decay, begin),
         gain=np.empty(0),
         cost=np.concatenate(costs),
+        topic=np.empty(0),
     )
 
 

@@ -20,11 +20,13 @@ from rankwright.subproblems.position_lists import (
     FIRST,
     GROUPS,
     SORT,
+    TOPICS,
     in_grade_order,
     refer,
     refer_within_groups,
 )
 from rankwright.subproblems.position_max import by_classes, by_first_relevant, share
+from rankwright.subproblems.topic_search import search_topics
 
 # --- kernels ---------------------------------------------------------------------------------
 
@@ -63,7 +65,11 @@ def worst_order(q, limit, lists, ranked, v, worth, choice, position, out):  # ty
         _assign(cost, ranked, v, c, position)
     else:
         group, top = lists.group[at], cut
-        if method == GROUPS:
+        if method == TOPICS:
+            _seats(q, lists, ranked, position)
+            topics = _topics(q, lists)
+            search_topics(ranked, v, b, kind, group, topics, limit, top, a, c, position)
+        elif method == GROUPS:
             assign_groups(v, b, group, lists.n_groups[q], top, a, c, position)
         else:
             assign_benches(v, b, group, lists.n_groups[q], limit, top, a, c, position)
@@ -71,6 +77,23 @@ def worst_order(q, limit, lists, ranked, v, worth, choice, position, out):  # ty
         return lists.best[q] - _measure(a, b, position)
     share(ranked, v, kind, a, c, position, out)
     return lists.best[q] - _measure(a, b, position)
+
+
+@kernel
+def _seats(q, lists, ranked, position):  # type: ignore[no-untyped-def]
+    """Write each document's rank in the reference order, documents of a class by score."""
+    at = slice(lists.begin[q], lists.begin[q + 1])
+    sequence = np.empty(len(ranked), np.int64)
+    in_grade_order(ranked, lists.block[at], sequence)
+    for i in range(len(sequence)):
+        position[sequence[i]] = lists.seat[lists.begin[q] + i]
+
+
+@kernel
+def _topics(q, lists):  # type: ignore[no-untyped-def]
+    """Return the share of each group of a query in its topics."""
+    part = lists.topic[lists.topic_begin[q] : lists.topic_begin[q + 1]]
+    return part.reshape((lists.n_groups[q], len(part) // lists.n_groups[q]))
 
 
 @kernel
@@ -143,7 +166,13 @@ def reference(q, limit, lists, ranked, v, sequence, out):  # type: ignore[no-unt
     at = slice(lists.begin[q], lists.begin[q + 1])
     block, c = lists.block[at], lists.c[at]
     in_grade_order(ranked, block, sequence)
-    if limit > 0:
+    if lists.method[q] == TOPICS:
+        seated = np.zeros(len(c))
+        for i in range(len(c)):
+            seat = lists.seat[lists.begin[q] + i]
+            seated[i] = c[seat] if seat >= 0 else 0.0
+        refer(sequence, v, block, seated, out)
+    elif limit > 0:
         group, top = lists.group[at], lists.cut[q]
         refer_within_groups(sequence, v, block, group, lists.n_groups[q], limit, top, c, out)
     elif lists.method[q] == COST:  # c of this place's own rank in the cheapest order

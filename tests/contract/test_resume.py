@@ -64,6 +64,8 @@ CASES = {
         },
         [],
     ),
+    "classifier": ("classification", {"l2": "auto"}, ["classifier"]),
+    "jrank": ("jrank", {}, ["jrank"]),
     "kernel": ("ranksvm", {"model": "kernel", "l2": 0.1}, ["kernel"]),
     "linear": ("ranknet", {"model": "linear"}, ["linear", "lbfgs"]),
     "linear-path": ("listnet", {"model": "linear", "l2": "auto"}, []),

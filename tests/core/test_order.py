@@ -109,3 +109,26 @@ def test_documents_in_order_of_a_number_keep_their_order_where_it_is_equal():
     number, documents = rng.integers(0, 9, 400), rng.permutation(400)[:300]
     expected = documents[np.argsort(number[documents], kind="stable")]
     assert in_order_of(number, documents).tolist() == expected.tolist()
+
+
+def test_overlapping_topics_are_limited_from_the_best_document_down():
+    """Two queries; the first document of topics 0 and 1 leaves no room for others of them."""
+    topics = np.array([[1, 1], [1, 0], [0, 1], [0, 0], [1, 0], [0, 1]], float)
+    order, indptr = np.arange(6), np.array([0, 4, 6])
+    kept, bounds = limit_per_group(order, indptr, topics, 1)
+    assert kept.tolist() == [0, 3, 4, 5]
+    assert bounds.tolist() == [0, 2, 4]
+    assert limit_per_group(order, indptr, 0.5 * topics, 1)[0].tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_greedy_within_overlapping_topics_has_its_share_of_the_best_choice():
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        topics = (rng.random((7, 4)) < 0.4).astype(float)
+        s = rng.random(7)
+        kept, _ = limit_per_group(np.argsort(-s), np.array([0, 7]), topics, 1)
+        choices = [np.array([(x >> i) & 1 for i in range(7)], bool) for x in range(2**7)]
+        allowed = [c for c in choices if (topics[c].sum(axis=0) <= 1).all()]
+        best = max(s[c].sum() for c in allowed)
+        m = max(topics.sum(axis=1).max(), 1.0)
+        assert best / m - 1e-12 <= s[kept].sum() <= best + 1e-12

@@ -21,14 +21,24 @@ def test_a_binary_svm_ranks_by_its_margin(gamma):
     assert scores[data.y == 2].min() > 0.0 > scores[data.y < 2].max()
 
 
-def test_an_svm_of_all_grades_ranks_by_the_grade_it_gives_and_then_by_margin():
-    data = line([0, 1, 2])
-    svm = contender("classifier_svm", gamma=2.0, C=100.0).fit(data)
-    scores, given = svm.predict(data), svm.svm_.predict(data.X)
-    np.testing.assert_array_equal(given, data.y)
-    np.testing.assert_array_equal(np.rint(scores), given)
-    margin = svm.svm_.decision_function(data.X)[:, 2][data.y == 2]
-    np.testing.assert_array_equal(np.argsort(scores[data.y == 2]), np.argsort(margin))
+@pytest.mark.parametrize(("gamma", "sharpness"), [(None, 1.0), (0.1, 1.0), (None, 4.0)])
+def test_an_svm_of_all_grades_ranks_by_the_expected_grade(gamma, sharpness):
+    data = line([0, 1, 3])
+    svm = contender("classifier_svm", gamma=gamma, C=10.0, sharpness=sharpness).fit(data)
+    f = sharpness * svm.svm_.decision_function(data.X)
+    p = np.exp(f) / np.exp(f).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(svm.predict(data), p @ [0.0, 1.0, 3.0])
+
+
+def test_a_document_surely_of_the_lowest_grade_ranks_below_a_doubtful_one():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0.0, 1.0, 2.0], 40)
+    X = np.column_stack([y + rng.normal(0.0, 0.3, 120), rng.normal(size=120)])
+    svm = contender("classifier_svm").fit(RankingData.from_arrays(X, y, group_sizes=[120]))
+    asked = np.column_stack([[-1.0, -0.5, 0.0, 0.2], np.zeros(4)])
+    assert (svm.svm_.predict(asked) == 0.0).all()
+    scores = svm.predict(RankingData.from_arrays(asked, np.zeros(4), group_sizes=[4]))
+    assert (np.diff(scores) > 0.0).all()
 
 
 def test_where_training_has_one_class_all_scores_are_alike():

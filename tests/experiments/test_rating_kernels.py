@@ -8,7 +8,7 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.data.ratings import ratings_of_triples
 from rankwright.errors import UsageError
 from rankwright.experiments.peers import contender
-from rankwright.experiments.rating_kernels import item_features
+from rankwright.models.joint_features import item_features
 
 USER = [0, 0, 0, 1, 1, 2, 2, 2, 3, 3]
 ITEM = [0, 1, 2, 0, 1, 1, 2, 3, 0, 3]
@@ -54,7 +54,7 @@ def test_products_of_mapped_ratings_are_the_joint_kernel(users):
     z /= np.linalg.norm(z, axis=1, keepdims=True)
     parts = {"all": np.ones((4, 4)), "each": np.eye(4), "alike": z @ z.T}
     K_U = sum(parts[name] for name in users)
-    mapped = kernel.mapped(DATA).X
+    mapped = kernel.map_.mapped(DATA).X
     expected = K_U[np.ix_(USER, USER)] * K_I[np.ix_(ITEM, ITEM)]
     np.testing.assert_allclose((mapped @ mapped.T).toarray(), expected, atol=1e-10)
 
@@ -62,17 +62,17 @@ def test_products_of_mapped_ratings_are_the_joint_kernel(users):
 def test_a_stranger_has_the_common_part_alone():
     kernel = contender("joint_kernel", users=("all", "each", "alike"), max_iterations=1).fit(DATA)
     stranger = ratings_of_triples([9, 9], [0, 1], [0.0, 0.0], items=range(4))
-    mapped, d = kernel.mapped(stranger).X.toarray(), len(kernel._items.T)
-    np.testing.assert_allclose(mapped[:, :d], kernel._items[:2])
+    mapped, d = kernel.map_.mapped(stranger).X.toarray(), len(kernel.map_.items.T)
+    np.testing.assert_allclose(mapped[:, :d], kernel.map_.items[:2])
     assert not mapped[:, d:].any()
 
 
 def test_users_with_long_lists_serve_the_kernels_alone():
     kernel = contender("joint_kernel", users=("each",), longest=2, rank=1, max_iterations=1)
     kernel.fit(DATA)
-    assert list(kernel._place) == [1, 3]
-    assert kernel.mapped(DATA).X.shape == (10, 2)
-    np.testing.assert_array_equal(kernel._items, item_features(DATA)[:, :1])
+    assert list(kernel.map_.place) == [1, 3]
+    assert kernel.map_.mapped(DATA).X.shape == (10, 2)
+    np.testing.assert_array_equal(kernel.map_.items, item_features(DATA)[:, :1])
 
 
 def test_a_gaussian_process_has_the_posterior_mean_of_the_books():
@@ -97,4 +97,4 @@ def test_wrong_settings_and_other_data_are_refused():
         contender("joint_kernel", decai=1.0)
     two = RankingData.from_arrays(sparse.csr_array(np.ones((2, 2))), [0, 1], group_sizes=[2])
     with pytest.raises(UsageError, match="need a 1 for the item in each row"):
-        item_features(two)
+        contender("gaussian_process").fit(two).predict(two)

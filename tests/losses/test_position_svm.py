@@ -209,3 +209,99 @@ def test_wrong_parameters_are_told():
             PositionSVM(**params).bind(data)
     with pytest.raises(IncompatibleError, match="needs a measure that is a sum over ranks"):
         PositionSVM(metric="map").bind(data)
+
+
+# --- overlapping topics ----------------------------------------------------------------------
+
+
+def orders_within(topics, limit, cut):
+    """Every order of as many documents, up to ``cut``, as the limits leave room for."""
+    for top in range(min(cut, len(topics)), 0, -1):
+        found = [
+            o for o in permutations(range(len(topics)), top)
+            if (topics[list(o)].sum(axis=0) <= limit + 1e-9).all()
+        ]  # fmt: skip
+        if found:
+            return found, top
+    raise AssertionError("no document obeys the limits")
+
+
+def some_topics(seed, kind):
+    rng = np.random.default_rng(seed)
+    topics = (rng.random((6, 4)) < 0.5).astype(float)
+    if kind == "shares":
+        topics *= rng.choice([0.3, 0.5, 1.0], topics.shape)
+    return topics
+
+
+@pytest.mark.parametrize("kind", ["members", "shares"])
+@pytest.mark.parametrize("ties", TIES)
+@pytest.mark.parametrize("limit", [1, 2])
+@pytest.mark.parametrize("metric", ["ndcg@3", "ndcg", "p@2", "dcg@4"])
+def test_topics_that_overlap_limit_the_orders(metric, limit, ties, kind):
+    for seed in range(6):
+        y, s = a_query(seed, tied=False)
+        topics = some_topics(seed, kind)
+        loss = PositionSVM(metric=metric, per_group=limit, ties=ties)
+        value, grad = bound_gradient(loss, data_of(y, group=topics), s)
+        cut = int(metric.partition("@")[2] or 6)
+        orders, top = orders_within(topics, limit, cut)
+        k = cut if metric.startswith("p") else top
+        earned = np.array([sum(y[list(o)] >= 1) / k for o in orders])
+        if not metric.startswith("p"):
+            earned = np.array([in_groups("dcg", y[list(o)]) for o in orders])
+        scale = earned.max() if metric.startswith("ndcg") and earned.max() > 0 else 1.0
+        c = rank_decay(1.0, 6)
+        expected, slope = worst(s, c, orders, (earned.max() - earned) / scale)
+        cref = slope - grad
+        assert value == pytest.approx(expected - cref @ s)
+        best = [
+            at_ranks(o, c) for o, e in zip(orders, earned, strict=True) if e > earned.max() - 1e-9
+        ]
+        assert cref.sum() == pytest.approx(c[:top].sum())
+        assert min(r @ s for r in best) - 1e-9 <= cref @ s <= max(r @ s for r in best) + 1e-9
+
+
+@pytest.mark.parametrize("limit", [1, 2])
+def test_topics_that_do_not_overlap_are_groups(limit):
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        y, s = rng.permutation(6).astype(float), rng.normal(size=6)
+        group = rng.integers(0, 3, 6)
+        loss = PositionSVM(metric="ndcg@3", per_group=limit)
+        value, grad = bound_gradient(loss, data_of(y, group=group), s)
+        again, same = bound_gradient(loss, data_of(y, group=np.eye(3)[group]), s)
+        assert again == pytest.approx(value)
+        np.testing.assert_allclose(same, grad, atol=1e-12)
+
+
+def test_documents_of_equal_score_grade_and_topics_share_the_slope():
+    y = np.array([2.0, 2.0, 0.0, 1.0, 0.0, 0.0])
+    topics = np.array([[1, 1, 0], [1, 1, 0], [0, 1, 1], [1, 0, 1], [0, 0, 1], [0, 0, 1]], float)
+    s = np.array([0.3, 0.3, 0.1, 0.2, 0.5, 0.5])
+    loss = PositionSVM(metric="ndcg@3", per_group=1)
+    _, grad = bound_gradient(loss, data_of(y, group=topics), s)
+    assert grad[0] == grad[1]
+    assert grad[4] == grad[5]
+    back = np.array([5, 3, 4, 2, 0, 1])
+    _, other = bound_gradient(loss, data_of(y[back], group=topics[back]), s[back])
+    np.testing.assert_allclose(other, grad[back], atol=1e-12)
+
+
+def test_overlapping_topics_are_convex_and_an_upper_bound():
+    """L at the midpoint is at most the mean, and L is at least what the best order by s loses."""
+    rng = np.random.default_rng(1)
+    for seed in range(10):
+        y, _ = a_query(seed, tied=False)
+        topics = some_topics(seed, "members")
+        orders, _ = orders_within(topics, 1, 3)
+        bound = PositionSVM(metric="ndcg@3", per_group=1).bind(data_of(y, group=topics))
+        s, t = rng.normal(size=(2, 6)) * 3
+        assert bound.value((s + t) / 2) <= (bound.value(s) + bound.value(t)) / 2 + 1e-9
+        c = rank_decay(1.0, 6)
+        earned = [in_groups("dcg", y[list(o)]) for o in orders]
+        chosen = int(np.argmax([at_ranks(o, c) @ s for o in orders]))
+        if max(earned) > 0:
+            by_file = PositionSVM(metric="ndcg@3", per_group=1, ties="file")
+            value = by_file.bind(data_of(y, group=topics)).value(s)
+            assert value >= 1 - earned[chosen] / max(earned) - 1e-9

@@ -77,8 +77,8 @@ def test_any_smooth_loss_either_way_comes_to_a_flat_place(name, method):
 
 
 def test_losses_with_kinks_are_solved_in_turns():
-    with pytest.raises(IncompatibleError, match="lbfgs needs a smooth loss"):
-        fit("ordinal_hinge")
+    with pytest.raises(IncompatibleError, match="lbfgs, which needs a smooth loss"):
+        fit("ordinal_hinge", method="joint")
     turns = {"method": "alternating", "solver": "bundle", "tolerance": 1e-4, "n_factors": 2}
     curve = fit("ordinal_hinge", n_rounds=4, max_iterations=200, **turns).solution.curve
     assert all(later <= before * (1 + 1e-3) for before, later in pairwise(curve))
@@ -136,7 +136,10 @@ def test_items_that_nobody_rated_have_nothing():
     ("params", "sentence"),
     [
         ({"method": "jont"}, "no factorization method 'jont'; did you mean joint"),
-        ({"solver": "bundle"}, "method='joint' is solved by lbfgs, not bundle"),
+        (
+            {"method": "joint", "solver": "bundle"},
+            "method='joint' is solved by lbfgs, not bundle; bundle goes with method='alternating'",
+        ),
         ({"method": "alternating", "solver": "tron"}, "is solved by lbfgs or bundle, not tron"),
         ({"n_factors": 0}, "n_factors must be 1 or more"),
         ({"l2": 0.0}, "l2 must be a number above 0"),

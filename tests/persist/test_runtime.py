@@ -19,11 +19,13 @@ from rankwright.rankers.base import ranker
 DATA = small_data(queries=10, feature_names=list("abcdef"))
 RANKERS = {  # one ranker of each family of models
     "additive": ("rankboost", {"n_rounds": 5}),
+    "classifier": ("classification", {}),
     "coordinate_ascent": ("coordinate_ascent", {"n_restarts": 1}),
     "expression": ("rankgp", {"population": 30, "n_generations": 2}),
     "factorization": ("cofirank", {}),
     "feature_sum": ("adarank", {}),
     "forest": ("random_forest", {"n_bags": 2}),
+    "jrank": ("jrank", {}),
     "kernel": ("compose", {"loss": "ranknet", "l2": 0.1}),
     "least_squares": ("linear_regression", {}),
     "linear": ("listnet", {}),

@@ -8,7 +8,7 @@ from scipy import sparse
 
 from rankwright import MMMF, CofiRank, RankingData
 from rankwright.data.ratings import Ratings, ratings_of_frame
-from rankwright.errors import DataError, UsageError
+from rankwright.errors import DataError, IncompatibleError, UsageError
 from rankwright.metrics.evaluate import evaluate
 from rankwright.persist.model_file import load_model
 from rankwright.rankers.base import NotFittedError
@@ -61,11 +61,23 @@ def test_any_loss_can_take_its_place(params):
     assert ndcg(TEST, CofiRank(**params).fit(TRAIN).predict(TEST)) > 0.9
 
 
-def test_the_loss_of_the_paper_is_solved_in_turns():
-    turns = {"method": "alternating", "solver": "bundle", "n_rounds": 2, "max_iterations": 40}
-    bound = {"loss": "position_svm", "loss_params": {"metric": "ndcg@10", "decay": 0.25}}
-    ranker = CofiRank(levels=5, l2=0.01, tolerance=1e-3, **bound, **turns).fit(TRAIN)
-    assert ndcg(TEST, ranker.predict(TEST)) > 0.9
+def test_the_loss_of_the_paper_runs_by_its_name_alone():
+    ranker = CofiRank(loss="position_svm").fit(TRAIN)
+    popular = np.bincount(TRAIN.X.indices, TRAIN.y) / np.bincount(TRAIN.X.indices)
+    names = dict(zip(TRAIN.feature_names, popular, strict=True))
+    by_mean = np.array([names[item] for item in TEST.doc_id])
+    assert ndcg(TEST, ranker.predict(TEST)) > ndcg(TEST, by_mean)
+    curve = CofiRank(loss="position_svm", l2=0.01, n_rounds=4).fit(TRAIN).curve_["loss"]
+    assert (np.diff(curve) <= 1e-3 * np.array(curve[:-1])).all()
+
+
+def test_no_message_about_the_loss_of_the_paper_leads_to_another():
+    with pytest.raises(IncompatibleError, match=r"'position_svm' has kinks.*method='alternating'"):
+        CofiRank(loss="position_svm", method="joint").fit(TRAIN)
+    with pytest.raises(IncompatibleError, match=r"'position_svm' is not one. Use bundle"):
+        CofiRank(loss="position_svm", solver="lbfgs", method="alternating").fit(TRAIN)
+    for way in ({"method": "alternating"}, {"solver": "bundle"}):  # what they say does
+        CofiRank(loss="position_svm", l2=0.1, n_rounds=1, **way).fit(TRAIN)
 
 
 def test_ratings_frames_and_matrices_are_the_same(fitted):
