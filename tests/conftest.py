@@ -16,7 +16,7 @@ os.environ["RANKWRIGHT_THREADS"] = "1"
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-# `make test` runs the same examples on every machine, `make soak` (--hypothesis-profile) fresh ones.
+# `make test` runs the same examples on every machine; `make soak`, by its profile, fresh ones.
 # No deadline in either: the first call of a kernel compiles it.
 settings.register_profile("same", deadline=None, derandomize=True, database=None, print_blob=True)
 settings.register_profile("soak", deadline=None, derandomize=False, print_blob=True)
