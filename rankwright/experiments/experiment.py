@@ -256,10 +256,13 @@ def names() -> dict[str, Path]:
 def overview() -> dict[str, dict[str, Any]]:
     """Return what is said of each experiment, without checking the rest of its file.
 
-    That is its title, paper, kind, rough minutes, note and claims.
+    That is its title, paper, kind, rough minutes, note, claims, and the digest of the file.
     """
-    read = {name: tomllib.loads(path.read_text("utf-8")) for name, path in names().items()}
-    entries = ("title", "paper", "kind", "minutes", "note", "claims")
+    read = {
+        name: {**tomllib.loads(path.read_text("utf-8")), "digest": file_digest(path)}
+        for name, path in names().items()
+    }
+    entries = ("title", "paper", "kind", "minutes", "note", "claims", "digest")
     return {name: {key: one.get(key) for key in entries} for name, one in read.items()}
 
 

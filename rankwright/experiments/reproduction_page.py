@@ -115,6 +115,9 @@ def _section(name: str, found: Result, about: Result) -> Iterator[str]:
             f"The paper's figures are of {found['printed_on']}: they stand beside ours to compare "
             "rows with each other."
         )
+    if about.get("digest") != found.get("digest"):
+        yield ""
+        yield "**These figures are of an earlier version of the experiment's file.**"
     if about.get("note"):
         yield ""
         yield about["note"].strip()

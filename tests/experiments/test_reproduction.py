@@ -151,6 +151,15 @@ def test_the_page_has_paper_ours_interval_and_verdict_and_says_what_was_not_run(
         assert words in text
 
 
+def test_figures_of_an_earlier_file_are_marked(three, data, tmp_path):
+    results, marked = Results(tmp_path / "out"), "an earlier version of the experiment's file"
+    run(results, data)
+    assert marked not in page(results.read(), experiments.overview())
+    with (three / "a_table.toml").open("a") as stream:
+        stream.write("\n# changed\n")
+    assert page(results.read(), experiments.overview()).count(marked) == 1
+
+
 def figures(**columns):
     """Return a result: the figures of rows A, B, ... by column."""
     return {
