@@ -124,6 +124,21 @@ def _section(name: str, found: Result, about: Result) -> Iterator[str]:
     if about.get("claims"):
         yield ""
         yield from (f"- {outcome(claim, found)[1]}" for claim in about["claims"])
+    yield from _tables(found)
+    if found["contrasts"]:
+        yield ""
+        yield from (f"- {sentence}" for sentence in found["contrasts"])
+    if found["missed"]:
+        yield ""
+        yield from (f"- Missed: {sentence}." for sentence in found["missed"])
+    yield ""
+    yield (
+        f"Run on {found['ran']} with rankwright {found['version']}, seed {found['seed']}, in "
+        f"{_duration(found['seconds'])}: `rankwright reproduce {name} --data DIR`"
+    )
+
+
+def _tables(found: Result) -> Iterator[str]:
     by_place = {(row["row"], row["column"]): row for row in found["rows"]}
     row_names = list(dict.fromkeys(row["row"] for row in found["rows"]))
     for group in found["columns"]:
@@ -137,17 +152,6 @@ def _section(name: str, found: Result, about: Result) -> Iterator[str]:
             for row in shown:
                 cells = [_cell(by_place.get((row, column))) for column in columns]
                 yield f"| {row} | " + " | ".join(cells) + " |"
-    if found["contrasts"]:
-        yield ""
-        yield from (f"- {sentence}" for sentence in found["contrasts"])
-    if found["missed"]:
-        yield ""
-        yield from (f"- Missed: {sentence}." for sentence in found["missed"])
-    yield ""
-    yield (
-        f"Run on {found['ran']} with rankwright {found['version']}, seed {found['seed']}, in "
-        f"{_duration(found['seconds'])}: `rankwright reproduce {name} --data DIR`"
-    )
 
 
 def _cut(columns: Sequence[str]) -> Iterator[Sequence[str]]:
