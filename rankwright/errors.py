@@ -2,9 +2,30 @@
 
 from __future__ import annotations
 
+_MOST_QUOTED = 64
+
+
+def printable(text: str) -> str:
+    """Return ``text`` on one line: what is not printable is escaped as Python does."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def quoted(text: object) -> str:
+    """Return ``text`` in quotes as a message shows it: on one line, shortened where it is long."""
+    shown = printable(str(text))
+    return f"'{shown if len(shown) <= _MOST_QUOTED else shown[: _MOST_QUOTED - 3] + '...'}'"
+
 
 class RankwrightError(Exception):
-    """Base of all errors raised on purpose; the command line prints it and exits with 2."""
+    """Base of all errors raised on purpose; the command line prints it and exits with 2.
+
+    Its message is one line, whatever text of the user's it quotes.
+    """
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(printable(one) if isinstance(one, str) else one for one in args))
 
 
 class DataError(RankwrightError, ValueError):

@@ -10,7 +10,7 @@ import difflib
 from importlib import import_module
 from typing import Any
 
-from rankwright.errors import UsageError
+from rankwright.errors import UsageError, quoted
 
 METRICS = {
     "auc": "rankwright.metrics.auc:AUC",
@@ -193,11 +193,7 @@ def all_of(kind: str) -> dict[str, Any]:
 
 def unknown(what: str, name: str, known: Any) -> str:
     """Return the sentence for a name that is not ``known``, with the nearest right ones."""
-    near = [_on_one_line(word) for word in difflib.get_close_matches(name, list(known), cutoff=0.5)]
-    every = ", ".join(_on_one_line(word) for word in sorted(known))
+    near = difflib.get_close_matches(name, list(known), cutoff=0.5)
+    every = ", ".join(sorted(known))
     hint = f"did you mean {' or '.join(near)}?" if near else f"known: {every}."
-    return f"there is no {what} '{_on_one_line(name)}'; {hint}"
-
-
-def _on_one_line(word: str) -> str:
-    return word if word.isprintable() else repr(word)
+    return f"there is no {what} {quoted(name)}; {hint}"

@@ -3,8 +3,10 @@
 import os
 import subprocess
 import sys
+from collections.abc import Generator
 from pathlib import Path
 
+import found_examples
 import pytest
 from hypothesis import settings
 
@@ -14,8 +16,11 @@ os.environ["RANKWRIGHT_THREADS"] = "1"
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-settings.register_profile("untimed", deadline=None)  # the first call of a kernel compiles it
-settings.load_profile("untimed")
+# `make test` runs the same examples on every machine; `make soak`, by its profile, fresh ones.
+# No deadline in either: the first call of a kernel compiles it.
+settings.register_profile("same", deadline=None, derandomize=True, database=None, print_blob=True)
+settings.register_profile("soak", deadline=None, derandomize=False, print_blob=True)
+settings.load_profile("same")
 
 
 @pytest.fixture(scope="session")
@@ -56,6 +61,23 @@ def ohsumed(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """OHSUMED (LETOR 3.0, normalised per query) in its five official folds."""
     out = tmp_path_factory.mktemp("ohsumed")
     return _rebuild_folds(data_dir, "OHSUMED_LETOR3/QueryLevelNorm", out)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    found_examples.replay(items)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    soaking = item.config.getoption("--hypothesis-profile", None) == "soak"
+    if soaking and report.failed and call.excinfo is not None:
+        path = found_examples.keep(item, call.excinfo.value)
+        if path is not None:
+            report.sections.append(("found", f"The example is kept in {path}."))
+    return report
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

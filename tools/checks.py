@@ -1,6 +1,6 @@
 """Run the long checks one by one, keep what each says last, and make docs/checks.md of it.
 
-    python tools/checks.py soak                     fuzzing, kills, a server under load
+    python tools/checks.py soak                     fuzzing, property tests, kills, a server
     python tools/checks.py acceptance FOLDER        every check in a folder of programs
     python tools/checks.py soak --only fuzz_letor   one of them, the others' results stay
 
@@ -41,6 +41,7 @@ def soak_checks(options: argparse.Namespace) -> list[list[str]]:
     fuzzers = sorted(path.name for path in (ROOT / "fuzz").glob("fuzz_*.py"))
     return [
         *([f"fuzz/{name}", f"-max_total_time={options.seconds_each}"] for name in fuzzers),
+        ["fuzz/properties.py", "--seconds", str(options.seconds_properties)],
         ["fuzz/kills.py", "--kills", str(options.kills)],
         ["benchmarks/serving.py", "--seconds", str(options.seconds_served)],
     ]
@@ -92,6 +93,9 @@ def main() -> int:
     options.add_argument("folder", nargs="?", type=Path, help="of the acceptance checks")
     options.add_argument("--only", default="", help="the checks with this in their name")
     options.add_argument("--seconds-each", type=int, default=60, help="for each fuzzer")
+    options.add_argument(
+        "--seconds-properties", type=int, default=300, help="for the property tests"
+    )
     options.add_argument("--kills", type=int, default=20, help="over all solvers")
     options.add_argument("--seconds-served", type=int, default=300, help="of load on a server")
     given = options.parse_args()

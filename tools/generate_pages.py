@@ -99,11 +99,11 @@ def embedding_page(page: str, source: str) -> str:
 
 def reproduction_page() -> str:
     """Return the page of what was run again, from the results in docs/reproduction/."""
-    from rankwright.experiments.experiment import titles
+    from rankwright.experiments.experiment import overview
     from rankwright.experiments.reproduction import Results
     from rankwright.experiments.reproduction_page import page
 
-    return page(Results(ROOT / "docs/reproduction").read(), titles())
+    return page(Results(ROOT / "docs/reproduction").read(), overview())
 
 
 def choose_page() -> str:

@@ -28,7 +28,7 @@ from rankwright.cli.synthetic import synthetic
 from rankwright.cli.train import train
 from rankwright.cli.tune import tune
 from rankwright.cli.verify import verify
-from rankwright.errors import RankwrightError
+from rankwright.errors import RankwrightError, printable
 
 app = typer.Typer(
     name="rankwright",
@@ -103,7 +103,7 @@ def run() -> None:
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any) -> None:
     """Print our own warnings as a sentence; those of other packages are for programmers."""
     if category is UserWarning:
-        console.say(f"warning: {message}")
+        console.say(f"warning: {printable(str(message))}")
 
 
 def _tell_of_compiling() -> None:

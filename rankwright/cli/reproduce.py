@@ -129,7 +129,7 @@ def _run_one(
 
 def _run_all(target: Path, folder: Path | None, seed: int, threads: int | None, json: bool) -> None:
     from rankwright.data.target import atomic_text
-    from rankwright.experiments.experiment import titles
+    from rankwright.experiments.experiment import overview
     from rankwright.experiments.reproduction import Results, run_all
     from rankwright.experiments.reproduction_page import overall, page
 
@@ -140,7 +140,7 @@ def _run_all(target: Path, folder: Path | None, seed: int, threads: int | None, 
         console.say(f"{name} failed: {sentence}")
 
     run_all(results, folder, progress=step_progress, failed=failed, n_threads=threads, seed=seed)
-    found, of_all = results.read(), titles()
+    found, of_all = results.read(), overview()
     written = target.with_name(f"{target.name}.md")
     with atomic_text(written) as stream:
         stream.write(page(found, of_all))

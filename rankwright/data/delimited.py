@@ -21,7 +21,7 @@ import numpy as np
 
 from rankwright.core.types import AnyArray
 from rankwright.data.frames import Columns, columns_of_frame
-from rankwright.errors import DataError
+from rankwright.errors import DataError, quoted
 
 _MISSING = ["", "NaN", "nan", "NULL", "null", "NA", "N/A"]
 _TRUTH = {  # the words that pyarrow takes for booleans
@@ -57,8 +57,8 @@ def _refuse_other_separator(names: list[str], separator: str) -> None:
     for other, advice in _OTHER_SEPARATORS.items():
         if other != separator and len(names) == 1 and other in names[0]:
             raise DataError(
-                f"its first line is one column, '{names[0]}', and seems to be parted by {other!r}; "
-                f"{advice}."
+                f"its first line is one column, {quoted(names[0])}, and seems to be parted "
+                f"by {other!r}; {advice}."
             )
 
 
@@ -66,7 +66,7 @@ def refuse_repeated(names: list[str]) -> list[str]:
     """Return ``names`` if each is there once."""
     twice = [name for name, times in Counter(names).items() if times > 1]
     if twice:
-        raise DataError(f"the column name '{twice[0]}' is used twice; rename one.")
+        raise DataError(f"the column name {quoted(twice[0])} is used twice; rename one.")
     return names
 
 
@@ -201,8 +201,8 @@ def _fault_in_column(fault: Exception, names: list[str]) -> str:
         return one_line(fault)
     name = names[int(found[1])]
     return (
-        f"column '{name}' is not numeric (it holds '{found[2]}'); encode it, or leave it out with "
-        f"drop=['{name}']."
+        f"column {quoted(name)} is not numeric (it holds {quoted(found[2])}); encode it, or "
+        f"leave it out with drop=[{quoted(name)}]."
     )
 
 

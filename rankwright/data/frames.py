@@ -17,7 +17,7 @@ from scipy import sparse
 
 from rankwright.core.types import F64, AnyArray
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import DataError, MissingExtraError, UsageError
+from rankwright.errors import DataError, MissingExtraError, UsageError, quoted
 from rankwright.registry import unknown
 
 ROLES = ("query_weight", "sample_weight", "doc_id", "group", "position")
@@ -86,7 +86,7 @@ def arrays_of_columns(
     """
     label = roles.get("label")
     if label in features:
-        raise DataError(f"column '{label}' holds the grades and cannot be a feature too.")
+        raise DataError(f"column {quoted(label)} holds the grades and cannot be a feature too.")
     queries = checked_ids(column(roles["qid"]), roles["qid"], "query id")
     return {
         "X": feature_matrix(column, features, len(queries)),
@@ -162,7 +162,7 @@ def columns_of_data(data: RankingData) -> dict[str, AnyArray]:
     for name, values in zip(feature_columns(data), X.T, strict=True):
         if name in columns:
             raise DataError(
-                f"a feature is named '{name}', as is the column of another thing; rename it."
+                f"a feature is named {quoted(name)}, as is the column of another thing; rename it."
             )
         columns[name] = values
     return columns
@@ -236,7 +236,7 @@ def feature_matrix(column: Columns, features: Sequence[str], rows: int) -> AnyAr
         if (at := _first_not_number(values)) is not None:
             faults[name] = values.tolist()[at]
     if faults:
-        listed = ", ".join(f"'{name}' (it holds {value!r})" for name, value in faults.items())
+        listed = ", ".join(f"{quoted(name)} (it holds {value!r})" for name, value in faults.items())
         raise DataError(
             f"{'these feature columns are' if len(faults) > 1 else 'this feature column is'} not "
             f"numeric: {listed}; encode {'them' if len(faults) > 1 else 'it'} as numbers, name the "
@@ -256,8 +256,8 @@ def checked_numbers(values: AnyArray, name: str, role: str) -> F64:
     if at is not None:
         value = values.tolist()[at]
         raise DataError(
-            f"the {role} (column '{name}') must be a number; row {at} holds {value!r}: turn text "
-            "into numbers first."
+            f"the {role} (column {quoted(name)}) must be a number; row {at} holds {value!r}: turn "
+            "text into numbers first."
         )
     numbers = values.astype(np.float64)
     _refuse_missing(np.isnan(numbers), name, role)
@@ -298,7 +298,7 @@ def _first_not_number(values: AnyArray) -> int | None:
 def _refuse_missing(missing: AnyArray, name: str, role: str) -> None:
     if missing.any():
         row = int(np.flatnonzero(missing)[0])
-        raise DataError(f"the {role} (column '{name}') is missing at row {row}.")
+        raise DataError(f"the {role} (column {quoted(name)}) is missing at row {row}.")
 
 
 def _one_line(fault: Exception) -> str:

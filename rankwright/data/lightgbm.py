@@ -35,7 +35,7 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.data.source import COMPRESSED, display_name, open_bytes, plain_suffix
 from rankwright.data.target import open_target
 from rankwright.data.text_file import decoded, fault_at, number_at, text_lines
-from rankwright.errors import DataError
+from rankwright.errors import DataError, quoted
 from rankwright.registry import unknown
 
 _SEPARATORS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
@@ -150,7 +150,7 @@ def _read_sizes(path: Path) -> I64:
     sizes = []
     for line, text in _values(path):
         if not (text.isascii() and text.isdecimal()):
-            fault_at(path, line, f"the size of a query is a whole number, not '{text}'")
+            fault_at(path, line, f"the size of a query is a whole number, not {quoted(text)}")
         sizes.append(int(text))
     return np.array(sizes, np.int64)
 

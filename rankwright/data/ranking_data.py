@@ -26,7 +26,7 @@ from rankwright.data.grouping import (
     query_weights,
     refuse_sizes,
 )
-from rankwright.errors import DataError
+from rankwright.errors import DataError, quoted
 
 _PER_DOCUMENT = ("y", "sample_weight", "doc_id", "group", "position")
 
@@ -368,7 +368,7 @@ def _names(names: Sequence[str] | None, n_features: int) -> tuple[str, ...] | No
     if len(names) != n_features:
         raise DataError(f"there are {len(names)} feature names for {n_features} features.")
     if len(set(names)) < len(names):
-        raise DataError(f"the feature name '{_first_repeated(names)}' is used twice.")
+        raise DataError(f"the feature name {quoted(_first_repeated(names))} is used twice.")
     return names
 
 

@@ -35,7 +35,7 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.data.source import display_name, open_bytes
 from rankwright.data.target import open_target
 from rankwright.data.text_file import fault_at, number_at, text_lines
-from rankwright.errors import DataError, UsageError
+from rankwright.errors import DataError, UsageError, quoted
 
 _LAYOUTS = ("triples", "jester")
 _SEPARATORS = ("::", "\t", ",", ";", None)
@@ -231,7 +231,7 @@ def _triples_of_blocks(path: str | Path) -> Iterator[tuple[list[str], list[str],
     separator = next(s for s in _SEPARATORS if s is None or s in text)
     names = _cells(text, separator)
     if len(names) < 3:
-        fault_at(path, number, f"'user item rating' is expected, not '{text}'")
+        fault_at(path, number, f"'user item rating' is expected, not {quoted(text)}")
     places: tuple[int, ...] = (0, 1, 2)
     if is_numeric_cell(names[2]) and "rating" not in map(str.lower, names):
         lines = chain([first], lines)
@@ -251,7 +251,7 @@ def _triples(
     for number, text in block:
         cells = _cells(text, separator)
         if len(cells) <= max(places):
-            fault_at(path, number, f"a user, an item and a rating are expected, not '{text}'")
+            fault_at(path, number, f"a user, an item and a rating are expected, not {quoted(text)}")
         user, item, rating = (cells[place] for place in places)
         if not user or not item:
             fault_at(path, number, "the user or the item is missing")

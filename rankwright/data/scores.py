@@ -18,7 +18,7 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.data.source import open_bytes
 from rankwright.data.target import open_target
 from rankwright.data.text_file import decoded, fault_at, number_at
-from rankwright.errors import DataError
+from rankwright.errors import DataError, quoted
 
 Lines = list[tuple[int, str]]
 """Lines of a file, each with its number."""
@@ -138,7 +138,7 @@ def _names_of_query(data: RankingData, q: int) -> list[str]:
     if len(set(names)) < len(names):
         twice = next(name for name, times in Counter(names).items() if times > 1)
         raise DataError(
-            f"query {data.qid[q]} has two documents named '{twice}', which TREC files cannot "
+            f"query {data.qid[q]} has two documents named {quoted(twice)}, which TREC files cannot "
             "tell apart; give them different doc ids."
         )
     return names
@@ -184,7 +184,7 @@ def _scores_by_number(path: str | Path, lines: Lines, data: RankingData) -> F64:
             fault_at(path, line, f"query {query} is not in the data")
         q = queries[query]
         if not number.isdecimal():
-            fault_at(path, line, f"the document number '{number}' is not a whole number")
+            fault_at(path, line, f"the document number {quoted(number)} is not a whole number")
         if data.row is None:
             if int(number) >= data.sizes[q]:
                 fault_at(path, line, f"query {query} has no document {number}, counted from 0")
@@ -209,7 +209,7 @@ def _scores_by_name(path: str | Path, lines: Lines, data: RankingData) -> F64:
         if query not in known:
             fault_at(path, line, f"query {query} is not in the data")
         if (query, doc) not in row_of:
-            fault_at(path, line, f"document '{doc}' of query {query} is not in the data")
+            fault_at(path, line, f"document {quoted(doc)} of query {query} is not in the data")
         given.put(row_of[query, doc], value, line)
     return given.complete()
 
@@ -237,7 +237,7 @@ class _Given:
     def _called(self, row: int) -> str:
         q = int(np.searchsorted(self.data.indptr, row, side="right")) - 1
         number = row - int(self.data.indptr[q])
-        name = "" if self.data.doc_id is None else f" ('{self.data.doc_id[row]}')"
+        name = "" if self.data.doc_id is None else f" ({quoted(self.data.doc_id[row])})"
         return f"document {number}{name} of query {self.data.qid[q]}"
 
 

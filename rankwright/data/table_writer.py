@@ -13,7 +13,7 @@ from rankwright.data.delimited import arrow_table
 from rankwright.data.frames import columns_of_data, ids_of_text
 from rankwright.data.parts import DistinctQueries, PartsDifferError
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import DataError
+from rankwright.errors import DataError, quoted
 
 ID_ROLES = ("qid", "doc_id", "group")
 """Columns that name things; text keeps no type of them."""
@@ -48,7 +48,7 @@ class TableWriter:
             _warn_of_names(part)
         if kinds != self.kinds:
             other = next(iter(kinds.items() ^ self.kinds.items()))[0]
-            raise PartsDifferError(f"the parts of the data differ in column '{other}'.")
+            raise PartsDifferError(f"the parts of the data differ in column {quoted(other)}.")
         self.unsure = {role for role in self.unsure if _may_change_type(columns.get(role))}
         self.sink.write(columns)
 
@@ -65,8 +65,8 @@ def _warn_of_names(data: RankingData) -> None:
         for role, usual in USUAL_NAMES.items():
             if name.strip().lower() in usual:
                 warnings.warn(
-                    f"feature '{name}' will be taken for the {role} by its name, unless the reader "
-                    "is told the features=...",
+                    f"feature {quoted(name)} will be taken for the {role} by its name, unless the "
+                    "reader is told the features=...",
                     stacklevel=5,
                 )
 

@@ -31,7 +31,7 @@ from rankwright.data.frames import Columns, columns_of_frame, ids_of_text
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.table_format import Plan, Runs, Source, Table
 from rankwright.data.table_writer import ID_ROLES, ArrowSink
-from rankwright.errors import DataError, MissingExtraError
+from rankwright.errors import DataError, MissingExtraError, quoted
 
 _ROWS_PER_BATCH = 1 << 16
 
@@ -132,7 +132,7 @@ class Csv(Table):
         query = plan.roles["qid"]
         if (blank := typed[query] == "").any():
             row = int(np.flatnonzero(blank)[0])
-            raise DataError(f"the query id (column '{query}') is missing at row {row}.")
+            raise DataError(f"the query id (column {quoted(query)}) is missing at row {row}.")
         for name in typed.keys() - plan.text_ids:
             typed[name] = ids_of_text(typed[name])
         if "position" in plan.roles:

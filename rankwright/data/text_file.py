@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from rankwright.data.source import display_name, open_bytes
-from rankwright.errors import DataError
+from rankwright.errors import DataError, quoted
 
 _BYTE_ORDER_MARK = "\ufeff"
 
@@ -36,7 +36,7 @@ def number_at(text: str, path: str | Path, line: int, what: str) -> float:
     try:
         return float(text if "_" not in text else "")  # Python would take 1_000
     except ValueError:
-        fault_at(path, line, f"{what} '{text}' is not a number")
+        fault_at(path, line, f"{what} {quoted(text)} is not a number")
 
 
 def fault_at(path: str | Path, line: int, what: str) -> NoReturn:

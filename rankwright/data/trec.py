@@ -36,7 +36,7 @@ from rankwright.data.scores import (
 from rankwright.data.source import display_name
 from rankwright.data.target import open_target
 from rankwright.data.text_file import fault_at, number_at, text_lines
-from rankwright.errors import DataError, UsageError
+from rankwright.errors import DataError, UsageError, quoted
 
 __all__ = ["Trec", "read_qrels", "read_scores", "write_qrels", "write_run"]
 
@@ -147,7 +147,7 @@ def read_qrels(path: str | Path) -> dict[tuple[str, str], float]:
     judged: dict[tuple[str, str], float] = {}
     for line, (query, _, doc, grade) in _rows(path, _QRELS, "a judgment"):
         if (query, doc) in judged:
-            fault_at(path, line, f"document '{doc}' of query {query} is judged twice")
+            fault_at(path, line, f"document {quoted(doc)} of query {query} is judged twice")
         value = number_at(grade, path, line, "the grade")
         if not math.isfinite(value):
             fault_at(path, line, f"the grade {grade} is not finite")
@@ -163,7 +163,7 @@ def _read_run(path: str | Path) -> tuple[list[str], list[str], F64, F64]:
     seen = set()
     for line, (query, _, name, place, value, _) in _rows(path, RUN, "a line of a run"):
         if (query, name) in seen:
-            fault_at(path, line, f"document '{name}' of query {query} is there twice")
+            fault_at(path, line, f"document {quoted(name)} of query {query} is there twice")
         seen.add((query, name))
         qid.append(query)
         doc.append(name)

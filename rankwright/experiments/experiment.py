@@ -8,6 +8,7 @@ A TOML file in the folder ``experiments``, by the name of which ``rankwright rep
                                         # cut-offs of the columns; or "time": how long fits take;
                                         # or "topics": a ranking function per topic; or "ranks":
                                         # a table, and the average rank of its rows over studies
+    note = "..."                        # what a reader must know, shown on the page of results
     baseline = "IntervalRank"           # the row that the others are tested against
     minutes = 5                         # what it takes, roughly, on two cores
 
@@ -60,6 +61,12 @@ A TOML file in the folder ``experiments``, by the name of which ``rankwright rep
     columns = ["ndcg@1"]                # a test each, p-values adjusted by Holm's rule
     test = "randomisation"              # paired, over test queries; or "welch_t", unpaired, over
                                         # the means of folds or draws
+
+    [[claims]]                          # what the paper says; the page counts where ours agrees
+    says = "IntervalRank is best at NDCG@1"
+    row = "IntervalRank"                # higher than
+    against = ["ListNet"]               # each of these rows; without this entry, all others
+    columns = ["ndcg@1"]                # in each of these columns
 
     [[expected_metrics]]                # a run that is worse by more than this has failed
     row = "IntervalRank"
@@ -182,6 +189,16 @@ class Contrast:
 
 
 @dataclass(frozen=True, slots=True)
+class Claim:
+    """What a paper says of one row: that it is higher than others in some columns."""
+
+    says: str
+    row: str
+    columns: tuple[str, ...]
+    against: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Experiment:
     """A table or figure of a paper and everything that running it again needs."""
 
@@ -195,6 +212,8 @@ class Experiment:
     baseline: str | None = None
     expected: tuple[Expected, ...] = ()
     contrasts: tuple[Contrast, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    note: str | None = None
     printed_on: str | None = None
     minutes: float | None = None
     digest: str = ""  # of its file
@@ -234,15 +253,16 @@ def names() -> dict[str, Path]:
     return {path.stem.replace("_", "-"): path for path in sorted(folder.glob("*.toml"))}
 
 
-def titles() -> dict[str, str]:
-    """Return each experiment's name and title, without checking the rest of the file."""
-    return {name: about["title"] for name, about in overview().items()}
-
-
 def overview() -> dict[str, dict[str, Any]]:
-    """Return what is said of each experiment: its title, paper, kind and rough minutes."""
-    read = {name: tomllib.loads(path.read_text("utf-8")) for name, path in names().items()}
-    entries = ("title", "paper", "kind", "minutes")
+    """Return what is said of each experiment, without checking the rest of its file.
+
+    That is its title, paper, kind, rough minutes, note, claims, and the digest of the file.
+    """
+    read = {
+        name: {**tomllib.loads(path.read_text("utf-8")), "digest": file_digest(path)}
+        for name, path in names().items()
+    }
+    entries = ("title", "paper", "kind", "minutes", "note", "claims", "digest")
     return {name: {key: one.get(key) for key in entries} for name, one in read.items()}
 
 

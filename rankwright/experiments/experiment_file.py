@@ -1,5 +1,7 @@
 """Reading an experiment file; `rankwright.experiments.experiment` says what may be in it."""
 
+# Over the budget of 300 lines: every entry of a file with the check that belongs to it.
+
 from __future__ import annotations
 
 import itertools
@@ -14,6 +16,7 @@ from rankwright.experiments.experiment import (
     KINDS,
     TIMES,
     ZERO_WEIGHTS,
+    Claim,
     Column,
     ColumnGroup,
     Contrast,
@@ -27,7 +30,10 @@ from rankwright.experiments.experiment import (
 from rankwright.registry import unknown
 
 _REQUIRED = ("title", "paper", "kind", "studies", "rows")
-_OPTIONAL = ("printed", "shared", "baseline", "expected_metrics", "contrasts", "minutes")
+_OPTIONAL = (
+    *("printed", "shared", "baseline", "expected_metrics", "contrasts", "minutes"),
+    *("note", "claims"),
+)
 _SETTINGS = ("fixed", "grid", "rounds")
 _SOURCES = ("folds", "synthetic", "classes", "ratings", "topics")
 
@@ -65,6 +71,8 @@ def _experiment(name: str, content: dict[str, Any]) -> Experiment:
         baseline=content.get("baseline"),
         expected=tuple(Expected(**one) for one in content.get("expected_metrics", ())),
         contrasts=tuple(Contrast(**parameters(one)) for one in content.get("contrasts", ())),
+        claims=tuple(Claim(**parameters(one)) for one in content.get("claims", ())),
+        note=content.get("note"),
         printed_on=content.get("printed", {}).get("on"),
         minutes=content.get("minutes"),
     )
@@ -215,6 +223,8 @@ def _check(made: Experiment) -> None:
             raise UsageError(f"expected_metrics: no '{bound.column}' of row '{bound.row}' here.")
     for contrast in made.contrasts:
         _check_contrast(contrast, made, columns)
+    for claim in made.claims:
+        _check_claim(claim, made)
 
 
 def _check_study(made: Experiment, study: Study) -> None:
@@ -270,6 +280,22 @@ def _check_contrast(contrast: Contrast, made: Experiment, columns: list[str]) ->
             for row in (contrast.row, contrast.against):
                 if row not in there:
                     raise UsageError(unknown(f"row (in study '{study.name}')", row, there))
+
+
+def _check_claim(claim: Claim, made: Experiment) -> None:
+    from rankwright.experiments.table import more_is_better
+
+    where = {column.name: (study, column) for study in made.studies for column in study.columns}
+    for name in claim.columns:
+        if name not in where:
+            raise UsageError(unknown("column (of a claim)", name, where))
+        study, column = where[name]
+        if not more_is_better(study, column):
+            raise UsageError(f"a claim is about columns where more is better; {name} is not one.")
+        there = [row.name for row in made.rows_of(study)]
+        for row in (claim.row, *claim.against):
+            if row not in there:
+                raise UsageError(unknown(f"row (in study '{study.name}')", row, there))
 
 
 def _check_topics(kind: str, study: Study) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from math import inf
 from typing import Any
 
 Result = Mapping[str, Any]
@@ -14,32 +15,38 @@ Tables and figures of the papers, run again by `rankwright reproduce all --resul
 is chosen on the valid part of each fold, and test is looked at once. A cell has our figure, its
 95 % bootstrap interval over test queries (of times: the least and the most) and, after "paper",
 what the paper prints. *Within* is a printed figure inside our interval: with few test queries
-intervals are wide, and the two may still differ. Outside it ours is *better* or *worse*. An
-experiment's file in `experiments/` says what stands in for data that is not public.
+intervals are wide, and the two may still differ. Outside it ours is *better* or *worse*. What a
+paper claims of its rows is counted in our figures, column by column: a claim that holds in none may
+still be within the intervals. An experiment's file in `experiments/` says what stands in for data
+that is not public.
 """
 _WIDEST = 6
 
 
-def page(results: Mapping[str, Result], titles: Mapping[str, str]) -> str:
+def page(results: Mapping[str, Result], experiments: Mapping[str, Result]) -> str:
     """Return the page in Markdown: an overview, then a section for each result.
 
     Parameters
     ----------
     results
         By the name of their experiment, as `rankwright.experiments.reproduction` keeps them.
-    titles
-        Of all experiments, run or not.
+    experiments
+        What is said of all experiments, run or not, as
+        `rankwright.experiments.experiment.overview` gives it.
     """
     lines = [_HEAD, "| experiment | what it shows | run on | verdict |", "|---|---|---|---|"]
-    for name, title in titles.items():
+    for name, about in experiments.items():
+        title = about["title"]
         if name in results:
             found = results[name]
-            lines.append(f"| [{name}](#{name}) | {title} | {found['ran']} | {overall(found)} |")
+            held = _held(about, found)
+            said = f"{overall(found)}; {held}" if held else overall(found)
+            lines.append(f"| [{name}](#{name}) | {title} | {found['ran']} | {said} |")
         else:
             lines.append(f"| {name} | {title} | not run | |")
-    for name in titles:
+    for name, about in experiments.items():
         if name in results:
-            lines += ["", *_section(name, results[name])]
+            lines += ["", *_section(name, results[name], about)]
     return "\n".join(lines) + "\n"
 
 
@@ -50,7 +57,10 @@ def overall(found: Result) -> str:
         counts = Counter(row["verdict"] for row in compared)
         each = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
         higher = sum(row["ours"] > row["paper"] for row in compared)
-        said = f"{len(compared)} printed figures: {each}; ours is the higher one in {higher}"
+        lower = sum(row["ours"] < row["paper"] for row in compared)
+        said = (
+            f"{len(compared)} printed figures: {each}; ours is higher in {higher}, lower in {lower}"
+        )
     elif found["printed_on"]:
         said = "printed figures are of other data"
     else:
@@ -58,7 +68,45 @@ def overall(found: Result) -> str:
     return said + (f"; {len(found['missed'])} expected figures missed" if found["missed"] else "")
 
 
-def _section(name: str, found: Result) -> Iterator[str]:
+def outcome(claim: Result, found: Result) -> tuple[bool, str]:
+    """Return whether a paper's claim holds in all of our figures, and a sentence on where not.
+
+    Columns without a figure of the row, such as those of a file that changed since, do not count.
+    """
+    row, missed, counted = claim["row"], [], 0
+    for column in claim["columns"]:
+        figures = _figures(found, column)
+        if row not in figures:
+            continue
+        counted += 1
+        others = figures.keys() - {row} if not claim.get("against") else claim["against"]
+        above = {name: figures[name] for name in others if figures.get(name, -inf) >= figures[row]}
+        if above:
+            first = max(sorted(above), key=lambda name: above[name])
+            more = f" and {len(above) - 1} more" if len(above) > 1 else ""
+            values = f"{first} {_number(above[first])}{more} against {_number(figures[row])}"
+            missed.append(f"{column} ({values})")
+    said = f"The paper: {claim['says']}. Here that holds in {counted - len(missed)} of {counted}"
+    where = f", and not in {', '.join(missed)}." if missed else "."
+    return not missed and counted > 0, f"{said} columns{where}"
+
+
+def _figures(found: Result, column: str) -> dict[str, float]:
+    return {
+        row["row"]: row["ours"]
+        for row in found["rows"]
+        if row["column"] == column and row["ours"] is not None
+    }
+
+
+def _held(about: Result, found: Result) -> str:
+    """Return how many claims of the paper hold in all of their columns."""
+    claims = about.get("claims") or ()
+    whole = sum(outcome(claim, found)[0] for claim in claims)
+    return f"{whole} of {len(claims)} of the paper's claims hold" if claims else ""
+
+
+def _section(name: str, found: Result, about: Result) -> Iterator[str]:
     yield f"## {name}"
     yield ""
     yield f"{found['title']} (`{found['paper']}`). Verdict: {overall(found)}."
@@ -67,6 +115,30 @@ def _section(name: str, found: Result) -> Iterator[str]:
             f"The paper's figures are of {found['printed_on']}: they stand beside ours to compare "
             "rows with each other."
         )
+    if about.get("digest") != found.get("digest"):
+        yield ""
+        yield "**These figures are of an earlier version of the experiment's file.**"
+    if about.get("note"):
+        yield ""
+        yield about["note"].strip()
+    if about.get("claims"):
+        yield ""
+        yield from (f"- {outcome(claim, found)[1]}" for claim in about["claims"])
+    yield from _tables(found)
+    if found["contrasts"]:
+        yield ""
+        yield from (f"- {sentence}" for sentence in found["contrasts"])
+    if found["missed"]:
+        yield ""
+        yield from (f"- Missed: {sentence}." for sentence in found["missed"])
+    yield ""
+    yield (
+        f"Run on {found['ran']} with rankwright {found['version']}, seed {found['seed']}, in "
+        f"{_duration(found['seconds'])}: `rankwright reproduce {name} --data DIR`"
+    )
+
+
+def _tables(found: Result) -> Iterator[str]:
     by_place = {(row["row"], row["column"]): row for row in found["rows"]}
     row_names = list(dict.fromkeys(row["row"] for row in found["rows"]))
     for group in found["columns"]:
@@ -80,17 +152,6 @@ def _section(name: str, found: Result) -> Iterator[str]:
             for row in shown:
                 cells = [_cell(by_place.get((row, column))) for column in columns]
                 yield f"| {row} | " + " | ".join(cells) + " |"
-    if found["contrasts"]:
-        yield ""
-        yield from (f"- {sentence}" for sentence in found["contrasts"])
-    if found["missed"]:
-        yield ""
-        yield from (f"- Missed: {sentence}." for sentence in found["missed"])
-    yield ""
-    yield (
-        f"Run on {found['ran']} with rankwright {found['version']}, seed {found['seed']}, in "
-        f"{_duration(found['seconds'])}: `rankwright reproduce {name} --data DIR`"
-    )
 
 
 def _cut(columns: Sequence[str]) -> Iterator[Sequence[str]]:

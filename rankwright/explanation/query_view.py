@@ -12,7 +12,7 @@ from scipy import sparse
 from rankwright.core.order import ranking
 from rankwright.core.types import F64, I64, AnyArray
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import UsageError
+from rankwright.errors import UsageError, quoted
 from rankwright.rankers.inputs import features_like
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class QueryView:
         except ValueError:
             shown = ", ".join(self.names[:5]) + (", …" if len(self.names) > 5 else "")
             raise UsageError(
-                f"query {self.data.qid[0]} has no document '{name}'; it has {shown}"
+                f"query {self.data.qid[0]} has no document {quoted(name)}; it has {shown}"
             ) from None
 
     def leads_with(self, row: int, other: int, column: int, values: AnyArray) -> F64:
@@ -125,5 +125,5 @@ def _place(data: RankingData, query: Any) -> int:
     places = np.flatnonzero(data.qid.astype(str) == str(query))
     if len(places) == 0:
         shown = ", ".join(str(qid) for qid in data.qid[:5]) + (", …" if data.n_queries > 5 else "")
-        raise UsageError(f"there is no query '{query}'; the data has {shown}")
+        raise UsageError(f"there is no query {quoted(query)}; the data has {shown}")
     return int(places[0])

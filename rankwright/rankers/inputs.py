@@ -20,7 +20,7 @@ from rankwright.core.types import FittedModel, FloatMatrix
 from rankwright.data.columns import USUAL_NAMES
 from rankwright.data.frames import default_names
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import DataError, UsageError
+from rankwright.errors import DataError, UsageError, quoted
 
 _LOOKED_AT = 256  # rows that tell whether a model gives all the same score
 
@@ -216,7 +216,7 @@ def _columns_by_name(
         near = difflib.get_close_matches(str(absent[0]), [str(name) for name in names], n=1)
         hint = f"; is it '{near[0]}'? Rename it" if near else "; add it, or rename what it is"
         raise DataError(
-            f"the feature '{absent[0]}' of the fitted ranker is missing in {where}{hint}."
+            f"the feature {quoted(absent[0])} of the fitted ranker is missing in {where}{hint}."
         )
     return [place[name] for name in known]
 
@@ -241,7 +241,7 @@ def _refuse_grades_in_features(X: Any, names: list[str], y: Any) -> None:
             values, grades = np.asarray(X[name]), np.asarray(y)
             if values.shape == grades.shape and (values == grades).all():
                 raise DataError(
-                    f"column '{name}' of X holds the grades themselves; leave it out of the "
+                    f"column {quoted(name)} of X holds the grades themselves; leave it out of the "
                     f"features, or pass the frame with y='{name}' and qid='...' as column names."
                 )
 
@@ -258,7 +258,7 @@ def _table(X: Any) -> Any:
             value = next((v for v in values.tolist() if isinstance(v, str | date)), None)
             if value is not None:
                 raise DataError(
-                    f"column '{name}' of X holds {value!r}, and features must be numbers; encode "
-                    "it as numbers, or leave the column out."
+                    f"column {quoted(name)} of X holds {value!r}, and features must be numbers; "
+                    "encode it as numbers, or leave the column out."
                 )
     return table

@@ -17,6 +17,7 @@ import numpy as np
 from rankwright.core.jit import kernel
 from rankwright.core.parallel import map_ranges, row_ranges
 from rankwright.core.types import F64, I64, FloatMatrix
+from rankwright.errors import quoted
 from rankwright.ranklib.columns import matrix
 from rankwright.ranklib.java_numbers import F32, java_double, java_float
 from rankwright.ranklib.text_lines import TextLines
@@ -184,7 +185,7 @@ class _Tokens:
     def expect(self, tag: str) -> None:
         token = self.take(tag)
         if token != tag:
-            self.lines.fail(f"{tag} is expected where '{token}' stands")
+            self.lines.fail(f"{tag} is expected where {quoted(token)} stands")
 
     def value(self, name: str) -> str:
         """Take a text and the tag that closes it."""
@@ -199,7 +200,9 @@ def _ensemble(tokens: _Tokens) -> tuple[Tree, ...]:
     while (token := tokens.take("</ensemble>")) != "</ensemble>":
         match = _TREE.fullmatch(token)
         if match is None:
-            tokens.lines.fail(f'<tree id="..." weight="..."> is expected where \'{token}\' stands')
+            tokens.lines.fail(
+                f'<tree id="..." weight="..."> is expected where {quoted(token)} stands'
+            )
         text = java_float(tokens.lines.number(match["weight"], "the weight of the tree"))
         weight = float(np.float32(tokens.lines.number(text, "the weight of the tree")))
         trees.append(_tree(tokens, weight))
@@ -240,7 +243,7 @@ def _tree(tokens: _Tokens, weight: float) -> Tree:
             threshold.append(0.0)
             output.append(lines.number(tokens.value("output"), "the output"))
         else:
-            lines.fail(f"<feature> or <output> is expected where '{inside}' stands")
+            lines.fail(f"<feature> or <output> is expected where {quoted(inside)} stands")
     children = np.array([pair or [-1, -1] for pair in child], np.int64)
     with np.errstate(over="ignore"):
         single = np.array(output).astype(np.float32).astype(np.float64)
@@ -260,4 +263,4 @@ def _check_opening(
     else:
         wanted = f'<split pos="{_SIDES[len(child[path[-1]])]}">'
     if token != wanted:
-        tokens.lines.fail(f"{wanted} is expected where '{token}' stands")
+        tokens.lines.fail(f"{wanted} is expected where {quoted(token)} stands")

@@ -15,6 +15,7 @@ from typing import Self
 import numpy as np
 
 from rankwright.core.types import F64, I64, FloatMatrix
+from rankwright.errors import quoted
 from rankwright.ranklib.columns import columns
 from rankwright.ranklib.java_numbers import java_double
 from rankwright.ranklib.text_lines import TextLines
@@ -131,6 +132,6 @@ def _parts(lines: TextLines, width: int, form: str) -> list[list[str]]:
     for word in lines.next_line(f"a line of {form}").partition("#")[0].split():
         rows.append(word.split(":"))
         if len(rows[-1]) != width:
-            lines.fail(f"'{word}' is not of the form {form}")
+            lines.fail(f"{quoted(word)} is not of the form {form}")
     lines.end()
     return rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NoReturn
 
-from rankwright.errors import DataError
+from rankwright.errors import DataError, quoted
 
 _MOST = 1 << 26  # as for the features of a data file
 _DIGITS = 100
@@ -39,7 +39,7 @@ class TextLines:
         """Refuse a text that goes on."""
         if self.peek() is not None:
             rest = self.next_line("nothing")
-            self.fail(f"nothing is expected after the model, but there is '{_short(rest)}'")
+            self.fail(f"nothing is expected after the model, but there is {quoted(rest)}")
 
     def place(self) -> str:
         """Return the file and the number of the last line taken."""
@@ -52,7 +52,7 @@ class TextLines:
     def whole(self, text: str, what: str, least: int = 0) -> int:
         """Return a whole number from ``least`` on."""
         if not (text.isascii() and text.isdecimal()) or len(text) > _DIGITS or int(text) < least:
-            self.fail(f"{what} '{_short(text)}' is not a whole number from {least} on")
+            self.fail(f"{what} {quoted(text)} is not a whole number from {least} on")
         if int(text) > _MOST:
             self.fail(f"{what} {text} is beyond {_MOST}, the highest that is taken")
         return int(text)
@@ -64,10 +64,5 @@ class TextLines:
         except ValueError:
             value = math.nan
         if not math.isfinite(value):
-            self.fail(f"{what} '{_short(text)}' is not a number")
+            self.fail(f"{what} {quoted(text)} is not a number")
         return value
-
-
-def _short(text: str) -> str:
-    shown = text if text.isprintable() else repr(text)
-    return shown if len(shown) <= 40 else f"{shown[:37]}..."

@@ -14,7 +14,7 @@ import numpy as np
 from rankwright.core.order import shown
 from rankwright.core.types import F64
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import UsageError
+from rankwright.errors import UsageError, quoted
 from rankwright.persist.runtime import RuntimeModel
 from rankwright.serve.faults import RequestError
 from rankwright.serve.library import Library, Slot
@@ -119,7 +119,7 @@ def _columns(
                 elif settings.unknown == "error":
                     raise RequestError(
                         422,
-                        f"{where}documents[{number}]: the model has no feature '{feature[:64]}'; "
+                        f"{where}documents[{number}]: the model has no feature {quoted(feature)}; "
                         "leave it out, or start the server with --unknown ignore.",
                     )
         elif len(features) == model.n_features:
@@ -142,7 +142,8 @@ def _refuse_hole(model: RuntimeModel, row: F64, which: str) -> None:
         feature = list(model.columns)[column]
         raise RequestError(
             422,
-            f"{which} has no feature '{feature}'; send it, or start the server with --missing nan.",
+            f"{which} has no feature {quoted(feature)}; send it, or start the server with "
+            "--missing nan.",
         )
 
 

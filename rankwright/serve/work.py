@@ -11,6 +11,7 @@ from typing import TypeVar
 from starlette.requests import Request
 
 from rankwright.core.parallel import thread_count
+from rankwright.errors import quoted
 from rankwright.serve.faults import RequestError
 from rankwright.serve.settings import Settings
 
@@ -65,7 +66,7 @@ async def read_body(request: Request, most: int) -> bytes:
     """Return the body of a request, of ``most`` bytes at the most."""
     kind = request.headers.get("content-type", "application/json").partition(";")[0].strip()
     if kind.lower() != "application/json":
-        raise RequestError(415, f"send application/json, not '{kind[:64]}'.")
+        raise RequestError(415, f"send application/json, not {quoted(kind)}.")
     told = request.headers.get("content-length", "0")
     if told.isdecimal() and (len(told) > 18 or int(told) > most):
         raise RequestError(413, f"{told[:18]} bytes are more than the {most} allowed.")

@@ -2,7 +2,7 @@ import pytest
 from tiny_experiment import FIGURE, TABLE, write_toml
 
 from rankwright.errors import DataError, UsageError
-from rankwright.experiments.experiment import Column, experiment, names, titles
+from rankwright.experiments.experiment import Column, experiment, names, overview
 
 
 @pytest.fixture
@@ -111,9 +111,14 @@ def test_a_file_that_is_no_toml_or_not_there_is_told(tmp_path):
 
 
 def test_every_shipped_experiment_reads_and_has_a_title():
-    assert list(titles()) == list(names())
-    for name, title in titles().items():
-        assert experiment(name).title == title
+    assert list(overview()) == list(names())
+    for name, about in overview().items():
+        made = experiment(name)
+        assert (made.title, made.note, made.digest) == (
+            about["title"],
+            about["note"],
+            about["digest"],
+        )
 
 
 def test_table_1_of_intervalrank_is_the_paper_s():

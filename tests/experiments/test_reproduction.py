@@ -10,7 +10,7 @@ from rankwright.errors import DataError
 from rankwright.experiments import experiment as experiments
 from rankwright.experiments.experiment import Column, Study
 from rankwright.experiments.reproduction import Results, run_all, run_experiment, summary, verdict
-from rankwright.experiments.reproduction_page import overall, page
+from rankwright.experiments.reproduction_page import outcome, overall, page
 from rankwright.experiments.table import Cell
 
 RANKS = (
@@ -120,7 +120,7 @@ def test_figures_of_other_data_have_no_verdict(three, data, tmp_path):
     found = results.read()["a-table"]
     assert {row["verdict"] for row in found["rows"]} == {None}
     assert overall(found) == "printed figures are of other data"
-    assert "of the moon" in page({"a-table": found}, {"a-table": "T"})
+    assert "of the moon" in page({"a-table": found}, {"a-table": {"title": "T"}})
 
 
 def test_the_page_has_paper_ours_interval_and_verdict_and_says_what_was_not_run():
@@ -138,15 +138,77 @@ def test_the_page_has_paper_ours_interval_and_verdict_and_says_what_was_not_run(
         "contrasts": ["map: A against B +0.1: A is better."],
         "rows": [{"row": "GBDT", "column": "map", **figures}],
     }
-    text = page({"a-table": found}, {"a-table": "Table 0", "b-figure": "Figure 0"})
+    about = {"a-table": {"title": "Table 0", "note": "A note."}, "b-figure": {"title": "Figure 0"}}
+    text = page({"a-table": found}, about)
     for words in (
-        "1 printed figures: 1 within; ours is the higher one in 0; 1 expected figures missed",
+        "1 printed figures: 1 within; ours is higher in 0, lower in 1; 1 expected figures missed",
         "| GBDT | **0.4500**<br>0.4000–0.6000<br>paper 0.5, within |",
         "| b-figure | Figure 0 | not run | |",
+        "\nA note.\n",
         "- map: A against B +0.1: A is better.",
         "Run on 2010-02-04 with rankwright 1.0, seed 0, in 12 s",
     ):
         assert words in text
+
+
+def test_figures_of_an_earlier_file_are_marked(three, data, tmp_path):
+    results, marked = Results(tmp_path / "out"), "an earlier version of the experiment's file"
+    run(results, data)
+    assert marked not in page(results.read(), experiments.overview())
+    with (three / "a_table.toml").open("a") as stream:
+        stream.write("\n# changed\n")
+    assert page(results.read(), experiments.overview()).count(marked) == 1
+
+
+def figures(**columns):
+    """Return a result: the figures of rows A, B, ... by column."""
+    return {
+        "rows": [
+            {"row": row, "column": column, "ours": value}
+            for column, values in columns.items()
+            for row, value in zip("ABC", values, strict=True)
+        ]
+    }
+
+
+@pytest.mark.parametrize(
+    ("against", "said"),
+    [
+        ([], "1 of 3 columns, and not in p (C 0.6000 against 0.5000), map (B 0.9000 and 1 more "),
+        (["B"], "2 of 3 columns, and not in map (B 0.9000 against 0.5000)."),
+        (["C"], "1 of 3 columns, and not in p (C 0.6000 against 0.5000), map (C 0.5000 against"),
+    ],
+)
+def test_a_papers_claim_is_counted_in_our_figures(against, said):
+    found = figures(ndcg=[0.5, 0.4, None], p=[0.5, 0.4, 0.6], map=[0.5, 0.9, 0.5])
+    columns = ["ndcg", "p", "map", "not run"]
+    claim = {"says": "A is best", "row": "A", "columns": columns, "against": against}
+    holds, sentence = outcome(claim, found)
+    assert not holds
+    assert sentence.startswith(f"The paper: A is best. Here that holds in {said}")
+
+
+def test_a_claim_that_holds_everywhere_says_so():
+    claim = {"says": "A is best", "row": "A", "columns": ["p"]}
+    assert outcome(claim, figures(p=[0.5, 0.4, 0.3])) == (
+        True,
+        "The paper: A is best. Here that holds in 1 of 1 columns.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("entry", "sentence"),
+    [
+        ('row = "Oracle"\ncolumns = ["map"]', "no row \\(in study 'tiny'\\) 'Oracle'"),
+        ('row = "GBDT"\ncolumns = ["mrr"]', "no column \\(of a claim\\) 'mrr'"),
+        ('row = "GBDT"\ncolumns = ["map"]\nagainst = ["X"]', "no row .* 'X'"),
+    ],
+)
+def test_a_claim_about_nothing_is_refused(entry, sentence, tmp_path):
+    path = tmp_path / "own.toml"
+    write_toml(path, f'{TABLE}\n[[claims]]\nsays = "so"\n{entry}\n')
+    with pytest.raises(DataError, match=sentence):
+        experiments.experiment(path)
 
 
 def test_a_broken_result_is_named(tmp_path):

@@ -48,11 +48,32 @@ def test_a_child_holds_parts_of_both_parents():
     assert all(set(columns_of(child)) & {2, 3} for child in children)
 
 
-def test_a_changed_number_keeps_its_sign():
+class ChangesTheNumber:
+    """Numbers that make `Breeding.mutate` change node 2 and nothing else."""
+
+    def __init__(self):
+        self.normal = np.random.default_rng(0).normal
+
+    def integers(self, _n):
+        return 2
+
+    def random(self):
+        return 0.5
+
+
+@pytest.mark.parametrize("number", [2.0, -2.0])
+def test_a_changed_number_keeps_its_sign(number):
     wide = Breeding(columns=[0], max_nodes=9, max_depth=4, max_features=1)
+    formula, rng = ("*", ("x", 0), ("c", number)), ChangesTheNumber()
+    changed = [wide.mutate(formula, rng) for _ in range(300)]
+    assert {t[:2] for t in changed} == {("*", ("x", 0))}
+    factors = np.array([t[2][1] for t in changed]) / number
+    assert len(set(factors)) > 100
+    assert ((factors > 0.1) & (factors < 10.0)).all()
+
+
+def test_a_changed_formula_keeps_to_the_limits():
+    narrow = Breeding(columns=[0], max_nodes=9, max_depth=4, max_features=1)
     rng = np.random.default_rng(0)
-    changed = [wide.mutate(("*", ("x", 0), ("c", 2.0)), rng) for _ in range(300)]
-    same_shape = [t for t in changed if t[0] == "*" and t[1] == ("x", 0) and t[2][0] == "c"]
-    near = {t[2][1] for t in same_shape if 0.2 < t[2][1] < 20.0}
-    assert len(near) > 10
-    assert all(len(parts_of(t)) <= 9 for t in changed)
+    changed = [narrow.mutate(("*", ("x", 0), ("c", 2.0)), rng) for _ in range(300)]
+    assert max(len(parts_of(t)) for t in changed) in range(7, 10)

@@ -1,0 +1,19 @@
+"""The page on the papers names every experiment, and no file that is not there."""
+
+import re
+from pathlib import Path
+
+from rankwright.experiments.experiment import names
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs/papers.md").read_text(encoding="utf-8")
+
+
+def test_every_experiment_is_named():
+    assert [name for name in names() if f"`{name}`" not in PAGE and f" {name}`" not in PAGE] == []
+
+
+def test_every_file_that_is_named_is_there():
+    paths = re.findall(r"`((?:rankwright|tests)/[\w/.]*)`", PAGE)
+    assert len(paths) > 30
+    assert [path for path in paths if not (ROOT / path).exists()] == []
