@@ -51,7 +51,7 @@ def _against_ranklib(
     name: str, train: RankingData, valid: RankingData | None, own: dict[str, Any]
 ) -> Findings:
     measure = MEASURES[name]
-    made = ranker(name, convention="ranklib", n_threads=1, **own)
+    made = ranker(name, convention="ranklib", n_jobs=1, **own)
     call = {name: lambda: made.fit(train, eval_set=valid)}
     seconds = least(call, ROUNDS, clock=time.process_time)[name]
     reached = evaluate(train, made.predict(train), measure, convention="ranklib")[measure]

@@ -73,7 +73,7 @@ def _against_fastrank() -> Findings:
 
 
 def _ours(train: RankingData, test: RankingData) -> Callable[[], Callable[[], np.ndarray]]:
-    params = {"n_restarts": RESTARTS, "n_passes": PASSES, "n_threads": THREADS}
+    params = {"n_restarts": RESTARTS, "n_passes": PASSES, "n_jobs": THREADS}
 
     def fit() -> Callable[[], np.ndarray]:
         made = ranker("coordinate_ascent", **params).fit(train)
@@ -100,7 +100,7 @@ def _against_ranklib() -> Findings:
     found = Findings()
     peer = Record(task, "RankLib", "2.18", recorded, RANKLIB_SECONDS, RANKLIB_NDCG, measure)
     for name, own in FITS.items():
-        made = ranker("coordinate_ascent", convention="ranklib", n_threads=1, **own)
+        made = ranker("coordinate_ascent", convention="ranklib", n_jobs=1, **own)
         seconds = least({"": lambda m=made: m.fit(train)}, ROUNDS, clock=time.process_time)[""]
         reached = evaluate(train, made.predict(train), "ndcg@10", convention="ranklib")["ndcg@10"]
         found.figures[f"{name}_vs_ranklib"] = RANKLIB_SECONDS / seconds

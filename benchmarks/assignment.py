@@ -63,7 +63,7 @@ def _against_scipy(n: int, grades: int) -> dict[str, float]:
     data = RankingData.from_arrays(
         np.zeros((y.size, 1)), y.ravel(), group_sizes=np.full(queries, n)
     )
-    bound, grad = PositionSVM(ties="file").bind(data, n_threads=1), np.empty(y.size)
+    bound, grad = PositionSVM(ties="file").bind(data, n_jobs=1), np.empty(y.size)
     found: list[tuple[np.ndarray, np.ndarray]] = []
 
     def theirs() -> None:
@@ -87,8 +87,8 @@ def _against_liblinear() -> Findings:
     data = load("ohsumed/fold1/train")
     planes = {"solver": "bundle", "tolerance": 1e-2}
     fits = {
-        OURS: (ranker("dorm", n_threads=1), "dorm, 1 thread"),
-        f"{OURS}, cutting planes": (ranker("dorm", n_threads=1, **planes), "solver=bundle"),
+        OURS: (ranker("dorm", n_jobs=1), "dorm, 1 thread"),
+        f"{OURS}, cutting planes": (ranker("dorm", n_jobs=1, **planes), "solver=bundle"),
         "scikit-learn": (LiblinearPairs(), "LinearSVC (LIBLINEAR) on every pair"),
     }
     calls = {name: lambda m=model: m.fit(data) for name, (model, _) in fits.items()}

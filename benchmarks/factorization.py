@@ -46,7 +46,7 @@ def run() -> Findings:
     path = data_folder() / "Jester1" / "jester-data-1.csv.xz"
     ratings = Ratings().read(path, layout="jester")
     found = Findings()
-    found.figures["seconds_for_1810455_ratings"] = seconds_of(CofiRank(n_threads=2).fit, ratings)
+    found.figures["seconds_for_1810455_ratings"] = seconds_of(CofiRank(n_jobs=2).fit, ratings)
     if not _installed():
         found.absent["implicit"] = "implicit is not installed; ALS and BPR are written out here"
     for n in TRAINING:

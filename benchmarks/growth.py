@@ -91,10 +91,10 @@ def _curves(axis: str, points: list[tuple[int, RankingData, int]]) -> Findings:
 def _over_workers(data: RankingData) -> Findings:
     """Fit over the same parts with more workers; data are there before the clock starts."""
     fits = {
-        "MEMR": lambda: ranker("memr", max_iterations=3, n_threads=1),
+        "MEMR": lambda: ranker("memr", max_iter=3, n_jobs=1),
         "LambdaMART": lambda: ranker(
-            "lambdamart", n_trees=TREES_EACH, num_leaves=trees.LEAVES, max_bins=trees.BINS,
-            n_threads=1,
+            "lambdamart", n_estimators=TREES_EACH, num_leaves=trees.LEAVES, max_bins=trees.BINS,
+            n_jobs=1,
         ),
     }  # fmt: skip
     seconds: dict[str, list[float]] = {task: [] for task in fits}
@@ -127,31 +127,31 @@ def _over_workers(data: RankingData) -> Findings:
 
 def _metrics(data: RankingData, threads: int) -> Callable[[], Any]:
     scores = data.X[:, 0].astype(np.float64)
-    return lambda: evaluate(data, scores, "ndcg@10,map", n_threads=threads)
+    return lambda: evaluate(data, scores, "ndcg@10,map", n_jobs=threads)
 
 
 def _gradients(data: RankingData, threads: int) -> Callable[[], Any]:
-    bound = LambdaRank().bind(data, n_threads=threads)
+    bound = LambdaRank().bind(data, n_jobs=threads)
     scores = data.X[:, 0].astype(np.float64)
     grad, curv = np.empty(len(scores)), np.empty(len(scores))
     return lambda: bound.grad_curv(scores, grad, curv)
 
 
 def _memr(data: RankingData, threads: int) -> Callable[[], Any]:
-    return lambda: ranker("memr", max_iterations=3, n_threads=threads).fit(data)
+    return lambda: ranker("memr", max_iter=3, n_jobs=threads).fit(data)
 
 
 def _lambdamart(data: RankingData, threads: int) -> Callable[[], Any]:
-    return trees.ours("lambdamart", data, threads=threads, n_trees=TREES_EACH)
+    return trees.ours("lambdamart", data, threads=threads, n_estimators=TREES_EACH)
 
 
 def _lightgbm(data: RankingData, threads: int) -> Callable[[], Any]:
-    return trees.lightgbm("lambdarank", data, threads=threads, n_trees=TREES_EACH)
+    return trees.lightgbm("lambdarank", data, threads=threads, n_estimators=TREES_EACH)
 
 
 def _xgboost(data: RankingData, threads: int) -> Callable[[], Any]:
     more = {"lambdarank_num_pair_per_sample": 30}
-    return trees.xgboost("rank:ndcg", data, threads=threads, n_trees=TREES_EACH, **more)
+    return trees.xgboost("rank:ndcg", data, threads=threads, n_estimators=TREES_EACH, **more)
 
 
 BOOSTING = f"{TREES_EACH} trees, {trees.LEAVES} leaves, {trees.BINS} bins"

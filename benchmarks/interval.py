@@ -60,7 +60,7 @@ def _against_argsort(n: int, loss: Interval, rng: np.random.Generator) -> float:
     ours, sort = [], []
     loss.bind(data).grad(rng.normal(size=n), grad)
     for _ in range(max(5, min(200, 1_000_000 // n))):
-        bound, s = loss.bind(data, n_threads=1), rng.normal(size=n)
+        bound, s = loss.bind(data, n_jobs=1), rng.normal(size=n)
         sort.append(seconds_of(np.argsort, s))
         ours.append(seconds_of(bound.grad, s, grad))
     return float(np.median(ours) / np.median(sort))
@@ -70,7 +70,7 @@ def _against_many_sorts(queries: int, n: int, rng: np.random.Generator) -> float
     """Return how lists of usual length compare with one argsort of each, all in one thread."""
     y = rng.choice(len(SHARES), queries * n, p=SHARES).astype(float)
     data = RankingData.from_arrays(np.zeros((len(y), 1)), y, group_sizes=np.full(queries, n))
-    bound, grad = Interval(scale_by_size=True).bind(data, n_threads=1), np.empty(len(y))
+    bound, grad = Interval(scale_by_size=True).bind(data, n_jobs=1), np.empty(len(y))
     ours, sort = [], []
     s = rng.normal(size=len(y))
     bound.grad(s, grad)
@@ -91,7 +91,7 @@ def _against_clarabel(
     ours, generic = [], []
     for _ in range(repeats):
         s = rng.normal(size=n)
-        bound = [loss.bind(data, n_threads=1) for _ in range(21)]
+        bound = [loss.bind(data, n_jobs=1) for _ in range(21)]
         ours += [seconds_of(fresh.grad, s, grad) for fresh in bound]
         values: list[float] = []
         generic.append(seconds_of(lambda s=s, v=values: v.append(_clarabel(s, data.y, rules))))

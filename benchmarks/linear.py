@@ -104,7 +104,7 @@ def _ours(
         OURS,
         "rankwright",
         f"{name}, {settings}, {THREADS} threads",
-        lambda: lambda: ranker(name, n_threads=THREADS, **params).fit(train),
+        lambda: lambda: ranker(name, n_jobs=THREADS, **params).fit(train),
         lambda model: ndcg(test, model.predict(test)),
     )
 

@@ -69,8 +69,8 @@ def _speeds(path: Path) -> Findings:
             Contender(
                 f"{OURS}, one thread",
                 "rankwright",
-                "n_threads=1",
-                lambda: lambda: Letor.read(path, n_threads=1),
+                "n_jobs=1",
+                lambda: lambda: Letor.read(path, n_jobs=1),
             ),
             Contender(
                 "scikit-learn",

@@ -59,7 +59,7 @@ def _seconds(n_queries: int, n_documents: int) -> tuple[float, float]:
         return (time.perf_counter() - start) / ROUNDS
 
     s = X.sum(axis=1, dtype=np.float64) * 0.5 + 0.1 * rng.normal(size=n)
-    bound = LambdaRank().bind(data, n_threads=threads)
+    bound = LambdaRank().bind(data, n_jobs=threads)
     grad, curv = np.empty(n), np.empty(n)
 
     def our_round() -> float:

@@ -18,7 +18,7 @@ from rankwright.data.files import load, save_parts
 from rankwright.data.synthetic import synthetic_parts
 
 QUERIES, FEW = int(os.environ.get("RANKWRIGHT_BENCH_QUERIES", "4000")), 20
-TREES = ("--set", "n_trees=3")
+TREES = ("--set", "n_estimators=3")
 
 
 def run() -> dict[str, float]:

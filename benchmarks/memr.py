@@ -35,11 +35,11 @@ def run() -> Findings:
 def _against_pairs() -> Findings:
     data = synthetic("mq2007")
     fits = {
-        "memr": lambda: ranker("memr", n_threads=1).fit(data),
-        "memr_lbfgs": lambda: ranker("memr", solver="lbfgs", n_threads=1).fit(data),
-        "memr_two": lambda: ranker("memr", n_threads=2).fit(data),
-        "mr": lambda: ranker("mr", n_threads=1).fit(data),
-        "ranksvm": lambda: ranker("ranksvm", l2=L2, scale=False, n_threads=1).fit(data),
+        "memr": lambda: ranker("memr", n_jobs=1).fit(data),
+        "memr_lbfgs": lambda: ranker("memr", solver="lbfgs", n_jobs=1).fit(data),
+        "memr_two": lambda: ranker("memr", n_jobs=2).fit(data),
+        "mr": lambda: ranker("mr", n_jobs=1).fit(data),
+        "ranksvm": lambda: ranker("ranksvm", l2=L2, scale=False, n_jobs=1).fit(data),
         "liblinear": lambda: LiblinearPairs(l2=L2).fit(data),
     }
     seconds, made = dict.fromkeys(fits, math.inf), {}
@@ -85,7 +85,7 @@ def _growth() -> Findings:
     for queries in GROWTH:
         data = synthetic("mslr30k", queries=queries)
         ranker("memr").fit(data.select(np.arange(100)))  # compiles
-        fit = partial(ranker("memr", max_iterations=3).fit, data)
+        fit = partial(ranker("memr", max_iter=3).fit, data)
         before = memory_in_use()
         seconds.append(least({"memr": fit}, 3, warm_up=False)["memr"])
         rows.append(float(data.n_documents))

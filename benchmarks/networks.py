@@ -35,7 +35,7 @@ QUERIES, HELD_OUT = 1_000, 300
 RANKLIB_SECONDS = {"ranknet": 41.6, "listnet": 11.6}
 RANKLIB_NETS = {
     "ranknet": {"hidden": (10,), "activation": "sigmoid", "epochs": 100},
-    "listnet": {"hidden": (), "epochs": 1500, "batch_documents": 1_000_000},
+    "listnet": {"hidden": (), "epochs": 1500, "batch_size": 1_000_000},
 }
 
 
@@ -82,10 +82,10 @@ def _best_epoch(name: str, data: RankingData) -> tuple[float, Any]:
     made = ranker(
         name,
         model="network",
-        hidden=HIDDEN,
+        hidden_layer_sizes=HIDDEN,
         activation="relu",
         epochs=EPOCHS + 1,
-        batch_documents=round(BATCH_QUERIES * data.n_documents / data.n_queries),
+        batch_size=round(BATCH_QUERIES * data.n_documents / data.n_queries),
         device="cpu",
     ).fit(data, progress=lambda *_: ends.append(time.perf_counter()))
     return min(b - a for a, b in pairwise(ends)), made

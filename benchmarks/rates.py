@@ -28,7 +28,7 @@ from .findings import Findings
 from .timing import least
 
 QUERIES, ROUNDS, PARTS, WORKERS = 1500, 5, (8, 64, 256), 2
-TREES = Trees(n_trees=1, num_leaves=31, max_bins=255)
+TREES = Trees(n_estimators=1, num_leaves=31, max_bins=255)
 
 
 def run() -> Findings:
@@ -55,15 +55,15 @@ def run() -> Findings:
 
 def _look(loss: Any, data: RankingData) -> Any:
     ones = np.ones(data.n_features)
-    bound = loss.bind(data, n_threads=1)
-    problem = LinearProblem(data.X, data.indptr, bound, 1.0, l2=0.0, deviation=ones, n_threads=1)
+    bound = loss.bind(data, n_jobs=1)
+    problem = LinearProblem(data.X, data.indptr, bound, 1.0, l2=0.0, deviation=ones, n_jobs=1)
     rng = np.random.default_rng(0)
     out, w = np.empty(problem.size), 0.01 * rng.normal(size=problem.size)
     return lambda: problem.grad(w, out)
 
 
 def _gradients(data: RankingData) -> Any:
-    bound = LambdaRank().bind(data, n_threads=1)
+    bound = LambdaRank().bind(data, n_jobs=1)
     s = np.random.default_rng(0).normal(size=data.n_documents)
     out, curvature = np.empty(len(s)), np.empty(len(s))
     return lambda: bound.grad_curv(s, out, curvature)

@@ -33,7 +33,7 @@ def run() -> Findings:
     booster = grown(X, y)
     ours = FittedTrees(booster.model_to_string(), 0.0, FEATURES)
     wide = X.astype(np.float64)
-    ours.scores(wide[:8], n_threads=1)  # compiles
+    ours.scores(wide[:8], n_jobs=1)  # compiles
     scorers = _scorers(X, y, booster, ours)
     found = Findings()
     all_rows = found.add(_contest(f"{ROWS:,} documents", X, scorers, RUNS))
@@ -46,7 +46,7 @@ def run() -> Findings:
             found.note_figure(f"one_query_of_{n}_vs_{peer.lower()}", some.ratio(peer, OURS))
     found.figures["linear_vs_reading"] = linear_ratio(RUNS)
     same = [
-        ours.scores(some, n_threads=1) - booster.predict(some, num_threads=1) for some in (X, wide)
+        ours.scores(some, n_jobs=1) - booster.predict(some, num_threads=1) for some in (X, wide)
     ]
     found.figures["largest_difference"] = float(np.abs(same).max())
     return found
@@ -75,7 +75,7 @@ def ratio(booster: lgb.Booster, ours: FittedTrees, X: np.ndarray, runs: int) -> 
     seconds = least(
         {
             "theirs": lambda: booster.predict(X, num_threads=1),
-            "ours": lambda: ours.scores(X, n_threads=1),
+            "ours": lambda: ours.scores(X, n_jobs=1),
         },
         runs,
     )
@@ -87,7 +87,7 @@ def linear_ratio(runs: int) -> float:
     rng = np.random.default_rng(2)
     X = rng.random((30 * ROWS, FEATURES), np.float32)
     model = FittedLinear(rng.normal(size=FEATURES), None, FEATURES)
-    seconds = least({"reading": X.max, "ours": lambda: model.scores(X, n_threads=1)}, runs)
+    seconds = least({"reading": X.max, "ours": lambda: model.scores(X, n_jobs=1)}, runs)
     return seconds["reading"] / seconds["ours"]
 
 
@@ -123,7 +123,7 @@ def _scorers(
         return lambda: once[name] if name in once else once.setdefault(name, make())
 
     return [
-        (OURS, "rankwright", "", lambda: lambda Z: ours.scores(Z, n_threads=1)),
+        (OURS, "rankwright", "", lambda: lambda Z: ours.scores(Z, n_jobs=1)),
         ("LightGBM", "lightgbm", "predict, ", lambda: lambda Z: booster.predict(Z, num_threads=1)),
         ("XGBoost", "xgboost", "inplace_predict, ", kept("xgboost", lambda: _xgboost(X, y))),
         (
@@ -178,7 +178,7 @@ def _sklearn(X: np.ndarray, y: np.ndarray) -> Scorer:
     from threadpoolctl import threadpool_limits
 
     model = HistGradientBoostingRegressor(
-        max_iter=TREES, max_leaf_nodes=LEAVES, learning_rate=0.05, early_stopping=False
+        max_iter=TREES, max_leaf_nodes=LEAVES, learning_rate=0.05, early_stopping_rounds=False
     ).fit(X, y)
 
     def score(Z: np.ndarray) -> np.ndarray:

@@ -69,7 +69,7 @@ def saved_model(path: Path, seed: int) -> bytes:
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(6000, FEATURES)).astype(np.float32)
     y = np.clip((X[:, :6].sum(1) * 0.5 + 1 + rng.normal(size=len(X))).round(), 0, 4)
-    model = rankwright.LambdaMART(n_trees=TREES, num_leaves=31, learning_rate=0.05)
+    model = rankwright.LambdaMART(n_estimators=TREES, num_leaves=31, learning_rate=0.05)
     model.fit(X, y, group_sizes=[100] * 60).save(path)
     return path.read_bytes()
 

@@ -126,14 +126,14 @@ def _ours(X: Any, y: np.ndarray) -> np.ndarray:
     problem = _problem(X, y)
     top = largest_l1(problem)
     problem.l1 = SHARE * top
-    return Coordinate(tolerance=TOLERANCE * top).solve(problem).w
+    return Coordinate(tol=TOLERANCE * top).solve(problem).w
 
 
 def _problem(X: Any, y: np.ndarray) -> Any:
     n = X.shape[0]
     data = RankingData(np.empty((n, 0)), y, np.array([0, n]), np.array([0]))
-    columns = Columns.of(X, data.indptr, n_threads=1)
-    return Domination().bind(data, n_threads=1).by_column(columns, n_threads=1)
+    columns = Columns.of(X, data.indptr, n_jobs=1)
+    return Domination().bind(data, n_jobs=1).by_column(columns, n_jobs=1)
 
 
 def _cap(X: Any, y: np.ndarray, kept: int) -> float:

@@ -101,7 +101,7 @@ CONTENDERS = {
         "CatBoost",
         "catboost",
         f"LambdaMart, {trees.SETTINGS}, but {CATBOOST_TREES} trees: more add no memory",
-        lambda data: trees.catboost("LambdaMart", data, n_trees=CATBOOST_TREES),
+        lambda data: trees.catboost("LambdaMart", data, n_estimators=CATBOOST_TREES),
     ),
     "sklearn": Trained(
         BOOSTING,

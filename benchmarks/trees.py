@@ -162,15 +162,25 @@ def _forests(train: RankingData, test: RankingData) -> Findings:
 
 
 def ours(
-    name: str, data: RankingData, *, threads: int = THREADS, n_trees: int = TREES, **more: Any
+    name: str, data: RankingData, *, threads: int = THREADS, n_estimators: int = TREES, **more: Any
 ) -> Fit:
-    made = {"n_trees": n_trees, "num_leaves": LEAVES, "learning_rate": RATE, "max_bins": BINS}
-    params = {**made, "n_threads": threads, **more}
+    made = {
+        "n_estimators": n_estimators,
+        "num_leaves": LEAVES,
+        "learning_rate": RATE,
+        "max_bins": BINS,
+    }
+    params = {**made, "n_jobs": threads, **more}
     return lambda: ranker(name, **params).fit(data).predict
 
 
 def lightgbm(
-    objective: str, data: RankingData, *, threads: int = THREADS, n_trees: int = TREES, **more: Any
+    objective: str,
+    data: RankingData,
+    *,
+    threads: int = THREADS,
+    n_estimators: int = TREES,
+    **more: Any,
 ) -> Fit:
     import lightgbm as lgb
 
@@ -188,13 +198,18 @@ def lightgbm(
 
     def fit() -> Callable[[Any], np.ndarray]:
         dataset = lgb.Dataset(data.X, data.y, group=data.sizes, params={"verbosity": -1})
-        return lgb.train(params, dataset, n_trees).predict
+        return lgb.train(params, dataset, n_estimators).predict
 
     return fit
 
 
 def xgboost(
-    objective: str, data: RankingData, *, threads: int = THREADS, n_trees: int = TREES, **more: Any
+    objective: str,
+    data: RankingData,
+    *,
+    threads: int = THREADS,
+    n_estimators: int = TREES,
+    **more: Any,
 ) -> Fit:
     import xgboost as xgb
 
@@ -213,14 +228,14 @@ def xgboost(
 
     def fit() -> Callable[[Any], np.ndarray]:
         matrix = xgb.QuantileDMatrix(data.X, data.y, qid=query, max_bin=BINS, nthread=threads)
-        booster = xgb.train(params, matrix, n_trees)
+        booster = xgb.train(params, matrix, n_estimators)
         return lambda X: booster.predict(xgb.DMatrix(X, nthread=threads))
 
     return fit
 
 
 def catboost(
-    loss: str, data: RankingData, *, threads: int = THREADS, n_trees: int = TREES, **more: Any
+    loss: str, data: RankingData, *, threads: int = THREADS, n_estimators: int = TREES, **more: Any
 ) -> Fit:
     from catboost import CatBoost, Pool
 
@@ -230,7 +245,7 @@ def catboost(
         "max_leaves": LEAVES,
         "border_count": BINS - 1,
         "learning_rate": RATE,
-        "iterations": n_trees,
+        "iterations": n_estimators,
         "thread_count": threads,
         "random_seed": 0,
         "allow_writing_files": False,
@@ -255,7 +270,7 @@ def histogram_trees(data: RankingData, *, threads: int = THREADS) -> Fit:
             max_iter=TREES,
             max_leaf_nodes=LEAVES,
             max_bins=BINS,
-            early_stopping=False,
+            early_stopping_rounds=False,
         )
         with threadpool_limits(threads):
             return model.fit(data.X, data.y).predict
@@ -264,8 +279,8 @@ def histogram_trees(data: RankingData, *, threads: int = THREADS) -> Fit:
 
 
 def our_forest(data: RankingData) -> Fit:
-    params = {"n_bags": FOREST, "num_leaves": 2**DEPTH, "feature_fraction": 1 / 3}
-    return lambda: ranker("random_forest", n_threads=THREADS, **params).fit(data).predict
+    params = {"n_bags": FOREST, "num_leaves": 2**DEPTH, "colsample_bytree": 1 / 3}
+    return lambda: ranker("random_forest", n_jobs=THREADS, **params).fit(data).predict
 
 
 def sklearn_forest(data: RankingData) -> Fit:

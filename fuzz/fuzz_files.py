@@ -32,8 +32,8 @@ from rankwright.ranklib.as_ranker import load_ranklib, save_ranklib  # noqa: E40
 
 DATA = small_data(queries=8, documents=6, features=3)
 RANKERS: dict[str, dict[str, Any]] = {
-    "lambdamart": {"n_trees": 2, "num_leaves": 4},
-    "random_forest": {"n_bags": 2, "n_trees": 1},
+    "lambdamart": {"n_estimators": 2, "num_leaves": 4},
+    "random_forest": {"n_bags": 2, "n_estimators": 1},
     "memr": {},
     "prank": {},
     "rankboost": {"n_rounds": 3},

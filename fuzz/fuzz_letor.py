@@ -65,7 +65,7 @@ def check(content: bytes) -> None:
     _packed.write_bytes(gzip.compress(content, 0))
     threads, size = 1 + len(content) % 2, 1 + len(content) % 53
     readers = [
-        lambda **options: [Letor.read(_path, n_threads=threads, **options)],
+        lambda **options: [Letor.read(_path, n_jobs=threads, **options)],
         lambda **options: [Letor.read(_packed, **options)],
         lambda **options: list(Letor.read_parts(_path, part_bytes=size, **options)),
     ]

@@ -35,7 +35,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="rankwright-fuzz-") as folder:
         model = Path(folder) / "web.rw"
         names = list("abcdef")
-        rankwright.LambdaMART(n_trees=5).fit(small_data(feature_names=names)).save(model)
+        rankwright.LambdaMART(n_estimators=5).fit(small_data(feature_names=names)).save(model)
         command = [sys.executable, "-m", "rankwright", "serve", str(model), "--port", "0"]
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
             address = json.loads(server.stderr.readline())["address"]

@@ -26,7 +26,7 @@ from rankwright.data.files import save
 from rankwright.data.synthetic import synthetic
 
 RUNS = {
-    "boost": ("lambdamart", "n_trees=100", "feature_fraction=0.5"),
+    "boost": ("lambdamart", "n_estimators=100", "colsample_bytree=0.5"),
     "lbfgs": ("ranknet", "model=linear", "l2=auto"),
     "adam": ("ranknet", "epochs=20"),
     "line_search": ("coordinate_ascent", "n_restarts=2"),

@@ -95,16 +95,11 @@ MODELS = {
 SOLVERS = {
     "adam": "rankwright.solvers.adam:Adam",
     "alternating": "rankwright.solvers.alternating:Alternating",
-    "boost": "rankwright.solvers.boost:Boost",
     "bundle": "rankwright.solvers.bundle:Bundle",
     "column_generation": "rankwright.solvers.column_generation:ColumnGeneration",
     "coordinate": "rankwright.solvers.coordinate:Coordinate",
-    "evolve": "rankwright.solvers.evolve:Evolve",
     "lbfgs": "rankwright.solvers.lbfgs:LBFGS",
-    "line_search": "rankwright.solvers.line_search:LineSearch",
     "online": "rankwright.solvers.online:Online",
-    "passive_aggressive": "rankwright.solvers.passive_aggressive:PassiveAggressive",
-    "reweight": "rankwright.solvers.reweight:Reweight",
     "sgd": "rankwright.solvers.sgd:SGD",
     "tron": "rankwright.solvers.tron:TRON",
 }

@@ -16,7 +16,7 @@ def small_data(queries=30, documents=20, features=6, grades=3, seed=0, dtype=np.
 
 
 class Onlooker:
-    """A watch that sees everything and never stops anything; may go on from what was ``kept``."""
+    """A callback that sees everything and never stops anything; may go on from what was ``kept``."""
 
     wants_train = True
     interrupted = keeps = False
@@ -26,7 +26,7 @@ class Onlooker:
         self.kept = kept
         self.values, self.train_scores, self.valid_scores = [], [], []
 
-    def seen(self, t, value, train, valid):
+    def on_iteration(self, t, value, train, valid):
         self.values.append(value)
         self.train_scores.append(train)
         self.valid_scores.append(valid)
@@ -36,8 +36,8 @@ class Onlooker:
     def best(self):
         return self.chosen or self.last
 
-    def resumed(self):
+    def load_state(self):
         return self.kept
 
-    def keep(self, t, state, added=None):
+    def save_state(self, t, state, added=None):
         pass

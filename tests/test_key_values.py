@@ -23,7 +23,7 @@ def test_values_are_read_as_what_they_look_like(text, value):
 
 
 def test_dashes_stand_for_underscores():
-    assert parse_settings(["n-trees=3"]) == {"n_trees": 3}
+    assert parse_settings(["n-trees=3"]) == {"n_estimators": 3}
 
 
 @pytest.mark.parametrize("text", ["a", "=3"])

@@ -44,7 +44,7 @@ QID = np.repeat(np.arange(8), 5)
 
 
 def gbdt(**parameters):
-    return rw.GBDT(n_trees=3, min_documents=2, **parameters)
+    return rw.GBDT(n_estimators=3, min_child_samples=2, **parameters)
 
 
 def told(did):
@@ -264,9 +264,9 @@ def test_another_tools_name_of_a_parameter():
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [
-        ({"n_trees": "ten"}, "n_trees must be a whole number, not 'ten'"),
-        ({"n_trees": 2.5}, "n_trees must be a whole number, not 2.5"),
-        ({"n_trees": 0}, "n_trees must be 1 or more, not 0"),
+        ({"n_estimators": "ten"}, "n_estimators must be a whole number, not 'ten'"),
+        ({"n_estimators": 2.5}, "n_estimators must be a whole number, not 2.5"),
+        ({"n_estimators": 0}, "n_estimators must be 1 or more, not 0"),
         ({"learning_rate": "fast"}, "learning_rate must be a number, not 'fast'"),
         ({"learning_rate": -1}, "learning_rate must be above 0, not -1"),
         ({"model": "linear", "scale": "yes"}, "scale must be true or false, not 'yes'"),
@@ -303,7 +303,7 @@ def test_a_convention_that_is_none(X, y):
 
 def test_no_threads(X, y):
     with told("asked for 0 threads"):
-        gbdt(n_threads=0).fit(X, y, qid=QID)
+        gbdt(n_jobs=0).fit(X, y, qid=QID)
 
 
 def test_a_penalty_so_large_that_nothing_is_learnt(X, y):
@@ -313,7 +313,7 @@ def test_a_penalty_so_large_that_nothing_is_learnt(X, y):
 
 def test_too_few_documents_for_the_default_leaves(X, y):
     with warned("set a penalty so large that nothing is learnt"):
-        rw.GBDT(n_trees=3).fit(X[:30], y[:30], qid=QID[:30])
+        rw.GBDT(n_estimators=3).fit(X[:30], y[:30], qid=QID[:30])
 
 
 def test_predict_before_fit(X):

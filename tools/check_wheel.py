@@ -111,7 +111,7 @@ class Environment:
 START = (
     "rankwright convert digits/train train.txt --read queries=8 --read documents=15",
     "rankwright convert digits/valid vali.txt --read queries=8 --read documents=15",
-    "rankwright train gbdt --train train.txt --valid vali.txt --set n_trees=5 --save model.rw",
+    "rankwright train gbdt --train train.txt --valid vali.txt --set n_estimators=5 --save model.rw",
     "rankwright export model.rw --to xgboost-json -o xgboost",
 )
 BASE = (
@@ -140,7 +140,7 @@ name = "web"
 synthetic = { shape = "web", queries = 20, sizes = [0.5, 0.25, 0.25] }
 select = "ndcg@5"
 trees = [1, 2]
-fixed = { n_trees = 2 }
+fixed = { n_estimators = 2 }
 [[studies.columns]]
 metrics = "ndcg@5"
 ''')"""
@@ -161,7 +161,9 @@ with Client(processes=False, dashboard_address=None) as client:
 EXTRAS: dict[str, tuple[str, ...]] = {
     "neural": ("rankwright train ranknet --train train.txt --set epochs=1 --save net.rw",),
     "dask": (_DASK,),
-    "tune": ("rankwright tune gbdt --train train.txt --valid vali.txt --trials 2 --set n_trees=3",),
+    "tune": (
+        "rankwright tune gbdt --train train.txt --valid vali.txt --trials 2 --set n_estimators=3",
+    ),
     "report": ("rankwright reproduce figure.toml -o figure.svg",),
     "serve": ("rankwright serve model.rw --port 0",),
     "onnx": (

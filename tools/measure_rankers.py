@@ -253,7 +253,7 @@ def _load_kernels_of(name: str, model: str, sparse: bool, chooses: bool) -> None
     )
     with warnings.catch_warnings(), contextlib.suppress(RankwrightError):
         warnings.simplefilter("ignore")
-        made = ranker(name, model=model, n_threads=1)
+        made = ranker(name, model=model, n_jobs=1)
         made.fit(few, eval_set=few if chooses else None).predict(few)
 
 
@@ -267,7 +267,7 @@ def _fit(job: Job, file: Path, limit: int) -> None:
     used = math.ceil(time.process_time())
     resource.setrlimit(resource.RLIMIT_CPU, (used + limit, resource.RLIM_INFINITY))
     try:
-        made = ranker(job.ranker, model=job.model, n_threads=1, **dict(job.parameters))
+        made = ranker(job.ranker, model=job.model, n_jobs=1, **dict(job.parameters))
         began = time.process_time()
         made.fit(train, eval_set=held)
         train_seconds = time.process_time() - began

@@ -89,7 +89,7 @@ def compare(
             cache=cache,
             jobs=jobs,
             report=report,
-            n_threads=threads,
+            n_jobs=threads,
             seed=seed,
         )
     if output is not None:

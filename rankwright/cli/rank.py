@@ -77,7 +77,7 @@ def _here(
     from rankwright.data.scores import write_run
 
     (ranker,), documents = open_with([model], lambda: load(data, **options))
-    ranker.n_threads = threads
+    ranker.n_jobs = threads
     write_run(documents, ranker.predict(documents), output, **told)
     return documents
 

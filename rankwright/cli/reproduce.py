@@ -111,7 +111,7 @@ def _run_one(
         check_drawable(output)
     check_target(output, "-o")
     started = time.perf_counter()
-    result = run_experiment(chosen, folder, progress=step_progress, n_threads=threads, seed=seed)
+    result = run_experiment(chosen, folder, progress=step_progress, n_jobs=threads, seed=seed)
     if results is not None:
         seconds = time.perf_counter() - started
         Results(results).keep(summary(result, seconds=seconds, seed=seed))
@@ -139,7 +139,7 @@ def _run_all(target: Path, folder: Path | None, seed: int, threads: int | None, 
         failures[name] = sentence
         console.say(f"{name} failed: {sentence}")
 
-    run_all(results, folder, progress=step_progress, failed=failed, n_threads=threads, seed=seed)
+    run_all(results, folder, progress=step_progress, failed=failed, n_jobs=threads, seed=seed)
     found, of_all = results.read(), overview()
     written = target.with_name(f"{target.name}.md")
     with atomic_text(written) as stream:

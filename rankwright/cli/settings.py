@@ -44,7 +44,7 @@ ReadOption = Annotated[
     ),
 ]
 
-_OPTIONS = {"seed": "--seed", "n_threads": "--threads", "convention": "--convention"}
+_OPTIONS = {"seed": "--seed", "n_jobs": "--threads", "convention": "--convention"}
 
 
 def read_options(read: list[str] | None, **named: Any) -> dict[str, Any]:

@@ -33,7 +33,7 @@ def synthetic(
     from rankwright.data.synthetic import synthetic_parts
 
     gauge = bound_memory(context, memory)
-    parts = synthetic_parts(shape, first=first, queries=queries, seed=seed, n_threads=threads)
+    parts = synthetic_parts(shape, first=first, queries=queries, seed=seed, n_jobs=threads)
     done = save_parts(parts, target)
     if json:
         console.print_json({**asdict(done), "source": shape, **in_record(gauge)})

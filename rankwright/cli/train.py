@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rankwright.persist.checkpoint import Checkpoint
     from rankwright.rankers.base import Ranker
 
-ROUNDS = ("n_bags", "n_trees", "epochs", "n_rounds", "n_generations")  # what rounds are called
+ROUNDS = ("n_bags", "n_estimators", "epochs", "n_rounds", "n_generations")  # what rounds are called
 
 
 def train(
@@ -68,7 +68,7 @@ def train(
     from rankwright.data.files import load
     from rankwright.data.target import check_target
 
-    common: dict[str, Any] = {"convention": convention, "seed": seed, "n_threads": threads}
+    common: dict[str, Any] = {"convention": convention, "seed": seed, "n_jobs": threads}
     if metric is not None:
         common["metric"] = metric
     if ranker == "auto":

@@ -81,7 +81,7 @@ def tune(
     from rankwright.experiments.tune import tune as search
 
     fixed = ranker_settings(settings, model=model, metric=metric)
-    made = checked_ranker(ranker, **fixed, convention=convention, seed=seed, n_threads=threads)
+    made = checked_ranker(ranker, **fixed, convention=convention, random_state=seed, n_jobs=threads)
     checked_space(made, trials, fixed=fixed)
     _check_targets(save, storage)
     options = read_options(read, format=format)

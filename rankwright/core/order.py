@@ -177,7 +177,7 @@ def _limit_topics(indptr, order, topics, limit, kept, kept_indptr):  # type: ign
 # --- API -------------------------------------------------------------------------------------
 
 
-def ranking(s: F64, indptr: I64, *, key: F64 | None = None, n_threads: int | None = None) -> I64:
+def ranking(s: F64, indptr: I64, *, key: F64 | None = None, n_jobs: int | None = None) -> I64:
     """Return row numbers, best first, query after query.
 
     Parameters
@@ -193,7 +193,7 @@ def ranking(s: F64, indptr: I64, *, key: F64 | None = None, n_threads: int | Non
     spare = np.empty(len(s), np.int64)
     chosen = NO_KEY if key is None else np.ascontiguousarray(key, np.float64).view()
     chosen.flags.writeable = False
-    map_queries(_sort_queries, indptr, s, chosen, order, spare, n_threads=n_threads)
+    map_queries(_sort_queries, indptr, s, chosen, order, spare, n_jobs=n_jobs)
     return order
 
 
@@ -219,13 +219,13 @@ def limit_per_group(order: I64, indptr: I64, group: I64 | F64, limit: int) -> tu
     return kept[:n], kept_indptr
 
 
-def first_ranks(s: F64, indptr: I64, top: int, *, n_threads: int | None = None) -> tuple[I64, I64]:
+def first_ranks(s: F64, indptr: I64, top: int, *, n_jobs: int | None = None) -> tuple[I64, I64]:
     """Return the first ``top`` ranks of each query, selected before they are sorted.
 
     The result is a ranking and its own boundaries, equal to the beginnings of `ranking`.
     """
     order = np.empty(len(s), np.int64)
-    map_queries(_select_queries, indptr, s, NO_KEY, top, order, n_threads=n_threads)
+    map_queries(_select_queries, indptr, s, NO_KEY, top, order, n_jobs=n_jobs)
     return _beginnings(order, indptr, top)
 
 
@@ -236,15 +236,15 @@ def shown(
     group: I64 | F64 | None = None,
     per_group: int | None = None,
     top: int | None = None,
-    n_threads: int | None = None,
+    n_jobs: int | None = None,
 ) -> tuple[I64, I64]:
     """Return the ranking that a user sees, and its boundaries.
 
     At most ``per_group`` documents of each ``group`` are in it, and ``top`` in all, per query.
     """
     if per_group is None and top is not None:
-        return first_ranks(s, indptr, top, n_threads=n_threads)
-    order = ranking(s, indptr, n_threads=n_threads)
+        return first_ranks(s, indptr, top, n_jobs=n_jobs)
+    order = ranking(s, indptr, n_jobs=n_jobs)
     if per_group is not None:
         assert group is not None, "a limit per group needs groups"
         order, indptr = limit_per_group(order, indptr, group, per_group)

@@ -25,33 +25,33 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pools.clear)  # threads do not survive a fork
 
 
-def thread_count(n_threads: int | None = None) -> int:
-    """Return ``n_threads``, or else ``RANKWRIGHT_THREADS``, or else the cores we may use."""
-    if n_threads is None:
+def thread_count(n_jobs: int | None = None) -> int:
+    """Return ``n_jobs``, or else ``RANKWRIGHT_THREADS``, or else the cores we may use."""
+    if n_jobs is None:
         text = os.environ.get("RANKWRIGHT_THREADS", "")
         if not text:
             return _cores()
         if not text.isdecimal():
             raise UsageError(f"RANKWRIGHT_THREADS must be a whole number from 1, not '{text}'.")
-        n_threads = int(text)
-    if n_threads < 1:
-        raise UsageError(f"the number of threads must be 1 or more, not {n_threads}.")
-    return n_threads
+        n_jobs = int(text)
+    if n_jobs < 1:
+        raise UsageError(f"the number of threads must be 1 or more, not {n_jobs}.")
+    return n_jobs
 
 
 def map_queries(
-    kernel: Callable[..., None], indptr: I64, *args: Any, n_threads: int | None = None
+    kernel: Callable[..., None], indptr: I64, *args: Any, n_jobs: int | None = None
 ) -> None:
     """Call ``kernel(lo, hi, indptr, *args)`` for ranges of queries that cover all of them once."""
     bounds = query_ranges(indptr)
-    map_ranges(kernel, bounds, indptr, *args, n_threads=n_threads)
+    map_ranges(kernel, bounds, indptr, *args, n_jobs=n_jobs)
 
 
 def map_ranges(
-    kernel: Callable[..., None], bounds: I64, *args: Any, n_threads: int | None = None
+    kernel: Callable[..., None], bounds: I64, *args: Any, n_jobs: int | None = None
 ) -> None:
-    """Call ``kernel(bounds[i], bounds[i + 1], *args)`` for every i, on up to ``n_threads``."""
-    threads = max(1, min(thread_count(n_threads), len(bounds) - 1))
+    """Call ``kernel(bounds[i], bounds[i + 1], *args)`` for every i, on up to ``n_jobs``."""
+    threads = max(1, min(thread_count(n_jobs), len(bounds) - 1))
     ranges = list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True))
 
     def run(first: int) -> None:

@@ -75,22 +75,22 @@ def _sparse_squares(lo, hi, indptr, indices, values, g, parts):  # type: ignore[
 # --- API -------------------------------------------------------------------------------------
 
 
-def times_vector(X: FloatMatrix, w: F64, *, n_threads: int | None = None) -> F64:
+def times_vector(X: FloatMatrix, w: F64, *, n_jobs: int | None = None) -> F64:
     """Return ``X @ w``."""
     out = np.empty(X.shape[0])
     kernel = _dense_rows if isinstance(X, np.ndarray) else _sparse_rows
-    map_ranges(kernel, row_ranges(X.shape[0], _ROWS), *_arrays(X), w, out, n_threads=n_threads)
+    map_ranges(kernel, row_ranges(X.shape[0], _ROWS), *_arrays(X), w, out, n_jobs=n_jobs)
     return out
 
 
-def transposed_times_vector(X: FloatMatrix, g: F64, *, n_threads: int | None = None) -> F64:
+def transposed_times_vector(X: FloatMatrix, g: F64, *, n_jobs: int | None = None) -> F64:
     """Return ``X.T @ g``, the blocks added in order."""
-    return _over_blocks(_dense_columns, _sparse_columns, X, g, n_threads)
+    return _over_blocks(_dense_columns, _sparse_columns, X, g, n_jobs)
 
 
-def transposed_squares_times_vector(X: FloatMatrix, g: F64, *, n_threads: int | None = None) -> F64:
+def transposed_squares_times_vector(X: FloatMatrix, g: F64, *, n_jobs: int | None = None) -> F64:
     """Return ``(X**2).T @ g``, the blocks added in order."""
-    return _over_blocks(_dense_squares, _sparse_squares, X, g, n_threads)
+    return _over_blocks(_dense_squares, _sparse_squares, X, g, n_jobs)
 
 
 def _over_blocks(
@@ -98,12 +98,12 @@ def _over_blocks(
     sparse: Callable[..., None],
     X: FloatMatrix,
     g: F64,
-    n_threads: int | None,
+    n_jobs: int | None,
 ) -> F64:
     bounds = row_ranges(X.shape[0], _ROWS)
     parts = np.zeros((len(bounds) - 1, X.shape[1]))
     kernel = dense if isinstance(X, np.ndarray) else sparse
-    map_ranges(kernel, bounds, *_arrays(X), g, parts, n_threads=n_threads)
+    map_ranges(kernel, bounds, *_arrays(X), g, parts, n_jobs=n_jobs)
     total: F64 = parts.sum(axis=0)
     return total
 

@@ -32,7 +32,7 @@ class Traits:
 
     ``integrable`` says that ``grad`` is the gradient of ``value`` (LambdaRank's is not);
     ``curvature`` that ``grad_curv`` gives a diagonal, exact or an upper bound; ``targets`` that
-    the bound loss is a minimum over targets and can be held to some by ``toward``; ``columns`` that
+    the bound loss is a minimum over targets and can be held to some by ``with_targets``; ``columns`` that
     it offers steps along single features; ``difference`` that it is a difference of convex
     functions, `DifferenceLoss`.
     """
@@ -78,7 +78,7 @@ class HessianLoss(BoundLoss, Protocol):
 class TargetLoss(BoundLoss, Protocol):
     """A bound loss that is a minimum over targets, such as IntervalRank's and MEMR's.
 
-    Where ``traits.targets`` says so, ``toward(r)`` is the bound loss of scores to fixed targets.
+    Where ``traits.targets`` says so, ``with_targets(r)`` is the bound loss of scores to fixed targets.
     """
 
     def targets(self, s: F64, out: F64) -> None:
@@ -91,7 +91,7 @@ class DifferenceLoss(BoundLoss, Protocol):
     def convex_part(self, s: F64, out: F64) -> float:
         """Write the slope of M to ``out`` and return M."""
 
-    def lean(self, s: F64, out: F64) -> float:
+    def concave_part(self, s: F64, out: F64) -> float:
         """Write the slope of N to ``out`` and return N."""
 
 
@@ -102,7 +102,7 @@ class Loss(Protocol):
     def traits(self) -> Traits:
         """What the loss can do with these parameters."""
 
-    def bind(self, data: RankingData, *, n_threads: int | None = None) -> BoundLoss:
+    def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
 
 
@@ -166,7 +166,7 @@ class CutProblem(Protocol):
     def cut(self, w: F64) -> tuple[F64, float, float]:
         """Return a, b and M(w) of the plane a'w + b that touches M from below at ``w``."""
 
-    def lean(self, w: F64) -> tuple[F64, float] | None:
+    def concave_part(self, w: F64) -> tuple[F64, float] | None:
         """Return a and b of the plane that touches N at ``w``; None where there is no N."""
 
 
@@ -179,7 +179,7 @@ class TargetProblem(Problem, Protocol):
         With a ``rate`` below 1, those nearest to a mean of the scores and the targets ``near``.
         """
 
-    def toward(self, r: F64) -> Problem:
+    def with_targets(self, r: F64) -> Problem:
         """Return the problem of coming near to fixed targets ``r``."""
 
 
@@ -209,16 +209,16 @@ class Solver(Protocol):
         problem: Problem,
         start: F64 | None = None,
         *,
-        watch: Callable[[int, F64, float], bool] | None = None,
+        callback: Callable[[int, F64, float], bool] | None = None,
     ) -> SolveResult:
-        """Minimise ``problem`` from ``start``; ``watch`` may stop the run by returning True."""
+        """Minimise ``problem`` from ``start``; ``callback`` may stop the run by returning True."""
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class CheckpointState:
     """What an earlier run left behind: its last state, and all that it added on the way.
 
-    ``round`` is that of the state, as it was offered to `Watch.keep`.
+    ``round`` is that of the state, as it was offered to `Callback.save_state`.
     """
 
     round: int
@@ -226,34 +226,34 @@ class Kept:
     added: Sequence[Mapping[str, AnyArray]]
 
 
-class Watch(Protocol):
+class Callback(Protocol):
     """Looks on while a model is fitted: records curves, picks the best round, may end the run.
 
     Where there are checkpoints it also keeps what is needed to go on. A model that goes on from
-    `resumed` may show rounds again that were seen before the stop; they count once.
+    `load_state` may show rounds again that were seen before the stop; they count once.
     """
 
     valid: RankingData | None
     interrupted: bool  # set by the model when Ctrl-C ended its rounds
 
     @property
-    def keeps(self) -> bool:
+    def wants_state(self) -> bool:
         """Whether there are checkpoints; otherwise `keep` does nothing."""
 
     @property
     def wants_train(self) -> bool:
-        """Whether `seen` is to be given scores on the training data."""
+        """Whether `on_iteration` is to be given scores on the training data."""
 
-    def seen(self, t: int, value: float, train: F64 | None, valid: F64 | None) -> bool:
+    def on_iteration(self, t: int, value: float, train: F64 | None, valid: F64 | None) -> bool:
         """Take in the loss and the scores after round ``t``; True ends the run."""
 
     def best(self) -> int:
         """Return the round to keep, counted from 1."""
 
-    def resumed(self) -> Kept | None:
+    def load_state(self) -> CheckpointState | None:
         """Return what an earlier run of the same fit kept; None: begin at the beginning."""
 
-    def keep(
+    def save_state(
         self,
         t: int,
         state: Callable[[], Mapping[str, AnyArray]],
@@ -273,7 +273,7 @@ class FittedModel(Protocol):
     def n_features(self) -> int:
         """Number of features that it takes."""
 
-    def scores(self, X: FloatMatrix, *, n_threads: int | None = None) -> F64:
+    def scores(self, X: FloatMatrix, *, n_jobs: int | None = None) -> F64:
         """Return the score of each row."""
 
     def contributions(self, X: FloatMatrix) -> F64:
@@ -294,10 +294,10 @@ class Model(Protocol):
         loss: Loss,
         data: RankingData,
         *,
-        watch: Watch,
+        callback: Callback,
         start: FittedModel | None = None,
         seed: int = 0,
-        n_threads: int | None = None,
+        n_jobs: int | None = None,
     ) -> FittedModel:
         """Minimise ``loss`` over ``data``, from ``start`` where given."""
 
@@ -316,12 +316,12 @@ class MetricModel(Protocol):
         metric: Metric,
         data: RankingData,
         *,
-        watch: Watch,
+        callback: Callback,
         start: FittedModel | None = None,
         seed: int = 0,
-        n_threads: int | None = None,
+        n_jobs: int | None = None,
     ) -> FittedModel:
         """Bring the mean of ``metric`` over ``data`` up, from ``start`` where given.
 
-        ``watch`` is shown its negative (or itself, for a measure that falls) as the loss.
+        ``callback`` is shown its negative (or itself, for a measure that falls) as the loss.
         """

@@ -64,7 +64,7 @@ def _draws(lo, hi, code, time, factor, out):  # type: ignore[no-untyped-def]
 # --- API -------------------------------------------------------------------------------------
 
 
-def row_codes(data: RankingData, *, n_threads: int | None = None) -> NDArray[np.uint64]:
+def row_codes(data: RankingData, *, n_jobs: int | None = None) -> NDArray[np.uint64]:
     """Return a 64-bit code of each row's grade and features."""
     code = data.y.view(np.uint64).copy()
     bounds = row_ranges(data.n_documents, _ROWS)
@@ -72,33 +72,33 @@ def row_codes(data: RankingData, *, n_threads: int | None = None) -> NDArray[np.
     factor = np.empty(data.n_features, np.uint64)
     _factors(0, data.n_features, factor)
     if isinstance(X, np.ndarray):
-        map_ranges(_hash_dense, bounds, _bits(X), factor, code, n_threads=n_threads)
+        map_ranges(_hash_dense, bounds, _bits(X), factor, code, n_jobs=n_jobs)
     else:
         arrays = X.indptr, X.indices, _bits(X.data)
-        map_ranges(_hash_sparse, bounds, *arrays, factor, code, n_threads=n_threads)
+        map_ranges(_hash_sparse, bounds, *arrays, factor, code, n_jobs=n_jobs)
     return code
 
 
-def content_order(data: RankingData, *, n_threads: int | None = None) -> tuple[I64, I64]:
+def content_order(data: RankingData, *, n_jobs: int | None = None) -> tuple[I64, I64]:
     """Return rows and queries in an order that depends on what they hold alone.
 
     The first array lists the rows, query after query; the second the queries in that order.
     """
-    code = row_codes(data, n_threads=n_threads)
+    code = row_codes(data, n_jobs=n_jobs)
     key = (code >> np.uint64(11)).astype(np.float64)
-    within = ranking(key, data.indptr, n_threads=n_threads)
+    within = ranking(key, data.indptr, n_jobs=n_jobs)
     queries = np.argsort(_query_codes(data, code), kind="stable")
     return within[data.rows_of(queries)], queries
 
 
 def content_sample(
-    data: RankingData, count: int, *, seed: int = 0, n_threads: int | None = None
+    data: RankingData, count: int, *, seed: int = 0, n_jobs: int | None = None
 ) -> I64:
     """Return ``count`` rows, drawn by what they hold alone; rising.
 
     Equal rows are drawn one by one, so that shuffled rows give a sample that holds the same.
     """
-    code = row_codes(data, n_threads=n_threads)
+    code = row_codes(data, n_jobs=n_jobs)
     order = np.argsort(code, kind="stable")
     code = code[order]
     place = np.arange(len(code))
@@ -111,32 +111,32 @@ def content_sample(
 
 
 def in_content_order(
-    data: RankingData, *, features: bool = True, n_threads: int | None = None
+    data: RankingData, *, features: bool = True, n_jobs: int | None = None
 ) -> tuple[I64, RankingData]:
     """Return rows in an order that depends on what they hold alone, and the data in that order.
 
     Names and positions of documents are left out, and the features too where nobody needs them.
     """
-    rows, queries = content_order(data, n_threads=n_threads)
+    rows, queries = content_order(data, n_jobs=n_jobs)
     if not features:
         data = replace(data, X=np.empty((data.n_documents, 0)), feature_names=None)
     return rows, replace(data, doc_id=None, position=None).in_order(rows, queries)
 
 
-def content_digest(data: RankingData, *, n_threads: int | None = None) -> str:
+def content_digest(data: RankingData, *, n_jobs: int | None = None) -> str:
     """Return a digest of the queries, grades, features and weights.
 
     Shuffled rows and renamed queries leave it as it is; anything else changes it.
     """
-    prints = query_prints(data, n_threads=n_threads)
+    prints = query_prints(data, n_jobs=n_jobs)
     return digest_of_prints([prints], data.n_documents, data.n_features)
 
 
 def query_prints(
-    data: RankingData, *, n_threads: int | None = None
+    data: RankingData, *, n_jobs: int | None = None
 ) -> tuple[AnyArray, AnyArray, AnyArray]:
     """Return a code, the size and the weight of each query: what a digest is made of."""
-    code = row_codes(data, n_threads=n_threads)
+    code = row_codes(data, n_jobs=n_jobs)
     if data.sample_weight is not None:
         code ^= data.sample_weight.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     weight = np.ones(data.n_queries) if data.query_weight is None else data.query_weight

@@ -181,7 +181,7 @@ Inspectable: TypeAlias = (
 )
 
 
-def inspect(data: Inspectable, *, n_threads: int | None = None) -> Profile:
+def inspect(data: Inspectable, *, n_jobs: int | None = None) -> Profile:
     """Profile one data set or several, and compare those.
 
     Parameters
@@ -195,7 +195,7 @@ def inspect(data: Inspectable, *, n_threads: int | None = None) -> Profile:
     seen: list[tuple[str, dict[str, None], AnyArray]] = []
     for name, one in _named(data):
         hashes = np.zeros(one.n_documents, np.uint64)
-        profiles.append(_profile(name, one, hashes, n_threads))
+        profiles.append(_profile(name, one, hashes, n_jobs))
         ids = dict.fromkeys(map(str, one.qid.tolist()))
         for other, other_ids, other_hashes in seen:
             shared = [id_ for id_ in ids if id_ in other_ids]
@@ -223,9 +223,9 @@ def _profile(name: str, data: RankingData, hashes: AnyArray, threads: int | None
     falls, rises = np.ones(queries, bool), np.ones(queries, bool)
     copies, conflicts = np.zeros(queries, np.int64), np.zeros(queries, np.int64)
     orders = (lowest, highest, falls, rises, chance, copies, conflicts)
-    map_queries(_scan_lists, data.indptr, data.y, hashes, *orders, n_threads=threads)
+    map_queries(_scan_lists, data.indptr, data.y, hashes, *orders, n_jobs=threads)
     earned = np.zeros((2, queries))
-    map_queries(_value_of_order, data.indptr, data.y, earned[0], earned[1], n_threads=threads)
+    map_queries(_value_of_order, data.indptr, data.y, earned[0], earned[1], n_jobs=threads)
     scattered = _scattered(data)
     return DataProfile(
         name=name,
@@ -249,7 +249,7 @@ def _profile(name: str, data: RankingData, hashes: AnyArray, threads: int | None
     )
 
 
-def _features(data: RankingData, hashes: AnyArray, n_threads: int | None) -> dict[str, Any]:
+def _features(data: RankingData, hashes: AnyArray, n_jobs: int | None) -> dict[str, Any]:
     """Return the fields of a profile that come from the features; fills the row hashes."""
     X, n, d = data.X, data.n_documents, data.n_features
     bounds = query_ranges(data.indptr)
@@ -261,12 +261,12 @@ def _features(data: RankingData, hashes: AnyArray, n_threads: int | None) -> dic
     found = (low, high, known, varies, columns, hashes)
     if sparse.issparse(X):
         entries = (X.indptr, X.indices, X.data)
-        map_ranges(_scan_sparse, bounds, bounds, data.indptr, *entries, *found, n_threads=n_threads)
+        map_ranges(_scan_sparse, bounds, bounds, data.indptr, *entries, *found, n_jobs=n_jobs)
         gaps = np.bincount(X.indices[np.isnan(X.data)], minlength=d)
         zeros = known.sum(axis=0) + gaps < n
         low[0, zeros], high[0, zeros] = np.minimum(low[0, zeros], 0), np.maximum(high[0, zeros], 0)
     else:
-        map_ranges(_scan_dense, bounds, bounds, data.indptr, X, *found, n_threads=n_threads)
+        map_ranges(_scan_dense, bounds, bounds, data.indptr, X, *found, n_jobs=n_jobs)
         gaps = n - known.sum(axis=0)
     lowest, highest = low.min(axis=0), high.max(axis=0)
     constant = ((lowest == highest) & (gaps == 0)) | (gaps == n)

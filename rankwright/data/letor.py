@@ -77,7 +77,7 @@ class Letor:
         lists: Literal["by_id", "adjacent"] = "by_id",
         max_feature_id: int = 1 << 26,
         group_sizes: Any = None,
-        n_threads: int | None = None,
+        n_jobs: int | None = None,
     ) -> RankingData:
         """Read a file (``-`` is standard input).
 
@@ -115,7 +115,7 @@ class Letor:
             lists=lists,
             max_feature_id=max_feature_id,
             group_sizes=group_sizes,
-            n_threads=n_threads,
+            n_jobs=n_jobs,
         )
         reader = BlockReader(display_name(path), options)
         blocks, totals = [], Totals()

@@ -197,7 +197,7 @@ class BlockReader:
         return Rules(self.has_qid, self._base, layout.width, float(_TOP[options.dtype]), fill)
 
     def _map(self, kernel: Any, bounds: I64, *arrays: Any) -> None:
-        map_ranges(kernel, bounds, *arrays, n_threads=self.options.n_threads)
+        map_ranges(kernel, bounds, *arrays, n_jobs=self.options.n_jobs)
 
     def _sampled(self, text: Text) -> I64 | None:
         """Return what `survey` would, guessed from some chunks; None where that is not promising.

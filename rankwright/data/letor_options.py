@@ -24,7 +24,7 @@ class ReadOptions:
     lists: Literal["by_id", "adjacent"] = "by_id"
     max_feature_id: int = 1 << 26
     group_sizes: AnyArray | None = None
-    n_threads: int | None = None
+    n_jobs: int | None = None
 
     def __post_init__(self) -> None:
         choices = {

@@ -57,7 +57,7 @@ class LightGBMText:
         absent: Literal["zero", "missing"] = "zero",
         sparse: bool | None = None,
         n_features: int | None = None,
-        n_threads: int | None = None,
+        n_jobs: int | None = None,
     ) -> RankingData:
         """Read ``path`` with the files beside it.
 
@@ -67,7 +67,7 @@ class LightGBMText:
             Whether feature ids count from 0, as LightGBM takes them; text only.
         label
             Name of the column of grades, by default the first; csv only.
-        absent, sparse, n_features, n_threads
+        absent, sparse, n_features, n_jobs
             As for LETOR text; text only.
         """
         sizes_file = _sizes_beside(path)
@@ -87,7 +87,7 @@ class LightGBMText:
                 sparse=sparse,
                 n_features=n_features,
                 group_sizes=sizes,
-                n_threads=n_threads,
+                n_jobs=n_jobs,
             )
         return _with_files_beside(data, path, by_query=sizes_file.suffix == ".group")
 

@@ -162,7 +162,7 @@ class QueryMinMax(LearnsNothing):
     ranklib: bool = False
     densify: bool = False
 
-    def transform(self, data: RankingData, *, n_threads: int | None = None) -> RankingData:
+    def transform(self, data: RankingData, *, n_jobs: int | None = None) -> RankingData:
         """Return ``data`` with its features between 0 and 1 in every query."""
         X = data.X
         numbers = np.finfo(X.dtype)
@@ -172,7 +172,7 @@ class QueryMinMax(LearnsNothing):
             entries = np.empty_like(X.data)
             stored = (X.indptr, X.indices, X.data, X.shape[1])
             map_queries(
-                _minmax_sparse, data.indptr, *stored, highest, entries, moved, n_threads=n_threads
+                _minmax_sparse, data.indptr, *stored, highest, entries, moved, n_jobs=n_jobs
             )
             if (moved < 0).all():
                 return replace(data, X=with_entries(X, entries))
@@ -180,7 +180,7 @@ class QueryMinMax(LearnsNothing):
             where = f" (query {data.qid[q]}, feature column {moved[q]} has negative values)"
             X = dense(X, "minmax", self.densify, where)
         out = np.empty_like(X)
-        map_queries(_minmax_queries, data.indptr, X, highest, out, n_threads=n_threads)
+        map_queries(_minmax_queries, data.indptr, X, highest, out, n_jobs=n_jobs)
         return replace(data, X=out)
 
 
@@ -190,11 +190,11 @@ class QueryZScore(LearnsNothing):
 
     densify: bool = False
 
-    def transform(self, data: RankingData, *, n_threads: int | None = None) -> RankingData:
+    def transform(self, data: RankingData, *, n_jobs: int | None = None) -> RankingData:
         """Return ``data`` with its features standardised in every query."""
         X = dense(data.X, "zscore", self.densify)
         out = np.empty_like(X)
-        map_queries(_zscore_queries, data.indptr, X, out, n_threads=n_threads)
+        map_queries(_zscore_queries, data.indptr, X, out, n_jobs=n_jobs)
         return replace(data, X=out)
 
 
@@ -202,16 +202,16 @@ class QueryZScore(LearnsNothing):
 class QuerySum(LearnsNothing):
     """Divide each feature by the sum of its absolute values within each query."""
 
-    def transform(self, data: RankingData, *, n_threads: int | None = None) -> RankingData:
+    def transform(self, data: RankingData, *, n_jobs: int | None = None) -> RankingData:
         """Return ``data`` with absolute values that add up to 1 in every query."""
         X = data.X
         if sparse.issparse(X):
             entries = np.empty_like(X.data)
             stored = (X.indptr, X.indices, X.data, X.shape[1])
-            map_queries(_sum_sparse, data.indptr, *stored, entries, n_threads=n_threads)
+            map_queries(_sum_sparse, data.indptr, *stored, entries, n_jobs=n_jobs)
             return replace(data, X=with_entries(X, entries))
         out = np.empty_like(X)
-        map_queries(_sum_queries, data.indptr, X, out, n_threads=n_threads)
+        map_queries(_sum_queries, data.indptr, X, out, n_jobs=n_jobs)
         return replace(data, X=out)
 
 

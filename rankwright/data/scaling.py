@@ -88,14 +88,14 @@ def _rank_rows(lo, hi, X, references, out):  # type: ignore[no-untyped-def]
 class Fitted(Protocol):
     """A normaliser that has seen its training data."""
 
-    def transform(self, data: RankingData, *, n_threads: int | None = None) -> RankingData:
+    def transform(self, data: RankingData, *, n_jobs: int | None = None) -> RankingData:
         """Return ``data`` with its features on the new scale."""
 
 
 class Normalizer(Protocol):
     """What a normaliser is asked to be, before it has seen any data."""
 
-    def fit(self, data: RankingData, *, n_threads: int | None = None) -> Fitted:
+    def fit(self, data: RankingData, *, n_jobs: int | None = None) -> Fitted:
         """Learn from the training set alone."""
 
 
@@ -104,7 +104,7 @@ class LearnsNothing:
 
     __slots__ = ()
 
-    def fit(self, data: RankingData, *, n_threads: int | None = None) -> Any:  # noqa: ARG002
+    def fit(self, data: RankingData, *, n_jobs: int | None = None) -> Any:  # noqa: ARG002
         """Return this normaliser; there is nothing to learn."""
         return self
 
@@ -113,11 +113,11 @@ class LearnsNothing:
 class Log(LearnsNothing):
     """Shrink large values: sign(x) log(1 + |x|)."""
 
-    def transform(self, data: RankingData, *, n_threads: int | None = None) -> RankingData:
+    def transform(self, data: RankingData, *, n_jobs: int | None = None) -> RankingData:
         """Return ``data`` with its features on a logarithmic scale."""
         values = data.X.data if sparse.issparse(data.X) else data.X
         out = np.empty_like(values)
-        map_ranges(_log_rows, _row_bounds(len(values)), values, out, n_threads=n_threads)
+        map_ranges(_log_rows, _row_bounds(len(values)), values, out, n_jobs=n_jobs)
         return replace(data, X=with_entries(data.X, out) if sparse.issparse(data.X) else out)
 
 
@@ -127,12 +127,12 @@ class GlobalZScore:
 
     densify: bool = False
 
-    def fit(self, data: RankingData, *, n_threads: int | None = None) -> FittedZScore:
+    def fit(self, data: RankingData, *, n_jobs: int | None = None) -> FittedZScore:
         """Learn the mean and standard deviation (n - 1) of each feature."""
         X = dense(data.X, "global_zscore", self.densify)
-        mean, count = _sum_columns(X, np.zeros(X.shape[1]), 1, n_threads)
+        mean, count = _sum_columns(X, np.zeros(X.shape[1]), 1, n_jobs)
         mean /= np.maximum(count, 1)
-        scale, count = _sum_columns(X, mean, 2, n_threads)
+        scale, count = _sum_columns(X, mean, 2, n_jobs)
         scale = np.sqrt(scale / np.maximum(count - 1, 1))
         scale[scale == 0] = 1.0
         return FittedZScore(mean, scale, self.densify)
@@ -152,13 +152,13 @@ class FittedZScore:
     scale: F64
     densify: bool = False
 
-    def transform(self, data: RankingData, *, n_threads: int | None = None) -> RankingData:
+    def transform(self, data: RankingData, *, n_jobs: int | None = None) -> RankingData:
         """Return ``data`` on the training set's scale."""
         X = dense(data.X, "global_zscore", self.densify)
         _check_width(X, len(self.mean))
         out = np.empty_like(X)
         bounds = _row_bounds(len(X))
-        map_ranges(_scale_rows, bounds, X, self.mean, self.scale, out, n_threads=n_threads)
+        map_ranges(_scale_rows, bounds, X, self.mean, self.scale, out, n_jobs=n_jobs)
         return replace(data, X=out)
 
 
@@ -176,7 +176,7 @@ class Quantile:
     n_quantiles: int = 1000
     densify: bool = False
 
-    def fit(self, data: RankingData, *, n_threads: int | None = None) -> FittedQuantile:
+    def fit(self, data: RankingData, *, n_jobs: int | None = None) -> FittedQuantile:
         """Learn the quantiles of each feature."""
         if self.n_quantiles < 2:
             raise UsageError(f"n_quantiles must be 2 or more, not {self.n_quantiles}.")
@@ -184,7 +184,7 @@ class Quantile:
         levels = np.linspace(0, 1, min(self.n_quantiles, max(len(X), 2)))
         references = np.empty((X.shape[1], len(levels)))
         columns = np.arange(X.shape[1] + 1)
-        map_ranges(_learn_columns, columns, X, levels, references, n_threads=n_threads)
+        map_ranges(_learn_columns, columns, X, levels, references, n_jobs=n_jobs)
         return FittedQuantile(references, self.densify)
 
 
@@ -201,12 +201,12 @@ class FittedQuantile:
     references: F64
     densify: bool = False
 
-    def transform(self, data: RankingData, *, n_threads: int | None = None) -> RankingData:
+    def transform(self, data: RankingData, *, n_jobs: int | None = None) -> RankingData:
         """Return ``data`` with its features between 0 and 1."""
         X = dense(data.X, "quantile", self.densify)
         _check_width(X, len(self.references))
         out = np.empty_like(X)
-        map_ranges(_rank_rows, _row_bounds(len(X)), X, self.references, out, n_threads=n_threads)
+        map_ranges(_rank_rows, _row_bounds(len(X)), X, self.references, out, n_jobs=n_jobs)
         return replace(data, X=out)
 
 
@@ -223,11 +223,11 @@ def _learn_columns(lo: int, hi: int, X: AnyArray, levels: F64, references: F64) 
         np.maximum.accumulate(references[f], out=references[f])  # rounding may cross by a bit
 
 
-def _sum_columns(X: AnyArray, center: F64, power: int, n_threads: int | None) -> tuple[F64, F64]:
+def _sum_columns(X: AnyArray, center: F64, power: int, n_jobs: int | None) -> tuple[F64, F64]:
     bounds = _row_bounds(len(X))
     sums = np.zeros((len(bounds) - 1, X.shape[1]))
     counts = np.zeros_like(sums)
-    map_ranges(_add_rows, bounds, X, center, power, sums, counts, n_threads=n_threads)
+    map_ranges(_add_rows, bounds, X, center, power, sums, counts, n_jobs=n_jobs)
     return sums.sum(axis=0), counts.sum(axis=0)
 
 

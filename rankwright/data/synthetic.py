@@ -52,7 +52,7 @@ def synthetic(
     *,
     queries: int | None = None,
     seed: int = 0,
-    n_threads: int | None = None,
+    n_jobs: int | None = None,
 ) -> RankingData:
     """Make up data of a given shape.
 
@@ -64,7 +64,7 @@ def synthetic(
     queries
         How many queries to make instead of the shape's own number.
     """
-    return synthetic_with_truth(shape, queries=queries, seed=seed, n_threads=n_threads).data
+    return synthetic_with_truth(shape, queries=queries, seed=seed, n_jobs=n_jobs).data
 
 
 def synthetic_with_truth(
@@ -72,11 +72,11 @@ def synthetic_with_truth(
     *,
     queries: int | None = None,
     seed: int = 0,
-    n_threads: int | None = None,
+    n_jobs: int | None = None,
 ) -> Synthetic:
     """As `synthetic`, with the utility (1) of each document, which no ranker beats."""
     drawn = _Drawing.of(shape, queries, seed)
-    return drawn.queries(0, drawn.count, n_threads=n_threads)
+    return drawn.queries(0, drawn.count, n_jobs=n_jobs)
 
 
 def synthetic_parts(
@@ -85,7 +85,7 @@ def synthetic_parts(
     first: int = 0,
     queries: int | None = None,
     seed: int = 0,
-    n_threads: int | None = None,
+    n_jobs: int | None = None,
 ) -> Iterator[RankingData]:
     """Make up data of a given shape part by part, so that it may be larger than memory.
 
@@ -99,7 +99,7 @@ def synthetic_parts(
         raise UsageError(f"there are {drawn.count} queries: leave out fewer than {first}.")
     per_part = drawn.per_block * max(1, _PART_ROWS // _BLOCK_ROWS)
     for lo in range(first, drawn.count, per_part):
-        yield drawn.queries(lo, min(lo + per_part, drawn.count), n_threads=n_threads).data
+        yield drawn.queries(lo, min(lo + per_part, drawn.count), n_jobs=n_jobs).data
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -127,7 +127,7 @@ class _Drawing:
         indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
         return cls(shape, seed, draw_plan(shape, seed), count, per_block, indptr)
 
-    def queries(self, lo: int, hi: int, *, n_threads: int | None) -> Synthetic:
+    def queries(self, lo: int, hi: int, *, n_jobs: int | None) -> Synthetic:
         """Draw the blocks that hold queries lo to hi, and keep these queries."""
         shape, per_block = self.shape, self.per_block
         first, last = lo // per_block, math.ceil(hi / per_block)
@@ -145,7 +145,7 @@ class _Drawing:
                 rng = rows_stream(shape, self.seed, first + block)
                 make_block(self.plan, rng, rows, X, y, utility, group)
 
-        map_ranges(make, np.arange(last - first + 1), n_threads=n_threads)
+        map_ranges(make, np.arange(last - first + 1), n_jobs=n_jobs)
         skip = int(indptr[0])
         data = RankingData(
             X[skip:] if skip else X,

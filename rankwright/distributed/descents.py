@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, AnyArray, Loss
 from rankwright.data.ranking_data import RankingData
+from rankwright.models.boosting import Boost, Descent
 from rankwright.models.trees import Trees
-from rankwright.solvers.boost import Boost, Descent
 
 
 class Descents:
@@ -36,7 +36,7 @@ class Descents:
         seed: int,
         *,
         largest: float | None = None,
-        n_threads: int,
+        n_jobs: int,
     ) -> None:
         self.values: list[dict[int, float]] = []
         self._numbers = [number for number, *_ in parts]
@@ -45,12 +45,12 @@ class Descents:
         for number, first, part in parts:
             own = int(stream(seed, "part", number).integers(2**62))
             run = boost.start(
-                loss, part, largest=largest, first_query=first, seed=own, n_threads=n_threads
+                loss, part, largest=largest, first_query=first, seed=own, n_jobs=n_jobs
             )
             self._runs.append(run)
         self._ends = np.cumsum([part.n_documents for *_, part in parts])
         one_query = parts[0][2].select([0])  # for the columns, which are the same for all parts
-        self._common = boost.start(loss, one_query, seed=seed, n_threads=n_threads)
+        self._common = boost.start(loss, one_query, seed=seed, n_jobs=n_jobs)
 
     def step(self, t: int, scores: F64) -> tuple[float, NDArray[np.float32], NDArray[np.float32]]:
         """Return the loss at ``scores`` and the gradient and curvature of round ``t``."""

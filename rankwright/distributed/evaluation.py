@@ -151,7 +151,7 @@ class PartitionedEvaluator:
 def linear_scores(part: RankingData, weights: tuple[F64, F64 | None]) -> F64:
     """Return X w, given the weights and what stands for missing values."""
     w, fill = weights
-    return times_vector(filled(part.X, fill, "linear"), w, n_threads=1)
+    return times_vector(filled(part.X, fill, "linear"), w, n_jobs=1)
 
 
 # --- on the workers --------------------------------------------------------------------------
@@ -168,7 +168,7 @@ def _of_scorer(
 
 
 def _of_scores(part: RankingData, scores: F64, metrics: Any, convention: Any) -> _Measured:
-    evaluator = Evaluator(part, metrics, convention=convention, n_threads=1)
+    evaluator = Evaluator(part, metrics, convention=convention, n_jobs=1)
     found = evaluator(scores)
     return _Measured(
         found.per_query,
@@ -190,7 +190,7 @@ def _ranked(part: RankingData, ranker: Ranker, per_group: int | None, top: int |
         group=None if per_group is None else part.group_shares(),
         per_group=per_group,
         top=top,
-        n_threads=1,
+        n_jobs=1,
     )
     return order
 
@@ -207,7 +207,7 @@ def _as_run(
 def _on_one_thread(ranker: Ranker) -> Ranker:
     """Return the ranker as workers use it: a part is the work of one thread."""
     alike = copy(ranker)
-    alike.n_threads = 1
+    alike.n_jobs = 1
     return alike
 
 

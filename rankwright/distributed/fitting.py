@@ -78,28 +78,28 @@ def fit(
     own = options if _is_read(valid) else {}
     watched = None if valid is None else _valid_data(ranker, valid, parts, own)
     checkpoint = Checkpoint(checkpoint) if isinstance(checkpoint, str | Path) else checkpoint
-    watch = _watch(ranker, parts, watched, progress, checkpoint)
+    callback = _callback(ranker, parts, watched, progress, checkpoint)
     begun = None if start is None else start._fitted()
     model = ranker.make_model()
     loss: Any = ranker.make_loss(None)  # type: ignore[arg-type]  # none looks at the data
-    given = {"watch": watch, "start": begun, "seed": ranker.seed, "n_threads": ranker.n_threads}
+    given = {"callback": callback, "start": begun, "seed": ranker.seed, "n_jobs": ranker.n_jobs}
     try:
-        ranker.resumed_from_ = _resume(ranker, watch, parts, begun)
+        ranker.resumed_from_ = _resume(ranker, callback, parts, begun)
         ranker.model_ = train_on(model, loss, parts, **given)
     finally:
         if checkpoint is not None:
             checkpoint.end()
     prints = parts.map(_prints)
     ranker.data_digest_ = digest_of_prints(prints, parts.n_documents, parts.n_features)
-    ranker.curve_ = watch.curve
-    ranker.best_iteration_ = watch.best()
-    ranker.interrupted_ = watch.interrupted
+    ranker.curve_ = callback.curve
+    ranker.best_iteration_ = callback.best()
+    ranker.interrupted_ = callback.interrupted
     ranker._with_qid = parts.n_queries > 1
     ranker._note_features(parts)  # type: ignore[arg-type]
     return ranker
 
 
-def _watch(
+def _callback(
     ranker: Ranker,
     train: Partitions,
     valid: Any,
@@ -112,9 +112,9 @@ def _watch(
         convention=ranker.convention,
         train=train,  # type: ignore[arg-type]
         valid=valid,
-        early_stopping=ranker.early_stopping,
+        early_stopping_rounds=ranker.early_stopping_rounds,
         progress=progress or (print_round if ranker.verbose else None),
-        n_threads=ranker.n_threads,
+        n_jobs=ranker.n_jobs,
         checkpoint=checkpoint,
     )
 
@@ -136,7 +136,7 @@ class PartitionedSelection(Selection):
                 for name, parts in (("train", self.train), ("valid", self.valid))
             }
         elif self.valid is not None:
-            self._measures["valid"] = Evaluator(self.valid, selects, n_threads=self.n_threads)
+            self._measures["valid"] = Evaluator(self.valid, selects, n_jobs=self.n_jobs)
 
     @property
     def wants_train(self) -> bool:
@@ -203,17 +203,17 @@ def _in_parts(valid: Any, train: Partitions, options: dict[str, Any]) -> Partiti
 
 
 def _resume(
-    ranker: Ranker, watch: Selection, train: Partitions, start: FittedModel | None
+    ranker: Ranker, callback: Selection, train: Partitions, start: FittedModel | None
 ) -> int | None:
-    """Let the watch go on from its checkpoint, where it has one; return the round of that."""
-    if watch.checkpoint is None:
+    """Let the callback go on from its checkpoint, where it has one; return the round of that."""
+    if callback.checkpoint is None:
         return None
-    valid: Any = watch.valid
+    valid: Any = callback.valid
     told = _digest(valid) if isinstance(valid, Partitions) else valid
-    kept = watch.checkpoint.begin(run_receipt(ranker, _digest(train), told, start))
+    kept = callback.checkpoint.begin(run_receipt(ranker, _digest(train), told, start))
     if kept is None:
         return None
-    watch.go_on(kept)
+    callback.go_on(kept)
     return kept.round
 
 
@@ -223,4 +223,4 @@ def _digest(parts: Partitions) -> str:
 
 
 def _prints(part: RankingData) -> Any:
-    return query_prints(part, n_threads=1)
+    return query_prints(part, n_jobs=1)

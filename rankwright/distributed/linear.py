@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.core.types import F64, I64, AnyArray, Loss, Watch
+from rankwright.core.types import F64, I64, AnyArray, Callback, Loss
 from rankwright.distributed.linear_columns import PartitionedColumns
 from rankwright.distributed.linear_sums import (
     PartitionedSums,
@@ -53,14 +53,14 @@ def fit_linear(
     loss: Loss,
     data: Partitions,
     *,
-    watch: Watch,
+    callback: Callback,
     start: FittedLinear | None = None,
     seed: int = 0,
-    n_threads: int | None = None,  # noqa: ARG001
+    n_jobs: int | None = None,  # noqa: ARG001
 ) -> FittedLinear:
     """Minimise ``loss`` over all parts, from the weights of ``start`` where given.
 
-    Every part is the work of one thread: ``n_threads`` is that of other fits.
+    Every part is the work of one thread: ``n_jobs`` is that of other fits.
     """
     solver = model.solver_for(loss, seed)
     if isinstance(solver, Online):
@@ -71,14 +71,14 @@ def fit_linear(
         )
     work = PartitionedWork(model, loss, data, seeded=hasattr(solver, "seed"))
     with work.open():
-        return model.fit_over(work, solver, watch=watch, start=start)
+        return model.fit_over(work, solver, callback=callback, start=start)
 
 
 class PartitionedWork:
     """Data in partitions, as `rankwright.models.linear.Linear.fit_over` sees them.
 
     ``fill``, ``deviation`` and the weights of all queries come from sums over the parts. What the
-    watch is given in place of scores are weights: its evaluators work where the data are.
+    callback is given in place of scores are weights: its evaluators work where the data are.
     """
 
     def __init__(self, model: Linear, loss: Loss, parts: Partitions, *, seeded: bool) -> None:
@@ -155,12 +155,12 @@ class PartitionedProblem(SummedProblem):
         self.n_parts = int(counts.sum())
         self._share = Share(deviation, l2, total_weight / max(1, self.n_parts))
 
-    def memory(self) -> dict[str, AnyArray]:
+    def state(self) -> dict[str, AnyArray]:
         """Return what answers depend on beside the weights: the round of the noise."""
         return {"round": np.array([self._over.round], np.int64)}
 
-    def remember(self, kept: Mapping[str, AnyArray]) -> None:
-        """Be as the problem that had this `memory`."""
+    def load_state(self, kept: Mapping[str, AnyArray]) -> None:
+        """Be as the problem that had this `state`."""
         self._over.round = int(kept["round"][0])
 
     def begin_pass(self, t: int, v: F64) -> None:  # noqa: ARG002

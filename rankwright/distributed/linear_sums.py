@@ -62,7 +62,7 @@ class PartitionedSums:
         """Return M and X' times its slope, where the loss is M - N; else as ``grad``."""
         return pairs_in_order(self.each("convex_part", w))
 
-    def lean(self, w: F64) -> tuple[float, F64]:
+    def concave_part(self, w: F64) -> tuple[float, F64]:
         """Return N and X' times its slope."""
         return pairs_in_order(self.each("lean", w))
 
@@ -71,7 +71,7 @@ class PartitionedSums:
         assert near is None or rate == 1.0, "fit_linear has refused other rates"
         return self._held("targets", w)
 
-    def toward(self, r: list[Any]) -> HeldSums:
+    def with_targets(self, r: list[Any]) -> HeldSums:
         """Return the sums of coming near to fixed targets."""
         self._turn += 1
         return HeldSums(self, r, self._turn)

@@ -22,7 +22,7 @@ from rankwright.core.products import transposed_squares_times_vector, transposed
 from rankwright.core.types import F64, I64, Loss
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
-from rankwright.losses.base import DrawnLoss, come_to_round, document_weight, order_weight
+from rankwright.losses.base import DrawnLoss, document_weight, order_weight, set_iteration
 from rankwright.models.linear_problem import LinearProblem
 from rankwright.models.linear_sums import LinearSums
 from rankwright.models.missing import filled
@@ -92,11 +92,11 @@ class Piece:
     def __init__(self, part: RankingData, recipe: Recipe, first: int) -> None:
         self.lock = threading.Lock()
         if recipe.seeded:
-            part = in_content_order(part, n_threads=1)[1]
+            part = in_content_order(part, n_jobs=1)[1]
         self._data = part = replace(part, X=filled(part.X, recipe.fill, "linear"))
         self._traits = recipe.loss.traits
         options = {} if recipe.largest is None else {"largest": recipe.largest}
-        loss: Any = recipe.loss.bind(part, n_threads=1, **options)
+        loss: Any = recipe.loss.bind(part, n_jobs=1, **options)
         if isinstance(loss, DrawnLoss):
             loss.number_from(first)
         self._loss = loss
@@ -106,15 +106,15 @@ class Piece:
             loss,
             document_weight=part.sample_weight,
             difference=self._traits.difference,
-            n_threads=1,
+            n_jobs=1,
         )
         self._at: F64 | None = None
         self._held: tuple[int, LinearSums] | None = None
         self._problem: tuple[float, LinearProblem] | None = None
 
-    def come_to_round(self, t: int) -> None:
+    def set_iteration(self, t: int) -> None:
         """Take the noise of round ``t``, where the loss has any."""
-        come_to_round(self._loss, t)
+        set_iteration(self._loss, t)
 
     # --- sums --------------------------------------------------------------------------------
 
@@ -152,19 +152,19 @@ class Piece:
         self._at = None
         return self._sums.convex_part(w)
 
-    def lean(self, w: F64) -> tuple[float, F64]:
+    def concave_part(self, w: F64) -> tuple[float, F64]:
         """Return N and X' times its slope."""
         self._at = None
-        return self._sums.lean(w)
+        return self._sums.concave_part(w)
 
     def targets(self, w: F64) -> F64:
         """Return the targets of the loss for the scores of w."""
         return self._sums.targets(w, None, 1.0)
 
-    def toward(self, r: F64, turn: int, question: str, *args: Any) -> Any:
+    def with_targets(self, r: F64, turn: int, question: str, *args: Any) -> Any:
         """Return the answer of the loss that is held to the targets ``r`` of one turn."""
         if self._held is None or self._held[0] != turn:
-            self._held = turn, self._sums.toward(r)
+            self._held = turn, self._sums.with_targets(r)
         return getattr(self._held[1], question)(*args)
 
     def _come_to(self, at: F64) -> None:
@@ -199,7 +199,7 @@ class Piece:
             deviation=share.deviation,
             visited=self._visited,
             traits=self._traits,
-            n_threads=1,
+            n_jobs=1,
         )
 
 
@@ -221,7 +221,7 @@ def ask(
     """
     piece = _piece(part, number, first, recipe)
     with piece.lock, one_blas_thread():
-        piece.come_to_round(t)
+        piece.set_iteration(t)
         return getattr(piece, question)(*args)
 
 
@@ -231,7 +231,7 @@ def ask_toward(
     """As `ask`, of the loss that is held to targets ``r``."""
     piece = _piece(part, number, first, recipe)
     with piece.lock, one_blas_thread():
-        return piece.toward(r, turn, *asked)
+        return piece.with_targets(r, turn, *asked)
 
 
 def forget(key: str) -> None:
@@ -268,7 +268,7 @@ def known_values(part: RankingData) -> tuple[F64, F64]:
         missing = np.bincount(X.indices[gaps], minlength=part.n_features)
         whole = X.copy()
         whole.data[gaps] = 0.0
-    sums = transposed_times_vector(whole, np.ones(part.n_documents), n_threads=1)
+    sums = transposed_times_vector(whole, np.ones(part.n_documents), n_jobs=1)
     return sums, (part.n_documents - missing).astype(np.float64)
 
 
@@ -278,8 +278,8 @@ def moments(part: RankingData, fill: F64 | None, loss: Loss) -> Moments:
     weight, ordered = document_weight(part), order_weight(part)
     return Moments(
         float(weight.sum()),
-        transposed_times_vector(X, weight, n_threads=1),
-        transposed_squares_times_vector(X, weight, n_threads=1),
+        transposed_times_vector(X, weight, n_jobs=1),
+        transposed_squares_times_vector(X, weight, n_jobs=1),
         float(ordered.sum()),
         int(np.count_nonzero(ordered)),
         largest_of(part, loss),

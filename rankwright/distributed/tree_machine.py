@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from rankwright.core.types import AnyArray, FloatMatrix, Kept, Loss
+from rankwright.core.types import AnyArray, CheckpointState, FloatMatrix, Loss
 from rankwright.data.ranking_data import RankingData
 from rankwright.distributed.descents import Descents
 from rankwright.models.tree_text import first_trees
@@ -61,11 +61,11 @@ class TreeMachine:
         start: FittedTrees,
         sample: FloatMatrix,
         seed: int,
-        n_threads: int,
+        n_jobs: int,
         largest: float | None = None,
     ) -> None:
         self._model, self._loss, self._start, self._sample = model, loss, start, sample
-        self._seed, self._n_threads, self._largest = seed, n_threads, largest
+        self._seed, self._n_jobs, self._largest = seed, n_jobs, largest
         self._parts: list[tuple[int, int, RankingData]] = []
         self._told = 0
 
@@ -82,11 +82,11 @@ class TreeMachine:
             self._parts,
             self._seed,
             largest=self._largest,
-            n_threads=self._n_threads,
+            n_jobs=self._n_jobs,
         )
         self._params = self._lightgbm_params(data)
         self._bins = self._binned(data)
-        scores = [self._start.scores(part.X, n_threads=self._n_threads) for part in data]
+        scores = [self._start.scores(part.X, n_jobs=self._n_jobs) for part in data]
         self._bins.set_init_score(np.concatenate(scores))
         self._parts = []  # bins and bound losses are all that is needed
         with socket.socket() as free:
@@ -140,9 +140,9 @@ class TreeMachine:
         self._descents.go_on(state)
 
     def _lightgbm_params(self, data: list[RankingData]) -> dict[str, Any]:
-        params = self._model.lightgbm_params(data[0], self._seed, self._n_threads)
+        params = self._model.lightgbm_params(data[0], self._seed, self._n_jobs)
         n = sum(part.n_documents for part in data)
-        params["num_threads"] = min(self._n_threads, max(1, n // _ROWS_PER_THREAD))
+        params["num_threads"] = min(self._n_jobs, max(1, n // _ROWS_PER_THREAD))
         params["bin_construct_sample_cnt"] = max(BIN_ROWS, self._sample.shape[0])
         return params
 
@@ -174,17 +174,17 @@ class _Onlooker:
         self._booster = booster
         self.counts: list[int] = []
 
-    def seen(self, *_: Any) -> bool:
+    def on_iteration(self, *_: Any) -> bool:
         self.counts.append(int(self._booster.current_iteration()))
         return False
 
     def best(self) -> int:
         return 0
 
-    def resumed(self) -> Kept | None:
+    def load_state(self) -> CheckpointState | None:
         return None
 
-    def keep(self, *_: Any) -> None:
+    def save_state(self, *_: Any) -> None:
         pass
 
 

@@ -70,11 +70,11 @@ class TreeNetwork:
         loss: Loss,
         data: Partitions,
         seed: int,
-        n_threads: int | None,
+        n_jobs: int | None,
         largest: float | None,
     ) -> None:
         self._model, self._loss, self._data, self._seed = model, loss, data, seed
-        self._n_threads, self._largest = n_threads, largest
+        self._n_jobs, self._largest = n_jobs, largest
         self._client = data.client
         self._sample = _bin_sample(data)
         self._run: str | None = None
@@ -113,8 +113,8 @@ class TreeNetwork:
         model, calls = grown.model(), []
         firsts = self._data.first_queries
         for worker, own in parts_of.items():
-            n_threads = self._n_threads or threads[worker]
-            plan = (self._model, self._loss, model, self._sample, self._seed, n_threads)
+            n_jobs = self._n_jobs or threads[worker]
+            plan = (self._model, self._loss, model, self._sample, self._seed, n_jobs)
             numbers = [(number, firsts[number]) for number in own]
             parts = [self._data.parts[number] for number in own]
             calls.append(((*plan, self._largest), numbers, parts))

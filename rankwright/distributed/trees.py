@@ -8,10 +8,10 @@ same tree. Labels never reach LightGBM, and lists may be of any length.
 What differs from one process:
 
 - bins come from 200,000 rows, drawn from all parts by what they hold, where there are more;
-- gradients are rounded (equation (2) of `rankwright.solvers.boost`) part by part;
+- gradients are rounded (equation (2) of `rankwright.models.boosting`) part by part;
 - rows and queries are drawn part by part, and so is the noise of losses; columns as ever;
 - with several workers LightGBM estimates the number of documents of a leaf from their curvature, so
-  that ``min_documents`` binds at other leaves.
+  that ``min_child_samples`` binds at other leaves.
 
 So the trees depend on the parts, and on whether there is one worker or more. Which worker has which
 part changes at most the last bits of sums.
@@ -28,7 +28,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from rankwright.core.types import F64, AnyArray, Loss, Watch
+from rankwright.core.types import F64, AnyArray, Callback, Loss
 from rankwright.data.ranking_data import RankingData, concatenate
 from rankwright.distributed.cluster import ClusterError
 from rankwright.distributed.partitions import Partitions
@@ -40,9 +40,9 @@ from rankwright.distributed.tree_network import (
 )
 from rankwright.distributed.tree_worker import NetworkBrokenError
 from rankwright.errors import UsageError
+from rankwright.models.boosting import Boost
 from rankwright.models.tree_text import first_trees, join_trees, model_text, tree_blocks
 from rankwright.models.trees import FittedTrees, Trees, empty_forest
-from rankwright.solvers.boost import Boost
 
 EVERY = 20
 """Rounds from one look at the trees to the next."""
@@ -54,25 +54,25 @@ def fit_trees(
     loss: Loss,
     data: Partitions,
     *,
-    watch: Watch,
+    callback: Callback,
     start: FittedTrees | None = None,
     seed: int = 0,
-    n_threads: int | None = None,
+    n_jobs: int | None = None,
 ) -> FittedTrees:
     """Boost trees against ``loss`` over all parts, after those of ``start``.
 
-    ``n_threads`` are those of each worker; by default those that Dask gives it.
+    ``n_jobs`` are those of each worker; by default those that Dask gives it.
     """
     # Over the budget of 40 lines: one loop, whose ways out are best seen together.
     _refuse(model)
     if data.client is None:
         whole = concatenate(data.parts)
-        return model.fit(loss, whole, watch=watch, start=start, seed=seed, n_threads=n_threads)
-    every = min(EVERY, getattr(getattr(watch, "checkpoint", None), "every", EVERY))
+        return model.fit(loss, whole, callback=callback, start=start, seed=seed, n_jobs=n_jobs)
+    every = min(EVERY, getattr(getattr(callback, "checkpoint", None), "every", EVERY))
     largest = largest_of_all(data, loss)
     begun = start or empty_forest(_best_constant(loss, data, largest), data.n_features)
-    grown = _Grown(begun, watch)
-    network = TreeNetwork(model, loss, data, seed, n_threads, largest)
+    grown = _Grown(begun, callback)
+    network = TreeNetwork(model, loss, data, seed, n_jobs, largest)
     failures = 0
     try:
         while grown.rounds < model.n_trees and not grown.ended:
@@ -94,28 +94,28 @@ def fit_trees(
     except KeyboardInterrupt:  # what came back so far is kept
         if grown.rounds == 0:
             raise
-        watch.interrupted = True
+        callback.interrupted = True
     finally:
         network.close()
-    return grown.model(watch.best())
+    return grown.model(callback.best())
 
 
 # --- what has come back ------------------------------------------------------------------------
 
 
 class _Grown:
-    """The trees that came back so far, shown to the watch one by one."""
+    """The trees that came back so far, shown to the callback one by one."""
 
-    def __init__(self, start: FittedTrees, watch: Watch) -> None:
-        self._start, self._watch = start, watch
+    def __init__(self, start: FittedTrees, callback: Callback) -> None:
+        self._start, self._callback = start, callback
         self.ended = False
-        kept = watch.resumed()
+        kept = callback.load_state()
         added = [] if kept is None else kept.added
         self.state = {} if kept is None else dict(kept.state)  # of the losses, when trees go on
         self._texts = [part["trees"].tobytes().decode() for part in added]
         self._counts = [int(count) for part in added for count in part["counts"]]
         self._texts_kept, self._kept = len(self._texts), len(self._counts)
-        self._valid = None if watch.valid is None else self.model().scores(watch.valid.X)
+        self._valid = None if callback.valid is None else self.model().scores(callback.valid.X)
 
     @property
     def rounds(self) -> int:
@@ -128,7 +128,7 @@ class _Grown:
         return self._start.n_trees + self.rounds
 
     def take(self, came: Came) -> None:
-        """Take trees and the losses before them; the watch may end the run at any of them."""
+        """Take trees and the losses before them; the callback may end the run at any of them."""
         before = self._counts[-1] if self._counts else 0
         shown, blocks = before, tree_blocks(came.text)
         self._texts.append(came.text)
@@ -136,17 +136,17 @@ class _Grown:
         for value, count in zip(came.losses, came.counts, strict=True):
             self._counts.append(before + count)
             for block in blocks[shown - before : count]:
-                if self._valid is not None and self._watch.valid is not None:
-                    self._valid = self._valid + self._scores(block, self._watch.valid)
+                if self._valid is not None and self._callback.valid is not None:
+                    self._valid = self._valid + self._scores(block, self._callback.valid)
             shown = before + count
-            if self._watch.seen(self.next_round, value, None, self._valid):
+            if self._callback.on_iteration(self.next_round, value, None, self._valid):
                 self.ended = True
                 self._texts[-1] = first_trees(came.text, count)
                 return
 
     def offer(self, state: Callable[[], dict[str, AnyArray]]) -> None:
-        """Offer the watch a checkpoint."""
-        self._watch.keep(self.next_round, state, self._added)
+        """Offer the callback a checkpoint."""
+        self._callback.save_state(self.next_round, state, self._added)
 
     def _added(self) -> dict[str, AnyArray]:
         text = join_trees(self._texts[self._texts_kept :]).encode()
@@ -171,7 +171,7 @@ class _Grown:
 
     def told(self, fault: Exception, times: int) -> str:
         """Return the sentence with which a run ends."""
-        folder = getattr(getattr(self._watch, "checkpoint", None), "folder", None)
+        folder = getattr(getattr(self._callback, "checkpoint", None), "folder", None)
         round_kept = self._start.n_trees + self._kept
         in_a_row = f", {times} times in a row" if times > 1 else ""
         return f"trees cannot grow beyond round {self.next_round}: {fault}{in_a_row}. " + (
@@ -206,4 +206,4 @@ def _best_constant(loss: Loss, data: Partitions, largest: float | None) -> float
 def _at_zero(
     part: RankingData, first: int, loss: Loss, largest: float | None
 ) -> tuple[float, float]:
-    return Boost().start(loss, part, largest=largest, first_query=first, n_threads=1).at_zero()
+    return Boost().start(loss, part, largest=largest, first_query=first, n_jobs=1).at_zero()

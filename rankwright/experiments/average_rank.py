@@ -39,7 +39,7 @@ def run_ranks(
     folds: Folds,
     *,
     report: Report = lambda _: None,
-    n_threads: int | None = None,
+    n_jobs: int | None = None,
     seed: int = 0,
 ) -> TableResult:
     """Choose on valid, look at test once, and set up the studies' tables and the average ranks."""
@@ -47,7 +47,7 @@ def run_ranks(
     *studies, ranks = shown.studies
     chosen = {
         study.name: choose_all(
-            experiment.rows, study, folds[study.name], report=report, n_threads=n_threads, seed=seed
+            experiment.rows, study, folds[study.name], report=report, n_jobs=n_jobs, seed=seed
         )
         for study in studies
     }

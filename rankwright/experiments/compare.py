@@ -46,7 +46,7 @@ def compare(
     cache: str | Path | None = None,
     jobs: int | None = None,
     report: Report = lambda _: None,
-    n_threads: int | None = None,
+    n_jobs: int | None = None,
     seed: int = 0,
 ) -> Comparison:
     """Compare rankers on the same queries.
@@ -90,11 +90,11 @@ def compare(
     name, parts = compared_folds(data, k=folds, seed=seed, read=read)
     common = {"select_metric": select, "convention": convention, "seed": seed}
     kept = RunCache(cache)
-    work = Work(chosen, common, tune, kept, n_threads, jobs)
+    work = Work(chosen, common, tune, kept, n_jobs, jobs)
     work.run(parts, report)
     runs, failures = work.found()
     against = _baseline(labels, baseline, failures)
-    per_query = _measure(work.tests, runs, list(measured), convention, n_threads)
+    per_query = _measure(work.tests, runs, list(measured), convention, n_jobs)
     maximise = {metric: found.maximise for metric, found in measured.items()}
     return Comparison(
         name=name,
@@ -151,14 +151,14 @@ def _measure(
     runs: Mapping[str, Sequence[Run]],
     metrics: list[str],
     convention: str,
-    n_threads: int | None,
+    n_jobs: int | None,
 ) -> dict[str, dict[str, F64]]:
     """Return the value of every test query, by label and metric."""
     found: dict[str, dict[str, list[F64]]] = {
         label: {metric: [] for metric in metrics} for label in runs
     }
     for number, test in enumerate(tests):
-        evaluator = Evaluator(test, metrics, convention=convention, n_threads=n_threads)
+        evaluator = Evaluator(test, metrics, convention=convention, n_jobs=n_jobs)
         for label, of_label in runs.items():
             values = evaluator(of_label[number].scores).per_query
             for metric in metrics:

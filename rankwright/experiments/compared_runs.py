@@ -48,11 +48,11 @@ class Work:
         common: Mapping[str, Any],
         tune: int,
         cache: RunCache,
-        n_threads: int | None,
+        n_jobs: int | None,
         jobs: int | None,
     ) -> None:
         self._entries, self._common, self._tune, self._cache = entries, common, tune, cache
-        self._threads, self._jobs = thread_count(n_threads), jobs
+        self._threads, self._jobs = thread_count(n_jobs), jobs
         self._runs: dict[str, dict[int, Run]] = {entry.label: {} for entry in entries}
         self._failures: dict[str, str] = {}
         self.tests: list[RankingData] = []  # grades and queries of each fold, without features
@@ -101,7 +101,7 @@ class Work:
             self.tests.append(replace(fold.test, X=nothing, feature_names=None))
             digest = fold_digest(fold)
             for entry in self._entries:
-                settings = {**self._common, **entry.parameters, "n_threads": threads}
+                settings = {**self._common, **entry.parameters, "n_jobs": threads}
                 made = ranker(entry.ranker, **settings)
                 key = run_key(digest, made, self._search(made, settings))
                 stored = self._cache.find(key)

@@ -90,19 +90,17 @@ def run_curves(
     folds: Folds,
     *,
     report: Report = lambda _: None,
-    n_threads: int | None = None,
+    n_jobs: int | None = None,
     seed: int = 0,
 ) -> FigureResult:
     """Run the experiment as a table, then measure the curves of what was chosen."""
-    table = run_table(experiment, folds, report=report, n_threads=n_threads, seed=seed)
+    table = run_table(experiment, folds, report=report, n_jobs=n_jobs, seed=seed)
     curves: list[Curve] = []
     for study in experiment.studies:
         for number, row in enumerate(experiment.rows_of(study)):
             if study.trees:
                 choices = [choices[number] for choices in table.choices[study.name]]
-                curves += _over_trees(
-                    table, row, study, choices, folds[study.name], n_threads, seed
-                )
+                curves += _over_trees(table, row, study, choices, folds[study.name], n_jobs, seed)
                 report(f"{study.name}: {row.name} drawn")
             else:
                 curves += _over_columns(table, row, study)
@@ -131,13 +129,13 @@ def _over_trees(
     study: Study,
     choices: Sequence[Choice],
     folds: Sequence[Fold],
-    n_threads: int | None,
+    n_jobs: int | None,
     seed: int,
 ) -> Iterator[Curve]:
     found: dict[str, list[list[F64]]] = {c.name: [[] for _ in study.trees] for c in study.columns}
     for choice, fold in zip(choices, folds, strict=True):
-        setting = {**choice.setting, "n_trees": study.trees[-1]}
-        full = Training(row, study, fold.train, n_threads, seed).fit(setting)
+        setting = {**choice.setting, "n_estimators": study.trees[-1]}
+        full = Training(row, study, fold.train, n_jobs, seed).fit(setting)
         for at, scores in enumerate(staged_scores(full, fold.test.X, study.trees)):
             for column, per_query in measured(study.columns, fold.test, scores):
                 found[column.name][at].append(column.scale * per_query)

@@ -18,7 +18,7 @@ from rankwright.rankers.base import Ranker, ranker
 METRICS = ("ndcg@10", "ndcg@5", "ndcg@1", "map")
 TITLE = "Rankwright demo: handwritten digits as queries"
 
-_TREES = {"n_trees": 200, "num_leaves": 15, "early_stopping": 30}
+_TREES = {"n_estimators": 200, "num_leaves": 15, "early_stopping_rounds": 30}
 PANEL: dict[str, dict[str, Any]] = {
     "linear_regression": {},
     "gbdt": _TREES,

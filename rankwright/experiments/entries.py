@@ -1,6 +1,6 @@
 """The rankers of a comparison as the user names them.
 
-``lambdamart`` is a ranker as it stands, ``lambdamart:num_leaves=7:n_trees=50`` one with parameters,
+``lambdamart`` is a ranker as it stands, ``lambdamart:num_leaves=7:n_estimators=50`` one with parameters,
 and ``small=lambdamart:num_leaves=7`` gives it a name of its own. In Python an entry may also be a
 ranker object, and a mapping gives names to entries.
 """
@@ -20,7 +20,7 @@ from rankwright.rankers.search_space import given_parameters
 
 _COMMA = re.compile(r",(?![^\[({]*[\])}])")  # not within brackets
 _COLON = re.compile(r":(?![^\[({]*[\])}])")
-_OF_THE_COMPARISON = ("n_threads", "verbose", "convention")
+_OF_THE_COMPARISON = ("n_jobs", "verbose", "convention")
 
 
 def entries_of(rankers: Any) -> tuple[Entry, ...]:

@@ -98,7 +98,7 @@ class Training:
     row: Row
     study: Study
     train: RankingData
-    n_threads: int | None = None
+    n_jobs: int | None = None
     seed: int = 0
 
     def fit(self, setting: Mapping[str, Any], valid: RankingData | None = None) -> Contender:
@@ -115,7 +115,7 @@ class Training:
             **{
                 "select_metric": self.study.select,
                 "convention": self.study.convention,
-                "n_threads": self.n_threads,
+                "n_jobs": self.n_jobs,
                 "seed": self.seed,
                 **parameters(self.study.fixed),
                 **parameters(setting),
@@ -159,9 +159,9 @@ def _candidates(
         fitted = training.fit(setting, valid if rounds is None else None)
         yield setting, fitted.predict(valid), fitted
         return
-    full = training.fit({**setting, "n_trees": rounds[-1]})
+    full = training.fit({**setting, "n_estimators": rounds[-1]})
     for t, scores in zip(rounds, staged_scores(full, valid.X, rounds), strict=True):
-        yield {**setting, "n_trees": t}, scores, None
+        yield {**setting, "n_estimators": t}, scores, None
 
 
 def staged_scores(fitted: Any, X: FloatMatrix, trees: Sequence[int]) -> Iterator[F64]:
@@ -169,7 +169,7 @@ def staged_scores(fitted: Any, X: FloatMatrix, trees: Sequence[int]) -> Iterator
 
     A model that stopped with fewer trees keeps the scores of its last.
     """
-    booster, threads = fitted.booster_, thread_count(fitted.n_threads)
+    booster, threads = fitted.booster_, thread_count(fitted.n_jobs)
     scores, done = np.zeros(X.shape[0]), 0
     for t in trees:
         until = min(t, booster.num_trees())
@@ -187,20 +187,20 @@ def choose_all(
     folds: Sequence[Fold],
     *,
     report: Report = lambda _: None,
-    n_threads: int | None = None,
+    n_jobs: int | None = None,
     seed: int = 0,
 ) -> list[list[Choice]]:
     """Return the choices of every fold, in the order of ``rows``; test data is not looked at."""
     if any(column.metric in TIMES for column in study.columns):
         for row in rows:  # compiles kernels, so that the first fold is not timed for it
-            Training(row, study, folds[0].train, n_threads, seed).fit(row.settings[0])
+            Training(row, study, folds[0].train, n_jobs, seed).fit(row.settings[0])
     chosen = []
     for number, fold in enumerate(folds, start=1):
         assert fold.valid is not None
         told = prefixed(report, f"{study.name} fold {number} of {len(folds)}, ")
         chosen.append(
             [
-                choose(Training(row, study, fold.train, n_threads, seed), fold.valid, report=told)
+                choose(Training(row, study, fold.train, n_jobs, seed), fold.valid, report=told)
                 for row in rows
             ]
         )

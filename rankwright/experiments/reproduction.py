@@ -47,7 +47,7 @@ def run_experiment(
     data_folder: Path | None,
     *,
     progress: Progress,
-    n_threads: int | None = None,
+    n_jobs: int | None = None,
     seed: int = 0,
 ) -> TableResult | FigureResult:
     """Read an experiment's data and run it, whatever its kind."""
@@ -57,7 +57,7 @@ def run_experiment(
 
         topics = load_topics(experiment, data_folder, seed=seed)
         with progress(experiment.name, steps(experiment, topics)) as report:
-            return run_topics(experiment, topics, report=report, n_threads=n_threads, seed=seed)
+            return run_topics(experiment, topics, report=report, n_jobs=n_jobs, seed=seed)
     folds = load_folds(experiment, data_folder, seed=seed)
     count = fits(experiment, folds)
     run: Callable[..., TableResult | FigureResult] = run_table
@@ -70,7 +70,7 @@ def run_experiment(
         run = run_curves
         count += sum(bool(study.trees) for study in experiment.studies) * len(experiment.rows)
     with progress(experiment.name, count) as report:
-        return run(experiment, folds, report=report, n_threads=n_threads, seed=seed)
+        return run(experiment, folds, report=report, n_jobs=n_jobs, seed=seed)
 
 
 # --- results ---------------------------------------------------------------------------------
@@ -171,7 +171,7 @@ def run_all(
     *,
     progress: Progress,
     failed: Callable[[str, str], None],
-    n_threads: int | None = None,
+    n_jobs: int | None = None,
     seed: int = 0,
 ) -> None:
     """Run every experiment that has no result yet; tell of one that fails, and go on.
@@ -187,7 +187,7 @@ def run_all(
         started = time.perf_counter()
         try:
             result = run_experiment(
-                experiment(name), data_folder, progress=progress, n_threads=n_threads, seed=seed
+                experiment(name), data_folder, progress=progress, n_jobs=n_jobs, seed=seed
             )
         except Exception as fault:  # whatever it is, the other experiments are still wanted
             failed(name, str(fault) or type(fault).__name__)

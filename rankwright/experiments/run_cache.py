@@ -45,7 +45,7 @@ _FILES = (
 )
 _LIBRARIES = ("numpy", "scipy", "numba", "lightgbm", "scikit-learn", "torch", "optuna")
 _DAMAGED = (FileNotFoundError, ValueError, KeyError, EOFError, BadZipFile)
-_WITHOUT_EFFECT = ("n_threads", "verbose")
+_WITHOUT_EFFECT = ("n_jobs", "verbose")
 _KEEP_SECONDS = 90 * 86_400
 _PARTIAL_SECONDS = 7 * 86_400
 _ABOUT, _SCORES, _MODEL, _TEST = "run.json", "scores.npz", "model.rw", ".test.json"

@@ -162,7 +162,7 @@ def run_table(
     folds: Folds,
     *,
     report: Report = lambda _: None,
-    n_threads: int | None = None,
+    n_jobs: int | None = None,
     seed: int = 0,
 ) -> TableResult:
     """Run every study: choose on valid, then look at test once, and set up the table.
@@ -183,7 +183,7 @@ def run_table(
         study.name: [
             choose_all(
                 experiment.rows_of(study), study, parts,
-                report=_told(report, study, parts), n_threads=n_threads, seed=seed,
+                report=_told(report, study, parts), n_jobs=n_jobs, seed=seed,
             )
             for parts in cut[study.name]
         ]

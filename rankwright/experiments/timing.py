@@ -35,7 +35,7 @@ def run_timing(
     folds: Folds,
     *,
     report: Report = lambda _: None,
-    n_threads: int | None = None,
+    n_jobs: int | None = None,
     seed: int = 0,
 ) -> TableResult:
     """Time every row in every study; the first setting of a row is the one that is run."""
@@ -44,7 +44,7 @@ def run_timing(
     for study in experiment.studies:
         train = folds[study.name][0].train
         told = prefixed(report, f"{study.name}, ")
-        scores, times[study.name] = _fits(experiment, study, train, told, n_threads, seed)
+        scores, times[study.name] = _fits(experiment, study, train, told, n_jobs, seed)
         for row in experiment.rows:
             quality = _quality(study, train, scores[row.name], seed)
             for column in study.columns:
@@ -63,7 +63,7 @@ def _fits(
     study: Study,
     train: RankingData,
     report: Report,
-    n_threads: int | None,
+    n_jobs: int | None,
     seed: int,
 ) -> tuple[dict[str, F64], Taken]:
     """Return the scores on train and what every fit took, by row."""
@@ -76,7 +76,7 @@ def _fits(
         for row in experiment.rows:
             setting = parameters(row.settings[0])
             if row.ranker not in PEERS:
-                common = {"n_threads": n_threads, "seed": seed}
+                common = {"n_jobs": n_jobs, "seed": seed}
                 setting = {**common, **parameters(study.fixed), **setting}
             made = contender(row.ranker, **setting)
             started = time.perf_counter()

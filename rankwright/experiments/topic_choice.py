@@ -50,14 +50,14 @@ class Rule:
     ----------
     within
         How near, as a share of the best value; 0: the best itself, the first of equals.
-    early_stopping
+    early_stopping_rounds
         Look no further after this many candidates without a better one.
     min_zero
         The share of weights 0 that makes a candidate sparse enough.
     """
 
     within: float
-    early_stopping: int | None
+    early_stopping_rounds: int | None
     min_zero: float
 
     def choose(self, measured: Iterable[tuple[Candidate, float]]) -> list[Offer]:
@@ -76,7 +76,10 @@ class Rule:
                 kept = [before for before in kept if self._near(before.value, best)]
             if self._near(offer.value, best):
                 kept.append(offer)
-            if self.early_stopping is not None and number - best_at >= self.early_stopping:
+            if (
+                self.early_stopping_rounds is not None
+                and number - best_at >= self.early_stopping_rounds
+            ):
                 break
         return kept[:1]
 

@@ -42,7 +42,7 @@ class DenseLinear:
     loss : Loss
     l2 : tuple of floats
         Falling; each is solved from the weights of the one before.
-    solver, tolerance, max_iterations
+    solver, tolerance, max_iter
         A solver of linear models, such as tron or lbfgs, and when it stops.
     """
 
@@ -50,9 +50,9 @@ class DenseLinear:
     l2: tuple[float, ...] = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
     solver: str = "tron"
     tolerance: float = 1e-3
-    max_iterations: int = 100
+    max_iter: int = 100
 
-    def share(self, X: Any, n_threads: int | None) -> Any:  # noqa: ARG002
+    def share(self, X: Any, n_jobs: int | None) -> Any:  # noqa: ARG002
         """Return X by rows; a CSR matrix is taken as it is."""
         return X if X.format == "csr" else sparse.csr_array(X)
 
@@ -63,8 +63,8 @@ class DenseLinear:
         number: int,  # noqa: ARG002
     ) -> Iterator[Candidate]:
         """Yield the solution for each strength."""
-        bound: Any = self.loss.bind(data, n_threads=1)
-        solver = registry.resolve("solvers", self.solver)(self.tolerance, self.max_iterations)
+        bound: Any = self.loss.bind(data, n_jobs=1)
+        solver = registry.resolve("solvers", self.solver)(self.tolerance, self.max_iter)
         w = np.zeros(shared.shape[1])
         for l2 in self.l2:
             problem = LinearProblem(
@@ -76,7 +76,7 @@ class DenseLinear:
                 deviation=np.ones(len(w)),
                 document_weight=document_weight(data),
                 traits=self.loss.traits,
-                n_threads=1,
+                n_jobs=1,
             )
             with one_blas_thread():
                 result = solver.solve(problem, w)

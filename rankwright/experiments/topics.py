@@ -29,8 +29,8 @@ from rankwright.losses.base import document_weight, order_weight
 from rankwright.losses.domination import Domination
 from rankwright.metrics.evaluate import Evaluator
 from rankwright.metrics.names import metric as named
+from rankwright.models.pair_steps import PairState, PassiveAggressive
 from rankwright.solvers.coordinate import Coordinate, falling_l1
-from rankwright.solvers.passive_aggressive import PairState, PassiveAggressive
 from rankwright.subproblems.domination_columns import Columns
 from rankwright.subproblems.pair_draws import PairDraws
 
@@ -38,7 +38,7 @@ from rankwright.subproblems.pair_draws import PairDraws
 class TopicMethod(Protocol):
     """A way to fit one topic; it offers candidates, of which valid chooses."""
 
-    def share(self, X: Any, n_threads: int | None) -> Any:
+    def share(self, X: Any, n_jobs: int | None) -> Any:
         """Return the matrix in the form that all topics share."""
 
     def candidates(self, shared: Any, data: RankingData, number: int) -> Iterator[Candidate]:
@@ -57,7 +57,7 @@ class SparseDomination:
         ``least`` times that.
     l2 : float or tuple
         One or, falling, several to choose from, each with every l1.
-    step, tolerance, max_iterations
+    step, tolerance, max_iter
         Of the solver; the tolerance is a share of the largest slope at weights 0.
     """
 
@@ -68,12 +68,12 @@ class SparseDomination:
     least: float = 1e-2
     step: str = "log1p"
     tolerance: float = 1e-3
-    max_iterations: int = 500
+    max_iter: int = 500
 
-    def share(self, X: Any, n_threads: int | None) -> Columns:
+    def share(self, X: Any, n_jobs: int | None) -> Columns:
         """Return X by columns; a CSC matrix is taken as it is."""
         csc = X if X.format == "csc" and X.has_sorted_indices else sparse.csc_array(X)
-        return Columns.of(csc, np.array([0, X.shape[0]]), n_threads=n_threads)
+        return Columns.of(csc, np.array([0, X.shape[0]]), n_jobs=n_jobs)
 
     def candidates(
         self,
@@ -82,10 +82,10 @@ class SparseDomination:
         number: int,  # noqa: ARG002
     ) -> Iterator[Candidate]:
         """Yield the solutions of the path, each found from the one before."""
-        problem = self.loss.bind(data, n_threads=1).by_column(shared, n_threads=1)
+        problem = self.loss.bind(data, n_jobs=1).by_column(shared, n_jobs=1)
         path = falling_l1(problem, steps=self.steps, least=self.least)
         top = path[0] / self.least ** (1.0 / self.steps)
-        solver = Coordinate(self.tolerance * top, self.max_iterations, self.step)
+        solver = Coordinate(self.tolerance * top, self.max_iter, self.step)
         penalties = path if self.l1 == "auto" else [float(self.l1)]
         for l2 in self.l2 if isinstance(self.l2, tuple) else (self.l2,):
             problem.l2 = l2
@@ -114,7 +114,7 @@ class SampledPairs:
     averaging: bool = True
     seed: int = 0
 
-    def share(self, X: Any, n_threads: int | None) -> Any:  # noqa: ARG002
+    def share(self, X: Any, n_jobs: int | None) -> Any:  # noqa: ARG002
         """Return X by rows; a CSR matrix is taken as it is."""
         return X if X.format == "csr" and X.has_canonical_format else sparse.csr_array(X)
 
@@ -157,9 +157,9 @@ class TopicModels:
         share: F64 = 1.0 - np.diff(self.coef.indptr) / self.coef.shape[1]
         return share
 
-    def scores(self, X: Any, topic: int, *, n_threads: int | None = None) -> F64:
+    def scores(self, X: Any, topic: int, *, n_jobs: int | None = None) -> F64:
         """Return the score of each row of X for one topic."""
-        return times_vector(X, self.coef[[topic]].toarray()[0], n_threads=n_threads)
+        return times_vector(X, self.coef[[topic]].toarray()[0], n_jobs=n_jobs)
 
 
 def fit_topics(
@@ -170,11 +170,11 @@ def fit_topics(
     valid: tuple[Any, Any] | None = None,
     metric: str = "map",
     within: float = 0.0,
-    early_stopping: int | None = None,
+    early_stopping_rounds: int | None = None,
     together: bool = False,
     min_zero: float = 0.0,
     report: Callable[[int], None] = lambda _: None,
-    n_threads: int | None = None,
+    n_jobs: int | None = None,
 ) -> TopicModels:
     """Fit a ranking function to each topic.
 
@@ -189,7 +189,7 @@ def fit_topics(
         Without, the last.
     within : float
         Keep the first candidate whose metric is within this share of the best.
-    early_stopping : int
+    early_stopping_rounds : int
         Leave out the rest of a topic's candidates after this many without a better one.
     together : bool
         Choose one candidate for all topics, by its number and the mean of the metric: steadier
@@ -205,11 +205,13 @@ def fit_topics(
         raise DataError(f"X has {X.shape[0]} documents, but grades has {labels.shape[0]}.")
     if not 0.0 <= within < 1.0:
         raise UsageError(f"within is a share from 0 to below 1, not {within}.")
-    rule = Rule(within, early_stopping, min_zero)
+    rule = Rule(within, early_stopping_rounds, min_zero)
     judge = None if valid is None else _Judge(valid, metric, labels.shape[1])
-    if together and (judge is None or early_stopping is not None):
-        raise UsageError("together=True needs valid, and every candidate: no early_stopping.")
-    shared = method.share(X, n_threads)
+    if together and (judge is None or early_stopping_rounds is not None):
+        raise UsageError(
+            "together=True needs valid, and every candidate: no early_stopping_rounds."
+        )
+    shared = method.share(X, n_jobs)
     offers: list[list[Offer]] = [[] for _ in range(labels.shape[1])]
 
     def fit(lo: int, hi: int) -> None:
@@ -220,7 +222,7 @@ def fit_topics(
             offers[topic] = list(map(packed, measured)) if together else rule.choose(measured)
             report(topic)
 
-    map_ranges(fit, np.arange(labels.shape[1] + 1), n_threads=n_threads)
+    map_ranges(fit, np.arange(labels.shape[1] + 1), n_jobs=n_jobs)
     if together:
         offers = rule.choose_together(offers)
     none = Offer(sparse.csr_array((1, X.shape[1])), {}, np.nan, np.nan)
@@ -254,10 +256,10 @@ class _Judge:
     def of_topic(self, topic: int) -> Callable[[F64], float]:
         """Return what measures weights for a topic; larger is better."""
         selects = named(self._metric).for_selection()
-        evaluator = Evaluator(_topic_data(self._labels, topic), selects, n_threads=1)
+        evaluator = Evaluator(_topic_data(self._labels, topic), selects, n_jobs=1)
         sign = 1.0 if selects.maximise else -1.0
         return lambda coef: (
-            sign * evaluator.means(times_vector(self._X, coef, n_threads=1))[repr(selects)]
+            sign * evaluator.means(times_vector(self._X, coef, n_jobs=1))[repr(selects)]
         )
 
 

@@ -85,7 +85,7 @@ def run_topics(
     folds: Mapping[str, TopicFold],
     *,
     report: Report = lambda _: None,
-    n_threads: int | None = None,
+    n_jobs: int | None = None,
     seed: int = 0,
 ) -> TopicsResult:
     """Run every study, as `rankwright.experiments.table.run_table` does.
@@ -98,7 +98,7 @@ def run_topics(
     chosen = {
         study.name: {
             row.name: choose_topics(
-                row, study, folds[study.name], report=report, n_threads=n_threads, seed=seed
+                row, study, folds[study.name], report=report, n_jobs=n_jobs, seed=seed
             )
             for row in experiment.rows
         }
@@ -108,7 +108,7 @@ def run_topics(
     for study in experiment.studies:
         test = folds[study.name].test
         for row, one in chosen[study.name].items():
-            values[row].update(_judged(study, one.models, test, n_threads))
+            values[row].update(_judged(study, one.models, test, n_jobs))
     return TopicsResult(
         experiment,
         tuple(make_cells(experiment, values, seed)),
@@ -125,7 +125,7 @@ def choose_topics(
     fold: TopicFold,
     *,
     report: Report = lambda _: None,
-    n_threads: int | None = None,
+    n_jobs: int | None = None,
     seed: int = 0,
 ) -> ChosenTopics:
     """Fit every setting of a row and return the one that is best on valid; test is not seen."""
@@ -141,7 +141,7 @@ def choose_topics(
             metric=study.select,
             together=True,
             report=_by_tens(report, f"{study.name}, {row.name}", len(fold.topics)),
-            n_threads=n_threads,
+            n_jobs=n_jobs,
             within=choice.get("within", 0.0),
             min_zero=choice.get("min_zero", 0.0),
         )
@@ -152,7 +152,7 @@ def choose_topics(
     return best
 
 
-def _judged(study: Study, models: TopicModels, test: Part, n_threads: int | None) -> dict[str, F64]:
+def _judged(study: Study, models: TopicModels, test: Part, n_jobs: int | None) -> dict[str, F64]:
     """Return the value of each topic, by column."""
     relevant = _relevant(test)
     n, topics = relevant.shape
@@ -162,7 +162,7 @@ def _judged(study: Study, models: TopicModels, test: Part, n_threads: int | None
         n * np.arange(topics + 1),
         np.arange(topics),
     )
-    scores = [models.scores(test.X, topic, n_threads=n_threads) for topic in range(topics)]
+    scores = [models.scores(test.X, topic, n_jobs=n_jobs) for topic in range(topics)]
     metrics = [column for column in study.columns if column.metric != ZERO_WEIGHTS]
     found = {
         column.name: column.scale * per_topic

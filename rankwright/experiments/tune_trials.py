@@ -95,7 +95,7 @@ class Search:
             "parameters": {
                 name: repr(value)
                 for name, value in self.ranker.get_params(deep=False).items()
-                if name not in ("n_threads", "verbose")
+                if name not in ("n_jobs", "verbose")
             },
             "space": {name: repr(domain) for name, domain in self.space.items()},
             "seed": self.seed,

@@ -162,7 +162,7 @@ class Forest:
     def error(self, X: F64, epsilon: float) -> F64:
         """Return how far rounding each number by ``epsilon`` may take the score of each row."""
         sizes = replace(self.scorer, value=np.abs(self.value))
-        size = sizes.scores(X, initial=abs(self.initial), n_threads=1)
+        size = sizes.scores(X, initial=abs(self.initial), n_jobs=1)
         return epsilon * added(len(self.roots)) * size
 
 

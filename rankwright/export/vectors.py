@@ -54,7 +54,7 @@ def parity_vectors(job: Job, written: Written, *, single: bool) -> Vectors:
         with np.errstate(over="ignore", under="ignore"):
             X = X.astype(np.float32).astype(np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
-        raw = job.ranker._fitted().scores(X, n_threads=1)
+        raw = job.ranker._fitted().scores(X, n_jobs=1)
         error = job.model.error(X, written.epsilon)
         size = job.model.error(X, 1.0)
     usable = np.isfinite(raw) & np.isfinite(error) & (size < (_TOP if single else 1e300))

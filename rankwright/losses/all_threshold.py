@@ -25,6 +25,7 @@ import numpy as np
 
 from rankwright.core.jit import kernel
 from rankwright.core.parameters import check_above_zero
+from rankwright.core.parts import Part
 from rankwright.core.queries import clear_query, numbers_of_runs
 from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
@@ -102,8 +103,8 @@ def _pull(lead, margin):  # type: ignore[no-untyped-def]
 # --- API -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class AllThreshold:
+@dataclass(frozen=True, slots=True, repr=False)
+class AllThreshold(Part):
     """Smooth hinge against the best thresholds between the grades of each query.
 
     Parameters
@@ -114,12 +115,12 @@ class AllThreshold:
 
     margin: float = 1.0
 
-    traits: ClassVar[Traits] = Traits(family="pointwise", convex=True, curvature=True)
+    traits: ClassVar[Traits] = Traits(family="pointwise", queries=True, convex=True, curvature=True)
 
-    def bind(self, data: RankingData, *, n_threads: int | None = None) -> BoundLoss:
+    def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
         check_above_zero("all_threshold's margin", self.margin)
         begin, row = rows_by_grade(data)
         grade, _ = numbers_of_runs(data.y[row], begin)
         args = begin, row, grade, document_weight(data)[row], float(self.margin)
-        return KernelLoss(_queries, data, *args, curvature=True, n_threads=n_threads)
+        return KernelLoss(_queries, data, *args, curvature=True, n_jobs=n_jobs)

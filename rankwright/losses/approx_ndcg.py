@@ -25,6 +25,7 @@ import numpy as np
 
 from rankwright.core.jit import kernel, quick_kernel
 from rankwright.core.parameters import check_above_zero
+from rankwright.core.parts import Part
 from rankwright.core.queries import clear_query, longest
 from rankwright.core.scalar import sigmoid
 from rankwright.core.types import BoundLoss, Traits
@@ -107,8 +108,8 @@ def _add_slopes(i, pull, above, slope, bend):  # type: ignore[no-untyped-def]
 # --- API -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class ApproxNDCG:
+@dataclass(frozen=True, slots=True, repr=False)
+class ApproxNDCG(Part):
     """What NDCG loses when ranks are counted softly.
 
     Parameters
@@ -119,10 +120,10 @@ class ApproxNDCG:
 
     temperature: float = 0.1
 
-    traits: ClassVar[Traits] = Traits(family="listwise", curvature=True)
+    traits: ClassVar[Traits] = Traits(family="listwise", queries=True, curvature=True)
 
-    def bind(self, data: RankingData, *, n_threads: int | None = None) -> BoundLoss:
+    def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
         check_above_zero("approx_ndcg's temperature", self.temperature)
         args = (gain_lists("approx_ndcg", "ndcg", data), float(self.temperature))
-        return KernelLoss(_queries, data, *args, curvature=True, n_threads=n_threads)
+        return KernelLoss(_queries, data, *args, curvature=True, n_jobs=n_jobs)

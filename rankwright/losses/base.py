@@ -46,7 +46,7 @@ class KernelLoss:
         curvature: bool = False,
         hessian: Callable[..., None] | None = None,
         present: RankingData | None = None,
-        n_threads: int | None = None,
+        n_jobs: int | None = None,
     ) -> None:
         self._kernel, self._hessian = kernel, hessian
         self._indptr, self._ranges = data.indptr, query_ranges(data.indptr)
@@ -58,7 +58,7 @@ class KernelLoss:
         self._weight = order_weight(data)
         self._per_query = np.zeros(data.n_queries)
         self._curvature = curvature
-        self._n_threads = n_threads
+        self._n_jobs = n_jobs
         self._at: F64 | None = None  # where the Hessian is asked for: the scores of the last grad
         self._left = False  # whether the kernel has run elsewhere since
 
@@ -113,7 +113,7 @@ class KernelLoss:
             self._weight,
             self._seen(v),
             turned,
-            n_threads=self._n_threads,
+            n_jobs=self._n_jobs,
         )
         self._put(turned, out)
 
@@ -122,16 +122,16 @@ class KernelLoss:
         """The weighted loss of each query at the last scores."""
         return self._per_query
 
-    def memory(self) -> dict[str, AnyArray]:
+    def state(self) -> dict[str, AnyArray]:
         """Return what answers depend on beside the scores, such as the round of the noise.
 
-        For checkpoints: `remember` puts it back in a run that goes on.
+        For checkpoints: `load_state` puts it back in a run that goes on.
         """
         return {}
 
-    def remember(self, kept: Mapping[str, AnyArray]) -> None:
-        """Be as the loss that had this `memory`."""
-        for name, array in self.memory().items():
+    def load_state(self, kept: Mapping[str, AnyArray]) -> None:
+        """Be as the loss that had this `state`."""
+        for name, array in self.state().items():
             array[...] = kept[name]
 
     def _come_to(self, s: F64) -> None:
@@ -150,7 +150,7 @@ class KernelLoss:
             self._per_query,
             own_grad,
             own_curv,
-            n_threads=self._n_threads,
+            n_jobs=self._n_jobs,
         )
         self._put(own_grad, grad)
         self._put(own_curv, curv)
@@ -182,7 +182,7 @@ class DrawnLoss(KernelLoss):
         super().__init__(*args, **options)
         self._clock = clock
 
-    def next_round(self, t: int) -> None:
+    def set_iteration(self, t: int) -> None:
         """Take what is drawn in round ``t`` from here on."""
         self._clock[1] = t
 
@@ -190,7 +190,7 @@ class DrawnLoss(KernelLoss):
         """Draw as if the first query had this number: where the data are a part of others."""
         self._clock[2] = first
 
-    def memory(self) -> dict[str, AnyArray]:
+    def state(self) -> dict[str, AnyArray]:
         """Return the clock."""
         return {"clock": self._clock}
 
@@ -200,10 +200,10 @@ def clock_of(seed: int) -> AnyArray:
     return np.array([int(seed) % 2**64, 0, 0], np.uint64)
 
 
-def come_to_round(loss: BoundLoss, t: int) -> None:
+def set_iteration(loss: BoundLoss, t: int) -> None:
     """Let a loss draw what belongs to round ``t``, where it draws anything."""
     if isinstance(loss, DrawnLoss):
-        loss.next_round(t)
+        loss.set_iteration(t)
 
 
 def order_weight(data: RankingData) -> F64:

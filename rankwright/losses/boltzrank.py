@@ -44,6 +44,7 @@ from rankwright.core.copies import copy_values
 from rankwright.core.jit import kernel
 from rankwright.core.order import NO_KEY, sort_query
 from rankwright.core.parameters import check_whole, check_word, check_zero_or_more
+from rankwright.core.parts import Part
 from rankwright.core.queries import clear_query, longest, query_seed
 from rankwright.core.scalar import hash_step, hash_uniform
 from rankwright.core.types import BoundLoss, Traits
@@ -229,8 +230,8 @@ def _bends(drawn, beta, pairs, divergence, of, pulls, bend):  # type: ignore[no-
 # --- API -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class BoltzRank:
+@dataclass(frozen=True, slots=True, repr=False)
+class BoltzRank(Part):
     """What a ranking measure loses on average over rankings drawn by their energy.
 
     Parameters
@@ -250,7 +251,7 @@ class BoltzRank:
         How many rankings are drawn.
     proposal : "grades" or "uniform"
         Draw half of them near the order of the grades, or all evenly.
-    seed : int
+    random_state : int
         Of the draws.
     """
 
@@ -261,14 +262,16 @@ class BoltzRank:
     form: str = "sampled"
     samples: int = 32
     proposal: str = "grades"
-    seed: int = 0
+    random_state: int = 0
 
     @property
     def traits(self) -> Traits:
         """What this loss can do with these parameters."""
-        return Traits(family="listwise", curvature=True, stochastic=self.form == "sampled")
+        return Traits(
+            family="listwise", queries=True, curvature=True, stochastic=self.form == "sampled"
+        )
 
-    def bind(self, data: RankingData, *, n_threads: int | None = None) -> BoundLoss:
+    def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
         self._check()
         lists = gain_lists("boltzrank", self.metric, data)
@@ -282,11 +285,11 @@ class BoltzRank:
                     f"{data.qid[long]} has {sizes[long]}. Use form='sampled'."
                 )
             every = np.array(list(permutations(range(_MOST_EXACT))), np.int64)
-        clock = clock_of(self.seed)
+        clock = clock_of(self.random_state)
         samples = 0 if self.form == "exact" else int(self.samples)
         terms = (float(self.sharpness), float(self.pair_potential), float(self.divergence))
         args = (lists, data.y, every, clock, samples, self.proposal == "grades", *terms)
-        return DrawnLoss(clock, _queries, data, *args, curvature=True, n_threads=n_threads)
+        return DrawnLoss(clock, _queries, data, *args, curvature=True, n_jobs=n_jobs)
 
     def _check(self) -> None:
         check_word("boltzrank's form", self.form, FORMS)

@@ -37,6 +37,7 @@ import numpy as np
 from rankwright.core.jit import kernel
 from rankwright.core.parallel import map_queries
 from rankwright.core.parameters import check_zero_or_more
+from rankwright.core.parts import Part
 from rankwright.core.scalar import log1p_exp, sigmoid
 from rankwright.core.types import F64, Traits
 from rankwright.data.ranking_data import RankingData
@@ -159,8 +160,8 @@ def _shares(lo, hi, _indptr, start, of_query, w, share):  # type: ignore[no-unty
 # --- API -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Domination:
+@dataclass(frozen=True, slots=True, repr=False)
+class Domination(Part):
     """Log-loss of each good document against all that it dominates together; fit for few good.
 
     Parameters
@@ -180,11 +181,11 @@ class Domination:
     tiers: tuple[float, ...] | None = None
 
     traits: ClassVar[Traits] = Traits(
-        family="listwise", convex=True, curvature=True, hess_vec=True, columns=True
+        family="listwise", queries=True, convex=True, curvature=True, hess_vec=True, columns=True
     )
 
     def bind(
-        self, data: RankingData, *, margins: F64 | None = None, n_threads: int | None = None
+        self, data: RankingData, *, margins: F64 | None = None, n_jobs: int | None = None
     ) -> BoundDomination:
         """Prepare the loss for one data set.
 
@@ -198,7 +199,7 @@ class Domination:
             margins = self._margins(data)
         elif len(margins) != data.n_documents or not np.isfinite(margins).all():
             raise DataError("margins must be one finite number for each document.")
-        return BoundDomination(tiered, margins, n_threads)
+        return BoundDomination(tiered, margins, n_jobs)
 
     def _tier(self, y: F64) -> F64:
         if self.tiers is None:
@@ -222,17 +223,15 @@ class Domination:
 class BoundDomination(KernelLoss):
     """The domination loss on one data set; goes by rows, as every loss, or by columns."""
 
-    def __init__(self, data: RankingData, margins: F64, n_threads: int | None) -> None:
+    def __init__(self, data: RankingData, margins: F64, n_jobs: int | None) -> None:
         blocks = GradeBlocks.of(data)
         w = document_weight(data)[blocks.rows]
         share = np.empty(data.n_queries)
-        map_queries(
-            _shares, data.indptr, blocks.start, blocks.of_query, w, share, n_threads=n_threads
-        )
+        map_queries(_shares, data.indptr, blocks.start, blocks.of_query, w, share, n_jobs=n_jobs)
         per_block = np.empty((4, len(blocks.start) - 1))
         args = (*blocks.layout, margins[blocks.rows], w, share)
         super().__init__(
-            _queries, data, *args, per_block, curvature=True, hessian=_hessian, n_threads=n_threads
+            _queries, data, *args, per_block, curvature=True, hessian=_hessian, n_jobs=n_jobs
         )
         self._blocks, self._share, self._margins = blocks, share, margins
         self._document_weight = document_weight(data)

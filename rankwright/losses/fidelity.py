@@ -25,6 +25,7 @@ from typing import ClassVar
 import numpy as np
 
 from rankwright.core.jit import kernel, quick_kernel
+from rankwright.core.parts import Part
 from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
@@ -109,8 +110,8 @@ def _add_row(own, others, weight, weights, roots, slope, bend):  # type: ignore[
 # --- API -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Fidelity:
+@dataclass(frozen=True, slots=True, repr=False)
+class Fidelity(Part):
     """Fidelity loss on every pair of documents of different grades.
 
     Parameters
@@ -125,9 +126,9 @@ class Fidelity:
     confidence: float = 1.0
     normalize: bool = False
 
-    traits: ClassVar[Traits] = Traits(family="pairwise", curvature=True)
+    traits: ClassVar[Traits] = Traits(family="pairwise", queries=True, curvature=True)
 
-    def bind(self, data: RankingData, *, n_threads: int | None = None) -> BoundLoss:
+    def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
         if not (isinstance(self.confidence, Real) and 0.5 < self.confidence <= 1.0):
             raise UsageError(
@@ -139,4 +140,4 @@ class Fidelity:
         roots = math.sqrt(self.confidence), math.sqrt(1.0 - self.confidence)
         sums = np.empty((4, data.n_documents))
         args = (*blocks.layout, w, scale, roots, sums)
-        return KernelLoss(_queries, data, *args, curvature=True, n_threads=n_threads)
+        return KernelLoss(_queries, data, *args, curvature=True, n_jobs=n_jobs)

@@ -25,6 +25,7 @@ import numpy as np
 
 from rankwright.core.jit import kernel
 from rankwright.core.parameters import check_zero_or_more
+from rankwright.core.parts import Part
 from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import (
@@ -109,8 +110,8 @@ def _grade_mean(lo, hi, v, w):  # type: ignore[no-untyped-def]
 # --- API -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class GBRank:
+@dataclass(frozen=True, slots=True, repr=False)
+class GBRank(Part):
     """Squared hinge on pairs with the margin between their grades, and a pull between equals.
 
     Parameters
@@ -132,13 +133,14 @@ class GBRank:
         """What this loss can do with these parameters."""
         return Traits(
             family="pairwise",
+            queries=True,
             convex=True,
             shift_invariant=self.calibration == 0.0,
             curvature=True,
             hess_vec=True,
         )
 
-    def bind(self, data: RankingData, *, n_threads: int | None = None) -> BoundLoss:
+    def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
         check_zero_or_more("gbrank's lambda1", self.lambda1)
         check_zero_or_more("gbrank's calibration", self.calibration)
@@ -160,5 +162,5 @@ class GBRank:
             curvature=True,
             hessian=_hessian,
             present=seen,
-            n_threads=n_threads,
+            n_jobs=n_jobs,
         )

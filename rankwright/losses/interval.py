@@ -38,6 +38,7 @@ import numpy as np
 
 from rankwright.core.jit import kernel
 from rankwright.core.parameters import check_above_zero, check_zero_or_more
+from rankwright.core.parts import Part
 from rankwright.core.queries import clear_query, first_of_runs
 from rankwright.core.types import F64, I64, AnyArray, TargetLoss, Traits
 from rankwright.data.ranking_data import RankingData
@@ -163,8 +164,8 @@ _SOLVERS = {"newton": _newton, "barrier": _barrier, "hard": _hard}
 # --- API -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Interval:
+@dataclass(frozen=True, slots=True, repr=False)
+class Interval(Part):
     """The least change of scores that puts the grades into separate, narrow intervals.
 
     Parameters
@@ -204,13 +205,17 @@ class Interval:
     def traits(self) -> Traits:
         """What this loss can do; calibration fixes the level of the scores."""
         return Traits(
-            family="listwise", convex=True, shift_invariant=self.calibration == 0.0, curvature=True
+            family="listwise",
+            queries=True,
+            convex=True,
+            shift_invariant=self.calibration == 0.0,
+            curvature=True,
         )
 
-    def bind(self, data: RankingData, *, n_threads: int | None = None) -> TargetLoss:
+    def bind(self, data: RankingData, *, n_jobs: int | None = None) -> TargetLoss:
         """Prepare the loss for one data set."""
         self._check()
-        return _BoundInterval(self, data, n_threads=n_threads)
+        return _BoundInterval(self, data, n_jobs=n_jobs)
 
     def _check(self) -> None:
         for name in ("lambda1", "lambda2"):
@@ -233,7 +238,7 @@ class Interval:
 class _BoundInterval(KernelLoss):
     """The loss on one data set, with the last intervals of each query to start from."""
 
-    def __init__(self, loss: Interval, data: RankingData, *, n_threads: int | None) -> None:
+    def __init__(self, loss: Interval, data: RankingData, *, n_jobs: int | None) -> None:
         rows, start, of_query, w = _grade_blocks(data)
         n, n_variables = len(rows), 2 * (len(start) - 1)
         shape, solver = _PENALTIES[loss.penalty], _SOLVERS[loss.solver]
@@ -269,9 +274,9 @@ class _BoundInterval(KernelLoss):
             self._work,
             *scratch,
         )
-        super().__init__(solver, data, *args, curvature=True, n_threads=n_threads)
+        super().__init__(solver, data, *args, curvature=True, n_jobs=n_jobs)
 
-    def memory(self) -> dict[str, AnyArray]:
+    def state(self) -> dict[str, AnyArray]:
         """Return the last intervals, from which the next ones start."""
         return self._memory
 

@@ -48,6 +48,7 @@ from rankwright.core.copies import take
 from rankwright.core.jit import kernel
 from rankwright.core.order import NO_KEY, sort_query
 from rankwright.core.parameters import check_above_zero, check_whole
+from rankwright.core.parts import Part
 from rankwright.core.scalar import log1p_unit
 from rankwright.core.types import F64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
@@ -267,8 +268,8 @@ def _finish(ranked, sigma, normalize, weight, tiles, grad, curv):  # type: ignor
 # --- API -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class LambdaRank:
+@dataclass(frozen=True, slots=True, repr=False)
+class LambdaRank(Part):
     """Logistic loss on pairs, each weighed by what swapping the two would change in a measure.
 
     Parameters
@@ -290,10 +291,10 @@ class LambdaRank:
     normalize: bool = True
 
     traits: ClassVar[Traits] = Traits(
-        family="listwise", smooth=False, integrable=False, curvature=True
+        family="listwise", queries=True, smooth=False, integrable=False, curvature=True
     )
 
-    def bind(self, data: RankingData, *, n_threads: int | None = None) -> BoundLoss:
+    def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
         check_above_zero("lambdarank's sigma", self.sigma)
         if self.truncation is not None:
@@ -310,7 +311,7 @@ class LambdaRank:
         depth = data.n_documents if self.truncation is None else int(self.truncation)
         order = np.empty((2, seen.n_documents), np.int64)
         tail = (w, float(self.sigma), depth, bool(self.normalize), order)
-        options: dict[str, Any] = {"curvature": True, "present": seen, "n_threads": n_threads}
+        options: dict[str, Any] = {"curvature": True, "present": seen, "n_jobs": n_jobs}
         if form.kind == LINEAR_SWAP:
             args = (form.gain, form.weight.copy(), form.cut, form.scale)
             return KernelLoss(_sums_over_ranks, data, *args, *tail, **options)

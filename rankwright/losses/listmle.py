@@ -30,6 +30,7 @@ import numpy as np
 
 from rankwright.core.jit import kernel
 from rankwright.core.parameters import check_zero_or_more
+from rankwright.core.parts import Part
 from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import KernelLoss, document_weight, grade_targets
@@ -126,8 +127,8 @@ def _draw(first, last, start, s, rows, w, top, z, n):  # type: ignore[no-untyped
 # --- API -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class ListMLE:
+@dataclass(frozen=True, slots=True, repr=False)
+class ListMLE(Part):
     """Negative log-likelihood of the ideal order, document after document (Plackett-Luce).
 
     Parameters
@@ -146,13 +147,14 @@ class ListMLE:
         """What this loss can do with these parameters."""
         return Traits(
             family="listwise",
+            queries=True,
             convex=True,
             shift_invariant=self.calibration == 0.0,
             curvature=True,
             hess_vec=True,
         )
 
-    def bind(self, data: RankingData, *, n_threads: int | None = None) -> BoundLoss:
+    def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
         check_zero_or_more("listmle's calibration", self.calibration)
         blocks = GradeBlocks.of(data)
@@ -163,6 +165,4 @@ class ListMLE:
             float(self.calibration),
             np.empty((4, len(blocks.start) - 1)),
         )
-        return KernelLoss(
-            _queries, data, *args, curvature=True, hessian=_hessian, n_threads=n_threads
-        )
+        return KernelLoss(_queries, data, *args, curvature=True, hessian=_hessian, n_jobs=n_jobs)

@@ -37,6 +37,7 @@ import numpy as np
 
 from rankwright.core.jit import kernel
 from rankwright.core.parameters import check_whole, check_word
+from rankwright.core.parts import Part
 from rankwright.core.types import F64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
@@ -103,8 +104,8 @@ def _hessian(lo, hi, indptr, s, t, w, weight, v, out):  # type: ignore[no-untype
 # --- API -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class ListNet:
+@dataclass(frozen=True, slots=True, repr=False)
+class ListNet(Part):
     """Cross entropy of the softmax of the scores against the shares of the grades.
 
     Parameters
@@ -115,31 +116,36 @@ class ListNet:
         How many ranks the probabilities are of; above 1 with the softmax alone.
     samples : int
         For k above 1, how many orders are drawn in each round; 0 visits all.
-    seed : int
+    random_state : int
         Of the draws.
     """
 
     target: str = "softmax"
     k: int = 1
     samples: int = 0
-    seed: int = 0
+    random_state: int = 0
 
     @property
     def traits(self) -> Traits:
         """What this loss can do with these parameters."""
         drawn = self.k > 1 and self.samples > 0
         return Traits(
-            family="listwise", convex=True, curvature=True, hess_vec=True, stochastic=drawn
+            family="listwise",
+            queries=True,
+            convex=True,
+            curvature=True,
+            hess_vec=True,
+            stochastic=drawn,
         )
 
-    def bind(self, data: RankingData, *, n_threads: int | None = None) -> BoundLoss:
+    def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
         seen = present_documents(data)
         self._check(seen)
         w = document_weight(seen)
-        options: dict[str, Any] = {"curvature": True, "present": seen, "n_threads": n_threads}
+        options: dict[str, Any] = {"curvature": True, "present": seen, "n_jobs": n_jobs}
         if self.k > 1:
-            clock = clock_of(self.seed)
+            clock = clock_of(self.random_state)
             args = (seen.y, w, int(self.k), int(self.samples), clock)
             return DrawnLoss(clock, top_k_queries, data, *args, hessian=top_k_hessian, **options)
         t = _softmax_shares(seen, w) if self.target == "softmax" else _gain_shares(seen, w)

@@ -28,6 +28,7 @@ from typing import ClassVar
 import numpy as np
 
 from rankwright.core.jit import kernel
+from rankwright.core.parts import Part
 from rankwright.core.queries import clear, clear_query
 from rankwright.core.types import F64, HessianLoss, Traits
 from rankwright.data.ranking_data import RankingData
@@ -154,8 +155,8 @@ DIVERGENCES = {"square": (_square, _square_hessian), "kl": (_kl, _kl_hessian)}
 # --- API -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class NDCGGLM:
+@dataclass(frozen=True, slots=True, repr=False)
+class NDCGGLM(Part):
     """A divergence between the scores and gains over the ideal DCG.
 
     Parameters
@@ -166,13 +167,15 @@ class NDCGGLM:
 
     divergence: str = "square"
 
-    traits: ClassVar[Traits] = Traits(family="listwise", convex=True, curvature=True, hess_vec=True)
+    traits: ClassVar[Traits] = Traits(
+        family="listwise", queries=True, convex=True, curvature=True, hess_vec=True
+    )
 
-    def bind(self, data: RankingData, *, n_threads: int | None = None) -> HessianLoss:
+    def bind(self, data: RankingData, *, n_jobs: int | None = None) -> HessianLoss:
         """Prepare the loss for one data set."""
         if self.divergence not in DIVERGENCES:
             raise UsageError(unknown("ndcg_glm divergence", self.divergence, DIVERGENCES))
-        return FixedTargets(data, _gain_shares(data), self.divergence, n_threads=n_threads)
+        return FixedTargets(data, _gain_shares(data), self.divergence, n_jobs=n_jobs)
 
 
 class FixedTargets(KernelLoss):
@@ -202,12 +205,12 @@ class FixedTargets(KernelLoss):
         ridge: float = 0.0,
         constant: F64 | None = None,
         query_factor: F64 | None = None,
-        n_threads: int | None = None,
+        n_jobs: int | None = None,
     ) -> None:
         run, hessian = DIVERGENCES[divergence]
         constant = np.zeros(data.n_queries) if constant is None else constant
         args = (r, document_weight(data), free, float(ridge), constant, np.empty(len(r)))
-        super().__init__(run, data, *args, curvature=True, hessian=hessian, n_threads=n_threads)
+        super().__init__(run, data, *args, curvature=True, hessian=hessian, n_jobs=n_jobs)
         if query_factor is not None:
             self._weight = self._weight * query_factor
 

@@ -40,6 +40,7 @@ import numpy as np
 from rankwright.core.jit import kernel, quick_kernel
 from rankwright.core.order import NO_KEY, sort_query
 from rankwright.core.parameters import check_above_zero, check_whole
+from rankwright.core.parts import Part
 from rankwright.core.queries import clear_query, longest
 from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
@@ -209,8 +210,8 @@ def _gradient(P, band, pull, first, end, sums, before, out):  # type: ignore[no-
 # --- API -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class NeuralNDCG:
+@dataclass(frozen=True, slots=True, repr=False)
+class NeuralNDCG(Part):
     """What NDCG loses when the sort itself is made soft.
 
     Parameters
@@ -228,12 +229,12 @@ class NeuralNDCG:
     temperature: float = 1.0
     sinkhorn: int = 10
 
-    traits: ClassVar[Traits] = Traits(family="listwise", smooth=False)
+    traits: ClassVar[Traits] = Traits(family="listwise", queries=True, smooth=False)
 
-    def bind(self, data: RankingData, *, n_threads: int | None = None) -> BoundLoss:
+    def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
         check_above_zero("neural_ndcg's temperature", self.temperature)
         check_whole("neural_ndcg's sinkhorn", self.sinkhorn, 0)
         lists = gain_lists("neural_ndcg", self.metric, data)
         args = (lists, float(self.temperature), int(self.sinkhorn))
-        return KernelLoss(_queries, data, *args, n_threads=n_threads)
+        return KernelLoss(_queries, data, *args, n_jobs=n_jobs)

@@ -31,6 +31,7 @@ import numpy as np
 from rankwright.core.jit import kernel
 from rankwright.core.order import NO_KEY, sort_query
 from rankwright.core.parameters import check_above_zero
+from rankwright.core.parts import Part
 from rankwright.core.queries import clear_query, numbers_of_runs
 from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
@@ -121,8 +122,8 @@ def _next_of(place, is_above, k, rising, grade):  # type: ignore[no-untyped-def]
 # --- API -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class OrdinalHinge:
+@dataclass(frozen=True, slots=True, repr=False)
+class OrdinalHinge(Part):
     """Hinge against the best thresholds between the grades of each query.
 
     Parameters
@@ -136,9 +137,11 @@ class OrdinalHinge:
     margin: float = 1.0
     balanced: bool = False
 
-    traits: ClassVar[Traits] = Traits(family="pointwise", smooth=False, convex=True, curvature=True)
+    traits: ClassVar[Traits] = Traits(
+        family="pointwise", queries=True, smooth=False, convex=True, curvature=True
+    )
 
-    def bind(self, data: RankingData, *, n_threads: int | None = None) -> BoundLoss:
+    def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
         check_above_zero("ordinal_hinge's margin", self.margin)
         begin, row = rows_by_grade(data)
@@ -146,4 +149,4 @@ class OrdinalHinge:
         w = document_weight(data)[row]
         buffers = (np.empty(len(row)), np.empty((2, len(row)), np.int64))
         args = (begin, row, grade, w, float(self.margin), bool(self.balanced), *buffers)
-        return KernelLoss(_queries, data, *args, curvature=True, n_threads=n_threads)
+        return KernelLoss(_queries, data, *args, curvature=True, n_jobs=n_jobs)

@@ -35,6 +35,7 @@ from typing import ClassVar
 import numpy as np
 
 from rankwright.core.jit import kernel
+from rankwright.core.parts import Part
 from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import KernelLoss, document_weight
@@ -163,8 +164,8 @@ def _turn_pairs(first, last, start, s, rows, w, factor, v, out):  # type: ignore
 # --- API -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class PairExp:
+@dataclass(frozen=True, slots=True, repr=False)
+class PairExp(Part):
     """Exponential loss on every pair of documents of different grades.
 
     Parameters
@@ -176,18 +177,18 @@ class PairExp:
 
     normalize: bool = False
 
-    traits: ClassVar[Traits] = Traits(family="pairwise", convex=True, curvature=True, hess_vec=True)
+    traits: ClassVar[Traits] = Traits(
+        family="pairwise", queries=True, convex=True, curvature=True, hess_vec=True
+    )
 
-    def bind(self, data: RankingData, *, n_threads: int | None = None) -> BoundLoss:
+    def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
         blocks = GradeBlocks.of(data)
         w = document_weight(data)[blocks.rows]
         scale = blocks.pair_share(w) if self.normalize else np.ones(data.n_queries)
         sums = np.empty((4, data.n_documents))
         args = (*blocks.layout, w, scale, sums)
-        return KernelLoss(
-            _queries, data, *args, curvature=True, hessian=_hessian, n_threads=n_threads
-        )
+        return KernelLoss(_queries, data, *args, curvature=True, hessian=_hessian, n_jobs=n_jobs)
 
     @staticmethod
     def rule_step(value: float, slope: float) -> float:

@@ -32,6 +32,7 @@ import numpy as np
 
 from rankwright.core.jit import kernel
 from rankwright.core.parameters import check_above_zero, check_word
+from rankwright.core.parts import Part
 from rankwright.core.types import F64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import NOTHING, KernelLoss, document_weight, exp2_of_grades
@@ -122,8 +123,8 @@ def _mean(lo, hi, s):  # type: ignore[no-untyped-def]
 # --- API -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class PairHinge:
+@dataclass(frozen=True, slots=True, repr=False)
+class PairHinge(Part):
     """Hinge or squared hinge on every pair of documents of different grades.
 
     Parameters
@@ -146,7 +147,12 @@ class PairHinge:
         """What this loss can do with these parameters."""
         squared = self.form == "squared"
         return Traits(
-            family="pairwise", smooth=squared, convex=True, curvature=True, hess_vec=squared
+            family="pairwise",
+            queries=True,
+            smooth=squared,
+            convex=True,
+            curvature=True,
+            hess_vec=squared,
         )
 
     def largest(self, data: RankingData) -> float | None:
@@ -158,7 +164,7 @@ class PairHinge:
         return float(pairs.max(initial=0.0))
 
     def bind(
-        self, data: RankingData, *, largest: float | None = None, n_threads: int | None = None
+        self, data: RankingData, *, largest: float | None = None, n_jobs: int | None = None
     ) -> BoundLoss:
         """Prepare the loss for one data set.
 
@@ -187,7 +193,7 @@ class PairHinge:
             *(*kept, squared, scale, gain, worth, *buffers),
             curvature=True,
             hessian=_hessian if squared else None,
-            n_threads=n_threads,
+            n_jobs=n_jobs,
         )
 
     def _check(self) -> None:

@@ -50,6 +50,7 @@ from rankwright.core.copies import take
 from rankwright.core.jit import kernel
 from rankwright.core.parallel import map_ranges, ordered_sum
 from rankwright.core.parameters import check_whole, check_word
+from rankwright.core.parts import Part
 from rankwright.core.queries import clear, clear_query, first_of_runs, numbers_of_runs
 from rankwright.core.types import F64, I64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
@@ -136,8 +137,8 @@ def _references(  # type: ignore[no-untyped-def]
 # --- API -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class PositionSVM:
+@dataclass(frozen=True, slots=True, repr=False)
+class PositionSVM(Part):
     """A convex bound on what a ranking measure loses, tight where documents are in order.
 
     Parameters
@@ -169,20 +170,21 @@ class PositionSVM:
         by_score = self.ties == "score"
         return Traits(
             family="listwise",
+            queries=True,
             smooth=False,
             convex=not by_score,
             curvature=True,
             difference=by_score,
         )
 
-    def bind(self, data: RankingData, *, n_threads: int | None = None) -> BoundLoss:
+    def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
         self._check()
         begin, row = rows_by_grade(data, best_first=True)
         if self.per_group is not None and _overlap(data):
             row = _by_topics(data, row)
         lists, limit = self._lists(without_features(data, begin, row), row), self.per_group or 0
-        return _Bound(lists, data, ties=self.ties, limit=int(limit), n_threads=n_threads)
+        return _Bound(lists, data, ties=self.ties, limit=int(limit), n_jobs=n_jobs)
 
     def _check(self) -> None:
         check_word("ties", self.ties, TIES)
@@ -278,7 +280,7 @@ class _Bound(KernelLoss):
     """The loss on one data set; `convex_part` and `lean` are M and N of (2)."""
 
     def __init__(
-        self, lists: Lists, data: RankingData, *, ties: str, limit: int, n_threads: int | None
+        self, lists: Lists, data: RankingData, *, ties: str, limit: int, n_jobs: int | None
     ) -> None:
         n = len(lists.row)
         self._lists, self._limit, self._by_score = lists, limit, ties == "score"
@@ -286,17 +288,17 @@ class _Bound(KernelLoss):
         crefs, room = np.zeros(n), scratch_of_classes(lists)
         buffers = (self._floats, self._places)
         args = (lists, self._by_score, limit, *room, crefs, *buffers)
-        super().__init__(_queries, data, *args, curvature=True, n_threads=n_threads)
+        super().__init__(_queries, data, *args, curvature=True, n_jobs=n_jobs)
         self._convex: KernelLoss = self
         if self._by_score:
             of_none = (lists, False, limit, *room, np.zeros(n), *buffers)
-            self._convex = KernelLoss(_queries, data, *of_none, n_threads=n_threads)
+            self._convex = KernelLoss(_queries, data, *of_none, n_jobs=n_jobs)
         else:
             s, out = np.zeros(data.n_documents), np.empty(data.n_documents)
             if ties == "file":
                 s[lists.row] = -np.arange(n, dtype=np.float64)
             weight, self._weight = self._weight, np.ones(data.n_queries)
-            self.lean(s, out)
+            self.concave_part(s, out)
             self._weight = weight
             crefs[:] = out[lists.row]
 
@@ -304,14 +306,14 @@ class _Bound(KernelLoss):
         """Write the slope of M to ``out`` and return M; the loss itself where it is convex."""
         return self._convex.grad(s, out)
 
-    def lean(self, s: F64, out: F64) -> float:
+    def concave_part(self, s: F64, out: F64) -> float:
         """Write the slope of N to ``out`` and return N: the loss is M - N."""
         args = (self._lists, self._limit, self._floats, self._places, self._weight)
         map_ranges(
             _references,
             self._ranges,
             *(self._indptr, s, *args, self._per_query, out),
-            n_threads=self._n_threads,
+            n_jobs=self._n_jobs,
         )
         return ordered_sum(self._per_query)
 

@@ -17,13 +17,14 @@ from typing import ClassVar
 import numpy as np
 
 from rankwright.core.parameters import check_above_zero, check_whole
+from rankwright.core.parts import Part
 from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.position_svm import PositionSVM
 
 
-@dataclass(frozen=True, slots=True)
-class PrecisionSVM:
+@dataclass(frozen=True, slots=True, repr=False)
+class PrecisionSVM(Part):
     """A convex bound on what precision at n loses.
 
     Parameters
@@ -37,12 +38,14 @@ class PrecisionSVM:
     n: int = 10
     min_grade: float = 1.0
 
-    traits: ClassVar[Traits] = Traits(family="listwise", smooth=False, convex=True, curvature=True)
+    traits: ClassVar[Traits] = Traits(
+        family="listwise", queries=True, smooth=False, convex=True, curvature=True
+    )
 
-    def bind(self, data: RankingData, *, n_threads: int | None = None) -> BoundLoss:
+    def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
         check_whole("precision_svm's n", self.n, 1)
         check_above_zero("precision_svm's min_grade", self.min_grade)
         relevant = replace(data, y=(data.y >= self.min_grade).astype(np.float64))
         loss = PositionSVM(metric=f"p@{int(self.n)}", decay="metric", ties="mean")
-        return loss.bind(relevant, n_threads=n_threads)
+        return loss.bind(relevant, n_jobs=n_jobs)

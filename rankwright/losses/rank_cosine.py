@@ -28,6 +28,7 @@ import numpy as np
 
 from rankwright.core.jit import kernel
 from rankwright.core.parameters import check_above_zero
+from rankwright.core.parts import Part
 from rankwright.core.queries import clear, clear_query
 from rankwright.core.types import F64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
@@ -93,8 +94,8 @@ def _hessian(lo, hi, indptr, s, u, w, centred, softening, weight, x, out):  # ty
 # --- API -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class RankCosine:
+@dataclass(frozen=True, slots=True, repr=False)
+class RankCosine(Part):
     """Half of one minus the cosine between scores and targets, query by query.
 
     Parameters
@@ -117,17 +118,19 @@ class RankCosine:
     def traits(self) -> Traits:
         """What this loss can do with these parameters."""
         return Traits(
-            family="listwise", shift_invariant=self.centred, curvature=True, hess_vec=True
+            family="listwise",
+            queries=True,
+            shift_invariant=self.centred,
+            curvature=True,
+            hess_vec=True,
         )
 
-    def bind(self, data: RankingData, *, n_threads: int | None = None) -> BoundLoss:
+    def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
         check_above_zero("rank_cosine's softening", self.softening)
         w = document_weight(data)
         args = (self._directions(data, w), w, bool(self.centred), float(self.softening))
-        return KernelLoss(
-            _queries, data, *args, curvature=True, hessian=_hessian, n_threads=n_threads
-        )
+        return KernelLoss(_queries, data, *args, curvature=True, hessian=_hessian, n_jobs=n_jobs)
 
     def _directions(self, data: RankingData, w: F64) -> F64:
         """Return u = y / |y| of each document."""

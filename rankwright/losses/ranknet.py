@@ -24,6 +24,7 @@ import numpy as np
 from rankwright.core.jit import kernel
 from rankwright.core.order import NO_KEY, sort_query
 from rankwright.core.parameters import check_above_zero
+from rankwright.core.parts import Part
 from rankwright.core.scalar import log1p_unit
 from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
@@ -172,8 +173,8 @@ def _turn_tile(row, grade, weight, turn, inverse, two):  # type: ignore[no-untyp
 # --- API -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class RankNet:
+@dataclass(frozen=True, slots=True, repr=False)
+class RankNet(Part):
     """Logistic loss on every pair of documents of different grades.
 
     Parameters
@@ -188,9 +189,11 @@ class RankNet:
     sigma: float = 1.0
     normalize: bool = False
 
-    traits: ClassVar[Traits] = Traits(family="pairwise", convex=True, curvature=True, hess_vec=True)
+    traits: ClassVar[Traits] = Traits(
+        family="pairwise", queries=True, convex=True, curvature=True, hess_vec=True
+    )
 
-    def bind(self, data: RankingData, *, n_threads: int | None = None) -> BoundLoss:
+    def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
         check_above_zero("ranknet's sigma", self.sigma)
         w, scale = document_weight(data), np.ones(data.n_queries)
@@ -199,6 +202,4 @@ class RankNet:
             scale = blocks.pair_share(w[blocks.rows])
         order = np.empty((2, data.n_documents), np.int64)
         args = (data.y, w, scale, float(self.sigma), order)
-        return KernelLoss(
-            _queries, data, *args, curvature=True, hessian=_hessian, n_threads=n_threads
-        )
+        return KernelLoss(_queries, data, *args, curvature=True, hessian=_hessian, n_jobs=n_jobs)

@@ -49,6 +49,7 @@ import numpy as np
 from rankwright.core.jit import kernel
 from rankwright.core.order import ranking
 from rankwright.core.parameters import check_zero_or_more
+from rankwright.core.parts import Part
 from rankwright.core.queries import first_of_runs
 from rankwright.core.types import F64, I64, HessianLoss, Traits
 from rankwright.data.ranking_data import RankingData
@@ -84,8 +85,8 @@ def _masses(lo, hi, indptr, score, w, simplex, weight, mass):  # type: ignore[no
 # --- API -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Retarget:
+@dataclass(frozen=True, slots=True, repr=False)
+class Retarget(Part):
     """The divergence of the scores from the nearest ones that keep the order of the grades.
 
     Parameters
@@ -139,6 +140,7 @@ class Retarget:
         exact = self.divergence == "square" or self.kl_margin != "surrogate"
         return Traits(
             family="listwise",
+            queries=True,
             convex=self.divergence == "square" and not self._by_rank,
             shift_invariant=self._free,
             integrable=exact,
@@ -161,10 +163,10 @@ class Retarget:
             return self.floor is None if self.intercept is None else self.intercept
         return self.domain == "simplex"
 
-    def bind(self, data: RankingData, *, n_threads: int | None = None) -> BoundRetarget:
+    def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundRetarget:
         """Prepare the loss for one data set."""
         self._check()
-        return BoundRetarget(self, data, n_threads=n_threads)
+        return BoundRetarget(self, data, n_jobs=n_jobs)
 
     def _check(self) -> None:
         for name, known in (
@@ -189,7 +191,7 @@ class Retarget:
 class BoundRetarget(KernelLoss):
     """The loss on one data set."""
 
-    def __init__(self, loss: Retarget, data: RankingData, *, n_threads: int | None) -> None:
+    def __init__(self, loss: Retarget, data: RankingData, *, n_jobs: int | None) -> None:
         self._loss, self._data = loss, data
         self._layout = layout = _layout(loss, data)
         floor = -np.inf if loss.floor is None else float(loss.floor)
@@ -215,7 +217,7 @@ class BoundRetarget(KernelLoss):
             *args,
             curvature=True,
             hessian=hessian if loss.traits.hess_vec else None,
-            n_threads=n_threads,
+            n_jobs=n_jobs,
         )
         size = np.bincount(data.query_of_row(), document_weight(data), data.n_queries)
         self._factor = np.maximum(size, 1e-300) ** -loss.query_weight_exponent
@@ -236,7 +238,7 @@ class BoundRetarget(KernelLoss):
         target = self._desk.target + np.repeat(self._desk.level, size)
         out[self._desk.at[held]] = target[held]
 
-    def toward(self, r: F64) -> HessianLoss:
+    def with_targets(self, r: F64) -> HessianLoss:
         """Return the loss (8) of scores for fixed targets ``r``, given as `targets` gives them.
 
         At ``targets(s)`` its value and gradient at s are those of this loss.
@@ -261,7 +263,7 @@ class BoundRetarget(KernelLoss):
             ridge=terms.c_w,
             constant=constant,
             query_factor=self._factor,
-            n_threads=self._n_threads,
+            n_jobs=self._n_jobs,
         )
 
     def _far(self, place: Places, target: F64, mass: F64) -> F64:

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rankwright.core.parts import Part
 from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.pair_hinge import PairHinge
 
 
-@dataclass(frozen=True, slots=True)
-class ROCAreaSVM:
+@dataclass(frozen=True, slots=True, repr=False)
+class ROCAreaSVM(Part):
     """A convex bound on the share of pairs in the wrong order.
 
     Parameters
@@ -32,9 +33,9 @@ class ROCAreaSVM:
         """What the loss can do."""
         return self._pairs().traits
 
-    def bind(self, data: RankingData, *, n_threads: int | None = None) -> BoundLoss:
+    def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
-        return self._pairs().bind(data, n_threads=n_threads)
+        return self._pairs().bind(data, n_jobs=n_jobs)
 
     def _pairs(self) -> PairHinge:
         return PairHinge(form="hinge", pairs="query", margin=self.margin)

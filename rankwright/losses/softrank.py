@@ -41,6 +41,7 @@ import numpy as np
 
 from rankwright.core.jit import kernel, quick_kernel
 from rankwright.core.parameters import check_above_zero, check_whole, check_word
+from rankwright.core.parts import Part
 from rankwright.core.queries import clear_query, longest
 from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
@@ -179,8 +180,8 @@ def _second(i, above, dense, discount, k, ranks):  # type: ignore[no-untyped-def
 # --- API -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class SoftRank:
+@dataclass(frozen=True, slots=True, repr=False)
+class SoftRank(Part):
     """What a ranking measure loses on average under Gaussian noise on the scores.
 
     Parameters
@@ -202,9 +203,9 @@ class SoftRank:
     form: str = "recursion"
     nodes: int = 32
 
-    traits: ClassVar[Traits] = Traits(family="listwise", curvature=True)
+    traits: ClassVar[Traits] = Traits(family="listwise", queries=True, curvature=True)
 
-    def bind(self, data: RankingData, *, n_threads: int | None = None) -> BoundLoss:
+    def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
         check_above_zero("softrank's sigma", self.sigma)
         check_word("softrank's form", self.form, FORMS)
@@ -217,4 +218,4 @@ class SoftRank:
         lists = gain_lists("softrank", self.metric, data)
         convex = bool((np.diff(lists.discount, 2) >= 0.0).all())
         args = (lists, convex, nodes, share, tau)
-        return KernelLoss(_queries, data, *args, curvature=True, n_threads=n_threads)
+        return KernelLoss(_queries, data, *args, curvature=True, n_jobs=n_jobs)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from rankwright.core.jit import kernel
+from rankwright.core.parts import Part
 from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import KernelLoss, document_weight, grade_targets
@@ -44,8 +45,8 @@ def _hessian(lo, hi, indptr, _s, _y, w, weight, v, out):  # type: ignore[no-unty
 # --- API -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Squared:
+@dataclass(frozen=True, slots=True, repr=False)
+class Squared(Part):
     """Squared error to the target of the grade: the pointwise loss of GBDT and MART.
 
     Parameters
@@ -57,13 +58,16 @@ class Squared:
     targets: str | tuple[float, ...] = "linear"
 
     traits: ClassVar[Traits] = Traits(
-        family="pointwise", convex=True, shift_invariant=False, curvature=True, hess_vec=True
+        family="pointwise",
+        queries=True,
+        convex=True,
+        shift_invariant=False,
+        curvature=True,
+        hess_vec=True,
     )
 
-    def bind(self, data: RankingData, *, n_threads: int | None = None) -> BoundLoss:
+    def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
         y = grade_targets(data, self.targets)
         args = (y, document_weight(data))
-        return KernelLoss(
-            _queries, data, *args, curvature=True, hessian=_hessian, n_threads=n_threads
-        )
+        return KernelLoss(_queries, data, *args, curvature=True, hessian=_hessian, n_jobs=n_jobs)

@@ -30,6 +30,7 @@ import numpy as np
 
 from rankwright.core.jit import kernel
 from rankwright.core.parameters import check_whole
+from rankwright.core.parts import Part
 from rankwright.core.queries import query_seed
 from rankwright.core.scalar import hash_step, hash_uniform
 from rankwright.core.types import BoundLoss, Traits
@@ -105,8 +106,8 @@ def _newton(rho, phi, heavy, rest, terms, out):  # type: ignore[no-untyped-def]
 # --- API -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class XENDCG:
+@dataclass(frozen=True, slots=True, repr=False)
+class XENDCG(Part):
     """Cross entropy of the softmax of the scores against gains with noise, new in each round.
 
     Parameters
@@ -116,29 +117,30 @@ class XENDCG:
     newton_terms : int
         How many terms of the series for the Newton step make up the gradient: 1 is the gradient
         itself, 3 is what LightGBM's ``rank_xendcg`` boosts.
-    seed : int
+    random_state : int
         Of the noise.
     """
 
     sampled: bool = True
     newton_terms: int = 1
-    seed: int = 0
+    random_state: int = 0
 
     @property
     def traits(self) -> Traits:
         """What this loss can do with these parameters."""
         return Traits(
             family="listwise",
+            queries=True,
             convex=self.newton_terms == 1,
             integrable=self.newton_terms == 1,
             curvature=True,
             stochastic=self.sampled,
         )
 
-    def bind(self, data: RankingData, *, n_threads: int | None = None) -> BoundLoss:
+    def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
         check_whole("xendcg's newton_terms", self.newton_terms, 1)
-        clock, seen = clock_of(self.seed), present_documents(data)
+        clock, seen = clock_of(self.random_state), present_documents(data)
         args = (
             exp2_of_grades(seen),
             document_weight(seen),
@@ -148,6 +150,4 @@ class XENDCG:
             np.empty(seen.n_documents),
             np.empty(seen.n_documents),
         )
-        return DrawnLoss(
-            clock, _queries, data, *args, curvature=True, present=seen, n_threads=n_threads
-        )
+        return DrawnLoss(clock, _queries, data, *args, curvature=True, present=seen, n_jobs=n_jobs)

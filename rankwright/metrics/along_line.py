@@ -337,9 +337,9 @@ class MeasureLine:
     count as the mean over their orders.
     """
 
-    def __init__(self, metric: Metric, data: RankingData, *, n_threads: int | None = None) -> None:
+    def __init__(self, metric: Metric, data: RankingData, *, n_jobs: int | None = None) -> None:
         self.metric = metric.for_selection()
-        self._data, self._n_threads = data, n_threads
+        self._data, self._n_jobs = data, n_jobs
         self._sign = 1.0 if metric.maximise else -1.0
         weight = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
         self._weight = weight
@@ -366,7 +366,7 @@ class MeasureLine:
 
     @cached_property
     def _judged(self) -> Judged:
-        return self.metric.judge(self._data, n_threads=self._n_threads)
+        return self.metric.judge(self._data, n_jobs=self._n_jobs)
 
     @property
     def exact(self) -> bool:
@@ -397,7 +397,7 @@ class MeasureLine:
         def sweep(lo: int, hi: int) -> None:
             parts[lo] = _sweep(lo, hi, indptr, s, x, *self._args, low, high, self._room)
 
-        map_ranges(sweep, bounds, n_threads=self._n_threads)
+        map_ranges(sweep, bounds, n_jobs=self._n_jobs)
         found = [parts[lo] for lo in sorted(parts)]
         times = np.concatenate([part[1] for part in found])
         self._room = max(self._room, len(times))

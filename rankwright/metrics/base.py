@@ -134,11 +134,11 @@ class Metric(ABC):
 
     # --- values ------------------------------------------------------------------------------
 
-    def judge(self, data: RankingData, *, n_threads: int | None = None) -> Judged:
+    def judge(self, data: RankingData, *, n_jobs: int | None = None) -> Judged:
         """Return the grades of ``data`` as this measure sees them."""
         whole = self.convention.integer_grades
         limit = self.max_per_group
-        return Judged(data, integer_grades=whole, max_per_group=limit, n_threads=n_threads)
+        return Judged(data, integer_grades=whole, max_per_group=limit, n_jobs=n_jobs)
 
     def values(self, ranked: Ranked, *, mean: bool | None = None) -> F64:
         """Return the value of each query; NaN: left out of the mean.

@@ -27,7 +27,7 @@ def evaluate(
     metrics: str | Metric | Iterable[str | Metric],
     *,
     convention: str | Convention = "standard",
-    n_threads: int | None = None,
+    n_jobs: int | None = None,
 ) -> Evaluation:
     """Return the mean of each measure over queries, and much that lies behind it.
 
@@ -41,7 +41,7 @@ def evaluate(
     convention : str or Convention
         What the measures mean where their names leave it open.
     """
-    return Evaluator(data, metrics, convention=convention, n_threads=n_threads)(scores)
+    return Evaluator(data, metrics, convention=convention, n_jobs=n_jobs)(scores)
 
 
 class Evaluator:
@@ -56,12 +56,12 @@ class Evaluator:
         metrics: str | Metric | Iterable[str | Metric],
         *,
         convention: str | Convention = "standard",
-        n_threads: int | None = None,
+        n_jobs: int | None = None,
     ) -> None:
         self.data = data
         self.convention = Convention.named(convention)
         self.metrics = measures(metrics, convention=self.convention)
-        self._n_threads = n_threads
+        self._n_jobs = n_jobs
         self._judged: dict[Any, Judged] = {}
 
     def __call__(self, scores: Any) -> Evaluation:
@@ -129,7 +129,7 @@ class Evaluator:
                 self.data,
                 integer_grades=integer_grades,
                 max_per_group=limit,
-                n_threads=self._n_threads,
+                n_jobs=self._n_jobs,
             )
         return self._judged[key]
 

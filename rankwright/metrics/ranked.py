@@ -150,12 +150,12 @@ class Judged:
         *,
         integer_grades: bool = False,
         max_per_group: int | None = None,
-        n_threads: int | None = None,
+        n_jobs: int | None = None,
     ) -> None:
         self.data = data
         self.grades: F64 = np.trunc(data.y) if integer_grades else data.y
         self.max_per_group = max_per_group
-        self.n_threads = n_threads
+        self.n_jobs = n_jobs
         self._group = None if max_per_group is None else data.group_codes()
         self._kept: dict[Hashable, Any] = {}
 
@@ -177,9 +177,9 @@ class Judged:
         y, indptr = self.grades, self.data.indptr
         if self._group is None and len(y) and y.max() < _LEVELS and (y == np.trunc(y)).all():
             out = np.empty(len(y))
-            map_queries(_sort_by_counting, indptr, y, out, n_threads=self.n_threads)
+            map_queries(_sort_by_counting, indptr, y, out, n_jobs=self.n_jobs)
             return out
-        return y[self.limited(ranking(y, indptr, n_threads=self.n_threads))[0]]
+        return y[self.limited(ranking(y, indptr, n_jobs=self.n_jobs))[0]]
 
     @cached_property
     def indptr(self) -> I64:
@@ -229,7 +229,7 @@ class Judged:
 
     def map(self, function: Callable[..., None], *args: Any) -> None:
         """Call a kernel for all queries."""
-        map_queries(function, self.indptr, *args, n_threads=self.n_threads)
+        map_queries(function, self.indptr, *args, n_jobs=self.n_jobs)
 
 
 class Ranked:
@@ -252,7 +252,7 @@ class Ranked:
         self._s = s
         self._strict = strict
         key = _tie_key(ties, judged) if isinstance(ties, str) else ties
-        order = ranking(s, judged.data.indptr, key=key, n_threads=judged.n_threads)
+        order = ranking(s, judged.data.indptr, key=key, n_jobs=judged.n_jobs)
         self.order = judged.limited(order)[0]
         self.indptr = judged.indptr
         self.grades: F64 = judged.grades[self.order]
@@ -285,7 +285,7 @@ class Ranked:
         threads nor the other queries change anything.
         """
         indptr = self.judged.data.indptr
-        scores = self._s[ranking(self._s, indptr, n_threads=self.judged.n_threads)]
+        scores = self._s[ranking(self._s, indptr, n_jobs=self.judged.n_jobs)]
         tied = scores[1:] == scores[:-1]
         tied[indptr[1:-1][(indptr[1:-1] > 0) & (indptr[1:-1] < len(scores))] - 1] = False
         sizes = np.diff(indptr)

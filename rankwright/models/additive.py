@@ -27,11 +27,12 @@ import numpy as np
 
 from rankwright.core.jit import kernel
 from rankwright.core.parallel import map_ranges, ordered_sum, row_ranges, thread_count
-from rankwright.core.types import F64, I64, AnyArray, FloatMatrix, Loss, Watch
+from rankwright.core.parts import Part
+from rankwright.core.types import F64, I64, AnyArray, Callback, FloatMatrix, Loss
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
-from rankwright.losses.base import come_to_round
+from rankwright.losses.base import set_iteration
 from rankwright.models.interrupt import until_interrupted
 from rankwright.models.rules import Rule, RuleTable, by_column, column
 from rankwright.solvers.journal import memory_of, put_back
@@ -56,8 +57,8 @@ def _score_rows(lo, hi, X, feature, threshold, weight, out):  # type: ignore[no-
 # --- API -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Additive:
+@dataclass(frozen=True, slots=True, repr=False)
+class Additive(Part):
     """Rules [feature > threshold] with weights; readable, and takes missing values as they are.
 
     Parameters
@@ -83,17 +84,17 @@ class Additive:
         loss: Loss,
         data: RankingData,
         *,
-        watch: Watch,
+        callback: Callback,
         start: FittedAdditive | None = None,
         seed: int = 0,  # noqa: ARG002
-        n_threads: int | None = None,
+        n_jobs: int | None = None,
     ) -> FittedAdditive:
         """Add rules against ``loss``, after those of ``start``; rounds count from theirs."""
         # Over the budget of 40 lines: a quarter are the arguments that all models have.
         self._check()
-        descent = _Descent(self, loss, data, start, thread_count(n_threads))
-        valid = None if watch.valid is None else by_column(watch.valid.X)
-        on_valid = None if watch.valid is None else descent.model.scores(watch.valid.X)
+        descent = _Descent(self, loss, data, start, thread_count(n_jobs))
+        valid = None if callback.valid is None else by_column(callback.valid.X)
+        on_valid = None if callback.valid is None else descent.model.scores(callback.valid.X)
         first = descent.model.n_rounds
         added: list[tuple[int, float, float]] = []
 
@@ -101,12 +102,12 @@ class Additive:
             own = descent.state() if on_valid is None else {**descent.state(), "valid": on_valid}
             return {**own, "rules": np.array(added)}
 
-        kept = watch.resumed()
+        kept = callback.load_state()
         if kept is not None:
             added = [(int(f), cut, weight) for f, cut, weight in kept.state["rules"].tolist()]
             on_valid = kept.state.get("valid")
             descent.go_on(kept.state, kept.round)
-        with until_interrupted(watch, added):
+        with until_interrupted(callback, added):
             for t in range(first + len(added), first + self.n_rounds):
                 rule = descent.step(t)
                 if rule is None:  # level along every rule
@@ -115,13 +116,15 @@ class Additive:
                 feature, threshold, weight = rule
                 if on_valid is not None:
                     on_valid += weight * (column(valid, feature) > threshold)
-                if watch.seen(t + 1, descent.value, descent.on_train(watch), on_valid):
+                if callback.on_iteration(
+                    t + 1, descent.value, descent.on_train(callback), on_valid
+                ):
                     break
-                watch.keep(t + 1, state)
+                callback.save_state(t + 1, state)
         if not added:
-            watch.seen(first + 1, descent.value, descent.on_train(watch), on_valid)
+            callback.on_iteration(first + 1, descent.value, descent.on_train(callback), on_valid)
             return descent.model
-        return descent.model.plus(added[: watch.best() - first])
+        return descent.model.plus(added[: callback.best() - first])
 
     def _check(self) -> None:
         whole = isinstance(self.n_candidates, int) and self.n_candidates >= 2
@@ -179,14 +182,14 @@ class FittedAdditive:
             self.n_features,
         )
 
-    def scores(self, X: FloatMatrix, *, n_threads: int | None = None) -> F64:
+    def scores(self, X: FloatMatrix, *, n_jobs: int | None = None) -> F64:
         """Return the score of each row."""
         n = X.shape[0]
         out = np.full(n, self.initial)
         if isinstance(X, np.ndarray):
             bounds = row_ranges(n, _ROWS)
             rules = (self.feature, self.threshold, self.weight)
-            map_ranges(_score_rows, bounds, X, *rules, out, n_threads=n_threads)
+            map_ranges(_score_rows, bounds, X, *rules, out, n_jobs=n_jobs)
             return out
         columns = by_column(X)
         for f, cut, weight in zip(*self._columns(), strict=True):
@@ -245,12 +248,12 @@ class _Descent:
         loss: Loss,
         data: RankingData,
         start: FittedAdditive | None,
-        n_threads: int,
+        n_jobs: int,
     ) -> None:
-        self._own, self._n_threads = own, n_threads
-        self._rows, ordered = in_content_order(data, n_threads=n_threads)
+        self._own, self._n_jobs = own, n_jobs
+        self._rows, ordered = in_content_order(data, n_jobs=n_jobs)
         self._table = RuleTable.of(ordered.X, own.n_candidates)
-        self._loss: Any = loss.bind(ordered, n_threads=n_threads)
+        self._loss: Any = loss.bind(ordered, n_jobs=n_jobs)
         self._kinked = loss.traits.integrable and not loss.traits.smooth
         self._formula: Callable[[float, float], float] | None = getattr(loss, "rule_step", None)
         self._s, self._g = np.zeros(data.n_documents), np.empty(data.n_documents)
@@ -263,7 +266,7 @@ class _Descent:
         self._draw(self.model.n_rounds)
         if start is None and not loss.traits.shift_invariant:
             self.model = self._from_best_constant()
-        self._s = self.model.scores(ordered.X, n_threads=n_threads)
+        self._s = self.model.scores(ordered.X, n_jobs=n_jobs)
         self.value: float = self._loss.grad(self._s, self._g)
 
     def step(self, t: int) -> tuple[int, float, float] | None:
@@ -277,7 +280,7 @@ class _Descent:
                 self._g,
                 falling=self._own.falling,
                 passed_over=passed_over,
-                n_threads=self._n_threads,
+                n_jobs=self._n_jobs,
             )
             if rule is None or not np.isfinite(rule.slope):
                 return None
@@ -317,16 +320,16 @@ class _Descent:
         put_back(self._loss, kept)
         self._draw(t)
 
-    def on_train(self, watch: Watch) -> F64 | None:
+    def on_train(self, callback: Callback) -> F64 | None:
         """Return the scores in the order of the caller's rows, where they are wanted."""
-        if not watch.wants_train:
+        if not callback.wants_train:
             return None
         out = np.empty(len(self._s))
         out[self._rows] = self._s
         return out
 
     def _draw(self, t: int) -> None:
-        come_to_round(self._loss, t)
+        set_iteration(self._loss, t)
 
     def _from_best_constant(self) -> FittedAdditive:
         """Return the model without rules, at the score that is best for all."""

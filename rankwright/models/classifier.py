@@ -28,12 +28,13 @@ from scipy.special import softmax
 from rankwright import registry
 from rankwright.core.blas import one_blas_thread
 from rankwright.core.compat import check_fit
+from rankwright.core.parts import Part
 from rankwright.core.products import (
     times_vector,
     transposed_squares_times_vector,
     transposed_times_vector,
 )
-from rankwright.core.types import F64, AnyArray, FloatMatrix, Loss, SolveResult, Watch
+from rankwright.core.types import F64, AnyArray, Callback, FloatMatrix, Loss, SolveResult
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
 from rankwright.losses.base import document_weight
@@ -46,8 +47,8 @@ SOLVERS = ("lbfgs", "tron")
 _MOST_GRADES = 256
 
 
-@dataclass(frozen=True, slots=True)
-class Classifier:
+@dataclass(frozen=True, slots=True, repr=False)
+class Classifier(Part):
     """Weights for each grade; documents are ranked by the expected grade.
 
     Parameters
@@ -60,7 +61,7 @@ class Classifier:
         What stands for a missing value; None refuses them.
     solver : "lbfgs" or "tron"
         Who minimises.
-    tolerance, max_iterations
+    tolerance, max_iter
         When the solver stops; None: at its own default.
     """
 
@@ -69,28 +70,28 @@ class Classifier:
     missing: str | None = None
     solver: str = "lbfgs"
     tolerance: float | None = None
-    max_iterations: int | None = None
+    max_iter: int | None = None
 
     def fit(
         self,
         loss: Loss,
         data: RankingData,
         *,
-        watch: Watch,
+        callback: Callback,
         start: FittedClassifier | None = None,
         seed: int = 0,  # noqa: ARG002
-        n_threads: int | None = None,
+        n_jobs: int | None = None,
     ) -> FittedClassifier:
         """Minimise (2) for each l2 that is to be tried, from ``start`` where given."""
         solver = self._solver(loss)
-        check_penalty("l2", self.l2, watch)
+        check_penalty("l2", self.l2, callback)
         fill = fill_values(data.X, self.missing)
         problem = _GradeProblem(
-            filled(data.X, fill, "linear"), data, loss, scale=self.scale, n_threads=n_threads
+            filled(data.X, fill, "linear"), data, loss, scale=self.scale, n_jobs=n_jobs
         )
         v = np.zeros(problem.size) if start is None else problem.at(start)
         tried: list[FittedClassifier] = []
-        journal = Journal(watch)
+        journal = Journal(callback)
         for t, l2 in enumerate(ridges(self.l2), start=1):
             problem.l2 = l2
             with one_blas_thread():
@@ -98,18 +99,18 @@ class Classifier:
             v = found.w
             now = FittedClassifier(*problem.weights(v), problem.grades, fill, found)
             tried.append(now)
-            train = now.scores(data.X, n_threads=n_threads) if watch.wants_train else None
-            valid = None if watch.valid is None else now.scores(watch.valid.X, n_threads=n_threads)
-            if watch.seen(t, found.value, train, valid):
+            train = now.scores(data.X, n_jobs=n_jobs) if callback.wants_train else None
+            valid = None if callback.valid is None else now.scores(callback.valid.X, n_jobs=n_jobs)
+            if callback.on_iteration(t, found.value, train, valid):
                 break
-        return tried[min(watch.best(), len(tried)) - 1]
+        return tried[min(callback.best(), len(tried)) - 1]
 
     def _solver(self, loss: Loss) -> Any:
         if self.solver not in SOLVERS:
             raise UsageError(registry.unknown("solver of a classifier", self.solver, SOLVERS))
         kinds = {name: registry.resolve("solvers", name) for name in SOLVERS}
         check_fit(self.solver, loss, kinds)
-        given = {"tolerance": self.tolerance, "max_iterations": self.max_iterations}
+        given = {"tolerance": self.tolerance, "max_iter": self.max_iter}
         return kinds[self.solver](**{k: value for k, value in given.items() if value is not None})
 
     @staticmethod
@@ -143,16 +144,16 @@ class FittedClassifier:
         """Number of features."""
         return int(self.coef.shape[1])
 
-    def probabilities(self, X: FloatMatrix, *, n_threads: int | None = None) -> F64:
+    def probabilities(self, X: FloatMatrix, *, n_jobs: int | None = None) -> F64:
         """Return p of (1): the probability of each grade, a row for each document."""
         whole = filled(X, self.fill, "linear")
-        s = [times_vector(whole, w, n_threads=n_threads) for w in self.coef]
+        s = [times_vector(whole, w, n_jobs=n_jobs) for w in self.coef]
         p: F64 = softmax(np.stack(s, axis=1) + self.intercept, axis=1)
         return p
 
-    def scores(self, X: FloatMatrix, *, n_threads: int | None = None) -> F64:
+    def scores(self, X: FloatMatrix, *, n_jobs: int | None = None) -> F64:
         """Return the expected grade of each row."""
-        p = self.probabilities(X, n_threads=n_threads)
+        p = self.probabilities(X, n_jobs=n_jobs)
         return np.asarray((p * self.grades).sum(axis=1), np.float64)  # (1)
 
     def contributions(self, X: FloatMatrix) -> F64:  # noqa: ARG002
@@ -186,7 +187,7 @@ class _GradeProblem:
         loss: Loss,
         *,
         scale: bool,
-        n_threads: int | None,
+        n_jobs: int | None,
     ) -> None:
         by_query = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
         weight = document_weight(data) * np.repeat(by_query, data.sizes)
@@ -198,14 +199,14 @@ class _GradeProblem:
                 f"different ones where {_MOST_GRADES} are the most; round them, or use a ranker "
                 "that takes numbers, such as linear_regression or gbdt."
             )
-        self._X, self._n_threads = X, n_threads
+        self._X, self._n_jobs = X, n_jobs
         self._total = float(by_query.sum()) or 1.0
         self._deviation = deviations(X, weight, scale=scale)
         self._shape = (len(self.grades), X.shape[1] + 1)
         self.size = int(np.prod(self._shape))
         self.l2 = 0.0
         self._weight = weight
-        self._loss: Any = loss.bind(self._lists(data, weight), n_threads=n_threads)
+        self._loss: Any = loss.bind(self._lists(data, weight), n_jobs=n_jobs)
 
     def _lists(self, data: RankingData, weight: F64) -> RankingData:
         """Return a query for each document, whose documents are the grades."""
@@ -256,13 +257,13 @@ class _GradeProblem:
 
     def _scores(self, v: F64) -> F64:
         coef, intercept = self.weights(v)
-        s = [times_vector(self._X, w, n_threads=self._n_threads) for w in coef]
+        s = [times_vector(self._X, w, n_jobs=self._n_jobs) for w in coef]
         return np.ascontiguousarray(np.stack(s, axis=1) + intercept).ravel()
 
     def _pulled(self, g: F64) -> F64:
         """Return the gradient of the loss over Q in the variables, for ``g`` in the scores."""
         G = np.ascontiguousarray(g.reshape(-1, self._shape[0]).T)
-        rows = [transposed_times_vector(self._X, one, n_threads=self._n_threads) for one in G]
+        rows = [transposed_times_vector(self._X, one, n_jobs=self._n_jobs) for one in G]
         scaled = np.stack(rows) / self._deviation
         return np.column_stack([scaled, G.sum(axis=1)]).ravel() / self._total
 

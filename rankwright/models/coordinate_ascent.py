@@ -1,7 +1,7 @@
 """Coordinate Ascent: linear scores whose weights are moved one at a time to raise a measure.
 
 From equal weights, features are visited in a drawn order, and each weight moves to where the
-measure is highest with the others held (`metzler2007linear`), by `rankwright.solvers.line_search`.
+measure is highest with the others held (`metzler2007linear`), by `rankwright.models.line_search`.
 Passes over the features go on until one gains less than ``tolerance``; then all begins again in
 another order, ``n_restarts`` times in all. Weights are kept at a sum of absolute values of 1, which
 changes no ranking. What is climbed is
@@ -22,8 +22,9 @@ import numpy as np
 from scipy import sparse
 
 from rankwright.core.memory import blocks
+from rankwright.core.parts import Part
 from rankwright.core.rng import stream
-from rankwright.core.types import F64, AnyArray, FloatMatrix, Watch
+from rankwright.core.types import F64, AnyArray, Callback, FloatMatrix
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
@@ -31,14 +32,14 @@ from rankwright.losses.base import document_weight
 from rankwright.metrics.along_line import MeasureLine
 from rankwright.metrics.base import Metric
 from rankwright.models.interrupt import until_interrupted
+from rankwright.models.line_search import Along, LineSearch
 from rankwright.models.linear import FittedLinear, deviations, restored_weights
 from rankwright.models.weight_rounds import WeightRounds
 from rankwright.solvers.journal import Journal
-from rankwright.solvers.line_search import Along, LineSearch
 
 
-@dataclass(frozen=True, slots=True)
-class CoordinateAscent:
+@dataclass(frozen=True, slots=True, repr=False)
+class CoordinateAscent(Part):
     """A weight for each feature, moved one at a time to where the measure is highest.
 
     Parameters
@@ -52,7 +53,7 @@ class CoordinateAscent:
     reg : float
         What is lost for the distance from the first weights; 0 is no regularisation.
     steps, n_steps
-        See `rankwright.solvers.line_search.LineSearch`.
+        See `rankwright.models.line_search.LineSearch`.
     scale : bool
         Begin with weights that are equal for features of unit standard deviation.
     missing : None, "mean" or "zero"
@@ -73,10 +74,10 @@ class CoordinateAscent:
         metric: Metric,
         data: RankingData,
         *,
-        watch: Watch,
+        callback: Callback,
         start: FittedLinear | None = None,
         seed: int = 0,
-        n_threads: int | None = None,
+        n_jobs: int | None = None,
     ) -> FittedLinear:
         """Climb, from the weights of ``start`` where given; a round is a pass over the features.
 
@@ -84,15 +85,15 @@ class CoordinateAscent:
         shows the best weights so far.
         """
         self._check()
-        rounds = WeightRounds(data, watch, self.missing, n_threads=n_threads)
+        rounds = WeightRounds(data, callback, self.missing, n_jobs=n_jobs)
         deviation = deviations(rounds.features, document_weight(data), scale=self.scale)
         climb = _Climb(
-            self, metric, data, rounds.features, deviation, Journal(watch), seed, n_threads
+            self, metric, data, rounds.features, deviation, Journal(callback), seed, n_jobs
         )
         best, coef = -np.inf, np.zeros(data.n_features)
-        with until_interrupted(watch, rounds):
+        with until_interrupted(callback, rounds):
             for value, w in climb.passes(None if start is None else start.coef * deviation):
-                if watch.valid is not None or value > best:
+                if callback.valid is not None or value > best:
                     best, coef = value, w / deviation
                 if rounds.see(coef, -best):
                     break
@@ -121,12 +122,12 @@ class _Climb:
         deviation: F64,
         journal: Journal,
         seed: int,
-        n_threads: int | None,
+        n_jobs: int | None,
     ) -> None:
         self._model, self._seed, self._deviation = model, seed, deviation
         self._journal = journal
-        rows, ordered = in_content_order(data, features=False, n_threads=n_threads)
-        self._line = MeasureLine(metric, ordered, n_threads=n_threads)
+        rows, ordered = in_content_order(data, features=False, n_jobs=n_jobs)
+        self._line = MeasureLine(metric, ordered, n_jobs=n_jobs)
         self._search = LineSearch(steps=model.steps, n_steps=model.n_steps, reg=model.reg)
         self._columns = _by_column(X, rows)
 

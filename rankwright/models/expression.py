@@ -2,9 +2,9 @@
 
 The fitness of a formula f is the mean of the measure when documents are ranked by f
 (`yeh2007rankgp`), averaged over the orders of documents that f scores alike: a formula that is the
-same for all of them gains nothing from the order of the file. `rankwright.solvers.evolve` breeds
+same for all of them gains nothing from the order of the file. `rankwright.models.evolution` breeds
 the formulas, `rankwright.models.formula` says what they are made of. The best of each generation is
-shown to the watch, and the valid data choose between them.
+shown to the callback, and the valid data choose between them.
 
 A whole generation is evaluated at once (`rankwright.models.fitted_expression`). A formula met
 before, after simplification, is not evaluated again.
@@ -18,32 +18,33 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from rankwright.core.types import F64, Metric, Watch
+from rankwright.core.parts import Part
+from rankwright.core.types import F64, Callback, Metric
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.metrics import base
 from rankwright.metrics.evaluate import Evaluator
+from rankwright.models.evolution import Evolve
 from rankwright.models.fitted_expression import FittedExpression, columns_as_rows, values_of
 from rankwright.models.formula import Formula, columns_of, postfix, size, text
 from rankwright.models.formula_breeding import Breeding
 from rankwright.models.interrupt import until_interrupted
 from rankwright.models.missing import fill_values, filled
-from rankwright.solvers.evolve import Evolve
 from rankwright.solvers.journal import Journal
 
 _AT_ONCE = 1 << 22  # scores of a generation held at a time
 _MOST_FEATURES = 16  # of which contributions are still quick
 
 
-@dataclass(frozen=True, slots=True)
-class Expression:
+@dataclass(frozen=True, slots=True, repr=False)
+class Expression(Part):
     """A formula over features that climbs a measure by genetic programming.
 
     Parameters
     ----------
     population, n_generations, tournament, crossover, elites, parsimony
-        See `rankwright.solvers.evolve.Evolve`; the best generation on valid is kept.
+        See `rankwright.models.evolution.Evolve`; the best generation on valid is kept.
     max_nodes, max_depth, max_features
         The largest formula: its nodes, the operations on its longest way, its features.
     missing : None, "mean" or "zero"
@@ -68,33 +69,33 @@ class Expression:
         metric: Metric,
         data: RankingData,
         *,
-        watch: Watch,
+        callback: Callback,
         start: FittedExpression | None = None,
         seed: int = 0,
-        n_threads: int | None = None,
+        n_jobs: int | None = None,
     ) -> FittedExpression:
         """Breed formulas for a high mean of ``metric``, with that of ``start`` among the first."""
         self._check()
         evolve = Evolve(**{field.name: getattr(self, field.name) for field in fields(Evolve)})
         fill = fill_values(data.X, self.missing)
         whole = replace(data, X=filled(data.X, fill, "formula"))
-        _, ordered = in_content_order(whole, n_threads=n_threads)
-        train = _Generation(metric, ordered, Journal(watch), n_threads)
-        valid = None if watch.valid is None else filled(watch.valid.X, fill, "formula")
+        _, ordered = in_content_order(whole, n_jobs=n_jobs)
+        train = _Generation(metric, ordered, Journal(callback), n_jobs)
+        valid = None if callback.valid is None else filled(callback.valid.X, fill, "formula")
         tried: list[FittedExpression] = []
 
         def show(t: int, best: Formula, fitness: float) -> bool:
             model = _fitted(best, train.means, fill, data)
             tried.append(model)
-            on_train = model.scores(whole.X, n_threads=n_threads) if watch.wants_train else None
-            on_valid = None if valid is None else model.scores(valid, n_threads=n_threads)
-            return watch.seen(t, -fitness, on_train, on_valid)
+            on_train = model.scores(whole.X, n_jobs=n_jobs) if callback.wants_train else None
+            on_valid = None if valid is None else model.scores(valid, n_jobs=n_jobs)
+            return callback.on_iteration(t, -fitness, on_train, on_valid)
 
         species = Breeding(train.varied, self.max_nodes, self.max_depth, self.max_features)
         known = () if start is None else (start.formula,)
-        with until_interrupted(watch, tried):
+        with until_interrupted(callback, tried):
             evolve.run(species, train.fitness, show, start=known, seed=seed)
-        return tried[min(watch.best(), len(tried)) - 1]
+        return tried[min(callback.best(), len(tried)) - 1]
 
     def _check(self) -> None:
         for name in ("max_nodes", "max_depth", "max_features"):
@@ -113,14 +114,14 @@ class _Generation:
     """Training data by columns, and the fitness of formulas on it."""
 
     def __init__(
-        self, metric: Metric, data: RankingData, journal: Journal, n_threads: int | None
+        self, metric: Metric, data: RankingData, journal: Journal, n_jobs: int | None
     ) -> None:
         assert isinstance(metric, base.Metric)
         self._journal = journal
         self._measure = metric.for_selection()
-        self._evaluator = Evaluator(data, self._measure, n_threads=n_threads)
+        self._evaluator = Evaluator(data, self._measure, n_jobs=n_jobs)
         self._columns = columns_as_rows(data.X, list(range(data.n_features)))
-        self._n_threads = n_threads
+        self._n_jobs = n_jobs
         self._known: dict[Formula, float] = {}
         self.means: F64 = self._columns.mean(axis=1)
         spread = np.ptp(self._columns, axis=1)
@@ -152,7 +153,7 @@ class _Generation:
         codes, values = zip(*map(postfix, formulas), strict=True)
         starts = np.concatenate(([0], np.cumsum([len(code) for code in codes])))
         made = (starts, np.concatenate(codes), np.concatenate(values))
-        return values_of(*made, self._columns, n_threads=self._n_threads)
+        return values_of(*made, self._columns, n_jobs=self._n_jobs)
 
 
 def _fitted(tree: Formula, means: F64, fill: F64 | None, data: RankingData) -> FittedExpression:

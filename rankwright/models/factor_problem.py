@@ -87,7 +87,7 @@ class Lists:
         Features as CSR, and where each user's list begins.
     """
 
-    def __init__(self, X: Any, indptr: I64, *, n_threads: int | None = None) -> None:
+    def __init__(self, X: Any, indptr: I64, *, n_jobs: int | None = None) -> None:
         rows = sparse.csr_array(X)
         columns = rows.tocsc()
         self.indptr, self.n_users, self.n_items = indptr, len(indptr) - 1, int(rows.shape[1])
@@ -96,7 +96,7 @@ class Lists:
         self.user_of_row = np.repeat(np.arange(self.n_users), np.diff(indptr))
         self._user_ranges = query_ranges(indptr)
         self._item_ranges = query_ranges(columns.indptr.astype(np.int64))
-        self._n_threads = n_threads
+        self._n_jobs = n_jobs
 
     def scores(self, user: I64, U: F64, V: F64, b: F64, level: F64) -> F64:
         """Return (1); ``user`` is each list's row of ``U``, below 0 where there is none."""
@@ -115,7 +115,7 @@ class Lists:
         self._run(_pull_to_items, self._item_ranges, *args)
 
     def _run(self, one: Any, ranges: AnyArray, *args: Any) -> None:
-        map_ranges(one, ranges, *args, n_threads=self._n_threads)
+        map_ranges(one, ranges, *args, n_jobs=self._n_jobs)
 
 
 class FactorProblem:
@@ -257,7 +257,7 @@ class BlockProblem:
         a, value = self._plane(w, loss.convex_part if self._whole.difference else loss.grad)
         return a, value - float(a @ w), value
 
-    def lean(self, w: F64) -> tuple[F64, float] | None:
+    def concave_part(self, w: F64) -> tuple[F64, float] | None:
         """Return the plane that touches what is taken off, where the loss is a difference."""
         if not self._whole.difference:
             return None

@@ -37,8 +37,9 @@ from scipy import sparse
 from rankwright import registry
 from rankwright.core.blas import one_blas_thread
 from rankwright.core.compat import check_fit
+from rankwright.core.parts import Part
 from rankwright.core.rng import stream
-from rankwright.core.types import F64, I64, Loss, SolveResult, Watch
+from rankwright.core.types import F64, I64, Callback, Loss, SolveResult
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError, UsageError
@@ -54,8 +55,8 @@ SETTINGS = {"lbfgs": (1e-6, 100), "bundle": (1e-3, 40)}  # tolerance and steps b
 _SOLVERS = {"joint": ("lbfgs",), "alternating": tuple(SETTINGS)}
 
 
-@dataclass(frozen=True, slots=True)
-class Factorization:
+@dataclass(frozen=True, slots=True, repr=False)
+class Factorization(Part):
     """A vector for each user and each item; learns taste from ratings alone.
 
     Parameters
@@ -75,7 +76,7 @@ class Factorization:
         Who minimises; bundle is for losses with kinks, in turns. None: as the loss needs.
     tolerance : float or None
         Of the solver; see there. None: 1e-6 for lbfgs, 1e-3 for bundle.
-    max_iterations : int or None
+    max_iter : int or None
         Steps of L-BFGS; in turns, those of each turn. None: 100 for lbfgs, 40 for bundle.
     n_rounds : int
         Turns of users and items.
@@ -88,7 +89,7 @@ class Factorization:
     method: str | None = None
     solver: str | None = None
     tolerance: float | None = None
-    max_iterations: int | None = None
+    max_iter: int | None = None
     n_rounds: int = 10
 
     def fit(
@@ -96,20 +97,20 @@ class Factorization:
         loss: Loss,
         data: RankingData,
         *,
-        watch: Watch,
+        callback: Callback,
         start: FittedFactorization | None = None,
         seed: int = 0,
-        n_threads: int | None = None,
+        n_jobs: int | None = None,
     ) -> FittedFactorization:
         """Minimise the loss, from the factors of ``start`` where given."""
         way = self._way(loss)
-        rows, ordered = in_content_order(data, n_threads=n_threads)
-        task = _Task(self, loss, ordered, n_threads)
-        best = _Best(watch, ordered, rows, n_threads)
+        rows, ordered = in_content_order(data, n_jobs=n_jobs)
+        task = _Task(self, loss, ordered, n_jobs)
+        best = _Best(callback, ordered, rows, n_jobs)
         solved: list[SolveResult] = []
-        journal = Journal(watch, task.loss)
+        journal = Journal(callback, task.loss)
         with one_blas_thread():
-            penalties = self._penalties(task, way, watch)
+            penalties = self._penalties(task, way, callback)
             for number, l2 in enumerate(penalties, start=1):
                 problem = task.problem(l2)
                 theta = self._first(problem, ordered, start, seed)
@@ -118,7 +119,7 @@ class Factorization:
                 shown = each is not None and bool(solved[-1].curve)  # step by step, if any was made
                 if not shown and best.see(problem, number, solved[-1].w, solved[-1].value):
                     break
-        solution = solved[min(watch.best(), len(solved)) - 1]
+        solution = solved[min(callback.best(), len(solved)) - 1]
         return replace(best.fitted(), solution=solution)
 
     def fold_in(
@@ -127,11 +128,11 @@ class Factorization:
         data: RankingData,
         fitted: FittedFactorization,
         *,
-        n_threads: int | None = None,
+        n_jobs: int | None = None,
     ) -> FittedFactorization:
         """Return ``fitted`` with vectors for the users of ``data``, the items held as they are."""
         way = self._way(loss)
-        problem = _Task(self, loss, data, n_threads).problem(fitted.l2)
+        problem = _Task(self, loss, data, n_jobs).problem(fitted.l2)
         nobody = [np.zeros((data.n_queries, fitted.n_factors)), np.zeros(data.n_queries)]
         held = problem.scaled([*nobody, fitted.item_factors, fitted.item_bias])
         users = BlockProblem(problem, held, users=True)
@@ -140,11 +141,11 @@ class Factorization:
         U, level, _, _ = problem.parts(theta)
         return fitted.with_users(data, U, level)
 
-    def _penalties(self, task: _Task, way: _Way, watch: Watch) -> list[float]:
+    def _penalties(self, task: _Task, way: _Way, callback: Callback) -> list[float]:
         if self.l2 != "auto":
             return [float(self.l2)]
         most = task.l2_max(way.solver) or 1.0
-        return [0.5 * most] if watch.valid is None else [share * most for share in SHARES]
+        return [0.5 * most] if callback.valid is None else [share * most for share in SHARES]
 
     def _first(
         self,
@@ -194,7 +195,7 @@ class Factorization:
         tolerance, steps = SETTINGS[solver]
         made = usable[solver](
             tolerance=tolerance if self.tolerance is None else self.tolerance,
-            max_iterations=steps if self.max_iterations is None else self.max_iterations,
+            max_iter=steps if self.max_iter is None else self.max_iter,
         )
         return _Way(method, made, self.n_rounds)
 
@@ -229,7 +230,7 @@ class _Way:
         """Minimise ``problem`` from ``theta``; ``each`` sees every step or turn."""
         whole = journalled(problem, journal)
         if self.method == "joint":
-            solution: SolveResult = self.solver.solve(whole, theta, watch=each)
+            solution: SolveResult = self.solver.solve(whole, theta, callback=each)
             return solution
         curve: list[float] = []
         for t in range(1, self.n_rounds + 1):
@@ -250,11 +251,11 @@ class _Task:
     """A loss on the documents of one data set, to be made a problem for any l2."""
 
     def __init__(
-        self, model: Factorization, loss: Loss, data: RankingData, n_threads: int | None
+        self, model: Factorization, loss: Loss, data: RankingData, n_jobs: int | None
     ) -> None:
         self._model, self._traits = model, loss.traits
-        self._lists = Lists(without_gaps(data.X, "factorization"), data.indptr, n_threads=n_threads)
-        self.loss = loss.bind(data, n_threads=n_threads)
+        self._lists = Lists(without_gaps(data.X, "factorization"), data.indptr, n_jobs=n_jobs)
+        self.loss = loss.bind(data, n_jobs=n_jobs)
         self._total = float(order_weight(data).sum()) or 1.0
 
     def problem(self, l2: float) -> FactorProblem:
@@ -293,33 +294,35 @@ class _Task:
 
 
 class _Best:
-    """Shows rounds to the watch, and keeps the variables of the best one."""
+    """Shows rounds to the callback, and keeps the variables of the best one."""
 
-    def __init__(self, watch: Watch, data: RankingData, rows: I64, n_threads: int | None) -> None:
-        self._watch, self._data, self._rows, self._n_threads = watch, data, rows, n_threads
+    def __init__(
+        self, callback: Callback, data: RankingData, rows: I64, n_jobs: int | None
+    ) -> None:
+        self._callback, self._data, self._rows, self._n_jobs = callback, data, rows, n_jobs
         self._items = items_of(data)
         self._kept: FittedFactorization | None = None
 
     def see(self, problem: FactorProblem, t: int, theta: F64, value: float) -> bool:
         """Take in the variables after round ``t``; True ends the run."""
         U, level, V, b = problem.parts(theta)
-        data, watch, valid, train = self._data, self._watch, None, None
+        data, callback, valid, train = self._data, self._callback, None, None
         now = FittedFactorization(
             data.qid, U, level, V, b, *self._items, n_features=data.n_features, l2=problem.l2
         )
-        if watch.valid is not None:
-            valid = now.scores_of(watch.valid, n_threads=self._n_threads)
-        if watch.wants_train:
+        if callback.valid is not None:
+            valid = now.scores_of(callback.valid, n_jobs=self._n_jobs)
+        if callback.wants_train:
             train = np.empty(data.n_documents)
             train[self._rows] = problem.scores(theta)
-        over = watch.seen(t, float(value), train, valid)
-        if watch.best() == t:
+        over = callback.on_iteration(t, float(value), train, valid)
+        if callback.best() == t:
             self._kept = now
         return over
 
     def fitted(self) -> FittedFactorization:
         """Return the model of the best round."""
-        assert self._kept is not None, "the watch names a round that it has seen"
+        assert self._kept is not None, "the callback names a round that it has seen"
         return self._kept
 
 

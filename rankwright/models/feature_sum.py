@@ -3,7 +3,7 @@
     score(x) = sum_t a_t x_f(t)                                                                 (1)
 
 Features are weak rankers: each alone puts the documents of every query in some order. Since they
-never change, their measure on every query is worked out once, and a round of `solvers.reweight` is
+never change, their measure on every query is worked out once, and a round of `models.reweighting` is
 a weighted mean of it and one look at the sum so far (`xu2007adarank`). What comes out is a linear
 model.
 
@@ -22,28 +22,29 @@ from typing import Any
 import numpy as np
 
 from rankwright.core.parallel import ordered_sum, thread_count
+from rankwright.core.parts import Part
 from rankwright.core.products import times_vector
-from rankwright.core.types import F64, FloatMatrix, Metric, Watch
+from rankwright.core.types import F64, Callback, FloatMatrix, Metric
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.metrics.ranked import Ranked
 from rankwright.models.interrupt import until_interrupted
 from rankwright.models.linear import FittedLinear, deviations, restored_weights
 from rankwright.models.missing import filled
+from rankwright.models.reweighting import Reweight
 from rankwright.models.rules import by_column, column
 from rankwright.models.weight_rounds import WeightRounds
 from rankwright.solvers.journal import Journal
-from rankwright.solvers.reweight import Reweight
 
 
-@dataclass(frozen=True, slots=True)
-class FeatureSum:
+@dataclass(frozen=True, slots=True, repr=False)
+class FeatureSum(Part):
     """A weight for each feature, from rounds that take one feature each; climbs a measure.
 
     Parameters
     ----------
     n_rounds, weights, enqueue, tolerance, max_selections
-        See `rankwright.solvers.reweight.Reweight`. RankLib's are 500, "running", True, 0.002, 5.
+        See `rankwright.models.reweighting.Reweight`. RankLib's are 500, "running", True, 0.002, 5.
     falling : bool
         Let features take part with falling values too, where less is better; RankLib does not.
     scale : bool
@@ -66,22 +67,22 @@ class FeatureSum:
         metric: Metric,
         data: RankingData,
         *,
-        watch: Watch,
+        callback: Callback,
         start: FittedLinear | None = None,
         seed: int = 0,  # noqa: ARG002
-        n_threads: int | None = None,
+        n_jobs: int | None = None,
     ) -> FittedLinear:
         """Take features until the mean of ``metric`` climbs no more, after those of ``start``."""
-        n_threads = thread_count(n_threads)
+        n_jobs = thread_count(n_jobs)
         rules = Reweight(**{f.name: getattr(self, f.name) for f in fields(Reweight)})
-        rows, ordered = in_content_order(data, n_threads=n_threads)
-        rounds = WeightRounds(data, watch, self.missing, n_threads=n_threads)
-        run = _Features(self, metric, ordered, filled(ordered.X, rounds.fill, "linear"), n_threads)
-        begun, journal = run.taken_by(start), Journal(watch)
+        rows, ordered = in_content_order(data, n_jobs=n_jobs)
+        rounds = WeightRounds(data, callback, self.missing, n_jobs=n_jobs)
+        run = _Features(self, metric, ordered, filled(ordered.X, rounds.fill, "linear"), n_jobs)
+        begun, journal = run.taken_by(start), Journal(callback)
 
         def seen(weights: dict[int, float], mean: float) -> bool:
             on_train = None
-            if watch.wants_train:
+            if callback.wants_train:
                 on_train = np.empty(data.n_documents)
                 on_train[rows] = run.scores
             return rounds.see(run.coef(weights), run.loss(mean), on_train)
@@ -91,7 +92,7 @@ class FeatureSum:
             (found,) = journal.recall(lambda: (run.measure(),), run.coef(weights))
             return found
 
-        with until_interrupted(watch, rounds):
+        with until_interrupted(callback, rounds):
             for now in rules.rounds(run.values, measure, run.weight, begun):
                 if seen(now.weights, now.mean):
                     break
@@ -106,10 +107,10 @@ class _Features:
     """Features as weak rankers: number f by rising, number d + f by falling values."""
 
     def __init__(
-        self, own: FeatureSum, metric: Any, data: RankingData, X: FloatMatrix, n_threads: int
+        self, own: FeatureSum, metric: Any, data: RankingData, X: FloatMatrix, n_jobs: int
     ) -> None:
-        self._metric, self._X, self._n_threads = metric.for_selection(), X, n_threads
-        self._judged = metric.judge(data, n_threads=n_threads)
+        self._metric, self._X, self._n_jobs = metric.for_selection(), X, n_jobs
+        self._judged = metric.judge(data, n_jobs=n_jobs)
         self._deviation = deviations(X, np.ones(data.n_documents), scale=own.scale)
         columns, signs = by_column(X), (1.0, -1.0) if own.falling else (1.0,)
         found = np.array(
@@ -127,7 +128,7 @@ class _Features:
 
     def come_to(self, weights: dict[int, float]) -> None:
         """Score documents by a sum of weak rankers."""
-        self.scores = times_vector(self._X, self.coef(weights), n_threads=self._n_threads)
+        self.scores = times_vector(self._X, self.coef(weights), n_jobs=self._n_jobs)
 
     def measure(self) -> F64:
         """Return the measure of the scores on each query."""
@@ -154,7 +155,7 @@ class _Features:
         return {int(f): float(coef[f]) for f in np.flatnonzero(coef)}
 
     def loss(self, mean: float) -> float:
-        """Return what the watch is shown: the measure, such that less is better."""
+        """Return what the callback is shown: the measure, such that less is better."""
         mean *= self._unit
         return self._top - mean if self._turned else -mean
 

@@ -176,11 +176,11 @@ class FittedExpression:
             lines.append("a quotient is 1 where its divisor is 0")
         return lines
 
-    def scores(self, X: FloatMatrix, *, n_threads: int | None = None) -> F64:
+    def scores(self, X: FloatMatrix, *, n_jobs: int | None = None) -> F64:
         """Return the value of the formula for each row."""
         code, columns, _ = self._on(X)
         starts = np.array([0, len(code)])
-        scores: F64 = values_of(starts, code, self.value, columns, n_threads=n_threads)[0]
+        scores: F64 = values_of(starts, code, self.value, columns, n_jobs=n_jobs)[0]
         return scores
 
     def contributions(self, X: FloatMatrix) -> F64:
@@ -230,7 +230,7 @@ class FittedExpression:
 
 
 def values_of(
-    starts: AnyArray, code: AnyArray, value: F64, columns: F64, *, n_threads: int | None = None
+    starts: AnyArray, code: AnyArray, value: F64, columns: F64, *, n_jobs: int | None = None
 ) -> F64:
     """Return the value of each formula for each document, whose features are ``columns``.
 
@@ -239,7 +239,7 @@ def values_of(
     """
     out = np.empty((len(starts) - 1, columns.shape[1]))
     bounds = row_ranges(out.shape[1], _ROWS)
-    map_ranges(_evaluate_all, bounds, starts, code, value, columns, out, n_threads=n_threads)
+    map_ranges(_evaluate_all, bounds, starts, code, value, columns, out, n_jobs=n_jobs)
     return out
 
 

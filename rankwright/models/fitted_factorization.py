@@ -53,14 +53,14 @@ class FittedFactorization:
         """Length of the vectors."""
         return int(self.item_factors.shape[1])
 
-    def scores(self, X: FloatMatrix, *, n_threads: int | None = None) -> F64:
+    def scores(self, X: FloatMatrix, *, n_jobs: int | None = None) -> F64:
         """Return the score of each row for a user of whom nothing is known."""
-        return times_vector(without_gaps(X, "factorization"), self.item_bias, n_threads=n_threads)
+        return times_vector(without_gaps(X, "factorization"), self.item_bias, n_jobs=n_jobs)
 
-    def scores_of(self, data: RankingData, *, n_threads: int | None = None) -> F64:
+    def scores_of(self, data: RankingData, *, n_jobs: int | None = None) -> F64:
         """Return the score of each document for its user, known by ``qid``."""
         X = without_gaps(data.X, "factorization")
-        lists = Lists(X, data.indptr, n_threads=n_threads)
+        lists = Lists(X, data.indptr, n_jobs=n_jobs)
         U, V = self.user_factors, self.item_factors
         return lists.scores(self.numbers_of(data.qid), U, V, self.item_bias, self.user_level)
 

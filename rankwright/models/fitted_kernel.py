@@ -59,12 +59,12 @@ class FittedKernel:
             return f"{name} kernel, exact: all {self.n_documents} documents"
         return f"{name} kernel, Nystroem: {len(self.weights)} of {self.n_documents} documents"
 
-    def scores(self, X: FloatMatrix, *, n_threads: int | None = None) -> F64:
+    def scores(self, X: FloatMatrix, *, n_jobs: int | None = None) -> F64:
         """Return the score of each row."""
         one = self.weights[:, None]
-        return self.features(filled(X, self.fill, "kernel"), one, n_threads=n_threads).ravel()
+        return self.features(filled(X, self.fill, "kernel"), one, n_jobs=n_jobs).ravel()
 
-    def features(self, X: FloatMatrix, P: F64, *, n_threads: int | None = None) -> F64:
+    def features(self, X: FloatMatrix, P: F64, *, n_jobs: int | None = None) -> F64:
         """Return the likeness of each row to the landmarks, times P; X has no gaps."""
         out = np.empty((X.shape[0], P.shape[1]))
 
@@ -72,7 +72,7 @@ class FittedKernel:
             out[lo:hi] = self.likeness(X[lo:hi]) @ P
 
         with one_blas_thread():
-            map_ranges(block, row_ranges(X.shape[0], _ROWS), n_threads=n_threads)
+            map_ranges(block, row_ranges(X.shape[0], _ROWS), n_jobs=n_jobs)
         return out
 
     def likeness(self, X: FloatMatrix) -> F64:

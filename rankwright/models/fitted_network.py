@@ -90,7 +90,7 @@ class FittedNetwork:
         about = f", list context of {self.heads} heads" if self.context else ""
         return f"network {sizes} x 1, {self.activation}{about}"
 
-    def scores(self, X: FloatMatrix, *, n_threads: int | None = None) -> F64:
+    def scores(self, X: FloatMatrix, *, n_jobs: int | None = None) -> F64:
         """Return the score of each row; a network with a list context wants `scores_of`."""
         self._refuse_context()
         out, whole = np.empty(X.shape[0]), filled(X, self.fill, "network")
@@ -99,13 +99,13 @@ class FittedNetwork:
             out[lo:hi] = self._score(self._hidden(whole[lo:hi])[-1])
 
         with one_blas_thread():
-            map_ranges(score, row_ranges(len(out), _ROWS), n_threads=n_threads)
+            map_ranges(score, row_ranges(len(out), _ROWS), n_jobs=n_jobs)
         return out
 
-    def scores_of(self, data: RankingData, *, n_threads: int | None = None) -> F64:
+    def scores_of(self, data: RankingData, *, n_jobs: int | None = None) -> F64:
         """Return the score of each document, in the list of its query."""
         if not self.context:
-            return self.scores(data.X, n_threads=n_threads)
+            return self.scores(data.X, n_jobs=n_jobs)
         out, whole = np.empty(data.n_documents), filled(data.X, self.fill, "network")
 
         def score(lo: int, hi: int) -> None:
@@ -115,7 +115,7 @@ class FittedNetwork:
                 out[rows] = self._score(h + self._looked_up(h, self._shares(h)))
 
         with one_blas_thread():
-            map_ranges(score, query_ranges(data.indptr), n_threads=n_threads)
+            map_ranges(score, query_ranges(data.indptr), n_jobs=n_jobs)
         return out
 
     @property

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from rankwright.core.rng import stream
-from rankwright.core.types import F64, I64, AnyArray, Loss, Watch
+from rankwright.core.types import F64, I64, AnyArray, Callback, Loss
 from rankwright.data.content import content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
@@ -32,7 +32,7 @@ from rankwright.models.trees import (
 _SUMS = ("train", "valid")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Forest(Trees):
     """A mean of boosted models, each on its own draw of queries and features.
 
@@ -48,10 +48,10 @@ class Forest(Trees):
 
     n_bags: int = 300
     bag_fraction: float = 1.0
-    n_trees: int = 1
+    n_estimators: int = 1
     num_leaves: int = 100
-    min_documents: int = 1
-    feature_fraction: float = 0.3
+    min_child_samples: int = 1
+    colsample_bytree: float = 0.3
 
     def __post_init__(self) -> None:
         """Say what is no forest."""
@@ -64,22 +64,22 @@ class Forest(Trees):
         loss: Loss,
         data: RankingData,
         *,
-        watch: Watch,
+        callback: Callback,
         start: FittedTrees | None = None,
         seed: int = 0,
-        n_threads: int | None = None,
+        n_jobs: int | None = None,
     ) -> FittedTrees:
-        """Fit the bags one after the other; ``watch`` sees the mean of those so far."""
+        """Fit the bags one after the other; ``callback`` sees the mean of those so far."""
         # Over the budget of 40 lines: a quarter are the arguments that all models have.
         if start is not None:
             raise UsageError("a forest cannot be continued; fit one with more bags.")
-        _, queries = content_order(data, n_threads=n_threads)
-        binned = BinnedData(data, watch.valid, self.lightgbm_params(data, seed, n_threads))
-        initial = self.descent(loss, data, seed=seed, n_threads=n_threads).best_constant()
+        _, queries = content_order(data, n_jobs=n_jobs)
+        binned = BinnedData(data, callback.valid, self.lightgbm_params(data, seed, n_jobs))
+        initial = self.descent(loss, data, seed=seed, n_jobs=n_jobs).best_constant()
         none = empty_forest(initial, data.n_features)
-        silent, mean = _Silent(watch), _RunningMean()
+        silent, mean = _Silent(callback), _RunningMean()
         texts: list[str] = []
-        kept = watch.resumed()
+        kept = callback.load_state()
         if kept is not None:
             texts = [text for part in kept.added for text in json.loads(part["bags"].tobytes())]
             mean.go_on(kept.state, len(texts))
@@ -90,42 +90,42 @@ class Forest(Trees):
             fresh, written = texts[written:], len(texts)
             return {"bags": np.frombuffer(json.dumps(fresh).encode(), np.uint8)}
 
-        with until_interrupted(watch, texts):
+        with until_interrupted(callback, texts):
             for bag in range(len(texts), self.n_bags):
                 drawn = _draw_queries(data, queries, self.bag_fraction, seed, bag)
                 bag_seed = int(stream(seed, "forest", "seed", bag).integers(2**62))
-                run = self.descent(loss, drawn, seed=bag_seed, n_threads=n_threads)
+                run = self.descent(loss, drawn, seed=bag_seed, n_jobs=n_jobs)
                 booster = binned.booster(none)
                 self.grow(booster, run, silent, 0)
                 if silent.interrupted:  # half a bag is none
                     raise KeyboardInterrupt
-                mean.add(*current_scores(booster, watch))
+                mean.add(*current_scores(booster, callback))
                 texts.append(first_trees(booster.model_to_string(), booster.current_iteration()))
-                if watch.seen(bag + 1, silent.value, *mean.scores()):
+                if callback.on_iteration(bag + 1, silent.value, *mean.scores()):
                     break
-                watch.keep(bag + 1, mean.state, added)
-        return FittedTrees(mean_of_forests(texts[: watch.best()]), initial, data.n_features)
+                callback.save_state(bag + 1, mean.state, added)
+        return FittedTrees(mean_of_forests(texts[: callback.best()]), initial, data.n_features)
 
 
 class _Silent:
     """Lets a bag grow without looking at it; remembers the loss."""
 
-    def __init__(self, watch: Watch) -> None:
-        self.valid = watch.valid
-        self.wants_train = self.interrupted = self.keeps = False
+    def __init__(self, callback: Callback) -> None:
+        self.valid = callback.valid
+        self.wants_train = self.interrupted = self.wants_state = False
         self.value = float("nan")
 
-    def seen(self, t: int, value: float, train: F64 | None, valid: F64 | None) -> bool:  # noqa: ARG002
+    def on_iteration(self, t: int, value: float, train: F64 | None, valid: F64 | None) -> bool:  # noqa: ARG002
         self.value = value
         return False
 
     def best(self) -> int:
         return 0
 
-    def resumed(self) -> None:
+    def load_state(self) -> None:
         return None
 
-    def keep(self, *_: Any) -> None:
+    def save_state(self, *_: Any) -> None:
         return None
 
 

@@ -188,19 +188,19 @@ class ForestScorer:
         """Number of trees."""
         return len(self.roots)
 
-    def scores(self, X: FloatMatrix, *, initial: float = 0.0, n_threads: int | None = None) -> F64:
+    def scores(self, X: FloatMatrix, *, initial: float = 0.0, n_jobs: int | None = None) -> F64:
         """Return ``initial`` and what the trees add to it for each row."""
         out = np.empty(X.shape[0])
         bounds = row_ranges(X.shape[0], _RANGE)
         if isinstance(X, np.ndarray):
             dense = np.ascontiguousarray(X)
             rest = (dense, dense.view(_bits_of(dense)), *self._arrays(dense), initial, out)
-            map_ranges(_score_dense, bounds, *rest, n_threads=n_threads)
+            map_ranges(_score_dense, bounds, *rest, n_jobs=n_jobs)
         else:
             values = np.ascontiguousarray(X.data)
             own = (X.indptr, X.indices, values, values.view(_bits_of(values)))
             more = (*self._arrays(values), initial, out)
-            map_ranges(_score_sparse, bounds, *own, *more, n_threads=n_threads)
+            map_ranges(_score_sparse, bounds, *own, *more, n_jobs=n_jobs)
         return out
 
     def _arrays(self, values: AnyArray) -> tuple[Any, Any]:

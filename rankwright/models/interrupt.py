@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sized
 from contextlib import contextmanager
 
-from rankwright.core.types import Watch
+from rankwright.core.types import Callback
 
 
 @contextmanager
-def until_interrupted(watch: Watch, rounds: Sized) -> Iterator[None]:
-    """Let Ctrl-C end what runs inside, and tell the watch; not before there are ``rounds``."""
+def until_interrupted(callback: Callback, rounds: Sized) -> Iterator[None]:
+    """Let Ctrl-C end what runs inside, and tell the callback; not before there are ``rounds``."""
     try:
         yield
     except KeyboardInterrupt:
         if not len(rounds):
             raise
-        watch.interrupted = True
+        callback.interrupted = True

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.core.types import Loss, Watch
+from rankwright.core.parts import Part
+from rankwright.core.types import Callback, Loss
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
@@ -25,8 +26,8 @@ from rankwright.models.missing import without_gaps
 from rankwright.models.prank import PRankLinear
 
 
-@dataclass(frozen=True, slots=True)
-class JRank:
+@dataclass(frozen=True, slots=True, repr=False)
+class JRank(Part):
     """A perceptron on products of user and item features, both learnt from the ratings.
 
     Parameters
@@ -61,15 +62,15 @@ class JRank:
         loss: Loss,
         data: RankingData,
         *,
-        watch: Watch,
+        callback: Callback,
         start: FittedFactorization | None = None,
         seed: int = 0,
-        n_threads: int | None = None,
+        n_jobs: int | None = None,
     ) -> FittedFactorization:
         """Learn the kernels, then go over the ratings."""
         self._check(start)
         without_gaps(data.X, "jrank")
-        rows, ordered = in_content_order(data, n_threads=n_threads)
+        rows, ordered = in_content_order(data, n_jobs=n_jobs)
         joint = JointMap.learnt(ordered, self.users, rank=self.n_factors, n_tastes=self.n_tastes)
         perceptron = PRankLinear(
             n_passes=self.n_passes,
@@ -78,13 +79,13 @@ class JRank:
             by_query=self.by_query,
             scale=False,
         )
-        valid = None if watch.valid is None else joint.mapped(watch.valid)
+        valid = None if callback.valid is None else joint.mapped(callback.valid)
         found = perceptron.fit(
             loss,
             joint.mapped(ordered),
-            watch=MappedWatch(watch, rows, valid),
+            callback=MappedWatch(callback, rows, valid),
             seed=seed,
-            n_threads=n_threads,
+            n_jobs=n_jobs,
         )
         vectors, bias = joint.factors(found.coef)
         return FittedFactorization(

@@ -24,8 +24,9 @@ from typing import Any
 import numpy as np
 
 from rankwright.core.blas import one_blas_thread
+from rankwright.core.parts import Part
 from rankwright.core.rng import stream
-from rankwright.core.types import F64, I64, FloatMatrix, Loss, Watch
+from rankwright.core.types import F64, I64, Callback, FloatMatrix, Loss
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
@@ -38,8 +39,8 @@ from rankwright.models.missing import fill_values, filled
 from rankwright.registry import unknown
 
 
-@dataclass(frozen=True, slots=True)
-class Kernel:
+@dataclass(frozen=True, slots=True, repr=False)
+class Kernel(Part):
     """A weight for each training document, by likeness to it; exact for few documents.
 
     Parameters
@@ -63,7 +64,7 @@ class Kernel:
         What stands for a missing value; None refuses them.
     solver : str
         Who minimises, as for linear models.
-    tolerance, max_iterations
+    tolerance, max_iter
         When the solver stops; None: at its own default.
     exact_below : int
         Up to so many documents all are landmarks.
@@ -80,7 +81,7 @@ class Kernel:
     missing: str | None = None
     solver: str = "lbfgs"
     tolerance: float | None = None
-    max_iterations: int | None = None
+    max_iter: int | None = None
     exact_below: int = 2000
     n_landmarks: int = 500
 
@@ -89,35 +90,35 @@ class Kernel:
         loss: Loss,
         data: RankingData,
         *,
-        watch: Watch,
+        callback: Callback,
         start: FittedKernel | None = None,
         seed: int = 0,
-        n_threads: int | None = None,
+        n_jobs: int | None = None,
     ) -> FittedKernel:
         """Minimise the loss, from the weights of ``start`` where that has the same landmarks."""
         self._check()
-        rows, ordered = in_content_order(data, n_threads=n_threads)
+        rows, ordered = in_content_order(data, n_jobs=n_jobs)
         fill = None if self.kernel == "precomputed" else fill_values(ordered.X, self.missing)
         X = filled(ordered.X, fill, "kernel")
         chosen = self._landmarks(data.n_documents, seed)
         fitted = self._with_landmarks(data, rows[chosen], X, chosen, document_weight(ordered), fill)
         with one_blas_thread():
             P = inverse_root(fitted.likeness(X[chosen]))
-        _say(watch, repr(fitted))
+        _say(callback, repr(fitted))
         linear = Linear(
             l2=self.l2,
             scale=False,
             solver=self.solver,
-            tolerance=self.tolerance,
-            max_iterations=self.max_iterations,
+            tol=self.tolerance,
+            max_iter=self.max_iter,
         )
         found = linear.fit(
             loss,
-            replace(ordered, X=fitted.features(X, P, n_threads=n_threads), feature_names=None),
-            watch=MappedWatch(watch, rows, _mapped(watch.valid, fitted, P, n_threads)),
+            replace(ordered, X=fitted.features(X, P, n_jobs=n_jobs), feature_names=None),
+            callback=MappedWatch(callback, rows, _mapped(callback.valid, fitted, P, n_jobs)),
             start=None if start is None else _start(start, fitted, P),
             seed=seed,
-            n_threads=n_threads,
+            n_jobs=n_jobs,
         )
         return replace(fitted, weights=P @ found.coef, solution=found.solution)
 
@@ -171,12 +172,12 @@ class Kernel:
 
 
 def _mapped(
-    data: RankingData | None, fitted: FittedKernel, P: F64, n_threads: int | None
+    data: RankingData | None, fitted: FittedKernel, P: F64, n_jobs: int | None
 ) -> RankingData | None:
     """Return the data with the features Phi."""
     if data is None:
         return None
-    Phi = fitted.features(filled(data.X, fitted.fill, "kernel"), P, n_threads=n_threads)
+    Phi = fitted.features(filled(data.X, fitted.fill, "kernel"), P, n_jobs=n_jobs)
     return replace(data, X=Phi, feature_names=None)
 
 
@@ -205,8 +206,8 @@ def _columns_of_documents(data: RankingData) -> I64:
     return np.arange(data.n_documents) if data.row is None else data.row
 
 
-def _say(watch: Watch, text: str) -> None:
+def _say(callback: Callback, text: str) -> None:
     """Tell whoever follows the progress which way the kernel is taken."""
-    progress = getattr(watch, "progress", None)
+    progress = getattr(callback, "progress", None)
     if progress is not None:
         progress(0, text)

@@ -23,8 +23,9 @@ import numpy as np
 from scipy import linalg, sparse
 
 from rankwright.core.blas import one_blas_thread
+from rankwright.core.parts import Part
 from rankwright.core.products import transposed_times_vector
-from rankwright.core.types import F64, FloatMatrix, Loss, Watch
+from rankwright.core.types import F64, Callback, FloatMatrix, Loss
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.base import document_weight, grade_targets
@@ -37,8 +38,8 @@ _NO_DIFFERENCE = 1e-12  # of the largest eigenvalue: what is less is rounding
 _ROWS = 1 << 14
 
 
-@dataclass(frozen=True, slots=True)
-class LeastSquares:
+@dataclass(frozen=True, slots=True, repr=False)
+class LeastSquares(Part):
     """A weight for each feature by least squares, in closed form.
 
     Parameters
@@ -60,18 +61,18 @@ class LeastSquares:
         loss: Loss,
         data: RankingData,
         *,
-        watch: Watch,
+        callback: Callback,
         start: FittedLinear | None = None,
         seed: int = 0,  # noqa: ARG002
-        n_threads: int | None = None,
+        n_jobs: int | None = None,
     ) -> FittedLinear:
         """Solve (1) for each l2 that is to be tried."""
         if not isinstance(loss, Squared):
             raise UsageError("least squares minimise the squared loss; for others use 'linear'.")
         if start is not None:
             raise UsageError("least squares have one answer wherever they start: leave start out.")
-        check_penalty("l2", self.l2, watch)
-        rounds = WeightRounds(data, watch, self.missing, n_threads=n_threads)
+        check_penalty("l2", self.l2, callback)
+        rounds = WeightRounds(data, callback, self.missing, n_jobs=n_jobs)
         problem = _Moments(rounds.features, data, grade_targets(data, loss.targets), self.scale)
         for l2 in ridges(self.l2):
             if rounds.see(*problem.solve(l2)):

@@ -23,12 +23,13 @@ from scipy import sparse
 from rankwright import registry
 from rankwright.core.blas import one_blas_thread
 from rankwright.core.compat import check_fit
+from rankwright.core.parts import Part
 from rankwright.core.products import (
     times_vector,
     transposed_squares_times_vector,
     transposed_times_vector,
 )
-from rankwright.core.types import F64, AnyArray, FloatMatrix, Loss, SolveResult, Watch
+from rankwright.core.types import F64, AnyArray, Callback, FloatMatrix, Loss, SolveResult
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.base import document_weight, order_weight
@@ -42,13 +43,13 @@ from rankwright.solvers.journal import Journal, journalled
 from rankwright.solvers.online import OnlineState
 
 _FOR_SOLVERS = (
-    "tolerance", "max_iterations", "learning_rate", "batch_queries", "averaging", "step",
+    "tolerance", "max_iter", "learning_rate", "batch_size", "averaging", "step",
 )  # fmt: skip
 _ONLINE = ("online_w", "online_mean", "online_so_far")  # a state's parts, by their names in a file
 
 
-@dataclass(frozen=True, slots=True)
-class Linear:
+@dataclass(frozen=True, slots=True, repr=False)
+class Linear(Part):
     """A weight for each feature; readable, quick, and at home with few or sparse data.
 
     Parameters
@@ -66,11 +67,11 @@ class Linear:
         What stands for a missing value; None refuses them.
     solver : str
         Who minimises: ``rankwright list solvers`` shows them.
-    tolerance, max_iterations
+    tolerance, max_iter
         When the solver stops; None: at its own default. For sgd and online, passes over the data.
     learning_rate
         Of sgd: the length of the first step in each scaled weight. Of alternating: see there.
-    batch_queries
+    batch_size
         Of sgd: the queries that a step looks at.
     averaging
         Of sgd and online: whether the answer is the mean of the weights over the steps.
@@ -85,9 +86,9 @@ class Linear:
     missing: str | None = None
     solver: str = "lbfgs"
     tolerance: float | None = None
-    max_iterations: int | None = None
+    max_iter: int | None = None
     learning_rate: float | None = None
-    batch_queries: int | None = None
+    batch_size: int | None = None
     averaging: bool | None = None
     step: str | None = None
 
@@ -96,24 +97,27 @@ class Linear:
         loss: Loss,
         data: RankingData,
         *,
-        watch: Watch,
+        callback: Callback,
         start: FittedLinear | None = None,
         seed: int = 0,
-        n_threads: int | None = None,
+        n_jobs: int | None = None,
     ) -> FittedLinear:
         """Minimise the loss, from the weights of ``start`` where given."""
         solver = self.solver_for(loss, seed)
-        work = OneProcess(
-            self, loss, data, watch, seeded=hasattr(solver, "seed"), n_threads=n_threads
-        )
-        return self.fit_over(work, solver, watch=watch, start=start)
+        work = OneProcess(self, loss, data, callback, seeded=hasattr(solver, "seed"), n_jobs=n_jobs)
+        return self.fit_over(work, solver, callback=callback, start=start)
 
     def fit_over(
-        self, work: LinearWork, solver: Any, *, watch: Watch, start: FittedLinear | None = None
+        self,
+        work: LinearWork,
+        solver: Any,
+        *,
+        callback: Callback,
+        start: FittedLinear | None = None,
     ) -> FittedLinear:
         """Minimise over data wherever they are: `fit` is this over `OneProcess`."""
         for name in ("l1", "l2"):
-            check_penalty(name, getattr(self, name), watch)
+            check_penalty(name, getattr(self, name), callback)
         if self.l1 == self.l2 == "auto":
             raise UsageError("l1 and l2 cannot both be 'auto'; give a number for one of them.")
         deviation = work.deviation
@@ -122,20 +126,20 @@ class Linear:
         tried: list[SolveResult] = []
         path: list[tuple[float, float, int]] = []
         by_column = hasattr(solver, "path")
-        journal = Journal(watch)
+        journal = Journal(callback)
         for t, (l1, l2, problem) in enumerate(self._problems(work, by_column), start=1):
             journal.memory = problem
             with one_blas_thread():
                 tried.append(solver.solve(journalled(problem, journal), v))
             v = tried[-1].w
             path.append((l1, l2, int(np.count_nonzero(v))))
-            scores = work.train_scores(problem, v) if watch.wants_train else None
-            on_valid = None if watch.valid is None else work.valid_scores(v / deviation)
-            if watch.seen(t, tried[-1].value, scores, on_valid):
+            scores = work.train_scores(problem, v) if callback.wants_train else None
+            on_valid = None if callback.valid is None else work.valid_scores(v / deviation)
+            if callback.on_iteration(t, tried[-1].value, scores, on_valid):
                 break
             if tried[-1].stopped == VANISHED:  # nothing of the scale is left to go on from
                 v = begin
-        best = tried[min(watch.best(), len(tried)) - 1]
+        best = tried[min(callback.best(), len(tried)) - 1]
         return FittedLinear(
             best.w / deviation,
             work.fill,
@@ -164,7 +168,7 @@ class Linear:
         data: RankingData,
         *,
         start: FittedLinear | None = None,
-        n_threads: int | None = None,
+        n_jobs: int | None = None,
     ) -> FittedLinear:
         """Go on from ``start`` with a step for each query of ``data``, in their order.
 
@@ -186,13 +190,13 @@ class Linear:
         problem = LinearProblem(
             X,
             data.indptr,
-            loss.bind(data, n_threads=n_threads),
+            loss.bind(data, n_jobs=n_jobs),
             float(len(visited)) or 1.0,  # weights count as they are: their mean is not known
             l2=float(self.l2),
             deviation=deviation,
             visited=visited,
             traits=loss.traits,
-            n_threads=n_threads,
+            n_jobs=n_jobs,
         )
         with one_blas_thread():
             end = solver.go_on(problem, state)
@@ -258,9 +262,9 @@ class FittedLinear:
     deviation: F64 | None = field(default=None, compare=False)
     path: F64 | None = field(default=None, compare=False)
 
-    def scores(self, X: FloatMatrix, *, n_threads: int | None = None) -> F64:
+    def scores(self, X: FloatMatrix, *, n_jobs: int | None = None) -> F64:
         """Return the score of each row."""
-        return times_vector(filled(X, self.fill, "linear"), self.coef, n_threads=n_threads)
+        return times_vector(filled(X, self.fill, "linear"), self.coef, n_jobs=n_jobs)
 
     def contributions(self, X: FloatMatrix) -> F64:
         """Return what each feature adds to the score of each row, and 0 as the last column."""

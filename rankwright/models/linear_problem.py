@@ -38,7 +38,7 @@ from rankwright.core.products import (
 )
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, AnyArray, FloatMatrix, Traits
-from rankwright.losses.base import come_to_round
+from rankwright.losses.base import set_iteration
 from rankwright.models.linear_sums import LinearSums, Sums
 
 
@@ -102,11 +102,11 @@ class SummedProblem:
         value, a = total / self._total, self._scaled(pulled)
         return a, value - float(a @ v), value
 
-    def lean(self, v: F64) -> tuple[F64, float] | None:
+    def concave_part(self, v: F64) -> tuple[F64, float] | None:
         """Return the plane that touches N from below, where the loss is M - N."""
         if not self._difference:
             return None
-        total, pulled = self._sums.lean(v / self._deviation)
+        total, pulled = self._sums.concave_part(v / self._deviation)
         a = self._scaled(pulled)
         return a, total / self._total - float(a @ v)
 
@@ -119,10 +119,10 @@ class SummedProblem:
         """
         return self._sums.targets(v / self._deviation, near, rate)
 
-    def toward(self, r: Any) -> SummedProblem:
+    def with_targets(self, r: Any) -> SummedProblem:
         """Return the problem of coming near to fixed targets ``r``."""
         return SummedProblem(
-            self._sums.toward(r), self._total, l2=self._l2, deviation=self._deviation
+            self._sums.with_targets(r), self._total, l2=self._l2, deviation=self._deviation
         )
 
     def _scaled(self, pulled: F64) -> F64:
@@ -134,7 +134,7 @@ class SummedProblem:
 
 def _remembers(loss: Any) -> bool:
     """Whether a loss tells its memory; one written elsewhere may not, and has none."""
-    return hasattr(loss, "memory")
+    return hasattr(loss, "state")
 
 
 class LinearProblem(SummedProblem):
@@ -168,12 +168,12 @@ class LinearProblem(SummedProblem):
         visited: I64 | None = None,
         document_weight: F64 | None = None,
         traits: Traits | None = None,
-        n_threads: int | None = None,
+        n_jobs: int | None = None,
     ) -> None:
         self._traits = traits or Traits("")
         difference = self._traits.difference
         sums = LinearSums(
-            X, loss, document_weight=document_weight, difference=difference, n_threads=n_threads
+            X, loss, document_weight=document_weight, difference=difference, n_jobs=n_jobs
         )
         super().__init__(sums, total_weight, l2=l2, deviation=deviation, difference=difference)
         self._X, self._indptr, self._loss, self._slope = X, indptr, loss, sums.slope
@@ -182,19 +182,19 @@ class LinearProblem(SummedProblem):
         self._begun, self._curvature = np.zeros(self.size), np.empty(0)
         self._known: dict[int, tuple[F64, float]] = {}  # by part: c, and the eigenvalue of (4)
 
-    def memory(self) -> dict[str, AnyArray]:
+    def state(self) -> dict[str, AnyArray]:
         """Return what answers depend on beside the weights: the loss's memory, and known (4)."""
-        own: dict[str, AnyArray] = dict(self._loss.memory()) if _remembers(self._loss) else {}
+        own: dict[str, AnyArray] = dict(self._loss.state()) if _remembers(self._loss) else {}
         if self._known:
             own["known_parts"] = np.array(list(self._known), np.int64)
             own["known_tops"] = np.array([top for _, top in self._known.values()])
             own["known_curvatures"] = np.concatenate([c for c, _ in self._known.values()])
         return own
 
-    def remember(self, kept: Mapping[str, AnyArray]) -> None:
-        """Be as the problem that had this `memory`."""
+    def load_state(self, kept: Mapping[str, AnyArray]) -> None:
+        """Be as the problem that had this `state`."""
         if _remembers(self._loss):
-            self._loss.remember(kept)
+            self._loss.load_state(kept)
         if "known_parts" not in kept:
             return
         parts = kept["known_parts"].tolist()
@@ -211,7 +211,7 @@ class LinearProblem(SummedProblem):
 
     def begin_pass(self, t: int, v: F64) -> None:
         """Draw the noise of pass ``t``, where the loss has any; it starts at ``v``."""
-        come_to_round(self._loss, t)
+        set_iteration(self._loss, t)
         self._begun, self._curvature = v.copy(), np.empty(0)
 
     def part_grad(self, parts: I64, v: F64, out: F64) -> float:
@@ -219,12 +219,12 @@ class LinearProblem(SummedProblem):
         queries = self._visited[parts].tolist()
         rows = self._rows_of(queries)
         X = self._X[rows]
-        self._score[rows] = times_vector(X, v / self._deviation, n_threads=1)
+        self._score[rows] = times_vector(X, v / self._deviation, n_jobs=1)
         value = 0.0
         for q in queries:
             value += self._loss.grad_queries(q, q + 1, self._score, self._slope)
         share = self.n_parts / (self._total * len(queries))
-        pulled = transposed_times_vector(X, self._slope[rows], n_threads=1)
+        pulled = transposed_times_vector(X, self._slope[rows], n_jobs=1)
         out[:] = share * pulled / self._deviation + self._l2 * v
         return share * value + 0.5 * self._l2 * float(v @ v)
 
@@ -240,7 +240,7 @@ class LinearProblem(SummedProblem):
             risen = float(np.max(c / np.maximum(before, 1e-200), initial=0.0))
             if share * top * risen <= floor:  # (4) grows no faster than the largest c_i does
                 return floor
-        trace = transposed_squares_times_vector(X, c, n_threads=1) @ self._deviation**-2.0
+        trace = transposed_squares_times_vector(X, c, n_jobs=1) @ self._deviation**-2.0
         if share * trace <= floor:  # no eigenvalue exceeds the trace
             return floor
         top = self._largest_eigenvalue(X, c)
@@ -263,10 +263,10 @@ class LinearProblem(SummedProblem):
         last = found = 0.0
         for _ in range(50):
             u /= np.linalg.norm(u)
-            z = times_vector(X, u / self._deviation, n_threads=1)
+            z = times_vector(X, u / self._deviation, n_jobs=1)
             if self._traits.shift_invariant:
                 z -= (c @ z) / (c.sum() or 1.0)
-            u = transposed_times_vector(X, c * z, n_threads=1) / self._deviation
+            u = transposed_times_vector(X, c * z, n_jobs=1) / self._deviation
             last, found = found, float(np.linalg.norm(u))
             if found - last <= 0.01 * found:
                 break

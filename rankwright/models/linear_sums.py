@@ -43,13 +43,13 @@ class Sums(Protocol):
     def convex_part(self, w: F64) -> tuple[float, F64]:
         """Return M and X' times its slope, where the loss is M - N; else as ``grad``."""
 
-    def lean(self, w: F64) -> tuple[float, F64]:
+    def concave_part(self, w: F64) -> tuple[float, F64]:
         """Return N and X' times its slope."""
 
     def targets(self, w: F64, near: Any, rate: float) -> Any:
         """Return the targets that the loss chooses for a mean of X w and the targets ``near``."""
 
-    def toward(self, r: Any) -> Sums:
+    def with_targets(self, r: Any) -> Sums:
         """Return the sums of coming near to fixed targets ``r``."""
 
 
@@ -73,16 +73,16 @@ class LinearSums:
         *,
         document_weight: F64 | None = None,
         difference: bool = False,
-        n_threads: int | None = None,
+        n_jobs: int | None = None,
     ) -> None:
         self.X, self.loss, self.n_features = X, loss, int(X.shape[1])
         self.slope = np.empty(X.shape[0])
         self._document_weight, self._difference = document_weight, difference
-        self._n_threads = n_threads
+        self._n_jobs = n_jobs
 
     def scores(self, w: F64) -> F64:
         """Return X w."""
-        return times_vector(self.X, w, n_threads=self._n_threads)
+        return times_vector(self.X, w, n_jobs=self._n_jobs)
 
     def value(self, w: F64) -> float:
         """Return the loss."""
@@ -103,16 +103,16 @@ class LinearSums:
         weight = self._document_weight
         if weight is None:
             weight = np.ones(self.X.shape[0])
-        return transposed_squares_times_vector(self.X, weight, n_threads=self._n_threads)
+        return transposed_squares_times_vector(self.X, weight, n_jobs=self._n_jobs)
 
     def convex_part(self, w: F64) -> tuple[float, F64]:
         """Return M and X' times its slope, where the loss is M - N; else as ``grad``."""
         part = self.loss.convex_part if self._difference else self.loss.grad
         return part(self.scores(w), self.slope), self._pulled()
 
-    def lean(self, w: F64) -> tuple[float, F64]:
+    def concave_part(self, w: F64) -> tuple[float, F64]:
         """Return N and X' times its slope."""
-        return self.loss.lean(self.scores(w), self.slope), self._pulled()
+        return self.loss.concave_part(self.scores(w), self.slope), self._pulled()
 
     def targets(self, w: F64, near: F64 | None, rate: float) -> F64:
         """Return the targets that the loss chooses for a mean of X w and the targets ``near``."""
@@ -122,9 +122,9 @@ class LinearSums:
         self.loss.targets(s, out)
         return out
 
-    def toward(self, r: F64) -> LinearSums:
+    def with_targets(self, r: F64) -> LinearSums:
         """Return the sums of coming near to fixed targets ``r``."""
-        return LinearSums(self.X, self.loss.toward(r), n_threads=self._n_threads)
+        return LinearSums(self.X, self.loss.with_targets(r), n_jobs=self._n_jobs)
 
     def _pulled(self) -> F64:
-        return transposed_times_vector(self.X, self.slope, n_threads=self._n_threads)
+        return transposed_times_vector(self.X, self.slope, n_jobs=self._n_jobs)

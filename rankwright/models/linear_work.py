@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from rankwright.core.products import times_vector
-from rankwright.core.types import F64, I64, Loss, Watch
+from rankwright.core.types import F64, I64, Callback, Loss
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import document_weight, order_weight
@@ -38,10 +38,10 @@ class LinearWork(Protocol):
         """Return the problem that steps along columns, with penalties to be set."""
 
     def train_scores(self, problem: Any, v: F64) -> Any:
-        """Return for the watch the scores on train, given the problem and its solution."""
+        """Return for the callback the scores on train, given the problem and its solution."""
 
     def valid_scores(self, w: F64) -> Any:
-        """Return for the watch the scores on valid, given weights in the scale of the data."""
+        """Return for the callback the scores on valid, given weights in the scale of the data."""
 
 
 class OneProcess:
@@ -52,25 +52,27 @@ class OneProcess:
         model: Linear,
         loss: Loss,
         data: RankingData,
-        watch: Watch,
+        callback: Callback,
         *,
         seeded: bool,
-        n_threads: int | None,
+        n_jobs: int | None,
     ) -> None:
         self._rows: I64 | slice = slice(None)
         if seeded:
-            self._rows, data = in_content_order(data, n_threads=n_threads)
+            self._rows, data = in_content_order(data, n_jobs=n_jobs)
         self.fill = fill_values(data.X, model.missing)
         X = filled(data.X, self.fill, "linear")
         self.deviation = model.deviations(X, document_weight(data))
-        self._valid = None if watch.valid is None else filled(watch.valid.X, self.fill, "linear")
-        self._data, self._loss, self._n_threads = replace(data, X=X), loss, n_threads
+        self._valid = (
+            None if callback.valid is None else filled(callback.valid.X, self.fill, "linear")
+        )
+        self._data, self._loss, self._n_jobs = replace(data, X=X), loss, n_jobs
         self._weight = order_weight(data)
         self._total = float(self._weight.sum()) or 1.0
 
     @cached_property
     def _bound(self) -> Any:
-        return self._loss.bind(self._data, n_threads=self._n_threads)
+        return self._loss.bind(self._data, n_jobs=self._n_jobs)
 
     def problem(self, l2: float) -> LinearProblem:
         """Return the problem with this penalty."""
@@ -84,7 +86,7 @@ class OneProcess:
             visited=np.flatnonzero(self._weight),
             document_weight=self._data.sample_weight,
             traits=self._loss.traits,
-            n_threads=self._n_threads,
+            n_jobs=self._n_jobs,
         )
 
     def by_column(self) -> Any:
@@ -93,7 +95,7 @@ class OneProcess:
             sparse.csc_array(self._data.X),
             total_weight=self._total,
             deviation=self.deviation,
-            n_threads=self._n_threads,
+            n_jobs=self._n_jobs,
         )
 
     def train_scores(self, problem: Any, v: F64) -> F64:
@@ -105,4 +107,4 @@ class OneProcess:
     def valid_scores(self, w: F64) -> F64:
         """Return the scores on valid."""
         assert self._valid is not None, "asked for where there is valid data"
-        return times_vector(self._valid, w, n_threads=self._n_threads)
+        return times_vector(self._valid, w, n_jobs=self._n_jobs)

@@ -1,4 +1,4 @@
-"""The caller's watch, as a fit on mapped features needs it."""
+"""The caller's callback, as a fit on mapped features needs it."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.core.types import F64, I64, Kept, Watch
+from rankwright.core.types import F64, I64, Callback, CheckpointState
 from rankwright.data.ranking_data import RankingData
 
 
 class MappedWatch:
-    """A watch whose valid data has mapped features, and whose rows stand in the caller's order.
+    """A callback whose valid data has mapped features, and whose rows stand in the caller's order.
 
     Parameters
     ----------
-    watch
+    callback
         The caller's.
     rows
         The row of the caller's data that each row of the fit is.
@@ -23,31 +23,31 @@ class MappedWatch:
         The caller's valid data with mapped features, where there is any.
     """
 
-    def __init__(self, watch: Watch, rows: I64, valid: RankingData | None) -> None:
-        self._watch, self._rows, self.valid = watch, rows, valid
-        self.interrupted, self.keeps = False, watch.keeps
+    def __init__(self, callback: Callback, rows: I64, valid: RankingData | None) -> None:
+        self._callback, self._rows, self.valid = callback, rows, valid
+        self.interrupted, self.wants_state = False, callback.wants_state
 
     @property
     def wants_train(self) -> bool:
         """Whether scores on the training data are looked at."""
-        return self._watch.wants_train
+        return self._callback.wants_train
 
-    def seen(self, t: int, value: float, train: F64 | None, valid: F64 | None) -> bool:
-        """Show a round to the caller's watch."""
+    def on_iteration(self, t: int, value: float, train: F64 | None, valid: F64 | None) -> bool:
+        """Show a round to the caller's callback."""
         if train is not None:
             back = np.empty(len(train))
             back[self._rows] = train
             train = back
-        return self._watch.seen(t, value, train, valid)
+        return self._callback.on_iteration(t, value, train, valid)
 
     def best(self) -> int:
         """Return the round to keep."""
-        return self._watch.best()
+        return self._callback.best()
 
-    def resumed(self) -> Kept | None:
+    def load_state(self) -> CheckpointState | None:
         """Return what an earlier run kept."""
-        return self._watch.resumed()
+        return self._callback.load_state()
 
-    def keep(self, *offered: Any) -> None:
+    def save_state(self, *offered: Any) -> None:
         """Offer what a later run needs."""
-        self._watch.keep(*offered)
+        self._callback.save_state(*offered)

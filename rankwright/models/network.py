@@ -17,9 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from rankwright.core.parts import Part
 from rankwright.core.products import transposed_times_vector
 from rankwright.core.rng import stream
-from rankwright.core.types import F64, I64, FloatMatrix, Loss, Watch
+from rankwright.core.types import F64, I64, Callback, FloatMatrix, Loss
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
@@ -36,8 +37,8 @@ PRECISIONS = ("single", "double", "mixed")
 _WORKSPACE = "CUBLAS_WORKSPACE_CONFIG"
 
 
-@dataclass(frozen=True, slots=True)
-class Network:
+@dataclass(frozen=True, slots=True, repr=False)
+class Network(Part):
     """Layers of units between features and score; takes dense or sparse features.
 
     Parameters
@@ -54,7 +55,7 @@ class Network:
         Bring features to mean 0 and deviation 1, by the training data.
     epochs, learning_rate, schedule, weight_decay
         See `rankwright.solvers.adam.Adam`.
-    batch_documents : int
+    batch_size : int
         Documents in a step, in whole queries.
     missing : None, "mean" or "zero"
         What stands for a missing value; None refuses them.
@@ -78,7 +79,7 @@ class Network:
     learning_rate: float = 0.003
     schedule: str = "constant"
     weight_decay: float = 0.0
-    batch_documents: int = 1024
+    batch_size: int = 1024
     missing: str | None = None
     device: str = "auto"
     precision: str = "single"
@@ -89,10 +90,10 @@ class Network:
         loss: Loss,
         data: RankingData,
         *,
-        watch: Watch,
+        callback: Callback,
         start: FittedNetwork | None = None,
         seed: int = 0,
-        n_threads: int | None = None,
+        n_jobs: int | None = None,
     ) -> FittedNetwork:
         """Minimise the loss, from the weights of ``start`` where given."""
         torch = load_torch()
@@ -101,7 +102,7 @@ class Network:
         fill = fill_values(data.X, self.missing)
         X = filled(data.X, fill, "network")
         design = self._design(loss, data, X, fill)
-        rows, ordered = _in_seeded_order(data, seed, n_threads)
+        rows, ordered = _in_seeded_order(data, seed, n_jobs)
         with self._calm(torch) as device:
             problem = NetworkProblem(
                 design,
@@ -109,17 +110,17 @@ class Network:
                 X,
                 rows,
                 ordered,
-                loss.bind(ordered, n_threads=n_threads),
+                loss.bind(ordered, n_jobs=n_jobs),
                 data,
-                batch_documents=self.batch_documents,
+                batch_size=self.batch_size,
                 device=device,
                 precision=self.precision,
                 seed=seed,
-                n_threads=n_threads,
+                n_jobs=n_jobs,
             )
             names = {f.name for f in fields(Adam)} - {"seed"}
-            adam = Adam(**{name: getattr(self, name) for name in names}, seed=seed)
-            end = adam.run(problem, watch)
+            adam = Adam(**{name: getattr(self, name) for name in names}, random_state=seed)
+            end = adam.solve(problem, callback)
         return design.fitted(problem.weights(end.best))
 
     def _design(self, loss: Loss, data: RankingData, X: FloatMatrix, fill: F64 | None) -> Design:
@@ -154,8 +155,8 @@ class Network:
             )
         if not 0.0 <= self.dropout < 1.0:
             raise UsageError(f"dropout must be from 0 to below 1, not {self.dropout}.")
-        if self.batch_documents < 1:
-            raise UsageError(f"batch_documents must be 1 or more, not {self.batch_documents}.")
+        if self.batch_size < 1:
+            raise UsageError(f"batch_size must be 1 or more, not {self.batch_size}.")
         for name, known in (
             ("activation", tuple(ACTIVATIONS)), ("device", DEVICES), ("precision", PRECISIONS),
         ):  # fmt: skip
@@ -209,14 +210,12 @@ class Network:
     restore = staticmethod(FittedNetwork.restore)
 
 
-def _in_seeded_order(
-    data: RankingData, seed: int, n_threads: int | None
-) -> tuple[I64, RankingData]:
+def _in_seeded_order(data: RankingData, seed: int, n_jobs: int | None) -> tuple[I64, RankingData]:
     """Return rows and data without features, query after query in the order of the seed.
 
     Queries without an order contribute nothing and are left out, unless there are no others.
     """
-    rows, ordered = in_content_order(data, features=False, n_threads=n_threads)
+    rows, ordered = in_content_order(data, features=False, n_jobs=n_jobs)
     queries = np.flatnonzero(order_weight(ordered))
     if not len(queries):
         queries = np.arange(ordered.n_queries)

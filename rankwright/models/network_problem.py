@@ -5,7 +5,7 @@ The loss knows scores alone. Its gradient g in the scores of a batch goes back t
     dJ/dtheta = (ds/dtheta)' g                                                                 (1)
 
 which is torch's part, so that losses have no twin in torch. Queries stand one after the other in a
-seeded order; a batch is a run of whole queries of about ``batch_documents`` documents, and a chunk
+seeded order; a batch is a run of whole queries of about ``batch_size`` documents, and a chunk
 a part of it. Chunks are worked on by threads, one thread of torch each, and their gradients added
 in order: the same bytes for any number of threads. On a GPU a batch is one chunk, and the threads
 share the work of the loss.
@@ -23,10 +23,10 @@ import numpy as np
 
 from rankwright.core.parallel import map_ranges, thread_count
 from rankwright.core.rng import stream
-from rankwright.core.types import F64, I64, AnyArray, FloatMatrix, Watch
+from rankwright.core.types import F64, I64, AnyArray, Callback, FloatMatrix
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
-from rankwright.losses.base import come_to_round
+from rankwright.losses.base import set_iteration
 from rankwright.models.network_design import Design
 from rankwright.solvers.adam import Arrays, load_torch
 
@@ -49,7 +49,7 @@ class NetworkProblem:
     loss
         The loss, bound to ``ordered``.
     data
-        The caller's data, which the watch is shown the scores of.
+        The caller's data, which the callback is shown the scores of.
     """
 
     def __init__(
@@ -62,16 +62,16 @@ class NetworkProblem:
         loss: Any,
         data: RankingData,
         *,
-        batch_documents: int,
+        batch_size: int,
         device: str,
         precision: str,
         seed: int,
-        n_threads: int | None,
+        n_jobs: int | None,
     ) -> None:
         self._torch = torch = load_torch()
         self._design, self._X, self._rows = design, X, rows
         self._loss, self._data, self._indptr = loss, data, ordered.indptr
-        self._seed, self._n_threads, self._device = seed, thread_count(n_threads), device
+        self._seed, self._n_jobs, self._device = seed, thread_count(n_jobs), device
         self._mixed = precision == "mixed" and device == "cuda"
         self._dtype = torch.float64 if precision == "double" else torch.float32
         self._all = [
@@ -83,13 +83,13 @@ class NetworkProblem:
         self.decayed = [p.ndim == 2 for p in self.parameters]
         work = max(1, sum(array.size for array in weights))
         per_chunk = int(np.clip(_CHUNK_WORK // work, *_CHUNK_DOCUMENTS))
-        self._cut(batch_documents, len(rows) if device == "cuda" else per_chunk)
+        self._cut(batch_size, len(rows) if device == "cuda" else per_chunk)
         self._kept: dict[int, Any] | None = {} if math.prod(X.shape) <= _KEPT_CELLS else None
         self._score, self._slope = np.zeros(len(rows)), np.zeros(len(rows))
 
-    def _cut(self, batch_documents: int, chunk_documents: int) -> None:
+    def _cut(self, batch_size: int, chunk_documents: int) -> None:
         """Cut the queries into batches, and these into chunks."""
-        batches = runs_of_queries(self._indptr, 0, len(self._indptr) - 1, batch_documents)
+        batches = runs_of_queries(self._indptr, 0, len(self._indptr) - 1, batch_size)
         cuts = [_even_parts(self._indptr, lo, hi, chunk_documents) for lo, hi in pairwise(batches)]
         self.n_batches = len(cuts)
         self._chunks = [span for cut in cuts for span in pairwise(cut)]
@@ -97,16 +97,16 @@ class NetworkProblem:
 
     def begin_epoch(self, t: int) -> None:
         """Draw the noise of epoch ``t``, where the loss has any."""
-        come_to_round(self._loss, t)
+        set_iteration(self._loss, t)
 
-    def memory(self) -> dict[str, AnyArray]:
+    def state(self) -> dict[str, AnyArray]:
         """Return what the loss remembers beside the scores."""
-        memory: dict[str, AnyArray] = self._loss.memory() if hasattr(self._loss, "memory") else {}
+        memory: dict[str, AnyArray] = self._loss.state() if hasattr(self._loss, "state") else {}
         return memory
 
-    def remember(self, kept: Mapping[str, AnyArray]) -> None:
+    def load_state(self, kept: Mapping[str, AnyArray]) -> None:
         """Let the loss remember what was kept."""
-        self._loss.remember(kept)
+        self._loss.load_state(kept)
 
     def batch_grad(self, t: int, batch: int) -> tuple[float, list[Any]]:
         """Return the loss of a batch and its gradient in each parameter."""
@@ -117,7 +117,7 @@ class NetworkProblem:
             for chunk in range(lo, hi):
                 found[chunk - first] = self._chunk_grad(t, chunk)
 
-        map_ranges(work, np.arange(first, last + 1), n_threads=self._n_threads)
+        map_ranges(work, np.arange(first, last + 1), n_jobs=self._n_jobs)
         total = list(found[0][1])
         for _, gradient in found[1:]:
             for whole, part in zip(total, gradient, strict=True):
@@ -134,14 +134,14 @@ class NetworkProblem:
             for k in range(len(self._all))
         )
 
-    def watched_scores(self, watch: Watch) -> tuple[F64 | None, F64 | None]:
-        """Return the scores on train and valid, those that ``watch`` wants."""
-        if not watch.wants_train and watch.valid is None:
+    def watched_scores(self, callback: Callback) -> tuple[F64 | None, F64 | None]:
+        """Return the scores on train and valid, those that ``callback`` wants."""
+        if not callback.wants_train and callback.valid is None:
             return None, None
         now = self._design.fitted(self.weights())
-        threads = self._n_threads
-        train = now.scores_of(self._data, n_threads=threads) if watch.wants_train else None
-        valid = None if watch.valid is None else now.scores_of(watch.valid, n_threads=threads)
+        threads = self._n_jobs
+        train = now.scores_of(self._data, n_jobs=threads) if callback.wants_train else None
+        valid = None if callback.valid is None else now.scores_of(callback.valid, n_jobs=threads)
         return train, valid
 
     # --- a chunk -----------------------------------------------------------------------------
@@ -177,7 +177,7 @@ class NetworkProblem:
         def work(first: int, last: int) -> None:
             values[first] = self._loss.grad_queries(first, last, self._score, self._slope)
 
-        map_ranges(work, bounds, n_threads=self._n_threads)
+        map_ranges(work, bounds, n_jobs=self._n_jobs)
         return math.fsum(values)
 
     def forward(self, x: Any, indptr: I64, noise: Any = None) -> Any:

@@ -1,6 +1,6 @@
 """Linear scores learnt from pairs that are drawn at random, step by step.
 
-The steps are those of `rankwright.solvers.passive_aggressive`; the loss that is fitted only tells
+The steps are those of `rankwright.models.pair_steps`; the loss that is fitted only tells
 how far they have come. Rows and queries are drawn from in an order fixed by their content, so that
 shuffled rows and renamed queries change nothing.
 """
@@ -14,8 +14,9 @@ from functools import partial
 import numpy as np
 from scipy import sparse
 
+from rankwright.core.parts import Part
 from rankwright.core.products import times_vector
-from rankwright.core.types import F64, AnyArray, FloatMatrix, Loss, SolveResult, Watch
+from rankwright.core.types import F64, AnyArray, Callback, FloatMatrix, Loss, SolveResult
 from rankwright.data.content import content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
@@ -23,16 +24,16 @@ from rankwright.losses.base import document_weight, order_weight
 from rankwright.models.interrupt import until_interrupted
 from rankwright.models.linear import FittedLinear
 from rankwright.models.missing import fill_values, filled
+from rankwright.models.pair_steps import PairState, PassiveAggressive
 from rankwright.models.weight_rounds import WeightRounds
 from rankwright.solvers.journal import Journal
-from rankwright.solvers.passive_aggressive import PairState, PassiveAggressive
 from rankwright.subproblems.pair_draws import PairDraws
 
 _ROUNDS = 10
 
 
-@dataclass(frozen=True, slots=True)
-class PassiveAggressiveLinear:
+@dataclass(frozen=True, slots=True, repr=False)
+class PassiveAggressiveLinear(Part):
     """A weight for each feature, moved a little for each drawn pair that stands wrong.
 
     Parameters
@@ -60,23 +61,23 @@ class PassiveAggressiveLinear:
         loss: Loss,
         data: RankingData,
         *,
-        watch: Watch,
+        callback: Callback,
         start: FittedPassiveAggressive | None = None,
         seed: int = 0,
-        n_threads: int | None = None,
+        n_jobs: int | None = None,
     ) -> FittedPassiveAggressive:
         """Take the steps, from where ``start`` ended."""
         if self.n_steps < 1:
             raise UsageError(f"n_steps must be 1 or more, not {self.n_steps}.")
-        rounds = WeightRounds(data, watch, self.missing, n_threads=n_threads)
-        bound = loss.bind(data, n_threads=n_threads)
+        rounds = WeightRounds(data, callback, self.missing, n_jobs=n_jobs)
+        bound = loss.bind(data, n_jobs=n_jobs)
         total = float(order_weight(data).sum()) or 1.0
-        draws, rows = _draws(data, n_threads), _as_csr(rounds.features)
+        draws, rows = _draws(data, n_jobs), _as_csr(rounds.features)
         state = _state_of(start, data.n_features)
         states: list[PairState] = []
         ends = np.linspace(0, self.n_steps, min(_ROUNDS, self.n_steps) + 1).astype(int)
-        journal, steps = Journal(watch), PassiveAggressive(C=self.C)
-        with until_interrupted(watch, rounds):
+        journal, steps = Journal(callback), PassiveAggressive(C=self.C)
+        with until_interrupted(callback, rounds):
             for count in np.diff(ends).tolist():
                 go_on = partial(steps.go_on, rows, draws, state, count, seed=seed)
                 state = PairState.of(journal.recall(lambda: go_on().parts(), state.w))  # noqa: B023
@@ -93,19 +94,19 @@ class PassiveAggressiveLinear:
         data: RankingData,
         *,
         start: FittedPassiveAggressive | None = None,
-        n_threads: int | None = None,
+        n_jobs: int | None = None,
     ) -> FittedPassiveAggressive:
         """Go on from ``start`` with ``n_steps`` pairs of ``data``."""
         fill = fill_values(data.X, self.missing) if start is None else start.fill
         X = filled(data.X, fill, "linear")
         state = _state_of(start, data.n_features)
-        draws = _draws(data, n_threads)
+        draws = _draws(data, n_jobs)
         state = PassiveAggressive(C=self.C).go_on(
             _as_csr(X), draws, state, self.n_steps, seed=self.seed
         )
         fitted = self._fitted(state, fill)
         total = float(order_weight(data).sum()) or 1.0
-        value = loss.bind(data, n_threads=n_threads).value(times_vector(X, fitted.coef)) / total
+        value = loss.bind(data, n_jobs=n_jobs).value(times_vector(X, fitted.coef)) / total
         result = SolveResult(
             fitted.coef, value, np.nan, state.t, "all pairs were drawn", [value], state
         )
@@ -149,9 +150,9 @@ def _state_of(start: FittedPassiveAggressive | None, n_features: int) -> PairSta
     return start.pairs or PairState.at(start.coef)
 
 
-def _draws(data: RankingData, n_threads: int | None) -> PairDraws:
+def _draws(data: RankingData, n_jobs: int | None) -> PairDraws:
     """Return pairs of rows of ``data``, drawn from in an order fixed by content."""
-    rows, queries = content_order(data, n_threads=n_threads)
+    rows, queries = content_order(data, n_jobs=n_jobs)
     ordered = RankingData(
         X=np.empty((data.n_documents, 0)),
         y=data.y[rows],

@@ -32,8 +32,9 @@ import numpy as np
 from scipy import sparse
 
 from rankwright.core.jit import kernel
+from rankwright.core.parts import Part
 from rankwright.core.rng import stream
-from rankwright.core.types import F64, FloatMatrix, Loss, Watch
+from rankwright.core.types import F64, Callback, FloatMatrix, Loss
 from rankwright.data.content import content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
@@ -88,8 +89,8 @@ def _walk(visits, indptr, indices, values, scale, grade, weight, c, t, w, late, 
 # --- API -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class PRankLinear:
+@dataclass(frozen=True, slots=True, repr=False)
+class PRankLinear(Part):
     """A weight for each feature and a threshold between grades, corrected at each mistake.
 
     Parameters
@@ -120,24 +121,24 @@ class PRankLinear:
         loss: Loss,
         data: RankingData,
         *,
-        watch: Watch,
+        callback: Callback,
         start: FittedLinear | None = None,
         seed: int = 0,
-        n_threads: int | None = None,
+        n_jobs: int | None = None,
     ) -> FittedLinear:
         """Go over the documents, from the weights of ``start`` where given."""
         if self.n_passes < 1:
             raise UsageError(f"n_passes must be 1 or more, not {self.n_passes}.")
         if self.threshold_step is not None and not self.threshold_step > 0.0:
             raise UsageError(f"threshold_step must be above 0, not {self.threshold_step}.")
-        rounds = WeightRounds(data, watch, self.missing, n_threads=n_threads)
-        bound, total = loss.bind(data, n_threads=n_threads), float(order_weight(data).sum()) or 1.0
+        rounds = WeightRounds(data, callback, self.missing, n_jobs=n_jobs)
+        bound, total = loss.bind(data, n_jobs=n_jobs), float(order_weight(data).sum()) or 1.0
         deviation = deviations(rounds.features, document_weight(data), scale=self.scale)
-        perceptron = _Perceptron(rounds.features, data, deviation, self.threshold_step, n_threads)
+        perceptron = _Perceptron(rounds.features, data, deviation, self.threshold_step, n_jobs)
         if start is not None:
             perceptron.w[:] = start.coef * deviation
-        journal = Journal(watch)
-        with until_interrupted(watch, rounds):
+        journal = Journal(callback)
+        with until_interrupted(callback, rounds):
             for t in range(1, self.n_passes + 1):
                 rng = stream(seed, "prank", t)
                 go_over = partial(perceptron.go_over, rng, by_query=self.by_query)
@@ -160,14 +161,14 @@ class _Perceptron:
         data: RankingData,
         deviation: F64,
         threshold_step: float | None,
-        n_threads: int | None,
+        n_jobs: int | None,
     ) -> None:
         rows = sparse.csr_array(X)
         self._rows = (rows.indptr, rows.indices, rows.data)
         self._scale = 1.0 / deviation
         by_query = np.repeat(order_weight(data), data.sizes)
         self._weight = document_weight(data) * by_query
-        order, queries = content_order(data, n_threads=n_threads)
+        order, queries = content_order(data, n_jobs=n_jobs)
         visited = self._weight[order] > 0.0
         self._order = order[visited]
         self._query = np.repeat(np.arange(data.n_queries), data.sizes[queries])[visited]

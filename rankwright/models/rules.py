@@ -114,7 +114,7 @@ class RuleTable:
         *,
         falling: bool = True,
         passed_over: Sequence[Rule] = (),
-        n_threads: int | None = None,
+        n_jobs: int | None = None,
     ) -> Rule | None:
         """Return the rule along which ``g`` is steepest; None where all are level.
 
@@ -126,7 +126,7 @@ class RuleTable:
         best = np.zeros(d)
         bounds = row_ranges(d, max(1, _CELLS // max(1, n)))  # of features, here
         args = (self.codes, n_cuts, g, falling, best)
-        map_ranges(_steepest, bounds, *args, n_threads=n_threads)
+        map_ranges(_steepest, bounds, *args, n_jobs=n_jobs)
 
         def sizes(f: int) -> tuple[F64, F64]:
             """Return the sums of a feature's rules, and how steep they are."""

@@ -1,6 +1,6 @@
 """Boosted regression trees on LightGBM, under any loss and without its limits.
 
-Each round the loss's gradient and curvature (`rankwright.solvers.boost`) go to LightGBM as a
+Each round the loss's gradient and curvature (`rankwright.models.boosting`) go to LightGBM as a
 custom objective, so lists may be of any length and grades any real number. Labels never reach
 LightGBM; the initial score is ours and is added back when scoring.
 """
@@ -18,10 +18,12 @@ from scipy import sparse
 
 from rankwright.core.memory import give_back
 from rankwright.core.parallel import thread_count
-from rankwright.core.types import F64, I64, AnyArray, FloatMatrix, Kept, Loss, Watch
+from rankwright.core.parts import Part
+from rankwright.core.types import F64, I64, AnyArray, Callback, CheckpointState, FloatMatrix, Loss
 from rankwright.data.content import content_sample
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
+from rankwright.models.boosting import Boost, Descent
 from rankwright.models.forest_scorer import ForestScorer
 from rankwright.models.interrupt import until_interrupted
 from rankwright.models.tree_memory import plan_bins
@@ -32,7 +34,6 @@ from rankwright.models.tree_text import (
     split_points,
     without_first_tree,
 )
-from rankwright.solvers.boost import Boost, Descent
 
 if TYPE_CHECKING:  # imported on use: scoring does without
     import lightgbm as lgb
@@ -41,20 +42,20 @@ _MOST_LEAVES = 131_072  # of LightGBM
 _ROWS_PER_THREAD = 4096  # with fewer, LightGBM's threads wait for each other more than they work
 
 
-@dataclass(frozen=True, slots=True)
-class Trees:
+@dataclass(frozen=True, slots=True, repr=False)
+class Trees(Part):
     """Gradient-boosted regression trees; takes missing values and categories as they are.
 
     Parameters
     ----------
-    n_trees, num_leaves, learning_rate, max_depth
+    n_estimators, num_leaves, learning_rate, max_depth
         Size of the model and of its steps; no limit on the depth by default.
-    min_documents, min_curvature
+    min_child_samples, min_child_weight
         The least number of documents, and sum of curvature, of a leaf.
     l2, l1
         Penalties on leaf values.
-    leaves, direction, row_fraction, query_fraction, feature_fraction
-        See `rankwright.solvers.boost.Boost`.
+    leaves, direction, subsample, query_fraction, colsample_bytree
+        See `rankwright.models.boosting.Boost`.
     monotone : mapping or sequence
         1 or -1 for features whose score must rise or fall with them, by name, column or in order.
     categorical : sequence
@@ -63,19 +64,19 @@ class Trees:
         Number of thresholds tried for a feature.
     """
 
-    n_trees: int = 100
+    n_estimators: int = 100
     num_leaves: int = 31
     learning_rate: float = 0.1
     max_depth: int | None = None
-    min_documents: int = 20
-    min_curvature: float = 1e-3
+    min_child_samples: int = 20
+    min_child_weight: float = 1e-3
     l2: float = 0.0
     l1: float = 0.0
     leaves: str = "newton"
     direction: str = "gradient"
-    row_fraction: float = 1.0
+    subsample: float = 1.0
     query_fraction: float = 1.0
-    feature_fraction: float = 1.0
+    colsample_bytree: float = 1.0
     monotone: Mapping[str | int, int] | Sequence[int] | None = None
     categorical: Sequence[str | int] | None = None
     max_bins: int = 255
@@ -83,7 +84,7 @@ class Trees:
     def __post_init__(self) -> None:
         """Say what LightGBM would not take, or take for something else."""
         Boost.of(self)
-        for name in ("l1", "l2", "min_curvature", "min_documents"):
+        for name in ("l1", "l2", "min_child_weight", "min_child_samples"):
             if not getattr(self, name) >= 0:
                 raise UsageError(f"{name} must be 0 or more, not {getattr(self, name)}.")
         if not 2 <= self.num_leaves <= _MOST_LEAVES:
@@ -102,25 +103,25 @@ class Trees:
         loss: Loss,
         data: RankingData,
         *,
-        watch: Watch,
+        callback: Callback,
         start: FittedTrees | None = None,
         seed: int = 0,
-        n_threads: int | None = None,
+        n_jobs: int | None = None,
     ) -> FittedTrees:
-        """Boost ``n_trees`` trees against ``loss``, after those of ``start``.
+        """Boost ``n_estimators`` trees against ``loss``, after those of ``start``.
 
-        Rounds count from the number of trees that ``start`` has: so do the watch, its checkpoints
+        Rounds count from the number of trees that ``start`` has: so do the callback, its checkpoints
         and what a round draws. Where every round of it left a tree, and with the direction
         "gradient", the result is that of one long run.
         """
-        run = self.descent(loss, data, seed=seed, n_threads=n_threads)
+        run = self.descent(loss, data, seed=seed, n_jobs=n_jobs)
         model = start or empty_forest(run.best_constant(), data.n_features)
-        binned = BinnedData(data, watch.valid, self.lightgbm_params(data, seed, n_threads))
-        before = _Grown.from_checkpoint(watch.resumed(), model)
+        binned = BinnedData(data, callback.valid, self.lightgbm_params(data, seed, n_jobs))
+        before = _Grown.from_checkpoint(callback.load_state(), model)
         run.go_on(before.state)
         booster = binned.booster(before.model)
-        counts = self.grow(booster, run, watch, model.n_trees, before.counts)
-        rounds = min(watch.best() - model.n_trees, len(counts))
+        counts = self.grow(booster, run, callback, model.n_trees, before.counts)
+        rounds = min(callback.best() - model.n_trees, len(counts))
         new = join_trees([*before.texts, _new_trees(booster, 0, later=bool(before.texts))])
         new = first_trees(new, counts[rounds - 1] if rounds > 0 else 0)
         text = join_trees([model.text, new]) if model.n_trees else new
@@ -137,21 +138,19 @@ class Trees:
 
     # --- steps of a fit, also used by the forest -------------------------------------------------
 
-    def descent(
-        self, loss: Loss, data: RankingData, *, seed: int, n_threads: int | None
-    ) -> Descent:
+    def descent(self, loss: Loss, data: RankingData, *, seed: int, n_jobs: int | None) -> Descent:
         """Return the run that turns scores into gradients."""
-        return Boost.of(self).start(loss, data, seed=seed, n_threads=n_threads)
+        return Boost.of(self).start(loss, data, seed=seed, n_jobs=n_jobs)
 
     def grow(
         self,
         booster: lgb.Booster,
         run: Descent,
-        watch: Watch,
+        callback: Callback,
         first: int,
         before: Sequence[int] = (),
     ) -> list[int]:
-        """Add trees until all are there or the watch ends the run.
+        """Add trees until all are there or the callback ends the run.
 
         Rounds count from ``first``. Returned is the number of trees after each of them (one that
         finds no split leaves none), beginning with those of an earlier run, ``before``.
@@ -173,7 +172,7 @@ class Trees:
             written, told = int(booster.current_iteration()), len(counts)
             return {"trees": np.frombuffer(text.encode(), np.uint8), "counts": fresh}
 
-        with until_interrupted(watch, counts):
+        with until_interrupted(callback, counts):
             for t in range(first + done, first + self.n_trees):
                 _allow_columns(booster, run.columns(t))
                 empty = booster.update(fobj=objective)
@@ -182,14 +181,12 @@ class Trees:
                 if empty and len(counts) == done > 0:
                     stump = 1  # see `_new_trees`
                 counts.append(earlier + int(booster.current_iteration()) - stump)
-                if watch.seen(t + 1, value, *current_scores(booster, watch)):
+                if callback.on_iteration(t + 1, value, *current_scores(booster, callback)):
                     break
-                watch.keep(t + 1, run.state, added)
+                callback.save_state(t + 1, run.state, added)
         return counts
 
-    def lightgbm_params(
-        self, data: RankingData, seed: int, n_threads: int | None
-    ) -> dict[str, Any]:
+    def lightgbm_params(self, data: RankingData, seed: int, n_jobs: int | None) -> dict[str, Any]:
         """Return LightGBM's parameters; with these its result depends on data and seed alone."""
         plan = plan_bins(data.n_documents, data.n_features, self.max_bins, data.X.dtype.itemsize)
         params = {
@@ -198,9 +195,7 @@ class Trees:
             "verbosity": -1,
             "deterministic": True,
             ("force_row_wise" if plan.by_row else "force_col_wise"): True,
-            "num_threads": min(
-                thread_count(n_threads), max(1, data.n_documents // _ROWS_PER_THREAD)
-            ),
+            "num_threads": min(thread_count(n_jobs), max(1, data.n_documents // _ROWS_PER_THREAD)),
             "seed": seed,
             "feature_pre_filter": False,
             "bin_construct_sample_cnt": plan.sample,
@@ -208,8 +203,8 @@ class Trees:
             "num_leaves": self.num_leaves,
             "learning_rate": self.learning_rate,
             "max_depth": -1 if self.max_depth is None else self.max_depth,
-            "min_data_in_leaf": self.min_documents,
-            "min_sum_hessian_in_leaf": self.min_curvature,
+            "min_data_in_leaf": self.min_child_samples,
+            "min_sum_hessian_in_leaf": self.min_child_weight,
             "lambda_l1": self.l1,
             "lambda_l2": self.l2,
         }
@@ -244,11 +239,11 @@ class FittedTrees:
         """Number of trees."""
         return self._scorer.n_trees if self.text else 0
 
-    def scores(self, X: FloatMatrix, *, n_threads: int | None = None) -> F64:
+    def scores(self, X: FloatMatrix, *, n_jobs: int | None = None) -> F64:
         """Return the score of each row: LightGBM's to the last bit, without LightGBM."""
         if self.n_trees == 0:
             return np.full(X.shape[0], self.initial)
-        return self._scorer.scores(X, initial=self.initial, n_threads=n_threads)
+        return self._scorer.scores(X, initial=self.initial, n_jobs=n_jobs)
 
     def contributions(self, X: FloatMatrix) -> F64:
         """Return SHAP values: one column per feature, and the expected score last."""
@@ -289,7 +284,7 @@ class _Grown(NamedTuple):
     model: FittedTrees
 
     @classmethod
-    def from_checkpoint(cls, kept: Kept | None, start: FittedTrees) -> _Grown:
+    def from_checkpoint(cls, kept: CheckpointState | None, start: FittedTrees) -> _Grown:
         """Return what was kept of a run that began with ``start``."""
         if kept is None:
             return cls([], {}, [], start)
@@ -369,7 +364,7 @@ def empty_forest(initial: float, n_features: int) -> FittedTrees:
     return FittedTrees("", initial, n_features)
 
 
-def current_scores(booster: lgb.Booster, watch: Watch) -> tuple[F64 | None, F64 | None]:
+def current_scores(booster: lgb.Booster, callback: Callback) -> tuple[F64 | None, F64 | None]:
     """Return the scores on train (where wanted) and on valid (where there is one)."""
     held: dict[str, F64] = {}
 
@@ -380,9 +375,9 @@ def current_scores(booster: lgb.Booster, watch: Watch) -> tuple[F64 | None, F64 
 
         return metric
 
-    if watch.wants_train:
+    if callback.wants_train:
         booster.eval_train(hold("train"))
-    if watch.valid is not None:
+    if callback.valid is not None:
         booster.eval_valid(hold("valid"))
     return held.get("train"), held.get("valid")
 

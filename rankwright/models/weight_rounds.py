@@ -1,4 +1,4 @@
-"""Weights after each round of a fit: shown to the watch, and those of the best round kept.
+"""Weights after each round of a fit: shown to the callback, and those of the best round kept.
 
 For models that find one weight per feature in ways of their own; what `rankwright.models.linear`
 minimises over data that may lie elsewhere goes through `rankwright.models.linear_work`.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from rankwright.core.products import times_vector
-from rankwright.core.types import F64, FloatMatrix, Watch
+from rankwright.core.types import F64, Callback, FloatMatrix
 from rankwright.data.ranking_data import RankingData
 from rankwright.models.linear import FittedLinear
 from rankwright.models.missing import fill_values, filled
@@ -20,7 +20,7 @@ class WeightRounds:
 
     Parameters
     ----------
-    data, watch
+    data, callback
         What is fitted to, and who looks on.
     missing
         What stands for a missing value: "mean", "zero", or None, which refuses them.
@@ -32,11 +32,13 @@ class WeightRounds:
     """
 
     def __init__(
-        self, data: RankingData, watch: Watch, missing: str | None, *, n_threads: int | None
+        self, data: RankingData, callback: Callback, missing: str | None, *, n_jobs: int | None
     ) -> None:
-        self._data, self._watch, self._n_threads = data, watch, n_threads
+        self._data, self._callback, self._n_jobs = data, callback, n_jobs
         self.fill = fill_values(data.X, missing)
-        self._valid = None if watch.valid is None else filled(watch.valid.X, self.fill, "linear")
+        self._valid = (
+            None if callback.valid is None else filled(callback.valid.X, self.fill, "linear")
+        )
         self._tried: list[F64] = []
 
     @cached_property
@@ -49,7 +51,7 @@ class WeightRounds:
 
     def scores(self, coef: F64) -> F64:
         """Return the scores of the documents under weights ``coef``."""
-        return times_vector(self.features, coef, n_threads=self._n_threads)
+        return times_vector(self.features, coef, n_jobs=self._n_jobs)
 
     def see(self, coef: F64, value: float, train: F64 | None = None) -> bool:
         """Take in the weights and the loss after a round; True ends the run.
@@ -57,17 +59,17 @@ class WeightRounds:
         ``train`` are the scores on the training data, where they are known already.
         """
         self._tried.append(coef)
-        if train is None and self._watch.wants_train:
+        if train is None and self._callback.wants_train:
             train = self.scores(coef)
         valid = None
         if self._valid is not None:
-            valid = times_vector(self._valid, coef, n_threads=self._n_threads)
-        shown = train if self._watch.wants_train else None
-        return self._watch.seen(len(self._tried), value, shown, valid)
+            valid = times_vector(self._valid, coef, n_jobs=self._n_jobs)
+        shown = train if self._callback.wants_train else None
+        return self._callback.on_iteration(len(self._tried), value, shown, valid)
 
     def best(self) -> int:
         """Return the number of the round to keep, counted from 1."""
-        return min(self._watch.best(), len(self._tried))
+        return min(self._callback.best(), len(self._tried))
 
     def fitted(self) -> FittedLinear:
         """Return the model of that round."""

@@ -25,7 +25,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
-from rankwright.core.types import AnyArray, Kept
+from rankwright.core.types import AnyArray, CheckpointState
 from rankwright.data.target import atomic_path, make_folder
 from rankwright.errors import DataError, UsageError
 from rankwright.persist.run_receipt import check_same, read_receipt
@@ -81,7 +81,7 @@ class Checkpoint:
                 "run; put it back, or choose another folder."
             )
 
-    def begin(self, receipt: Mapping[str, Any]) -> Kept | None:
+    def begin(self, receipt: Mapping[str, Any]) -> CheckpointState | None:
         """Take the folder for the run of ``receipt``; return what it has of it, if anything."""
         self.check()
         folder = Path(self.folder)
@@ -152,7 +152,7 @@ class Checkpoint:
         except OSError:  # a file system without locks
             self.end()
 
-    def _last_whole(self) -> Kept | None:
+    def _last_whole(self) -> CheckpointState | None:
         """Return the last state that is whole, with all that was added before it."""
         files = _files(Path(self.folder))
         added: dict[int, Mapping[str, AnyArray] | None] = {
@@ -167,7 +167,7 @@ class Checkpoint:
             before = [found for k in range(1, count + 1) if (found := added.get(k)) is not None]
             if len(before) == count:
                 self._last, self._states, self._added = t, number, count
-                return Kept(t, {k: v for k, v in state.items() if k != _AT}, before)
+                return CheckpointState(t, {k: v for k, v in state.items() if k != _AT}, before)
         return None
 
     def _write_arrays(self, kind: str, number: int, arrays: Mapping[str, AnyArray]) -> Path:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rankwright.rankers.base import Ranker
 
 _LIBRARIES = ("numpy", "scipy", "lightgbm")
-NOT_KEPT = {"n_threads", "verbose"}
+NOT_KEPT = {"n_jobs", "verbose"}
 _FLOAT, _FUNCTION = "float", "function"
 
 

@@ -46,8 +46,8 @@ def run_receipt(
         "libraries": _versions(),
         "ranker": ranker.name,
         "parameters": plain(parameters),
-        "training data": digest_in_order(data, ranker.n_threads),
-        "valid data": None if valid is None else digest_in_order(valid, ranker.n_threads),
+        "training data": digest_in_order(data, ranker.n_jobs),
+        "valid data": None if valid is None else digest_in_order(valid, ranker.n_jobs),
         "start": None if start is None else _digest_of_model(start),
         "sample": _sample_of_thresholds(ranker, data),
     }
@@ -74,14 +74,14 @@ def _versions() -> dict[str, str]:
     return found
 
 
-def digest_in_order(data: RankingData | str, n_threads: int | None) -> str:
+def digest_in_order(data: RankingData | str, n_jobs: int | None) -> str:
     """Return a digest of the data, the order of its rows and the names of its queries included."""
     if isinstance(data, str):
         return data
     kind = "sparse" if sparse.issparse(data.X) else "dense"  # sums may differ in their last bits
     digest = hashlib.sha256(f"{kind} {data.n_documents} x {data.n_features}".encode())
     group = None if data.group is None else data.group_shares()
-    columns = (row_codes(data, n_threads=n_threads), data.indptr, group)
+    columns = (row_codes(data, n_jobs=n_jobs), data.indptr, group)
     for column in (*columns, data.sample_weight, data.query_weight):
         digest.update(b"-" if column is None else np.ascontiguousarray(column).tobytes())
     names = [data.qid.tolist(), data.feature_names]

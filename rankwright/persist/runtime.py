@@ -69,7 +69,7 @@ class RuntimeModel:
         names = self.feature_names or [str(number + 1) for number in range(self.n_features)]
         return {name: column for column, name in enumerate(names)}
 
-    def scores(self, X: Any, *, qid: Any = None, n_threads: int | None = None) -> F64:
+    def scores(self, X: Any, *, qid: Any = None, n_jobs: int | None = None) -> F64:
         """Return a score for each row; a higher one ranks first.
 
         For arrays in the caller's order of rows, for RankingData in its own.
@@ -81,7 +81,7 @@ class RuntimeModel:
             Query of each row; only models of users or of whole lists look at it.
         """
         data = self._data(X, qid, None)
-        scores = self.scores_of(data, n_threads=n_threads)
+        scores = self.scores_of(data, n_jobs=n_jobs)
         return scores if data is X else data.in_caller_order(scores)
 
     def rank(
@@ -92,7 +92,7 @@ class RuntimeModel:
         group: Any = None,
         per_group: int | None = None,
         top: int | None = None,
-        n_threads: int | None = None,
+        n_jobs: int | None = None,
     ) -> I64:
         """Return row numbers, best first, query after query; without ``qid`` all are one query.
 
@@ -105,22 +105,22 @@ class RuntimeModel:
                 raise UsageError(f"{name} must be 1 or more, not {limit}.")
         data = self._data(X, qid, group)
         order, _ = shown(
-            self.scores_of(data, n_threads=n_threads),
+            self.scores_of(data, n_jobs=n_jobs),
             data.indptr,
             group=None if per_group is None else data.group_shares(),
             per_group=per_group,
             top=top,
-            n_threads=n_threads,
+            n_jobs=n_jobs,
         )
         return order if data.row is None else data.row[order]
 
-    def scores_of(self, data: RankingData, *, n_threads: int | None = None) -> F64:
+    def scores_of(self, data: RankingData, *, n_jobs: int | None = None) -> F64:
         """Return the score of each document, in the order of the data's own rows."""
         model: Any = self.model
         if hasattr(model, "scores_of"):
-            in_lists: F64 = model.scores_of(data, n_threads=n_threads)
+            in_lists: F64 = model.scores_of(data, n_jobs=n_jobs)
             return in_lists
-        scores: F64 = model.scores(data.X, n_threads=n_threads)
+        scores: F64 = model.scores(data.X, n_jobs=n_jobs)
         return scores
 
     def _data(self, X: Any, qid: Any, group: Any) -> RankingData:

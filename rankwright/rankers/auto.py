@@ -24,7 +24,7 @@ from rankwright.rankers.base import Ranker, ranker
 from rankwright.rankers.candidates import Candidate, Outline, candidates
 from rankwright.rankers.inputs import ranking_data, valid_data
 
-_ROUNDS = {"trees": "n_trees", "network": "epochs", "additive": "n_rounds"}
+_ROUNDS = {"trees": "n_estimators", "network": "epochs", "additive": "n_rounds"}
 _CROSSED = 100  # with fewer queries than this, every query is held out once
 _FOLDS = 5
 
@@ -67,7 +67,7 @@ def auto(
     metric: str = "ndcg@10",
     convention: str = "standard",
     told: Told | None = None,
-    n_threads: int | None = None,
+    n_jobs: int | None = None,
     seed: int = 0,
 ) -> Chosen:
     """Fit the rankers that suit the data and return the best, with the reason.
@@ -91,7 +91,7 @@ def auto(
     data = ranking_data(X, y, qid, group_sizes)
     valid = None if eval_set is None else valid_data(eval_set, data)
     outline = Outline.of(data)
-    common = {"metric": metric, "convention": convention, "n_threads": n_threads, "seed": seed}
+    common = {"metric": metric, "convention": convention, "n_jobs": n_jobs, "seed": seed}
     parts = list(_parts(data, valid, outline, seed))
     trial = _Trial(candidates(outline), common, parts, told)
     trial.run()

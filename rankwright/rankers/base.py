@@ -131,7 +131,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         eval_set : RankingData or (X, y, qid)
             Valid data: selects the best round, and l2 where that is "auto".
         start : fitted ranker
-            Continue from its model; ``n_trees``, ``n_rounds`` or ``epochs`` are added to it.
+            Continue from its model; ``n_estimators``, ``n_rounds`` or ``epochs`` are added to it.
         progress : callable
             Called with the round and a short text after each round.
         checkpoint : rankwright.Checkpoint, or a folder
@@ -145,27 +145,27 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         self._with_qid = qid is not None or group_sizes is not None or given.n_queries > 1
         valid = None if eval_set is None else valid_data(eval_set, data)
         check_room(self, data, valid)
-        watch = Selection(
+        callback = Selection(
             metric=self.select_metric or self.metric,
             convention=self.convention,
             train=data,
             valid=valid,
-            early_stopping=self.early_stopping,
+            early_stopping_rounds=self.early_stopping_rounds,
             progress=progress or (print_round if self.verbose else None),
-            n_threads=self.n_threads,
+            n_jobs=self.n_jobs,
             checkpoint=_checkpoint(checkpoint),
         )
         begun = start._fitted() if start else None
         try:
-            self.resumed_from_ = self._resume(watch, data, begun)
-            self.model_: FittedModel = self._fit_model(data, watch, begun)
+            self.resumed_from_ = self._resume(callback, data, begun)
+            self.model_: FittedModel = self._fit_model(data, callback, begun)
         finally:
-            if watch.checkpoint is not None:
-                watch.checkpoint.end()
-        self.data_digest_ = content_digest(given, n_threads=self.n_threads)
-        self.curve_ = watch.curve
-        self.best_iteration_ = watch.best()
-        self.interrupted_ = watch.interrupted
+            if callback.checkpoint is not None:
+                callback.checkpoint.end()
+        self.data_digest_ = content_digest(given, n_jobs=self.n_jobs)
+        self.curve_ = callback.curve
+        self.best_iteration_ = callback.best()
+        self.interrupted_ = callback.interrupted
         self._note_features(data)
         tell_of_equal_scores(self.model_, data)
         return self
@@ -204,10 +204,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             data = replace(data, X=features_like(self, data), feature_names=names)
         model: Any = self.make_model()
         self.model_ = model.partial_fit(
-            self.make_loss(data), data.present(), start=before, n_threads=self.n_threads
+            self.make_loss(data), data.present(), start=before, n_jobs=self.n_jobs
         )
         digests = [self.data_digest_] if before is not None else []
-        digests.append(content_digest(data, n_threads=self.n_threads))
+        digests.append(content_digest(data, n_jobs=self.n_jobs))
         self.data_digest_ = digests[0] if len(digests) == 1 else _digest_of(digests)
         past = self.curve_["loss"] if before is not None else []
         self.curve_ = {"loss": [*past, *self.model_.solution.curve]}  # type: ignore[attr-defined]
@@ -216,16 +216,18 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         self._note_features(data)
         return self
 
-    def _resume(self, watch: Selection, data: RankingData, start: FittedModel | None) -> int | None:
-        """Let ``watch`` go on from its checkpoint, where it has one; return the round of that."""
-        if watch.checkpoint is None:
+    def _resume(
+        self, callback: Selection, data: RankingData, start: FittedModel | None
+    ) -> int | None:
+        """Let ``callback`` go on from its checkpoint, where it has one; return the round of that."""
+        if callback.checkpoint is None:
             return None
         from rankwright.persist.run_receipt import run_receipt
 
-        kept = watch.checkpoint.begin(run_receipt(self, data, watch.valid, start))
+        kept = callback.checkpoint.begin(run_receipt(self, data, callback.valid, start))
         if kept is None:
             return None
-        watch.go_on(kept)
+        callback.go_on(kept)
         return kept.round
 
     def _note_features(self, data: RankingData) -> None:
@@ -236,15 +238,15 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             del self.feature_names_in_
 
     def _fit_model(
-        self, data: RankingData, watch: Selection, start: FittedModel | None
+        self, data: RankingData, callback: Selection, start: FittedModel | None
     ) -> FittedModel:
         return self.make_model().fit(
             self.make_loss(data),
             data,
-            watch=watch,
+            callback=callback,
             start=start,
             seed=self.seed,
-            n_threads=self.n_threads,
+            n_jobs=self.n_jobs,
         )
 
     def make_loss(self, data: RankingData) -> Loss:  # noqa: ARG002
@@ -297,13 +299,13 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         features = features_like(self, X)
         model: Any = self._fitted()
         if not hasattr(model, "scores_of") or (qid is None and not isinstance(X, RankingData)):
-            scores: F64 = model.scores(features, n_threads=self.n_threads)
+            scores: F64 = model.scores(features, n_jobs=self.n_jobs)
             return scores
         if isinstance(X, RankingData):
-            in_lists: F64 = model.scores_of(replace(X, X=features), n_threads=self.n_threads)
+            in_lists: F64 = model.scores_of(replace(X, X=features), n_jobs=self.n_jobs)
             return in_lists
         data = RankingData.from_arrays(features, None, qid=qid)
-        in_order: F64 = data.in_caller_order(model.scores_of(data, n_threads=self.n_threads))
+        in_order: F64 = data.in_caller_order(model.scores_of(data, n_jobs=self.n_jobs))
         return in_order
 
     def rank(
@@ -335,7 +337,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             group=None if per_group is None else data.group_shares(),
             per_group=per_group,
             top=top,
-            n_threads=self.n_threads,
+            n_jobs=self.n_jobs,
         )
         return order if data.row is None else data.row[order]
 

@@ -32,7 +32,7 @@ _MISNAMED = {
     "eval_qid": "valid data is eval_set=(X, y, qid), with the query id of each row",
     "valid": "valid data is eval_set=, ranking data or (X, y, qid)",
     "validation_data": "valid data is eval_set=, ranking data or (X, y, qid)",
-    "early_stopping_rounds": "early_stopping= is a parameter of the ranker itself",
+    "early_stopping_rounds": "early_stopping_rounds= is a parameter of the ranker itself",
     "eval_metric": "metric= is a parameter of the ranker itself",
     "categorical_feature": "categorical= is a parameter of the ranker itself",
     "init_model": "the fitted ranker to go on from is start=",
@@ -181,7 +181,7 @@ def tell_of_equal_scores(model: FittedModel, data: RankingData) -> None:
     if rows > 1 and (scores == scores[0]).all() and (data.y[:rows] != data.y[0]).any():
         warnings.warn(
             "the fitted model gives all documents the same score: a penalty (l2, l1) is too large, "
-            "min_documents too high for so few documents, or the features do not vary.",
+            "min_child_samples too high for so few documents, or the features do not vary.",
             stacklevel=3,
         )
 

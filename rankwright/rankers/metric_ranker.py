@@ -28,7 +28,7 @@ class MetricRanker(Ranker):
         )
 
     def _fit_model(
-        self, data: RankingData, watch: Selection, start: FittedModel | None
+        self, data: RankingData, callback: Selection, start: FittedModel | None
     ) -> FittedModel:
         weight = data.sample_weight
         if weight is not None and np.ptp(weight) > 0.0:
@@ -40,8 +40,8 @@ class MetricRanker(Ranker):
         return model.fit(
             metric(self.metric, convention=self.convention),
             data,
-            watch=watch,
+            callback=callback,
             start=start,
             seed=self.seed,
-            n_threads=self.n_threads,
+            n_jobs=self.n_jobs,
         )

@@ -33,11 +33,11 @@ class MR(Ranker):
     search_space = {"C_r": Log(0.01, 100.0)}
 
     def _fit_model(
-        self, data: RankingData, watch: Selection, start: FittedModel | None
+        self, data: RankingData, callback: Selection, start: FittedModel | None
     ) -> FittedModel:
         if start is None and self.C_r == 0.0 and self.margin == "none":
             start = self._toward_the_grades(data)
-        return super()._fit_model(data, watch, start)
+        return super()._fit_model(data, callback, start)
 
     def _toward_the_grades(self, data: RankingData) -> FittedModel:
         """Return the model whose scores come nearest to the targets of the grades."""
@@ -46,6 +46,6 @@ class MR(Ranker):
         model = replace(model, solver="lbfgs", l2=1.0 if model.l2 == "auto" else model.l2)
         quiet = Selection(metric=self.metric, convention=self.convention, train=data, valid=None)
         fitted: FittedModel = model.fit(
-            replace(loss, C_r=_HELD), data, watch=quiet, seed=self.seed, n_threads=self.n_threads
+            replace(loss, C_r=_HELD), data, callback=quiet, seed=self.seed, n_jobs=self.n_jobs
         )
         return fitted

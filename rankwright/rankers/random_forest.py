@@ -19,16 +19,16 @@ class RandomForest(Ranker):
         The ranker whose loss each bag minimises: gbdt, lambdamart, intervalrank, …
     inner_params : dict
         Parameters of that ranker.
-    n_bags, bag_fraction, feature_fraction, n_trees, num_leaves, …
+    n_bags, bag_fraction, colsample_bytree, n_estimators, num_leaves, …
         See `rankwright.models.forest.Forest`.
 
     Notes
     -----
     The defaults are RankLib's. Its flags are here: ``n_bags=300`` (-bag), ``bag_fraction=1.0``
-    (-srate: queries drawn with replacement), ``feature_fraction=0.3`` (-frate: features of a tree,
+    (-srate: queries drawn with replacement), ``colsample_bytree=0.3`` (-frate: features of a tree,
     where RankLib draws them once for a bag, which is the same for a bag of one tree),
-    ``inner="gbdt"`` (-rtype 0, MART) or ``"lambdamart"`` (-rtype 6), ``n_trees=1`` (-tree),
-    ``num_leaves=100`` (-leaf), ``learning_rate=0.1`` (-shrinkage), ``min_documents=1`` (-mls) and
+    ``inner="gbdt"`` (-rtype 0, MART) or ``"lambdamart"`` (-rtype 6), ``n_estimators=1`` (-tree),
+    ``num_leaves=100`` (-leaf), ``learning_rate=0.1`` (-shrinkage), ``min_child_samples=1`` (-mls) and
     ``max_bins=255`` (-tc 256, which RankLib does not hand to its forests: they have its default).
     """
 

@@ -84,7 +84,7 @@ class Recommender(Ranker):
         data, _ = _ratings(X, y, named, shift=fitted.shift)
         data = self._in_levels(self._columns_of(data), fitted.top)
         model: Any = self.make_model()
-        self.model_ = model.fold_in(self.make_loss(data), data, fitted, n_threads=self.n_threads)
+        self.model_ = model.fold_in(self.make_loss(data), data, fitted, n_jobs=self.n_jobs)
         return self
 
     def predict(self, X: Any, *, qid: Any = None) -> F64:
@@ -98,14 +98,14 @@ class Recommender(Ranker):
         """
         fitted = self._factors()
         if isinstance(X, RankingData):
-            return fitted.scores_of(self._columns_of(X), n_threads=self.n_threads)
+            return fitted.scores_of(self._columns_of(X), n_jobs=self.n_jobs)
         if _names_items(X):
             data = self._pairs(X)
         elif qid is None:
-            return fitted.scores(features_like(self, X), n_threads=self.n_threads)
+            return fitted.scores(features_like(self, X), n_jobs=self.n_jobs)
         else:
             data = RankingData.from_arrays(features_like(self, X), None, qid=qid)
-        scores = fitted.scores_of(data, n_threads=self.n_threads)
+        scores = fitted.scores_of(data, n_jobs=self.n_jobs)
         in_order: F64 = data.in_caller_order(scores)
         return in_order
 

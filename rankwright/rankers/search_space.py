@@ -103,16 +103,16 @@ Space = Mapping[str, Domain]
 
 OF_MODELS: dict[str, Space] = {
     "trees": {
-        "n_trees": Ints(50, 500, log=True),
+        "n_estimators": Ints(50, 500, log=True),
         "num_leaves": Ints(4, 64, log=True),
         "learning_rate": Log(0.01, 0.3),
-        "min_documents": Ints(5, 200, log=True),
-        "feature_fraction": Floats(0.3, 1.0),
+        "min_child_samples": Ints(5, 200, log=True),
+        "colsample_bytree": Floats(0.3, 1.0),
     },
     "forest": {
         "num_leaves": Ints(10, 400, log=True),
-        "min_documents": Ints(1, 50, log=True),
-        "feature_fraction": Floats(0.1, 1.0),
+        "min_child_samples": Ints(1, 50, log=True),
+        "colsample_bytree": Floats(0.1, 1.0),
         "bag_fraction": Floats(0.3, 1.0),
     },
     "linear": {"l2": Log(1e-6, 1e3)},

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rankwright.core.parallel import thread_count
-from rankwright.core.types import F64, AnyArray, Kept
+from rankwright.core.types import F64, AnyArray, CheckpointState
 from rankwright.data.ranking_data import RankingData
 from rankwright.metrics.evaluate import Evaluator
 from rankwright.metrics.names import metric
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Progress = Callable[[int, str], None]
 Arrays = Callable[[], Mapping[str, AnyArray]]
-_OWN = "watch."  # begins the names of what the watch itself keeps
+_OWN = "watch."  # begins the names of what the callback itself keeps
 
 
 @dataclass
@@ -37,7 +37,7 @@ class Selection:
         improve (such as ``pair_error``) is minimised.
     train, valid
         The data; without ``valid`` the last round is kept.
-    early_stopping
+    early_stopping_rounds
         End the run after this many rounds without a better value; None never does.
     progress
         Called with the round and a short text after each round; one that has a method ``tell`` is
@@ -50,13 +50,13 @@ class Selection:
     convention: str
     train: RankingData
     valid: RankingData | None
-    early_stopping: int | None = None
+    early_stopping_rounds: int | None = None
     progress: Progress | None = None
-    n_threads: int | None = None
+    n_jobs: int | None = None
     curve: dict[str, list[float]] = field(default_factory=dict)
     checkpoint: Checkpoint | None = None
     interrupted: bool = False
-    _kept: Kept | None = None
+    _kept: CheckpointState | None = None
     _best: int = 0
     _last: int = 0
     _seen_before: int = 0
@@ -66,9 +66,9 @@ class Selection:
         self._maximise = selects.maximise
         self._measures: dict[str, Evaluator] = {}
         if self.valid is not None:
-            threads = thread_count(self.n_threads)  # once, not in each round
+            threads = thread_count(self.n_jobs)  # once, not in each round
             self._measures = {
-                name: Evaluator(data, selects, n_threads=threads)
+                name: Evaluator(data, selects, n_jobs=threads)
                 for name, data in (("train", self.train), ("valid", self.valid))
             }
 
@@ -77,7 +77,7 @@ class Selection:
         """Whether scores on train are of use: only beside those on valid."""
         return self.valid is not None
 
-    def seen(self, t: int, value: float, train: F64 | None, valid: F64 | None) -> bool:
+    def on_iteration(self, t: int, value: float, train: F64 | None, valid: F64 | None) -> bool:
         """Take in the loss and the scores after round ``t``; True ends the run.
 
         A round that was seen before a checkpoint is shown again where a run comes the same way;
@@ -100,9 +100,9 @@ class Selection:
             if valid is not None and hasattr(self.progress, "tell"):
                 self.progress.tell(t, past[-1])
         return (
-            self.early_stopping is not None
+            self.early_stopping_rounds is not None
             and self._best > 0
-            and t - self._best >= self.early_stopping
+            and t - self._best >= self.early_stopping_rounds
         )
 
     def best(self) -> int:
@@ -112,11 +112,11 @@ class Selection:
     # --- checkpoints -------------------------------------------------------------------------
 
     @property
-    def keeps(self) -> bool:
+    def wants_state(self) -> bool:
         """Whether there are checkpoints."""
         return self.checkpoint is not None
 
-    def go_on(self, kept: Kept) -> None:
+    def go_on(self, kept: CheckpointState) -> None:
         """Take up the curves where an earlier run left them."""
         self._best, self._last = kept.state[f"{_OWN}rounds"].tolist()
         self._seen_before = self._last
@@ -125,13 +125,13 @@ class Selection:
             _, _, title = name.removeprefix(begin).partition(".")
             self.curve[title] = kept.state[name].tolist()
         state = {name: a for name, a in kept.state.items() if not name.startswith(_OWN)}
-        self._kept = Kept(kept.round, state, kept.added)
+        self._kept = CheckpointState(kept.round, state, kept.added)
 
-    def resumed(self) -> Kept | None:
+    def load_state(self) -> CheckpointState | None:
         """Return what an earlier run of the same fit kept."""
         return self._kept
 
-    def keep(self, t: int, state: Arrays, added: Arrays | None = None) -> None:
+    def save_state(self, t: int, state: Arrays, added: Arrays | None = None) -> None:
         """Write what is needed to go on after round ``t``, where that is due."""
         if self.checkpoint is not None and self.checkpoint.due(t):
             own: dict[str, AnyArray] = {f"{_OWN}rounds": np.array([self._best, self._last])}

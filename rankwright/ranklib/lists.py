@@ -19,7 +19,7 @@ from rankwright.errors import DataError, UsageError, quoted
 
 
 def read_lists(
-    path: str, *, sparse: bool = False, with_relevant: bool = False, n_threads: int | None = None
+    path: str, *, sparse: bool = False, with_relevant: bool = False, n_jobs: int | None = None
 ) -> RankingData:
     """Read a file; ``with_relevant`` leaves out lists in which nothing is relevant."""
     data = Letor.read(
@@ -28,7 +28,7 @@ def read_lists(
         zero_based=False,
         sparse=True if sparse else None,
         lists="adjacent",
-        n_threads=n_threads,
+        n_jobs=n_jobs,
     )
     if not with_relevant:
         return data

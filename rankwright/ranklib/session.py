@@ -84,7 +84,7 @@ class Session:
             path,
             sparse=flags.sparse,
             with_relevant=flags.hr,
-            n_threads=None if flags.thread < 1 else flags.thread,
+            n_jobs=None if flags.thread < 1 else flags.thread,
         )
         self.say(f"Reading feature file [{path}]... [Done.]            ")
         self.say(f"({data.n_queries} ranked lists, {data.n_documents} entries read)")

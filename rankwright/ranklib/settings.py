@@ -24,11 +24,11 @@ class Setting(NamedTuple):
 
 
 _BOOSTED = (
-    Setting("No. of trees", "n_trees", 1000),
+    Setting("No. of trees", "n_estimators", 1000),
     Setting("No. of leaves", "num_leaves", 10),
     Setting("No. of threshold candidates", "max_bins", 256),
     Setting("Learning rate", "learning_rate", 0.1),
-    Setting("Stop early", "early_stopping", 100),
+    Setting("Stop early", "early_stopping_rounds", 100),
 )
 _NETWORK = (Setting("Epochs", "epochs", 100),)
 SETTINGS: Mapping[str, tuple[Setting, ...]] = {
@@ -37,8 +37,8 @@ SETTINGS: Mapping[str, tuple[Setting, ...]] = {
     "Random Forests": (
         Setting("No. of bags", "n_bags", 300),
         Setting("Sub-sampling", "bag_fraction", 1.0),
-        Setting("Feature-sampling", "feature_fraction", 0.3),
-        Setting("No. of trees", "n_trees", 1),
+        Setting("Feature-sampling", "colsample_bytree", 0.3),
+        Setting("No. of trees", "n_estimators", 1),
         Setting("No. of leaves", "num_leaves", 100),
         Setting("No. of threshold candidates", "max_bins", 256),
         Setting("Learning rate", "learning_rate", 0.1),

@@ -37,7 +37,7 @@ def make_ranker(flags: Flags, measure: Measure, n_lists: int = 1) -> tuple[Ranke
         "select_metric": measure.selects,
         "convention": "ranklib",
         "seed": flags.seed,
-        "n_threads": None if flags.thread < 1 else flags.thread,
+        "n_jobs": None if flags.thread < 1 else flags.thread,
     }
     if "l2" in recipe.parameters:  # ours is a penalty on the mean over lists
         common["l2"] = recipe.parameters.pop("l2") / n_lists
@@ -50,12 +50,12 @@ def _mart(flags: Flags, measure: Measure) -> Recipe:  # noqa: ARG001
     tc = _given(flags.tc, 256)
     trees, leaves = _given(flags.tree, 1000), _given(flags.leaf, 10)
     parameters = {
-        "n_trees": trees,
+        "n_estimators": trees,
         "num_leaves": leaves,
         "learning_rate": flags.shrinkage,
         "max_bins": tc if tc > 0 else _EVERY_VALUE,
-        "min_documents": max(1, flags.mls),
-        "early_stopping": flags.estop,
+        "min_child_samples": max(1, flags.mls),
+        "early_stopping_rounds": flags.estop,
     }
     log = [
         f"No. of trees: {trees}",
@@ -110,12 +110,12 @@ def _random_forests(flags: Flags, measure: Measure) -> Recipe:
         "inner_params": inner or None,
         "n_bags": flags.bag,
         "bag_fraction": flags.srate,
-        "feature_fraction": flags.frate,
-        "n_trees": trees,
+        "colsample_bytree": flags.frate,
+        "n_estimators": trees,
         "num_leaves": leaves,
         "learning_rate": flags.shrinkage,
         "max_bins": tc if tc > 0 else _EVERY_VALUE,
-        "min_documents": max(1, flags.mls),
+        "min_child_samples": max(1, flags.mls),
     }
     log = [
         f"No. of bags: {flags.bag}",
@@ -214,7 +214,7 @@ def _listnet(flags: Flags, measure: Measure) -> Recipe:  # noqa: ARG001
             "ListNet's problem is solved outright, without a learning rate: -lr has no effect "
             "(RankLib takes 0.001 whatever it is)."
         )
-    parameters = {"model": "linear", "max_iterations": max(1, epochs)}
+    parameters = {"model": "linear", "max_iter": max(1, epochs)}
     log = [f"No. of epochs: {epochs}", f"Learning rate: {java_double(rate)}"]
     return Recipe(parameters, log, notices)
 

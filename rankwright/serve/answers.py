@@ -94,7 +94,7 @@ def _scores(model: RuntimeModel, data: RankingData, where: str) -> F64:
     if data.n_documents == 0:
         return np.empty(0)
     with np.errstate(all="ignore"):
-        scores = model.scores_of(data, n_threads=1)
+        scores = model.scores_of(data, n_jobs=1)
     bad = np.flatnonzero(~np.isfinite(scores))
     if len(bad):
         raise RequestError(
@@ -163,7 +163,7 @@ def _ranking(one: Scored) -> Iterator[dict[str, Any]]:
         group=None if request.per_group is None else _groups(request),
         per_group=request.per_group,
         top=request.top,
-        n_threads=1,
+        n_jobs=1,
     )
     why = None if request.explain is None else _explanations(one, request.explain)
     for rank, row in enumerate(order.tolist(), 1):

@@ -23,8 +23,9 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from rankwright.core.parts import Part
 from rankwright.core.rng import stream
-from rankwright.core.types import F64, AnyArray, Watch
+from rankwright.core.types import F64, AnyArray, Callback
 from rankwright.errors import MissingExtraError, UsageError
 from rankwright.solvers.journal import memory_of, put_back
 
@@ -56,8 +57,8 @@ class BatchProblem(Protocol):
     def batch_grad(self, t: int, batch: int) -> tuple[float, list[Any]]:
         """Return the loss of a batch in epoch ``t`` and its gradient in each parameter."""
 
-    def watched_scores(self, watch: Watch) -> tuple[F64 | None, F64 | None]:
-        """Return the scores on train and valid, those that ``watch`` wants."""
+    def watched_scores(self, callback: Callback) -> tuple[F64 | None, F64 | None]:
+        """Return the scores on train and valid, those that ``callback`` wants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ class AdamState:
     weights, first, second
         The parameters, and m and v of (1).
     best
-        The parameters after the round that the watch likes best so far.
+        The parameters after the round that the callback likes best so far.
     """
 
     epoch: int
@@ -102,8 +103,8 @@ class AdamState:
         return cls(epoch, steps, *kinds)
 
 
-@dataclass(frozen=True, slots=True)
-class Adam:
+@dataclass(frozen=True, slots=True, repr=False)
+class Adam(Part):
     """Adam over batches of whole queries; takes every loss that has a gradient.
 
     Parameters
@@ -117,7 +118,7 @@ class Adam:
         at half of them and to a hundredth at three quarters.
     weight_decay
         How strongly matrices of weights are pulled to 0; biases are not.
-    seed
+    random_state
         Decides the order of the batches.
     """
 
@@ -127,13 +128,13 @@ class Adam:
     learning_rate: float = 0.001
     schedule: str = "constant"
     weight_decay: float = 0.0
-    seed: int = 0
+    random_state: int = 0
 
-    def run(self, problem: BatchProblem, watch: Watch) -> AdamState:
-        """Take steps until all epochs are made, the watch ends the run or Ctrl-C does."""
+    def solve(self, problem: BatchProblem, callback: Callback) -> AdamState:
+        """Take steps until all epochs are made, the callback ends the run or Ctrl-C does."""
         self._check()
         optimizer = self._optimizer(problem)
-        kept = watch.resumed()
+        kept = callback.load_state()
         if kept is None:
             state = _state_of(problem, optimizer, 0, 0, ())
         else:
@@ -144,16 +145,16 @@ class Adam:
         try:
             for t in range(first, self.epochs):
                 value, steps = self._epoch(problem, optimizer, t)
-                stop = watch.seen(t + 1, value, *problem.watched_scores(watch))
-                best = None if watch.best() == t + 1 else state.best
+                stop = callback.on_iteration(t + 1, value, *problem.watched_scores(callback))
+                best = None if callback.best() == t + 1 else state.best
                 state = now = _state_of(problem, optimizer, t + 1, state.steps + steps, best)
                 if stop:
                     break
-                watch.keep(t + 1, lambda: {**now.arrays(), **memory_of(problem)})  # noqa: B023
+                callback.save_state(t + 1, lambda: {**now.arrays(), **memory_of(problem)})  # noqa: B023
         except KeyboardInterrupt:  # what was learnt so far is kept
             if state.epoch == first:
                 raise
-            watch.interrupted = True
+            callback.interrupted = True
         return state
 
     def rate(self, t: int) -> float:
@@ -166,7 +167,7 @@ class Adam:
         problem.begin_epoch(t)
         order = [0]
         if problem.n_batches > 1:
-            order = stream(self.seed, "adam", t).permutation(problem.n_batches).tolist()
+            order = stream(self.random_state, "adam", t).permutation(problem.n_batches).tolist()
         values = []
         for batch in order:
             value, gradient = problem.batch_grad(t, batch)

@@ -41,6 +41,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from rankwright.core.parts import Part
 from rankwright.core.types import F64, I64, FloatMatrix, SolveResult, TargetProblem
 from rankwright.errors import UsageError
 from rankwright.solvers.journal import recall
@@ -49,67 +50,67 @@ from rankwright.solvers.lbfgs import LBFGS
 VANISHED = "the objective has all but vanished"
 
 
-@dataclass(frozen=True, slots=True)
-class Alternating:
+@dataclass(frozen=True, slots=True, repr=False)
+class Alternating(Part):
     """Targets, weights, targets, weights, …, each the best for the other.
 
     Parameters
     ----------
-    tolerance
+    tol
         Stop when a turn lowers the joint objective by less than this share of it.
-    max_iterations
+    max_iter
         Turns.
     learning_rate
         eta of (3), from 0 to 1: how far targets go in a turn. 1: all the way, as (1) says.
-    inner_tolerance, inner_iterations
+    inner_tol, inner_max_iter
         When L-BFGS stops in (2).
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"smooth", "integrable", "targets"})
 
-    tolerance: float = 1e-6
-    max_iterations: int = 500
+    tol: float = 1e-6
+    max_iter: int = 500
     learning_rate: float = 1.0
-    inner_tolerance: float = 1e-8
-    inner_iterations: int = 500
+    inner_tol: float = 1e-8
+    inner_max_iter: int = 500
 
     def solve(
         self,
         problem: TargetProblem,
         start: F64 | None = None,
         *,
-        watch: Callable[[int, F64, float], bool] | None = None,
+        callback: Callable[[int, F64, float], bool] | None = None,
     ) -> SolveResult:
         """Minimise ``problem`` from ``start`` (0 by default).
 
         The curve is F after each turn; value and optimality are those of G(w) = min_r F(r, w).
         """
         w = np.zeros(problem.size) if start is None else np.array(start, np.float64)
-        inner = LBFGS(tolerance=self.inner_tolerance, max_iterations=self.inner_iterations)
+        inner = LBFGS(tol=self.inner_tol, max_iter=self.inner_max_iter)
         slope, rate = np.empty(problem.size), self.learning_rate
         value, r = problem.grad(w, slope), problem.targets(w)
-        vanished = self.tolerance**2 * abs(value)
+        vanished = self.tol**2 * abs(value)
         curve: list[float] = []
-        stopped = "max_iterations were reached"
+        stopped = "max_iter were reached"
 
         def turn(itself: TargetProblem) -> tuple[F64, float, float, F64, F64]:
             near = itself.targets(w, r if rate < 1.0 else None, rate)  # (1), (3)
-            found = inner.solve(itself.toward(near), w)  # (2)
+            found = inner.solve(itself.with_targets(near), w)  # (2)
             after = itself.grad(found.w, slope)
             return found.w, found.value, after, slope, near if rate < 1.0 else np.empty(0)
 
-        while len(curve) < self.max_iterations:
+        while len(curve) < self.max_iter:
             before = value
             w, joint, after, slope, r = recall(problem, turn, w)
             value = float(after[0])
             curve.append(float(joint[0]))
-            if watch is not None and watch(len(curve), w, curve[-1]):
+            if callback is not None and callback(len(curve), w, curve[-1]):
                 stopped = "the watcher ended the run"
                 break
             if value <= vanished < abs(before):
                 stopped = VANISHED
                 break
-            if before - value <= self.tolerance * abs(value):
+            if before - value <= self.tol * abs(value):
                 if rate == 1.0:
                     stopped = "the objective stands still"
                     break

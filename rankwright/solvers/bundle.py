@@ -27,6 +27,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from rankwright.core.parts import Part
 from rankwright.core.types import F64, CutProblem, SolveResult
 from rankwright.errors import UsageError
 from rankwright.subproblems.bundle_qp import minimise_over_simplices
@@ -58,35 +59,35 @@ class CutResult(SolveResult):
     qp_share: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Bundle:
+@dataclass(frozen=True, slots=True, repr=False)
+class Bundle(Part):
     """Cutting planes with line search and a duality gap; for losses with kinks.
 
     Parameters
     ----------
-    tolerance
+    tol
         Stop when the duality gap is below this share of the objective.
-    max_iterations
+    max_iter
         Small problems solved, in all rounds together.
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"convex_parts"})
 
-    tolerance: float = 1e-6
-    max_iterations: int = 500
+    tol: float = 1e-6
+    max_iter: int = 500
 
     def solve(
         self,
         problem: CutProblem,
         start: F64 | None = None,
         *,
-        watch: Callable[[int, F64, float], bool] | None = None,
+        callback: Callable[[int, F64, float], bool] | None = None,
     ) -> CutResult:
         """Minimise ``problem`` from ``start`` (0 by default); optimality is the duality gap."""
         if not problem.strength > 0.0:
             raise UsageError("bundle needs a penalty: give l2 above 0.")
         w = np.zeros(problem.size) if start is None else np.array(start, np.float64)
-        return _Run(problem, w, self.tolerance, self.max_iterations, watch).go()
+        return _Run(problem, w, self.tol, self.max_iter, callback).go()
 
 
 class _Run:
@@ -97,11 +98,11 @@ class _Run:
         problem: CutProblem,
         w: F64,
         tolerance: float,
-        max_iterations: int,
-        watch: Callable[[int, F64, float], bool] | None,
+        max_iter: int,
+        callback: Callable[[int, F64, float], bool] | None,
     ) -> None:
-        self._problem, self._tolerance, self._watch = problem, tolerance, watch
-        self._max = max_iterations
+        self._problem, self._tolerance, self._callback = problem, tolerance, callback
+        self._max = max_iter
         self._planes = _Planes(problem.size, problem.strength)
         self._curve: list[float] = []
         self._began, self._in_qp, self._looks, self._rounds = time.perf_counter(), 0.0, 0, 0
@@ -112,11 +113,11 @@ class _Run:
 
     def go(self) -> CutResult:
         """Solve round after round until another gains nothing; return where that ended."""
-        if not self._w.any() and self._problem.lean(self._w) is not None:
+        if not self._w.any() and self._problem.concave_part(self._w) is not None:
             self._w = self._aside(self._w)
         before = np.inf
         while not self._stopped or self._stopped == "the gap is small":
-            plane = self._problem.lean(self._w)
+            plane = self._problem.concave_part(self._w)
             if plane is not None:
                 self._u, self._beta = plane
                 self._planes.tilt(self._u)
@@ -137,7 +138,7 @@ class _Run:
 
         There the order of ties is open, and a round that left it open might stay where it is.
         """
-        self._u, self._beta = self._problem.lean(w) or (self._u, self._beta)
+        self._u, self._beta = self._problem.concave_part(w) or (self._u, self._beta)
         slope = self._look(w)[1]
         steepest = float(np.abs(slope).max(initial=0.0))
         return w - 1e-3 / steepest * slope if steepest > 0.0 else w
@@ -164,12 +165,14 @@ class _Run:
                 self._stopped = "the gap is small"
                 return
             if len(self._curve) == self._max:
-                self._stopped = "max_iterations were reached"
+                self._stopped = "max_iter were reached"
                 return
             self._go_towards(ahead)
             self._gap = max(self._value - bound, 0.0)
             self._curve.append(self._value)
-            if self._watch is not None and self._watch(len(self._curve), self._w, self._value):
+            if self._callback is not None and self._callback(
+                len(self._curve), self._w, self._value
+            ):
                 self._stopped = "the watcher ended the run"
                 return
 

@@ -25,6 +25,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from rankwright.core.parts import Part
 from rankwright.core.types import F64, StochasticProblem
 from rankwright.errors import UsageError
 from rankwright.solvers.bundle import CutResult
@@ -32,29 +33,29 @@ from rankwright.solvers.journal import recall
 from rankwright.subproblems.bundle_qp import minimise_over_simplices
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnGeneration:
+@dataclass(frozen=True, slots=True, repr=False)
+class ColumnGeneration(Part):
     """The dual of the structured SVM, a plane at a time for each query (DORM's Algorithm 2).
 
     Parameters
     ----------
-    tolerance
+    tol
         A plane joins where it is violated by more than this.
-    max_iterations
+    max_iter
         Passes over the queries.
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"convex"})
 
-    tolerance: float = 1e-3
-    max_iterations: int = 500
+    tol: float = 1e-3
+    max_iter: int = 500
 
     def solve(
         self,
         problem: StochasticProblem,
         start: F64 | None = None,  # noqa: ARG002
         *,
-        watch: Callable[[int, F64, float], bool] | None = None,
+        callback: Callable[[int, F64, float], bool] | None = None,
     ) -> CutResult:
         """Minimise ``problem``, whatever the start from no planes; optimality is the gap."""
         # Over the budget of 40 lines: Algorithm 2, and what it took, which is a third of them.
@@ -68,12 +69,12 @@ class ColumnGeneration:
 
         def look(itself: StochasticProblem, k: int) -> tuple[F64, float] | tuple[()]:
             a, b = _plane(itself, k, dual.w, slope)
-            joins = float(a @ dual.w) + b > dual.slack(k) + self.tolerance
+            joins = float(a @ dual.w) + b > dual.slack(k) + self.tol
             return (a, b) if joins else ()
 
         while grown:
-            if len(curve) == self.max_iterations:
-                stopped = "max_iterations were reached"
+            if len(curve) == self.max_iter:
+                stopped = "max_iter were reached"
                 break
             grown = False
             for k in range(problem.n_parts):
@@ -83,10 +84,10 @@ class ColumnGeneration:
                     grown = True
                     dual.add(k, plane[0], float(plane[1][0]))
                     since = time.perf_counter()
-                    dual.solve(1e-3 * self.tolerance)
+                    dual.solve(1e-3 * self.tol)
                     in_qp += time.perf_counter() - since
             curve.append(dual.value)
-            if watch is not None and watch(len(curve), dual.w, dual.value):
+            if callback is not None and callback(len(curve), dual.w, dual.value):
                 stopped = "the watcher ended the run"
                 break
         value = problem.value(dual.w)

@@ -27,6 +27,7 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
+from rankwright.core.parts import Part
 from rankwright.core.types import F64, I64, Problem, SolveResult
 from rankwright.errors import UsageError
 from rankwright.solvers.journal import recall
@@ -48,15 +49,15 @@ class ColumnProblem(Problem, Protocol):
         """Step along each of ``columns``, changing ``w``; return by how much each missed (2)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Coordinate:
+@dataclass(frozen=True, slots=True, repr=False)
+class Coordinate(Part):
     """Coordinate descent on working sets of columns; the solver of sparse models.
 
     Parameters
     ----------
-    tolerance
+    tol
         Stop when no column misses its optimality condition by more than this.
-    max_iterations
+    max_iter
         Most sweeps over a working set.
     step : str
         How the problem finds the length of a step; the domination loss knows "log1p", and "bound",
@@ -65,8 +66,8 @@ class Coordinate:
 
     needs: ClassVar[frozenset[str]] = frozenset({"columns"})
 
-    tolerance: float = 1e-6
-    max_iterations: int = 500
+    tol: float = 1e-6
+    max_iter: int = 500
     step: str = "log1p"
 
     def solve(
@@ -74,7 +75,7 @@ class Coordinate:
         problem: ColumnProblem,
         start: F64 | None = None,
         *,
-        watch: Callable[[int, F64, float], bool] | None = None,
+        callback: Callable[[int, F64, float], bool] | None = None,
     ) -> SolveResult:
         """Minimise ``problem`` from ``start`` (0 by default)."""
         w = np.zeros(problem.size) if start is None else np.array(start, np.float64)
@@ -86,17 +87,17 @@ class Coordinate:
             curve.append(value)
             missed = residuals(g, w, problem.l1)
             optimality = float(missed.max(initial=0.0))
-            if optimality <= self.tolerance:
+            if optimality <= self.tol:
                 break
-            if sweeps >= self.max_iterations:
-                stopped = "max_iterations were reached"
+            if sweeps >= self.max_iter:
+                stopped = "max_iter were reached"
                 break
-            if watch is not None and watch(len(curve), w, value):
+            if callback is not None and callback(len(curve), w, value):
                 stopped = "the watcher ended the run"
                 break
             columns = working_set(missed, w) if problem.l1 > 0.0 else np.arange(problem.size)
-            enough = max(_INNER * optimality, 0.5 * self.tolerance)
-            most = self.max_iterations - sweeps
+            enough = max(_INNER * optimality, 0.5 * self.tol)
+            most = self.max_iter - sweeps
             settle = partial(self._settle, w=w, columns=columns, enough=enough, most=most)
             w[:], more = recall(problem, settle, w)
             sweeps += int(more[0])

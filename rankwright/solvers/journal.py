@@ -19,27 +19,27 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.core.types import F64, AnyArray, Kept, Watch
+from rankwright.core.types import F64, AnyArray, Callback, CheckpointState
 from rankwright.errors import DataError
 
 Answer = tuple[F64, ...]
 
 
 class Journal:
-    """Answers so far; written whenever the watch finds that a checkpoint is due.
+    """Answers so far; written whenever the callback finds that a checkpoint is due.
 
     Parameters
     ----------
-    watch : Watch
+    callback : Callback
         Has what an earlier run kept, and keeps what this one adds.
     memory : object
         Whoever remembers beside the answers; see `memory_of`.
     """
 
-    def __init__(self, watch: Watch, memory: Any = None) -> None:
-        self._watch, self.memory = watch, memory
-        self.writes = watch.keeps
-        kept = watch.resumed()
+    def __init__(self, callback: Callback, memory: Any = None) -> None:
+        self._callback, self.memory = callback, memory
+        self.writes = callback.wants_state
+        kept = callback.load_state()
         self._again = _answers(kept) if kept is not None else iter(())
         self._left = kept.round if kept is not None else 0
         self._found = kept.state if kept is not None else {}
@@ -70,7 +70,7 @@ class Journal:
             return answer
         answer = _as_answer(compute())
         self._fresh.append((check, tuple(part.copy() for part in answer)))  # callers change theirs
-        self._watch.keep(self._count, lambda: memory_of(self.memory), self._added)
+        self._callback.save_state(self._count, lambda: memory_of(self.memory), self._added)
         return answer
 
     def _added(self) -> dict[str, AnyArray]:
@@ -124,9 +124,9 @@ class Journalled:
         a, b, value = self._journal.recall(lambda: self._problem.cut(w), w)
         return a, float(b[0]), float(value[0])
 
-    def lean(self, w: F64) -> tuple[F64, float] | None:
+    def concave_part(self, w: F64) -> tuple[F64, float] | None:
         """Return the plane that touches the other part; None where there is none."""
-        found = self._journal.recall(lambda: self._problem.lean(w) or (), w)
+        found = self._journal.recall(lambda: self._problem.concave_part(w) or (), w)
         return (found[0], float(found[1][0])) if found else None
 
     def recall(self, compute: Callable[[Any], Any], *asked: AnyArray) -> Answer:
@@ -150,8 +150,8 @@ def recall(problem: Any, compute: Callable[[Any], Any], *asked: AnyArray) -> Ans
 
 
 def memory_of(owner: Any) -> dict[str, AnyArray]:
-    """Return copies of what ``owner`` remembers; nothing where it has no ``memory``."""
-    memory = getattr(owner, "memory", None)
+    """Return copies of what ``owner`` remembers; nothing where it has no ``state``."""
+    memory = getattr(owner, "state", None)
     return {} if memory is None else {f"memory.{k}": v.copy() for k, v in memory().items()}
 
 
@@ -159,14 +159,14 @@ def put_back(owner: Any, kept: Mapping[str, AnyArray]) -> None:
     """Let ``owner`` remember what was kept."""
     found = {k.removeprefix("memory."): v for k, v in kept.items() if k.startswith("memory.")}
     if found:
-        owner.remember(found)
+        owner.load_state(found)
 
 
 def _as_answer(found: Any) -> Answer:
     return tuple(np.array(part, np.float64, ndmin=1) for part in found)
 
 
-def _answers(kept: Kept) -> Iterator[tuple[int, Answer]]:
+def _answers(kept: CheckpointState) -> Iterator[tuple[int, Answer]]:
     for segment in kept.added:
         sizes = iter(np.split(segment["values"], np.cumsum(segment["sizes"])[:-1]))
         for check, count in zip(segment["checks"].tolist(), segment["parts"], strict=True):

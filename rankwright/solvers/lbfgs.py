@@ -8,26 +8,27 @@ from typing import ClassVar
 
 import numpy as np
 
+from rankwright.core.parts import Part
 from rankwright.core.types import F64, Problem, SolveResult
 
 
-@dataclass(frozen=True, slots=True)
-class LBFGS:
+@dataclass(frozen=True, slots=True, repr=False)
+class LBFGS(Part):
     """Limited-memory quasi-Newton: a few gradients make the curvature.
 
     Parameters
     ----------
-    tolerance
+    tol
         Stop when no component of the (projected) gradient exceeds this.
-    max_iterations
+    max_iter
     nonnegative
         Keep every variable at 0 or above.
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"smooth", "integrable"})
 
-    tolerance: float = 1e-6
-    max_iterations: int = 500
+    tol: float = 1e-6
+    max_iter: int = 500
     nonnegative: bool = False
 
     def solve(
@@ -35,7 +36,7 @@ class LBFGS:
         problem: Problem,
         start: F64 | None = None,
         *,
-        watch: Callable[[int, F64, float], bool] | None = None,
+        callback: Callable[[int, F64, float], bool] | None = None,
     ) -> SolveResult:
         """Minimise ``problem`` from ``start`` (0 by default)."""
         from scipy.optimize import minimize
@@ -49,7 +50,7 @@ class LBFGS:
         def each(intermediate_result: object) -> None:
             w, value = intermediate_result.x, intermediate_result.fun  # type: ignore[attr-defined]
             curve.append(float(value))
-            if watch is not None and watch(len(curve), w, value):
+            if callback is not None and callback(len(curve), w, value):
                 raise StopIteration
 
         found = minimize(
@@ -59,7 +60,7 @@ class LBFGS:
             method="L-BFGS-B",
             bounds=[(0.0, None)] * problem.size if self.nonnegative else None,
             callback=each,
-            options={"maxiter": self.max_iterations, "gtol": self.tolerance, "ftol": 1e-14},
+            options={"maxiter": self.max_iter, "gtol": self.tol, "ftol": 1e-14},
         )
         problem.grad(found.x, gradient)
         if self.nonnegative:

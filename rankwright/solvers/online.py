@@ -23,6 +23,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from rankwright.core.parts import Part
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, SolveResult, StochasticProblem
 from rankwright.solvers.journal import Answer, recall
@@ -66,36 +67,36 @@ class OnlineState:
         return cls(np.array(w, np.float64), np.array(w, np.float64))
 
 
-@dataclass(frozen=True, slots=True)
-class Online:
+@dataclass(frozen=True, slots=True, repr=False)
+class Online(Part):
     """A step per query, 1/(l2 t + L) long; goes on with new queries by `partial_fit`.
 
     Parameters
     ----------
-    tolerance
+    tol
         Stop when a pass over the data changes no weight by more than this share of the largest.
-    max_iterations
+    max_iter
         Passes over the data.
     averaging
         Answer with the mean of the weights over all steps, later ones counting more; False: with
         the last.
-    seed
+    random_state
         Decides the order of the queries in each pass.
     """
 
     needs: ClassVar[frozenset[str]] = frozenset()
 
-    tolerance: float = 1e-3
-    max_iterations: int = 50
+    tol: float = 1e-3
+    max_iter: int = 50
     averaging: bool = True
-    seed: int = 0
+    random_state: int = 0
 
     def solve(
         self,
         problem: StochasticProblem,
         start: F64 | None = None,
         *,
-        watch: Callable[[int, F64, float], bool] | None = None,
+        callback: Callable[[int, F64, float], bool] | None = None,
     ) -> SolveResult:
         """Go over the parts of ``problem`` from ``start`` (0 by default).
 
@@ -104,18 +105,18 @@ class Online:
         """
         state = OnlineState.at(np.zeros(problem.size) if start is None else start)
         curve: list[float] = []
-        stopped = "max_iterations were reached"
-        while len(curve) < self.max_iterations and problem.n_parts:
+        stopped = "max_iter were reached"
+        while len(curve) < self.max_iter and problem.n_parts:
             before = state
-            order = stream(self.seed, "online", len(curve)).permutation(problem.n_parts)
+            order = stream(self.random_state, "online", len(curve)).permutation(problem.n_parts)
             parts = recall(problem, lambda p: self.walk(p, before, order).parts(), before.w)  # noqa: B023
             state = OnlineState.of(parts)
             curve.append((state.paid - before.paid) / problem.n_parts)
             w = self.answer(state)
-            if watch is not None and watch(len(curve), w, curve[-1]):
+            if callback is not None and callback(len(curve), w, curve[-1]):
                 stopped = "the watcher ended the run"
                 break
-            if stand_still(w, self.answer(before), self.tolerance):
+            if stand_still(w, self.answer(before), self.tol):
                 stopped = "the weights stand still"
                 break
         return self._result(problem, state, curve, stopped)

@@ -20,48 +20,49 @@ from typing import ClassVar
 
 import numpy as np
 
+from rankwright.core.parts import Part
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, SolveResult, StochasticProblem
 from rankwright.solvers.journal import recall
 from rankwright.solvers.online import stand_still
 
 
-@dataclass(frozen=True, slots=True)
-class SGD:
+@dataclass(frozen=True, slots=True, repr=False)
+class SGD(Part):
     """Small steps, each on a few queries; takes every loss, LambdaRank's and hinges included.
 
     Parameters
     ----------
-    tolerance
+    tol
         Stop when a pass over the data changes no weight by more than this share of the largest.
-    max_iterations
+    max_iter
         Passes over the data.
     learning_rate
         Length of the first step in each (scaled) weight.
-    batch_queries
+    batch_size
         Queries in a step.
     averaging
         Answer with the mean of the weights over all steps, later ones counting more; False: with
         the last.
-    seed
+    random_state
         Decides the batches.
     """
 
     needs: ClassVar[frozenset[str]] = frozenset()
 
-    tolerance: float = 1e-3
-    max_iterations: int = 100
+    tol: float = 1e-3
+    max_iter: int = 100
     learning_rate: float = 0.1
-    batch_queries: int = 8
+    batch_size: int = 8
     averaging: bool = True
-    seed: int = 0
+    random_state: int = 0
 
     def solve(
         self,
         problem: StochasticProblem,
         start: F64 | None = None,
         *,
-        watch: Callable[[int, F64, float], bool] | None = None,
+        callback: Callable[[int, F64, float], bool] | None = None,
     ) -> SolveResult:
         """Go over the parts of ``problem`` from ``start`` (0 by default).
 
@@ -71,16 +72,16 @@ class SGD:
         w = np.zeros(problem.size) if start is None else np.array(start, np.float64)
         mean, slope, squares = w.copy(), np.empty(problem.size), np.zeros(problem.size)
         curve: list[float] = []
-        stopped = "max_iterations were reached"
+        stopped = "max_iter were reached"
         answer = mean if self.averaging else w
 
         def go_over(itself: StochasticProblem) -> tuple[F64, F64, F64, float]:
             passes, total = len(curve), 0.0
             itself.begin_pass(passes, w)
-            order = stream(self.seed, "sgd", passes).permutation(itself.n_parts)
-            firsts = range(0, itself.n_parts, self.batch_queries)
+            order = stream(self.random_state, "sgd", passes).permutation(itself.n_parts)
+            firsts = range(0, itself.n_parts, self.batch_size)
             for t, first in enumerate(firsts, start=passes * len(firsts) + 1):
-                batch = order[first : first + self.batch_queries]
+                batch = order[first : first + self.batch_size]
                 total += len(batch) * itself.part_grad(batch, w, slope)
                 squares[:] += slope**2
                 size = np.sqrt(np.where(squares > 0.0, squares, 1.0))
@@ -88,14 +89,14 @@ class SGD:
                 mean[:] += 2.0 / (t + 1) * (w - mean)
             return w, mean, squares, total
 
-        while len(curve) < self.max_iterations and problem.n_parts:
+        while len(curve) < self.max_iter and problem.n_parts:
             before = answer.copy()
             w[:], mean[:], squares[:], total = recall(problem, go_over, w)
             curve.append(float(total[0]) / problem.n_parts)
-            if watch is not None and watch(len(curve), answer, curve[-1]):
+            if callback is not None and callback(len(curve), answer, curve[-1]):
                 stopped = "the watcher ended the run"
                 break
-            if stand_still(answer, before, self.tolerance):
+            if stand_still(answer, before, self.tol):
                 stopped = "the weights stand still"
                 break
         value = problem.grad(answer, slope)

@@ -26,6 +26,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from rankwright.core.parts import Part
 from rankwright.core.types import F64, NewtonProblem, SolveResult
 
 _ACCEPT = 1e-4  # take the step at this share of the promised decrease
@@ -33,28 +34,28 @@ _TRIES = 30  # looks along a step that met a kink
 _SHRINK, _GROW = 0.25, 0.75  # shares below and above which the region changes
 
 
-@dataclass(frozen=True, slots=True)
-class TRON:
+@dataclass(frozen=True, slots=True, repr=False)
+class TRON(Part):
     """Newton steps without a matrix; few passes over the data where the loss has a Hessian.
 
     Parameters
     ----------
-    tolerance
+    tol
         Stop when no component of the gradient exceeds this.
-    max_iterations
+    max_iter
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"smooth", "integrable", "hess_vec"})
 
-    tolerance: float = 1e-6
-    max_iterations: int = 500
+    tol: float = 1e-6
+    max_iter: int = 500
 
     def solve(
         self,
         problem: NewtonProblem,
         start: F64 | None = None,
         *,
-        watch: Callable[[int, F64, float], bool] | None = None,
+        callback: Callable[[int, F64, float], bool] | None = None,
     ) -> SolveResult:
         """Minimise ``problem`` from ``start`` (0 by default)."""
         # Over the budget of 40 lines: a step and what becomes of it, case by case.
@@ -65,9 +66,9 @@ class TRON:
         first = radius = _norm(g, M)
         curve: list[float] = []
         stopped = "the gradient is small"
-        while not np.abs(g).max(initial=0.0) <= self.tolerance:
-            if len(curve) == self.max_iterations:
-                stopped = "max_iterations were reached"
+        while not np.abs(g).max(initial=0.0) <= self.tol:
+            if len(curve) == self.max_iter:
+                stopped = "max_iter were reached"
                 break
             strict = min(0.5, math.sqrt(_norm(g, M) / first)) if first > 0.0 else 0.5
             p, promised, at_border = _step(problem, g, M, radius, strict)
@@ -93,7 +94,7 @@ class TRON:
                 g, ahead = ahead, g
             else:
                 problem.grad(w, g)  # Hessian products are asked for here again
-            if watch is not None and watch(len(curve), w, value):
+            if callback is not None and callback(len(curve), w, value):
                 stopped = "the watcher ended the run"
                 break
         steepest = float(np.abs(g).max(initial=0.0))

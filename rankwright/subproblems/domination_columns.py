@@ -152,9 +152,7 @@ class Columns:
     largest: F64
 
     @classmethod
-    def of(
-        cls, X: Any, indptr: I64, *, w: F64 | None = None, n_threads: int | None = None
-    ) -> Columns:
+    def of(cls, X: Any, indptr: I64, *, w: F64 | None = None, n_jobs: int | None = None) -> Columns:
         """Look through ``X``, whose rows are grouped into queries by ``indptr``.
 
         Rows whose weight ``w`` is 0 are as good as absent.
@@ -172,7 +170,7 @@ class Columns:
         arrays = X.indptr, X.indices, X.data
         map_ranges(
             _ranges, column_bounds(X.indptr), *arrays, query, size, reach, largest,
-            n_threads=n_threads,
+            n_jobs=n_jobs,
         )  # fmt: skip
         return cls(X, reach, largest)
 
@@ -214,14 +212,14 @@ class DominationColumns:
         l1: float = 0.0,
         l2: float = 0.0,
         deviation: F64 | None = None,
-        n_threads: int | None = None,
+        n_jobs: int | None = None,
     ) -> None:
         self._columns = (
             columns if isinstance(columns, Columns) else Columns.of(columns, indptr, w=w)
         )
         X = self._columns.X
         self.size, self.l1, self.l2 = int(X.shape[1]), l1, l2
-        self._loss, self._total, self._n_threads = loss, total_weight, n_threads
+        self._loss, self._total, self._n_jobs = loss, total_weight, n_jobs
         self._arrays = X.indptr, X.indices, X.data
         self._bounds = column_bounds(X.indptr)
         self._factor = np.ones(self.size) if deviation is None else 1.0 / deviation
@@ -249,7 +247,7 @@ class DominationColumns:
         value = self._loss.grad(s, self._slope)
         map_ranges(
             _column_products, self._bounds, *self._arrays, self._slope, out,
-            n_threads=self._n_threads,
+            n_jobs=self._n_jobs,
         )  # fmt: skip
         out *= self._factor / self._total
         out += self.l2 * w

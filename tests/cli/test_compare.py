@@ -21,7 +21,7 @@ def cache(tmp_path_factory):
 
 
 def test_the_table_names_rankers_intervals_convention_and_baseline(file, cache):
-    done = run("compare", file, "--rankers", "ranksvm,few=gbdt:n_trees=3", "--folds", 3,
+    done = run("compare", file, "--rankers", "ranksvm,few=gbdt:n_estimators=3", "--folds", 3,
                "--cache", cache, "--convention", "letor4", alone=True)  # fmt: skip
     for text in ("ranksvm", "few", "ndcg@10", "–", "baseline", "convention letor4", "Holm"):
         assert text in done.stdout, text
@@ -30,10 +30,10 @@ def test_the_table_names_rankers_intervals_convention_and_baseline(file, cache):
 
 def test_json_has_metrics_tests_and_seconds(file, cache):
     options = ("--folds", 3, "--cache", cache, "--metrics", "map,ndcg@3")
-    rankers = ("--rankers", "ranksvm,gbdt:n_trees=3", "--baseline", "gbdt:n_trees=3")
+    rankers = ("--rankers", "ranksvm,gbdt:n_estimators=3", "--baseline", "gbdt:n_estimators=3")
     command = ("compare", file, *rankers, *options)
     told = run_json(*command)
-    assert set(told["metrics"]) == set(told["seconds"]) == {"ranksvm", "gbdt:n_trees=3"}
+    assert set(told["metrics"]) == set(told["seconds"]) == {"ranksvm", "gbdt:n_estimators=3"}
     cell = told["metrics"]["ranksvm"]["map"]
     assert cell["low"] <= cell["mean"] <= cell["high"]
     assert [(test["ranker"], test["metric"]) for test in told["tests"]] == [
@@ -51,7 +51,7 @@ def test_a_ranker_that_cannot_take_the_data_is_named_and_the_exit_is_0(tmp_path,
     path = tmp_path / "holes.txt"
     save(RankingData.from_arrays(data.X, data.y, qid=data.qid.repeat(6)), path)
     options = ("--folds", 3, "--cache", cache)
-    done = run("compare", path, "--rankers", "gbdt:min_documents=2,ranksvm", *options)
+    done = run("compare", path, "--rankers", "gbdt:min_child_samples=2,ranksvm", *options)
     assert "ranksvm: " in done.stdout
     none = run("compare", path, "--rankers", "ranksvm", *options, code=2)
     assert none.stderr.splitlines()[-1].startswith("rankwright: no ranker could be run; ranksvm: ")

@@ -15,7 +15,7 @@ def files(tmp_path_factory):
     place = tmp_path_factory.mktemp("explain")
     save(DATA, place / "data.txt")
     ranker("ranksvm").fit(DATA).save(place / "a.rw")
-    ranker("gbdt", n_trees=5).fit(DATA).save(place / "b.rw")
+    ranker("gbdt", n_estimators=5).fit(DATA).save(place / "b.rw")
     return place
 
 
@@ -48,7 +48,7 @@ def test_what_is_not_there_is_told(files):
 def test_a_ranklib_model_is_taken_like_ours(files, tmp_path):
     from rankwright.ranklib.as_ranker import save_ranklib
 
-    fitted = ranker("gbdt", n_trees=5).fit(DATA)
+    fitted = ranker("gbdt", n_estimators=5).fit(DATA)
     save_ranklib(fitted, tmp_path / "b.txt")
     asked, same = (tmp_path / "b.txt", files / "data.txt"), (files / "b.rw", files / "data.txt")
     found, ours = (

@@ -13,7 +13,7 @@ import rankwright as rw
 def model(tmp_path_factory):
     path = tmp_path_factory.mktemp("model") / "model.rw"
     data = small_data(queries=8, documents=10, features=4)
-    rw.ranker("lambdamart", n_trees=5, num_leaves=5).fit(data).save(path)
+    rw.ranker("lambdamart", n_estimators=5, num_leaves=5).fit(data).save(path)
     return path
 
 

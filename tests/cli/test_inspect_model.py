@@ -40,7 +40,7 @@ def test_weights_are_listed_by_name_the_largest_first(linear):
 
 
 def test_trees_list_their_features_by_gain_and_what_chose_them(tmp_path):
-    made = ranker("gbdt", n_trees=5).fit(DATA, eval_set=small_data(seed=1))
+    made = ranker("gbdt", n_estimators=5).fit(DATA, eval_set=small_data(seed=1))
     made.save(tmp_path / "trees.rw")
     found = run_json("inspect", tmp_path / "trees.rw")
     assert found["chosen"]["valid ndcg@10"] == max(made.curve_["valid ndcg@10"])

@@ -22,7 +22,7 @@ from rankwright.persist.model_file import load_model
 from rankwright.rankers.base import ranker
 from rankwright.rankers.selection import Selection
 
-GBDT = ("train", "gbdt", "--set", "n_trees=2", "--set", "min_documents=2")
+GBDT = ("train", "gbdt", "--set", "n_estimators=2", "--set", "min_child_samples=2")
 MODEL = "kept/m.rw"
 
 
@@ -37,7 +37,7 @@ def folder(tmp_path_factory):
     names = ("price", "age", "clicks", "bm25")
     save(small_data(features=4, feature_names=names, **shape), folder / "train.csv")
     (folder / "kept").mkdir()
-    made = ranker("gbdt", n_trees=2, min_documents=2)
+    made = ranker("gbdt", n_estimators=2, min_child_samples=2)
     made.fit(small_data(features=4, **shape)).save(folder / MODEL)
     named = small_data(features=4, feature_names=names, **shape)
     made.fit(named).save(folder / "kept" / "named.rw")
@@ -119,14 +119,14 @@ def test_data_that_cannot_be_meant(told, folder, did, name, content):
         ("gave valid data with columns that train lacks", ("--valid", "wide.txt")),
         ("misspelt a parameter", ("--set", "n_tree=5")),
         ("used another tool's name of a parameter", ("--set", "n_estimators=5")),
-        ("gave a parameter of the wrong kind", ("--set", "n_trees=ten")),
-        ("gave early stopping as a word", ("--set", "early_stopping=abc")),
+        ("gave a parameter of the wrong kind", ("--set", "n_estimators=ten")),
+        ("gave early stopping as a word", ("--set", "early_stopping_rounds=abc")),
         ("gave a number as the metric that selects", ("--set", "select_metric=5")),
         ("set what has an option of its own", ("--set", "seed=3")),
         ("gave an option and its setting", ("--metric", "map", "--set", "metric=map")),
         ("wrote an amount of memory in words", ("--memory", "lots")),
         ("gave a parameter out of range", ("--set", "learning_rate=-1")),
-        ("wrote a setting without =", ("--set", "n_trees:5")),
+        ("wrote a setting without =", ("--set", "n_estimators:5")),
         ("misspelt a metric", ("--metric", "ndgc@10")),
         ("wrote ndcg10", ("--metric", "ndcg10")),
         ("wrote a metric's name in full", ("--metric", "precision@10")),
@@ -144,7 +144,7 @@ def test_options_that_cannot_be_meant(told, did, arguments):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--set", "n_threads=2"), "n_threads is set by --threads; write --threads 2."),
+        (("--set", "n_jobs=2"), "n_jobs is set by --threads; write --threads 2."),
         (("--set", "convention=letor3"), "convention is set by --convention"),
         (("--set", "name=memr"), "there is no parameter of GBDT 'name'"),
         (("--model", "trees", "--set", "model=trees"), "model is given twice"),
@@ -322,9 +322,16 @@ def test_ctrl_c_in_the_middle_keeps_the_best_so_far(run, folder, monkeypatch):
             raise KeyboardInterrupt
         return seen(self, t, *more)
 
-    monkeypatch.setattr(Selection, "seen", interrupted)
+    monkeypatch.setattr(Selection, "on_iteration", interrupted)
     code, _, err = run(
-        "train", "gbdt", "--set", "min_documents=2", "--train", "train.txt", "--save", "early.rw"
+        "train",
+        "gbdt",
+        "--set",
+        "min_child_samples=2",
+        "--train",
+        "train.txt",
+        "--save",
+        "early.rw",
     )
     assert code == 130
     says("pressed Ctrl-C in the middle", err)

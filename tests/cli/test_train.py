@@ -10,7 +10,7 @@ from small_data import small_data
 from rankwright.data.files import save
 from rankwright.persist.model_file import load_model
 
-GBDT = ("train", "gbdt", "--set", "n_trees=5")
+GBDT = ("train", "gbdt", "--set", "n_estimators=5")
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +86,7 @@ def test_the_model_can_be_chosen(files, model):
         ),
         (
             (*GBDT, "--model", "linear", "--train", "x"),
-            "n_trees is not a parameter of model 'linear'",
+            "n_estimators is not a parameter of model 'linear'",
         ),
         (("rank", "absent.rw", "x"), "absent.rw does not exist"),
     ],
@@ -97,7 +97,7 @@ def test_mistakes_are_one_sentence(arguments, expected):
 
 def test_ctrl_c_saves_the_best_model_so_far(files, tmp_path):
     model, kept = tmp_path / "m.rw", tmp_path / "kept"  # which shows that trees are growing
-    command = [sys.executable, "-m", "rankwright", "train", "gbdt", "--set", "n_trees=1000000",
+    command = [sys.executable, "-m", "rankwright", "train", "gbdt", "--set", "n_estimators=1000000",
                "--train", str(files / "train.txt"), "--save", str(model),
                "--checkpoint", str(kept), "--every", "5"]  # fmt: skip
     process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

@@ -17,7 +17,7 @@ def train(tmp_path_factory):
     folder = tmp_path_factory.mktemp("data")
     for seed, name in enumerate(("train", "valid")):
         save(small_data(seed=seed), folder / f"{name}.txt")
-    settings = ("--set", "n_trees=150", "--set", "num_leaves=4")
+    settings = ("--set", "n_estimators=150", "--set", "num_leaves=4")
     given = ("--train", folder / "train.txt", "--valid", folder / "valid.txt")
     return ("train", "lambdamart", *given, *settings, "--threads", 1)
 
@@ -51,7 +51,7 @@ def test_kill_9_and_resume(train, tmp_path):
 
 
 def test_resume_where_there_is_nothing_begins(train, tmp_path):
-    quick = ("--set", "n_trees=2", "--checkpoint", tmp_path / "new", "--resume")
+    quick = ("--set", "n_estimators=2", "--checkpoint", tmp_path / "new", "--resume")
     assert run_json(*train, *quick)["resumed_from"] is None
 
 

@@ -14,7 +14,7 @@ from rankwright.errors import UsageError
 from rankwright.persist.model_file import load_model
 from rankwright.rankers.base import ranker
 
-GBDT = ("train", "gbdt", "--set", "n_trees=6", "--set", "num_leaves=4")
+GBDT = ("train", "gbdt", "--set", "n_estimators=6", "--set", "num_leaves=4")
 
 
 @pytest.fixture(scope="module")

@@ -66,7 +66,7 @@ def test_a_linear_model_and_its_use_copy_no_features(folder, size):
 
 
 def test_trees_that_take_more_without_a_bound_are_grown_within_one(folder):
-    trees = ("lambdamart", "--set", "n_trees=2")
+    trees = ("lambdamart", "--set", "n_estimators=2")
     compile_kernels(folder, *trees)
     unbounded = peak(folder, "large", *trees)
     limit = round(0.9 * unbounded)
@@ -121,7 +121,7 @@ def test_text_gives_the_model_that_its_store_gives(tmp_path):
     convert(text, store)
     for name, path in (("a", text), ("b", store)):
         found = ["train", "memr", "--train", path, "--memory", "350MB", "--save", tmp_path / name]
-        done = run(*found, "--set", "max_iterations=3")
+        done = run(*found, "--set", "max_iter=3")
         assert "peak anonymous memory" in done.stderr
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 

@@ -12,11 +12,11 @@ from rankwright.rankers.compose import Compose
 DATA, VALID = small_data(), small_data(seed=1)
 QUICK = {
     "additive": {"n_rounds": 30},
-    "trees": {"n_trees": 20},
+    "trees": {"n_estimators": 20},
     "forest": {"n_bags": 15},
     "linear": {},
     "kernel": {"l2": 0.1},
-    "network": {"hidden": (4,), "epochs": 8, "learning_rate": 0.1, "batch_documents": 150},
+    "network": {"hidden": (4,), "epochs": 8, "learning_rate": 0.1, "batch_size": 150},
 }
 
 

@@ -153,8 +153,8 @@ def test_value_and_gradient_are_those_of_the_slow_twin(case, tied):
     made = make(case)
     bound = made.bind(data)
     for t in range(2):
-        if hasattr(bound, "next_round"):
-            bound.next_round(t)
+        if hasattr(bound, "set_iteration"):
+            bound.set_iteration(t)
         s = scores(data, t, 1.5).round(0 if tied else 9)
         value, grad = at(bound, s)
         expected, slopes = 0.0, np.zeros(len(s))
@@ -434,8 +434,8 @@ def many(monkeypatch):
 def test_one_two_and_five_threads_give_the_same_bits(case, many):
     s = scores(many).round(2)
 
-    def bits(n_threads):
-        value, grad, curv = with_curv(case, make(case).bind(many, n_threads=n_threads), s)
+    def bits(n_jobs):
+        value, grad, curv = with_curv(case, make(case).bind(many, n_jobs=n_jobs), s)
         return np.float64(value).tobytes() + grad.tobytes() + curv.tobytes()
 
     assert bits(1) == bits(2) == bits(5)
@@ -445,8 +445,8 @@ def test_one_two_and_five_threads_give_the_same_bits(case, many):
 def test_hessian_products_have_the_same_bits_for_one_two_and_five_threads(case, many):
     s, v = scores(many).round(2), scores(many, 1)
 
-    def bits(n_threads):
-        bound, out = make(case).bind(many, n_threads=n_threads), np.empty(len(s))
+    def bits(n_jobs):
+        bound, out = make(case).bind(many, n_jobs=n_jobs), np.empty(len(s))
         at(bound, s)
         bound.hess_vec(v, out)
         return out.tobytes()

@@ -193,8 +193,8 @@ def test_sampled_orders_are_the_same_for_any_threads_parts_and_calls(key):
     data, s = many(lists, scores)
     data = replace(data, group=np.random.default_rng(2).integers(0, 5, len(s)))
     name = f"{key}(max_per_group=2)"
-    whole = evaluate(data, s, name, n_threads=1).per_query[name]
-    assert evaluate(data, s, name, n_threads=3).per_query[name].tobytes() == whole.tobytes()
+    whole = evaluate(data, s, name, n_jobs=1).per_query[name]
+    assert evaluate(data, s, name, n_jobs=3).per_query[name].tobytes() == whole.tobytes()
     part = evaluate(data.select(np.arange(30, 60)), s[data.indptr[30] :], name).per_query[name]
     assert part.tobytes() == whole[30:].tobytes()
     interval = evaluate(data, s, name).tie_intervals()[name]
@@ -322,8 +322,8 @@ def test_the_number_of_threads_changes_no_bit(threads, convention):
         np.zeros((n, 1)), rng.integers(0, 4, n), qid=np.sort(rng.integers(0, 900, n))
     )
     s = rng.integers(0, 200, n).astype(float)
-    one = evaluate(data, s, NAMES, convention=convention, n_threads=1)
-    other = evaluate(data, s, NAMES, convention=convention, n_threads=threads)
+    one = evaluate(data, s, NAMES, convention=convention, n_jobs=1)
+    other = evaluate(data, s, NAMES, convention=convention, n_jobs=threads)
     assert dict(one) == dict(other)
     for name in NAMES:
         assert one.per_query[name].tobytes() == other.per_query[name].tobytes()

@@ -22,7 +22,7 @@ QUICK = {
     "additive": {"n_rounds": 30},
     "classifier": {},
     "feature_sum": {},
-    "trees": {"n_trees": 12},
+    "trees": {"n_estimators": 12},
     "expression": {"population": 60, "n_generations": 6},
     "coordinate_ascent": {"n_restarts": 1},
     "factorization": {},
@@ -31,7 +31,7 @@ QUICK = {
     "forest": {"n_bags": 12},
     "kernel": {"l2": 0.1},
     "linear": {},
-    "network": {"hidden": (4,), "epochs": 8, "learning_rate": 0.1, "batch_documents": 150},
+    "network": {"hidden": (4,), "epochs": 8, "learning_rate": 0.1, "batch_size": 150},
     "passive_aggressive": {"n_steps": 5_000},
     "prank": {},
 }
@@ -86,7 +86,7 @@ def test_arrays_frames_and_ranking_data_give_the_same_scores(case, fitted):
 
 @pytest.mark.parametrize("threads", [1, 5])
 def test_seed_and_threads_give_the_same_bytes(case, fitted, threads, tmp_path):
-    other = make(*case, n_threads=threads).fit(DATA)
+    other = make(*case, n_jobs=threads).fit(DATA)
     fitted.save(tmp_path / "a.rw")
     other.save(tmp_path / "b.rw")
     assert (tmp_path / "a.rw").read_bytes() == (tmp_path / "b.rw").read_bytes()
@@ -173,25 +173,25 @@ def test_valid_data_pick_the_best_round(case):
 
 
 def test_early_stopping_ends_the_run():
-    chosen = ranker("gbdt", n_trees=300, learning_rate=0.5, early_stopping=5)
+    chosen = ranker("gbdt", n_estimators=300, learning_rate=0.5, early_stopping_rounds=5)
     chosen.fit(DATA, eval_set=(VALID.X, VALID.y, VALID.query_of_row()))
     assert len(chosen.curve_["loss"]) == chosen.best_iteration_ + 5 < 300
 
 
 def test_a_metric_that_falls_selects_its_smallest_value():
-    chosen = ranker("gbdt", n_trees=30, select_metric="pair_error").fit(DATA, eval_set=VALID)
+    chosen = ranker("gbdt", n_estimators=30, select_metric="pair_error").fit(DATA, eval_set=VALID)
     curve = chosen.curve_["valid pair_error"]
     assert chosen.best_iteration_ == int(np.argmin(curve)) + 1
 
 
 def test_continuing_adds_trees():
-    first = ranker("gbdt", n_trees=4).fit(DATA)
-    more = ranker("gbdt", n_trees=6).fit(DATA, start=first)
-    assert (more.predict(DATA) == ranker("gbdt", n_trees=10).fit(DATA).predict(DATA)).all()
+    first = ranker("gbdt", n_estimators=4).fit(DATA)
+    more = ranker("gbdt", n_estimators=6).fit(DATA, start=first)
+    assert (more.predict(DATA) == ranker("gbdt", n_estimators=10).fit(DATA).predict(DATA)).all()
 
 
 def test_rank_gives_the_callers_rows_best_first_query_after_query():
-    chosen = ranker("gbdt", n_trees=5).fit(DATA)
+    chosen = ranker("gbdt", n_estimators=5).fit(DATA)
     qid = np.array([1, 0, 1, 0, 1])
     X = DATA.X[:5]
     scores = chosen.predict(X)
@@ -203,7 +203,7 @@ def test_rank_gives_the_callers_rows_best_first_query_after_query():
 
 
 def test_rank_keeps_at_most_k_of_each_group():
-    chosen = ranker("gbdt", n_trees=5).fit(DATA)
+    chosen = ranker("gbdt", n_estimators=5).fit(DATA)
     X, host = DATA.X[:6], np.array(["a", "a", "a", "b", "b", "c"])
     best = list(chosen.rank(X))
     kept = chosen.rank(X, group=host, per_group=1).tolist()
@@ -216,7 +216,7 @@ def test_rank_keeps_at_most_k_of_each_group():
 
 
 def test_score_is_the_mean_of_the_metric_and_wants_qid():
-    chosen = ranker("gbdt", n_trees=5).fit(DATA.X, DATA.y, qid=DATA.query_of_row())
+    chosen = ranker("gbdt", n_estimators=5).fit(DATA.X, DATA.y, qid=DATA.query_of_row())
     value = chosen.score(VALID.X, VALID.y, qid=VALID.query_of_row())
     assert value == pytest.approx(ndcg(VALID, chosen.predict(VALID)))
     with pytest.raises(UsageError, match="score needs qid"):
@@ -228,7 +228,7 @@ def test_coefficients_and_boosters_are_there_where_they_belong():
     assert DATA.X @ linear.coef_ == pytest.approx(linear.predict(DATA))
     with pytest.raises(AttributeError, match="only a tree model has this"):
         linear.booster_  # noqa: B018
-    assert ranker("gbdt", n_trees=3).fit(DATA).booster_.num_trees() == 3
+    assert ranker("gbdt", n_estimators=3).fit(DATA).booster_.num_trees() == 3
 
 
 @pytest.mark.parametrize(
@@ -236,8 +236,8 @@ def test_coefficients_and_boosters_are_there_where_they_belong():
     [
         (
             "gbdt",
-            {"model": "linear", "n_trees": 5},
-            r"n_trees is not a parameter of model 'linear'",
+            {"model": "linear", "n_estimators": 5},
+            r"n_estimators is not a parameter of model 'linear'",
         ),
         ("gbdt", {"model": "tree"}, r"GBDT has no model 'tree'; it takes trees, linear"),
         ("gbdt", {"metric": "ncdg@10"}, r"there is no metric 'ncdg'; did you mean ndcg"),
@@ -251,12 +251,14 @@ def test_a_wrong_choice_is_told_when_fitting(name, params, sentence):
 def test_wrong_names_are_told_at_once():
     with pytest.raises(UsageError, match="no ranker 'lambdamrat'; did you mean lambdamart"):
         ranker("lambdamrat")
-    with pytest.raises(UsageError, match=r"no parameter of GBDT 'n_tree'; did you mean n_trees"):
+    with pytest.raises(
+        UsageError, match=r"no parameter of GBDT 'n_tree'; did you mean n_estimators"
+    ):
         ranker("gbdt", n_tree=5)
 
 
 def test_unlike_features_are_told():
-    chosen = ranker("gbdt", n_trees=2).fit(DATA)
+    chosen = ranker("gbdt", n_estimators=2).fit(DATA)
     with pytest.raises(DataError, match="X has 3 features, but GBDT is expecting 6 features"):
         chosen.predict(DATA.X[:, :3])
     with pytest.raises(DataError, match="the valid data has 5 features"):

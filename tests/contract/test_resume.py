@@ -22,15 +22,19 @@ NOISY = {"loss": "xendcg", "model": "linear"}
 
 # ranker, its parameters, models and solvers that the case stands for
 CASES = {
-    "trees": ("lambdamart", {"n_trees": 9}, ["trees", "boost"]),
+    "trees": ("lambdamart", {"n_estimators": 9}, ["trees", "boost"]),
     "trees-drawn": (
         "gbrank",
-        {"n_trees": 9, "row_fraction": 0.6, "query_fraction": 0.8, "feature_fraction": 0.4},
+        {"n_estimators": 9, "subsample": 0.6, "query_fraction": 0.8, "colsample_bytree": 0.4},
         [],
     ),
-    "trees-lbfgs": ("intervalrank", {"n_trees": 12, "direction": "lbfgs"}, []),
-    "trees-noisy": ("xendcg", {"model": "trees", "n_trees": 8, "early_stopping": 4}, []),
-    "trees-squared": ("gbdt", {"n_trees": 9, "leaves": "constant"}, []),
+    "trees-lbfgs": ("intervalrank", {"n_estimators": 12, "direction": "lbfgs"}, []),
+    "trees-noisy": (
+        "xendcg",
+        {"model": "trees", "n_estimators": 8, "early_stopping_rounds": 4},
+        [],
+    ),
+    "trees-squared": ("gbdt", {"n_estimators": 9, "leaves": "constant"}, []),
     "forest": ("random_forest", {"n_bags": 8, "num_leaves": 5}, ["forest"]),
     "additive": ("frank", {"n_rounds": 14}, ["additive"]),
     "additive-formula": ("rankboost", {"n_rounds": 14}, []),
@@ -51,7 +55,7 @@ CASES = {
         ["expression", "evolve"],
     ),
     "factorization": ("cofirank", {"n_factors": 3, "l2": 0.01}, ["factorization"]),
-    "factorization-auto": ("cofirank", {"n_factors": 2, "max_iterations": 5}, []),
+    "factorization-auto": ("cofirank", {"n_factors": 2, "max_iter": 5}, []),
     "factorization-turns": (
         "cofirank",
         {
@@ -59,7 +63,7 @@ CASES = {
             "method": "alternating",
             "solver": "bundle",
             "n_rounds": 2,
-            "max_iterations": 5,
+            "max_iter": 5,
             "l2": 0.005,
         },
         [],
@@ -81,7 +85,7 @@ CASES = {
     "linear-sgd": ("compose", {**NOISY, "solver": "sgd", "l2": "auto"}, ["sgd"]),
     "network": (
         "xendcg",
-        {"model": "network", "hidden": (4,), "epochs": 7, "dropout": 0.2, "batch_documents": 50},
+        {"model": "network", "hidden": (4,), "epochs": 7, "dropout": 0.2, "batch_size": 50},
         ["network", "adam"],
     ),
     "passive_aggressive": ("pamir", {"n_steps": 3000}, ["passive_aggressive"]),
@@ -121,7 +125,7 @@ class Deadly(Checkpoint):
 
 
 def saved(name, parameters, path, **more):
-    fitted = ranker(name, **parameters, n_threads=1).fit(DATA, eval_set=VALID, **more)
+    fitted = ranker(name, **parameters, n_jobs=1).fit(DATA, eval_set=VALID, **more)
     fitted.save(path)
     return path.read_bytes(), fitted
 
@@ -169,8 +173,8 @@ def test_a_run_that_ended_goes_on_from_its_last_checkpoint_to_the_same_end(case,
 
 
 def test_trees_go_on_after_those_of_a_start(tmp_path):
-    start = ranker("lambdamart", n_trees=3, seed=5).fit(DATA)
-    parameters = {"n_trees": 8, "feature_fraction": 0.5}
+    start = ranker("lambdamart", n_estimators=3, random_state=5).fit(DATA)
+    parameters = {"n_estimators": 8, "colsample_bytree": 0.5}
     whole, _ = saved("lambdamart", parameters, tmp_path / "a.rw", start=start)
     deadly = Deadly(tmp_path / "kept", moment="after", number=2, every=2)
     with pytest.raises(Kill):
@@ -182,12 +186,12 @@ def test_trees_go_on_after_those_of_a_start(tmp_path):
 
 
 # Hardly any row is drawn, so many rounds find no split; LightGBM drops their trees.
-EMPTY = {"n_trees": 40, "row_fraction": 0.1, "min_documents": 10, "min_curvature": 0.6}
+EMPTY = {"n_estimators": 40, "subsample": 0.1, "min_child_samples": 10, "min_child_weight": 0.6}
 
 
 def test_trees_without_a_split_leave_the_same_model(tmp_path):
     def text(checkpoint=None):
-        fitted = ranker("lambdamart", **EMPTY, n_threads=1).fit(DATA, checkpoint=checkpoint)
+        fitted = ranker("lambdamart", **EMPTY, n_jobs=1).fit(DATA, checkpoint=checkpoint)
         assert fitted.best_iteration_ == 40
         return fitted.model_.text
 
@@ -217,14 +221,14 @@ def test_a_loss_that_is_told_its_memory_answers_as_the_one_that_has_it(name):
     # Scores on a grid have ties, whose order must not depend on what was asked before.
     made, rng = loss(name), np.random.default_rng(3)
     s, *others = np.rint(rng.normal(size=(4, DATA.n_documents)) * 4) / 3
-    went_on, put_back = made.bind(DATA, n_threads=1), made.bind(DATA, n_threads=1)
+    went_on, put_back = made.bind(DATA, n_jobs=1), made.bind(DATA, n_jobs=1)
     g, again = np.empty(len(s)), np.empty(len(s))
     for t, at in enumerate(others, start=1):
-        if hasattr(went_on, "next_round"):
-            went_on.next_round(t)
+        if hasattr(went_on, "set_iteration"):
+            went_on.set_iteration(t)
         went_on.grad(at, g)
-    put_back.remember({key: array.copy() for key, array in went_on.memory().items()})
+    put_back.load_state({key: array.copy() for key, array in went_on.state().items()})
     assert went_on.grad(s, g) == put_back.grad(s, again)
     np.testing.assert_array_equal(g, again)
-    if hasattr(went_on, "next_round"):
-        assert went_on.memory()["clock"][1] == put_back.memory()["clock"][1] == 3
+    if hasattr(went_on, "set_iteration"):
+        assert went_on.state()["clock"][1] == put_back.state()["clock"][1] == 3

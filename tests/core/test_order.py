@@ -70,8 +70,8 @@ def test_long_lists_agree_with_a_stable_sort(n, odd):
 def test_the_number_of_threads_changes_nothing(threads):
     s = np.random.default_rng(0).integers(0, 50, 100_000).astype(float)
     indptr = np.arange(0, 100_001, 50)
-    one = ranking(s, indptr, n_threads=1)
-    assert (ranking(s, indptr, n_threads=threads) == one).all()
+    one = ranking(s, indptr, n_jobs=1)
+    assert (ranking(s, indptr, n_jobs=threads) == one).all()
 
 
 def test_limit_per_group_keeps_the_best_of_each_group_in_each_query():

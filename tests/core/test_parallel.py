@@ -34,12 +34,12 @@ def test_map_queries_visits_every_query_once(threads):
     def visit(lo, hi, indptr, visits):
         visits[lo:hi] += 1
 
-    map_queries(visit, np.arange(0, 100_001, 100), visits, n_threads=threads)
+    map_queries(visit, np.arange(0, 100_001, 100), visits, n_jobs=threads)
     assert (visits == 1).all()
 
 
 def test_no_ranges_are_no_work():
-    map_ranges(None, np.array([0]), n_threads=2)
+    map_ranges(None, np.array([0]), n_jobs=2)
 
 
 def test_an_error_in_a_thread_reaches_the_caller():
@@ -47,7 +47,7 @@ def test_an_error_in_a_thread_reaches_the_caller():
         raise RuntimeError("in a thread")
 
     with pytest.raises(RuntimeError, match="in a thread"):
-        map_queries(fail, np.arange(0, 100_001, 100), n_threads=2)
+        map_queries(fail, np.arange(0, 100_001, 100), n_jobs=2)
 
 
 def test_ordered_sum_is_close_to_the_exact_sum():
@@ -82,10 +82,10 @@ indptr, out = np.arange(0, 100_001, 100), np.zeros(1000)
 def write(lo, hi, indptr, out):
     out[lo:hi] = 1
 
-map_queries(write, indptr, out, n_threads=2)
+map_queries(write, indptr, out, n_jobs=2)
 child = os.fork()
 if child == 0:
-    map_queries(write, indptr, out, n_threads=2)
+    map_queries(write, indptr, out, n_jobs=2)
     os._exit(0)
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """

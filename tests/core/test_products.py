@@ -30,6 +30,6 @@ def test_sums_are_of_float64_whatever_the_features_are():
 
 @pytest.mark.parametrize("threads", [2, 5])
 def test_the_number_of_threads_changes_no_bit(threads):
-    one = transposed_times_vector(X, G, n_threads=1).tobytes()
-    assert transposed_times_vector(X, G, n_threads=threads).tobytes() == one
-    assert (times_vector(X, W, n_threads=threads) == times_vector(X, W, n_threads=1)).all()
+    one = transposed_times_vector(X, G, n_jobs=1).tobytes()
+    assert transposed_times_vector(X, G, n_jobs=threads).tobytes() == one
+    assert (times_vector(X, W, n_jobs=threads) == times_vector(X, W, n_jobs=1)).all()

@@ -233,7 +233,7 @@ def _fields(found):
 def test_equal_results_for_any_number_of_threads():
     data = synthetic("mslr10k", queries=800)
     assert data.n_documents > 5 * 16_384
-    one, two, five = (inspect(data, n_threads=threads).to_dict() for threads in (1, 2, 5))
+    one, two, five = (inspect(data, n_jobs=threads).to_dict() for threads in (1, 2, 5))
     assert one == two == five
 
 

@@ -285,7 +285,7 @@ def test_threads_do_not_change_a_bit(letor_file, monkeypatch, options):
         )
     ]
     path = letor_file("\n".join(lines).encode())
-    one, *others = (Letor.read(path, n_threads=n, **options) for n in (1, 2, 5))
+    one, *others = (Letor.read(path, n_jobs=n, **options) for n in (1, 2, 5))
     for other in others:
         for a, b in ((one.X, other.X), (one.y, other.y), (one.doc_id, other.doc_id)):
             a, b = (x.toarray() if sparse.issparse(x) else x for x in (a, b))

@@ -59,7 +59,7 @@ def read(request, tmp_path, monkeypatch):
         path.write_bytes(content)
         if request.param == "chunks":
             monkeypatch.setattr(letor_text, "_CHUNK", 8)
-            return Letor.read(path, n_threads=2, **options)
+            return Letor.read(path, n_jobs=2, **options)
         if request.param == "blocks":
             monkeypatch.setattr(letor, "_STREAM_BLOCK", 8)
             packed = path.with_suffix(".txt.gz")

@@ -10,7 +10,7 @@ from rankwright.data.letor_options import ReadOptions
 from rankwright.data.letor_text import Text
 
 
-class Watch:
+class Callback:
     """Counts how often a kernel is called."""
 
     def __init__(self, monkeypatch, name):
@@ -43,9 +43,9 @@ def test_a_guess_from_some_chunks_reads_the_same(tmp_path, monkeypatch, special,
     path.write_bytes(b"".join(special.get(k, line) for k, line in enumerate(LINES)))
     whole = Letor.read(path)
     monkeypatch.setattr(letor_text, "_CHUNK", 1)  # a chunk per line
-    watch = Watch(monkeypatch, "parse")
-    chunks = Letor.read(path, n_threads=1)
-    assert watch.calls == (2 if parses == "twice" else 1) * len(LINES)
+    callback = Callback(monkeypatch, "parse")
+    chunks = Letor.read(path, n_jobs=1)
+    assert callback.calls == (2 if parses == "twice" else 1) * len(LINES)
     assert np.array_equal(whole.X, chunks.X)
     assert whole.y.tolist() == chunks.y.tolist()
     assert whole.qid.tolist() == chunks.qid.tolist()
@@ -56,9 +56,9 @@ def test_a_guess_spares_the_survey_of_most_chunks(tmp_path, monkeypatch):
     path = tmp_path / "data.txt"
     path.write_bytes(b"".join(LINES))
     monkeypatch.setattr(letor_text, "_CHUNK", 1)
-    watch = Watch(monkeypatch, "survey")
-    Letor.read(path, n_threads=1)
-    assert watch.calls == len(LINES) // 16
+    callback = Callback(monkeypatch, "survey")
+    Letor.read(path, n_jobs=1)
+    assert callback.calls == len(LINES) // 16
 
 
 def test_a_fault_names_the_line_in_the_file():

@@ -145,8 +145,8 @@ def test_equal_bytes_for_any_number_of_threads(name):
     data = data_of(X, np.full(700, 100), np.float32)
     results = []
     for threads in (1, 2, 5):
-        fitted = normalizer(name).fit(data, n_threads=threads)
-        results.append(fitted.transform(data, n_threads=threads).X)
+        fitted = normalizer(name).fit(data, n_jobs=threads)
+        results.append(fitted.transform(data, n_jobs=threads).X)
     assert results[0].dtype == np.float32
     assert results[0].tobytes() == results[1].tobytes() == results[2].tobytes()
     np.testing.assert_array_equal(data.X, X, err_msg="the input must not change")

@@ -78,7 +78,7 @@ def test_a_larger_set_begins_with_the_smaller_one(shape, fewer):
 
 @pytest.mark.parametrize("shape", [SMALL, SPARSE])
 def test_equal_bytes_for_any_number_of_threads(shape):
-    made = [synthetic_with_truth(shape, n_threads=threads) for threads in (1, 2, 5)]
+    made = [synthetic_with_truth(shape, n_jobs=threads) for threads in (1, 2, 5)]
     for data, utility in made[1:]:
         assert dense(data.X).tobytes() == dense(made[0].data.X).tobytes()
         assert data.y.tobytes() == made[0].data.y.tobytes()

@@ -30,7 +30,7 @@ def solver_for(name):
 
 def composed(name, solver, **more):
     short = solver in ("sgd", "online", "column_generation", "alternating")
-    passes = {"max_iterations": 2} if short else {}
+    passes = {"max_iter": 2} if short else {}
     return Compose(loss=name, model="linear", solver=solver, l2=0.1, **{**passes, **more})
 
 
@@ -173,7 +173,7 @@ def test_online_steps_are_averaged_by_the_number_of_queries():
 
 def test_a_pass_is_the_same_on_workers_that_have_walked_before_and_on_others(local, monkeypatch):
     def made():
-        return composed("lambdarank", "online", max_iterations=4)
+        return composed("lambdarank", "online", max_iter=4)
 
     undisturbed = fit(made(), local).coef_
     walk, walked = pieces.Piece.walk, []
@@ -191,9 +191,9 @@ def test_a_pass_is_the_same_on_workers_that_have_walked_before_and_on_others(loc
 def test_a_pass_knows_nothing_of_the_passes_before_it(local):
     class Looker:
         def walk(self, problem, state, parts):
-            before = problem.memory()
+            before = problem.state()
             Online().walk(problem, state, parts)
-            return ["known_parts" in known for known in (before, problem.memory())]
+            return ["known_parts" in known for known in (before, problem.state())]
 
     work, start = PartitionedWork(Linear(), loss("ranknet"), local, seeded=True), np.zeros(4)
     with work.open():
@@ -256,7 +256,7 @@ def test_the_pairs_of_ir_svm_are_weighed_by_the_largest_query_of_all_parts():
     [("xendcg", {}), ("boltzrank", {}), ("listnet", {"k": 2, "samples": 3})],
 )
 def test_noise_is_drawn_by_the_number_of_a_query_in_all_data(name, params, local):
-    made = {"loss_params": params, "max_iterations": 3}
+    made = {"loss_params": params, "max_iter": 3}
     over, whole = (composed(name, "lbfgs", **made) for _ in range(2))
     np.testing.assert_allclose(fit(over, local).coef_, whole.fit(DATA).coef_, rtol=1e-6)
 
@@ -268,7 +268,7 @@ def test_noise_is_drawn_by_the_number_of_a_query_in_all_data(name, params, local
 def test_a_ranker_fits_over_partitions_or_says_that_it_runs_in_one_process(name, local):
     made = ranker(name)
     if made.model in ("linear", "trees") and not isinstance(made, MetricRanker):
-        few = {"max_iterations": 2} if made.model == "linear" else {"n_trees": 2}
+        few = {"max_iter": 2} if made.model == "linear" else {"n_trees": 2}
         over = fit(made.set_params(**few), local, DATA)
         assert over.predict(DATA).shape == (DATA.n_documents,)
         assert over.curve_["valid ndcg@10"] or over.solution_.iterations

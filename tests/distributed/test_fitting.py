@@ -81,7 +81,7 @@ def test_noise_goes_on_where_it_was(local, tmp_path):
     """The last look at a loss with noise, after all passes, has the noise of the last pass."""
 
     def made():
-        return Compose(loss="xendcg", model="linear", solver="sgd", l2=0.1, max_iterations=3)
+        return Compose(loss="xendcg", model="linear", solver="sgd", l2=0.1, max_iter=3)
 
     kept = {"every": 2}  # of the answers of three passes and the last look
     undisturbed = fit(made(), local, checkpoint=Checkpoint(tmp_path, **kept))
@@ -93,7 +93,7 @@ def test_noise_goes_on_where_it_was(local, tmp_path):
 @pytest.mark.parametrize("solver", ["lbfgs", "tron", "bundle", "online"])
 def test_a_run_that_was_ended_goes_on_to_the_same_bits(solver, local, tmp_path):
     def made():
-        return ranker("ranksvm", solver=solver, tolerance=1e-2)
+        return ranker("ranksvm", solver=solver, tol=1e-2)
 
     undisturbed = fit(made(), local)
     folder, looks = tmp_path / "kept", []

@@ -67,7 +67,7 @@ def test_a_fit_ends_with_the_same_bits_after_a_worker_was_killed(workers, tmp_pa
     parts = partitions(str(tmp_path / "part-*.txt"), client=client)
 
     def made():
-        return ranker("ranknet", model="linear", solver="lbfgs", tolerance=1e-9)
+        return ranker("ranknet", model="linear", solver="lbfgs", tol=1e-9)
 
     here, undisturbed = fit(made(), parts.local()), fit(made(), parts)
     np.testing.assert_array_equal(undisturbed.coef_, here.coef_)

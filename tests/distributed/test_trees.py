@@ -26,14 +26,14 @@ from rankwright.distributed.trees import fit_trees
 from rankwright.errors import UsageError
 from rankwright.losses import loss
 from rankwright.losses.squared import Squared
+from rankwright.models.boosting import Boost
 from rankwright.models.tree_text import tree_blocks
 from rankwright.models.trees import Trees, empty_forest
 from rankwright.persist.checkpoint import Checkpoint
 from rankwright.persist.model_file import load_model
 from rankwright.rankers.base import ranker
-from rankwright.solvers.boost import Boost
 
-SMALL = Trees(n_trees=6, num_leaves=4, min_documents=5)
+SMALL = Trees(n_trees=6, num_leaves=4, min_child_samples=5)
 
 
 def graded(seed=0, **more):
@@ -59,14 +59,14 @@ def test_the_gradients_of_parts_are_those_of_the_whole(name, params):
     scores = np.random.default_rng(1).normal(size=data.n_documents)
     parts = list(zip(range(3), (0, 2, 6), cut(data, 2, 6), strict=True))
     largest = largest_of_all(Partitions.here([part for *_, part in parts]), made)
-    run = Descents(SMALL, made, parts, 0, largest=largest, n_threads=1)
+    run = Descents(SMALL, made, parts, 0, largest=largest, n_jobs=1)
     value, gradient, curvature = run.step(0, scores)
     wholes = [(0, data)]
     if made.traits.stochastic:  # queries are numbered by their content, in each part
         wholes = [(first, part) for _, first, part in parts]
     ends = np.cumsum([whole.n_documents for _, whole in wholes])[:-1]
     found = [
-        Boost.of(SMALL).start(made, whole, first_query=first, n_threads=1).step(0, own)
+        Boost.of(SMALL).start(made, whole, first_query=first, n_jobs=1).step(0, own)
         for (first, whole), own in zip(wholes, np.split(scores, ends), strict=True)
     ]
     assert value == pytest.approx(sum(step[0] for step in found), rel=1e-12)
@@ -82,18 +82,18 @@ def test_no_noise_is_drawn_twice_for_queries_of_different_parts(name, params):
     part = small_data(queries=4)
     scores = np.random.default_rng(1).normal(size=part.n_documents)
     parts = [(0, 0, part), (1, 4, part)]
-    run = Descents(SMALL, loss(name, **params), parts, 0, n_threads=1)
+    run = Descents(SMALL, loss(name, **params), parts, 0, n_jobs=1)
     first, second = np.split(run.step(0, np.tile(scores, 2))[1], 2)
     assert (first != second).any()
 
 
 def test_what_is_drawn_depends_on_the_part_and_not_on_the_machine():
-    model = replace(SMALL, row_fraction=0.5, query_fraction=0.7, feature_fraction=0.5)
+    model = replace(SMALL, subsample=0.5, query_fraction=0.7, colsample_bytree=0.5)
     first, second = cut(small_data(), 12)
     zeros = np.zeros(first.n_documents), np.zeros(second.n_documents)
 
     def run(parts, scores):
-        made = Descents(model, loss("squared"), parts, 3, n_threads=1)
+        made = Descents(model, loss("squared"), parts, 3, n_jobs=1)
         return made.step(4, scores)[1], made.columns(4)
 
     together, columns = run([(0, 0, first), (1, 12, second)], np.concatenate(zeros))
@@ -108,7 +108,7 @@ def test_what_is_drawn_depends_on_the_part_and_not_on_the_machine():
 @pytest.mark.parametrize("as_sparse", [False, True])
 def test_one_machine_grows_the_trees_of_one_process(as_sparse):
     data = graded()
-    one = SMALL.fit(loss("squared"), data, watch=Onlooker(), n_threads=1)
+    one = SMALL.fit(loss("squared"), data, callback=Onlooker(), n_jobs=1)
     parts = cut(data, 10)
     if as_sparse:
         parts[1] = replace(parts[1], X=sparse.csr_array(parts[1].X))
@@ -187,7 +187,7 @@ def test_two_workers_fit_the_ranker_of_one_process(client, tmp_path):
     data, valid = graded(), graded(seed=1)
 
     def fresh():
-        return ranker("gbdt", n_trees=9, num_leaves=4, targets="linear", early_stopping=5)
+        return ranker("gbdt", n_trees=9, num_leaves=4, targets="linear", early_stopping_rounds=5)
 
     one = fresh().fit(data, eval_set=valid)
     two = fit(fresh(), partitions(data, client=client, n_parts=3), valid)
@@ -204,7 +204,7 @@ def test_a_run_that_is_given_up_names_its_checkpoint_and_is_resumed(client, tmp_
     parts = partitions(small_data(), client=client, n_parts=2)
 
     def fresh():
-        return ranker("intervalrank", n_trees=6, num_leaves=4, row_fraction=0.8)
+        return ranker("intervalrank", n_trees=6, num_leaves=4, subsample=0.8)
 
     whole, folder = fit(fresh(), parts), tmp_path / "Upper Case"
 
@@ -236,7 +236,7 @@ def test_a_run_that_ended_early_is_resumed_to_the_same_trees(every, machines, cl
     parts = partitions(data, client=client, n_parts=machines)
 
     def run(**kept):
-        made = ranker("gbdt", n_trees=30, num_leaves=4, early_stopping=3)
+        made = ranker("gbdt", n_trees=30, num_leaves=4, early_stopping_rounds=3)
         return fit(made, parts, noise, checkpoint=Checkpoint(tmp_path, every=every, **kept))
 
     first, again = run(), run(resume=True)
@@ -252,8 +252,8 @@ def test_a_loss_of_the_users_own_script_goes_to_the_machines(client):
     scope = {"__name__": "__main__", "Squared": Squared}
     exec("class Own(Squared):\n    pass\n", scope)  # noqa: S102
     parts = partitions(small_data(queries=8), client=client, n_parts=1)
-    own = fit_trees(SMALL, scope["Own"](), parts, watch=Onlooker())
-    assert own.text == fit_trees(SMALL, Squared(), parts, watch=Onlooker()).text
+    own = fit_trees(SMALL, scope["Own"](), parts, callback=Onlooker())
+    assert own.text == fit_trees(SMALL, Squared(), parts, callback=Onlooker()).text
 
 
 def test_a_fault_that_would_come_again_is_raised_at_once(client, monkeypatch):
@@ -264,10 +264,10 @@ def test_a_fault_that_would_come_again_is_raised_at_once(client, monkeypatch):
     )
     parts = partitions(small_data(queries=8), client=client, n_parts=2)
     scope = {"__name__": "__main__", "Squared": Squared}
-    broken = "def bind(self, data, n_threads=None):\n        raise ZeroDivisionError('mine')\n"
+    broken = "def bind(self, data, n_jobs=None):\n        raise ZeroDivisionError('mine')\n"
     exec(f"class Broken(Squared):\n    {broken}", scope)  # noqa: S102
     with pytest.raises(ZeroDivisionError, match="mine"):
-        fit_trees(SMALL, scope["Broken"](), parts, watch=Onlooker(), start=empty_forest(0.0, 6))
+        fit_trees(SMALL, scope["Broken"](), parts, callback=Onlooker(), start=empty_forest(0.0, 6))
     assert len(begun) == 1
     assert tree_worker.MACHINES == {}
 
@@ -277,7 +277,7 @@ def test_without_any_worker_the_run_ends_with_a_sentence(client, monkeypatch):
     monkeypatch.setattr(tree_network, "PATIENCE", 0.1)
     monkeypatch.setattr(tree_network, "_threads", lambda _: {})
     with pytest.raises(ClusterError) as told:
-        fit_trees(SMALL, loss("squared"), parts, watch=Onlooker())
+        fit_trees(SMALL, loss("squared"), parts, callback=Onlooker())
     assert str(told.value) == (
         "trees cannot grow beyond round 0: no worker is left. No checkpoint was written; begin "
         "again, with one."
@@ -301,14 +301,14 @@ def test_parts_are_not_waited_for_where_a_worker_was_lost(client, monkeypatch):
 def test_lbfgs_directions_are_refused(client):
     parts = partitions(small_data(queries=4), client=client, n_parts=1)
     with pytest.raises(UsageError, match="direction='lbfgs' needs the gradients of all"):
-        fit_trees(replace(SMALL, direction="lbfgs"), loss("squared"), parts, watch=Onlooker())
+        fit_trees(replace(SMALL, direction="lbfgs"), loss("squared"), parts, callback=Onlooker())
 
 
 def test_a_worker_killed_while_trees_grow_is_done_without(monkeypatch):
     monkeypatch.setattr(trees, "EVERY", 4)
     data = graded()
     model = replace(SMALL, n_trees=12)
-    one = model.fit(loss("squared"), data, watch=Onlooker(), n_threads=1)
+    one = model.fit(loss("squared"), data, callback=Onlooker(), n_jobs=1)
     with (
         LocalCluster(
             n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50
@@ -321,13 +321,13 @@ def test_a_worker_killed_while_trees_grow_is_done_without(monkeypatch):
         class Killer(Onlooker):
             wants_train = False
 
-            def seen(self, t, value, train, valid):
+            def on_iteration(self, t, value, train, valid):
                 if t == 4:
                     threading.Timer(0.01, os.kill, (victim, 9)).start()
-                return super().seen(t, value, train, valid)
+                return super().on_iteration(t, value, train, valid)
 
-        watch = Killer()
-        grown = fit_trees(model, loss("squared"), parts, watch=watch)
+        callback = Killer()
+        grown = fit_trees(model, loss("squared"), parts, callback=callback)
         assert victim not in client.run(os.getpid).values()
-    assert len(watch.values) == 12  # no round is shown twice
+    assert len(callback.values) == 12  # no round is shown twice
     np.testing.assert_allclose(grown.scores(data.X), one.scores(data.X), rtol=1e-7)

@@ -25,7 +25,7 @@ from rankwright.metrics.evaluate import evaluate
 from rankwright.rankers.base import Ranker, ranker
 
 module = importlib.import_module("rankwright.experiments.compare")
-QUICK = ["gbdt:n_trees=5", "ranknet:model=linear", "ranksvm"]
+QUICK = ["gbdt:n_estimators=5", "ranknet:model=linear", "ranksvm"]
 
 
 @pytest.fixture(scope="module")
@@ -66,12 +66,12 @@ def table(found):
 def test_values_are_those_of_fitting_each_fold_by_hand(found, data):
     by_hand, qid = [], []
     for train, valid, test in k_folds(data, 3, seed=0):
-        fitted = ranker("gbdt", n_trees=5, select_metric="ndcg@10").fit(train, eval_set=valid)
+        fitted = ranker("gbdt", n_estimators=5, select_metric="ndcg@10").fit(train, eval_set=valid)
         by_hand.append(evaluate(test, fitted.predict(test), "ndcg@10").per_query["ndcg@10"])
         qid.extend(test.qid)
-    values = found.per_query["gbdt:n_trees=5"]["ndcg@10"]
+    values = found.per_query["gbdt:n_estimators=5"]["ndcg@10"]
     np.testing.assert_array_equal(values, np.concatenate(by_hand))
-    assert found.intervals["gbdt:n_trees=5"]["ndcg@10"].mean == pytest.approx(values.mean())
+    assert found.intervals["gbdt:n_estimators=5"]["ndcg@10"].mean == pytest.approx(values.mean())
     assert found.qid.tolist() == qid
     assert sorted(qid) == list(range(24))  # each query is tested once
     assert np.bincount(found.fold_of_query).tolist() == [8, 8, 8]
@@ -87,9 +87,9 @@ def test_scores_and_models_go_with_the_test_part_of_their_fold(found):
 
 
 def test_runs_tell_parameters_curves_time_and_size(found):
-    run = found.runs["gbdt:n_trees=5"][1]
+    run = found.runs["gbdt:n_estimators=5"][1]
     assert run.fold == 1
-    assert run.parameters["n_trees"] == 5
+    assert run.parameters["n_estimators"] == 5
     assert run.tuned == {}
     assert len(run.curve["valid ndcg@10"]) == 5
     assert 1 <= run.best_iteration <= 5
@@ -134,7 +134,7 @@ def test_p_values_are_adjusted_by_holm_within_a_metric(found):
 def test_p_values_count_sign_flips_as_brute_force_does(cache):
     """Ten queries have 1,024 ways to swap sides; all are tried."""
     data = small_data(queries=10, documents=8, seed=3)
-    found = compare(data, "ranksvm,gbdt:n_trees=1:num_leaves=2:min_documents=1", folds=3,
+    found = compare(data, "ranksvm,gbdt:n_estimators=1:num_leaves=2:min_child_samples=1", folds=3,
                     cache=cache, metrics="map")  # fmt: skip
     (test,) = found.tests
     gain = found.per_query[test.ranker]["map"] - found.per_query[test.baseline]["map"]
@@ -191,7 +191,7 @@ def test_data_that_is_no_data_is_refused(cache):
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_the_same_ranker_under_two_names_is_fitted_once(data, tmp_path, jobs):
-    found = compare(data, "ranksvm,same=ranksvm", folds=3, cache=tmp_path, jobs=jobs, n_threads=2)
+    found = compare(data, "ranksvm,same=ranksvm", folds=3, cache=tmp_path, jobs=jobs, n_jobs=2)
     assert found.fits == 3
     assert found.per_query["same"]["ndcg@10"] == pytest.approx(
         found.per_query["ranksvm"]["ndcg@10"], abs=0.0
@@ -284,7 +284,7 @@ def test_old_runs_and_leftovers_are_dropped_and_nothing_else(tmp_path, data):
 
 
 def test_processes_give_what_one_process_gives(data, found, tmp_path):
-    again = compare(data, QUICK, folds=3, cache=tmp_path, jobs=2, n_threads=2)
+    again = compare(data, QUICK, folds=3, cache=tmp_path, jobs=2, n_jobs=2)
     assert again.fits == 9
     assert table(again) == table(found)
 
@@ -292,7 +292,7 @@ def test_processes_give_what_one_process_gives(data, found, tmp_path):
 def test_killed_at_any_moment_and_started_again_the_table_is_the_same(tmp_path):
     file = tmp_path / "data.txt"
     save(small_data(queries=24, documents=30), file)
-    rankers = "gbdt:n_trees=150,ranksvm,lambdamart:n_trees=150,listnet"
+    rankers = "gbdt:n_estimators=150,ranksvm,lambdamart:n_estimators=150,listnet"
     program = [sys.executable, "-m", "rankwright"]
     command = [*program, "compare", str(file), "--json", "--rankers", rankers, "--folds", "3"]
 
@@ -356,9 +356,9 @@ def with_a_hole():
 
 
 def test_a_ranker_that_cannot_take_the_data_is_named_and_the_others_go_on(with_a_hole, tmp_path):
-    found = compare(with_a_hole, "ranksvm,gbdt:min_documents=2", folds=3, cache=tmp_path)
-    assert found.rankers == ("gbdt:min_documents=2",)
-    assert found.baseline == "gbdt:min_documents=2"
+    found = compare(with_a_hole, "ranksvm,gbdt:min_child_samples=2", folds=3, cache=tmp_path)
+    assert found.rankers == ("gbdt:min_child_samples=2",)
+    assert found.baseline == "gbdt:min_child_samples=2"
     assert "missing" in found.failures["ranksvm"]
     assert "ranksvm" in repr(found)
     assert found.failures["ranksvm"] in found.as_json()["failures"]["ranksvm"]
@@ -370,7 +370,11 @@ def test_if_all_fail_or_the_named_baseline_does_that_is_an_error(with_a_hole, tm
         compare(with_a_hole, "ranksvm", folds=3, cache=tmp_path)
     with pytest.raises(DataError, match="the baseline ranksvm could not be run: "):
         compare(
-            with_a_hole, "gbdt:min_documents=2,ranksvm", folds=3, cache=tmp_path, baseline="ranksvm"
+            with_a_hole,
+            "gbdt:min_child_samples=2,ranksvm",
+            folds=3,
+            cache=tmp_path,
+            baseline="ranksvm",
         )
 
 

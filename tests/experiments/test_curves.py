@@ -27,7 +27,7 @@ def test_a_curve_is_the_mean_over_test_queries_at_each_number_of_trees(run):
     result, folds, _ = run
     curve = next(c for c in result.curves if (c.study, c.row) == ("tiny", "GBDT"))
     assert curve.x == (1, 3, 6)
-    setting = {"learning_rate": 0.3, "min_documents": 5, "num_leaves": 3, "n_trees": 3}
+    setting = {"learning_rate": 0.3, "min_child_samples": 5, "num_leaves": 3, "n_estimators": 3}
     values = []
     for fold in folds["tiny"]:
         scores = ranker("gbdt", **setting).fit(fold.train).predict(fold.test)

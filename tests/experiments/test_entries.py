@@ -10,10 +10,10 @@ from rankwright.rankers.base import ranker
     ("text", "expected"),
     [
         ("gbdt", Entry("gbdt", "gbdt", {})),
-        ("gbdt:n_trees=5", Entry("gbdt:n_trees=5", "gbdt", {"n_trees": 5})),
+        ("gbdt:n_estimators=5", Entry("gbdt:n_estimators=5", "gbdt", {"n_estimators": 5})),
         (
             "few=lambdamart:n-trees=5:normalize=false",
-            Entry("few", "lambdamart", {"n_trees": 5, "normalize": False}),
+            Entry("few", "lambdamart", {"n_estimators": 5, "normalize": False}),
         ),
         ("ranksvm:l2=auto", Entry("ranksvm:l2=auto", "ranksvm", {"l2": "auto"})),
         ("gbdt:targets=[0,1,3]", Entry("gbdt:targets=[0,1,3]", "gbdt", {"targets": (0, 1, 3)})),
@@ -29,18 +29,18 @@ def test_commas_part_entries_but_not_lists():
 
 
 def test_rankers_and_names_may_be_mixed_and_named():
-    found = entries_of({"a": ranker("gbdt", n_trees=5), "b": "ranksvm:l2=0.1"})
-    assert found == (Entry("a", "gbdt", {"n_trees": 5}), Entry("b", "ranksvm", {"l2": 0.1}))
-    (own,) = entries_of(ranker("gbdt", n_trees=5))
-    assert own == Entry("gbdt:n_trees=5", "gbdt", {"n_trees": 5})
+    found = entries_of({"a": ranker("gbdt", n_estimators=5), "b": "ranksvm:l2=0.1"})
+    assert found == (Entry("a", "gbdt", {"n_estimators": 5}), Entry("b", "ranksvm", {"l2": 0.1}))
+    (own,) = entries_of(ranker("gbdt", n_estimators=5))
+    assert own == Entry("gbdt:n_estimators=5", "gbdt", {"n_estimators": 5})
 
 
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
         ("gbdt,gbdt", "'gbdt' is listed twice"),
-        ("gbdt:n_trees", "takes key=value, not 'n_trees'"),
-        ("gbdt:n_treees=3", "no parameter of GBDT 'n_treees'; did you mean n_trees"),
+        ("gbdt:n_estimators", "takes key=value, not 'n_estimators'"),
+        ("gbdt:n_treees=3", "no parameter of GBDT 'n_treees'; did you mean n_estimators"),
         ("lambdamrt", "no ranker 'lambdamrt'"),
         ("gbdt:convention=letor4", "convention is set for the whole comparison"),
         ([], "no ranker to compare"),

@@ -33,7 +33,7 @@ def test_a_range_of_metrics_becomes_a_column_each_and_the_template_names_them(ti
 
 
 def test_settings_are_every_combination_of_the_shared_and_the_row_s_own(tiny):
-    shared = {"n_trees": 4, "learning_rate": 0.3, "min_documents": 5}
+    shared = {"n_estimators": 4, "learning_rate": 0.3, "min_child_samples": 5}
     gbdt, interval = tiny.rows
     assert list(gbdt.settings) == [{**shared, "num_leaves": n} for n in (2, 5)]
     own = {**shared, "targets": [0.0, 1.0, 3.0], "num_leaves": 3}  # the row's grid goes first

@@ -101,19 +101,19 @@ def test_with_rounds_named_valid_chooses_among_these_numbers_of_trees_alone(tiny
     values = {}
     for setting in row.settings:
         for t in row.rounds:
-            tried = {**setting, "n_trees": t}
+            tried = {**setting, "n_estimators": t}
             scores = ranker(row.ranker, **tried).fit(fold.train).predict(fold.valid)
             values[t, setting["num_leaves"]] = evaluate(fold.valid, scores, "ndcg@5")["ndcg@5"]
     best = max(values, key=values.get)
     assert found.valid == pytest.approx(values[best], abs=1e-12)
-    assert (found.setting["n_trees"], found.setting["num_leaves"]) == best
+    assert (found.setting["n_estimators"], found.setting["num_leaves"]) == best
     assert found.ranker.booster_.num_trees() == best[0]
 
 
 def test_with_no_rounds_named_valid_chooses_the_round_and_with_none_left_it_does_not(tiny):
     made, folds = tiny
     study, fold = made.studies[0], folds["tiny"][2]
-    row = replace(made.rows[0], settings=({**made.rows[0].settings[0], "n_trees": 40},))
+    row = replace(made.rows[0], settings=({**made.rows[0].settings[0], "n_estimators": 40},))
     free = choose(Training(row, study, fold.train), fold.valid)
     own = choose(Training(replace(row, rounds=()), study, fold.train), fold.valid)
     assert free.ranker.best_iteration_ < own.ranker.best_iteration_ == 40
@@ -122,9 +122,9 @@ def test_with_no_rounds_named_valid_chooses_the_round_and_with_none_left_it_does
 
 def test_staged_scores_are_those_of_models_with_so_many_trees():
     data = small_data()
-    full = ranker("gbdt", n_trees=7, num_leaves=4).fit(data)
+    full = ranker("gbdt", n_estimators=7, num_leaves=4).fit(data)
     for t, scores in zip((1, 4, 7, 9), staged_scores(full, data.X, (1, 4, 7, 9)), strict=True):
-        small = ranker("gbdt", n_trees=min(t, 7), num_leaves=4).fit(data).predict(data)
+        small = ranker("gbdt", n_estimators=min(t, 7), num_leaves=4).fit(data).predict(data)
         np.testing.assert_allclose(scores - scores[0], small - small[0], atol=1e-12)
 
 

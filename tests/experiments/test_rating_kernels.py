@@ -46,7 +46,7 @@ def test_items_are_alike_as_their_ratings_are():
     "users", [("all",), ("each",), ("alike",), ("all", "each"), ("all", "each", "alike")]
 )
 def test_products_of_mapped_ratings_are_the_joint_kernel(users):
-    kernel = contender("joint_kernel", users=users, n_tastes=2, max_iterations=1).fit(DATA)
+    kernel = contender("joint_kernel", users=users, n_tastes=2, max_iter=1).fit(DATA)
     K_I = likeness_of_items()
     extent, Q = np.linalg.eigh(K_I)
     leading = (Q * np.sqrt(np.maximum(extent, 0.0)))[:, ::-1][:, :2]
@@ -60,7 +60,7 @@ def test_products_of_mapped_ratings_are_the_joint_kernel(users):
 
 
 def test_a_stranger_has_the_common_part_alone():
-    kernel = contender("joint_kernel", users=("all", "each", "alike"), max_iterations=1).fit(DATA)
+    kernel = contender("joint_kernel", users=("all", "each", "alike"), max_iter=1).fit(DATA)
     stranger = ratings_of_triples([9, 9], [0, 1], [0.0, 0.0], items=range(4))
     mapped, d = kernel.map_.mapped(stranger).X.toarray(), len(kernel.map_.items.T)
     np.testing.assert_allclose(mapped[:, :d], kernel.map_.items[:2])
@@ -68,7 +68,7 @@ def test_a_stranger_has_the_common_part_alone():
 
 
 def test_users_with_long_lists_serve_the_kernels_alone():
-    kernel = contender("joint_kernel", users=("each",), longest=2, rank=1, max_iterations=1)
+    kernel = contender("joint_kernel", users=("each",), longest=2, rank=1, max_iter=1)
     kernel.fit(DATA)
     assert list(kernel.map_.place) == [1, 3]
     assert kernel.map_.mapped(DATA).X.shape == (10, 2)

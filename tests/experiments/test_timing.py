@@ -32,7 +32,7 @@ fixed = { l2 = 0.1 }
 name = "one thread"
 synthetic = { shape = "mq2008", queries = 20, sizes = "whole" }
 repeats = 3
-fixed = { n_threads = 1 }
+fixed = { n_jobs = 1 }
 [[studies.columns]]
 metrics = "seconds"
 name = "one, ms"
@@ -45,7 +45,7 @@ name = "NDCG@10"
 name = "two threads"
 synthetic = { shape = "mq2008", queries = 20, sizes = "whole" }
 repeats = 3
-fixed = { n_threads = 2 }
+fixed = { n_jobs = 2 }
 [[studies.columns]]
 metrics = "speedup"
 name = "speed-up"

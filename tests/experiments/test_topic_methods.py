@@ -33,7 +33,7 @@ def test_dense_weights_are_those_of_the_ranker_with_the_same_loss(loss):
     models = fit_topics(X, LABELS, method)
     for topic in range(2):
         data = RankingData.from_arrays(X, LABELS[:, topic], group_sizes=[120])
-        alone = ranker("compose", loss=loss, model="linear", l2=0.02, scale=False, tolerance=1e-10)
+        alone = ranker("compose", loss=loss, model="linear", l2=0.02, scale=False, tol=1e-10)
         alone.fit(data)
         found = models.coef[[topic]].toarray()[0]
         np.testing.assert_allclose(found, alone.coef_, rtol=1e-4, atol=1e-5)
@@ -55,5 +55,5 @@ def test_wrong_names_are_told_with_the_nearest():
 
 def test_dense_weights_have_the_same_bits_on_one_two_and_five_threads():
     method, _ = topic_method("linear", l2=[0.1])
-    found = [fit_topics(X, LABELS, method, n_threads=n).coef.data.tobytes() for n in (1, 2, 5)]
+    found = [fit_topics(X, LABELS, method, n_jobs=n).coef.data.tobytes() for n in (1, 2, 5)]
     assert found[0] == found[1] == found[2]

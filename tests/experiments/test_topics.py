@@ -34,7 +34,7 @@ def test_each_topic_is_the_domination_problem_over_all_documents():
     for topic in range(TOPICS):
         data = RankingData.from_arrays(X, LABELS[:, topic], group_sizes=[300])
         problem = Domination().bind(data).by_column(sparse.csc_array(X), l1=0.01, l2=0.001)
-        alone = Coordinate(tolerance=1e-8 * largest_l1(problem)).solve(problem)
+        alone = Coordinate(tol=1e-8 * largest_l1(problem)).solve(problem)
         np.testing.assert_allclose(models.coef[[topic]].toarray()[0], alone.w, atol=1e-9)
         assert models.settings[topic] == {"l1": 0.01, "l2": 0.001}
         scores = models.scores(X, topic)
@@ -70,15 +70,15 @@ def test_a_metric_that_falls_chooses_its_smallest_value():
 
 def test_early_stopping_leaves_out_the_rest_of_the_path():
     whole = fit_topics(X, LABELS, SparseDomination(), valid=VALID)
-    cut = fit_topics(X, LABELS, SparseDomination(), valid=VALID, early_stopping=20)
+    cut = fit_topics(X, LABELS, SparseDomination(), valid=VALID, early_stopping_rounds=20)
     assert (cut.coef - whole.coef).nnz == 0
-    soon = fit_topics(X, LABELS, SparseDomination(), valid=VALID, early_stopping=1)
+    soon = fit_topics(X, LABELS, SparseDomination(), valid=VALID, early_stopping_rounds=1)
     assert (soon.valid <= whole.valid).all()
 
 
 @pytest.mark.parametrize("method", [SparseDomination(steps=4), SampledPairs(n_steps=500)])
 def test_one_two_and_five_threads_give_the_same_bits(method):
-    coefs = [fit_topics(X, LABELS, method, n_threads=n).coef for n in (1, 2, 5)]
+    coefs = [fit_topics(X, LABELS, method, n_jobs=n).coef for n in (1, 2, 5)]
     for other in coefs[1:]:
         assert other.data.tobytes() == coefs[0].data.tobytes()
         assert other.indices.tobytes() == coefs[0].indices.tobytes()
@@ -144,5 +144,7 @@ def test_weights_of_each_topic_or_of_all_together_are_as_sparse_as_asked():
 def test_choosing_together_needs_valid_and_all_candidates():
     with pytest.raises(UsageError, match="together=True needs valid"):
         fit_topics(X, LABELS, SparseDomination(), together=True)
-    with pytest.raises(UsageError, match="no early_stopping"):
-        fit_topics(X, LABELS, SparseDomination(), valid=VALID, together=True, early_stopping=2)
+    with pytest.raises(UsageError, match="no early_stopping_rounds"):
+        fit_topics(
+            X, LABELS, SparseDomination(), valid=VALID, together=True, early_stopping_rounds=2
+        )

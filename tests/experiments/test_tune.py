@@ -118,7 +118,7 @@ from rankwright.experiments.tune import tune
 from rankwright.rankers.base import ranker
 parts = small_data(queries=12, documents=10), small_data(queries=8, documents=10, seed=1)
 told = lambda trial: print(trial.number, flush=True)
-tune(ranker("gbdt", n_trees=200), *parts, trials=40, storage=sys.argv[1], report=told)
+tune(ranker("gbdt", n_estimators=200), *parts, trials=40, storage=sys.argv[1], report=told)
 """
 
 
@@ -133,7 +133,7 @@ def test_a_study_killed_in_a_trial_makes_that_trial_again(parts, tmp_path):
         assert [run.stdout.readline() for _ in range(2)] == ["0\n", "1\n"]
         time.sleep(0.1)
         run.kill()
-    made = ranker("gbdt", n_trees=200)
+    made = ranker("gbdt", n_estimators=200)
     seen = []
     again = tune(made, *parts, trials=5, storage=storage, report=seen.append)
     assert [trial.number for trial in seen[:2]] == [0, 1]
@@ -153,7 +153,7 @@ def test_another_task_on_the_same_study_is_refused(parts, tmp_path):
 
 def test_trials_whose_curve_falls_behind_are_pruned(parts):
     """Steps of nearly nothing cannot catch up with those of one tenth."""
-    made = ranker("gbdt", n_trees=40, num_leaves=4, min_documents=5)
+    made = ranker("gbdt", n_estimators=40, num_leaves=4, min_child_samples=5)
     space = {"learning_rate": Choice(0.1, 1e-12)}
     found = tune(made, *parts, trials=25, space=space)
     pruned = [trial for trial in found.trials if trial.state == "pruned"]

@@ -16,7 +16,7 @@ from rankwright.explanation import explain
 DATA = small_data()
 RANKERS = {
     "linear": ("ranksvm", {}),
-    "trees": ("lambdamart", {"n_trees": 20}),
+    "trees": ("lambdamart", {"n_estimators": 20}),
     "network": ("ranknet", {"epochs": 5}),
     "in lists": ("ranknet", {"epochs": 5, "list_context": 2}),
     "rules": ("rankboost", {"n_rounds": 30}),
@@ -92,7 +92,7 @@ def test_a_step_at_zero_is_crossed_by_a_value_that_somebody_has():
     counts = np.floor(np.abs(DATA.X) * 2.0)
     has = counts[:, :2] > 0
     data = replace(DATA, X=counts, y=2.0 * has[:, 0] + has[:, 1])
-    fitted = rankwright.ranker("gbdt", n_trees=20, num_leaves=4).fit(data)
+    fitted = rankwright.ranker("gbdt", n_estimators=20, num_leaves=4).fit(data)
     assert np.abs(fitted.model_.breakpoints(0)).min() < 1e-30
     upper, lower = (
         int(np.flatnonzero((has[:20] == which).all(axis=1))[0]) + 1

@@ -9,7 +9,7 @@ from rankwright.explanation.importance import importance
 from rankwright.rankers.base import ranker
 
 DATA = small_data(feature_names=["good", "fine", "c", "d", "e", "f"])
-TREES = ranker("gbdt", n_trees=20).fit(DATA)
+TREES = ranker("gbdt", n_estimators=20).fit(DATA)
 LINEAR = ranker("listmle").fit(DATA)
 
 
@@ -26,7 +26,7 @@ def test_linear_models_too(kind):
 
 
 def test_a_feature_that_the_model_does_not_use_loses_nothing():
-    fitted = ranker("gbdt", n_trees=1, num_leaves=2).fit(DATA)
+    fitted = ranker("gbdt", n_estimators=1, num_leaves=2).fit(DATA)
     used = max(importance(fitted, "split"), key=importance(fitted, "split").get)
     found = importance(fitted, "permutation", data=DATA)
     assert found.pop(used) > 0
@@ -37,7 +37,7 @@ def test_sparse_data_lose_what_dense_data_lose():
     X = np.where(DATA.X > 0, DATA.X, 0.0)
     dense = RankingData.from_arrays(X, DATA.y, qid=DATA.query_of_row())
     thin = RankingData.from_arrays(sparse.csr_array(X), DATA.y, qid=DATA.query_of_row())
-    fitted = ranker("gbdt", n_trees=5).fit(dense)
+    fitted = ranker("gbdt", n_estimators=5).fit(dense)
     assert importance(fitted, data=thin, repeats=1) == importance(fitted, data=dense, repeats=1)
 
 

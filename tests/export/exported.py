@@ -38,7 +38,7 @@ def fitted_rankers():
     """Return a ranker for each family and each way to treat missing values."""
     data = small_data(queries=15, documents=15, features=5)
     gaps = with_gaps(data)
-    trees = {"n_trees": 12, "num_leaves": 7}
+    trees = {"n_estimators": 12, "num_leaves": 7}
     return {
         "linear": rw.ranker("ranksvm").fit(data),
         "linear-listnet": rw.ranker("listnet", model="linear").fit(data),
@@ -47,11 +47,13 @@ def fitted_rankers():
         "trees": rw.ranker("lambdamart", **trees).fit(data),
         "trees-gaps": rw.ranker("lambdamart", **trees).fit(gaps),
         "trees-initial": rw.ranker("gbdt", **trees).fit(gaps),
-        "trees-categories": rw.ranker("gbdt", categorical=[0], **trees).fit(with_categories()),
+        "trees-categories": rw.ranker("gbdt", categorical_feature=[0], **trees).fit(
+            with_categories()
+        ),
         "trees-forest": rw.ranker("random_forest", n_bags=4, num_leaves=20).fit(data),
         "additive": rw.ranker("rankboost", n_rounds=30).fit(data),
         "additive-gaps": rw.ranker("rankboost", n_rounds=30).fit(gaps),
-        "network-flat": rw.ranker("ranknet", hidden=(), epochs=5).fit(data),
+        "network-flat": rw.ranker("ranknet", hidden_layer_sizes=(), epochs=5).fit(data),
         "network-relu": rw.ranker("ranknet", activation="relu", epochs=5).fit(data),
         "network-elu": rw.ranker("ranknet", activation="elu", epochs=5).fit(data),
         "network-tanh": rw.ranker("ranknet", activation="tanh", epochs=5).fit(data),

@@ -249,7 +249,7 @@ def test_models_that_have_no_form_elsewhere_are_refused(tmp_path):
 
 
 OF_EACH_FAMILY = {
-    "trees": ("lambdamart", {"n_trees": 30}),
+    "trees": ("lambdamart", {"n_estimators": 30}),
     "linear": ("ranksvm", {}),
     "additive": ("rankboost", {"n_rounds": 50}),
     "network": ("ranknet", {"hidden": (8,), "activation": "sigmoid", "epochs": 5}),

@@ -19,7 +19,7 @@ def query(y, **arrays):
 def parts(loss, data, s, t=0):
     grad, curv = np.empty(len(s)), np.empty(len(s))
     bound = loss.bind(data)
-    bound.next_round(t)
+    bound.set_iteration(t)
     return bound.grad_curv(np.array(s, float), grad, curv), grad, curv
 
 
@@ -78,11 +78,11 @@ def test_many_even_draws_come_near_to_all_rankings(beta):
 
 def test_each_round_and_query_has_its_own_rankings_and_they_come_back():
     data = RankingData.from_arrays(np.zeros((8, 1)), 2 * [2, 0, 1, 0], group_sizes=[4, 4])
-    rounds = [parts(BoltzRank(seed=3), data, np.zeros(8), t)[1] for t in (4, 5, 4)]
+    rounds = [parts(BoltzRank(random_state=3), data, np.zeros(8), t)[1] for t in (4, 5, 4)]
     np.testing.assert_array_equal(rounds[0], rounds[2])
     assert (rounds[0] != rounds[1]).any()
     assert (rounds[0][:4] != rounds[0][4:]).any()
-    other = parts(BoltzRank(seed=4), data, np.zeros(8), 4)[1]
+    other = parts(BoltzRank(random_state=4), data, np.zeros(8), 4)[1]
     assert (other != rounds[0]).any()
 
 

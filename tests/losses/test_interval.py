@@ -160,7 +160,7 @@ def test_bits_do_not_depend_on_threads(solver):
     data = some_data(rng, sizes=[60] * 900)
     s = rng.normal(size=data.n_documents)
     loss = Interval(solver=solver, scale_by_size=True)
-    one, *others = (at(loss, data, s, n_threads=threads) for threads in (1, 2, 5))
+    one, *others = (at(loss, data, s, n_jobs=threads) for threads in (1, 2, 5))
     for other in others:
         assert other[0] == one[0]
         assert (other[1] == one[1]).all()

@@ -110,7 +110,7 @@ def test_each_round_draws_anew_and_comes_back():
     bound, s = ListNet(k=3, samples=2).bind(query([2, 0, 1, 0, 1, 1])), np.zeros(6)
     rounds = []
     for t in (4, 5, 4):
-        bound.next_round(t)
+        bound.set_iteration(t)
         rounds.append(np.empty(6))
         bound.grad(s, rounds[-1])
     np.testing.assert_array_equal(rounds[0], rounds[2])

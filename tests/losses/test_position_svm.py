@@ -87,7 +87,7 @@ def test_by_score_it_is_a_difference_of_convex_functions():
             assert part(b, np.empty(6)) >= here + slope @ (b - a) - 1e-12
     s, M, N, slope = rng.normal(size=6), np.empty(6), np.empty(6), np.empty(6)
     value = bound.grad(s, slope)
-    assert bound.convex_part(s, M) - bound.lean(s, N) == pytest.approx(value)
+    assert bound.convex_part(s, M) - bound.concave_part(s, N) == pytest.approx(value)
     np.testing.assert_allclose(M - N, slope, atol=1e-12)
 
 

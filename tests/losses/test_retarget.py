@@ -137,12 +137,12 @@ def test_toward_its_targets_the_loss_is_the_same_and_elsewhere_larger(loss):
     bound, out, best = loss.bind(data), np.empty(len(s)), np.empty(len(s))
     bound.targets(s, best)
     value, grad = at(bound, s)
-    there, slope = at(bound.toward(best), s)
+    there, slope = at(bound.with_targets(best), s)
     assert there == pytest.approx(value, rel=1e-9)
     np.testing.assert_allclose(slope, grad, atol=1e-9)
     for _ in range(20):
         bound.targets(s + rng.normal(size=len(s)), out)  # other targets in order
-        assert bound.toward(out).value(s) >= value - 1e-9
+        assert bound.with_targets(out).value(s) >= value - 1e-9
 
 
 @pytest.mark.parametrize("loss", [SQUARE[3], SQUARE[4], KL[1], KL[7]], ids=name_of)
@@ -153,7 +153,7 @@ def test_toward_fixed_targets_derivatives_are_differences(loss):
     data = query(y, sample_weight=w)
     bound, r = loss.bind(data), np.empty(len(s))
     bound.targets(s, r)
-    fixed, v = bound.toward(r), rng.normal(size=len(s))
+    fixed, v = bound.with_targets(r), rng.normal(size=len(s))
     here = s + rng.normal(size=len(s))
     grad = at(fixed, here)[1]
     out, eps = np.empty(len(s)), 1e-6
@@ -249,7 +249,7 @@ def test_printed_surrogate_of_kl_margins_is_in_order_but_not_the_nearest():
     printed.targets(s, r)
     assert r[2] - r[1] == pytest.approx(1.0)
     assert printed.value(s) > exact.value(s) + 1e-3
-    assert exact.toward(r).value(s) == pytest.approx(printed.value(s))
+    assert exact.with_targets(r).value(s) == pytest.approx(printed.value(s))
 
 
 # --- margins inside a grade, as printed --------------------------------------------------------

@@ -31,9 +31,9 @@ def test_without_noise_it_is_the_cross_entropy_to_the_mean_gains():
 
 def test_each_round_query_and_position_has_its_own_noise():
     data = RankingData.from_arrays(np.zeros((4, 1)), [1, 0, 1, 0], group_sizes=[2, 2])
-    bound = XENDCG(seed=3).bind(data)
+    bound = XENDCG(random_state=3).bind(data)
     for t in (0, 7):
-        bound.next_round(t)
+        bound.set_iteration(t)
         for q in range(2):
             phi = [2, 1] - noise(3, (t, q), 2)
             bound.value(np.zeros(4))
@@ -48,7 +48,7 @@ def test_going_back_to_a_round_brings_its_noise_back():
     bound, s = XENDCG().bind(query([2, 0, 1])), np.zeros(3)
     rounds = []
     for t in (4, 5, 4):
-        bound.next_round(t)
+        bound.set_iteration(t)
         rounds.append(np.empty(3))
         bound.grad(s, rounds[-1])
     np.testing.assert_array_equal(rounds[0], rounds[2])
@@ -56,7 +56,10 @@ def test_going_back_to_a_round_brings_its_noise_back():
 
 
 def test_another_seed_is_another_noise_and_any_whole_number_will_do():
-    grads = [parts(XENDCG(seed=seed), query([2, 0, 1]), [0, 0, 0])[1] for seed in (0, 1, -1, 2**70)]
+    grads = [
+        parts(XENDCG(random_state=seed), query([2, 0, 1]), [0, 0, 0])[1]
+        for seed in (0, 1, -1, 2**70)
+    ]
     assert len({tuple(grad) for grad in grads[:3]}) == 3
 
 
@@ -108,7 +111,7 @@ def test_only_one_term_is_the_gradient_of_the_value():
 
 
 def test_the_noise_softens_the_shares_of_the_grades():
-    _, grad, _ = parts(XENDCG(seed=5), query([1, 0]), [0.0, 0.0])
+    _, grad, _ = parts(XENDCG(random_state=5), query([1, 0]), [0.0, 0.0])
     gamma = noise(5, (0, 0), 2)
     share = (2 - gamma[0]) / (3 - gamma.sum())
     assert grad[0] == pytest.approx(1 / (1 + exp(0)) - share)

@@ -119,7 +119,7 @@ def test_queries_are_swept_alike_on_any_number_of_threads():
         rng.normal(size=(n, 2)), rng.integers(0, 3, n), group_sizes=sizes
     )
     args = data.X[:, 0].copy(), data.X[:, 1].copy(), LOW, HIGH
-    one, five = (MeasureLine(metric("ndcg@5"), data, n_threads=t).pieces(*args) for t in (1, 5))
+    one, five = (MeasureLine(metric("ndcg@5"), data, n_jobs=t).pieces(*args) for t in (1, 5))
     assert (one.edges == five.edges).all()
     assert (one.values == five.values).all()
 

@@ -15,9 +15,9 @@ from rankwright.models.additive import Additive, level
 DATA = small_data(queries=8, documents=10)
 
 
-def fit(data=DATA, name="pair_exp", watch=None, start=None, **params):
-    watch = watch or Onlooker()
-    return Additive(**params).fit(loss(name), data, watch=watch, start=start), watch
+def fit(data=DATA, name="pair_exp", callback=None, start=None, **params):
+    callback = callback or Onlooker()
+    return Additive(**params).fit(loss(name), data, callback=callback, start=start), callback
 
 
 def brute_force(data, rounds):
@@ -59,25 +59,25 @@ def test_three_rounds_are_rankboosts_by_brute_force(seed):
 
 
 def test_rankboosts_potential_falls_in_every_round_as_it_promises():
-    _, watch = fit(n_rounds=60)
-    values = np.array(watch.values)
+    _, callback = fit(n_rounds=60)
+    values = np.array(callback.values)
     assert (np.diff(values) < 0).all()
 
 
 @pytest.mark.parametrize("name", ["fidelity", "ranknet", "squared", "listnet"])
 def test_other_losses_fall_by_line_search(name):
-    _, watch = fit(name=name, n_rounds=25)
-    assert (np.diff(watch.values) < 1e-12).all()
-    assert watch.values[-1] < 0.97 * watch.values[0]
+    _, callback = fit(name=name, n_rounds=25)
+    assert (np.diff(callback.values) < 1e-12).all()
+    assert callback.values[-1] < 0.97 * callback.values[0]
 
 
 @pytest.mark.parametrize("name", ["rocarea_svm", "ordinal_hinge", "position_svm", "precision_svm"])
 def test_a_rule_that_leads_nowhere_at_a_kink_is_passed_over(name):
     data = small_data(queries=20, documents=15, features=5, seed=0)
-    _, watch = fit(data, name, n_rounds=25)
-    assert len(watch.values) == 25
-    assert (np.diff(watch.values) < 0.0).all()
-    assert watch.values[-1] < 0.8 * watch.values[0]
+    _, callback = fit(data, name, n_rounds=25)
+    assert len(callback.values) == 25
+    assert (np.diff(callback.values) < 0.0).all()
+    assert callback.values[-1] < 0.8 * callback.values[0]
 
 
 def test_squared_error_starts_from_the_mean():
@@ -87,9 +87,9 @@ def test_squared_error_starts_from_the_mean():
 
 def test_scores_are_those_seen_while_fitting_on_train_and_valid():
     valid = small_data(seed=1)
-    made, watch = fit(watch=Onlooker(valid), n_rounds=40)
-    np.testing.assert_allclose(made.scores(DATA.X), watch.train_scores[-1], rtol=1e-12)
-    np.testing.assert_allclose(made.scores(valid.X), watch.valid_scores[-1], rtol=1e-12)
+    made, callback = fit(callback=Onlooker(valid), n_rounds=40)
+    np.testing.assert_allclose(made.scores(DATA.X), callback.train_scores[-1], rtol=1e-12)
+    np.testing.assert_allclose(made.scores(valid.X), callback.valid_scores[-1], rtol=1e-12)
 
 
 def test_a_rule_that_comes_again_is_one_rule():
@@ -102,7 +102,7 @@ def test_a_rule_that_comes_again_is_one_rule():
 
 def test_the_round_that_the_watch_prefers_is_kept():
     short, _ = fit(n_rounds=7)
-    kept, _ = fit(watch=Onlooker(keep=7), n_rounds=20)
+    kept, _ = fit(callback=Onlooker(keep=7), n_rounds=20)
     assert (kept.scores(DATA.X) == short.scores(DATA.X)).all()
 
 

@@ -14,7 +14,7 @@ from rankwright.models.classifier import Classifier
 from rankwright.rankers.base import ranker
 
 DATA = small_data(queries=12)
-EXACT = {"tolerance": 1e-9, "max_iterations": 5000}
+EXACT = {"tolerance": 1e-9, "max_iter": 5000}
 
 
 def probabilities_of_sklearn(X, y, *, l2, weight, total):

@@ -18,9 +18,9 @@ from rankwright.models.linear import FittedLinear
 DATA = small_data(queries=12, documents=12, features=5)
 
 
-def climb(name="ndcg@5", data=DATA, watch=None, start=None, seed=0, **parameters):
+def climb(name="ndcg@5", data=DATA, callback=None, start=None, seed=0, **parameters):
     model = CoordinateAscent(**{"n_restarts": 1, **parameters})
-    return model.fit(metric(name), data, watch=watch or Onlooker(), start=start, seed=seed)
+    return model.fit(metric(name), data, callback=callback or Onlooker(), start=start, seed=seed)
 
 
 def reached(name, coef, data=DATA):
@@ -30,19 +30,19 @@ def reached(name, coef, data=DATA):
 @pytest.mark.parametrize("steps", ["exact", "ranklib"])
 @pytest.mark.parametrize("name", ["ndcg@5", "map", "mrr", "err@5", "p@3", "kendall"])
 def test_it_never_ends_below_its_start_and_no_pass_goes_down(name, steps):
-    watch = Onlooker()
+    callback = Onlooker()
     start = np.array([0.1, -0.3, 0.2, 0.2, -0.2])
-    model = climb(name, watch=watch, start=FittedLinear(start, None, 5), steps=steps)
+    model = climb(name, callback=callback, start=FittedLinear(start, None, 5), steps=steps)
     assert reached(name, model.coef) >= reached(name, start)
-    assert (np.diff(watch.values) <= 0.0).all()
-    assert -watch.values[-1] == pytest.approx(reached(name, model.coef), abs=1e-9)
+    assert (np.diff(callback.values) <= 0.0).all()
+    assert -callback.values[-1] == pytest.approx(reached(name, model.coef), abs=1e-9)
 
 
 def test_a_measure_that_falls_is_brought_down():
-    watch = Onlooker()
-    model = climb("pair_error", watch=watch)
-    assert watch.values[-1] == pytest.approx(reached("pair_error", model.coef), abs=1e-9)
-    assert watch.values[-1] < reached("pair_error", np.ones(5) / DATA.X.std(axis=0))
+    callback = Onlooker()
+    model = climb("pair_error", callback=callback)
+    assert callback.values[-1] == pytest.approx(reached("pair_error", model.coef), abs=1e-9)
+    assert callback.values[-1] < reached("pair_error", np.ones(5) / DATA.X.std(axis=0))
 
 
 def test_one_feature_decides_where_it_alone_tells_the_grades():
@@ -61,33 +61,33 @@ def test_weights_are_normalised_for_features_of_unit_deviation():
 
 
 def test_without_valid_each_round_shows_the_best_so_far():
-    watch = Onlooker()
-    best = climb(watch=watch, n_restarts=4)
-    assert (np.diff(watch.values) <= 0.0).all()
+    callback = Onlooker()
+    best = climb(callback=callback, n_restarts=4)
+    assert (np.diff(callback.values) <= 0.0).all()
     assert reached("ndcg@5", best.coef) >= reached("ndcg@5", climb().coef)
 
 
 def test_with_valid_every_pass_of_every_beginning_may_be_chosen():
     valid = small_data(queries=12, documents=12, features=5, seed=1)
-    watch = Onlooker(valid=valid, keep=1)
-    chosen = climb(watch=watch, n_restarts=3)
-    assert valid.X @ chosen.coef == pytest.approx(watch.valid_scores[0])
+    callback = Onlooker(valid=valid, keep=1)
+    chosen = climb(callback=callback, n_restarts=3)
+    assert valid.X @ chosen.coef == pytest.approx(callback.valid_scores[0])
     one = Onlooker(valid=valid)
-    climb(watch=one, n_restarts=1)
-    assert watch.values[: len(one.values)] == one.values
-    assert len(watch.values) > len(one.values)
+    climb(callback=one, n_restarts=1)
+    assert callback.values[: len(one.values)] == one.values
+    assert len(callback.values) > len(one.values)
 
 
 def test_ctrl_c_keeps_what_was_learnt_so_far():
     class Impatient(Onlooker):
-        def seen(self, t, value, train, valid):
-            super().seen(t, value, train, valid)
+        def on_iteration(self, t, value, train, valid):
+            super().on_iteration(t, value, train, valid)
             raise KeyboardInterrupt
 
-    watch = Impatient()
-    model = climb(watch=watch)
-    assert watch.interrupted
-    assert DATA.X @ model.coef == pytest.approx(watch.train_scores[0])
+    callback = Impatient()
+    model = climb(callback=callback)
+    assert callback.interrupted
+    assert DATA.X @ model.coef == pytest.approx(callback.train_scores[0])
 
 
 def test_regularisation_keeps_the_weights_near_their_start():

@@ -56,7 +56,7 @@ def test_the_compiled_evaluator_is_its_recursive_twin(tree, rows):
 def test_many_rows_and_any_number_of_threads_give_the_same_bytes():
     X = np.random.default_rng(0).normal(size=(20_000, 3))
     model = fitted(("-", ("*", X1, ("log1p", X2)), ("/", X3, ("sqrt", X1))))
-    one, two, five = (model.scores(X, n_threads=n) for n in (1, 2, 5))
+    one, two, five = (model.scores(X, n_jobs=n) for n in (1, 2, 5))
     assert (one == two).all()
     assert (one == five).all()
     for i in (0, 511, 512, 8191, 8192, 19_999):  # where blocks of rows meet
@@ -104,29 +104,29 @@ def planted(queries=20, documents=15, seed=0):
 
 def test_it_finds_a_planted_formula():
     data, fresh = planted(), planted(seed=1)
-    model = Expression(population=200, n_generations=25).fit(NDCG, data, watch=Onlooker())
+    model = Expression(population=200, n_generations=25).fit(NDCG, data, callback=Onlooker())
     for part in (data, fresh):
         assert evaluate(part, model.scores(part.X), "ndcg")["ndcg"] == pytest.approx(1.0, abs=1e-3)
     assert columns_of(model.formula) == [0, 1, 2]
 
 
 def test_the_loss_is_the_negative_measure_and_never_rises():
-    data, watch = small_data(), Onlooker()
-    model = QUICK.fit(NDCG, data, watch=watch)
-    assert watch.values == sorted(watch.values, reverse=True)
-    assert len(watch.values) == 5
+    data, callback = small_data(), Onlooker()
+    model = QUICK.fit(NDCG, data, callback=callback)
+    assert callback.values == sorted(callback.values, reverse=True)
+    assert len(callback.values) == 5
     scores = model.scores(data.X)
     mean = evaluate(data, scores, "ndcg(ties=mean)@10")["ndcg(ties=mean)@10"]
-    assert -watch.values[-1] == pytest.approx(mean, abs=1e-12)
-    assert (watch.train_scores[-1] == scores).all()
+    assert -callback.values[-1] == pytest.approx(mean, abs=1e-12)
+    assert (callback.train_scores[-1] == scores).all()
 
 
 def test_a_measure_that_falls_is_brought_down():
-    data, watch = small_data(), Onlooker()
-    model = QUICK.fit(metric("pair_error"), data, watch=watch)
-    assert watch.values == sorted(watch.values, reverse=True)
+    data, callback = small_data(), Onlooker()
+    model = QUICK.fit(metric("pair_error"), data, callback=callback)
+    assert callback.values == sorted(callback.values, reverse=True)
     found = evaluate(data, model.scores(data.X), "pair_error")["pair_error"]
-    assert found == pytest.approx(watch.values[-1])
+    assert found == pytest.approx(callback.values[-1])
     assert found < 0.35
 
 
@@ -135,52 +135,52 @@ def test_file_order_never_flatters_a_formula():
     data = small_data()
     best_first = np.lexsort((-data.y, data.query_of_row()))
     sorted_data = replace(data, X=data.X[best_first], y=data.y[best_first])
-    ours, theirs = (QUICK.fit(NDCG, one, watch=Onlooker()) for one in (data, sorted_data))
+    ours, theirs = (QUICK.fit(NDCG, one, callback=Onlooker()) for one in (data, sorted_data))
     assert ours.written == theirs.written
     assert columns_of(ours.formula)
 
 
 def test_the_watch_chooses_the_generation():
     data, valid = small_data(), small_data(seed=1)
-    early = QUICK.fit(NDCG, data, watch=Onlooker(valid, keep=2))
-    stopped = QUICK.fit(NDCG, data, watch=Onlooker(valid, stop_at=2))
+    early = QUICK.fit(NDCG, data, callback=Onlooker(valid, keep=2))
+    stopped = QUICK.fit(NDCG, data, callback=Onlooker(valid, stop_at=2))
     assert early.written == stopped.written
-    watch = Onlooker(valid)
-    last = QUICK.fit(NDCG, data, watch=watch)
-    assert (watch.valid_scores[-1] == last.scores(valid.X)).all()
+    callback = Onlooker(valid)
+    last = QUICK.fit(NDCG, data, callback=callback)
+    assert (callback.valid_scores[-1] == last.scores(valid.X)).all()
 
 
 def test_it_goes_on_from_a_formula():
     data = small_data()
-    first = QUICK.fit(NDCG, data, watch=Onlooker())
-    watch = Onlooker()
-    replace(QUICK, n_generations=1).fit(NDCG, data, watch=watch, start=first, seed=5)
+    first = QUICK.fit(NDCG, data, callback=Onlooker())
+    callback = Onlooker()
+    replace(QUICK, n_generations=1).fit(NDCG, data, callback=callback, start=first, seed=5)
     value = evaluate(data, first.scores(data.X), "ndcg(ties=mean)@10")["ndcg(ties=mean)@10"]
-    assert -watch.values[0] >= value - 1e-12
+    assert -callback.values[0] >= value - 1e-12
 
 
 def test_ctrl_c_keeps_the_best_formula_so_far():
     class Impatient(Onlooker):
-        def seen(self, t, *rest):
-            super().seen(t, *rest)
+        def on_iteration(self, t, *rest):
+            super().on_iteration(t, *rest)
             if t == 2:
                 raise KeyboardInterrupt
             return False
 
-    watch = Impatient()
-    model = QUICK.fit(NDCG, small_data(), watch=watch)
-    assert watch.interrupted
-    assert (model.scores(small_data().X) == watch.train_scores[1]).all()
+    callback = Impatient()
+    model = QUICK.fit(NDCG, small_data(), callback=callback)
+    assert callback.interrupted
+    assert (model.scores(small_data().X) == callback.train_scores[1]).all()
 
 
 def test_query_weights_count_as_in_the_measure():
     data = small_data()
     odd = (np.arange(data.n_queries) % 2).astype(float)
-    watch, alone = Onlooker(), Onlooker()
-    QUICK.fit(NDCG, replace(data, query_weight=odd), watch=watch)
+    callback, alone = Onlooker(), Onlooker()
+    QUICK.fit(NDCG, replace(data, query_weight=odd), callback=callback)
     part = data.select(np.flatnonzero(odd))
-    QUICK.fit(NDCG, part, watch=alone)
-    assert watch.values[0] == pytest.approx(alone.values[0], abs=1e-12)
+    QUICK.fit(NDCG, part, callback=alone)
+    assert callback.values[0] == pytest.approx(alone.values[0], abs=1e-12)
 
 
 def test_missing_values_are_refused_or_filled():
@@ -189,22 +189,22 @@ def test_missing_values_are_refused_or_filled():
     X[3, 0] = X[7, 1] = np.nan
     gaps = replace(data, X=X)
     with pytest.raises(DataError, match=r"feature column 0 has missing values .* formula model"):
-        QUICK.fit(NDCG, gaps, watch=Onlooker())
-    model = replace(QUICK, missing="zero").fit(NDCG, gaps, watch=Onlooker())
+        QUICK.fit(NDCG, gaps, callback=Onlooker())
+    model = replace(QUICK, missing="zero").fit(NDCG, gaps, callback=Onlooker())
     assert (model.scores(X) == model.scores(np.nan_to_num(X))).all()
     assert np.isfinite(model.contributions(X)).all()
 
 
 def test_without_a_query_that_counts_it_still_answers():
     data = replace(small_data(), y=np.zeros(600))
-    watch = Onlooker()
-    QUICK.fit(metric("ndcg(empty=skip)@10"), data, watch=watch)
-    assert watch.values == [0.0] * 5
+    callback = Onlooker()
+    QUICK.fit(metric("ndcg(empty=skip)@10"), data, callback=callback)
+    assert callback.values == [0.0] * 5
 
 
 def test_it_says_what_it_goes_by_and_reads_back():
     data = replace(small_data(), feature_names=tuple("abcdef"))
-    model = QUICK.fit(NDCG, data, watch=Onlooker())
+    model = QUICK.fit(NDCG, data, callback=Onlooker())
     assert model.written == text(model.formula, "abcdef")
     assert f"score = {model.written}" in model.describe("abcdef")
     again = Expression.restore(model.arrays(), model.texts(), 6)
@@ -238,4 +238,4 @@ def test_a_description_says_what_division_by_zero_is():
 )
 def test_impossible_parameters_are_told(parameters, sentence):
     with pytest.raises(UsageError, match=sentence):
-        Expression(**parameters).fit(NDCG, small_data(), watch=Onlooker())
+        Expression(**parameters).fit(NDCG, small_data(), callback=Onlooker())

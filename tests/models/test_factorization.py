@@ -12,7 +12,7 @@ from rankwright.errors import IncompatibleError, UsageError
 from rankwright.losses import loss
 from rankwright.models.factorization import SHARES, Factorization
 
-EXACT = {"tolerance": 1e-10, "max_iterations": 5000}
+EXACT = {"tolerance": 1e-10, "max_iter": 5000}
 
 
 def ratings(users=12, items=8, share=0.7, seed=0):
@@ -28,9 +28,9 @@ def ratings(users=12, items=8, share=0.7, seed=0):
 DATA = ratings()
 
 
-def fit(name="query_offset", data=DATA, watch=None, start=None, **params):
+def fit(name="query_offset", data=DATA, callback=None, start=None, **params):
     model = Factorization(**{"l2": 0.3, "n_factors": 8, **params})
-    return model.fit(loss(name), data, watch=watch or Onlooker(), start=start, seed=1)
+    return model.fit(loss(name), data, callback=callback or Onlooker(), start=start, seed=1)
 
 
 def by_nuclear_norm(data, l2, l2_bias):
@@ -60,9 +60,9 @@ def test_with_enough_factors_it_is_the_trace_norm_problem(method):
 
 
 def test_vectors_vanish_from_the_largest_penalty_on():
-    watch = Onlooker(ratings(seed=4))
-    fit(l2="auto", watch=watch, **EXACT)
-    assert len(watch.values) == len(SHARES)
+    callback = Onlooker(ratings(seed=4))
+    fit(l2="auto", callback=callback, **EXACT)
+    assert len(callback.values) == len(SHARES)
     half = fit(l2="auto").l2
     below, above = (fit(l2=2 * half * share, **EXACT) for share in (0.97, 1.03))
     assert np.abs(below.user_factors).max() > 0.01
@@ -80,9 +80,9 @@ def test_losses_with_kinks_are_solved_in_turns():
     with pytest.raises(IncompatibleError, match="lbfgs, which needs a smooth loss"):
         fit("ordinal_hinge", method="joint")
     turns = {"method": "alternating", "solver": "bundle", "tolerance": 1e-4, "n_factors": 2}
-    curve = fit("ordinal_hinge", n_rounds=4, max_iterations=200, **turns).solution.curve
+    curve = fit("ordinal_hinge", n_rounds=4, max_iter=200, **turns).solution.curve
     assert all(later <= before * (1 + 1e-3) for before, later in pairwise(curve))
-    hasty = fit("ordinal_hinge", n_rounds=1, max_iterations=1, **turns).solution.value
+    hasty = fit("ordinal_hinge", n_rounds=1, max_iter=1, **turns).solution.value
     assert curve[-1] < 0.9 * hasty
 
 
@@ -109,17 +109,17 @@ def test_it_goes_on_from_a_start():
 
 
 def test_the_best_round_on_valid_is_kept():
-    watch = Onlooker(ratings(seed=4), keep=3)
-    fitted = fit(watch=watch)
-    assert len(watch.values) > 3
+    callback = Onlooker(ratings(seed=4), keep=3)
+    fitted = fit(callback=callback)
+    assert len(callback.values) > 3
 
     class Until3(Onlooker):
         def best(self):
             return min(self.last, 3)
 
-    kept = fit(watch=Until3(watch.valid))
-    assert kept.scores_of(DATA) == pytest.approx(watch.train_scores[2])
-    assert kept.scores_of(watch.valid) == pytest.approx(watch.valid_scores[2])
+    kept = fit(callback=Until3(callback.valid))
+    assert kept.scores_of(DATA) == pytest.approx(callback.train_scores[2])
+    assert kept.scores_of(callback.valid) == pytest.approx(callback.valid_scores[2])
     assert fitted.l2 == 0.3
 
 

@@ -15,28 +15,28 @@ DATA = small_data(queries=10, documents=8)
 RULES = {"weights": "running", "enqueue": True, "tolerance": 0.002, "max_selections": 5}
 
 
-def fit(data=DATA, name="ndcg@10", watch=None, **params):
-    watch = watch or Onlooker()
-    return FeatureSum(**{**RULES, **params}).fit(metric(name), data, watch=watch), watch
+def fit(data=DATA, name="ndcg@10", callback=None, **params):
+    callback = callback or Onlooker()
+    return FeatureSum(**{**RULES, **params}).fit(metric(name), data, callback=callback), callback
 
 
 def test_the_first_feature_is_the_best_one_alone():
-    made, watch = fit(n_rounds=1)
+    made, callback = fit(n_rounds=1)
     alone = [evaluate(DATA, DATA.X[:, f], "map")["map"] for f in range(6)]
-    made, watch = fit(name="map", n_rounds=1)
+    made, callback = fit(name="map", n_rounds=1)
     assert np.flatnonzero(made.coef).tolist() == [int(np.argmax(alone))]
     mean = max(alone)
     assert made.coef.max() == pytest.approx(0.5 * np.log((1 + mean) / (1 - mean)))
-    assert watch.values == pytest.approx([-mean])
+    assert callback.values == pytest.approx([-mean])
 
 
 @pytest.mark.parametrize("name", sorted(registry.METRICS))
 def test_any_measure_can_be_climbed(name):
-    made, watch = fit(name=name, n_rounds=20)
+    made, callback = fit(name=name, n_rounds=20)
     assert np.isfinite(made.coef).all()
     found = evaluate(DATA, made.scores(DATA.X), f"{name}")[name]
     sign = -1 if metric(name).maximise else 1
-    assert sign * found == pytest.approx(watch.values[-1], abs=1e-9)
+    assert sign * found == pytest.approx(callback.values[-1], abs=1e-9)
 
 
 def test_a_feature_that_is_best_downwards_is_found_where_falling_is_allowed():
@@ -55,14 +55,14 @@ def test_in_units_of_deviation_the_scale_of_a_feature_does_not_matter():
 
 def test_tied_values_count_as_the_mean_over_their_orders():
     tied = RankingData.from_arrays(np.zeros((2, 1)), [1, 0], group_sizes=[2])
-    _, watch = fit(tied, name="p@1", n_rounds=1)
-    assert watch.values == pytest.approx([-0.5])
+    _, callback = fit(tied, name="p@1", n_rounds=1)
+    assert callback.values == pytest.approx([-0.5])
 
 
 def test_going_on_keeps_what_was_learnt():
     first, _ = fit(n_rounds=1)
     more = FeatureSum(n_rounds=2, weights="running").fit(
-        metric("ndcg@10"), DATA, watch=Onlooker(), start=first
+        metric("ndcg@10"), DATA, callback=Onlooker(), start=first
     )
     assert (more.coef >= first.coef - 1e-12).all()
     assert more.coef.sum() > first.coef.sum()

@@ -10,14 +10,14 @@ from rankwright.rankers.base import ranker
 DATA = small_data()
 
 
-def fit(forest, watch=None, **more):
-    return forest.fit(Squared(), DATA, watch=watch or Onlooker(), **more)
+def fit(forest, callback=None, **more):
+    return forest.fit(Squared(), DATA, callback=callback or Onlooker(), **more)
 
 
 def test_a_forest_is_the_mean_of_its_bags():
-    watch = Onlooker()
-    model = fit(Forest(n_bags=4, num_leaves=8), watch)
-    np.testing.assert_allclose(model.scores(DATA.X), watch.train_scores[-1], atol=1e-9)
+    callback = Onlooker()
+    model = fit(Forest(n_bags=4, num_leaves=8), callback)
+    np.testing.assert_allclose(model.scores(DATA.X), callback.train_scores[-1], atol=1e-9)
     assert model.n_trees == 4
 
 
@@ -36,7 +36,7 @@ def test_more_bags_begin_with_the_same_ones():
 
 @pytest.mark.parametrize("threads", [2, 5])
 def test_the_number_of_threads_changes_no_byte(threads):
-    assert fit(Forest(n_bags=3), n_threads=threads).text == fit(Forest(n_bags=3), n_threads=1).text
+    assert fit(Forest(n_bags=3), n_jobs=threads).text == fit(Forest(n_bags=3), n_jobs=1).text
 
 
 def test_a_forest_finds_the_order():
@@ -55,8 +55,8 @@ class Interrupting(Squared):
 
     left = 0
 
-    def bind(self, data, *, n_threads=None):
-        bound = Squared.bind(self, data, n_threads=n_threads)
+    def bind(self, data, *, n_jobs=None):
+        bound = Squared.bind(self, data, n_jobs=n_jobs)
         usual = bound.grad_curv
 
         def grad_curv(*arguments):
@@ -70,17 +70,20 @@ class Interrupting(Squared):
 
 
 def test_an_interrupted_forest_keeps_its_whole_bags():
-    forest, Interrupting.left = Forest(n_bags=6, n_trees=3), 1 + 2 * 3 + 2  # constant, bags, rounds
-    watch = Onlooker()
-    model = forest.fit(Interrupting(), DATA, watch=watch)
-    assert watch.interrupted
-    assert model.text == fit(Forest(n_bags=2, n_trees=3)).text
+    forest, Interrupting.left = (
+        Forest(n_bags=6, n_estimators=3),
+        1 + 2 * 3 + 2,
+    )  # constant, bags, rounds
+    callback = Onlooker()
+    model = forest.fit(Interrupting(), DATA, callback=callback)
+    assert callback.interrupted
+    assert model.text == fit(Forest(n_bags=2, n_estimators=3)).text
 
 
 def test_a_forest_interrupted_in_its_first_bag_keeps_nothing():
     Interrupting.left = 3
     with pytest.raises(KeyboardInterrupt):
-        Forest(n_bags=6, n_trees=3).fit(Interrupting(), DATA, watch=Onlooker())
+        Forest(n_bags=6, n_estimators=3).fit(Interrupting(), DATA, callback=Onlooker())
 
 
 def test_a_bag_must_have_queries():

@@ -37,8 +37,8 @@ def assert_same(booster, X):
     forest = scorer(booster)
     for some in (X.astype(np.float64), X.astype(np.float32)):
         expected = booster.predict(some, num_threads=1)
-        for n_threads in (1, 2, 5):
-            assert (forest.scores(some, n_threads=n_threads) == expected).all()
+        for n_jobs in (1, 2, 5):
+            assert (forest.scores(some, n_jobs=n_jobs) == expected).all()
         thin = sparse.csr_array(some)
         assert (forest.scores(thin) == booster.predict(sparse.csr_matrix(some))).all()
         assert (forest.scores(thin) == expected).all()

@@ -17,11 +17,13 @@ from rankwright.rankers.ranksvm import RankSVM
 
 DATA = small_data(queries=4, documents=10, features=3)
 HINGE = loss("pair_hinge")
-EXACT = {"tolerance": 1e-10, "max_iterations": 5000}
+EXACT = {"tolerance": 1e-10, "max_iter": 5000}
 
 
-def fit(data=DATA, chosen=HINGE, watch=None, **params):
-    return Kernel(**{"l2": 0.1, **params}).fit(chosen, data, watch=watch or Onlooker(), seed=3)
+def fit(data=DATA, chosen=HINGE, callback=None, **params):
+    return Kernel(**{"l2": 0.1, **params}).fit(
+        chosen, data, callback=callback or Onlooker(), seed=3
+    )
 
 
 def scaled(data):
@@ -93,11 +95,11 @@ def test_more_landmarks_come_nearer_to_exact():
 def test_threads_and_the_order_of_rows_change_nothing():
     data = small_data(queries=130, documents=20, features=3)
     few = {"exact_below": 100, "n_landmarks": 30, "l2": 0.1}
-    one, five = (Kernel(**few).fit(HINGE, data, watch=Onlooker(), n_threads=n) for n in (1, 5))
-    assert (one.scores(data.X, n_threads=1) == five.scores(data.X, n_threads=5)).all()
+    one, five = (Kernel(**few).fit(HINGE, data, callback=Onlooker(), n_jobs=n) for n in (1, 5))
+    assert (one.scores(data.X, n_jobs=1) == five.scores(data.X, n_jobs=5)).all()
     rows = np.random.default_rng(0).permutation(data.n_documents)
     mixed = RankingData.from_arrays(data.X[rows], data.y[rows], qid=data.query_of_row()[rows])
-    other = Kernel(**few).fit(HINGE, mixed, watch=Onlooker())
+    other = Kernel(**few).fit(HINGE, mixed, callback=Onlooker())
     assert (other.weights == one.weights).all()
 
 
@@ -171,22 +173,22 @@ def test_missing_values_are_filled_or_refused():
 
 def test_valid_data_choose_the_penalty_and_rows_keep_their_places():
     valid = small_data(queries=4, documents=10, features=3, seed=9)
-    watch = Onlooker(valid, keep=2)
-    fitted = fit(l2="auto", watch=watch)
-    assert len(watch.values) == len(PATH)
-    assert fitted.scores(DATA.X) == pytest.approx(watch.train_scores[1], abs=1e-9)
-    assert fitted.scores(valid.X) == pytest.approx(watch.valid_scores[1], abs=1e-9)
+    callback = Onlooker(valid, keep=2)
+    fitted = fit(l2="auto", callback=callback)
+    assert len(callback.values) == len(PATH)
+    assert fitted.scores(DATA.X) == pytest.approx(callback.train_scores[1], abs=1e-9)
+    assert fitted.scores(valid.X) == pytest.approx(callback.valid_scores[1], abs=1e-9)
 
 
 def test_any_loss_and_a_warm_start():
     for name in ("listnet", "squared", "retarget", "ranknet"):
         first = fit(chosen=loss(name), l2=0.01, **EXACT)
-        again = Kernel(l2=0.01, **EXACT).fit(loss(name), DATA, watch=Onlooker(), start=first)
+        again = Kernel(l2=0.01, **EXACT).fit(loss(name), DATA, callback=Onlooker(), start=first)
         assert again.solution.iterations <= 3
         assert again.scores(DATA.X) == pytest.approx(first.scores(DATA.X), abs=1e-5)
     with pytest.raises(UsageError, match="only from one fitted to the same documents"):
         Kernel().fit(HINGE, small_data(queries=4, documents=10, features=3, seed=8),
-                     watch=Onlooker(), start=fit())  # fmt: skip
+                     callback=Onlooker(), start=fit())  # fmt: skip
 
 
 def test_losses_with_kinks_come_to_their_optimum_by_cutting_planes():

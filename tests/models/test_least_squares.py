@@ -16,7 +16,7 @@ from rankwright.models.least_squares import LeastSquares
 
 
 def fit(data, **parameters):
-    return LeastSquares(**parameters).fit(Squared(), data, watch=Onlooker())
+    return LeastSquares(**parameters).fit(Squared(), data, callback=Onlooker())
 
 
 def test_it_is_the_least_squares_line_with_an_intercept():
@@ -49,13 +49,13 @@ def test_a_query_of_one_grade_counts_as_any_other():
 
 def test_l2_is_by_query_and_the_value_is_the_penalised_mean():
     data, l2 = small_data(), 0.5
-    watch = Onlooker()
-    model = LeastSquares(l2=l2, scale=False).fit(Squared(), data, watch=watch)
+    callback = Onlooker()
+    model = LeastSquares(l2=l2, scale=False).fit(Squared(), data, callback=callback)
     peer = linear_model.Ridge(alpha=l2 * data.n_queries).fit(data.X, data.y)
     assert model.coef == pytest.approx(peer.coef_, rel=1e-6)
     errors = data.y - peer.predict(data.X)
     value = 0.5 * errors @ errors / data.n_queries + 0.5 * l2 * peer.coef_ @ peer.coef_
-    assert watch.values == [pytest.approx(value, rel=1e-8)]
+    assert callback.values == [pytest.approx(value, rel=1e-8)]
 
 
 def test_scaled_penalties_do_not_depend_on_the_unit_of_a_feature():
@@ -100,9 +100,9 @@ def test_wrong_parameters_are_told(parameters, sentence):
 def test_it_takes_the_squared_loss_alone_and_no_start():
     data = small_data()
     with pytest.raises(UsageError, match="minimise the squared loss"):
-        LeastSquares().fit(ListNet(), data, watch=Onlooker())
+        LeastSquares().fit(ListNet(), data, callback=Onlooker())
     with pytest.raises(UsageError, match="leave start out"):
-        LeastSquares().fit(Squared(), data, watch=Onlooker(), start=fit(data))
+        LeastSquares().fit(Squared(), data, callback=Onlooker(), start=fit(data))
 
 
 def test_the_weights_are_ranklibs_but_for_the_feature_that_it_drops(golden_dir):

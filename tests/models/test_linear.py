@@ -15,8 +15,8 @@ from rankwright.models.penalty import PATH
 DATA = small_data()
 
 
-def fit(linear, data=DATA, watch=None, **more):
-    return linear.fit(Squared(), data, watch=watch or Onlooker(), **more)
+def fit(linear, data=DATA, callback=None, **more):
+    return linear.fit(Squared(), data, callback=callback or Onlooker(), **more)
 
 
 @pytest.mark.parametrize("nonnegative", [False, True])
@@ -26,7 +26,7 @@ def test_the_optimum_is_that_of_a_generic_solver(nonnegative):
     w = cp.Variable(6)
     objective = cp.sum_squares(X @ w - y) / 2 / data.n_queries + 0.05 * cp.sum_squares(w)
     cp.Problem(cp.Minimize(objective), [w >= 0] if nonnegative else []).solve()
-    linear = Linear(l2=0.1, scale=False, nonnegative=nonnegative, tolerance=1e-9)
+    linear = Linear(l2=0.1, scale=False, nonnegative=nonnegative, tol=1e-9)
     np.testing.assert_allclose(fit(linear, data).coef, w.value, atol=1e-5)
 
 
@@ -66,8 +66,8 @@ def test_sparse_and_dense_data_give_the_same_weights():
 @pytest.mark.parametrize("threads", [2, 5])
 def test_the_number_of_threads_changes_no_byte(threads):
     data = small_data(queries=900, documents=40)
-    one = fit(Linear(), data, n_threads=1).coef.tobytes()
-    assert fit(Linear(), data, n_threads=threads).coef.tobytes() == one
+    one = fit(Linear(), data, n_jobs=1).coef.tobytes()
+    assert fit(Linear(), data, n_jobs=threads).coef.tobytes() == one
 
 
 def with_holes():
@@ -88,9 +88,9 @@ def test_missing_values_are_refused_unless_a_stand_in_is_chosen():
 
 
 def test_auto_tries_a_path_and_keeps_what_the_watch_likes_best():
-    watch = Onlooker(valid=small_data(seed=3), keep=2)
-    model = fit(Linear(l2="auto"), watch=watch)
-    assert len(watch.values) > 5
+    callback = Onlooker(valid=small_data(seed=3), keep=2)
+    model = fit(Linear(l2="auto"), callback=callback)
+    assert len(callback.values) > 5
     np.testing.assert_allclose(model.coef, fit(Linear(l2=PATH[1])).coef, atol=1e-4)
 
 

@@ -130,7 +130,7 @@ def test_each_pass_draws_the_noise_of_a_stochastic_loss():
 @pytest.mark.parametrize("divergence", ["square", "kl"])
 def test_held_to_its_targets_the_problem_touches_the_one_it_bounds(divergence):
     problem = problem_of("retarget", divergence=divergence)
-    held = problem.toward(problem.targets(V))
+    held = problem.with_targets(problem.targets(V))
     for a, b in zip(gradient(problem, V), gradient(held, V), strict=True):
         np.testing.assert_allclose(a, b, atol=1e-9)
     for v in (np.zeros(6), -V, 2.0 * V):

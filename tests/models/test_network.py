@@ -10,7 +10,7 @@ import torch
 from scipy import sparse
 from small_data import Onlooker, small_data
 
-from rankwright.core.types import Kept
+from rankwright.core.types import CheckpointState
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, MissingExtraError, UsageError
 from rankwright.losses import loss
@@ -21,14 +21,14 @@ from rankwright.persist.model_file import load_model
 from rankwright.rankers.base import ranker
 
 DATA, VALID = small_data(queries=8, documents=7), small_data(queries=5, documents=7, seed=1)
-TINY = {"hidden": (4,), "epochs": 3, "learning_rate": 0.05, "batch_documents": 20}
+TINY = {"hidden": (4,), "epochs": 3, "learning_rate": 0.05, "batch_size": 20}
 DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
 
 
-def fit(data=DATA, name="ranknet", watch=None, seed=0, n_threads=None, **parameters):
+def fit(data=DATA, name="ranknet", callback=None, seed=0, n_jobs=None, **parameters):
     network = Network(**{**TINY, **parameters})
-    watch = watch or Onlooker()
-    return network.fit(loss(name), data, watch=watch, seed=seed, n_threads=n_threads)
+    callback = callback or Onlooker()
+    return network.fit(loss(name), data, callback=callback, seed=seed, n_jobs=n_jobs)
 
 
 def problem(name, heads=0, data=DATA, activation="tanh", dropout=0.0, **more):
@@ -45,11 +45,11 @@ def problem(name, heads=0, data=DATA, activation="tanh", dropout=0.0, **more):
         fill=None,
     )
     options = {
-        "batch_documents": data.n_documents,
+        "batch_size": data.n_documents,
         "device": "cpu",
         "precision": "double",
         "seed": 0,
-        "n_threads": 1,
+        "n_jobs": 1,
     }
     return NetworkProblem(
         design,
@@ -85,7 +85,7 @@ def test_the_gradient_of_every_weight_is_that_of_finite_differences(name, heads)
 
 
 def test_batches_add_up_to_the_whole_gradient():
-    whole, parts = problem("listnet"), problem("listnet", batch_documents=15)
+    whole, parts = problem("listnet"), problem("listnet", batch_size=15)
     value, gradient = whole.batch_grad(0, 0)
     several = [parts.batch_grad(0, batch) for batch in range(parts.n_batches)]
     assert parts.n_batches == 4
@@ -111,11 +111,11 @@ def test_a_dropped_unit_is_gone_and_the_others_make_up_for_it():
 
 
 def test_dropout_draws_anew_in_each_epoch_and_chunk_and_never_when_scoring():
-    made = problem("ranknet", dropout=0.5, batch_documents=28)  # two batches
+    made = problem("ranknet", dropout=0.5, batch_size=28)  # two batches
     values = [made.batch_grad(t, batch)[0] for t in (0, 1) for batch in (0, 1)]
     assert [made.batch_grad(t, batch)[0] for t in (0, 1) for batch in (0, 1)] == values
     assert len(set(values)) == 4
-    plain = problem("ranknet", batch_documents=28)
+    plain = problem("ranknet", batch_size=28)
     assert made._design.fitted(made.weights()).scores(DATA.X) == pytest.approx(
         plain._design.fitted(plain.weights()).scores(DATA.X)
     )
@@ -124,7 +124,7 @@ def test_dropout_draws_anew_in_each_epoch_and_chunk_and_never_when_scoring():
 def test_standardised_features_make_their_units_and_levels_irrelevant():
     units, levels = np.array([1000.0, 0.01, 1, 1, 1, 1]), np.array([0.0, 0.0, 500.0, 0, 0, 0])
     moved = replace(DATA, X=DATA.X * units + levels)
-    exact = {"precision": "double", "batch_documents": 1000}  # one batch: no order of queries
+    exact = {"precision": "double", "batch_size": 1000}  # one batch: no order of queries
     a, b = fit(**exact).scores(DATA.X), fit(moved, **exact).scores(moved.X)
     assert b == pytest.approx(a, rel=1e-4, abs=1e-6)
     as_they_are = fit(moved, **exact, standardize=False).scores(moved.X)
@@ -133,7 +133,7 @@ def test_standardised_features_make_their_units_and_levels_irrelevant():
 
 def test_without_standardising_a_network_takes_features_as_they_are():
     """A linear net of one step: every weight moves by the rate, against its own gradient's sign."""
-    one_step = {"hidden": (), "epochs": 1, "precision": "double", "batch_documents": 1000}
+    one_step = {"hidden": (), "epochs": 1, "precision": "double", "batch_size": 1000}
     plain = {**one_step, "standardize": False}
     first = fit(**{**plain, "learning_rate": 1e-300}).layers[0][0][:, 0]
     after = fit(**plain).layers[0][0][:, 0]
@@ -182,12 +182,12 @@ def plain_ranknet(data, weights, epochs, rate):
 
 
 def test_ranknet_is_plain_torchs_step_by_step():
-    watch = Onlooker()
+    callback = Onlooker()
     shape = {"hidden": (4,), "activation": "sigmoid", "precision": "double", "epochs": 6}
-    fitted = fit(watch=watch, **shape, batch_documents=1000)
+    fitted = fit(callback=callback, **shape, batch_size=1000)
     first = fit(**{**shape, "epochs": 1}, learning_rate=1e-300)  # the weights it begins with
     values, scores = plain_ranknet(DATA, scaled_weights(first), 6, TINY["learning_rate"])
-    assert watch.values == pytest.approx(values, rel=1e-7)
+    assert callback.values == pytest.approx(values, rel=1e-7)
     assert fitted.scores(DATA.X) == pytest.approx(scores, rel=1e-7, abs=1e-9)
 
 
@@ -293,13 +293,13 @@ def test_a_saved_network_with_lists_scores_to_the_last_bit(tmp_path):
 @pytest.mark.parametrize("parameters", [{}, {**CONTEXT, "dropout": 0.3}])
 def test_threads_change_no_byte(parameters):
     data = small_data(queries=300, documents=40, dtype=np.float32)  # several chunks a batch
-    parameters = {**parameters, "epochs": 2, "batch_documents": 10_000}
+    parameters = {**parameters, "epochs": 2, "batch_size": 10_000}
     parameters["hidden"] = (64, 64)
-    fits = [fit(data, n_threads=threads, **parameters) for threads in (1, 2, 5)]
+    fits = [fit(data, n_jobs=threads, **parameters) for threads in (1, 2, 5)]
     for other in fits[1:]:
         for name, array in fits[0].arrays().items():
             assert (array == other.arrays()[name]).all(), name
-        assert (fits[0].scores_of(data) == other.scores_of(data, n_threads=5)).all()
+        assert (fits[0].scores_of(data) == other.scores_of(data, n_jobs=5)).all()
 
 
 def test_missing_values_are_refused_or_filled():
@@ -324,14 +324,14 @@ RUN = {"epochs": 6, "schedule": "cosine", "dropout": 0.2, "weight_decay": 0.1}
 @pytest.mark.parametrize("name", ["ranknet", "xendcg"])
 def test_a_resumed_run_ends_in_the_same_bytes(device, name):
     class Keeping(Onlooker):
-        def keep(self, t, state, added=None):
+        def save_state(self, t, state, added=None):
             if t == 2:
-                half.append(Kept(t, dict(state()), ()))
+                half.append(CheckpointState(t, dict(state()), ()))
 
     half = []
-    whole = fit(name=name, device=device, watch=Keeping(), **RUN)
-    stopped = fit(name=name, device=device, watch=Onlooker(stop_at=2), **RUN)
-    again = fit(name=name, device=device, watch=Onlooker(kept=half[0]), **RUN)
+    whole = fit(name=name, device=device, callback=Keeping(), **RUN)
+    stopped = fit(name=name, device=device, callback=Onlooker(stop_at=2), **RUN)
+    again = fit(name=name, device=device, callback=Onlooker(kept=half[0]), **RUN)
     assert (stopped.scores(DATA.X) != whole.scores(DATA.X)).any()
     for key, array in whole.arrays().items():
         assert (array == again.arrays()[key]).all(), key
@@ -339,46 +339,48 @@ def test_a_resumed_run_ends_in_the_same_bytes(device, name):
 
 
 def test_the_watch_chooses_the_round_to_keep():
-    watch = Onlooker(keep=2)
-    kept = fit(watch=watch, epochs=5)
+    callback = Onlooker(keep=2)
+    kept = fit(callback=callback, epochs=5)
     assert (kept.scores(DATA.X) == fit(epochs=2).scores(DATA.X)).all()
-    assert watch.last == 5
+    assert callback.last == 5
 
 
 def test_the_watch_is_shown_the_scores_on_train_and_valid():
-    watch = Onlooker(valid=VALID)
-    fitted = fit(watch=watch)
-    assert (watch.train_scores[-1] == fitted.scores(DATA.X)).all()
-    assert (watch.valid_scores[-1] == fitted.scores(VALID.X)).all()
+    callback = Onlooker(valid=VALID)
+    fitted = fit(callback=callback)
+    assert (callback.train_scores[-1] == fitted.scores(DATA.X)).all()
+    assert (callback.valid_scores[-1] == fitted.scores(VALID.X)).all()
 
 
 class Impatient(Onlooker):
     """Presses Ctrl-C in the third epoch."""
 
-    def seen(self, t, *more):
+    def on_iteration(self, t, *more):
         if t == 3:
             raise KeyboardInterrupt
-        return super().seen(t, *more)
+        return super().on_iteration(t, *more)
 
 
 def test_ctrl_c_keeps_what_was_learnt():
-    watch = Impatient()
-    fitted = fit(watch=watch, epochs=9)
-    assert watch.interrupted
+    callback = Impatient()
+    fitted = fit(callback=callback, epochs=9)
+    assert callback.interrupted
     assert (fitted.scores(DATA.X) == fit(epochs=2).scores(DATA.X)).all()
 
 
 def test_going_on_from_a_network_begins_with_its_scores():
     first = fit()
     still = Network(**{**TINY, "learning_rate": 1e-300}).fit(
-        loss("ranknet"), VALID, watch=Onlooker(), start=first
+        loss("ranknet"), VALID, callback=Onlooker(), start=first
     )
     assert still.scores(DATA.X) == pytest.approx(first.scores(DATA.X), rel=1e-5)
     with pytest.raises(UsageError, match="the same layers"):
-        Network(hidden=(5,)).fit(loss("ranknet"), DATA, watch=Onlooker(), start=first)
+        Network(hidden_layer_sizes=(5,)).fit(
+            loss("ranknet"), DATA, callback=Onlooker(), start=first
+        )
     fewer = small_data(queries=8, documents=7, features=5)
     with pytest.raises(UsageError, match="start takes 6 features and the data has 5"):
-        Network(**TINY).fit(loss("ranknet"), fewer, watch=Onlooker(), start=first)
+        Network(**TINY).fit(loss("ranknet"), fewer, callback=Onlooker(), start=first)
 
 
 def test_the_seed_decides_the_weights_and_the_rows_do_not():
@@ -405,9 +407,9 @@ def test_batches_are_runs_of_whole_queries_within_the_budget():
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("precision", ["single", "double", "mixed"])
 def test_it_learns_on_every_device_in_every_precision(device, precision):
-    watch = Onlooker()
-    fit(watch=watch, device=device, precision=precision, epochs=30)
-    assert watch.values[-1] < 0.7 * watch.values[0]
+    callback = Onlooker()
+    fit(callback=callback, device=device, precision=precision, epochs=30)
+    assert callback.values[-1] < 0.7 * callback.values[0]
 
 
 # --- mistakes ------------------------------------------------------------------------------------
@@ -440,7 +442,7 @@ def test_a_saved_network_scores_without_torch(tmp_path, monkeypatch):
         ({"list_context": 3}, "needs a last hidden layer of a multiple of its heads"),
         ({"hidden": (), "list_context": 1}, "needs a last hidden layer"),
         ({"dropout": 1.0}, "dropout must be from 0 to below 1, not 1.0"),
-        ({"batch_documents": 0}, "batch_documents must be 1 or more, not 0"),
+        ({"batch_size": 0}, "batch_size must be 1 or more, not 0"),
         ({"activation": "swish"}, "activation must be one of relu, sigmoid, tanh, elu"),
         ({"device": "tpu"}, "device must be one of auto, cpu, cuda, not 'tpu'"),
         ({"precision": "half"}, "precision must be one of single, double, mixed, not 'half'"),

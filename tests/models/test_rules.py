@@ -53,7 +53,7 @@ def test_the_steepest_rule_is_that_of_trying_all(seed, n_candidates, falling):
     assert abs(rule.slope) == pytest.approx(max(sizes))
     assert (table.meets(rule) == (X[:, rule.feature] > rule.threshold)).all()
     for threads in (2, 5):
-        assert table.steepest(g, falling=falling, n_threads=threads) == rule
+        assert table.steepest(g, falling=falling, n_jobs=threads) == rule
 
 
 def test_sparse_and_dense_columns_have_the_same_rules():

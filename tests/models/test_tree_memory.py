@@ -18,7 +18,7 @@ SHUFFLED = np.random.default_rng(0).permutation(DATA.n_documents)
 
 def text(data=DATA, **parameters):
     """The trees that come of a small fit."""
-    given = {"n_trees": 4, "num_leaves": 7, "min_documents": 5, "n_threads": 1, **parameters}
+    given = {"n_estimators": 4, "num_leaves": 7, "min_child_samples": 5, "n_jobs": 1, **parameters}
     return LambdaMART(**given).fit(data).model_.text
 
 
@@ -63,7 +63,7 @@ def test_bins_by_column_give_the_same_trees(monkeypatch):
 @pytest.mark.usefixtures("small_sample")
 def test_a_sample_gives_the_same_trees_for_any_threads_and_order_of_rows():
     sampled = text()
-    assert sampled == text(n_threads=2)
+    assert sampled == text(n_jobs=2)
     rows = np.concatenate(
         [SHUFFLED[DATA.query_of_row()[SHUFFLED] == q] for q in range(DATA.n_queries)]
     )

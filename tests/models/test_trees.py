@@ -12,12 +12,14 @@ from rankwright.models.trees import Trees
 DATA = small_data()
 
 
-def fit(trees=None, data=DATA, watch=None, **more):
-    return (trees or Trees(n_trees=5)).fit(Squared(), data, watch=watch or Onlooker(), **more)
+def fit(trees=None, data=DATA, callback=None, **more):
+    return (trees or Trees(n_estimators=5)).fit(
+        Squared(), data, callback=callback or Onlooker(), **more
+    )
 
 
 def test_squared_error_gives_lightgbms_own_regression_trees():
-    ours = fit(Trees(n_trees=20, num_leaves=7, learning_rate=0.2))
+    ours = fit(Trees(n_estimators=20, num_leaves=7, learning_rate=0.2))
     params = {
         "objective": "regression", "num_leaves": 7, "learning_rate": 0.2, "verbosity": -1,
         "deterministic": True, "force_row_wise": True,
@@ -37,7 +39,7 @@ def test_the_initial_score_is_the_mean_and_is_added_back():
 def test_the_number_of_threads_changes_no_byte(threads):
     weights = np.exp(np.random.default_rng(0).normal(size=DATA.n_documents) * 3)
     data = small_data(sample_weight=weights)
-    assert fit(data=data, n_threads=threads).text == fit(data=data, n_threads=1).text
+    assert fit(data=data, n_jobs=threads).text == fit(data=data, n_jobs=1).text
 
 
 def test_shuffled_rows_give_the_same_trees():
@@ -56,16 +58,16 @@ def test_sparse_data_give_the_same_trees_as_dense():
 @pytest.mark.parametrize(
     "trees",
     [
-        Trees(n_trees=6),
-        Trees(n_trees=6, feature_fraction=0.5, row_fraction=0.7, query_fraction=0.8),
+        Trees(n_estimators=6),
+        Trees(n_estimators=6, colsample_bytree=0.5, subsample=0.7, query_fraction=0.8),
     ],
 )
 def test_continuing_ends_where_an_uninterrupted_run_does(trees):
     from dataclasses import replace
 
     whole = fit(trees)
-    half = fit(replace(trees, n_trees=2))
-    rest = fit(replace(trees, n_trees=4), start=half)
+    half = fit(replace(trees, n_estimators=2))
+    rest = fit(replace(trees, n_estimators=4), start=half)
     assert rest.text == whole.text
 
 
@@ -73,18 +75,18 @@ def test_rounds_count_on_from_the_trees_of_the_start():
     class Counting(Onlooker):
         rounds = ()
 
-        def seen(self, t, *more):
+        def on_iteration(self, t, *more):
             self.rounds = (*self.rounds, t)
-            return super().seen(t, *more)
+            return super().on_iteration(t, *more)
 
-    watch = Counting(keep=4)
-    kept = fit(Trees(n_trees=3), start=fit(Trees(n_trees=2)), watch=watch)
-    assert watch.rounds == (3, 4, 5)
+    callback = Counting(keep=4)
+    kept = fit(Trees(n_estimators=3), start=fit(Trees(n_estimators=2)), callback=callback)
+    assert callback.rounds == (3, 4, 5)
     assert kept.n_trees == 4
 
 
 def test_a_fraction_of_the_features_limits_each_tree():
-    model = fit(Trees(n_trees=8, feature_fraction=0.34))
+    model = fit(Trees(n_estimators=8, colsample_bytree=0.34))
     frame = model.booster.trees_to_dataframe()
     used = frame.dropna(subset=["split_feature"]).groupby("tree_index").split_feature.nunique()
     assert (used <= 2).all()
@@ -92,34 +94,34 @@ def test_a_fraction_of_the_features_limits_each_tree():
 
 
 def test_the_best_round_is_kept():
-    watch = Onlooker(valid=small_data(seed=5), keep=3)
-    model = fit(Trees(n_trees=10), watch=watch)
+    callback = Onlooker(valid=small_data(seed=5), keep=3)
+    model = fit(Trees(n_estimators=10), callback=callback)
     assert model.n_trees == 3
-    np.testing.assert_allclose(model.scores(watch.valid.X), watch.valid_scores[2], atol=1e-12)
-    np.testing.assert_allclose(model.scores(DATA.X), watch.train_scores[2], atol=1e-12)
+    np.testing.assert_allclose(model.scores(callback.valid.X), callback.valid_scores[2], atol=1e-12)
+    np.testing.assert_allclose(model.scores(DATA.X), callback.train_scores[2], atol=1e-12)
 
 
 def test_the_watch_may_end_the_run():
-    assert fit(Trees(n_trees=10), watch=Onlooker(stop_at=4)).n_trees == 4
+    assert fit(Trees(n_estimators=10), callback=Onlooker(stop_at=4)).n_trees == 4
 
 
 def test_ctrl_c_keeps_the_trees_so_far():
     class Interrupting(Onlooker):
-        def seen(self, t, *more):
+        def on_iteration(self, t, *more):
             if t == 4:
                 raise KeyboardInterrupt
-            return super().seen(t, *more)
+            return super().on_iteration(t, *more)
 
-    watch = Interrupting()
-    assert fit(Trees(n_trees=10), watch=watch).n_trees == 3
-    assert watch.interrupted
+    callback = Interrupting()
+    assert fit(Trees(n_estimators=10), callback=callback).n_trees == 3
+    assert callback.interrupted
 
 
 def test_lists_and_grades_beyond_lightgbms_limits():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(10_500, 3)), rng.integers(0, 200, 10_500)
     data = RankingData.from_arrays(X, y, group_sizes=[10_500])
-    assert fit(Trees(n_trees=2), data=data).n_trees == 2
+    assert fit(Trees(n_estimators=2), data=data).n_trees == 2
 
 
 def test_missing_values_and_categories_are_learnt_from():
@@ -130,12 +132,12 @@ def test_missing_values_and_categories_are_learnt_from():
     data = RankingData.from_arrays(
         np.column_stack([category, hole]), y, group_sizes=[30] * 20, feature_names=["kind", "hole"]
     )
-    model = fit(Trees(n_trees=60, learning_rate=0.3, categorical=["kind"]), data=data)
+    model = fit(Trees(n_estimators=60, learning_rate=0.3, categorical_feature=["kind"]), data=data)
     assert np.abs(model.scores(data.X) - y).max() < 0.05
 
 
 def test_monotone_features_never_turn():
-    model = fit(Trees(n_trees=30, monotone={0: -1, 1: 1}))
+    model = fit(Trees(n_estimators=30, monotone_constraints={0: -1, 1: 1}))
     grid = np.zeros((50, 6))
     for column, sign in ((0, -1), (1, 1)):
         line = grid.copy()
@@ -149,7 +151,7 @@ def test_shap_values_add_up_to_the_score():
 
 
 def test_importance_finds_the_features_that_matter():
-    model = fit(Trees(n_trees=20))
+    model = fit(Trees(n_estimators=20))
     for kind in ("gain", "split"):
         assert set(np.argsort(-model.importance(kind))[:2]) == {0, 1}
 
@@ -163,9 +165,9 @@ def test_arrays_and_texts_restore_the_model():
 @pytest.mark.parametrize(
     ("trees", "sentence"),
     [
-        (Trees(monotone=[1]), "monotone has 1 signs for 6 features"),
-        (Trees(monotone={"price": 1}), "no feature 'price'"),
-        (Trees(categorical=[9]), "no feature 9"),
+        (Trees(monotone_constraints=[1]), "monotone has 1 signs for 6 features"),
+        (Trees(monotone_constraints={"price": 1}), "no feature 'price'"),
+        (Trees(categorical_feature=[9]), "no feature 9"),
         (Trees(leaves="newtn"), "no leaves 'newtn'; did you mean newton"),
         (Trees(direction="bfgs"), "no direction 'bfgs'; did you mean lbfgs"),
     ],
@@ -180,13 +182,13 @@ def test_wrong_columns_and_words_are_told(trees, sentence):
     [
         ({"l2": -1.0}, "l2 must be 0 or more, not -1.0"),
         ({"l1": -1.0}, "l1 must be 0 or more, not -1.0"),
-        ({"min_curvature": -0.1}, "min_curvature must be 0 or more, not -0.1"),
-        ({"min_documents": -1}, "min_documents must be 0 or more, not -1"),
+        ({"min_child_weight": -0.1}, "min_child_weight must be 0 or more, not -0.1"),
+        ({"min_child_samples": -1}, "min_child_samples must be 0 or more, not -1"),
         ({"num_leaves": 200_000}, "num_leaves must be from 2 to 131,072, not 200000"),
         ({"max_bins": 1}, "max_bins must be 2 or more, not 1"),
         ({"max_depth": 0}, "max_depth must be 1 or more, not 0; leave it out for no limit"),
-        ({"row_fraction": 80.0}, "row_fraction must be a share above 0, up to 1 for all, not 80.0"),
-        ({"feature_fraction": 0.0}, "feature_fraction must be a share above 0"),
+        ({"subsample": 80.0}, "subsample must be a share above 0, up to 1 for all, not 80.0"),
+        ({"colsample_bytree": 0.0}, "colsample_bytree must be a share above 0"),
     ],
 )
 def test_what_lightgbm_would_not_take_is_told_before_there_are_data(parameters, sentence):

@@ -15,7 +15,7 @@ LOSSES = {
     "squared": {},
     "lambdarank": {},
 }
-SAMPLED = {"row_fraction": 0.7, "query_fraction": 0.7, "feature_fraction": 0.5}
+SAMPLED = {"subsample": 0.7, "query_fraction": 0.7, "colsample_bytree": 0.5}
 
 
 @pytest.fixture(scope="module")
@@ -23,14 +23,18 @@ def ohsumed_train(ohsumed):
     return load_fold(ohsumed / "Fold1", part="train")
 
 
-def values(name, data, direction, rate, n_trees=40, **more):
+def values(name, data, direction, rate, n_estimators=40, **more):
     """The loss before each tree and after the last."""
-    made, watch = loss(name, **LOSSES.get(name, {})), Onlooker()
+    made, callback = loss(name, **LOSSES.get(name, {})), Onlooker()
     trees = Trees(
-        n_trees=n_trees, learning_rate=rate, leaves="constant", direction=direction, **more
+        n_estimators=n_estimators,
+        learning_rate=rate,
+        leaves="constant",
+        direction=direction,
+        **more,
     )
-    model = trees.fit(made, data, watch=watch)
-    return np.array([*watch.values, made.bind(data).value(model.scores(data.X))])
+    model = trees.fit(made, data, callback=callback)
+    return np.array([*callback.values, made.bind(data).value(model.scores(data.X))])
 
 
 def check(name, data, rate, **more):
@@ -76,6 +80,6 @@ def test_noise_in_the_gradients_drives_nothing_away(name):
 
 def test_threads_change_no_byte():
     made, data = loss("interval", **LOSSES["interval"]), small_data()
-    trees = Trees(n_trees=10, direction="lbfgs")
-    texts = {trees.fit(made, data, watch=Onlooker(), n_threads=n).text for n in (1, 2, 5)}
+    trees = Trees(n_estimators=10, direction="lbfgs")
+    texts = {trees.fit(made, data, callback=Onlooker(), n_jobs=n).text for n in (1, 2, 5)}
     assert len(texts) == 1

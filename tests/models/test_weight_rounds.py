@@ -1,4 +1,4 @@
-"""Rounds of weights: what the watch is shown, and which of them are kept."""
+"""Rounds of weights: what the callback is shown, and which of them are kept."""
 
 from dataclasses import replace
 
@@ -13,18 +13,18 @@ ROUNDS = [np.eye(6)[k] for k in range(3)]
 
 
 def test_each_round_is_shown_with_its_loss_and_its_scores():
-    watch = Onlooker(valid=VALID)
-    rounds = WeightRounds(DATA, watch, None, n_threads=1)
+    callback = Onlooker(valid=VALID)
+    rounds = WeightRounds(DATA, callback, None, n_jobs=1)
     assert [rounds.see(coef, -float(k)) for k, coef in enumerate(ROUNDS)] == [False] * 3
-    assert watch.values == [0.0, -1.0, -2.0]
+    assert callback.values == [0.0, -1.0, -2.0]
     for k in range(3):
-        assert (watch.train_scores[k] == DATA.X[:, k]).all()
-        assert (watch.valid_scores[k] == VALID.X[:, k]).all()
+        assert (callback.train_scores[k] == DATA.X[:, k]).all()
+        assert (callback.valid_scores[k] == VALID.X[:, k]).all()
     assert len(rounds) == 3
 
 
 def test_the_round_that_the_watch_likes_best_is_kept():
-    rounds = WeightRounds(DATA, Onlooker(keep=2), None, n_threads=1)
+    rounds = WeightRounds(DATA, Onlooker(keep=2), None, n_jobs=1)
     for coef in ROUNDS:
         rounds.see(coef, 0.0)
     assert rounds.best() == 2
@@ -32,25 +32,25 @@ def test_the_round_that_the_watch_likes_best_is_kept():
 
 
 def test_scores_that_are_known_are_shown_as_they_are_and_only_where_they_are_wanted():
-    watch, known = Onlooker(), np.arange(12.0)
-    WeightRounds(DATA, watch, None, n_threads=1).see(ROUNDS[0], 0.0, known)
-    assert watch.train_scores[0] is known
-    watch = Onlooker()
-    watch.wants_train = False
-    assert not WeightRounds(DATA, watch, None, n_threads=1).see(ROUNDS[0], 0.0, known)
-    assert (watch.train_scores, watch.valid_scores) == ([None], [None])
+    callback, known = Onlooker(), np.arange(12.0)
+    WeightRounds(DATA, callback, None, n_jobs=1).see(ROUNDS[0], 0.0, known)
+    assert callback.train_scores[0] is known
+    callback = Onlooker()
+    callback.wants_train = False
+    assert not WeightRounds(DATA, callback, None, n_jobs=1).see(ROUNDS[0], 0.0, known)
+    assert (callback.train_scores, callback.valid_scores) == ([None], [None])
 
 
 def test_the_watch_may_end_the_run():
-    assert WeightRounds(DATA, Onlooker(stop_at=1), None, n_threads=1).see(ROUNDS[0], 0.0)
+    assert WeightRounds(DATA, Onlooker(stop_at=1), None, n_jobs=1).see(ROUNDS[0], 0.0)
 
 
 def test_gaps_of_train_and_valid_get_the_means_of_train():
     X, other = DATA.X.copy(), VALID.X.copy()
     X[0, 0] = other[0, 0] = np.nan
-    watch = Onlooker(valid=replace(VALID, X=other))
-    rounds = WeightRounds(replace(DATA, X=X), watch, "mean", n_threads=1)
+    callback = Onlooker(valid=replace(VALID, X=other))
+    rounds = WeightRounds(replace(DATA, X=X), callback, "mean", n_jobs=1)
     rounds.see(ROUNDS[0], 0.0)
     mean = DATA.X[1:, 0].mean()
-    assert watch.train_scores[0][0] == watch.valid_scores[0][0] == pytest.approx(mean)
+    assert callback.train_scores[0][0] == callback.valid_scores[0][0] == pytest.approx(mean)
     assert rounds.fitted().fill[0] == pytest.approx(mean)

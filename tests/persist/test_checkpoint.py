@@ -22,7 +22,7 @@ RECEIPT = {
     "rankwright": "1",
     "libraries": {"numpy": "2"},
     "ranker": "lambdamart",
-    "parameters": {"n_trees": 400, "seed": 0},
+    "parameters": {"n_estimators": 400, "seed": 0},
     "training data": "aa",
     "valid data": None,
     "start": None,
@@ -175,7 +175,7 @@ def test_resume_in_an_empty_folder_begins(tmp_path):
     ("change", "sentence"),
     [
         ({"ranker": "gbdt"}, "the ranker was lambdamart and is gbdt"),
-        ({"parameters": {"n_trees": 300, "seed": 0}}, "n_trees was 400 and is 300"),
+        ({"parameters": {"n_estimators": 300, "seed": 0}}, "n_estimators was 400 and is 300"),
         ({"training data": "bb"}, "the training data is not the same"),
         ({"valid data": "cc"}, "the valid data was none and is given"),
         ({"start": "dd"}, "the start was none and is given"),
@@ -214,35 +214,37 @@ def test_a_file_in_place_of_the_folder_and_a_wrong_every_are_told(tmp_path):
     ],
 )
 def test_a_fit_on_other_data_is_refused_the_order_of_rows_included(change, sentence, tmp_path):
-    ranker("gbdt", n_trees=3).fit(DATA, checkpoint=tmp_path)
+    ranker("gbdt", n_estimators=3).fit(DATA, checkpoint=tmp_path)
     with pytest.raises(UsageError, match=sentence):
-        ranker("gbdt", n_trees=3).fit(change(DATA), checkpoint=Checkpoint(tmp_path, resume=True))
+        ranker("gbdt", n_estimators=3).fit(
+            change(DATA), checkpoint=Checkpoint(tmp_path, resume=True)
+        )
 
 
 def test_a_fit_on_the_same_values_in_a_sparse_matrix_is_refused(tmp_path):
-    ranker("gbdt", n_trees=3).fit(DATA, checkpoint=tmp_path)
+    ranker("gbdt", n_estimators=3).fit(DATA, checkpoint=tmp_path)
     with pytest.raises(UsageError, match="the training data is not the same"):
-        ranker("gbdt", n_trees=3).fit(
+        ranker("gbdt", n_estimators=3).fit(
             replace(DATA, X=sparse.csr_array(DATA.X)), checkpoint=Checkpoint(tmp_path, resume=True)
         )
 
 
 def test_a_bound_on_memory_that_changes_the_trees_is_refused(tmp_path, monkeypatch):
-    ranker("gbdt", n_trees=3).fit(DATA, checkpoint=tmp_path)
+    ranker("gbdt", n_estimators=3).fit(DATA, checkpoint=tmp_path)
     again = Checkpoint(tmp_path, resume=True)
     with bounded("90GB"):
-        assert ranker("gbdt", n_trees=3).fit(DATA, checkpoint=again).resumed_from_ is not None
+        assert ranker("gbdt", n_estimators=3).fit(DATA, checkpoint=again).resumed_from_ is not None
         monkeypatch.setattr(tree_memory, "_SHARE", 10**9)
         with pytest.raises(UsageError, match="thresholds came from all documents and come from "):
-            ranker("gbdt", n_trees=3).fit(DATA, checkpoint=again)
+            ranker("gbdt", n_estimators=3).fit(DATA, checkpoint=again)
 
 
 def test_threads_and_words_may_change(tmp_path):
-    ranker("gbdt", n_trees=3).fit(DATA, checkpoint=Checkpoint(tmp_path, every=1))
-    again = ranker("gbdt", n_trees=3, n_threads=2, verbose=True)
+    ranker("gbdt", n_estimators=3).fit(DATA, checkpoint=Checkpoint(tmp_path, every=1))
+    again = ranker("gbdt", n_estimators=3, n_jobs=2, verbose=True)
     again.fit(DATA, checkpoint=Checkpoint(tmp_path, resume=True))
     assert again.resumed_from_ == 3
 
 
 def test_without_a_checkpoint_nothing_was_resumed():
-    assert ranker("gbdt", n_trees=2).fit(DATA).resumed_from_ is None
+    assert ranker("gbdt", n_estimators=2).fit(DATA).resumed_from_ is None

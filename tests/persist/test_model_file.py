@@ -12,11 +12,11 @@ from rankwright.rankers.base import NotFittedError, ranker
 DATA = small_data(feature_names=["a", "b", "c", "d", "e", "f"])
 
 FITTED = [
-    ("gbdt", {"n_trees": 5}),
+    ("gbdt", {"n_estimators": 5}),
     ("listmle", {"model": "linear"}),
     ("random_forest", {"n_bags": 3, "inner": "intervalrank"}),
-    ("intervalrank", {"n_trees": 3, "lambda1": float("inf"), "lambda2": float("inf")}),
-    ("gbdt", {"n_trees": 3, "targets": (0.0, 1.0, 5.0), "monotone": {"a": 1}}),
+    ("intervalrank", {"n_estimators": 3, "lambda1": float("inf"), "lambda2": float("inf")}),
+    ("gbdt", {"n_estimators": 3, "targets": (0.0, 1.0, 5.0), "monotone": {"a": 1}}),
     ("compose", {"loss": "listnet", "loss_params": {"target": "gain"}}),
 ]
 
@@ -36,7 +36,7 @@ def test_the_same_seed_gives_the_same_bytes_for_any_number_of_threads(tmp_path):
     files = []
     for threads in (1, 2, 5):
         path = tmp_path / f"{threads}.rw"
-        ranker("gbdt", n_trees=5, row_fraction=0.5, n_threads=threads).fit(DATA).save(path)
+        ranker("gbdt", n_estimators=5, subsample=0.5, n_jobs=threads).fit(DATA).save(path)
         files.append(path.read_bytes())
     assert files[0] == files[1] == files[2]
 
@@ -48,13 +48,13 @@ def test_a_ranker_that_is_not_fitted_is_not_saved(tmp_path):
 
 
 def test_nothing_in_the_file_is_a_pickle(tmp_path):
-    ranker("gbdt", n_trees=2).fit(DATA).save(tmp_path / "m.rw")
+    ranker("gbdt", n_estimators=2).fit(DATA).save(tmp_path / "m.rw")
     with zipfile.ZipFile(tmp_path / "m.rw") as archive:
         assert sorted(archive.namelist()) == ["arrays.safetensors", "lightgbm.txt", "receipt.json"]
 
 
 def test_a_model_scores_alike_in_another_process(tmp_path):
-    fitted = ranker("gbdt", n_trees=3).fit(DATA)
+    fitted = ranker("gbdt", n_estimators=3).fit(DATA)
     fitted.save(tmp_path / "m.rw")
     np.save(tmp_path / "X.npy", DATA.X)
     code = (

@@ -32,7 +32,7 @@ RANKERS = {  # one ranker of each family of models
     "network": ("ranknet", {"hidden": (4,), "epochs": 2}),
     "passive_aggressive": ("pamir", {"n_steps": 100}),
     "prank": ("prank", {}),
-    "trees": ("lambdamart", {"n_trees": 3}),
+    "trees": ("lambdamart", {"n_estimators": 3}),
 }
 HEAVY = ("sklearn", "lightgbm", "torch", "pandas", "polars", "scipy.optimize", "scipy.stats")
 PROGRAM = """

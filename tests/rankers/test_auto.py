@@ -162,7 +162,7 @@ def test_trees_are_fitted_again_with_the_rounds_that_were_best(monkeypatch):
 
 @pytest.mark.usefixtures("quick")
 def test_the_choice_is_the_same_for_any_number_of_threads():
-    found = [auto(small_data(), n_threads=threads) for threads in (1, 2)]
+    found = [auto(small_data(), n_jobs=threads) for threads in (1, 2)]
     assert found[0].why == found[1].why
     assert found[0].candidates == found[1].candidates
     np.testing.assert_array_equal(*(each.ranker.predict(small_data()) for each in found))

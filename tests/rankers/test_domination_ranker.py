@@ -50,15 +50,15 @@ def test_an_unknown_variant_is_told():
 
 
 def test_it_is_solved_by_coordinates_to_its_tolerance_and_is_sparse():
-    fitted = ranker("domination", l1=0.02, tolerance=1e-7).fit(DATA)
+    fitted = ranker("domination", l1=0.02, tol=1e-7).fit(DATA)
     assert fitted.solution_.optimality <= 1e-7
     assert 0 < np.count_nonzero(fitted.coef_) < 30
     assert (fitted.coef_[:4] > 0).all()
 
 
 def test_lbfgs_finds_the_same_weights_without_l1():
-    a = ranker("domination", l1=0.0, l2=0.01, tolerance=1e-8).fit(DATA)
-    b = ranker("domination", l1=0.0, l2=0.01, tolerance=1e-8, solver="lbfgs").fit(DATA)
+    a = ranker("domination", l1=0.0, l2=0.01, tol=1e-8).fit(DATA)
+    b = ranker("domination", l1=0.0, l2=0.01, tol=1e-8, solver="lbfgs").fit(DATA)
     np.testing.assert_allclose(a.coef_, b.coef_, atol=1e-5)
 
 
@@ -119,5 +119,5 @@ def test_a_loss_without_columns_is_told():
 
 
 def test_trees_take_the_loss_too():
-    fitted = ranker("domination", model="trees", n_trees=10).fit(DATA)
+    fitted = ranker("domination", model="trees", n_estimators=10).fit(DATA)
     assert fitted.curve_["loss"][-1] < fitted.curve_["loss"][0]

@@ -17,7 +17,7 @@ WAYS = [
     {},
     {"solver": "bundle"},
     {"solver": "sgd"},
-    {"model": "trees", "n_trees": 5},
+    {"model": "trees", "n_estimators": 5},
     {"model": "kernel"},
 ]
 
@@ -76,7 +76,7 @@ TOPICS = np.random.default_rng(3).random((PLAIN.n_documents, 4)) < 0.4
 
 
 @pytest.mark.parametrize(
-    "way", [{}, {"solver": "bundle"}, {"model": "trees", "n_trees": 3}], ids=str
+    "way", [{}, {"solver": "bundle"}, {"model": "trees", "n_estimators": 3}], ids=str
 )
 def test_overlapping_topics_are_learned_and_limit_the_ranking(way):
     data = RankingData.from_arrays(PLAIN.X, PLAIN.y, qid=QID, group=TOPICS)

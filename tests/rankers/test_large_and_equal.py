@@ -19,7 +19,7 @@ def data(rows=slice(None)):
 
 
 def fit(name, threads, given):
-    return ranker(name, n_trees=4, num_leaves=31, n_threads=threads).fit(given)
+    return ranker(name, n_estimators=4, num_leaves=31, n_jobs=threads).fit(given)
 
 
 @pytest.mark.parametrize("name", ["lambdamart", "intervalrank"])

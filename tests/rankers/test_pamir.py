@@ -19,9 +19,9 @@ def test_its_curve_is_the_mean_hinge_over_pairs_and_falls():
 
 
 def test_partial_fit_on_the_same_data_goes_on_as_one_long_fit():
-    half = ranker("pamir", n_steps=1_000, seed=3)
+    half = ranker("pamir", n_steps=1_000, random_state=3)
     half.partial_fit(DATA).partial_fit(DATA)
-    whole = ranker("pamir", n_steps=2_000, seed=3).fit(DATA)
+    whole = ranker("pamir", n_steps=2_000, random_state=3).fit(DATA)
     assert (half.coef_ == whole.coef_).all()
 
 

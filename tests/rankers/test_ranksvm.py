@@ -27,7 +27,7 @@ def test_the_weights_are_those_of_liblinear_on_the_pairs(C, solver):
     svm = LinearSVC(dual=False, C=C, fit_intercept=False, tol=1e-8, max_iter=10_000)
     svm.fit(side[:, None] * pairs, side)
     l2 = 1 / (C * DATA.n_queries)  # ours is the mean over queries
-    ours = ranker("ranksvm", l2=l2, scale=False, solver=solver, tolerance=1e-7).fit(DATA)
+    ours = ranker("ranksvm", l2=l2, scale=False, solver=solver, tol=1e-7).fit(DATA)
     np.testing.assert_allclose(ours.coef_, svm.coef_[0], rtol=1e-4, atol=1e-6)
 
 

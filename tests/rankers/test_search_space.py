@@ -52,7 +52,7 @@ def test_the_space_is_that_of_the_model_that_is_chosen():
 def test_what_is_set_is_not_searched():
     assert "num_leaves" not in space_of(ranker("gbdt", num_leaves=7))
     assert "targets" not in space_of(ranker("gbdt"), fixed=("targets",))
-    assert given_parameters(ranker("gbdt", num_leaves=7, seed=0)) == {"num_leaves": 7}
+    assert given_parameters(ranker("gbdt", num_leaves=7, random_state=0)) == {"num_leaves": 7}
 
 
 def test_none_takes_a_parameter_of_the_model_out():

@@ -42,29 +42,29 @@ def shuffled(data, seed=0):
 def test_a_round_of_equal_scores_is_not_the_best(convention):
     """In file order equal scores are the ideal ranking here; on average they are a poor one."""
     data = best_first()
-    watch = Selection("ndcg@3", convention, data, data)
+    callback = Selection("ndcg@3", convention, data, data)
     equal, good = np.zeros(data.n_documents), data.X[:, 0]
-    watch.seen(1, 0.0, equal, equal)
-    watch.seen(2, 0.0, good, good)
-    assert watch.best() == 2
-    first, second = watch.curve["valid ndcg@3"]
+    callback.on_iteration(1, 0.0, equal, equal)
+    callback.on_iteration(2, 0.0, good, good)
+    assert callback.best() == 2
+    first, second = callback.curve["valid ndcg@3"]
     assert first < second < evaluate(data, equal, FILE, convention=convention)[FILE] == 1.0
 
 
 def test_early_stopping_goes_by_the_averaged_curve():
     data = best_first()
-    watch = Selection("ndcg@3", "lightgbm", data, data, early_stopping=1)
-    assert not watch.seen(1, 0.0, None, np.zeros(data.n_documents))
-    assert not watch.seen(2, 0.0, None, data.X[:, 0])
-    assert watch.seen(3, 0.0, None, np.zeros(data.n_documents))
+    callback = Selection("ndcg@3", "lightgbm", data, data, early_stopping_rounds=1)
+    assert not callback.on_iteration(1, 0.0, None, np.zeros(data.n_documents))
+    assert not callback.on_iteration(2, 0.0, None, data.X[:, 0])
+    assert callback.on_iteration(3, 0.0, None, np.zeros(data.n_documents))
 
 
 def test_a_rule_in_the_name_of_the_metric_is_obeyed():
     data = best_first()
-    watch = Selection(FILE, "standard", data, data)
-    watch.seen(1, 0.0, None, np.zeros(data.n_documents))
-    watch.seen(2, 0.0, None, data.X[:, 0])
-    assert watch.best() == 1
+    callback = Selection(FILE, "standard", data, data)
+    callback.on_iteration(1, 0.0, None, np.zeros(data.n_documents))
+    callback.on_iteration(2, 0.0, None, data.X[:, 0])
+    assert callback.best() == 1
 
 
 @pytest.mark.parametrize("convention", ["standard", "ranklib", "lightgbm"])
@@ -77,13 +77,13 @@ def test_a_rule_in_the_name_of_the_metric_is_obeyed():
         ("coordinate_ascent", {"n_restarts": 1}),
         ("rankgp", {"population": 20, "n_generations": 3}),
         ("listnet", {"l2": "auto"}),
-        ("gbdt", {"n_trees": 10, "num_leaves": 3}),
+        ("gbdt", {"n_estimators": 10, "num_leaves": 3}),
     ],
 )
 def test_the_order_of_rows_chooses_no_model(name, given, convention):
     train, valid = best_first(), best_first(seed=1)
     coarse = [replace(one, X=np.round(one.X)) for one in (train, valid)]  # many ties
-    parameters = {"metric": "ndcg@3", "convention": convention, "n_threads": 1, **given}
+    parameters = {"metric": "ndcg@3", "convention": convention, "n_jobs": 1, **given}
     if name in ("rankboost", "frank", "listnet", "gbdt"):
         parameters = {"select_metric": parameters.pop("metric"), **parameters}
     fits = [
@@ -98,7 +98,10 @@ def test_the_order_of_rows_chooses_no_model(name, given, convention):
 @pytest.mark.parametrize("convention", ["standard", "ranklib", "letor3"])
 def test_the_grid_of_an_experiment_is_chosen_by_averaged_ties(convention):
     """A tree that may not split scores all documents alike, which file order would call ideal."""
-    settings = [{"n_trees": 1, "min_documents": 10_000}, {"n_trees": 20, "min_documents": 3}]
+    settings = [
+        {"n_estimators": 1, "min_child_samples": 10_000},
+        {"n_estimators": 20, "min_child_samples": 3},
+    ]
     row = SimpleNamespace(name="trees", ranker="gbdt", settings=settings, rounds=())
     study = SimpleNamespace(name="made up", select="ndcg@3", convention=convention, fixed={})
     found = choose(Training(row, study, best_first(), 1), best_first(seed=1))

@@ -15,15 +15,15 @@ DATA = synthetic("mq2008", queries=12)
 GAPS = np.where(np.random.default_rng(0).random(DATA.X.shape) < 0.1, np.float32(np.nan), DATA.X)
 
 CASES = {
-    "rows in order": ("memr", {"solver": "sgd", "max_iterations": 2}, DATA),
+    "rows in order": ("memr", {"solver": "sgd", "max_iter": 2}, DATA),
     "sparse rows in order": (
         "memr",
-        {"solver": "sgd", "max_iterations": 2},
+        {"solver": "sgd", "max_iter": 2},
         replace(DATA, X=sparse.csr_array(DATA.X)),
     ),
-    "gaps filled": ("memr", {"missing": "mean", "max_iterations": 3}, replace(DATA, X=GAPS)),
+    "gaps filled": ("memr", {"missing": "mean", "max_iter": 3}, replace(DATA, X=GAPS)),
     "rules": ("rankboost", {"n_rounds": 3}, DATA),
-    "trees": ("lambdamart", {"n_trees": 2}, DATA),
+    "trees": ("lambdamart", {"n_estimators": 2}, DATA),
 }
 
 

@@ -10,9 +10,9 @@ from rankwright.ranklib.as_ranker import ranker_of, save_ranklib, text_of
 from rankwright.ranklib.model_text import parse_model_text, read_model_text
 
 QUICK = {
-    "gbdt": {"n_trees": 5, "num_leaves": 4},
-    "lambdamart": {"n_trees": 5, "num_leaves": 4},
-    "intervalrank": {"n_trees": 5, "num_leaves": 4},
+    "gbdt": {"n_estimators": 5, "num_leaves": 4},
+    "lambdamart": {"n_estimators": 5, "num_leaves": 4},
+    "intervalrank": {"n_estimators": 5, "num_leaves": 4},
     "random_forest": {"n_bags": 3, "num_leaves": 4},
     "ranksvm": {},
     "coordinate_ascent": {"n_restarts": 1, "n_passes": 1},
@@ -57,7 +57,9 @@ def test_a_written_ranker_comes_back_as_a_ranker(data, name):
 
 
 def test_settings_are_those_of_the_ranker(data, tmp_path):
-    ranker = rankwright.ranker("lambdamart", n_trees=3, num_leaves=4, learning_rate=0.2).fit(data)
+    ranker = rankwright.ranker("lambdamart", n_estimators=3, num_leaves=4, learning_rate=0.2).fit(
+        data
+    )
     save_ranklib(ranker, tmp_path / "model.txt")
     model = read_model_text(tmp_path / "model.txt")
     assert dict(model.settings)["No. of leaves"] == "4"
@@ -67,7 +69,7 @@ def test_settings_are_those_of_the_ranker(data, tmp_path):
 
 def test_a_sigmoid_network_is_written_with_its_layers(data):
     pytest.importorskip("torch")
-    ranker = rankwright.ranker("ranknet", hidden=(4, 3), epochs=1).fit(data)
+    ranker = rankwright.ranker("ranknet", hidden_layer_sizes=(4, 3), epochs=1).fit(data)
     theirs = written(ranker).scores(data.X)
     score = np.log(theirs) - np.log1p(-theirs)
     np.testing.assert_allclose(score, ranker.predict(data), rtol=1e-6, atol=1e-6)
@@ -112,6 +114,6 @@ def test_splits_on_categories_are_refused(data):
     X[:, 0] = np.arange(len(X)) % 5
     grades = (X[:, 0] == 3) * 2.0
     with_categories = RankingData.from_arrays(X, grades, group_sizes=data.sizes)
-    ranker = rankwright.ranker("gbdt", n_trees=2, categorical=[0], min_documents=1)
+    ranker = rankwright.ranker("gbdt", n_estimators=2, categorical_feature=[0], min_child_samples=1)
     with pytest.raises(UsageError, match="splits on categories"):
         text_of(ranker.fit(with_categories))

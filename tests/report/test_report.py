@@ -21,7 +21,7 @@ AXE = Path(axe_core_python.__file__).with_name("axe.min.js")
 @pytest.fixture(scope="module")
 def comparison(tmp_path_factory):
     data = small_data()
-    rankers = "ranksvm,gbdt:n_trees=8,small=gbdt:n_trees=2,memr:model=kernel"
+    rankers = "ranksvm,gbdt:n_estimators=8,small=gbdt:n_estimators=2,memr:model=kernel"
     cache = tmp_path_factory.mktemp("cache")
     return compare(data, rankers, folds=3, cache=cache, jobs=1)
 
@@ -83,7 +83,7 @@ def test_queries_are_listed_by_their_loss_and_found_by_name(report, comparison):
 def test_a_query_shows_both_rankings_and_explains_a_pair(report, comparison):
     with opened(report) as page:
         page.select_option("#from", "ranksvm")
-        page.select_option("#to", "gbdt:n_trees=8")
+        page.select_option("#to", "gbdt:n_estimators=8")
         page.locator("#queries tbody button").first.click()
         query = page.locator("#query option:checked").inner_text()
         at = [str(qid) for qid in comparison.qid].index(query)
@@ -92,7 +92,7 @@ def test_a_query_shows_both_rankings_and_explains_a_pair(report, comparison):
         inside = [str(qid) for qid in test.qid].index(query)
         rows = slice(test.indptr[inside], test.indptr[inside + 1])
         lists = page.locator("#rankings ol")
-        for side, label in enumerate(("ranksvm", "gbdt:n_trees=8")):
+        for side, label in enumerate(("ranksvm", "gbdt:n_estimators=8")):
             scores = comparison.scores[label][fold][rows]
             best = np.argsort(-scores, kind="stable")
             names = lists.nth(side).locator(".name").all_inner_texts()
@@ -148,7 +148,7 @@ def test_contributions_in_the_page_sum_to_the_scores(comparison):
     test = comparison.folds[fold].test
     inside = [str(qid) for qid in test.qid].index(content["qid"][int(at)])
     rows = test.indptr[inside] + np.array([int(name) - 1 for name in query["documents"]])
-    for label in ("ranksvm", "gbdt:n_trees=8"):
+    for label in ("ranksvm", "gbdt:n_estimators=8"):
         scores = load_model(comparison.models[label][fold]).predict(test)[rows]
         parts = np.array(query["parts"][label]["values"]).sum(axis=1)
         np.testing.assert_allclose(parts, scores, atol=1e-3)
@@ -170,7 +170,7 @@ def test_names_from_data_cannot_break_out_of_the_page(tmp_path):
 
 def test_many_queries_are_sampled_and_the_page_says_so(tmp_path):
     data = small_data(queries=400, documents=5)
-    found = compare(data, "ranksvm,gbdt:n_trees=2", folds=3, cache=tmp_path / "cache", jobs=1)
+    found = compare(data, "ranksvm,gbdt:n_estimators=2", folds=3, cache=tmp_path / "cache", jobs=1)
     path = tmp_path / "many.html"
     write_report(found, path)
     content = path.read_text().split('id="content">')[1].split("</script>")[0]

@@ -19,7 +19,7 @@ def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models")
     save_model(folder / "linear.rw")
     save_model(folder / "other.rw", seed=1)
-    save_model(folder / "trees.rw", "lambdamart", n_trees=5, num_leaves=4)
+    save_model(folder / "trees.rw", "lambdamart", n_estimators=5, num_leaves=4)
     return folder
 
 
@@ -400,7 +400,7 @@ def test_a_model_without_trees_is_explained_too(tmp_path):
 
     data = small_data(features=2)
     flat = rankwright.RankingData.from_arrays(np.ones_like(data.X), data.y, qid=data.query_of_row())
-    rankwright.GBDT(n_trees=3).fit(flat).save(tmp_path / "flat.rw")
+    rankwright.GBDT(n_estimators=3).fit(flat).save(tmp_path / "flat.rw")
     body = {"documents": [{"features": [1.0, 2.0]}], "explain": 1}
     (place,) = ranked(client(tmp_path / "flat.rw").post("/v1/models/flat/rank", json=body))
     assert place["explanation"]["above_mean"] == 0.0

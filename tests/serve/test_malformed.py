@@ -46,7 +46,7 @@ BODIES = st.one_of(
 QUIET = settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 
 
-@pytest.fixture(scope="module", params=[("listnet", {}), ("gbdt", {"n_trees": 3})])
+@pytest.fixture(scope="module", params=[("listnet", {}), ("gbdt", {"n_estimators": 3})])
 def webs(request, tmp_path_factory):
     path = tmp_path_factory.mktemp("models") / "web.rw"
     name, parameters = request.param

@@ -5,7 +5,7 @@ import pytest
 import torch
 from small_data import Onlooker
 
-from rankwright.core.types import Kept
+from rankwright.core.types import CheckpointState
 from rankwright.errors import UsageError
 from rankwright.solvers.adam import Adam, AdamState
 
@@ -26,13 +26,13 @@ class Parabola:
         slopes = [parameter.detach() - batch for parameter in self.parameters]
         return sum(float((s**2).sum()) / 2 for s in slopes), slopes
 
-    def watched_scores(self, watch):
+    def watched_scores(self, callback):
         return None, None
 
 
 def test_every_batch_is_visited_once_an_epoch_in_an_order_of_its_own():
     problem = Parabola(8)
-    Adam(epochs=2).run(problem, Onlooker())
+    Adam(epochs=2).solve(problem, Onlooker())
     first, second = ([b for t, b in problem.visited if t == epoch] for epoch in (0, 1))
     assert sorted(first) == sorted(second) == list(range(8))
     assert first != second
@@ -41,20 +41,20 @@ def test_every_batch_is_visited_once_an_epoch_in_an_order_of_its_own():
 
 def test_the_first_step_is_as_long_as_the_rate_whatever_the_gradient():
     problem = Parabola(1)
-    Adam(epochs=1, learning_rate=0.5).run(problem, Onlooker())
+    Adam(epochs=1, learning_rate=0.5).solve(problem, Onlooker())
     assert problem.parameters[0].detach().numpy() == pytest.approx(8.5)
 
 
 def test_it_comes_near_to_the_least_value():
     problem = Parabola(3)
-    Adam(epochs=400, learning_rate=0.1, schedule="cosine").run(problem, Onlooker())
+    Adam(epochs=400, learning_rate=0.1, schedule="cosine").solve(problem, Onlooker())
     assert problem.parameters[0].detach().numpy() == pytest.approx(1.0, abs=0.05)
 
 
 def test_decay_pulls_matrices_to_zero_and_biases_not():
     plain, pulled = Parabola(1), Parabola(1)
-    Adam(epochs=1, learning_rate=0.1).run(plain, Onlooker())
-    Adam(epochs=1, learning_rate=0.1, weight_decay=0.5).run(pulled, Onlooker())
+    Adam(epochs=1, learning_rate=0.1).solve(plain, Onlooker())
+    Adam(epochs=1, learning_rate=0.1, weight_decay=0.5).solve(pulled, Onlooker())
     lost = (plain.parameters[0] - pulled.parameters[0]).detach().numpy()
     assert lost == pytest.approx(0.1 * 0.5 * 9.0)
     assert (plain.parameters[1] == pulled.parameters[1]).all()
@@ -81,16 +81,16 @@ class Keeping(Onlooker):
         super().__init__(**more)
         self.states = states
 
-    def keep(self, t, state, added=None):
+    def save_state(self, t, state, added=None):
         self.states.append(AdamState.restore(state()))
 
 
 def test_a_state_goes_through_arrays_and_goes_on_as_if_never_stopped():
     adam = Adam(epochs=5, schedule="linear", learning_rate=0.1)
     whole, states = Parabola(), []
-    end = adam.run(whole, Keeping(states))
+    end = adam.solve(whole, Keeping(states))
     assert [state.epoch for state in states] == [1, 2, 3, 4, 5]
-    again = adam.run(Parabola(), Onlooker(kept=Kept(2, states[1].arrays(), ())))
+    again = adam.solve(Parabola(), Onlooker(kept=CheckpointState(2, states[1].arrays(), ())))
     assert again.steps == end.steps == 15
     for name, array in end.arrays().items():
         np.testing.assert_array_equal(again.arrays()[name], array)
@@ -98,26 +98,28 @@ def test_a_state_goes_through_arrays_and_goes_on_as_if_never_stopped():
 
 def test_a_state_remembers_the_best_round():
     adam, states = Adam(epochs=5, learning_rate=0.1), []
-    adam.run(Parabola(), Keeping(states, keep=2))
-    again = adam.run(Parabola(), Onlooker(keep=2, kept=Kept(4, states[3].arrays(), ())))
+    adam.solve(Parabola(), Keeping(states, keep=2))
+    again = adam.solve(
+        Parabola(), Onlooker(keep=2, kept=CheckpointState(4, states[3].arrays(), ()))
+    )
     np.testing.assert_array_equal(again.best[0], states[1].weights[0])
 
 
 def test_ctrl_c_before_the_first_epoch_ends_is_not_swallowed():
     class Impatient(Onlooker):
-        def seen(self, *_):
+        def on_iteration(self, *_):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        Adam(epochs=2).run(Parabola(), Impatient())
+        Adam(epochs=2).solve(Parabola(), Impatient())
 
 
 def test_the_state_of_another_network_is_refused():
-    state = Adam(epochs=1).run(Parabola(), Onlooker())
+    state = Adam(epochs=1).solve(Parabola(), Onlooker())
     other = Parabola()
     other.parameters[0] = torch.zeros(3, 2)
     with pytest.raises(UsageError, match="that of another network"):
-        Adam(epochs=2).run(other, Onlooker(kept=Kept(1, state.arrays(), ())))
+        Adam(epochs=2).solve(other, Onlooker(kept=CheckpointState(1, state.arrays(), ())))
 
 
 @pytest.mark.parametrize(
@@ -131,4 +133,4 @@ def test_the_state_of_another_network_is_refused():
 )
 def test_a_wrong_setting_is_told(parameters, sentence):
     with pytest.raises(UsageError, match=sentence):
-        Adam(**parameters).run(Parabola(), Onlooker())
+        Adam(**parameters).solve(Parabola(), Onlooker())

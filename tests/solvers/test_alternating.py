@@ -32,14 +32,14 @@ class Rising:
         s = A @ w if near is None else rate * (A @ w) + (1 - rate) * near
         return isotonic_regression(s - STEPS) + STEPS
 
-    def toward(self, r):
+    def with_targets(self, r):
         return Fixed(r)
 
     def value(self, w):
-        return self.toward(self.targets(w)).value(w)
+        return self.with_targets(self.targets(w)).value(w)
 
     def grad(self, w, out):
-        return self.toward(self.targets(w)).grad(w, out)
+        return self.with_targets(self.targets(w)).grad(w, out)
 
 
 class Fixed:
@@ -60,15 +60,15 @@ class Fixed:
 
 def test_one_turn_is_ridge_regression_on_the_targets():
     w = np.array([1.0, 0.0, -1.0])
-    found = Alternating(max_iterations=1, inner_tolerance=1e-10).solve(Rising(), w)
+    found = Alternating(max_iter=1, inner_tolerance=1e-10).solve(Rising(), w)
     ridge = np.linalg.solve(A.T @ A + np.eye(3), A.T @ Rising().targets(w))
     np.testing.assert_allclose(found.w, ridge, atol=1e-8)
     assert found.curve == [pytest.approx(Fixed(Rising().targets(w)).value(ridge))]
 
 
 def test_turns_end_in_the_minimum_of_the_marginal_objective():
-    found = Alternating(tolerance=1e-14).solve(Rising())
-    best = LBFGS(tolerance=1e-10).solve(Rising())
+    found = Alternating(tol=1e-14).solve(Rising())
+    best = LBFGS(tol=1e-10).solve(Rising())
     np.testing.assert_allclose(found.w, best.w, atol=1e-5)
     assert found.optimality < 1e-4
     assert found.value == Rising().value(found.w)
@@ -76,9 +76,9 @@ def test_turns_end_in_the_minimum_of_the_marginal_objective():
 
 
 def test_the_watch_and_the_limit_stop_the_run():
-    assert Alternating().solve(Rising(), watch=lambda t, w, value: t == 2).iterations == 2
-    limited = Alternating(max_iterations=3, tolerance=0.0).solve(Rising())
-    assert (limited.iterations, limited.stopped) == (3, "max_iterations were reached")
+    assert Alternating().solve(Rising(), callback=lambda t, w, value: t == 2).iterations == 2
+    limited = Alternating(max_iter=3, tol=0.0).solve(Rising())
+    assert (limited.iterations, limited.stopped) == (3, "max_iter were reached")
 
 
 # --- monotone retargeting --------------------------------------------------------------------
@@ -102,8 +102,8 @@ def retargeting(**parameters):
 @pytest.mark.parametrize("form", FORMS, ids=str)
 def test_no_half_of_a_turn_raises_the_joint_objective(form):
     problem, marginal = retargeting(**form), []
-    found = Alternating(max_iterations=15, tolerance=0.0).solve(
-        problem, watch=lambda t, w, value: marginal.append(problem.value(w))
+    found = Alternating(max_iter=15, tol=0.0).solve(
+        problem, callback=lambda t, w, value: marginal.append(problem.value(w))
     )
     start = problem.value(np.zeros(6))
     halves = np.column_stack([found.curve, marginal]).ravel()  # after (2), after the next (1)
@@ -114,8 +114,8 @@ def test_no_half_of_a_turn_raises_the_joint_objective(form):
 @pytest.mark.parametrize("form", FORMS[:2], ids=str)
 def test_it_is_never_better_than_a_solver_of_the_marginal_objective(form):
     problem = retargeting(**form)
-    best = LBFGS(tolerance=1e-9).solve(problem).value
-    short, long = (Alternating(max_iterations=n, tolerance=1e-12).solve(problem) for n in (3, 500))
+    best = LBFGS(tol=1e-9).solve(problem).value
+    short, long = (Alternating(max_iter=n, tol=1e-12).solve(problem) for n in (3, 500))
     assert best - 1e-9 <= long.value <= short.value
     assert long.value == pytest.approx(best, rel=1e-4)
 
@@ -154,7 +154,7 @@ def test_a_rate_below_one_is_a_projected_step_of_exponentiated_gradient():
 def test_such_steps_never_raise_the_objective_and_end_where_exact_ones_do(form):
     problem = retargeting(**form)
     exact, steps = (
-        Alternating(tolerance=1e-10, learning_rate=rate).solve(problem) for rate in (1.0, 0.4)
+        Alternating(tol=1e-10, learning_rate=rate).solve(problem) for rate in (1.0, 0.4)
     )
     assert (np.diff(steps.curve) <= 1e-9).all()
     assert steps.iterations > exact.iterations

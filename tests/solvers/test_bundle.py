@@ -68,8 +68,8 @@ def test_bundle_column_generation_and_cvxpy_agree(metric, ties):
     loss, data = PositionSVM(metric=metric, ties=ties), some_data()
     best = structured_svm(loss, data)
     problem = problem_of(loss, data)
-    planes = Bundle(tolerance=1e-9).solve(problem)
-    columns = ColumnGeneration(tolerance=1e-9).solve(problem)
+    planes = Bundle(tol=1e-9).solve(problem)
+    columns = ColumnGeneration(tol=1e-9).solve(problem)
     for found in (planes, columns):
         assert found.value == pytest.approx(best, rel=1e-7)
         assert problem.value(found.w) == pytest.approx(found.value, rel=1e-12)
@@ -84,10 +84,10 @@ def test_bundle_column_generation_and_cvxpy_agree(metric, ties):
 def test_the_certificate_holds_at_every_step(solver, name):
     loss, data = make_loss(name), some_data(1, queries=6, size=12)
     problem = problem_of(loss, data, l2=0.01)
-    best = Bundle(tolerance=1e-10, max_iterations=5000).solve(problem)
+    best = Bundle(tol=1e-10, max_iter=5000).solve(problem)
     assert best.optimality <= 1e-9 * best.value
     for steps in range(0, 30, 3):
-        found = solver(tolerance=1e-8, max_iterations=steps).solve(problem)
+        found = solver(tolerance=1e-8, max_iter=steps).solve(problem)
         assert found.value - found.optimality <= best.value + 1e-9
         assert found.value >= best.value - 1e-9
 
@@ -97,8 +97,8 @@ def test_smooth_losses_have_the_optimum_of_lbfgs():
 
     loss, data = make_loss("pair_hinge"), some_data(2, queries=8, size=10)
     problem = problem_of(loss, data, l2=0.1)
-    planes = Bundle(tolerance=1e-8, max_iterations=2000).solve(problem)
-    smooth = LBFGS(tolerance=1e-9).solve(problem)
+    planes = Bundle(tol=1e-8, max_iter=2000).solve(problem)
+    smooth = LBFGS(tol=1e-9).solve(problem)
     assert planes.value == pytest.approx(smooth.value, rel=1e-7)
     assert planes.value - planes.optimality <= smooth.value + 1e-10
 
@@ -106,10 +106,10 @@ def test_smooth_losses_have_the_optimum_of_lbfgs():
 def test_rounds_of_a_difference_never_climb_and_end_below_the_start():
     loss, data = PositionSVM(ties="score"), some_data(3, queries=10, size=12)
     problem = problem_of(loss, data)
-    found = Bundle(tolerance=1e-5).solve(problem)
+    found = Bundle(tol=1e-5).solve(problem)
     assert found.rounds > 1
     assert problem.value(found.w) <= problem.value(np.zeros(3))
-    again = Bundle(tolerance=1e-5).solve(problem, found.w)
+    again = Bundle(tol=1e-5).solve(problem, found.w)
     assert again.value <= found.value * (1 + 1e-9)
 
 
@@ -127,6 +127,6 @@ def test_what_it_cannot_do_is_told():
 
 def test_a_watcher_may_end_the_run():
     problem = problem_of(PositionSVM(), some_data(), l2=1e-3)
-    for solver in (Bundle(tolerance=1e-9), ColumnGeneration(tolerance=1e-9)):
-        found = solver.solve(problem, watch=lambda t, w, value: t == 2)
+    for solver in (Bundle(tol=1e-9), ColumnGeneration(tol=1e-9)):
+        found = solver.solve(problem, callback=lambda t, w, value: t == 2)
         assert (found.iterations, found.stopped) == (2, "the watcher ended the run")

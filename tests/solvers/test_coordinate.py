@@ -60,7 +60,7 @@ def by_cvxpy(data, l1, l2):
 def test_same_optimum_and_support_as_a_generic_solver(share, l2):
     data = make(1)
     problem = problem_of(data, share=share, l2=l2)
-    found = Coordinate(tolerance=1e-9).solve(problem)
+    found = Coordinate(tol=1e-9).solve(problem)
     w, value = by_cvxpy(data, problem.l1, l2)
     assert found.value == pytest.approx(value, rel=1e-6)
     assert found.optimality <= 1e-9
@@ -72,16 +72,16 @@ def test_same_optimum_and_support_as_a_generic_solver(share, l2):
 def test_without_l1_it_ends_where_lbfgs_does():
     data = make(3, sample_weight=np.random.default_rng(0).choice([0.0, 1.0, 2.0], 50))
     problem = problem_of(data, Domination(), l2=0.05)
-    a = Coordinate(tolerance=1e-9).solve(problem)
-    b = LBFGS(tolerance=1e-9, max_iterations=5000).solve(problem)
+    a = Coordinate(tol=1e-9).solve(problem)
+    b = LBFGS(tol=1e-9, max_iter=5000).solve(problem)
     assert a.value == pytest.approx(b.value, rel=1e-12)
     np.testing.assert_allclose(a.w, b.w, atol=1e-6)
 
 
 def test_the_printed_step_reaches_the_same_optimum_more_slowly():
     data = make(4)
-    quick = Coordinate(tolerance=1e-7).solve(problem_of(data, share=0.2))
-    printed = Coordinate(tolerance=1e-7, max_iterations=100_000, step="bound").solve(
+    quick = Coordinate(tol=1e-7).solve(problem_of(data, share=0.2))
+    printed = Coordinate(tol=1e-7, max_iter=100_000, step="bound").solve(
         problem_of(data, share=0.2)
     )
     np.testing.assert_allclose(printed.w, quick.w, atol=1e-4)
@@ -95,14 +95,14 @@ def test_the_residual_is_the_miss_of_the_optimality_conditions_and_is_reported()
     data = make(5)
     problem = problem_of(data, share=0.1)
     for tolerance in (1e-2, 1e-4, 1e-8):
-        found = Coordinate(tolerance=tolerance).solve(problem)
+        found = Coordinate(tol=tolerance).solve(problem)
         gradient = np.empty(problem.size)
         assert problem.grad(found.w, gradient) == found.value
         assert found.optimality == residuals(gradient, found.w, problem.l1).max() <= tolerance
 
 
 def test_the_objective_never_rises_from_one_look_to_the_next():
-    found = Coordinate(tolerance=1e-8).solve(problem_of(make(6, features=300), share=0.02))
+    found = Coordinate(tol=1e-8).solve(problem_of(make(6, features=300), share=0.02))
     assert len(found.curve) > 3
     assert (np.diff(found.curve) <= 1e-12).all()
 
@@ -119,7 +119,7 @@ def test_a_working_set_is_the_weights_there_are_and_as_many_of_the_worst():
 def test_more_features_than_the_working_set_holds_still_meet_the_conditions():
     data = make(7, sizes=(60,), features=900, density=0.05)
     problem = problem_of(data, share=0.01)
-    found = Coordinate(tolerance=1e-7, max_iterations=5000).solve(problem)
+    found = Coordinate(tol=1e-7, max_iter=5000).solve(problem)
     assert found.optimality <= 1e-7
     assert np.count_nonzero(found.w) > 15
 
@@ -136,13 +136,13 @@ def test_a_path_is_the_same_as_solving_each_alone():
     penalties = falling_l1(problem_of(data), steps=8, least=0.01)
     assert penalties == sorted(penalties, reverse=True)
     assert penalties[-1] == pytest.approx(0.01 * largest_l1(problem_of(data)))
-    results = list(Coordinate(tolerance=1e-9).path(problem_of(data), penalties))
+    results = list(Coordinate(tol=1e-9).path(problem_of(data), penalties))
     kept = [np.count_nonzero(result.w) for result in results]
     assert kept[0] < kept[-1]
     for l1, result in zip(penalties, results, strict=True):
         problem = problem_of(data)
         problem.l1 = l1
-        alone = Coordinate(tolerance=1e-9).solve(problem)
+        alone = Coordinate(tol=1e-9).solve(problem)
         np.testing.assert_allclose(result.w, alone.w, atol=1e-6)
     with pytest.raises(UsageError, match="from the largest down"):
         list(Coordinate().path(problem_of(data), [0.1, 0.2]))
@@ -152,20 +152,18 @@ def test_sparse_and_dense_matrices_and_both_precisions_agree():
     data = make(10)
     dense = RankingData(data.X.toarray(), data.y, data.indptr, data.qid)
     single = RankingData(data.X.astype(np.float32), data.y, data.indptr, data.qid)
-    w = [
-        Coordinate(tolerance=1e-9).solve(problem_of(d, share=0.1)).w for d in (data, dense, single)
-    ]
+    w = [Coordinate(tol=1e-9).solve(problem_of(d, share=0.1)).w for d in (data, dense, single)]
     np.testing.assert_array_equal(w[0], w[1])
     np.testing.assert_allclose(w[0], w[2], atol=1e-4)
 
 
 def test_it_stops_at_max_iterations_and_when_the_watcher_says_so():
     problem = problem_of(make(11), share=0.05)
-    cut = Coordinate(tolerance=1e-12, max_iterations=3).solve(problem)
-    assert (cut.iterations, cut.stopped) == (3, "max_iterations were reached")
+    cut = Coordinate(tol=1e-12, max_iter=3).solve(problem)
+    assert (cut.iterations, cut.stopped) == (3, "max_iter were reached")
     seen = []
-    ended = Coordinate(tolerance=1e-12).solve(
-        problem, watch=lambda t, w, value: seen.append(value) or t == 2
+    ended = Coordinate(tol=1e-12).solve(
+        problem, callback=lambda t, w, value: seen.append(value) or t == 2
     )
     assert ended.stopped == "the watcher ended the run"
     assert seen == ended.curve

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rankwright.core.types import Kept
+from rankwright.core.types import CheckpointState
 from rankwright.errors import DataError
 from rankwright.solvers.journal import Journal, Journalled, journalled, recall
 from rankwright.solvers.lbfgs import LBFGS
@@ -11,7 +11,7 @@ from rankwright.solvers.tron import TRON
 
 
 class Keeper:
-    """A watch that keeps all it is offered, every ``every`` rounds."""
+    """A callback that keeps all it is offered, every ``every`` rounds."""
 
     keeps = True
 
@@ -19,14 +19,14 @@ class Keeper:
         self.begin, self.every, self.last = kept, every, kept.round if kept else 0
         self.kept, self.added = kept, list(kept.added) if kept else []
 
-    def resumed(self):
+    def load_state(self):
         return self.begin
 
-    def keep(self, t, state, added=None):
+    def save_state(self, t, state, added=None):
         if t - self.last >= self.every:
             self.last = t
             self.added.append(added())
-            self.kept = Kept(t, state(), list(self.added))
+            self.kept = CheckpointState(t, state(), list(self.added))
 
 
 class Valley:
@@ -128,10 +128,10 @@ class Counter:
         self.count += 1
         return float(self.count[0])
 
-    def memory(self):
+    def state(self):
         return {"count": self.count}
 
-    def remember(self, kept):
+    def load_state(self, kept):
         self.count[:] = kept["count"]
 
 
@@ -148,7 +148,7 @@ def test_what_the_problem_remembers_is_put_back_when_the_answers_are_over():
 
 def test_without_checkpoints_nothing_stands_between_solver_and_problem():
     keeper = Keeper()
-    keeper.keeps = False
+    keeper.wants_state = False
     problem = Valley()
     assert journalled(problem, Journal(keeper)) is problem
     assert [part.tolist() for part in recall(problem, lambda p: (p.size,))] == [[4.0]]

@@ -21,14 +21,14 @@ class Quadratic:
 
 
 def test_the_minimum_of_a_quadratic():
-    found = LBFGS(tolerance=1e-10).solve(Quadratic())
+    found = LBFGS(tol=1e-10).solve(Quadratic())
     np.testing.assert_allclose(found.w, np.linalg.solve(A, B), atol=1e-8)
     assert found.optimality < 1e-8
     assert found.value == pytest.approx(Quadratic().value(found.w))
 
 
 def test_the_bounded_minimum_meets_the_optimality_conditions():
-    found = LBFGS(tolerance=1e-10, nonnegative=True).solve(Quadratic())
+    found = LBFGS(tol=1e-10, nonnegative=True).solve(Quadratic())
     gradient = A @ found.w - B
     assert (found.w >= 0).all()
     assert found.w[1] == 0
@@ -37,7 +37,7 @@ def test_the_bounded_minimum_meets_the_optimality_conditions():
 
 
 def test_the_watch_may_stop_the_run():
-    found = LBFGS().solve(Quadratic(), watch=lambda t, w, value: t == 2)
+    found = LBFGS().solve(Quadratic(), callback=lambda t, w, value: t == 2)
     assert found.iterations == len(found.curve) == 2
 
 

@@ -94,7 +94,7 @@ def test_the_plain_step_would_overflow_where_this_one_does_not():
 
 def test_passes_come_near_to_the_optimum_and_say_how_near():
     stream = random_stream(400)
-    found = Online(max_iterations=200, tolerance=1e-5).solve(stream)
+    found = Online(max_iter=200, tol=1e-5).solve(stream)
     slope = np.empty(3)
     assert found.value == stream.grad(found.w, slope)
     assert found.optimality == np.abs(slope).max() < 0.01
@@ -105,7 +105,9 @@ def test_passes_come_near_to_the_optimum_and_say_how_near():
 def test_the_mean_is_nearer_than_the_last_weights():
     stream = random_stream(200, strength=1e-3)
     off = [
-        np.abs(Online(averaging=averaging, seed=seed).solve(stream).w - stream.best(200)).sum()
+        np.abs(
+            Online(averaging=averaging, random_state=seed).solve(stream).w - stream.best(200)
+        ).sum()
         for averaging in (True, False)
         for seed in range(5)
     ]
@@ -114,10 +116,10 @@ def test_the_mean_is_nearer_than_the_last_weights():
 
 def test_the_seed_decides_the_order_and_the_watch_may_stop():
     stream = random_stream(50)
-    a, b, c = (Online(max_iterations=3, seed=seed).solve(stream).w for seed in (1, 1, 2))
+    a, b, c = (Online(max_iter=3, random_state=seed).solve(stream).w for seed in (1, 1, 2))
     assert (a == b).all()
     assert (a != c).any()
-    assert Online().solve(stream, watch=lambda t, w, value: t == 2).iterations == 2
+    assert Online().solve(stream, callback=lambda t, w, value: t == 2).iterations == 2
 
 
 def test_no_parts_leave_the_start_as_it_is():
@@ -179,7 +181,7 @@ def test_a_saved_model_goes_on_where_it_was(tmp_path):
 
 
 def test_a_fit_goes_on_too():
-    fitted = online(max_iterations=2).fit(DATA)
+    fitted = online(max_iter=2).fit(DATA)
     go(fitted, [3])
     assert fitted.model_.state.t == 61
 
@@ -228,10 +230,10 @@ def test_a_parameter_of_another_solver_is_told():
 @pytest.mark.parametrize("solver", ["online", "sgd"])
 def test_rows_queries_and_threads_change_nothing(solver):
     def fit(data, **more):
-        return ranker("compose", loss="ranknet", solver=solver, max_iterations=5, **more).fit(data)
+        return ranker("compose", loss="ranknet", solver=solver, max_iter=5, **more).fit(data)
 
-    one = fit(DATA, n_threads=1).coef_
-    assert all((fit(DATA, n_threads=n).coef_ == one).all() for n in (2, 5))
+    one = fit(DATA, n_jobs=1).coef_
+    assert all((fit(DATA, n_jobs=n).coef_ == one).all() for n in (2, 5))
     rows = np.random.default_rng(0).permutation(DATA.n_documents)
     names = np.array([f"q{(7 * q) % 30}" for q in DATA.query_of_row()])
     shuffled = RankingData.from_arrays(DATA.X[rows], DATA.y[rows], qid=names[rows])
@@ -242,6 +244,6 @@ def test_rows_queries_and_threads_change_nothing(solver):
 def test_no_overflow_on_mq2008(mq2008, loss):
     data = rankwright.load(mq2008 / "Fold1" / "train.txt")
     valid = rankwright.load(mq2008 / "Fold1" / "vali.txt")
-    chosen = ranker("compose", loss=loss, solver="online", l2=1e-6, max_iterations=5).fit(data)
+    chosen = ranker("compose", loss=loss, solver="online", l2=1e-6, max_iter=5).fit(data)
     assert np.abs(chosen.model_.state.w).max() < 10.0
     assert chosen.score(valid) > 0.48

@@ -39,25 +39,25 @@ class Mean:
 
 
 def test_the_optimum_is_found_and_how_near_is_told():
-    found = SGD(learning_rate=0.5, tolerance=1e-4).solve(Mean())
+    found = SGD(learning_rate=0.5, tol=1e-4).solve(Mean())
     np.testing.assert_allclose(found.w, BEST, atol=0.02)
     assert found.optimality == pytest.approx(np.abs(found.w - BEST).max())
     assert found.value == pytest.approx(0.5 * np.mean(np.sum((found.w - Mean().centres) ** 2, 1)))
 
 
 def test_the_first_step_has_the_length_of_the_rate_in_every_weight():
-    found = SGD(learning_rate=0.3, batch_queries=60, max_iterations=1).solve(Mean())
+    found = SGD(learning_rate=0.3, batch_size=60, max_iter=1).solve(Mean())
     np.testing.assert_allclose(np.abs(found.w), 0.3)
 
 
 def test_the_size_of_the_loss_does_not_matter():
-    small, large = (SGD(max_iterations=5).solve(Mean(factor)) for factor in (1e-3, 1e3))
+    small, large = (SGD(max_iter=5).solve(Mean(factor)) for factor in (1e-3, 1e3))
     np.testing.assert_allclose(small.w, large.w)
 
 
 def test_each_pass_sees_every_part_once_in_an_order_of_its_own():
     problem = Mean()
-    SGD(max_iterations=2, batch_queries=8, tolerance=0.0).solve(problem)
+    SGD(max_iter=2, batch_size=8, tol=0.0).solve(problem)
     assert problem.passes == [0, 1]
     assert [len(batch) for batch in problem.batches] == [8] * 7 + [4] + [8] * 7 + [4]
     first, second = np.concatenate(problem.batches[:8]), np.concatenate(problem.batches[8:])
@@ -68,7 +68,10 @@ def test_each_pass_sees_every_part_once_in_an_order_of_its_own():
 def test_the_mean_is_nearer_than_the_last_weights():
     off = {
         averaging: sum(
-            np.abs(SGD(averaging=averaging, seed=seed, learning_rate=1.0).solve(Mean()).w - BEST)
+            np.abs(
+                SGD(averaging=averaging, random_state=seed, learning_rate=1.0).solve(Mean()).w
+                - BEST
+            )
             for seed in range(5)
         ).sum()
         for averaging in (True, False)
@@ -77,8 +80,8 @@ def test_the_mean_is_nearer_than_the_last_weights():
 
 
 def test_it_stops_when_the_weights_stand_still_or_the_watch_says_so():
-    assert SGD(tolerance=0.01, learning_rate=0.3).solve(Mean()).stopped == "the weights stand still"
-    assert SGD().solve(Mean(), watch=lambda t, w, value: t == 3).iterations == 3
+    assert SGD(tol=0.01, learning_rate=0.3).solve(Mean()).stopped == "the weights stand still"
+    assert SGD().solve(Mean(), callback=lambda t, w, value: t == 3).iterations == 3
 
 
 def test_a_start_at_the_optimum_stays_near():

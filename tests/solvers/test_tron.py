@@ -37,7 +37,7 @@ def quadratic(spread=1.0, seed=0, size=12, diagonal=None):
 
 def test_a_quadratic_is_solved_exactly():
     problem, optimum, _ = quadratic()
-    found = TRON(tolerance=1e-10).solve(problem)
+    found = TRON(tol=1e-10).solve(problem)
     np.testing.assert_allclose(found.w, optimum, atol=1e-9)
     assert found.optimality <= 1e-10
     assert found.stopped == "the gradient is small"
@@ -47,7 +47,7 @@ def test_the_diagonal_saves_products_with_the_hessian():
     plain, _, diagonal = quadratic(spread=3.0)
     helped, optimum, _ = quadratic(spread=3.0, diagonal=diagonal)
     for problem in (plain, helped):
-        found = TRON(tolerance=1e-8).solve(problem)
+        found = TRON(tol=1e-8).solve(problem)
         np.testing.assert_allclose(found.w, optimum, atol=1e-6)
     assert helped.products < plain.products
 
@@ -58,7 +58,7 @@ def rosenbrock(size):
 
 def test_negative_curvature_is_followed_downhill_to_a_minimum():
     start = np.array([-1.2, 1.0, -0.5, 2.0])
-    found = TRON(tolerance=1e-9).solve(rosenbrock(4), start)
+    found = TRON(tol=1e-9).solve(rosenbrock(4), start)
     expected = minimize(rosen, start, jac=rosen_der, method="L-BFGS-B", tol=1e-14)
     assert found.value <= expected.fun + 1e-12
     assert np.abs(rosen_der(found.w)).max() <= 1e-9
@@ -93,7 +93,7 @@ def test_the_tail_converges_superlinearly():
         sizes.append(np.linalg.norm(out))
         return False
 
-    TRON(tolerance=1e-11).solve(problem, np.full(8, 3.0), watch=size)
+    TRON(tol=1e-11).solve(problem, np.full(8, 3.0), callback=size)
     last = np.array(sizes)[-4:]
     ratios = last[1:] / last[:-1]
     assert (np.diff(ratios) < 0).all()  # each step gains more digits than the one before
@@ -107,14 +107,14 @@ def test_it_ends_where_lbfgs_ends():
 
 
 def test_the_watcher_and_the_limit_end_a_run():
-    stopped = TRON().solve(rosenbrock(4), watch=lambda t, *_: t == 2)
+    stopped = TRON().solve(rosenbrock(4), callback=lambda t, *_: t == 2)
     assert (stopped.iterations, stopped.stopped) == (2, "the watcher ended the run")
-    limited = TRON(max_iterations=3).solve(rosenbrock(4))
-    assert (limited.iterations, limited.stopped) == (3, "max_iterations were reached")
+    limited = TRON(max_iter=3).solve(rosenbrock(4))
+    assert (limited.iterations, limited.stopped) == (3, "max_iter were reached")
 
 
 def test_an_optimal_start_stays():
     problem, optimum, _ = quadratic()
-    found = TRON(tolerance=1e-6).solve(problem, optimum)
+    found = TRON(tol=1e-6).solve(problem, optimum)
     assert found.iterations == 0
     assert (found.w == optimum).all()

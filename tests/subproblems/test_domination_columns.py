@@ -239,7 +239,7 @@ def test_columns_divided_by_a_deviation_are_divided_columns():
 def test_gradients_have_the_same_bits_for_one_two_and_five_threads():
     data = sparse_data(7, sizes=(5_000,), features=400, density=0.3)
     w = np.random.default_rng(0).normal(size=400) * 0.1
-    bits = [at(problem_of(data, n_threads=n), w)[1].tobytes() for n in (1, 2, 5)]
+    bits = [at(problem_of(data, n_jobs=n), w)[1].tobytes() for n in (1, 2, 5)]
     assert len(column_bounds(sparse.csc_array(data.X).indptr)) > 2
     assert bits[0] == bits[1] == bits[2]
 

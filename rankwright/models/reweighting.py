@@ -29,6 +29,7 @@ from typing import ClassVar
 import numpy as np
 
 from rankwright.core.parallel import ordered_sum
+from rankwright.core.parts import Part
 from rankwright.core.products import times_vector
 from rankwright.core.types import F64
 from rankwright.errors import UsageError
@@ -40,8 +41,8 @@ _WEIGHTS = ("total", "running")
 Measure = Callable[[dict[int, float]], F64]
 
 
-@dataclass(frozen=True, slots=True)
-class Reweight:
+@dataclass(frozen=True, slots=True, repr=False)
+class Reweight(Part):
     """Choose weak rankers for weighted queries, and weigh the queries by how they are served.
 
     Parameters
@@ -51,7 +52,7 @@ class Reweight:
         Weigh queries by the ranking so far, as printed, or by all rankings on the way.
     enqueue : bool
         Set a weak ranker aside that comes twice in a row.
-    tolerance : float or None
+    tol : float or None
         The loss of mean measure in a round that ends the run; None: it goes on.
     max_selections : int or None
         How often in a row a weak ranker may come without any effect; None: always.
@@ -62,7 +63,7 @@ class Reweight:
     n_rounds: int = 500
     weights: str = "total"
     enqueue: bool = False
-    tolerance: float | None = None
+    tol: float | None = None
     max_selections: int | None = None
 
     def rounds(

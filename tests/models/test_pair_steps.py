@@ -7,7 +7,7 @@ from scipy import sparse
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.base import document_weight, order_weight
-from rankwright.solvers.passive_aggressive import PairState, PassiveAggressive
+from rankwright.models.pair_steps import PairState, PassiveAggressive
 from rankwright.subproblems.pair_draws import PairDraws, draw_pair
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rankwright.errors import UsageError
-from rankwright.solvers.evolve import Evolve
+from rankwright.models.evolution import Evolve
 
 BITS = 24
 

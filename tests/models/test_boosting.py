@@ -5,7 +5,7 @@ from small_data import small_data
 from rankwright.losses.query_offset import QueryOffset
 from rankwright.losses.ranknet import RankNet
 from rankwright.losses.squared import Squared
-from rankwright.solvers.boost import Boost
+from rankwright.models.boosting import Boost
 
 DATA = small_data(sample_weight=np.random.default_rng(0).random(600) + 0.1)
 N = DATA.n_documents
@@ -37,7 +37,7 @@ def test_constant_leaves_ignore_the_curvature_of_the_loss():
 
 
 def test_rows_queries_and_columns_of_a_round_depend_on_seed_and_round_alone():
-    boost = Boost(row_fraction=0.5, query_fraction=0.5, feature_fraction=0.5)
+    boost = Boost(subsample=0.5, query_fraction=0.5, colsample_bytree=0.5)
     scores = np.ones(N) * 9.0
     a, b = start(boost), start(boost)
     b.step(0, scores)
@@ -49,7 +49,7 @@ def test_rows_queries_and_columns_of_a_round_depend_on_seed_and_round_alone():
 
 
 def test_documents_that_are_not_drawn_have_neither_gradient_nor_curvature():
-    _, gradient, curvature = start(Boost(row_fraction=0.3)).step(0, np.ones(N) * 9.0)
+    _, gradient, curvature = start(Boost(subsample=0.3)).step(0, np.ones(N) * 9.0)
     assert ((gradient == 0) == (curvature == 0)).all()
     assert 0.2 < (gradient != 0).mean() < 0.4
 

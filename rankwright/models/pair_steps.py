@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rankwright.core.jit import kernel
+from rankwright.core.parts import Part
 from rankwright.core.types import F64
 from rankwright.errors import UsageError
 from rankwright.solvers.journal import Answer
@@ -105,8 +106,8 @@ class PairState:
         return self.w - self.lag / self.t if self.t else self.w.copy()
 
 
-@dataclass(frozen=True, slots=True)
-class PassiveAggressive:
+@dataclass(frozen=True, slots=True, repr=False)
+class PassiveAggressive(Part):
     """Steps (1) on pairs that are drawn at random, seeded.
 
     Parameters

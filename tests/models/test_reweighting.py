@@ -9,7 +9,7 @@ import pytest
 from rankwright.data.files import load
 from rankwright.errors import UsageError
 from rankwright.metrics.names import metric
-from rankwright.solvers.reweight import Reweight
+from rankwright.models.reweighting import Reweight
 
 VALUES = np.array([[0.9, 0.2, 0.3], [0.1, 0.8, 0.4], [0.3, 0.3, 0.9]])
 EVEN = np.ones(3)

@@ -7,7 +7,7 @@ learner fits -g/h with weights h by least squares, and f_{t+1} = f_t + rate * fi
     d = H_t g,   from the last pairs (f_{k+1} - f_k, g_{k+1} - g_k),  H_0 = a multiple of 1/h  (1)
 
 the L-BFGS estimate of Newton's step in function space, kept near g/h
-(`rankwright.solvers.quasi_newton`).
+(`rankwright.models.quasi_newton`).
 
 Three things make the result depend on the data and the seed alone:
 
@@ -32,15 +32,16 @@ from numpy.typing import NDArray
 
 from rankwright.core.jit import kernel
 from rankwright.core.parallel import map_ranges, ordered_sum, row_ranges, thread_count
+from rankwright.core.parts import Part
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, AnyArray, BoundLoss, Loss
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
-from rankwright.losses.base import DrawnLoss, come_to_round, document_weight, order_weight
+from rankwright.losses.base import DrawnLoss, document_weight, order_weight, set_iteration
+from rankwright.models.quasi_newton import QuasiNewton
 from rankwright.registry import unknown
 from rankwright.solvers.journal import memory_of, put_back
-from rankwright.solvers.quasi_newton import QuasiNewton
 
 _ROWS = 1 << 15
 _WORDS = {"leaves": ("newton", "constant"), "direction": ("gradient", "lbfgs")}
@@ -58,8 +59,8 @@ def _round_to_grid(lo, hi, values, rows, step, out):  # type: ignore[no-untyped-
 # --- API -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Boost:
+@dataclass(frozen=True, slots=True, repr=False)
+class Boost(Part):
     """How gradients become the targets of base learners.
 
     Parameters
@@ -70,7 +71,7 @@ class Boost:
         Follow the gradient, or the L-BFGS direction in function space: longer steps where the
         gradient hardly turns, shorter ones where it turned round. A run continued from a finished
         model begins without memory, so its trees are not those of one long run.
-    row_fraction, query_fraction, feature_fraction : float
+    subsample, query_fraction, colsample_bytree : float
         Share of documents, of queries and of features drawn anew in each round.
     """
 
@@ -78,12 +79,12 @@ class Boost:
 
     leaves: str = "newton"
     direction: str = "gradient"
-    row_fraction: float = 1.0
+    subsample: float = 1.0
     query_fraction: float = 1.0
-    feature_fraction: float = 1.0
+    colsample_bytree: float = 1.0
 
     def __post_init__(self) -> None:
-        for name in ("row_fraction", "query_fraction", "feature_fraction"):
+        for name in ("subsample", "query_fraction", "colsample_bytree"):
             if not 0.0 < getattr(self, name) <= 1.0:
                 raise UsageError(
                     f"{name} must be a share above 0, up to 1 for all, not {getattr(self, name)}."
@@ -102,7 +103,7 @@ class Boost:
         largest: float | None = None,
         first_query: int = 0,
         seed: int = 0,
-        n_threads: int | None = None,
+        n_jobs: int | None = None,
     ) -> Descent:
         """Bind ``loss`` to ``data`` and return the state of a run.
 
@@ -113,7 +114,7 @@ class Boost:
             if getattr(self, name) not in words:
                 raise UsageError(unknown(name, getattr(self, name), words))
         options = {} if largest is None else {"largest": largest}
-        return Descent(self, loss, data, seed, n_threads, first_query, **options)
+        return Descent(self, loss, data, seed, n_jobs, first_query, **options)
 
 
 class Descent:
@@ -125,14 +126,14 @@ class Descent:
         loss: Loss,
         data: RankingData,
         seed: int,
-        n_threads: int | None,
+        n_jobs: int | None,
         first_query: int = 0,
         **options: Any,
     ) -> None:
-        n_threads = thread_count(n_threads)  # once, not in each round
-        self._boost, self._seed, self._n_threads = boost, seed, n_threads
-        self._order, ordered = in_content_order(data, features=False, n_threads=n_threads)
-        self._loss: BoundLoss = loss.bind(ordered, n_threads=n_threads, **options)
+        n_jobs = thread_count(n_jobs)  # once, not in each round
+        self._boost, self._seed, self._n_jobs = boost, seed, n_jobs
+        self._order, ordered = in_content_order(data, features=False, n_jobs=n_jobs)
+        self._loss: BoundLoss = loss.bind(ordered, n_jobs=n_jobs, **options)
         if isinstance(self._loss, DrawnLoss):
             self._loss.number_from(first_query)
         self._shift_invariant = loss.traits.shift_invariant
@@ -148,7 +149,7 @@ class Descent:
     def step(self, t: int, scores: F64) -> tuple[float, NDArray[np.float32], NDArray[np.float32]]:
         """Return the loss at ``scores`` and the gradient and curvature of round ``t``."""
         np.take(scores, self._order, out=self._s)
-        come_to_round(self._loss, t)
+        set_iteration(self._loss, t)
         if self._newton:
             value = self._loss.grad_curv(self._s, self._g, self._h)
         else:
@@ -166,9 +167,9 @@ class Descent:
 
     def columns(self, t: int) -> I64 | None:
         """Return the features that round ``t`` may use, or None for all."""
-        if self._boost.feature_fraction >= 1.0:
+        if self._boost.colsample_bytree >= 1.0:
             return None
-        count = max(1, round(self._boost.feature_fraction * self._n_features))
+        count = max(1, round(self._boost.colsample_bytree * self._n_features))
         return np.sort(
             stream(self._seed, "boost", "columns", t).permutation(self._n_features)[:count]
         )
@@ -188,7 +189,7 @@ class Descent:
     def samples(self) -> bool:
         """Whether rounds differ by what they draw."""
         boost = self._boost
-        return min(boost.row_fraction, boost.query_fraction, boost.feature_fraction) < 1.0
+        return min(boost.subsample, boost.query_fraction, boost.colsample_bytree) < 1.0
 
     def best_constant(self) -> float:
         """Return the score to start from: 0 where a shift changes nothing, else a Newton step."""
@@ -209,9 +210,9 @@ class Descent:
         if self._boost.query_fraction < 1.0:
             picked = stream(self._seed, "boost", "queries", t).random(self._n_queries)
             drawn = (picked < self._boost.query_fraction)[self._query].astype(np.float64)
-        if self._boost.row_fraction < 1.0:
+        if self._boost.subsample < 1.0:
             picked = stream(self._seed, "boost", "rows", t).random(len(self._g))
-            rows = (picked < self._boost.row_fraction).astype(np.float64)
+            rows = (picked < self._boost.subsample).astype(np.float64)
             drawn = rows if drawn is None else drawn * rows
         return drawn
 
@@ -243,5 +244,5 @@ class Descent:
             step = 2.0 ** (math.frexp(top)[1] - 52 + math.ceil(math.log2(max(2, n))))
             bounds = row_ranges(n, _ROWS)
             args = (values, self._order, step, out)
-            map_ranges(_round_to_grid, bounds, *args, n_threads=self._n_threads)
+            map_ranges(_round_to_grid, bounds, *args, n_jobs=self._n_jobs)
         return out

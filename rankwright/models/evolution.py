@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from rankwright.core.parts import Part
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64
 from rankwright.errors import UsageError
@@ -40,8 +41,8 @@ class Species(Protocol):
         """Return how large a candidate is."""
 
 
-@dataclass(frozen=True, slots=True)
-class Evolve:
+@dataclass(frozen=True, slots=True, repr=False)
+class Evolve(Part):
     """Genetic search for the candidate of highest fitness.
 
     Parameters
@@ -84,12 +85,12 @@ class Evolve:
         self,
         species: Species,
         fitness: Callable[[Sequence[Any]], F64],
-        watch: Callable[[int, Any, float], bool],
+        callback: Callable[[int, Any, float], bool],
         *,
         start: Iterable[Any] = (),
         seed: int = 0,
     ) -> None:
-        """Evolve; ``watch`` is shown the best of each generation and may end the run.
+        """Evolve; ``callback`` is shown the best of each generation and may end the run.
 
         ``start`` are candidates of the first generation.
         """
@@ -100,7 +101,7 @@ class Evolve:
             values = fitness(alive)
             sizes = np.array([species.size(one) for one in alive])
             order = np.lexsort((sizes, -values))
-            if watch(t, alive[order[0]], float(values[order[0]])) or t == self.n_generations:
+            if callback(t, alive[order[0]], float(values[order[0]])) or t == self.n_generations:
                 return
             rng = stream(seed, "evolve", t + 1)
             place = np.empty(len(alive), np.int64)

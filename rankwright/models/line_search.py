@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rankwright.core.parts import Part
 from rankwright.core.types import F64
 from rankwright.errors import UsageError
 from rankwright.metrics.along_line import MeasureLine
@@ -28,8 +29,8 @@ _STEPS = ("auto", "exact", "ranklib")
 _FIRST_STEP, _STEP_BASE, _STEP_SCALE = 0.001, 0.05, 2.0  # RankLib's
 
 
-@dataclass(frozen=True, slots=True)
-class LineSearch:
+@dataclass(frozen=True, slots=True, repr=False)
+class LineSearch(Part):
     """The best step along one feature for any measure: exact, or by RankLib's steps.
 
     Parameters
