@@ -5,47 +5,15 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from rankwright import registry
+
 __version__ = "0.1.0"
 
 _PUBLIC = {
-    "BoltzRank": "rankwright.rankers.boltzrank",
-    "Classification": "rankwright.rankers.classification",
-    "CofiRank": "rankwright.rankers.cofirank",
-    "AdaRank": "rankwright.rankers.adarank",
+    **registry.classes("rankers"),
     "Checkpoint": "rankwright.persist.checkpoint",
     "Convention": "rankwright.metrics.convention",
-    "CoordinateAscent": "rankwright.rankers.coordinate_ascent",
-    "Domination": "rankwright.rankers.domination",
-    "DORM": "rankwright.rankers.dorm",
-    "FRank": "rankwright.rankers.frank",
-    "GBDT": "rankwright.rankers.gbdt",
-    "GBRank": "rankwright.rankers.gbrank",
-    "IRSVM": "rankwright.rankers.irsvm",
-    "JRank": "rankwright.rankers.jrank",
-    "IntervalRank": "rankwright.rankers.intervalrank",
-    "LambdaMART": "rankwright.rankers.lambdamart",
-    "LambdaRank": "rankwright.rankers.lambdarank",
-    "LinearRegression": "rankwright.rankers.linear_regression",
-    "ListMLE": "rankwright.rankers.listmle",
-    "ListNet": "rankwright.rankers.listnet",
-    "MEMR": "rankwright.rankers.memr",
-    "MMMF": "rankwright.rankers.mmmf",
-    "MR": "rankwright.rankers.mr",
-    "NDCGGLM": "rankwright.rankers.ndcg_glm",
-    "PAMIR": "rankwright.rankers.pamir",
-    "OrdinalSVM": "rankwright.rankers.ordinal_svm",
-    "PRank": "rankwright.rankers.prank",
-    "RandomForest": "rankwright.rankers.random_forest",
-    "RankCosine": "rankwright.rankers.rankcosine",
-    "RankGP": "rankwright.rankers.rankgp",
-    "RankBoost": "rankwright.rankers.rankboost",
-    "RankNet": "rankwright.rankers.ranknet",
-    "RankSVM": "rankwright.rankers.ranksvm",
     "RankingData": "rankwright.data.ranking_data",
-    "SVMPrecision": "rankwright.rankers.svm_precision",
-    "SVMROCArea": "rankwright.rankers.svm_rocarea",
-    "SoftRank": "rankwright.rankers.softrank",
-    "XENDCG": "rankwright.rankers.xendcg",
     "auto": "rankwright.rankers.auto",
     "compare": "rankwright.experiments.compare",
     "evaluate": "rankwright.metrics.evaluate",
@@ -59,7 +27,9 @@ _PUBLIC = {
     "synthetic": "rankwright.data.synthetic",
 }
 
-__all__ = [*_PUBLIC]
+_SUBMODULES = ("data", "losses", "metrics", "models", "solvers", "testing")
+
+__all__ = [*_PUBLIC, *_SUBMODULES]
 
 if TYPE_CHECKING:
     from rankwright.data.files import load as load
@@ -73,47 +43,50 @@ if TYPE_CHECKING:
     from rankwright.metrics.names import metric as metric
     from rankwright.persist.checkpoint import Checkpoint as Checkpoint
     from rankwright.persist.model_file import load_model as load_model
-    from rankwright.rankers.adarank import AdaRank as AdaRank
     from rankwright.rankers.auto import auto as auto
+    from rankwright.rankers.base import Ranker as Ranker
     from rankwright.rankers.base import ranker as ranker
-    from rankwright.rankers.boltzrank import BoltzRank as BoltzRank
-    from rankwright.rankers.classification import Classification as Classification
-    from rankwright.rankers.cofirank import CofiRank as CofiRank
-    from rankwright.rankers.coordinate_ascent import CoordinateAscent as CoordinateAscent
-    from rankwright.rankers.domination import Domination as Domination
-    from rankwright.rankers.dorm import DORM as DORM
-    from rankwright.rankers.frank import FRank as FRank
-    from rankwright.rankers.gbdt import GBDT as GBDT
-    from rankwright.rankers.gbrank import GBRank as GBRank
-    from rankwright.rankers.intervalrank import IntervalRank as IntervalRank
-    from rankwright.rankers.irsvm import IRSVM as IRSVM
+    from rankwright.rankers.boosting import AdaRank as AdaRank
+    from rankwright.rankers.boosting import CoordinateAscent as CoordinateAscent
+    from rankwright.rankers.boosting import FRank as FRank
+    from rankwright.rankers.boosting import RankBoost as RankBoost
+    from rankwright.rankers.boosting import RankGP as RankGP
     from rankwright.rankers.joint_convexity import joint_convexity as joint_convexity
-    from rankwright.rankers.jrank import JRank as JRank
-    from rankwright.rankers.lambdamart import LambdaMART as LambdaMART
-    from rankwright.rankers.lambdarank import LambdaRank as LambdaRank
-    from rankwright.rankers.linear_regression import LinearRegression as LinearRegression
-    from rankwright.rankers.listmle import ListMLE as ListMLE
-    from rankwright.rankers.listnet import ListNet as ListNet
-    from rankwright.rankers.memr import MEMR as MEMR
-    from rankwright.rankers.mmmf import MMMF as MMMF
-    from rankwright.rankers.mr import MR as MR
-    from rankwright.rankers.ndcg_glm import NDCGGLM as NDCGGLM
-    from rankwright.rankers.ordinal_svm import OrdinalSVM as OrdinalSVM
-    from rankwright.rankers.pamir import PAMIR as PAMIR
-    from rankwright.rankers.prank import PRank as PRank
-    from rankwright.rankers.random_forest import RandomForest as RandomForest
-    from rankwright.rankers.rankboost import RankBoost as RankBoost
-    from rankwright.rankers.rankcosine import RankCosine as RankCosine
-    from rankwright.rankers.rankgp import RankGP as RankGP
-    from rankwright.rankers.ranknet import RankNet as RankNet
-    from rankwright.rankers.ranksvm import RankSVM as RankSVM
-    from rankwright.rankers.softrank import SoftRank as SoftRank
-    from rankwright.rankers.svm_precision import SVMPrecision as SVMPrecision
-    from rankwright.rankers.svm_rocarea import SVMROCArea as SVMROCArea
-    from rankwright.rankers.xendcg import XENDCG as XENDCG
+    from rankwright.rankers.linear import IRSVM as IRSVM
+    from rankwright.rankers.linear import MEMR as MEMR
+    from rankwright.rankers.linear import MR as MR
+    from rankwright.rankers.linear import NDCGGLM as NDCGGLM
+    from rankwright.rankers.linear import PAMIR as PAMIR
+    from rankwright.rankers.linear import Classification as Classification
+    from rankwright.rankers.linear import Domination as Domination
+    from rankwright.rankers.linear import LinearRegression as LinearRegression
+    from rankwright.rankers.linear import ListMLE as ListMLE
+    from rankwright.rankers.linear import ListNet as ListNet
+    from rankwright.rankers.linear import PRank as PRank
+    from rankwright.rankers.linear import RankCosine as RankCosine
+    from rankwright.rankers.linear import RankSVM as RankSVM
+    from rankwright.rankers.neural import BoltzRank as BoltzRank
+    from rankwright.rankers.neural import LambdaRank as LambdaRank
+    from rankwright.rankers.neural import RankNet as RankNet
+    from rankwright.rankers.neural import SoftRank as SoftRank
+    from rankwright.rankers.ratings import MMMF as MMMF
+    from rankwright.rankers.ratings import CofiRank as CofiRank
+    from rankwright.rankers.ratings import JRank as JRank
+    from rankwright.rankers.structured import DORM as DORM
+    from rankwright.rankers.structured import OrdinalSVM as OrdinalSVM
+    from rankwright.rankers.structured import SVMPrecision as SVMPrecision
+    from rankwright.rankers.structured import SVMROCArea as SVMROCArea
+    from rankwright.rankers.trees import GBDT as GBDT
+    from rankwright.rankers.trees import XENDCG as XENDCG
+    from rankwright.rankers.trees import GBRank as GBRank
+    from rankwright.rankers.trees import IntervalRank as IntervalRank
+    from rankwright.rankers.trees import LambdaMART as LambdaMART
+    from rankwright.rankers.trees import RandomForest as RandomForest
 
 
 def __getattr__(name: str) -> Any:
+    if name in _SUBMODULES:
+        return import_module(f"rankwright.{name}")
     if name not in _PUBLIC:
         raise AttributeError(f"module 'rankwright' has no attribute '{name}'{_hint(name)}")
     return getattr(import_module(_PUBLIC[name]), name)
@@ -131,4 +104,4 @@ def _hint(name: str) -> str:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_PUBLIC])
+    return sorted({*globals(), *_PUBLIC, *_SUBMODULES})

@@ -12,21 +12,33 @@ _NAMED = {"None": None, "True": True, "False": False, "inf": float("inf")}
 
 
 def parse_settings(settings: Iterable[str], where: str = "--set") -> dict[str, Any]:
-    """Return ``key=value`` texts as a dict; values are JSON where they can be, else text."""
+    """Return ``key=value`` texts as a dict; values are JSON where they can be, else text.
+
+    ``model.num_leaves`` is the parameter num_leaves of the model.
+    """
     parsed: dict[str, Any] = {}
     for setting in settings:
         key, equals, text = setting.partition("=")
         if not equals or not key:
             name = setting.partition(":")[0].strip("= ") or "name"
             raise UsageError(f"{where} takes key=value, not '{setting}'; write {name}=VALUE.")
-        parsed[key.strip().replace("-", "_")] = parse_value(text.strip())
+        name = key.strip().replace("-", "_").replace(".", "__")
+        parsed[name] = parse_value(text.strip())
     return parsed
 
 
 def parse_value(text: str) -> Any:
-    """Return a number, true, false, null or list for what looks like one, else the text."""
-    try:
-        value = json.loads(text)
-    except json.JSONDecodeError:
+    """Return a number, true, false, null or list for what looks like one, else the text.
+
+    ``8,4`` is a list as well as ``[8, 4]``.
+    """
+    value: Any = text
+    for written in (text, f"[{text}]") if "," in text else (text,):
+        try:
+            value = json.loads(written)
+            break
+        except json.JSONDecodeError:
+            continue
+    else:
         return _NAMED.get(text, text)
     return tuple(value) if isinstance(value, list) else value

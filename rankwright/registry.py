@@ -1,16 +1,22 @@
 """Every part by its name: ``name -> "module:Class"``, imported when first asked for.
 
-Adding a part is one file and one line here; the key is also the file's name, the word on the
-command line and the heading in the documentation.
+Adding a part is one class and one line here; the key is also the word on the command line and the
+heading in the documentation, and the class a public name. Packages announce parts of their own by
+entry points: ``rankwright.losses``, ``.models``, ``.solvers``, ``.metrics``, ``.formats``,
+``.exports`` and ``.rankers``, with the key as the name of the entry point.
 """
 
 from __future__ import annotations
 
 import difflib
+from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rankwright.errors import UsageError, quoted
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 METRICS = {
     "auc": "rankwright.metrics.auc:AUC",
@@ -105,42 +111,42 @@ SOLVERS = {
 }
 
 RANKERS = {
-    "boltzrank": "rankwright.rankers.boltzrank:BoltzRank",
-    "adarank": "rankwright.rankers.adarank:AdaRank",
-    "classification": "rankwright.rankers.classification:Classification",
-    "cofirank": "rankwright.rankers.cofirank:CofiRank",
-    "compose": "rankwright.rankers.compose:Compose",
-    "coordinate_ascent": "rankwright.rankers.coordinate_ascent:CoordinateAscent",
-    "domination": "rankwright.rankers.domination:Domination",
-    "dorm": "rankwright.rankers.dorm:DORM",
-    "frank": "rankwright.rankers.frank:FRank",
-    "gbdt": "rankwright.rankers.gbdt:GBDT",
-    "gbrank": "rankwright.rankers.gbrank:GBRank",
-    "intervalrank": "rankwright.rankers.intervalrank:IntervalRank",
-    "irsvm": "rankwright.rankers.irsvm:IRSVM",
-    "jrank": "rankwright.rankers.jrank:JRank",
-    "lambdamart": "rankwright.rankers.lambdamart:LambdaMART",
-    "lambdarank": "rankwright.rankers.lambdarank:LambdaRank",
-    "linear_regression": "rankwright.rankers.linear_regression:LinearRegression",
-    "listmle": "rankwright.rankers.listmle:ListMLE",
-    "listnet": "rankwright.rankers.listnet:ListNet",
-    "memr": "rankwright.rankers.memr:MEMR",
-    "mmmf": "rankwright.rankers.mmmf:MMMF",
-    "mr": "rankwright.rankers.mr:MR",
-    "ndcg_glm": "rankwright.rankers.ndcg_glm:NDCGGLM",
-    "pamir": "rankwright.rankers.pamir:PAMIR",
-    "ordinal_svm": "rankwright.rankers.ordinal_svm:OrdinalSVM",
-    "prank": "rankwright.rankers.prank:PRank",
-    "random_forest": "rankwright.rankers.random_forest:RandomForest",
-    "rankcosine": "rankwright.rankers.rankcosine:RankCosine",
-    "rankgp": "rankwright.rankers.rankgp:RankGP",
-    "rankboost": "rankwright.rankers.rankboost:RankBoost",
-    "ranknet": "rankwright.rankers.ranknet:RankNet",
-    "ranksvm": "rankwright.rankers.ranksvm:RankSVM",
-    "softrank": "rankwright.rankers.softrank:SoftRank",
-    "svm_precision": "rankwright.rankers.svm_precision:SVMPrecision",
-    "svm_rocarea": "rankwright.rankers.svm_rocarea:SVMROCArea",
-    "xendcg": "rankwright.rankers.xendcg:XENDCG",
+    "adarank": "rankwright.rankers.boosting:AdaRank",
+    "boltzrank": "rankwright.rankers.neural:BoltzRank",
+    "classification": "rankwright.rankers.linear:Classification",
+    "cofirank": "rankwright.rankers.ratings:CofiRank",
+    "coordinate_ascent": "rankwright.rankers.boosting:CoordinateAscent",
+    "domination": "rankwright.rankers.linear:Domination",
+    "dorm": "rankwright.rankers.structured:DORM",
+    "frank": "rankwright.rankers.boosting:FRank",
+    "gbdt": "rankwright.rankers.trees:GBDT",
+    "gbrank": "rankwright.rankers.trees:GBRank",
+    "intervalrank": "rankwright.rankers.trees:IntervalRank",
+    "irsvm": "rankwright.rankers.linear:IRSVM",
+    "jrank": "rankwright.rankers.ratings:JRank",
+    "lambdamart": "rankwright.rankers.trees:LambdaMART",
+    "lambdarank": "rankwright.rankers.neural:LambdaRank",
+    "linear_regression": "rankwright.rankers.linear:LinearRegression",
+    "listmle": "rankwright.rankers.linear:ListMLE",
+    "listnet": "rankwright.rankers.linear:ListNet",
+    "memr": "rankwright.rankers.linear:MEMR",
+    "mmmf": "rankwright.rankers.ratings:MMMF",
+    "mr": "rankwright.rankers.linear:MR",
+    "ndcg_glm": "rankwright.rankers.linear:NDCGGLM",
+    "ordinal_svm": "rankwright.rankers.structured:OrdinalSVM",
+    "pamir": "rankwright.rankers.linear:PAMIR",
+    "prank": "rankwright.rankers.linear:PRank",
+    "random_forest": "rankwright.rankers.trees:RandomForest",
+    "rankboost": "rankwright.rankers.boosting:RankBoost",
+    "rankcosine": "rankwright.rankers.linear:RankCosine",
+    "ranker": "rankwright.rankers.base:Ranker",
+    "rankgp": "rankwright.rankers.boosting:RankGP",
+    "ranknet": "rankwright.rankers.neural:RankNet",
+    "ranksvm": "rankwright.rankers.linear:RankSVM",
+    "softrank": "rankwright.rankers.neural:SoftRank",
+    "svm_precision": "rankwright.rankers.structured:SVMPrecision",
+    "svm_rocarea": "rankwright.rankers.structured:SVMROCArea",
+    "xendcg": "rankwright.rankers.trees:XENDCG",
 }
 
 EXPORTS = {
@@ -171,24 +177,61 @@ KINDS: dict[str, dict[str, str]] = {
 
 
 def resolve(kind: str, name: str) -> Any:
-    """Return the registered part ``name`` of ``kind``, or say which names come near."""
+    """Return the part ``name`` of ``kind``, ours or a plug-in's, or say which names come near."""
     table = KINDS[kind]
     name = ALIASES.get(name, name)
-    if name not in table:
-        what = "loss" if kind == "losses" else kind.removesuffix("s")
-        raise UsageError(unknown(what, name, table))
-    module, _, attribute = table[name].partition(":")
-    return getattr(import_module(module), attribute)
+    if name in table:
+        module, _, attribute = table[name].partition(":")
+        return getattr(import_module(module), attribute)
+    if name in plugins(kind):
+        return plugins(kind)[name].load()
+    what = "loss" if kind == "losses" else kind.removesuffix("s")
+    raise UsageError(unknown(what, name, names(kind)))
+
+
+@cache
+def plugins(kind: str) -> dict[str, EntryPoint]:
+    """Return what installed packages announce under the entry points ``rankwright.<kind>``.
+
+    A name that is ours stays ours.
+    """
+    from importlib.metadata import entry_points  # on use: it takes its time
+
+    found = entry_points(group=f"rankwright.{kind}")
+    return {entry.name: entry for entry in found if entry.name not in KINDS[kind]}
+
+
+def names(kind: str) -> list[str]:
+    """Return the names of every part of ``kind``, ours first, then those of plug-ins."""
+    return [*KINDS[kind], *sorted(plugins(kind))]
+
+
+def name_of(kind: str, cls: type) -> str | None:
+    """Return the name under which a class is registered or announced; None where it is not."""
+    path = f"{cls.__module__}:{cls.__qualname__}"
+    for name, known in KINDS[kind].items():
+        if known == path:
+            return name
+    return next((name for name, entry in plugins(kind).items() if entry.value == path), None)
+
+
+def classes(kind: str) -> dict[str, str]:
+    """Return the module of each of our own classes of ``kind``, by the name of the class."""
+    paths = (path.partition(":") for path in KINDS[kind].values())
+    return {name: module for module, _, name in paths}
 
 
 def all_of(kind: str) -> dict[str, Any]:
     """Return every part of ``kind`` by name."""
-    return {name: resolve(kind, name) for name in KINDS[kind]}
+    return {name: resolve(kind, name) for name in names(kind)}
 
 
 def unknown(what: str, name: str, known: Any) -> str:
     """Return the sentence for a name that is not ``known``, with the nearest right ones."""
+    return f"there is no {what} {quoted(name)}; {nearest(name, known)}"
+
+
+def nearest(name: str, known: Any) -> str:
+    """Return the question after the ``known`` names that come near, or else the list of all."""
     near = difflib.get_close_matches(name, list(known), cutoff=0.5)
-    every = ", ".join(sorted(known))
-    hint = f"did you mean {' or '.join(near)}?" if near else f"known: {every}."
-    return f"there is no {what} {quoted(name)}; {hint}"
+    return f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(sorted(known))}."

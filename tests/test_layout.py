@@ -39,7 +39,7 @@ SHARED = {
         "linear_problem",
         "linear_sums",
         "linear_work",
-        "mapped_watch",
+        "mapped_callback",
         "missing",
         "network_design",
         "network_problem",

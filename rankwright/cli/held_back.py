@@ -48,6 +48,6 @@ def measures_of(ranker: Ranker, data: RankingData) -> dict[str, float]:
     """Return the selection metric and the usual ones."""
     from rankwright.metrics.evaluate import evaluate
 
-    selected = ranker.select_metric or ranker.metric
+    selected = ranker.selection_metric
     names = list(dict.fromkeys([selected, *REPORTED]))
     return dict(evaluate(data, ranker.predict(data), names, convention=ranker.convention))

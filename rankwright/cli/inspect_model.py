@@ -66,7 +66,7 @@ def _about(ranker: Ranker) -> dict[str, Any]:
     }
     return {
         "ranker": ranker.name,
-        "model": ranker.model,
+        "model": ranker.model_name,
         "parameters": given,
         "features": ranker.n_features_in_,
         "best_iteration": ranker.best_iteration_,

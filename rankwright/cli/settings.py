@@ -44,7 +44,7 @@ ReadOption = Annotated[
     ),
 ]
 
-_OPTIONS = {"seed": "--seed", "n_jobs": "--threads", "convention": "--convention"}
+_OPTIONS = {"random_state": "--seed", "n_jobs": "--threads", "convention": "--convention"}
 
 
 def read_options(read: list[str] | None, **named: Any) -> dict[str, Any]:
@@ -73,7 +73,6 @@ def checked_ranker(name: str, /, **parameters: Any) -> Ranker:
 
     made = ranker(name, **parameters)
     made.make_model()
-    for measure in (made.metric, made.select_metric):
-        if measure is not None:
-            metric(measure, convention=made.convention)
+    for measure in {made.metric, made.selection_metric}:
+        metric(measure, convention=made.convention)
     return made

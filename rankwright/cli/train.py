@@ -68,7 +68,7 @@ def train(
     from rankwright.data.files import load
     from rankwright.data.target import check_target
 
-    common: dict[str, Any] = {"convention": convention, "seed": seed, "n_jobs": threads}
+    common: dict[str, Any] = {"convention": convention, "random_state": seed, "n_jobs": threads}
     if metric is not None:
         common["metric"] = metric
     if ranker == "auto":
@@ -147,7 +147,7 @@ def _record(
     return {
         "saved": None if save is None else str(save),
         "ranker": ranker.name,
-        "model": ranker.model,
+        "model": ranker.model_name,
         "seconds": seconds,
         "resumed_from": ranker.resumed_from_,
         "best_iteration": ranker.best_iteration_,
@@ -175,6 +175,6 @@ def _print_results(
     if ranker.resumed_from_ is not None:
         what["resumed from round"] = ranker.resumed_from_
     about = ", ".join(f"{name} {value}" for name, value in what.items())
-    console.show(f"{ranker.name} on {ranker.model}: {about}")
+    console.show(f"{ranker.name} on {ranker.model_name}: {about}")
     if save is not None:
         console.show(f"saved {save}")

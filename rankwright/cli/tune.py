@@ -149,7 +149,7 @@ def _record(found: Tuning, test: dict[str, Any], save: Path | None) -> dict[str,
     return {
         "saved": None if save is None else str(save),
         "ranker": found.ranker.name,
-        "model": found.ranker.model,
+        "model": found.ranker.model_name,
         "metric": found.metric,
         "convention": found.convention,
         "parameters": dict(found.parameters),
@@ -185,7 +185,7 @@ def _print_result(found: Tuning, test: dict[str, Any], save: Path | None) -> Non
     pruned = sum(trial.state == "pruned" for trial in found.trials)
     failed = [trial for trial in found.trials if trial.state == "failed"]
     console.show(
-        f"{found.ranker.name} on {found.ranker.model}: {len(found.trials)} trials, "
+        f"{found.ranker.name} on {found.ranker.model_name}: {len(found.trials)} trials, "
         f"{pruned} pruned, {len(failed)} failed, {found.seconds:.2f} s; "
         f"convention {found.convention}"
     )

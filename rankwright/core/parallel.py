@@ -26,7 +26,10 @@ if hasattr(os, "register_at_fork"):
 
 
 def thread_count(n_jobs: int | None = None) -> int:
-    """Return ``n_jobs``, or else ``RANKWRIGHT_THREADS``, or else the cores we may use."""
+    """Return the number of threads: ``n_jobs``, as in joblib one less than all for each below -1.
+
+    None is ``RANKWRIGHT_THREADS``, or else, as -1, all the cores that we may use.
+    """
     if n_jobs is None:
         text = os.environ.get("RANKWRIGHT_THREADS", "")
         if not text:
@@ -34,8 +37,10 @@ def thread_count(n_jobs: int | None = None) -> int:
         if not text.isdecimal():
             raise UsageError(f"RANKWRIGHT_THREADS must be a whole number from 1, not '{text}'.")
         n_jobs = int(text)
-    if n_jobs < 1:
-        raise UsageError(f"the number of threads must be 1 or more, not {n_jobs}.")
+    if n_jobs < 0:
+        return max(1, _cores() + 1 + n_jobs)
+    if n_jobs == 0:
+        raise UsageError("the number of threads must be 1 or more, or -1 for all CPUs, not 0.")
     return n_jobs
 
 

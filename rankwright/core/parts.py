@@ -14,7 +14,7 @@ from numbers import Integral, Real
 from typing import Any
 
 from rankwright import registry
-from rankwright.errors import UsageError
+from rankwright.errors import UsageError, quoted
 
 _LEAST = {
     "n_estimators": 1,
@@ -224,4 +224,4 @@ def unknown_parameter(owner: str, name: str, known: Any) -> UsageError:
         if ours in known:
             return UsageError(f"{owner} has no parameter '{name}'; it is called {ours} here.")
     hint = registry.nearest(name, known)
-    return UsageError(f"{owner} has no parameter '{registry.on_one_line(name)}'; {hint}")
+    return UsageError(f"{owner} has no parameter {quoted(name)}; {hint}")

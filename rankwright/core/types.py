@@ -28,13 +28,35 @@ FloatMatrix: TypeAlias = "NDArray[np.float32] | NDArray[np.float64] | csr_array[
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What a loss can do, compared once with what a solver needs.
+    """What a loss can do, compared once with what a solver or model needs.
 
-    ``integrable`` says that ``grad`` is the gradient of ``value`` (LambdaRank's is not);
-    ``curvature`` that ``grad_curv`` gives a diagonal, exact or an upper bound; ``targets`` that
-    the bound loss is a minimum over targets and can be held to some by ``with_targets``; ``columns`` that
-    it offers steps along single features; ``difference`` that it is a difference of convex
-    functions, `DifferenceLoss`.
+    Attributes
+    ----------
+    family : str
+        "pointwise", "pairwise" or "listwise".
+    smooth : bool
+        Whether the gradient is continuous.
+    convex : bool
+        Whether the loss is convex in the scores.
+    shift_invariant : bool
+        Whether adding a constant to the scores of a query changes nothing.
+    integrable : bool
+        Whether ``grad`` is the gradient of ``value``; LambdaRank's is not.
+    stochastic : bool
+        Whether the bound loss samples something anew in each iteration: `SampledLoss`.
+    curvature : bool
+        Whether ``grad_curv`` gives a diagonal of the Hessian, exact or an upper bound.
+    queries : bool
+        Whether the bound loss has the gradient of some queries alone: `QueryLoss`. Networks and
+        the solvers sgd and online need it.
+    hess_vec : bool
+        Whether it has Hessian products: `HessianLoss`.
+    targets : bool
+        Whether it is a minimum over targets and can be held to fixed ones: `TargetLoss`.
+    columns : bool
+        Whether it offers steps along single features: `ColumnLoss`.
+    difference : bool
+        Whether it is a difference of convex functions: `DifferenceLoss`.
     """
 
     family: str
@@ -48,6 +70,7 @@ class Traits:
     targets: bool = False
     columns: bool = False
     difference: bool = False
+    queries: bool = False
 
     @property
     def convex_parts(self) -> bool:
@@ -56,7 +79,11 @@ class Traits:
 
 
 class BoundLoss(Protocol):
-    """A loss on one data set: label order, ideal values, warm starts and buffers live here."""
+    """A loss on one data set: label order, ideal values, warm starts and buffers live here.
+
+    ``value`` and ``grad`` are all that every loss has. What else one may have is in the protocols
+    below, each announced by its trait; no solver or model asks for anything that is not here.
+    """
 
     def value(self, s: F64) -> float:
         """Return the weighted sum of the loss over queries."""
@@ -64,8 +91,19 @@ class BoundLoss(Protocol):
     def grad(self, s: F64, out: F64) -> float:
         """Write the gradient in the scores to ``out`` and return the value."""
 
+
+class CurvatureLoss(BoundLoss, Protocol):
+    """A bound loss with a diagonal of its Hessian: ``traits.curvature`` says so."""
+
     def grad_curv(self, s: F64, out: F64, curv: F64) -> float:
         """As ``grad``, with a diagonal of the Hessian (exact, or an upper bound) in ``curv``."""
+
+
+class QueryLoss(BoundLoss, Protocol):
+    """A bound loss that can be asked for some queries alone: ``traits.queries`` says so."""
+
+    def grad_queries(self, lo: int, hi: int, s: F64, out: F64) -> float:
+        """As ``grad``, for the queries lo:hi alone; other rows are neither read nor written."""
 
 
 class HessianLoss(BoundLoss, Protocol):
@@ -78,21 +116,52 @@ class HessianLoss(BoundLoss, Protocol):
 class TargetLoss(BoundLoss, Protocol):
     """A bound loss that is a minimum over targets, such as IntervalRank's and MEMR's.
 
-    Where ``traits.targets`` says so, ``with_targets(r)`` is the bound loss of scores to fixed targets.
+    ``traits.targets`` says so.
     """
 
     def targets(self, s: F64, out: F64) -> None:
         """Write the targets that the inner minimisation chooses for ``s``."""
+
+    def with_targets(self, r: F64) -> HessianLoss:
+        """Return the bound loss of scores to fixed targets ``r``."""
 
 
 class DifferenceLoss(BoundLoss, Protocol):
     """A bound loss M - N with convex M and N: ``traits.difference`` says so."""
 
     def convex_part(self, s: F64, out: F64) -> float:
-        """Write the slope of M to ``out`` and return M."""
+        """Write the gradient of M to ``out`` and return M."""
 
     def concave_part(self, s: F64, out: F64) -> float:
-        """Write the slope of N to ``out`` and return N."""
+        """Write the gradient of N to ``out`` and return N."""
+
+
+class ColumnLoss(BoundLoss, Protocol):
+    """A bound loss that offers steps along single features: ``traits.columns`` says so."""
+
+    def by_column(
+        self, X: Any, *, total_weight: float, deviation: F64, n_jobs: int | None = None
+    ) -> Any:
+        """Return the problem of coordinate descent over the columns of the CSC matrix ``X``."""
+
+
+class SampledLoss(BoundLoss, Protocol):
+    """A bound loss that samples noise, orders or rankings: ``traits.stochastic`` says so.
+
+    What is sampled for a query depends on the seed, the iteration and the query's number alone.
+    """
+
+    def set_iteration(self, t: int) -> None:
+        """Take what is sampled in iteration ``t`` from here on."""
+
+    def number_from(self, first: int) -> None:
+        """Sample as if the first query had this number: where the data are a part of others."""
+
+    def state(self) -> dict[str, AnyArray]:
+        """Return what answers depend on besides the scores, for checkpoints."""
+
+    def load_state(self, kept: Mapping[str, AnyArray]) -> None:
+        """Be as the loss that had this `state`."""
 
 
 class Loss(Protocol):
@@ -103,7 +172,11 @@ class Loss(Protocol):
         """What the loss can do with these parameters."""
 
     def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
-        """Prepare the loss for one data set."""
+        """Prepare the loss for one data set: check its parameters, and what it needs of the data.
+
+        A loss of which ``largest(data)`` says how large something gets over all parts of data in
+        partitions also takes ``largest=...`` here.
+        """
 
 
 class Metric(Protocol):

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from rankwright.core.types import FittedModel
+from rankwright.core.rng import seed_of
 from rankwright.data.content import digest_of_prints, query_prints
 from rankwright.data.files import load
 from rankwright.data.ranking_data import RankingData
@@ -24,8 +25,8 @@ from rankwright.metrics.names import metric
 from rankwright.persist.checkpoint import Checkpoint
 from rankwright.persist.run_receipt import digest_in_order, run_receipt
 from rankwright.rankers.base import Ranker, print_round
+from rankwright.rankers.boosting import MetricRanker
 from rankwright.rankers.inputs import valid_data
-from rankwright.rankers.metric_ranker import MetricRanker
 from rankwright.rankers.selection import Progress, Selection
 
 _FITS = {
@@ -81,8 +82,14 @@ def fit(
     callback = _callback(ranker, parts, watched, progress, checkpoint)
     begun = None if start is None else start._fitted()
     model = ranker.make_model()
-    loss: Any = ranker.make_loss(None)  # type: ignore[arg-type]  # none looks at the data
-    given = {"callback": callback, "start": begun, "seed": ranker.seed, "n_jobs": ranker.n_jobs}
+    loss: Any = ranker.make_loss()
+    given = {
+        "callback": callback,
+        "start": begun,
+        "random_state": seed_of(ranker.random_state),
+        "n_jobs": ranker.n_jobs,
+        **ranker.solver_for(model),
+    }
     try:
         ranker.resumed_from_ = _resume(ranker, callback, parts, begun)
         ranker.model_ = train_on(model, loss, parts, **given)
@@ -108,11 +115,11 @@ def _callback(
 ) -> PartitionedSelection:
     """Return what watches the fit, as `Ranker.fit` has it for one data set."""
     return PartitionedSelection(
-        metric=ranker.select_metric or ranker.metric,
+        metric=ranker.selection_metric,
         convention=ranker.convention,
         train=train,  # type: ignore[arg-type]
         valid=valid,
-        early_stopping_rounds=ranker.early_stopping_rounds,
+        early_stopping_rounds=getattr(ranker, "early_stopping_rounds", None),
         progress=progress or (print_round if ranker.verbose else None),
         n_jobs=ranker.n_jobs,
         checkpoint=checkpoint,
@@ -146,13 +153,13 @@ class PartitionedSelection(Selection):
 
 def _fit_of(ranker: Ranker) -> Any:
     """Return what fits this ranker's model over partitions, or say that nothing does."""
-    if ranker.model not in _FITS or isinstance(ranker, MetricRanker):
+    if ranker.model_name not in _FITS or isinstance(ranker, MetricRanker):
         able = " and ".join(_FITS)
         raise UsageError(
-            f"{ranker.name} on model '{ranker.model}' runs in one process; {able} models run over "
+            f"{ranker.name} on model '{ranker.model_name}' runs in one process; {able} models run over "
             "partitions. Call its own fit, or choose model='linear' where the ranker has it."
         )
-    module, _, name = _FITS[ranker.model].partition(":")
+    module, _, name = _FITS[ranker.model_name].partition(":")
     return getattr(import_module(module), name)
 
 
@@ -165,16 +172,16 @@ def _is_read(source: Any) -> bool:
 
 def _valid_data(ranker: Ranker, valid: Any, train: Partitions, options: dict[str, Any]) -> Any:
     """Return valid data with the columns of train: in parts for a linear model, else here."""
-    if isinstance(valid, str | Path) and (ranker.model != "linear" or train.client is None):
+    if isinstance(valid, str | Path) and (ranker.model_name != "linear" or train.client is None):
         valid = load(valid, **options)
     if isinstance(valid, RankingData):
         like: Any = train  # which has the names and the number of features too
         valid = valid_data(valid, like)
-    if ranker.model == "linear":
+    if ranker.model_name == "linear":
         return _in_parts(valid, train, options)
     if not isinstance(valid, RankingData):
         raise UsageError(
-            f"{ranker.model} look at valid data in this process: give RankingData or a file."
+            f"{ranker.model_name} look at valid data in this process: give RankingData or a file."
         )
     return valid
 

@@ -54,24 +54,25 @@ def fit_linear(
     data: Partitions,
     *,
     callback: Callback,
+    solver: Any = None,
     start: FittedLinear | None = None,
-    seed: int = 0,
+    random_state: int = 0,
     n_jobs: int | None = None,  # noqa: ARG001
 ) -> FittedLinear:
     """Minimise ``loss`` over all parts, from the weights of ``start`` where given.
 
     Every part is the work of one thread: ``n_jobs`` is that of other fits.
     """
-    solver = model.solver_for(loss, seed)
-    if isinstance(solver, Online):
-        solver = AveragedOnline(**asdict(solver))
-    if isinstance(solver, Alternating) and solver.learning_rate != 1.0:
+    chosen = model.solver_for(loss, solver, random_state)
+    if isinstance(chosen, Online):
+        chosen = AveragedOnline(**asdict(chosen))
+    if isinstance(chosen, Alternating) and chosen.learning_rate != 1.0:
         raise UsageError(
             "alternating with a learning_rate below 1 runs in one process; leave it at 1."
         )
-    work = PartitionedWork(model, loss, data, seeded=hasattr(solver, "seed"))
+    work = PartitionedWork(model, loss, data, seeded=hasattr(chosen, "random_state"))
     with work.open():
-        return model.fit_over(work, solver, callback=callback, start=start)
+        return model.fit_over(work, chosen, callback=callback, start=start)
 
 
 class PartitionedWork:

@@ -22,7 +22,7 @@ from rankwright.core.products import transposed_squares_times_vector, transposed
 from rankwright.core.types import F64, I64, Loss
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
-from rankwright.losses.base import DrawnLoss, document_weight, order_weight, set_iteration
+from rankwright.losses.base import document_weight, order_weight, set_iteration
 from rankwright.models.linear_problem import LinearProblem
 from rankwright.models.linear_sums import LinearSums
 from rankwright.models.missing import filled
@@ -97,7 +97,7 @@ class Piece:
         self._traits = recipe.loss.traits
         options = {} if recipe.largest is None else {"largest": recipe.largest}
         loss: Any = recipe.loss.bind(part, n_jobs=1, **options)
-        if isinstance(loss, DrawnLoss):
+        if self._traits.stochastic:
             loss.number_from(first)
         self._loss = loss
         self._visited = np.flatnonzero(order_weight(part))

@@ -121,7 +121,7 @@ class TreeMachine:
         """
         onlooker = _Onlooker(self._booster)
         self._descents.values.clear()
-        model = replace(self._model, n_trees=rounds)
+        model = replace(self._model, n_estimators=rounds)
         model.grow(self._booster, self._descents, onlooker, first)  # type: ignore[arg-type]
         counts = [count - self._told for count in onlooker.counts]
         text = ""

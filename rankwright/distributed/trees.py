@@ -56,7 +56,7 @@ def fit_trees(
     *,
     callback: Callback,
     start: FittedTrees | None = None,
-    seed: int = 0,
+    random_state: int = 0,
     n_jobs: int | None = None,
 ) -> FittedTrees:
     """Boost trees against ``loss`` over all parts, after those of ``start``.
@@ -67,12 +67,14 @@ def fit_trees(
     _refuse(model)
     if data.client is None:
         whole = concatenate(data.parts)
-        return model.fit(loss, whole, callback=callback, start=start, seed=seed, n_jobs=n_jobs)
+        return model.fit(
+            loss, whole, callback=callback, start=start, random_state=random_state, n_jobs=n_jobs
+        )
     every = min(EVERY, getattr(getattr(callback, "checkpoint", None), "every", EVERY))
     largest = largest_of_all(data, loss)
     begun = start or empty_forest(_best_constant(loss, data, largest), data.n_features)
     grown = _Grown(begun, callback)
-    network = TreeNetwork(model, loss, data, seed, n_jobs, largest)
+    network = TreeNetwork(model, loss, data, random_state, n_jobs, largest)
     failures = 0
     try:
         while grown.rounds < model.n_trees and not grown.ended:

@@ -177,7 +177,7 @@ def _fit(task: Task) -> str | None:
         if space and valid is not None:
             from rankwright.experiments.tune import tune
 
-            found = tune(made, train, valid, trials=task.tune, space=space, seed=made.seed)
+            found = tune(made, train, valid, trials=task.tune, space=space, seed=made.random_state)
             fitted, tuned = found.ranker, found.parameters
         else:
             fitted = made.fit(train, eval_set=valid)

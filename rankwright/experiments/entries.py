@@ -15,12 +15,11 @@ from rankwright.errors import UsageError
 from rankwright.experiments.comparison import Entry
 from rankwright.key_values import parse_settings
 from rankwright.rankers.base import Ranker, ranker
-from rankwright.rankers.parameters import COMMON
 from rankwright.rankers.search_space import given_parameters
 
 _COMMA = re.compile(r",(?![^\[({]*[\])}])")  # not within brackets
 _COLON = re.compile(r":(?![^\[({]*[\])}])")
-_OF_THE_COMPARISON = ("n_jobs", "verbose", "convention")
+_OF_THE_COMPARISON = {"n_jobs": None, "verbose": False}
 
 
 def entries_of(rankers: Any) -> tuple[Entry, ...]:
@@ -73,8 +72,8 @@ def _check(entries: list[Entry]) -> None:
             raise UsageError(
                 f"'{entry.label}' is listed twice; give one another name: other={entry.label}."
             )
-        for name in _OF_THE_COMPARISON:
-            if name in entry.parameters and entry.parameters[name] != COMMON[name]:
+        for name, usual in _OF_THE_COMPARISON.items():
+            if entry.parameters.get(name, usual) != usual:
                 raise UsageError(
                     f"{entry.label}: {name} is set for the whole comparison, not for one ranker."
                 )

@@ -147,7 +147,7 @@ def checked_space(
     searched = dict(space_of(ranker, fixed=fixed) if space is None else space)
     if not searched:
         raise UsageError(
-            f"{ranker.name} on model '{ranker.model}' has nothing to search that is not set "
+            f"{ranker.name} on model '{ranker.model_name}' has nothing to search that is not set "
             "already; train it as it is, or set fewer parameters."
         )
     return searched

@@ -83,7 +83,7 @@ class Search:
     ) -> None:
         self.optuna, self.ranker, self.train, self.valid = optuna, ranker, train, valid
         self.space, self.seed = space, seed
-        self.metric: str = ranker.select_metric or ranker.metric
+        self.metric: str = ranker.selection_metric
         self.maximise = metric(self.metric, convention=ranker.convention).maximise
         self._fitted: dict[int, Ranker] = {}  # the best of this run alone
 

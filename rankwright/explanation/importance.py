@@ -71,7 +71,7 @@ def importance(
 def _by_shuffling(
     ranker: Ranker, data: RankingData, metric: str | None, repeats: int, seed: int
 ) -> F64:
-    name = metric or ranker.select_metric or ranker.metric
+    name = metric or ranker.selection_metric
     measure = Evaluator(data, [name], convention=ranker.convention, n_jobs=ranker.n_jobs)
     whole = measure(ranker.predict(data))[name]
     lost = np.zeros(data.n_features)

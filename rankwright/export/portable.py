@@ -89,7 +89,9 @@ def portable(ranker: Ranker) -> Portable:
     for kind in type(model).__mro__:
         if kind in _KINDS:
             return _KINDS[kind](model)
-    why = _REFUSED.get(ranker.model, f"models of the kind '{ranker.model}' have no form elsewhere")
+    why = _REFUSED.get(
+        ranker.model_name, f"models of the kind '{ranker.model_name}' have no form elsewhere"
+    )
     raise UsageError(
         f"{why}; linear, additive, tree and network models can be exported, this one cannot."
     )

@@ -1,28 +1,50 @@
-"""Losses on scores: one file each, named as in the registry."""
+"""Losses on scores: every class under its usual name, ``loss`` by registry name, ``from_function``."""
 
 from __future__ import annotations
 
-from dataclasses import fields
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from rankwright.core.types import Loss
-from rankwright.errors import UsageError
-from rankwright.registry import resolve, unknown
+from rankwright import registry
+
+if TYPE_CHECKING:
+    from rankwright.losses.all_threshold import AllThreshold as AllThreshold
+    from rankwright.losses.approx_ndcg import ApproxNDCG as ApproxNDCG
+    from rankwright.losses.boltzrank import BoltzRank as BoltzRank
+    from rankwright.losses.domination import Domination as Domination
+    from rankwright.losses.fidelity import Fidelity as Fidelity
+    from rankwright.losses.function import from_function as from_function
+    from rankwright.losses.gbrank import GBRank as GBRank
+    from rankwright.losses.interval import Interval as Interval
+    from rankwright.losses.lambdarank import LambdaRank as LambdaRank
+    from rankwright.losses.listmle import ListMLE as ListMLE
+    from rankwright.losses.listnet import ListNet as ListNet
+    from rankwright.losses.names import loss as loss
+    from rankwright.losses.ndcg_glm import NDCGGLM as NDCGGLM
+    from rankwright.losses.neural_ndcg import NeuralNDCG as NeuralNDCG
+    from rankwright.losses.ordinal_hinge import OrdinalHinge as OrdinalHinge
+    from rankwright.losses.pair_exp import PairExp as PairExp
+    from rankwright.losses.pair_hinge import PairHinge as PairHinge
+    from rankwright.losses.position_svm import PositionSVM as PositionSVM
+    from rankwright.losses.precision_svm import PrecisionSVM as PrecisionSVM
+    from rankwright.losses.query_offset import QueryOffset as QueryOffset
+    from rankwright.losses.rank_cosine import RankCosine as RankCosine
+    from rankwright.losses.ranknet import RankNet as RankNet
+    from rankwright.losses.retarget import Retarget as Retarget
+    from rankwright.losses.rocarea_svm import ROCAreaSVM as ROCAreaSVM
+    from rankwright.losses.softrank import SoftRank as SoftRank
+    from rankwright.losses.squared import Squared as Squared
+    from rankwright.losses.xendcg import XENDCG as XENDCG
+
+_MODULES = {**registry.classes("losses"), "from_function": "rankwright.losses.function", "loss": "rankwright.losses.names"}
+__all__ = [*_MODULES]
 
 
-def loss(name: str, **params: Any) -> Loss:
-    """Return the loss called ``name``, such as ``listmle``, with the given parameters.
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'rankwright.losses' has no attribute '{name}'")
+    return getattr(import_module(_MODULES[name]), name)
 
-    Examples
-    --------
-    >>> loss("lambdarank", metric="ndcg@10").truncation
-    30
-    """
-    kind = resolve("losses", name)
-    known = [field.name for field in fields(kind)]
-    for param in params:
-        if param not in known:
-            raise UsageError(unknown(f"parameter of loss '{name}'", param, known))
-    given = {k: tuple(v) if isinstance(v, list) else v for k, v in params.items()}
-    made: Loss = kind(**given)
-    return made
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_MODULES])

@@ -202,8 +202,9 @@ def clock_of(seed: int) -> AnyArray:
 
 def set_iteration(loss: BoundLoss, t: int) -> None:
     """Let a loss draw what belongs to round ``t``, where it draws anything."""
-    if isinstance(loss, DrawnLoss):
-        loss.set_iteration(t)
+    step = getattr(loss, "set_iteration", None)
+    if step is not None:
+        step(t)
 
 
 def order_weight(data: RankingData) -> F64:

@@ -182,7 +182,7 @@ class Interval(Part):
         the scores.
     scale_by_size : bool
         Multiply ``lambda1`` and ``lambda2`` by the number of the query's documents.
-    solver : "newton", "barrier" or "hard"
+    qp_solver : "newton", "barrier" or "hard"
         The exact solver; the paper's log-barrier method, which keeps grades further apart and needs
         ``lambda2`` > 0; or the limit of hard margins and free widths, the paper's (5), whatever
         the lambdas.
@@ -197,7 +197,7 @@ class Interval(Part):
     targets: str | tuple[float, ...] = "gain"
     calibration: float = 0.0
     scale_by_size: bool = False
-    solver: str = "newton"
+    qp_solver: str = "newton"
     penalty: str = "squared"
     knee: float = 1.0
 
@@ -223,15 +223,15 @@ class Interval(Part):
                 raise UsageError(f"interval's {name} must be 0 or more, not {getattr(self, name)}.")
         check_zero_or_more("interval's calibration", self.calibration)
         check_above_zero("interval's knee", self.knee)
-        if self.solver not in _SOLVERS:
-            raise UsageError(unknown("interval solver", self.solver, _SOLVERS))
+        if self.qp_solver not in _SOLVERS:
+            raise UsageError(unknown("interval qp_solver", self.qp_solver, _SOLVERS))
         if self.penalty not in _PENALTIES:
             raise UsageError(unknown("interval penalty", self.penalty, _PENALTIES))
         finite = self.lambda1 < np.inf and 0.0 < self.lambda2 < np.inf
-        if self.solver == "barrier" and not finite:
+        if self.qp_solver == "barrier" and not finite:
             raise UsageError(
                 "interval's barrier solver needs finite lambdas and lambda2 above 0; "
-                "solver='newton' takes any."
+                "qp_solver='newton' takes any."
             )
 
 
@@ -241,9 +241,9 @@ class _BoundInterval(KernelLoss):
     def __init__(self, loss: Interval, data: RankingData, *, n_jobs: int | None) -> None:
         rows, start, of_query, w = _grade_blocks(data)
         n, n_variables = len(rows), 2 * (len(start) - 1)
-        shape, solver = _PENALTIES[loss.penalty], _SOLVERS[loss.solver]
+        shape, solver = _PENALTIES[loss.penalty], _SOLVERS[loss.qp_solver]
         lambda1, lambda2 = loss.lambda1, loss.lambda2
-        if loss.solver == "hard":
+        if loss.qp_solver == "hard":
             lambda1, lambda2 = np.inf, 0.0
             solver = _hard if shape == SQUARED else _newton
         scale = _sizes(data) if loss.scale_by_size else np.ones(data.n_queries)

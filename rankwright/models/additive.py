@@ -86,7 +86,7 @@ class Additive(Part):
         *,
         callback: Callback,
         start: FittedAdditive | None = None,
-        seed: int = 0,  # noqa: ARG002
+        random_state: int = 0,  # noqa: ARG002
         n_jobs: int | None = None,
     ) -> FittedAdditive:
         """Add rules against ``loss``, after those of ``start``; rounds count from theirs."""

@@ -25,20 +25,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankwright.core.jit import kernel
 from rankwright.core.parallel import map_ranges, ordered_sum, row_ranges, thread_count
-from rankwright.core.parts import Part
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, AnyArray, BoundLoss, Loss
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
-from rankwright.losses.base import DrawnLoss, document_weight, order_weight, set_iteration
+from rankwright.losses.base import document_weight, order_weight, set_iteration
 from rankwright.models.quasi_newton import QuasiNewton
 from rankwright.registry import unknown
 from rankwright.solvers.journal import memory_of, put_back
@@ -59,8 +58,8 @@ def _round_to_grid(lo, hi, values, rows, step, out):  # type: ignore[no-untyped-
 # --- API -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Boost(Part):
+@dataclass(frozen=True, slots=True)
+class Boost:
     """How gradients become the targets of base learners.
 
     Parameters
@@ -75,20 +74,22 @@ class Boost(Part):
         Share of documents, of queries and of features drawn anew in each round.
     """
 
-    needs: ClassVar[frozenset[str]] = frozenset()
-
     leaves: str = "newton"
     direction: str = "gradient"
     subsample: float = 1.0
     query_fraction: float = 1.0
     colsample_bytree: float = 1.0
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Refuse shares and words that make no sense."""
         for name in ("subsample", "query_fraction", "colsample_bytree"):
             if not 0.0 < getattr(self, name) <= 1.0:
                 raise UsageError(
                     f"{name} must be a share above 0, up to 1 for all, not {getattr(self, name)}."
                 )
+        for name, words in _WORDS.items():
+            if getattr(self, name) not in words:
+                raise UsageError(unknown(name, getattr(self, name), words))
 
     @classmethod
     def of(cls, model: Any) -> Self:
@@ -110,9 +111,7 @@ class Boost(Part):
         Where ``data`` are a part of others, ``largest`` is what the loss has to know of them all,
         and ``first_query`` the number of the first query among them.
         """
-        for name, words in _WORDS.items():
-            if getattr(self, name) not in words:
-                raise UsageError(unknown(name, getattr(self, name), words))
+        self.check()
         options = {} if largest is None else {"largest": largest}
         return Descent(self, loss, data, seed, n_jobs, first_query, **options)
 
@@ -134,8 +133,8 @@ class Descent:
         self._boost, self._seed, self._n_jobs = boost, seed, n_jobs
         self._order, ordered = in_content_order(data, features=False, n_jobs=n_jobs)
         self._loss: BoundLoss = loss.bind(ordered, n_jobs=n_jobs, **options)
-        if isinstance(self._loss, DrawnLoss):
-            self._loss.number_from(first_query)
+        if first_query and loss.traits.stochastic:
+            self._loss.number_from(first_query)  # type: ignore[attr-defined]
         self._shift_invariant = loss.traits.shift_invariant
         self._has_curvature = loss.traits.curvature
         self._newton = boost.leaves == "newton" and self._has_curvature

@@ -20,15 +20,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import softmax
 
-from rankwright import registry
 from rankwright.core.blas import one_blas_thread
-from rankwright.core.compat import check_fit
-from rankwright.core.parts import Part
+from rankwright.core.parts import Part, part_name
 from rankwright.core.products import (
     times_vector,
     transposed_squares_times_vector,
@@ -41,6 +39,7 @@ from rankwright.losses.base import document_weight
 from rankwright.models.linear import deviations
 from rankwright.models.missing import fill_values, filled
 from rankwright.models.penalty import check_penalty, ridges
+from rankwright.solvers.choice import choose_solver
 from rankwright.solvers.journal import Journal, journalled
 
 SOLVERS = ("lbfgs", "tron")
@@ -59,18 +58,17 @@ class Classifier(Part):
         Penalise weights as if all features had unit standard deviation.
     missing : None, "mean" or "zero"
         What stands for a missing value; None refuses them.
-    solver : "lbfgs" or "tron"
-        Who minimises.
-    tolerance, max_iter
-        When the solver stops; None: at its own default.
+    max_iter, tol
+        When the solver stops; "auto": at its own default.
     """
+
+    takes_solver: ClassVar[bool] = True
 
     l2: float | str = 1e-3
     scale: bool = True
     missing: str | None = None
-    solver: str = "lbfgs"
-    tolerance: float | None = None
-    max_iter: int | None = None
+    max_iter: int | str = "auto"
+    tol: float | str = "auto"
 
     def fit(
         self,
@@ -78,12 +76,13 @@ class Classifier(Part):
         data: RankingData,
         *,
         callback: Callback,
+        solver: Any = None,
         start: FittedClassifier | None = None,
-        seed: int = 0,  # noqa: ARG002
+        random_state: int = 0,
         n_jobs: int | None = None,
     ) -> FittedClassifier:
         """Minimise (2) for each l2 that is to be tried, from ``start`` where given."""
-        solver = self._solver(loss)
+        chosen = self._solver(loss, solver, random_state)
         check_penalty("l2", self.l2, callback)
         fill = fill_values(data.X, self.missing)
         problem = _GradeProblem(
@@ -95,7 +94,7 @@ class Classifier(Part):
         for t, l2 in enumerate(ridges(self.l2), start=1):
             problem.l2 = l2
             with one_blas_thread():
-                found = solver.solve(journalled(problem, journal), v)
+                found = chosen.solve(journalled(problem, journal), v)
             v = found.w
             now = FittedClassifier(*problem.weights(v), problem.grades, fill, found)
             tried.append(now)
@@ -105,13 +104,14 @@ class Classifier(Part):
                 break
         return tried[min(callback.best(), len(tried)) - 1]
 
-    def _solver(self, loss: Loss) -> Any:
-        if self.solver not in SOLVERS:
-            raise UsageError(registry.unknown("solver of a classifier", self.solver, SOLVERS))
-        kinds = {name: registry.resolve("solvers", name) for name in SOLVERS}
-        check_fit(self.solver, loss, kinds)
-        given = {"tolerance": self.tolerance, "max_iter": self.max_iter}
-        return kinds[self.solver](**{k: value for k, value in given.items() if value is not None})
+    def _solver(self, loss: Loss, solver: Any, random_state: int) -> Any:
+        chosen = choose_solver(
+            solver, loss, max_iter=self.max_iter, tol=self.tol, random_state=random_state
+        )
+        name = part_name("solvers", chosen)
+        if name not in SOLVERS:
+            raise UsageError(f"a classifier is fitted by {' or '.join(SOLVERS)}, not by {name}.")
+        return chosen
 
     @staticmethod
     def restore(

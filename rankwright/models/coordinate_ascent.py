@@ -2,7 +2,7 @@
 
 From equal weights, features are visited in a drawn order, and each weight moves to where the
 measure is highest with the others held (`metzler2007linear`), by `rankwright.models.line_search`.
-Passes over the features go on until one gains less than ``tolerance``; then all begins again in
+Passes over the features go on until one gains less than ``tol``; then all begins again in
 another order, ``n_restarts`` times in all. Weights are kept at a sum of absolute values of 1, which
 changes no ranking. What is climbed is
 
@@ -48,7 +48,7 @@ class CoordinateAscent(Part):
         How often to begin, each time with another order of the features.
     n_passes : int
         The most passes over the features from one beginning.
-    tolerance : float
+    tol : float
         A pass that gains less is the last.
     reg : float
         What is lost for the distance from the first weights; 0 is no regularisation.
@@ -62,7 +62,7 @@ class CoordinateAscent(Part):
 
     n_restarts: int = 3
     n_passes: int = 25
-    tolerance: float = 0.001
+    tol: float = 0.001
     reg: float = 0.0
     steps: str = "auto"
     n_steps: int = 25
@@ -76,7 +76,7 @@ class CoordinateAscent(Part):
         *,
         callback: Callback,
         start: FittedLinear | None = None,
-        seed: int = 0,
+        random_state: int = 0,
         n_jobs: int | None = None,
     ) -> FittedLinear:
         """Climb, from the weights of ``start`` where given; a round is a pass over the features.
@@ -88,7 +88,7 @@ class CoordinateAscent(Part):
         rounds = WeightRounds(data, callback, self.missing, n_jobs=n_jobs)
         deviation = deviations(rounds.features, document_weight(data), scale=self.scale)
         climb = _Climb(
-            self, metric, data, rounds.features, deviation, Journal(callback), seed, n_jobs
+            self, metric, data, rounds.features, deviation, Journal(callback), random_state, n_jobs
         )
         best, coef = -np.inf, np.zeros(data.n_features)
         with until_interrupted(callback, rounds):
@@ -103,7 +103,7 @@ class CoordinateAscent(Part):
         for name in ("n_restarts", "n_passes", "n_steps"):
             if getattr(self, name) < 1:
                 raise UsageError(f"{name} must be 1 or more, not {getattr(self, name)}.")
-        for name in ("tolerance", "reg"):
+        for name in ("tol", "reg"):
             if not getattr(self, name) >= 0.0:
                 raise UsageError(f"{name} must be 0 or more, not {getattr(self, name)}.")
 
@@ -142,7 +142,7 @@ class _Climb:
                 order = stream(self._seed, "coordinate_ascent", restart, number).permutation(d)
                 before, (value, w) = value, self._go_over(order, w, value, home)
                 yield value, w
-                if value - before < self._model.tolerance or value == before:
+                if value - before < self._model.tol or value == before:
                     break
 
     def _go_over(self, order: AnyArray, w: F64, value: float, home: F64) -> tuple[float, F64]:

@@ -13,11 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
-from rankwright.core.parts import Part
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64
 from rankwright.errors import UsageError
@@ -41,8 +40,8 @@ class Species(Protocol):
         """Return how large a candidate is."""
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Evolve(Part):
+@dataclass(frozen=True, slots=True)
+class Evolve:
     """Genetic search for the candidate of highest fitness.
 
     Parameters
@@ -60,8 +59,6 @@ class Evolve(Part):
     parsimony
         Fitness that a node costs a candidate when parents are chosen.
     """
-
-    needs: ClassVar[frozenset[str]] = frozenset()
 
     population: int = 400
     n_generations: int = 30

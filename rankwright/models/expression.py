@@ -71,7 +71,7 @@ class Expression(Part):
         *,
         callback: Callback,
         start: FittedExpression | None = None,
-        seed: int = 0,
+        random_state: int = 0,
         n_jobs: int | None = None,
     ) -> FittedExpression:
         """Breed formulas for a high mean of ``metric``, with that of ``start`` among the first."""
@@ -94,7 +94,7 @@ class Expression(Part):
         species = Breeding(train.varied, self.max_nodes, self.max_depth, self.max_features)
         known = () if start is None else (start.formula,)
         with until_interrupted(callback, tried):
-            evolve.run(species, train.fitness, show, start=known, seed=seed)
+            evolve.run(species, train.fitness, show, start=known, seed=random_state)
         return tried[min(callback.best(), len(tried)) - 1]
 
     def _check(self) -> None:

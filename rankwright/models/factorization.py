@@ -29,15 +29,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 
 from rankwright import registry
 from rankwright.core.blas import one_blas_thread
-from rankwright.core.compat import check_fit
-from rankwright.core.parts import Part
+from rankwright.core.parts import Part, part_name
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, Callback, Loss, SolveResult
 from rankwright.data.content import in_content_order
@@ -47,9 +46,10 @@ from rankwright.losses.base import order_weight
 from rankwright.models.factor_problem import BlockProblem, FactorProblem, Lists
 from rankwright.models.fitted_factorization import FittedFactorization, items_of
 from rankwright.models.missing import without_gaps
+from rankwright.solvers.choice import choose_solver
 from rankwright.solvers.journal import Journal, journalled
 
-METHODS = ("joint", "alternating")
+METHODS = ("auto", "joint", "alternating")
 SHARES = (0.9, 0.8, 0.65, 0.5, 0.4, 0.3, 0.2, 0.1)
 SETTINGS = {"lbfgs": (1e-6, 100), "bundle": (1e-3, 40)}  # tolerance and steps by default
 _SOLVERS = {"joint": ("lbfgs",), "alternating": tuple(SETTINGS)}
@@ -70,26 +70,25 @@ class Factorization(Part):
         Penalty of the biases, and of users' levels where the loss depends on them.
     biases : bool
         Whether items have a bias, which users without ratings are given.
-    method : "joint", "alternating" or None
-        Move users and items at once, or in turns; None: at once where the loss is smooth.
-    solver : "lbfgs", "bundle" or None
-        Who minimises; bundle is for losses with kinks, in turns. None: as the loss needs.
-    tolerance : float or None
-        Of the solver; see there. None: 1e-6 for lbfgs, 1e-3 for bundle.
-    max_iter : int or None
-        Steps of L-BFGS; in turns, those of each turn. None: 100 for lbfgs, 40 for bundle.
+    method : "auto", "joint" or "alternating"
+        Move users and items at once, or in turns; "auto": at once where the loss is smooth.
+    tol : float or "auto"
+        Of the solver; see there. "auto" is 1e-6 for lbfgs, 1e-3 for bundle.
+    max_iter : int or "auto"
+        Steps of the solver, in turns those of each turn; "auto" is 100 for lbfgs, 40 for bundle.
     n_rounds : int
         Turns of users and items.
     """
+
+    takes_solver: ClassVar[bool] = True
 
     n_factors: int = 10
     l2: float | str = "auto"
     l2_bias: float = 1e-3
     biases: bool = True
-    method: str | None = None
-    solver: str | None = None
-    tolerance: float | None = None
-    max_iter: int | None = None
+    method: str = "auto"
+    tol: float | str = "auto"
+    max_iter: int | str = "auto"
     n_rounds: int = 10
 
     def fit(
@@ -98,12 +97,16 @@ class Factorization(Part):
         data: RankingData,
         *,
         callback: Callback,
+        solver: Any = None,
         start: FittedFactorization | None = None,
-        seed: int = 0,
+        random_state: int = 0,
         n_jobs: int | None = None,
     ) -> FittedFactorization:
-        """Minimise the loss, from the factors of ``start`` where given."""
-        way = self._way(loss)
+        """Minimise the loss, from the factors of ``start`` where given.
+
+        ``solver`` is lbfgs, or bundle for losses with kinks, in turns; None: as the loss needs.
+        """
+        way = self._way(loss, solver)
         rows, ordered = in_content_order(data, n_jobs=n_jobs)
         task = _Task(self, loss, ordered, n_jobs)
         best = _Best(callback, ordered, rows, n_jobs)
@@ -113,7 +116,7 @@ class Factorization(Part):
             penalties = self._penalties(task, way, callback)
             for number, l2 in enumerate(penalties, start=1):
                 problem = task.problem(l2)
-                theta = self._first(problem, ordered, start, seed)
+                theta = self._first(problem, ordered, start, random_state)
                 each = partial(best.see, problem) if len(penalties) == 1 else None
                 solved.append(way.solve(problem, theta, each, journal))
                 shown = each is not None and bool(solved[-1].curve)  # step by step, if any was made
@@ -128,10 +131,11 @@ class Factorization(Part):
         data: RankingData,
         fitted: FittedFactorization,
         *,
+        solver: Any = None,
         n_jobs: int | None = None,
     ) -> FittedFactorization:
         """Return ``fitted`` with vectors for the users of ``data``, the items held as they are."""
-        way = self._way(loss)
+        way = self._way(loss, solver)
         problem = _Task(self, loss, data, n_jobs).problem(fitted.l2)
         nobody = [np.zeros((data.n_queries, fitted.n_factors)), np.zeros(data.n_queries)]
         held = problem.scaled([*nobody, fitted.item_factors, fitted.item_bias])
@@ -172,35 +176,33 @@ class Factorization(Part):
         V[np.diff(problem.lists.by_column[0]) == 0] = 0.0  # an item that nobody rated
         return theta
 
-    def _way(self, loss: Loss) -> _Way:
+    def _way(self, loss: Loss, given: Any) -> _Way:
         """Check the parameters; return how the loss is minimised."""
         self._check()
-        usable = {name: registry.resolve("solvers", name) for name in SETTINGS}
         kinks = not loss.traits.smooth
         if self.method == "joint" and kinks:
-            name = type(loss).__module__.rpartition(".")[2]
             raise IncompatibleError(
-                f"method='joint' is solved by lbfgs, which needs a smooth loss; loss '{name}' has "
-                "kinks. Leave method out, or use method='alternating'."
+                "method='joint' is solved by lbfgs, which needs a smooth loss; loss "
+                f"'{part_name('losses', loss)}' has kinks. Leave method out, or use "
+                "method='alternating'."
             )
-        solver = self.solver or ("bundle" if kinks else "lbfgs")
-        method = self.method or ("alternating" if solver == "bundle" else "joint")
-        if solver not in _SOLVERS[method]:
-            hint = "; bundle goes with method='alternating'" if solver == "bundle" else ""
+        solver = ("bundle" if kinks else "lbfgs") if given is None else given
+        name = solver if isinstance(solver, str) else part_name("solvers", solver)
+        turns = "alternating" if name == "bundle" else "joint"
+        method = turns if self.method == "auto" else self.method
+        if name not in _SOLVERS[method]:
+            hint = "; bundle works with method='alternating'" if name == "bundle" else ""
             raise UsageError(
-                f"method='{method}' is solved by {' or '.join(_SOLVERS[method])}, not "
-                f"{solver}{hint}."
+                f"method='{method}' is solved by {' or '.join(_SOLVERS[method])}, not {name}{hint}."
             )
-        check_fit(solver, loss, usable)
-        tolerance, steps = SETTINGS[solver]
-        made = usable[solver](
-            tolerance=tolerance if self.tolerance is None else self.tolerance,
-            max_iter=steps if self.max_iter is None else self.max_iter,
-        )
-        return _Way(method, made, self.n_rounds)
+        limits = {"tol": self.tol, "max_iter": self.max_iter}
+        if isinstance(solver, str):
+            usual = dict(zip(limits, SETTINGS[solver], strict=True))
+            limits = {key: usual[key] if v == "auto" else v for key, v in limits.items()}
+        return _Way(method, choose_solver(solver, loss, **limits), self.n_rounds)
 
     def _check(self) -> None:
-        if self.method is not None and self.method not in METHODS:
+        if self.method not in METHODS:
             raise UsageError(registry.unknown("factorization method", self.method, METHODS))
         if self.n_factors < 1:
             raise UsageError(f"n_factors must be 1 or more, not {self.n_factors}.")

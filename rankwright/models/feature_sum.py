@@ -43,7 +43,7 @@ class FeatureSum(Part):
 
     Parameters
     ----------
-    n_rounds, weights, enqueue, tolerance, max_selections
+    n_rounds, weights, enqueue, tol, max_selections
         See `rankwright.models.reweighting.Reweight`. RankLib's are 500, "running", True, 0.002, 5.
     falling : bool
         Let features take part with falling values too, where less is better; RankLib does not.
@@ -56,7 +56,7 @@ class FeatureSum(Part):
     n_rounds: int = 500
     weights: str = "total"
     enqueue: bool = False
-    tolerance: float | None = None
+    tol: float | None = None
     max_selections: int | None = None
     falling: bool = False
     scale: bool = False
@@ -69,7 +69,7 @@ class FeatureSum(Part):
         *,
         callback: Callback,
         start: FittedLinear | None = None,
-        seed: int = 0,  # noqa: ARG002
+        random_state: int = 0,  # noqa: ARG002
         n_jobs: int | None = None,
     ) -> FittedLinear:
         """Take features until the mean of ``metric`` climbs no more, after those of ``start``."""

@@ -53,9 +53,9 @@ class Forest(Trees):
     min_child_samples: int = 1
     colsample_bytree: float = 0.3
 
-    def __post_init__(self) -> None:
-        """Say what is no forest."""
-        Trees.__post_init__(self)
+    def check(self) -> None:
+        """Refuse what is no forest."""
+        Trees.check(self)
         if not self.bag_fraction > 0.0:
             raise UsageError(f"bag_fraction must be above 0, not {self.bag_fraction}.")
 
@@ -66,16 +66,17 @@ class Forest(Trees):
         *,
         callback: Callback,
         start: FittedTrees | None = None,
-        seed: int = 0,
+        random_state: int = 0,
         n_jobs: int | None = None,
     ) -> FittedTrees:
         """Fit the bags one after the other; ``callback`` sees the mean of those so far."""
         # Over the budget of 40 lines: a quarter are the arguments that all models have.
         if start is not None:
             raise UsageError("a forest cannot be continued; fit one with more bags.")
+        self.check()
         _, queries = content_order(data, n_jobs=n_jobs)
-        binned = BinnedData(data, callback.valid, self.lightgbm_params(data, seed, n_jobs))
-        initial = self.descent(loss, data, seed=seed, n_jobs=n_jobs).best_constant()
+        binned = BinnedData(data, callback.valid, self.lightgbm_params(data, random_state, n_jobs))
+        initial = self.descent(loss, data, seed=random_state, n_jobs=n_jobs).best_constant()
         none = empty_forest(initial, data.n_features)
         silent, mean = _Silent(callback), _RunningMean()
         texts: list[str] = []
@@ -92,8 +93,8 @@ class Forest(Trees):
 
         with until_interrupted(callback, texts):
             for bag in range(len(texts), self.n_bags):
-                drawn = _draw_queries(data, queries, self.bag_fraction, seed, bag)
-                bag_seed = int(stream(seed, "forest", "seed", bag).integers(2**62))
+                drawn = _draw_queries(data, queries, self.bag_fraction, random_state, bag)
+                bag_seed = int(stream(random_state, "forest", "seed", bag).integers(2**62))
                 run = self.descent(loss, drawn, seed=bag_seed, n_jobs=n_jobs)
                 booster = binned.booster(none)
                 self.grow(booster, run, silent, 0)

@@ -21,7 +21,7 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.models.fitted_factorization import FittedFactorization, items_of
 from rankwright.models.joint_features import JointMap, check_users
-from rankwright.models.mapped_watch import MappedWatch
+from rankwright.models.mapped_callback import MappedCallback
 from rankwright.models.missing import without_gaps
 from rankwright.models.prank import PRankLinear
 
@@ -64,7 +64,7 @@ class JRank(Part):
         *,
         callback: Callback,
         start: FittedFactorization | None = None,
-        seed: int = 0,
+        random_state: int = 0,
         n_jobs: int | None = None,
     ) -> FittedFactorization:
         """Learn the kernels, then go over the ratings."""
@@ -83,8 +83,8 @@ class JRank(Part):
         found = perceptron.fit(
             loss,
             joint.mapped(ordered),
-            callback=MappedWatch(callback, rows, valid),
-            seed=seed,
+            callback=MappedCallback(callback, rows, valid),
+            random_state=random_state,
             n_jobs=n_jobs,
         )
         vectors, bias = joint.factors(found.coef)

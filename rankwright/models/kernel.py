@@ -19,7 +19,7 @@ progress say which.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -34,7 +34,7 @@ from rankwright.losses.base import document_weight
 from rankwright.models.fitted_kernel import FittedKernel, KernelFunction
 from rankwright.models.kernel_matrix import KERNELS, dense, divided, inverse_root
 from rankwright.models.linear import FittedLinear, Linear, deviations
-from rankwright.models.mapped_watch import MappedWatch
+from rankwright.models.mapped_callback import MappedCallback
 from rankwright.models.missing import fill_values, filled
 from rankwright.registry import unknown
 
@@ -62,15 +62,15 @@ class Kernel(Part):
         Divide features by their standard deviations first.
     missing : None, "mean" or "zero"
         What stands for a missing value; None refuses them.
-    solver : str
-        Who minimises, as for linear models.
-    tolerance, max_iter
-        When the solver stops; None: at its own default.
+    max_iter, tol
+        When the solver stops; "auto": at its own default.
     exact_below : int
         Up to so many documents all are landmarks.
     n_landmarks : int
         How many are drawn where there are more.
     """
+
+    takes_solver: ClassVar[bool] = True
 
     kernel: str | KernelFunction = "rbf"
     gamma: float | None = None
@@ -79,9 +79,8 @@ class Kernel(Part):
     l2: float | str = 1e-3
     scale: bool = True
     missing: str | None = None
-    solver: str = "lbfgs"
-    tolerance: float | None = None
-    max_iter: int | None = None
+    max_iter: int | str = "auto"
+    tol: float | str = "auto"
     exact_below: int = 2000
     n_landmarks: int = 500
 
@@ -91,8 +90,9 @@ class Kernel(Part):
         data: RankingData,
         *,
         callback: Callback,
+        solver: Any = None,
         start: FittedKernel | None = None,
-        seed: int = 0,
+        random_state: int = 0,
         n_jobs: int | None = None,
     ) -> FittedKernel:
         """Minimise the loss, from the weights of ``start`` where that has the same landmarks."""
@@ -100,24 +100,19 @@ class Kernel(Part):
         rows, ordered = in_content_order(data, n_jobs=n_jobs)
         fill = None if self.kernel == "precomputed" else fill_values(ordered.X, self.missing)
         X = filled(ordered.X, fill, "kernel")
-        chosen = self._landmarks(data.n_documents, seed)
+        chosen = self._landmarks(data.n_documents, random_state)
         fitted = self._with_landmarks(data, rows[chosen], X, chosen, document_weight(ordered), fill)
         with one_blas_thread():
             P = inverse_root(fitted.likeness(X[chosen]))
         _say(callback, repr(fitted))
-        linear = Linear(
-            l2=self.l2,
-            scale=False,
-            solver=self.solver,
-            tol=self.tolerance,
-            max_iter=self.max_iter,
-        )
+        linear = Linear(l2=self.l2, scale=False, max_iter=self.max_iter, tol=self.tol)
         found = linear.fit(
             loss,
             replace(ordered, X=fitted.features(X, P, n_jobs=n_jobs), feature_names=None),
-            callback=MappedWatch(callback, rows, _mapped(callback.valid, fitted, P, n_jobs)),
+            callback=MappedCallback(callback, rows, _mapped(callback.valid, fitted, P, n_jobs)),
+            solver=solver,
             start=None if start is None else _start(start, fitted, P),
-            seed=seed,
+            random_state=random_state,
             n_jobs=n_jobs,
         )
         return replace(fitted, weights=P @ found.coef, solution=found.solution)

@@ -63,7 +63,7 @@ class LeastSquares(Part):
         *,
         callback: Callback,
         start: FittedLinear | None = None,
-        seed: int = 0,  # noqa: ARG002
+        random_state: int = 0,  # noqa: ARG002
         n_jobs: int | None = None,
     ) -> FittedLinear:
         """Solve (1) for each l2 that is to be tried."""

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rankwright.core.parts import Part
 from rankwright.core.types import F64
 from rankwright.errors import UsageError
 from rankwright.metrics.along_line import MeasureLine
@@ -29,8 +28,8 @@ _STEPS = ("auto", "exact", "ranklib")
 _FIRST_STEP, _STEP_BASE, _STEP_SCALE = 0.001, 0.05, 2.0  # RankLib's
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class LineSearch(Part):
+@dataclass(frozen=True, slots=True)
+class LineSearch:
     """The best step along one feature for any measure: exact, or by RankLib's steps.
 
     Parameters

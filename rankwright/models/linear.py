@@ -4,7 +4,7 @@ The weights minimise `rankwright.models.linear_problem` (1), in which l2 penalis
 feature had unit standard deviation (``scale``); they are reported in the scale of the data. No
 intercept: it changes no ranking.
 
-Solvers that visit queries one after the other (those with a seed) see a copy of the data with rows
+Solvers that visit queries one after the other (those with a ``random_state``) see a copy of the data with rows
 and queries in an order fixed by their content, so that shuffled rows and renamed queries change
 nothing. Those that step along columns (coordinate) take an l1 penalty too, and see the problem that
 the loss offers by columns.
@@ -14,16 +14,14 @@ the loss offers by columns.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 
-from rankwright import registry
 from rankwright.core.blas import one_blas_thread
-from rankwright.core.compat import check_fit
-from rankwright.core.parts import Part
+from rankwright.core.parts import Part, part_name, with_params
 from rankwright.core.products import (
     times_vector,
     transposed_squares_times_vector,
@@ -38,13 +36,11 @@ from rankwright.models.linear_work import LinearWork, OneProcess
 from rankwright.models.missing import fill_values, filled
 from rankwright.models.penalty import check_penalty, ridges
 from rankwright.solvers.alternating import VANISHED
+from rankwright.solvers.choice import choose_solver, field_names
 from rankwright.solvers.coordinate import falling_l1
 from rankwright.solvers.journal import Journal, journalled
 from rankwright.solvers.online import OnlineState
 
-_FOR_SOLVERS = (
-    "tolerance", "max_iter", "learning_rate", "batch_size", "averaging", "step",
-)  # fmt: skip
 _ONLINE = ("online_w", "online_mean", "online_so_far")  # a state's parts, by their names in a file
 
 
@@ -65,32 +61,22 @@ class Linear(Part):
         Allow no negative weight.
     missing : None, "mean" or "zero"
         What stands for a missing value; None refuses them.
-    solver : str
-        Who minimises: ``rankwright list solvers`` shows them.
-    tolerance, max_iter
-        When the solver stops; None: at its own default. For sgd and online, passes over the data.
-    learning_rate
-        Of sgd: the length of the first step in each scaled weight. Of alternating: see there.
-    batch_size
-        Of sgd: the queries that a step looks at.
-    averaging
-        Of sgd and online: whether the answer is the mean of the weights over the steps.
-    step
-        Of coordinate: how long a step is, "log1p" or "bound".
+    max_iter : int or "auto"
+        The most iterations of the solver; "auto" is its own default. For sgd and online, passes
+        over the data.
+    tol : float or "auto"
+        When the solver stops; "auto" is its own default.
     """
+
+    takes_solver: ClassVar[bool] = True
 
     l2: float | str = 1e-3
     l1: float | str = 0.0
     scale: bool = True
     nonnegative: bool = False
     missing: str | None = None
-    solver: str = "lbfgs"
-    tolerance: float | None = None
-    max_iter: int | None = None
-    learning_rate: float | None = None
-    batch_size: int | None = None
-    averaging: bool | None = None
-    step: str | None = None
+    max_iter: int | str = "auto"
+    tol: float | str = "auto"
 
     def fit(
         self,
@@ -98,14 +84,19 @@ class Linear(Part):
         data: RankingData,
         *,
         callback: Callback,
+        solver: Any = None,
         start: FittedLinear | None = None,
-        seed: int = 0,
+        random_state: int = 0,
         n_jobs: int | None = None,
     ) -> FittedLinear:
-        """Minimise the loss, from the weights of ``start`` where given."""
-        solver = self.solver_for(loss, seed)
-        work = OneProcess(self, loss, data, callback, seeded=hasattr(solver, "seed"), n_jobs=n_jobs)
-        return self.fit_over(work, solver, callback=callback, start=start)
+        """Minimise the loss, from the weights of ``start`` where given.
+
+        ``solver`` is an object, a name, or None for one that suits the loss.
+        """
+        chosen = self.solver_for(loss, solver, random_state)
+        seeded = hasattr(chosen, "random_state")
+        work = OneProcess(self, loss, data, callback, seeded=seeded, n_jobs=n_jobs)
+        return self.fit_over(work, chosen, callback=callback, start=start)
 
     def fit_over(
         self,
@@ -167,7 +158,9 @@ class Linear(Part):
         loss: Loss,
         data: RankingData,
         *,
+        solver: Any = None,
         start: FittedLinear | None = None,
+        random_state: int = 0,
         n_jobs: int | None = None,
     ) -> FittedLinear:
         """Go on from ``start`` with a step for each query of ``data``, in their order.
@@ -175,8 +168,8 @@ class Linear(Part):
         What stands for a missing value and the deviations that scale the penalty are those of the
         first data seen. Value and optimality of the solution are over ``data`` alone.
         """
-        solver = self.solver_for(loss, seed=0)
-        if not hasattr(solver, "walk") or self.l2 == "auto":
+        chosen = self.solver_for(loss, solver, random_state)
+        if not hasattr(chosen, "walk") or self.l2 == "auto":
             raise UsageError("partial_fit takes solver='online' and a number for l2.")
         fill = fill_values(data.X, self.missing) if start is None else start.fill
         X = filled(data.X, fill, "linear")
@@ -199,27 +192,22 @@ class Linear(Part):
             n_jobs=n_jobs,
         )
         with one_blas_thread():
-            end = solver.go_on(problem, state)
+            end = chosen.go_on(problem, state)
         return FittedLinear(end.w / deviation, fill, data.n_features, end, end.state, deviation)
 
-    def solver_for(self, loss: Loss, seed: int) -> Any:
-        """Return the chosen solver with those of our parameters that it has."""
-        kind = registry.resolve("solvers", self.solver)
-        if not hasattr(kind, "solve"):
-            raise UsageError(f"{self.solver} does not solve for the weights of a linear model.")
-        check_fit(self.solver, loss, weight_solvers())
-        given = {name: getattr(self, name) for name in _FOR_SOLVERS}
-        given = {name: value for name, value in given.items() if value is not None}
-        own = {one.name for one in fields(kind)}
-        if self.nonnegative and "nonnegative" not in own:
-            raise UsageError(f"{self.solver} knows no bounds; for nonnegative=True use lbfgs.")
-        if self.l1 != 0.0 and not hasattr(kind, "path"):
-            raise UsageError(f"{self.solver} knows no l1; use solver='coordinate', or l1=0.")
-        stray = sorted(given.keys() - own)
-        if stray:
-            raise UsageError(f"{stray[0]} is not a parameter of solver '{self.solver}'.")
-        more = {"nonnegative": self.nonnegative, "seed": seed}
-        return kind(**given, **{name: value for name, value in more.items() if name in own})
+    def solver_for(self, loss: Loss, solver: Any, random_state: int) -> Any:
+        """Return the solver, or say what it knows not of this model's penalties and bounds."""
+        chosen = choose_solver(
+            solver, loss, max_iter=self.max_iter, tol=self.tol, random_state=random_state
+        )
+        name = part_name("solvers", chosen)
+        if self.nonnegative:
+            if "nonnegative" not in field_names(chosen):
+                raise UsageError(f"{name} knows no bounds; for nonnegative=True use lbfgs.")
+            chosen = with_params(chosen, {"nonnegative": True})
+        if self.l1 != 0.0 and not hasattr(chosen, "path"):
+            raise UsageError(f"{name} knows no l1; use solver='coordinate', or l1=0.")
+        return chosen
 
     def deviations(self, X: FloatMatrix, weight: F64) -> F64:
         """Return D: each feature's deviation, or ones where the penalty is not scaled."""
@@ -296,12 +284,6 @@ def restored_weights(
 ) -> FittedLinear:
     """Build a fitted model of weights alone from its own arrays."""
     return FittedLinear(arrays["coef"], arrays.get("fill"), n_features)
-
-
-def weight_solvers() -> dict[str, Any]:
-    """Return the solvers that minimise a problem in weights, by name; boosting does not."""
-    every = registry.all_of("solvers").items()
-    return {name: solver for name, solver in every if hasattr(solver, "solve")}
 
 
 def deviations(X: FloatMatrix, weight: F64, *, scale: bool = True) -> F64:

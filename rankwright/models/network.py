@@ -23,7 +23,7 @@ from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, Callback, FloatMatrix, Loss
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import UsageError
+from rankwright.errors import IncompatibleError, UsageError
 from rankwright.losses.base import document_weight, order_weight
 from rankwright.models.fitted_network import ACTIVATIONS, FittedNetwork
 from rankwright.models.linear import deviations
@@ -31,6 +31,7 @@ from rankwright.models.missing import fill_values, filled
 from rankwright.models.network_design import Design
 from rankwright.models.network_problem import NetworkProblem
 from rankwright.solvers.adam import Adam, check_torch, load_torch
+from rankwright.solvers.choice import lacking
 
 DEVICES = ("auto", "cpu", "cuda")
 PRECISIONS = ("single", "double", "mixed")
@@ -43,7 +44,7 @@ class Network(Part):
 
     Parameters
     ----------
-    hidden : sequence of int
+    hidden_layer_sizes : sequence of int
         Units of each hidden layer; () for a linear score.
     activation : "sigmoid", "relu", "tanh" or "elu"
     dropout : float
@@ -70,7 +71,7 @@ class Network(Part):
 
     # On valid data of three folds of OHSUMED and MQ2008, one seed, as good as or better than the
     # dozen other nets tried for ranknet and lambdarank: 10 to 64 units, rates 0.0003 to 0.01.
-    hidden: tuple[int, ...] = (32,)
+    hidden_layer_sizes: tuple[int, ...] = (32,)
     activation: str = "sigmoid"
     dropout: float = 0.0
     list_context: int = 0
@@ -92,21 +93,25 @@ class Network(Part):
         *,
         callback: Callback,
         start: FittedNetwork | None = None,
-        seed: int = 0,
+        random_state: int = 0,
         n_jobs: int | None = None,
     ) -> FittedNetwork:
         """Minimise the loss, from the weights of ``start`` where given."""
+        if not loss.traits.queries:
+            raise IncompatibleError(
+                lacking("network", ["queries"], loss, "Use a linear model or trees.")
+            )
         torch = load_torch()
         self._check()
         self._check_start(start, data.n_features)
         fill = fill_values(data.X, self.missing)
         X = filled(data.X, fill, "network")
         design = self._design(loss, data, X, fill)
-        rows, ordered = _in_seeded_order(data, seed, n_jobs)
+        rows, ordered = _in_seeded_order(data, random_state, n_jobs)
         with self._calm(torch) as device:
             problem = NetworkProblem(
                 design,
-                design.draw(seed) if start is None else design.unfolded(start),
+                design.draw(random_state) if start is None else design.unfolded(start),
                 X,
                 rows,
                 ordered,
@@ -115,11 +120,11 @@ class Network(Part):
                 batch_size=self.batch_size,
                 device=device,
                 precision=self.precision,
-                seed=seed,
+                seed=random_state,
                 n_jobs=n_jobs,
             )
-            names = {f.name for f in fields(Adam)} - {"seed"}
-            adam = Adam(**{name: getattr(self, name) for name in names}, random_state=seed)
+            names = {f.name for f in fields(Adam)} - {"random_state"}
+            adam = Adam(**{name: getattr(self, name) for name in names}, random_state=random_state)
             end = adam.solve(problem, callback)
         return design.fitted(problem.weights(end.best))
 
@@ -141,7 +146,7 @@ class Network(Part):
         )
 
     def _hidden(self) -> tuple[int, ...]:
-        given: Any = self.hidden
+        given: Any = self.hidden_layer_sizes
         return (int(given),) if np.ndim(given) == 0 else tuple(int(n) for n in given)
 
     def _check(self) -> None:
@@ -151,7 +156,7 @@ class Network(Part):
         if heads < 0 or (heads and (not hidden or hidden[-1] % heads)):
             raise UsageError(
                 f"list_context={heads} needs a last hidden layer of a multiple of its heads; "
-                f"hidden is {hidden}."
+                f"hidden_layer_sizes is {hidden}."
             )
         if not 0.0 <= self.dropout < 1.0:
             raise UsageError(f"dropout must be from 0 to below 1, not {self.dropout}.")

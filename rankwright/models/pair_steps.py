@@ -16,12 +16,11 @@ so that only the sum has to be kept, and a step costs the non-zeros of two rows.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from rankwright.core.jit import kernel
-from rankwright.core.parts import Part
 from rankwright.core.types import F64
 from rankwright.errors import UsageError
 from rankwright.solvers.journal import Answer
@@ -106,8 +105,8 @@ class PairState:
         return self.w - self.lag / self.t if self.t else self.w.copy()
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class PassiveAggressive(Part):
+@dataclass(frozen=True, slots=True)
+class PassiveAggressive:
     """Steps (1) on pairs that are drawn at random, seeded.
 
     Parameters
@@ -115,8 +114,6 @@ class PassiveAggressive(Part):
     C : float
         The longest step.
     """
-
-    needs: ClassVar[frozenset[str]] = frozenset()
 
     C: float = 0.1
 

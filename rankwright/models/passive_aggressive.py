@@ -46,15 +46,12 @@ class PassiveAggressiveLinear(Part):
         Answer with the mean of the weights over all steps; False: with the last.
     missing : None, "mean" or "zero"
         What stands for a missing value; None refuses them.
-    seed : int
-        Decides the pairs of `partial_fit`.
     """
 
     C: float = 0.1
     n_steps: int = 100_000
     averaging: bool = True
     missing: str | None = None
-    seed: int = 0
 
     def fit(
         self,
@@ -63,7 +60,7 @@ class PassiveAggressiveLinear(Part):
         *,
         callback: Callback,
         start: FittedPassiveAggressive | None = None,
-        seed: int = 0,
+        random_state: int = 0,
         n_jobs: int | None = None,
     ) -> FittedPassiveAggressive:
         """Take the steps, from where ``start`` ended."""
@@ -79,7 +76,7 @@ class PassiveAggressiveLinear(Part):
         journal, steps = Journal(callback), PassiveAggressive(C=self.C)
         with until_interrupted(callback, rounds):
             for count in np.diff(ends).tolist():
-                go_on = partial(steps.go_on, rows, draws, state, count, seed=seed)
+                go_on = partial(steps.go_on, rows, draws, state, count, seed=random_state)
                 state = PairState.of(journal.recall(lambda: go_on().parts(), state.w))  # noqa: B023
                 states.append(state)
                 coef = self._coef(state)
@@ -94,6 +91,7 @@ class PassiveAggressiveLinear(Part):
         data: RankingData,
         *,
         start: FittedPassiveAggressive | None = None,
+        random_state: int = 0,
         n_jobs: int | None = None,
     ) -> FittedPassiveAggressive:
         """Go on from ``start`` with ``n_steps`` pairs of ``data``."""
@@ -102,7 +100,7 @@ class PassiveAggressiveLinear(Part):
         state = _state_of(start, data.n_features)
         draws = _draws(data, n_jobs)
         state = PassiveAggressive(C=self.C).go_on(
-            _as_csr(X), draws, state, self.n_steps, seed=self.seed
+            _as_csr(X), draws, state, self.n_steps, seed=random_state
         )
         fitted = self._fitted(state, fill)
         total = float(order_weight(data).sum()) or 1.0

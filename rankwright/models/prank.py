@@ -123,7 +123,7 @@ class PRankLinear(Part):
         *,
         callback: Callback,
         start: FittedLinear | None = None,
-        seed: int = 0,
+        random_state: int = 0,
         n_jobs: int | None = None,
     ) -> FittedLinear:
         """Go over the documents, from the weights of ``start`` where given."""
@@ -140,7 +140,7 @@ class PRankLinear(Part):
         journal = Journal(callback)
         with until_interrupted(callback, rounds):
             for t in range(1, self.n_passes + 1):
-                rng = stream(seed, "prank", t)
+                rng = stream(random_state, "prank", t)
                 go_over = partial(perceptron.go_over, rng, by_query=self.by_query)
                 perceptron.come_to(journal.recall(go_over, perceptron.w))
                 coef = (perceptron.mean() if self.averaging else perceptron.w) / deviation

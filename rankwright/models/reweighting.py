@@ -13,7 +13,7 @@ run where it is; RankLib's rules keep it moving:
 - ``weights="running"``: D_t+1(q) ~ D_t(q) exp(-a_t M(sum_s a_s f_s, q)) in place of (3)      (4)
 - ``enqueue``: a weak ranker that comes twice in a row is taken back and set aside. When nothing is
   left, or the measure falls, those set aside return, the last one first, and the run goes on;
-- ``tolerance``: a round that lowers the mean measure by that much or more is taken back and ends
+- ``tol``: a round that lowers the mean measure by that much or more is taken back and ends
   the run (or, with ``enqueue``, the search without the next one that was set aside);
 - ``max_selections``: a weak ranker that was taken that many times in a row after the first, without
   any change of the mean measure, rests until it changes or another one is taken.
@@ -24,12 +24,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from rankwright.core.parallel import ordered_sum
-from rankwright.core.parts import Part
 from rankwright.core.products import times_vector
 from rankwright.core.types import F64
 from rankwright.errors import UsageError
@@ -41,8 +39,8 @@ _WEIGHTS = ("total", "running")
 Measure = Callable[[dict[int, float]], F64]
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Reweight(Part):
+@dataclass(frozen=True, slots=True)
+class Reweight:
     """Choose weak rankers for weighted queries, and weigh the queries by how they are served.
 
     Parameters
@@ -57,8 +55,6 @@ class Reweight(Part):
     max_selections : int or None
         How often in a row a weak ranker may come without any effect; None: always.
     """
-
-    needs: ClassVar[frozenset[str]] = frozenset()
 
     n_rounds: int = 500
     weights: str = "total"
@@ -141,8 +137,8 @@ class _Run:
             mean = ordered_sum(self._first * found)
             if not enqueue:
                 self._note(f, mean)
-            tolerance = self._rules.tolerance
-            if tolerance is not None and mean + tolerance <= self._mean:
+            tol = self._rules.tol
+            if tol is not None and mean + tol <= self._mean:
                 self._t -= 1
                 return
             self._taken.append((f, step))

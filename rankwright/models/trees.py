@@ -52,13 +52,13 @@ class Trees(Part):
         Size of the model and of its steps; no limit on the depth by default.
     min_child_samples, min_child_weight
         The least number of documents, and sum of curvature, of a leaf.
-    l2, l1
-        Penalties on leaf values.
+    reg_lambda, reg_alpha
+        L2 and L1 penalties on leaf values.
     leaves, direction, subsample, query_fraction, colsample_bytree
         See `rankwright.models.boosting.Boost`.
-    monotone : mapping or sequence
+    monotone_constraints : mapping or sequence
         1 or -1 for features whose score must rise or fall with them, by name, column or in order.
-    categorical : sequence
+    categorical_feature : sequence
         Features that hold category numbers, by name or column.
     max_bins
         Number of thresholds tried for a feature.
@@ -70,21 +70,21 @@ class Trees(Part):
     max_depth: int | None = None
     min_child_samples: int = 20
     min_child_weight: float = 1e-3
-    l2: float = 0.0
-    l1: float = 0.0
+    reg_lambda: float = 0.0
+    reg_alpha: float = 0.0
     leaves: str = "newton"
     direction: str = "gradient"
     subsample: float = 1.0
     query_fraction: float = 1.0
     colsample_bytree: float = 1.0
-    monotone: Mapping[str | int, int] | Sequence[int] | None = None
-    categorical: Sequence[str | int] | None = None
+    monotone_constraints: Mapping[str | int, int] | Sequence[int] | None = None
+    categorical_feature: Sequence[str | int] | None = None
     max_bins: int = 255
 
-    def __post_init__(self) -> None:
-        """Say what LightGBM would not take, or take for something else."""
-        Boost.of(self)
-        for name in ("l1", "l2", "min_child_weight", "min_child_samples"):
+    def check(self) -> None:
+        """Refuse what LightGBM would not take, or take for something else."""
+        Boost.of(self).check()
+        for name in ("reg_alpha", "reg_lambda", "min_child_weight", "min_child_samples"):
             if not getattr(self, name) >= 0:
                 raise UsageError(f"{name} must be 0 or more, not {getattr(self, name)}.")
         if not 2 <= self.num_leaves <= _MOST_LEAVES:
@@ -105,7 +105,7 @@ class Trees(Part):
         *,
         callback: Callback,
         start: FittedTrees | None = None,
-        seed: int = 0,
+        random_state: int = 0,
         n_jobs: int | None = None,
     ) -> FittedTrees:
         """Boost ``n_estimators`` trees against ``loss``, after those of ``start``.
@@ -114,9 +114,10 @@ class Trees(Part):
         and what a round draws. Where every round of it left a tree, and with the direction
         "gradient", the result is that of one long run.
         """
-        run = self.descent(loss, data, seed=seed, n_jobs=n_jobs)
+        self.check()
+        run = self.descent(loss, data, seed=random_state, n_jobs=n_jobs)
         model = start or empty_forest(run.best_constant(), data.n_features)
-        binned = BinnedData(data, callback.valid, self.lightgbm_params(data, seed, n_jobs))
+        binned = BinnedData(data, callback.valid, self.lightgbm_params(data, random_state, n_jobs))
         before = _Grown.from_checkpoint(callback.load_state(), model)
         run.go_on(before.state)
         booster = binned.booster(before.model)
@@ -173,7 +174,7 @@ class Trees(Part):
             return {"trees": np.frombuffer(text.encode(), np.uint8), "counts": fresh}
 
         with until_interrupted(callback, counts):
-            for t in range(first + done, first + self.n_trees):
+            for t in range(first + done, first + self.n_estimators):
                 _allow_columns(booster, run.columns(t))
                 empty = booster.update(fobj=objective)
                 if empty and not run.samples:
@@ -205,13 +206,15 @@ class Trees(Part):
             "max_depth": -1 if self.max_depth is None else self.max_depth,
             "min_data_in_leaf": self.min_child_samples,
             "min_sum_hessian_in_leaf": self.min_child_weight,
-            "lambda_l1": self.l1,
-            "lambda_l2": self.l2,
+            "lambda_l1": self.reg_alpha,
+            "lambda_l2": self.reg_lambda,
         }
-        if self.monotone is not None:
-            params["monotone_constraints"] = _signs(self.monotone, data)
-        if self.categorical is not None:
-            params["categorical_feature"] = [_column(name, data) for name in self.categorical]
+        if self.monotone_constraints is not None:
+            params["monotone_constraints"] = _signs(self.monotone_constraints, data)
+        if self.categorical_feature is not None:
+            params["categorical_feature"] = [
+                _column(name, data) for name in self.categorical_feature
+            ]
         return params
 
 
@@ -401,7 +404,7 @@ def _signs(monotone: Mapping[str | int, int] | Sequence[int], data: RankingData)
     if not isinstance(monotone, Mapping):
         if len(monotone) != data.n_features:
             raise UsageError(
-                f"monotone has {len(monotone)} signs for {data.n_features} features; "
+                f"monotone_constraints has {len(monotone)} signs for {data.n_features} features; "
                 "a mapping such as {'price': -1} names only some."
             )
         return list(monotone)

@@ -19,7 +19,7 @@ from rankwright.data.source import missing_file, refuse_address
 from rankwright.data.target import atomic_path
 from rankwright.errors import RankwrightError
 
-FORMAT = 1
+FORMAT = 2  # 1: the parameters of version 0.1
 _RECEIPT = "receipt.json"
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _MOST_BYTES = 4 << 30
@@ -121,7 +121,7 @@ def _checked_receipt(path: Path, parts: dict[str, bytes], signed: str) -> dict[s
         held, digests = receipt["format"], dict(receipt["parts"])
     except (ValueError, KeyError, TypeError, RecursionError):
         raise ModelFileError(f"{path} has a receipt that cannot be read.") from None
-    if held != FORMAT:
+    if held not in (1, FORMAT):
         raise ModelFileError(
             f"{path} has format {held}, this version of Rankwright reads "
             f"{FORMAT}: use the version that wrote it "

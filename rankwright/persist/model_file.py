@@ -18,52 +18,71 @@ import numpy as np
 from safetensors.numpy import save as save_arrays
 
 from rankwright import __version__, registry
+from rankwright.core.parts import params_of, part_name
 from rankwright.errors import UsageError
+from rankwright.metrics.base import Metric
 from rankwright.persist.container import ModelFileError, read_parts, write_parts
-from rankwright.persist.runtime import FAULTS, checked_shape, fitted_model
+from rankwright.persist.migration import migrated
+from rankwright.persist.runtime import FAULTS, checked_shape, family_of, fitted_model
 
 if TYPE_CHECKING:
     from rankwright.rankers.base import Ranker
 
 _LIBRARIES = ("numpy", "scipy", "lightgbm")
 NOT_KEPT = {"n_jobs", "verbose"}
-_FLOAT, _FUNCTION = "float", "function"
+_FLOAT, _FUNCTION, _PART = "float", "function", "part"
+_PARTS = {"loss": "losses", "model": "models", "solver": "solvers"}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class AbsentFunction:
-    """A parameter that was a function when the ranker was saved; only its name is known.
+class Absent:
+    """A function or part that the ranker was saved with and a file does not hold, by its name.
 
-    Parameters
-    ----------
-    name : str
-        Module and qualified name.
+    Prediction does without; fitting says that it is not there.
     """
 
     name: str
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ARG002
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Refuse: the function is not there."""
-        raise UsageError(
-            f"this ranker was saved with the function {self.name}, which a model file does not "
-            "hold; it predicts without. To fit it, give the function again with set_params."
-        )
+        raise self._error()
+
+    @property
+    def traits(self) -> Any:
+        """Refuse: the loss is not there."""
+        raise self._error()
+
+    bind = fit = solve = __call__
 
     def __repr__(self) -> str:
-        return f"<function {self.name}, not in the file>"
+        return f"<{self.name}, not in the file>"
+
+    def _error(self) -> UsageError:
+        return UsageError(
+            f"this ranker was saved with {self.name}, which a model file does not hold and no "
+            "installed package announces; it predicts without. To fit it, give it again with "
+            "set_params."
+        )
 
 
 def save_model(ranker: Ranker, path: str | Path) -> None:
     """Write a fitted ranker to a model file."""
     model = ranker._fitted()
+    for kind, part in (("rankers", ranker), ("models", ranker._part_of("model"))):
+        if registry.name_of(kind, type(part)) is None:
+            what = kind.removesuffix("s")
+            raise UsageError(
+                f"{type(part).__name__} has no registered name, by which a file could find it "
+                f"again; announce it as an entry point of the group rankwright.{kind}, or save "
+                f"what was fitted in your own way. ({what}s of Rankwright itself have one.)"
+            )
     names = getattr(ranker, "feature_names_in_", None)
     receipt = {
         "rankwright": __version__,
         "libraries": {name: version(name) for name in _LIBRARIES},
         "ranker": ranker.name,
-        "parameters": plain(
-            {k: v for k, v in ranker.get_params(deep=False).items() if k not in NOT_KEPT}
-        ),
+        "model": ranker.model_name,
+        "parameters": kept_parameters(ranker),
         "data": ranker.data_digest_,
         "convention": ranker.convention,
         "n_features": ranker.n_features_in_,
@@ -80,13 +99,12 @@ def load_model(path: str | Path) -> Ranker:
     """Read a model file; the ranker scores as the saved one did."""
     receipt, parts = read_parts(path)
     try:
-        kind = registry.resolve("rankers", receipt["ranker"])
-        ranker: Ranker = kind(**_restored(receipt["parameters"]))
+        ranker = _ranker_of(receipt)
         ranker.n_features_in_, names = checked_shape(receipt)
-        ranker.model_ = fitted_model(ranker.model, parts, ranker.n_features_in_)
+        ranker.model_ = fitted_model(family_of(receipt), parts, ranker.n_features_in_)
         ranker.best_iteration_ = receipt["best_iteration"]
         ranker.data_digest_ = receipt["data"]
-        ranker.curve_ = {name: list(_restored(v)) for name, v in receipt["curve"].items()}
+        ranker.curve_ = {name: list(restored(v)) for name, v in receipt["curve"].items()}
     except FAULTS as fault:
         raise ModelFileError(f"{path} does not hold what its receipt says: {fault}") from None
     if names is not None:
@@ -94,10 +112,45 @@ def load_model(path: str | Path) -> Ranker:
     return ranker
 
 
+def _ranker_of(receipt: dict[str, Any]) -> Ranker:
+    parameters = restored(receipt["parameters"])
+    name = receipt["ranker"]
+    if receipt["format"] == 1:
+        name, parameters = migrated(name, parameters)
+    ranker: Ranker = registry.resolve("rankers", name)(**parameters)
+    return ranker
+
+
+def kept_parameters(ranker: Ranker) -> dict[str, Any]:
+    """Return the parameters that decide on a fit, as JSON holds them."""
+    found = {}
+    for name, value in ranker.get_params(deep=False).items():
+        if name not in NOT_KEPT:
+            part = name in _PARTS and value is not None and not isinstance(value, str)
+            found[name] = _plain_part(_PARTS[name], value) if part else plain(value)
+    return found
+
+
+def _plain_part(kind: str, part: Any) -> dict[str, Any]:
+    known = registry.name_of(kind, type(part))
+    if known is None:
+        shown = part.name if isinstance(part, Absent) else _named(kind, part)
+        return {_FUNCTION: shown}
+    return {_PART: {"kind": kind, "name": known, "params": plain(params_of(part))}}
+
+
+def _named(kind: str, part: Any) -> str:
+    """Return what to call a part that no registry knows."""
+    own = getattr(part, "name", None)
+    what = kind.removesuffix("s") if kind != "losses" else "loss"
+    return f"the {what} {own or part_name(kind, part)}"
+
+
 def plain(value: Any) -> Any:
     """Return a parameter as JSON holds it.
 
-    Numbers that are not finite and functions become their names.
+    Numbers that are not finite, metrics and functions become their names; a generator of random
+    numbers, whose state is not the file's to keep, becomes null.
     """
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}
@@ -107,25 +160,44 @@ def plain(value: Any) -> Any:
         return plain(value.item())
     if isinstance(value, float) and not np.isfinite(value):
         return {_FLOAT: repr(value)}
-    if callable(value):
+    if isinstance(value, Metric) and value.key in registry.METRICS:
+        return repr(value)
+    if isinstance(value, np.random.Generator | np.random.RandomState):
+        return None
+    if callable(value) or isinstance(value, Metric):
         return {_FUNCTION: _name_of(value)}
     return value
 
 
 def _name_of(function: Any) -> str:
-    if isinstance(function, AbsentFunction):
+    if isinstance(function, Absent):
         return function.name
+    if isinstance(function, Metric):
+        return f"the metric {function!r}"
     named = function if hasattr(function, "__qualname__") else type(function)
-    return f"{named.__module__}.{named.__qualname__}"
+    return f"the function {named.__module__}.{named.__qualname__}"
 
 
-def _restored(value: Any) -> Any:
+def restored(value: Any) -> Any:
+    """Return a parameter from what JSON holds; nothing that it names is imported by its path."""
     if isinstance(value, list):
-        return tuple(_restored(item) for item in value)
+        return tuple(restored(item) for item in value)
     if isinstance(value, dict):
         if set(value) == {_FLOAT}:
             return float(value[_FLOAT])
         if set(value) == {_FUNCTION}:
-            return AbsentFunction(str(value[_FUNCTION]))
-        return {key: _restored(item) for key, item in value.items()}
+            return Absent(str(value[_FUNCTION]))
+        if set(value) == {_PART}:
+            return _restored_part(value[_PART])
+        return {key: restored(item) for key, item in value.items()}
     return value
+
+
+def _restored_part(held: dict[str, Any]) -> Any:
+    kind, name = str(held["kind"]), str(held["name"])
+    if kind not in _PARTS.values():
+        raise UsageError(f"a part of the kind {kind!r}.")
+    if name not in registry.names(kind):
+        what = kind.removesuffix("s") if kind != "losses" else "loss"
+        return Absent(f"the {what} {name}")
+    return registry.resolve(kind, name)(**restored(held["params"]))

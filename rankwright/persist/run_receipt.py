@@ -22,7 +22,7 @@ from rankwright.data.content import row_codes
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
 from rankwright.models.tree_memory import plan_bins
-from rankwright.persist.model_file import NOT_KEPT, plain
+from rankwright.persist.model_file import kept_parameters
 
 if TYPE_CHECKING:
     from rankwright.rankers.base import Ranker
@@ -40,12 +40,11 @@ def run_receipt(
 
     Data that are not in this process stand as their digest.
     """
-    parameters = {k: v for k, v in ranker.get_params(deep=False).items() if k not in NOT_KEPT}
     receipt = {
         "rankwright": __version__,
         "libraries": _versions(),
         "ranker": ranker.name,
-        "parameters": plain(parameters),
+        "parameters": kept_parameters(ranker),
         "training data": digest_in_order(data, ranker.n_jobs),
         "valid data": None if valid is None else digest_in_order(valid, ranker.n_jobs),
         "start": None if start is None else _digest_of_model(start),
@@ -57,7 +56,7 @@ def run_receipt(
 
 def _sample_of_thresholds(ranker: Ranker, data: RankingData | str) -> int | None:
     """Return how many documents a bound on memory leaves for the thresholds of trees."""
-    if isinstance(data, str) or ranker.model not in ("trees", "forest"):
+    if isinstance(data, str) or ranker.model_name not in ("trees", "forest"):
         return None
     bins: int = ranker.make_model().max_bins  # type: ignore[attr-defined]
     sample = plan_bins(data.n_documents, data.n_features, bins, data.X.dtype.itemsize).sample

@@ -151,10 +151,15 @@ def load(path: str | Path) -> RuntimeModel:
     receipt, parts = read_parts(path)
     try:
         n_features, names = checked_shape(receipt)
-        model = fitted_model(receipt["parameters"]["model"], parts, n_features)
+        model = fitted_model(family_of(receipt), parts, n_features)
         return RuntimeModel(str(receipt["ranker"]), model, n_features, names, receipt)
     except FAULTS as fault:
         raise ModelFileError(f"{path} does not hold what its receipt says: {fault}") from None
+
+
+def family_of(receipt: Mapping[str, Any]) -> str:
+    """Return the model family of a file; version 0.1 has it among the parameters."""
+    return str(receipt["model"] if "model" in receipt else receipt["parameters"]["model"])
 
 
 def checked_shape(receipt: Mapping[str, Any]) -> tuple[int, tuple[str, ...] | None]:

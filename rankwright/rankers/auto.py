@@ -130,7 +130,7 @@ class _Tried:
 
     def rounds(self) -> dict[str, int]:
         """Return as many rounds as the fits chose, for a model that is a sum of rounds."""
-        name = _ROUNDS.get(self.last.model)
+        name = _ROUNDS.get(self.last.model_name)
         if name is None:
             return {}
         return {name: max(1, round(np.mean([fit.best_iteration_ for fit in self.fits])))}

@@ -1,25 +1,27 @@
-"""`Ranker`: one loss under a choice of models, as a scikit-learn estimator.
+"""`Ranker`: any loss with any model, as a scikit-learn estimator, and the base of named algorithms.
 
-A ranker's signature is made of its loss's parameters, those of the models it may use (the first
-is the default), and the common ones; a subclass names its parts and its own defaults and holds no
-mathematics::
+A named algorithm is a subclass with a written-out ``__init__`` that says which loss it minimises
+and which model it fits by default; it holds no mathematics::
 
-    class IntervalRank(Ranker):
-        loss_name = "interval"
-        models = ("trees", "linear")
-        defaults = {"scale_by_size": True}
+    class ListNet(Ranker):
+        loss_class = "listnet"
+        model_class = "linear"
 
-Where a loss and a model share a name, as IntervalRank's ``solver``, it is the loss's. Model
-parameters stand at None, "the model's own default", so that one given for a model that is
-not chosen can be told apart and refused.
+        def __init__(self, *, k=1, l2=1e-3, model=None, metric="ndcg@10", ...):
+            ...
+
+A parameter that has the name of a field of the loss goes to the loss; one that has the name of a
+field of the default model goes to that model, unless ``model`` replaces it.
 """
-# Over the budget of 300 lines: all that a user calls on a ranker, in one class.
 
 from __future__ import annotations
 
 import hashlib
+import inspect
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import fields, replace
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -30,6 +32,18 @@ from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 from rankwright import registry
 from rankwright.core.dtypes import as_groups
 from rankwright.core.order import shown
+from rankwright.core.parts import (
+    check_kind,
+    check_kinds,
+    check_range,
+    params_of,
+    part_name,
+    resolve_part,
+    same,
+    unknown_parameter,
+    with_params,
+)
+from rankwright.core.rng import seed_of
 from rankwright.core.types import F64, I64, FittedModel, Loss, Model
 from rankwright.data.content import content_digest
 from rankwright.data.ranking_data import RankingData
@@ -44,19 +58,13 @@ from rankwright.rankers.inputs import (
     tell_of_equal_scores,
     valid_data,
 )
-from rankwright.rankers.parameters import (
-    all_parameters,
-    check_parameters,
-    constructor,
-    loss_parameters,
-    models_with,
-    own_model_parameters,
-)
 from rankwright.rankers.search_space import Domain
 from rankwright.rankers.selection import Progress, Selection
 
 if TYPE_CHECKING:
     from rankwright.persist.checkpoint import Checkpoint
+
+_PARTS = {"loss": "losses", "model": "models", "solver": "solvers"}
 
 
 class NotFittedError(RankwrightError, SklearnNotFittedError):  # type: ignore[misc]
@@ -68,42 +76,266 @@ class NoPartialFitError(UsageError, AttributeError):
 
 
 class Ranker(BaseEstimator):  # type: ignore[misc]
-    """Base of all rankers; see a subclass for its parameters.
+    """Any loss with any model, by objects or names, the caller's own objects included.
+
+    Parameters
+    ----------
+    loss : loss or str, default "ranknet"
+        What is minimised: an object such as ``losses.ListNet(k=3)``, anyone's object with
+        ``traits`` and ``bind``, a function made a loss by ``losses.from_function``, or a name of
+        ``rankwright list losses``, which stands for that loss with its defaults.
+    model : model or str, default "linear"
+        What makes the scores: an object such as ``models.Trees(n_estimators=200)``, or a name of
+        ``rankwright list models``.
+    solver : solver, str or None, default None
+        What minimises the loss for the weights of a linear or kernel model: an object such as
+        ``solvers.TRON(tol=1e-6)`` or a name of ``rankwright list solvers``. None chooses: lbfgs for
+        smooth losses, sgd for those that sample or whose gradient is that of no value, online for
+        others. Trees and networks take none.
+    metric : str, Metric or callable, default "ndcg@10"
+        Metric that selects the iteration, and what is "auto", on the validation set.
+    convention : str, default "standard"
+        How metrics are computed: one of ``rankwright list conventions``.
+    early_stopping_rounds : int or None, default None
+        Stop after this many iterations without a better value on the validation set; None never
+        does.
+    random_state : int, RandomState, Generator or None, default 0
+        Seed of everything that is sampled. The same int gives the same model; None does not.
+    n_jobs : int or None, default None
+        Number of threads. None and -1 take all CPUs that the process may use (scikit-learn's None
+        is one); the result is the same for any number.
+    verbose : bool, default False
+        Write a line per iteration to standard error.
 
     Attributes
     ----------
     model_ : the fitted model
     curve_ : dict of lists
-        Loss, and the metric on train and valid, after each round.
+        Loss, and the metric on the training and validation set, after each iteration.
     best_iteration_ : int
-        The round that is kept, counted from 1; trees and rules of ``start`` count as rounds.
+        The iteration that is kept, counted from 1; trees and rules of ``start`` count.
     interrupted_ : bool
-        Whether Ctrl-C ended the fit after some rounds, of which the best is kept.
+        Whether Ctrl-C ended the fit after some iterations, of which the best is kept.
     resumed_from_ : int or None
-        The round that the fit went on from, by its checkpoint.
+        The iteration that the fit resumed from, by its checkpoint.
     n_features_in_ : int
     feature_names_in_ : array of str, where the features had names
+
+    See Also
+    --------
+    LambdaMART, MEMR, RankNet : named algorithms, each one loss with a default model.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> ranker = rw.Ranker(loss="listnet", model=rw.models.Trees(n_estimators=50))
     """
 
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"qid": True}
     __metadata_request__partial_fit: ClassVar[dict[str, bool]] = {"qid": True}
     __metadata_request__score: ClassVar[dict[str, bool]] = {"qid": True}
 
-    name: ClassVar[str]
-    loss_name: ClassVar[str | None] = None
-    models: ClassVar[tuple[str, ...]]
-    defaults: ClassVar[dict[str, Any]] = {}
-    model_defaults: ClassVar[dict[str, dict[str, Any]]] = {}  # of one model alone
-    search_space: ClassVar[dict[str, Domain | None]] = {}  # what tuning may choose
-    model_search_space: ClassVar[dict[str, dict[str, Domain | None]]] = {}  # under one model
+    name: ClassVar[str] = "ranker"
+    loss_class: ClassVar[str | None] = None  # the loss of a named algorithm, by registry name
+    model_class: ClassVar[str | None] = None  # its default model
+    model_defaults: ClassVar[dict[str, dict[str, Any]]] = {}  # of other models, given by name
+    fixed: ClassVar[dict[str, Any]] = {}  # parameters of loss and model that define the algorithm
+    search_space: ClassVar[dict[str, Domain | None]] = {}  # what tuning may choose besides
+
+    def __init__(
+        self,
+        loss: Any = "ranknet",
+        model: Any = "linear",
+        *,
+        solver: Any = None,
+        metric: Any = "ndcg@10",
+        convention: str = "standard",
+        early_stopping_rounds: int | None = None,
+        random_state: Any = 0,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.loss = loss
+        self.model = model
+        self.solver = solver
+        self.metric = metric
+        self.convention = convention
+        self.early_stopping_rounds = early_stopping_rounds
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        cls.name = cls.__module__.rpartition(".")[2]
-        if hasattr(cls, "models"):  # a base of rankers names none
-            cls.__init__ = constructor(all_parameters(cls))  # type: ignore[method-assign]
+        if "name" not in cls.__dict__:
+            cls.name = cls.__name__.lower()
+        if "__init__" in cls.__dict__:
+            cls.__init__ = _named_parameters(cls.__init__)  # type: ignore[method-assign]
 
-    # --- fitting -----------------------------------------------------------------------------
+    # --- parameters --------------------------------------------------------------------------
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters; with ``deep``, those of loss, model and solver as ``model__x``.
+
+        A name, or None, counts as the part with the parameters that it stands for.
+        """
+        own: dict[str, Any] = {name: getattr(self, name) for name in self._get_param_names()}
+        if not deep:
+            return own
+        nested = {
+            f"{name}__{key}": value
+            for name in own
+            if name in _PARTS
+            for key, value in params_of(self._part_of(name)).items()
+        }
+        return {**own, **nested}
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; ``model__num_leaves=7`` replaces the model by a changed copy.
+
+        The caller's own objects are never changed.
+        """
+        known = self._get_param_names()
+        nested: dict[str, dict[str, Any]] = defaultdict(dict)
+        for name, value in params.items():
+            part, dots, field = name.partition("__")
+            if part not in known or (dots and part not in _PARTS):
+                raise unknown_parameter(type(self).__name__, name, known)
+            if dots:
+                nested[part][field] = value
+            else:
+                setattr(self, name, value)
+        for part, changes in nested.items():
+            if part == "model" and self._has_own_model():
+                self._set_own_model(changes)
+            else:
+                setattr(self, part, with_params(self._part_of(part), changes))
+        return self
+
+    def _set_own_model(self, changes: dict[str, Any]) -> None:
+        """Change the default model, by this ranker's own parameters where it has them."""
+        own = self._model_parameters()
+        if changes.keys() <= own:
+            for name, value in changes.items():
+                setattr(self, name, value)
+            return
+        self.model = with_params(self._own_model(), changes)
+        defaults = _defaults(type(self))
+        for name in own:  # they are in the model now
+            setattr(self, name, defaults[name])
+
+    def _part_of(self, name: str) -> Any:
+        """Return the loss, model or solver that a parameter stands for; None for no solver."""
+        given = getattr(self, name, None)
+        if name == "model" and self._has_own_model():
+            return self._own_model()
+        part = None if given is None else resolve_part(_PARTS[name], given)
+        chosen = self.model_defaults.get(given, {}) if isinstance(given, str) else {}
+        return with_params(part, chosen) if name == "model" and chosen else part
+
+    def _has_own_model(self) -> bool:
+        """Whether the default model of a named algorithm is fitted."""
+        if self.model_class is None:
+            return False
+        return self.model is None or (
+            isinstance(self.model, str) and self.model == self.model_class
+        )
+
+    def _own_model(self) -> Model:
+        return self._filled("models", self.model_class)  # type: ignore[no-any-return]
+
+    def _filled(self, kind: str, name: str | None) -> Any:
+        """Return a part with those parameters of this ranker that are among its fields."""
+        assert name is not None, "a named algorithm names its parts"
+        made = registry.resolve(kind, name)
+        own = self._get_param_names()
+        names = {field.name for field in fields(made)}
+        given = {field: getattr(self, field) for field in own if field in names}
+        return made(**given, **{field: v for field, v in self.fixed.items() if field in names})
+
+    def _model_parameters(self) -> set[str]:
+        """Return the names of this ranker's parameters that are those of its default model."""
+        if self.model_class is None:
+            return set()
+        of_model = {field.name for field in fields(registry.resolve("models", self.model_class))}
+        of_loss: set[str] = set()
+        if self.loss_class is not None:
+            of_loss = {field.name for field in fields(registry.resolve("losses", self.loss_class))}
+        return (of_model - of_loss) & set(self._get_param_names())
+
+    def make_loss(self) -> Loss:
+        """Return the loss of this ranker's parameters."""
+        if hasattr(self, "loss"):
+            made: Loss = resolve_part("losses", self.loss)
+            if not hasattr(made, "bind") or not hasattr(made, "traits"):
+                hint = "; losses.from_function makes a loss of a function" if callable(made) else ""
+                raise UsageError(f"{made!r} is no loss: it has no bind(data) and traits{hint}.")
+        else:
+            made = self._filled("losses", self.loss_class)
+        check_kinds(made)
+        return made
+
+    def make_model(self) -> Model:
+        """Return the chosen model with this ranker's parameters, checked."""
+        if self._has_own_model():
+            made = self._own_model()
+        else:
+            made = self._part_of("model")
+            self._refuse_parameters_of_own_model()
+        if not hasattr(made, "fit"):
+            raise UsageError(f"{made!r} is no model: it has no fit(loss, data).")
+        check_kinds(made)
+        for check in ("check_installed", "check"):
+            if hasattr(made, check):
+                getattr(made, check)()
+        self._check()
+        return made
+
+    def _refuse_parameters_of_own_model(self) -> None:
+        """Raise where a parameter of the default model was set and that model is replaced."""
+        defaults = _defaults(type(self))
+        for name in sorted(self._model_parameters()):
+            if not same(getattr(self, name), defaults[name]):
+                given = self.model if isinstance(self.model, str) else type(self.model).__name__
+                raise UsageError(
+                    f"{name} is a parameter of {type(self).__name__}'s default model "
+                    f"'{self.model_class}', which model={given} replaces; give it to that model, "
+                    "such as model=models.Linear(l2=1), or leave it out."
+                )
+
+    def _check(self) -> None:
+        """Refuse common parameters of the wrong kind."""
+        for name in ("early_stopping_rounds", "n_jobs"):
+            value = getattr(self, name, None)
+            if value is not None:
+                check_kind(name, value, ["int"])
+            check_range(name, value)
+
+    def solver_for(self, model: Model) -> dict[str, Any]:
+        """Return the solver as ``model.fit`` takes it: nothing for models that take none."""
+        given = getattr(self, "solver", None)
+        if getattr(model, "takes_solver", False):
+            return {"solver": given}
+        default = _defaults(type(self)).get("solver")
+        if not same(given, default):
+            name = part_name("models", model)
+            raise UsageError(f"model '{name}' takes no solver; leave solver out.")
+        return {}
+
+    @property
+    def model_name(self) -> str:
+        """The registered name of the model that is fitted, or the name of its class."""
+        return part_name("models", self._part_of("model"))
+
+    @property
+    def has_loss(self) -> bool:
+        """Whether a loss is minimised; the others optimise a metric."""
+        return self.loss_class is not None or hasattr(self, "loss")
+
+    @property
+    def selection_metric(self) -> Any:
+        """The metric that selects on the validation set."""
+        return getattr(self, "select_metric", None) or self.metric
 
     def fit(
         self,
@@ -137,7 +369,6 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         checkpoint : rankwright.Checkpoint, or a folder
             Where to keep the run, so that one that was killed can go on.
         """
-        # Over the budget of 40 lines: a quarter are the arguments.
         refuse_misnamed(misnamed)
         given = ranking_data(X, y, qid, group_sizes, sample_weight, query_weight)
         data = given.present()
@@ -146,11 +377,11 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         valid = None if eval_set is None else valid_data(eval_set, data)
         check_room(self, data, valid)
         callback = Selection(
-            metric=self.select_metric or self.metric,
+            metric=self.selection_metric,
             convention=self.convention,
             train=data,
             valid=valid,
-            early_stopping_rounds=self.early_stopping_rounds,
+            early_stopping_rounds=getattr(self, "early_stopping_rounds", None),
             progress=progress or (print_round if self.verbose else None),
             n_jobs=self.n_jobs,
             checkpoint=_checkpoint(checkpoint),
@@ -177,12 +408,12 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         For linear models with ``solver="online"``. The first call starts, later ones take a step
         for each of their queries, in the order of the rows; predict works in between.
         """
-        solver = getattr(self, "solver", None) or self._presets().get("solver")
-        if self.model != "linear" or solver != "online":
-            solved = f" with solver='{solver}'" if solver and self.model == "linear" else ""
+        model, solver = self._part_of("model"), self._part_of("solver")
+        if not hasattr(model, "partial_fit") or not hasattr(solver, "walk"):
+            solved = f" with solver='{self.solver}'" if hasattr(model, "partial_fit") else ""
             raise NoPartialFitError(
                 "partial_fit goes on query by query, which only a linear model with "
-                f"solver='online' does; the model is '{self.model}'{solved}."
+                f"solver='online' does; the model is '{self.model_name}'{solved}."
             )
         return self._go_on
 
@@ -204,7 +435,12 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             data = replace(data, X=features_like(self, data), feature_names=names)
         model: Any = self.make_model()
         self.model_ = model.partial_fit(
-            self.make_loss(data), data.present(), start=before, n_jobs=self.n_jobs
+            self.make_loss(),
+            data.present(),
+            start=before,
+            random_state=seed_of(self.random_state),
+            n_jobs=self.n_jobs,
+            **self.solver_for(model),
         )
         digests = [self.data_digest_] if before is not None else []
         digests.append(content_digest(data, n_jobs=self.n_jobs))
@@ -240,53 +476,16 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def _fit_model(
         self, data: RankingData, callback: Selection, start: FittedModel | None
     ) -> FittedModel:
-        return self.make_model().fit(
-            self.make_loss(data),
+        model = self.make_model()
+        return model.fit(
+            self.make_loss(),
             data,
             callback=callback,
             start=start,
-            seed=self.seed,
+            random_state=seed_of(self.random_state),
             n_jobs=self.n_jobs,
+            **self.solver_for(model),
         )
-
-    def make_loss(self, data: RankingData) -> Loss:  # noqa: ARG002
-        """Return the loss of this ranker's parameters, for ``data``."""
-        assert self.loss_name is not None, "a ranker without a loss of its own makes it itself"
-        kind = registry.resolve("losses", self.loss_name)
-        made: Loss = kind(**{f.name: getattr(self, f.name) for f in fields(kind)})
-        return made
-
-    def make_model(self) -> Model:
-        """Return the chosen model with this ranker's parameters."""
-        if self.model not in self.models:
-            known = ", ".join(self.models)
-            raise UsageError(
-                f"{type(self).__name__} has no model '{self.model}'; it takes {known}."
-            )
-        kind = registry.resolve("models", self.model)
-        own = self._fields_of_model() - loss_parameters(type(self)).keys()
-        given = {
-            name: getattr(self, name)
-            for name in own_model_parameters(type(self))
-            if getattr(self, name) is not None
-        }
-        stray = sorted(given.keys() - own)
-        if stray:
-            raise UsageError(
-                f"{stray[0]} is not a parameter of model '{self.model}'; leave it out, "
-                f"or choose the model it belongs to ({', '.join(models_with(stray[0]))})."
-            )
-        preset = {name: value for name, value in self._presets().items() if name in own}
-        of_loss = [] if self.loss_name is None else [registry.resolve("losses", self.loss_name)]
-        check_parameters([*of_loss, kind], self.get_params(deep=False))
-        if hasattr(kind, "check_installed"):
-            kind.check_installed()
-        made: Model = kind(**{**preset, **given})
-        return made
-
-    def _presets(self) -> dict[str, Any]:
-        """Return this ranker's own defaults under the chosen model."""
-        return {**self.defaults, **self.model_defaults.get(self.model, {})}
 
     # --- use ---------------------------------------------------------------------------------
 
@@ -354,9 +553,9 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
                 "(in cross-validation, pass params={'qid': qid})."
             )
         data = ranking_data(X, y, qid)
-        metric = self.select_metric or self.metric
+        metric = self.selection_metric
         found = evaluate(data, self.predict(data), [metric], convention=self.convention)
-        return found[metric]
+        return next(iter(found.values()))
 
     def save(self, path: str | Path) -> None:
         """Write the fitted ranker to a model file; `rankwright.load_model` reads it."""
@@ -372,13 +571,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        fills = self.model in registry.MODELS and "missing" in self._fields_of_model()
-        tags.input_tags.allow_nan = not fills or getattr(self, "missing", None) is not None
+        model = params_of(self._part_of("model"))
+        tags.input_tags.allow_nan = "missing" not in model or model["missing"] is not None
         tags.target_tags.required = True
         return tags
-
-    def _fields_of_model(self) -> set[str]:
-        return {f.name for f in fields(registry.resolve("models", self.model))}
 
     @property
     def coef_(self) -> F64:
@@ -409,14 +605,20 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     def _part(self, name: str, family: str) -> Any:
         if not hasattr(self._fitted(), name):
-            raise AttributeError(f"only a {family} model has this; the model is '{self.model}'.")
+            raise AttributeError(
+                f"only a {family} model has this; the model is '{self.model_name}'."
+            )
         return getattr(self.model_, name)
 
 
 def ranker(name: str, /, **parameters: Any) -> Ranker:
-    """Return the ranker called ``name``, such as ``lambdamart``, with the given parameters."""
-    made: Ranker = registry.resolve("rankers", name)(**parameters)
-    return made
+    """Return the ranker called ``name``, such as ``lambdamart``, with the given parameters.
+
+    Those of its parts go by ``model__num_leaves``, as for `Ranker.set_params`.
+    """
+    own = {key: value for key, value in parameters.items() if "__" not in key}
+    made: Ranker = registry.resolve("rankers", name)(**own)
+    return made.set_params(**{key: v for key, v in parameters.items() if key not in own})
 
 
 def _checkpoint(given: Checkpoint | str | Path | None) -> Checkpoint | None:
@@ -437,3 +639,26 @@ def print_round(t: int, text: str) -> None:
     import sys
 
     sys.stderr.write(f"{t:6d}  {text}\n")
+
+
+def _named_parameters(init: Callable[..., None]) -> Callable[..., None]:
+    """Return a constructor that answers an unknown parameter with what it is called here."""
+    known = [name for name in inspect.signature(init).parameters if name != "self"]
+
+    @wraps(init)
+    def checked(self: Any, *args: Any, **params: Any) -> None:
+        for name in params:
+            if name not in known:
+                raise unknown_parameter(type(self).__name__, name, known)
+        init(self, *args, **params)
+
+    return checked
+
+
+Ranker.__init__ = _named_parameters(Ranker.__init__)  # type: ignore[method-assign]
+
+
+def _defaults(cls: type[Ranker]) -> dict[str, Any]:
+    """Return the default of each parameter of the constructor."""
+    signature = inspect.signature(cls.__init__)
+    return {name: p.default for name, p in signature.parameters.items() if name != "self"}

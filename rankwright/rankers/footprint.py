@@ -32,13 +32,13 @@ def check_room(ranker: Ranker, data: RankingData, valid: RankingData | None) -> 
         return
     model = ranker.make_model()
     before = anonymous_bytes() + _CODE
-    need = before + bytes_needed(ranker.model, model, data, valid)
+    need = before + bytes_needed(ranker.model_name, model, data, valid)
     if need <= most:
         return
     larger = shown_size(1.1 * need)
     others = [f"a bound of {larger}", *_smaller(ranker, model, data, valid, most - before)]
     raise MemoryLimitError(
-        f"{ranker.name} on {ranker.model} needs about {shown_size(need)} of memory for "
+        f"{ranker.name} on {ranker.model_name} needs about {shown_size(need)} of memory for "
         f"{data.n_documents:,} documents of {data.n_features:,} features, and {shown_size(most)} "
         f"is allowed; {' or '.join(others)} would do."
     )
@@ -81,9 +81,9 @@ def _smaller(
     found: list[str] = []
     for bins in (255, 15):
         fewer = replace(model, max_bins=bins) if getattr(model, "max_bins", 0) > bins else None
-        if fewer and not found and bytes_needed(ranker.model, fewer, data, valid) <= free:
+        if fewer and not found and bytes_needed(ranker.model_name, fewer, data, valid) <= free:
             found.append(f"max_bins={bins}")
-    other = "linear" in ranker.models and ranker.model != "linear"
+    other = ranker.has_loss and ranker.model_name != "linear"
     if other and bytes_needed("linear", None, data, valid) <= free:
         found.append("model='linear'")
     return found

@@ -53,11 +53,11 @@ def joint_convexity(ranker: Ranker, X: Any, y: Any = None, *, qid: Any = None) -
         ``holds``, ``l2`` and ``needed``, the least l2 that is enough; as text, a sentence.
     """
     data = ranking_data(X, y, qid).present()
-    loss, model = ranker.make_loss(data), ranker.make_model()
+    loss, model = ranker.make_loss(), ranker.make_model()
     if not isinstance(loss, Retarget) or not isinstance(model, Linear):
         raise UsageError(
             "joint convexity is a property of memr and mr on a linear model, whose loss is a "
-            f"minimum over targets; this is {ranker.name} on model '{ranker.model}'."
+            f"minimum over targets; this is {ranker.name} on model '{ranker.model_name}'."
         )
     l2 = _penalty(ranker, model)
     convex_targets = replace(loss, divergence="square").traits.convex

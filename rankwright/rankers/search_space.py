@@ -1,8 +1,7 @@
 """What tuning may choose: a range or a list of values for each parameter.
 
 A ranker's space is that of its model, given here once, with what the ranker itself declares as
-``search_space`` (for any of its models) and ``model_search_space`` (for one of them); None takes a
-parameter out::
+``search_space``; None takes a parameter out::
 
     class LambdaMART(Ranker):
         search_space = {"truncation": Ints(5, 100, log=True)}
@@ -13,10 +12,10 @@ Parameters that the user sets are never searched.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from rankwright import registry
+from rankwright.core.parts import same
 
 if TYPE_CHECKING:
     from rankwright.rankers.base import Ranker
@@ -126,7 +125,7 @@ OF_MODELS: dict[str, Space] = {
     },
     "additive": {"learning_rate": Log(0.03, 1.0), "n_candidates": Ints(5, 255, log=True)},
     "feature_sum": {"weights": Choice("total", "running"), "enqueue": Choice(True, False)},
-    "coordinate_ascent": {"n_restarts": Ints(1, 10), "tolerance": Log(1e-4, 0.01)},
+    "coordinate_ascent": {"n_restarts": Ints(1, 10), "tol": Log(1e-4, 0.01)},
     "expression": {
         "tournament": Ints(2, 15),
         "crossover": Floats(0.3, 0.9),
@@ -144,31 +143,25 @@ OF_MODELS: dict[str, Space] = {
 def space_of(ranker: Ranker, *, fixed: Collection[str] = ()) -> dict[str, Domain]:
     """Return the domains of the parameters that tuning may choose for ``ranker``.
 
+    A parameter of a model that replaces the default one goes by ``model__name``.
+
     Parameters
     ----------
     fixed
         Names of parameters that the user has set; those that differ from their defaults are
         left out in any case.
     """
-    model = ranker.model
-    of_model: set[str] = set()
-    for name in ranker.models:
-        of_model.update(field.name for field in fields(registry.resolve("models", name)))
-    own = {field.name for field in fields(registry.resolve("models", model))}
-    found: dict[str, Domain | None] = {
-        **OF_MODELS.get(model, {}),
-        **ranker.search_space,
-        **ranker.model_search_space.get(model, {}),
-    }
+    own = set(ranker.get_params(deep=False))
+    found: dict[str, Domain | None] = dict(ranker.search_space)
+    for name, domain in OF_MODELS.get(ranker.model_name, {}).items():
+        mine = ranker.model is None or ranker.model == ranker.model_class
+        found.setdefault(name if mine and name in own else f"model__{name}", domain)
     set_by_user = {*fixed, *given_parameters(ranker)}
-    known = ranker.get_params(deep=False)
+    known = ranker.get_params(deep=True)
     return {
         name: domain
         for name, domain in found.items()
-        if domain is not None
-        and name in known
-        and name not in set_by_user
-        and (name in own or name not in of_model)
+        if domain is not None and name in known and name not in set_by_user
     }
 
 
@@ -178,5 +171,5 @@ def given_parameters(ranker: Ranker) -> dict[str, Any]:
     return {
         name: value
         for name, value in ranker.get_params(deep=False).items()
-        if not (value is default[name] or value == default[name])
+        if not same(value, default[name])
     }

@@ -96,7 +96,7 @@ def text_of(ranker: Ranker) -> ModelText:
             name, body = convert(ranker, model)
             return ModelText(name, settings_of(name, ranker, body), body)
     raise UsageError(
-        f"RankLib has no model like {type(ranker).__name__}'s '{ranker.model}'; "
+        f"RankLib has no model like {type(ranker).__name__}'s '{ranker.model_name}'; "
         "trees, linear, additive and network models can be written for it."
     )
 

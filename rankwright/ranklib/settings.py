@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from rankwright.core.parts import params_of
+from rankwright.models import network as layers
+from rankwright.models.trees import Trees
 from rankwright.rankers.base import Ranker
 from rankwright.ranklib.java_numbers import java_double
 from rankwright.ranklib.model_network import Network
@@ -48,7 +51,7 @@ SETTINGS: Mapping[str, tuple[Setting, ...]] = {
         Setting("MaxIteration", "n_steps", 25),
         Setting("StepBase", None, 0.05),
         Setting("StepScale", None, 2.0),
-        Setting("Tolerance", "tolerance", 0.001),
+        Setting("Tolerance", "tol", 0.001),
         Setting("Regularized", None, "false"),
         Setting("Slack", "reg", 0.001),
     ),
@@ -56,7 +59,7 @@ SETTINGS: Mapping[str, tuple[Setting, ...]] = {
     "AdaRank": (
         Setting("Iteration", "n_rounds", 500),
         Setting("Train with enqueue", "enqueue", "Yes"),
-        Setting("Tolerance", "tolerance", 0.002),
+        Setting("Tolerance", "tol", 0.002),
         Setting("Max consecutive selection count", "max_selections", 5),
     ),
     "RankBoost": (
@@ -71,7 +74,9 @@ SETTINGS: Mapping[str, tuple[Setting, ...]] = {
 
 def settings_of(name: str, ranker: Ranker, body: Body) -> tuple[tuple[str, str], ...]:
     """Return the lines for a model that ``ranker`` made."""
-    parameters = ranker.get_params(deep=False)
+    nested = ranker.get_params(deep=True)
+    of_model = {k.removeprefix("model__"): v for k, v in nested.items() if "__" in k}
+    parameters = {**of_model, **nested}
     lines = []
     for setting in SETTINGS[name]:
         value = parameters.get(setting.parameter) if setting.parameter else None
@@ -100,7 +105,12 @@ def parameters_of(model: ModelText) -> dict[str, Any]:
     if model.name == "Coordinate Ascent" and given.get("Regularized") != "true":
         found.pop("reg", None)
     if isinstance(model.body, Network):
-        found |= {"model": "network", "activation": "sigmoid", "hidden": (*model.body.hidden, 1)}
+        sizes = (*model.body.hidden, 1)
+        trained = {"epochs": found.pop("epochs")} if "epochs" in found else {}
+        found["model"] = layers.Network(hidden_layer_sizes=sizes, activation="sigmoid", **trained)
+    if SETTINGS[model.name] is _BOOSTED:
+        of_trees = {name: found.pop(name) for name in params_of(Trees()) if name in found}
+        found["model"] = Trees(**of_trees)
     return found
 
 

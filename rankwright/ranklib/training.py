@@ -10,6 +10,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from rankwright import registry
+from rankwright.core.types import Loss
+from rankwright.losses.lambdarank import LambdaRank
+from rankwright.losses.squared import Squared
+from rankwright.models.trees import Trees
 from rankwright.rankers.base import Ranker
 from rankwright.ranklib.as_ranker import REGISTERED
 from rankwright.ranklib.flags import RANKERS, Flags
@@ -36,7 +40,7 @@ def make_ranker(flags: Flags, measure: Measure, n_lists: int = 1) -> tuple[Ranke
         "metric": measure.name,
         "select_metric": measure.selects,
         "convention": "ranklib",
-        "seed": flags.seed,
+        "random_state": flags.seed,
         "n_jobs": None if flags.thread < 1 else flags.thread,
     }
     if "l2" in recipe.parameters:  # ours is a penalty on the mean over lists
@@ -49,14 +53,14 @@ def make_ranker(flags: Flags, measure: Measure, n_lists: int = 1) -> tuple[Ranke
 def _mart(flags: Flags, measure: Measure) -> Recipe:  # noqa: ARG001
     tc = _given(flags.tc, 256)
     trees, leaves = _given(flags.tree, 1000), _given(flags.leaf, 10)
-    parameters = {
-        "n_estimators": trees,
-        "num_leaves": leaves,
-        "learning_rate": flags.shrinkage,
-        "max_bins": tc if tc > 0 else _EVERY_VALUE,
-        "min_child_samples": max(1, flags.mls),
-        "early_stopping_rounds": flags.estop,
-    }
+    grown = Trees(
+        n_estimators=trees,
+        num_leaves=leaves,
+        learning_rate=flags.shrinkage,
+        max_bins=tc if tc > 0 else _EVERY_VALUE,
+        min_child_samples=max(1, flags.mls),
+    )
+    parameters = {"model": grown, "early_stopping_rounds": flags.estop}
     log = [
         f"No. of trees: {trees}",
         f"No. of leaves: {leaves}",
@@ -77,7 +81,7 @@ def _lambdamart(flags: Flags, measure: Measure) -> Recipe:
 def _pairs(flags: Flags, measure: Measure) -> tuple[dict[str, Any], list[str]]:
     """Return the parameters of LambdaRank's pairs, as RankLib weighs them."""
     only_first = measure.name == "map" and flags.strict
-    pairs = {"normalize": False, "sigma": 1.0, "truncation": 1 if only_first else None}
+    pairs = {"normalize": False, "truncation": 1 if only_first else None}
     notices = []
     if measure.name == "map" and not flags.strict:
         notices.append(
@@ -101,13 +105,12 @@ def _random_forests(flags: Flags, measure: Measure) -> Recipe:
         notices.append("--strict: -tc does not reach Random Forests, as in RankLib.")
     elif given != 256:
         notices.append("-tc is obeyed; RankLib keeps 256 in Random Forests (--strict does so).")
-    inner: dict[str, Any] = {}
+    loss: Loss = Squared()
     if flags.rtype == 6:
         pairs, more = _pairs(flags, measure)
-        inner, notices = {"metric": measure.name, **pairs}, notices + more
+        loss, notices = LambdaRank(metric=measure.name, **pairs), notices + more
     parameters = {
-        "inner": "lambdamart" if flags.rtype == 6 else "gbdt",
-        "inner_params": inner or None,
+        "loss": loss,
         "n_bags": flags.bag,
         "bag_fraction": flags.srate,
         "colsample_bytree": flags.frate,
@@ -134,7 +137,7 @@ def _coordinate_ascent(flags: Flags, measure: Measure) -> Recipe:  # noqa: ARG00
     parameters = {
         "n_restarts": flags.restarts,
         "n_steps": flags.iterations,
-        "tolerance": tolerance,
+        "tol": tolerance,
         "reg": flags.reg or 0.0,
         "steps": "ranklib",
         "scale": False,
@@ -166,7 +169,7 @@ def _adarank(flags: Flags, measure: Measure) -> Recipe:  # noqa: ARG001
         "n_rounds": rounds,
         "weights": "running",
         "enqueue": not flags.noeq,
-        "tolerance": tolerance,
+        "tol": tolerance,
         "max_selections": flags.max,
     }
     log = [
@@ -182,8 +185,7 @@ def _ranknet(flags: Flags, measure: Measure) -> Recipe:  # noqa: ARG001
     epochs = _given(flags.epoch, 100)
     rate = _given(flags.lr, _RANKNET_RATE)
     parameters = {
-        "model": "network",
-        "hidden": (flags.node,) * flags.layer,
+        "hidden_layer_sizes": (flags.node,) * flags.layer,
         "activation": "sigmoid",
         "epochs": epochs,
         # Adam's steps have the length of its rate, whatever the gradient: only how much the rate
@@ -214,7 +216,7 @@ def _listnet(flags: Flags, measure: Measure) -> Recipe:  # noqa: ARG001
             "ListNet's problem is solved outright, without a learning rate: -lr has no effect "
             "(RankLib takes 0.001 whatever it is)."
         )
-    parameters = {"model": "linear", "max_iter": max(1, epochs)}
+    parameters = {"max_iter": max(1, epochs)}
     log = [f"No. of epochs: {epochs}", f"Learning rate: {java_double(rate)}"]
     return Recipe(parameters, log, notices)
 

@@ -140,7 +140,7 @@ class About:
         model = fitted.model_
         names = getattr(fitted, "feature_names_in_", np.arange(1, fitted.n_features_in_ + 1))
         self._names = [str(name) for name in names]
-        self._kind = f"{fitted.model} model"
+        self._kind = f"{fitted.model_name} model"
         if hasattr(model, "coef"):
             used = int(np.count_nonzero(model.coef))
             self._kind = f"{used:,} of {len(model.coef):,} weights"

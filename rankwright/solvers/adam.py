@@ -122,7 +122,8 @@ class Adam(Part):
         Decides the order of the batches.
     """
 
-    needs: ClassVar[frozenset[str]] = frozenset()
+    needs: ClassVar[frozenset[str]] = frozenset({"queries"})
+    solves: ClassVar[str] = "batches"  # of networks, not weights of linear models
 
     epochs: int = 100
     learning_rate: float = 0.001

@@ -84,7 +84,7 @@ class Online(Part):
         Decides the order of the queries in each pass.
     """
 
-    needs: ClassVar[frozenset[str]] = frozenset()
+    needs: ClassVar[frozenset[str]] = frozenset({"queries"})
 
     tol: float = 1e-3
     max_iter: int = 50

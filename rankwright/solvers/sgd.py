@@ -48,7 +48,7 @@ class SGD(Part):
         Decides the batches.
     """
 
-    needs: ClassVar[frozenset[str]] = frozenset()
+    needs: ClassVar[frozenset[str]] = frozenset({"queries"})
 
     tol: float = 1e-3
     max_iter: int = 100

@@ -3,6 +3,7 @@ from dataclasses import replace
 import cvxpy as cp
 import numpy as np
 import pytest
+from rankwright.rankers.ranksvm import RankSVM
 from scipy import sparse
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 from small_data import Onlooker, small_data
@@ -13,7 +14,6 @@ from rankwright.losses import loss
 from rankwright.models.kernel import Kernel
 from rankwright.models.penalty import PATH
 from rankwright.persist.model_file import load_model
-from rankwright.rankers.ranksvm import RankSVM
 
 DATA = small_data(queries=4, documents=10, features=3)
 HINGE = loss("pair_hinge")

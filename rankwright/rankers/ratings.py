@@ -1,0 +1,549 @@
+"""Rankers of ratings: CofiRank, MMMF, and what they share: new users, recommendations, items.
+
+They read ratings in three forms: RankingData of `rankwright.data.ratings`, a frame with columns
+user, item and rating, or a sparse matrix of users x items in which every stored entry is a rating.
+Grades are ratings less the lowest one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy import sparse
+
+from rankwright.core.types import F64, I64, AnyArray, Loss
+from rankwright.data.frames import checked_numbers, columns_of_frame
+from rankwright.data.ranking_data import RankingData
+from rankwright.data.ratings import ratings_of_frame, ratings_of_matrix
+from rankwright.errors import DataError, UsageError
+from rankwright.models.fitted_factorization import FittedFactorization
+from rankwright.rankers.base import Ranker
+from rankwright.rankers.inputs import features_like, frame_columns, ranking_data, valid_data
+
+
+class Recommender(Ranker):
+    """Base of the rankers that learn a vector for each user and each item.
+
+    A user is known by the query id and an item by the name of its column. Users and items that the
+    ranker has not seen are given what is known without them: the biases of the items.
+    """
+
+    levels: int | None
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        item_features: Any = None,
+        eval_set: Any = None,
+        **more: Any,
+    ) -> Self:
+        """Fit to ratings, or to documents X with grades y as every ranker does.
+
+        Parameters
+        ----------
+        X : RankingData, frame with columns user, item and rating, or sparse matrix of ratings
+            A matrix or frame that comes with ``y`` holds features instead.
+        item_features : array (items, features)
+            What is known of each item, in the order of the columns of X. An item that nobody rated
+            is then scored by its features.
+        eval_set : RankingData or (X, y, qid)
+            Valid data: selects the best round, and l2 where that is "auto".
+        **more
+            As for every ranker: qid, group_sizes, weights, start, progress.
+        """
+        grouping = {name: more.pop(name, None) for name in _GROUPING}
+        data, shift = _ratings(X, y, grouping)
+        valid = None if eval_set is None else self._valid_data(eval_set, data)
+        top = float(data.present().y.max(initial=0.0)) or 1.0
+        train = self._in_levels(data, top)
+        if item_features is None:
+            super().fit(train, eval_set=valid, **more)
+        else:
+            side = _standardised(item_features, data)
+            wide = None if valid is None else _beside(valid, side)
+            super().fit(_beside(train, side), eval_set=wide, **more)
+            self.model_ = self._factors().with_side(side)
+        self.model_ = replace(self._factors(), shift=shift, top=top)
+        self.n_features_in_ = data.n_features
+        if data.feature_names is not None:
+            self.feature_names_in_ = np.array(data.feature_names, object)
+        self.items_ = _own_ids(data)
+        return self
+
+    def fold_in(self, X: Any, y: Any = None, **grouping: Any) -> Self:
+        """Learn users from their ratings, given as for `fit`, with the items held as they are.
+
+        Users that were known before are known by these ratings alone from then on.
+        """
+        fitted: Any = self._factors()
+        named = {name: grouping.get(name) for name in _GROUPING}
+        data, _ = _ratings(X, y, named, shift=fitted.shift)
+        data = self._in_levels(self._columns_of(data), fitted.top)
+        model: Any = self.make_model()
+        self.model_ = model.fold_in(
+            self.make_loss(), data, fitted, n_jobs=self.n_jobs, **self.solver_for(model)
+        )
+        return self
+
+    def predict(self, X: Any, *, qid: Any = None) -> F64:
+        """Return a score for each row; a higher one ranks first.
+
+        Parameters
+        ----------
+        X : RankingData, frame with columns user and item, or features as in `fit`
+        qid : array
+            The user of each row of features; without it nothing is known of the users.
+        """
+        fitted = self._factors()
+        if isinstance(X, RankingData):
+            return fitted.scores_of(self._columns_of(X), n_jobs=self.n_jobs)
+        if _names_items(X):
+            data = self._pairs(X)
+        elif qid is None:
+            return fitted.scores(features_like(self, X), n_jobs=self.n_jobs)
+        else:
+            data = RankingData.from_arrays(features_like(self, X), None, qid=qid)
+        scores = fitted.scores_of(data, n_jobs=self.n_jobs)
+        in_order: F64 = data.in_caller_order(scores)
+        return in_order
+
+    def rank(self, X: Any, **how: Any) -> I64:
+        """Return row numbers, best first, user after user; see `Ranker.rank`."""
+        return super().rank(self._pairs(X) if _names_items(X) else X, **how)
+
+    def recommend(self, user: Any, n: int = 10, *, rated: bool = False) -> tuple[AnyArray, F64]:
+        """Return the best ``n`` items for a user, best first, and their scores.
+
+        Items that the user has rated are left out, unless ``rated`` is true. Items are as they were
+        in the ratings, numbers or texts (``items_``); a model read from a file has them as texts.
+        """
+        fitted = self._factors()
+        scores = fitted.scores_of_items(user)
+        order = np.argsort(-scores, kind="stable")
+        if not rated:
+            order = order[~np.isin(order, fitted.rated_by(user))]
+        best = order[:n]
+        names = getattr(self, "feature_names_in_", np.arange(len(scores)))
+        return getattr(self, "items_", names)[best], scores[best]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = False
+        return tags
+
+    def _valid_data(self, eval_set: Any, data: RankingData) -> RankingData:
+        if isinstance(eval_set, RankingData) and _differ(
+            eval_set.feature_names, data.feature_names
+        ):
+            eval_set = _with_columns(eval_set, list(data.feature_names or ()))
+        return valid_data(eval_set, data)
+
+    def _factors(self) -> FittedFactorization:
+        fitted = self._fitted()
+        assert isinstance(fitted, FittedFactorization)
+        return fitted
+
+    def _in_levels(self, data: RankingData, top: float) -> RankingData:
+        """Return grades as whole numbers below ``levels``, by equal parts of 0 to ``top``."""
+        if self.levels is None:
+            return data
+        if self.levels < 2:
+            raise UsageError(f"levels must be 2 or more, not {self.levels}.")
+        return replace(data, y=np.minimum(np.floor(data.y / top * self.levels), self.levels - 1.0))
+
+    def _columns_of(self, data: RankingData) -> RankingData:
+        """Return the data in the columns of the fitted model; items that it lacks have none."""
+        known = getattr(self, "feature_names_in_", None)
+        if known is not None and _differ(data.feature_names, known):
+            return _with_columns(data, list(known))
+        return replace(data, X=features_like(self, data))
+
+    def _pairs(self, frame: Any) -> RankingData:
+        """Return the documents of a frame of users and items."""
+        column = columns_of_frame(frame)
+        users, items = np.asarray(column("user")), np.asarray(column("item"))
+        known = getattr(self, "feature_names_in_", np.arange(self._factors().n_features))
+        place = {str(name): number for number, name in enumerate(known.tolist())}
+        found = np.array([place.get(str(item), -1) for item in items.tolist()], np.int64)
+        begin = np.concatenate(([0], np.cumsum(found >= 0)))
+        X = sparse.csr_array(
+            (np.ones(begin[-1]), found[found >= 0], begin), shape=(len(found), len(known))
+        )
+        return RankingData.from_arrays(X, None, qid=users)
+
+
+class CofiRank(Recommender):
+    """CofiRank: user and item factors under a ranking loss of each user's list.
+
+    Ranking matrix factorisation (`weimer2008cofirank`; section 5.2 of `le2007dorm`), with any loss
+    in the place of theirs; by default scores need only keep the order of the ratings, and their
+    distances as a margin. ``loss="position_svm"`` is the combination of section 5.2: DORM's bound
+    on what a metric loses. It has kinks, and is minimised in turns by the bundle solver.
+
+    Parameters
+    ----------
+    loss : loss or str, default "retarget"
+        What is minimised over each user's list: an object or a name, as for `Ranker`.
+    levels : int or None, default None
+        Round ratings to so many levels, for losses that want few grades or whole numbers; None
+        takes each value as a level.
+    n_factors : int, default 10
+        Length of the vectors.
+    l2 : float or "auto", default "auto"
+        Penalty of the vectors; "auto" tries shares of the least one that would leave none, and
+        keeps the best on the validation set, or takes half of it without one.
+    l2_bias : float, default 1e-3
+        Penalty of the biases, and of users' levels where the loss depends on them.
+    biases : bool, default True
+        Whether items have a bias, which users without ratings are given.
+    method : {"auto", "joint", "alternating"}, default "auto"
+        Move users and items at once, or in turns; "auto": at once where the loss is smooth.
+    solver : solver, str or None, default None
+        What minimises: lbfgs, or bundle for losses with kinks, in turns. None is the one the loss
+        needs.
+    max_iter : int or "auto", default "auto"
+        Steps of the solver, in turns those of each turn; "auto" is 100 for lbfgs, 40 for bundle.
+    tol : float or "auto", default "auto"
+        Of the solver; "auto" is 1e-6 for lbfgs, 1e-3 for bundle.
+    n_rounds : int, default 10
+        Turns of users and items.
+    model : model, str or None, default None
+        Replaces the default model: an object such as ``models.Linear(l2=1)``, or a name of
+        ``rankwright list models``. None is user and item factors, with the parameters given here.
+    metric : str, Metric or callable, default "ndcg@10"
+        Metric that selects what is "auto" on the validation set.
+    convention : str, default "sklearn"
+        How metrics are computed: one of ``rankwright list conventions``.
+    early_stopping_rounds : int or None, default None
+        Stop after this many iterations without a better value on the validation set; None never
+        does.
+    random_state : int, RandomState, Generator or None, default 0
+        Seed of everything that is sampled. The same int gives the same model; None does not.
+    n_jobs : int or None, default None
+        Number of threads. None and -1 take all CPUs that the process may use; the result is the
+        same for any number.
+    verbose : bool, default False
+        Write a line per iteration to standard error.
+    """
+
+    model_class: ClassVar[str | None] = "factorization"
+
+    def __init__(
+        self,
+        *,
+        loss: Any = "retarget",
+        levels: int | None = None,
+        n_factors: int = 10,
+        l2: float | str = "auto",
+        l2_bias: float = 1e-3,
+        biases: bool = True,
+        method: str = "auto",
+        solver: Any = None,
+        max_iter: int | str = "auto",
+        tol: float | str = "auto",
+        n_rounds: int = 10,
+        model: Any = None,
+        metric: Any = "ndcg@10",
+        convention: str = "sklearn",
+        early_stopping_rounds: int | None = None,
+        random_state: Any = 0,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.loss = loss
+        self.levels = levels
+        self.n_factors = n_factors
+        self.l2 = l2
+        self.l2_bias = l2_bias
+        self.biases = biases
+        self.method = method
+        self.solver = solver
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_rounds = n_rounds
+        self.model = model
+        self.metric = metric
+        self.convention = convention
+        self.early_stopping_rounds = early_stopping_rounds
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+
+class MMMF(Recommender):
+    """MMMF: maximum margin matrix factorisation, each rating on its side of every threshold.
+
+    Fast MMMF (`rennie2005mmmf`): user and item factors, thresholds of each user between the levels
+    of the ratings, a smooth hinge at each of them, and no biases.
+
+    Parameters
+    ----------
+    levels : int or None, default 5
+        Round ratings to so many levels, for losses that want few grades or whole numbers; None
+        takes each value as a level.
+    margin : float, default 1.0
+        Distance from a threshold that costs nothing.
+    n_factors : int, default 10
+        Length of the vectors.
+    l2 : float or "auto", default "auto"
+        Penalty of the vectors; "auto" tries shares of the least one that would leave none, and
+        keeps the best on the validation set, or takes half of it without one.
+    l2_bias : float, default 1e-3
+        Penalty of the biases, and of users' levels where the loss depends on them.
+    biases : bool, default False
+        Whether items have a bias, which users without ratings are given.
+    method : {"auto", "joint", "alternating"}, default "auto"
+        Move users and items at once, or in turns; "auto": at once where the loss is smooth.
+    solver : solver, str or None, default None
+        What minimises: lbfgs, or bundle for losses with kinks, in turns. None is the one the loss
+        needs.
+    max_iter : int or "auto", default "auto"
+        Steps of the solver, in turns those of each turn; "auto" is 100 for lbfgs, 40 for bundle.
+    tol : float or "auto", default "auto"
+        Of the solver; "auto" is 1e-6 for lbfgs, 1e-3 for bundle.
+    n_rounds : int, default 10
+        Turns of users and items.
+    model : model, str or None, default None
+        Replaces the default model: an object such as ``models.Linear(l2=1)``, or a name of
+        ``rankwright list models``. None is user and item factors, with the parameters given here.
+    metric : str, Metric or callable, default "ndcg@10"
+        Metric that selects what is "auto" on the validation set.
+    convention : str, default "sklearn"
+        How metrics are computed: one of ``rankwright list conventions``.
+    early_stopping_rounds : int or None, default None
+        Stop after this many iterations without a better value on the validation set; None never
+        does.
+    random_state : int, RandomState, Generator or None, default 0
+        Seed of everything that is sampled. The same int gives the same model; None does not.
+    n_jobs : int or None, default None
+        Number of threads. None and -1 take all CPUs that the process may use; the result is the
+        same for any number.
+    verbose : bool, default False
+        Write a line per iteration to standard error.
+    """
+
+    loss_class: ClassVar[str | None] = "all_threshold"
+    model_class: ClassVar[str | None] = "factorization"
+
+    def __init__(
+        self,
+        *,
+        levels: int | None = 5,
+        margin: float = 1.0,
+        n_factors: int = 10,
+        l2: float | str = "auto",
+        l2_bias: float = 1e-3,
+        biases: bool = False,
+        method: str = "auto",
+        solver: Any = None,
+        max_iter: int | str = "auto",
+        tol: float | str = "auto",
+        n_rounds: int = 10,
+        model: Any = None,
+        metric: Any = "ndcg@10",
+        convention: str = "sklearn",
+        early_stopping_rounds: int | None = None,
+        random_state: Any = 0,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.levels = levels
+        self.margin = margin
+        self.n_factors = n_factors
+        self.l2 = l2
+        self.l2_bias = l2_bias
+        self.biases = biases
+        self.method = method
+        self.solver = solver
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_rounds = n_rounds
+        self.model = model
+        self.metric = metric
+        self.convention = convention
+        self.early_stopping_rounds = early_stopping_rounds
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+
+class JRank(Recommender):
+    """JRank: a perceptron on the joint kernel of users and items, cut into grades by thresholds.
+
+    PRank with a kernel (`basilico2004unifying`), as in Table 3 of `le2007dorm`. Both kernels are
+    learnt from the ratings: items are alike as their ratings are, and ``users`` says how much of
+    what one user likes counts for the others.
+
+    Parameters
+    ----------
+    levels : int or None, default None
+        Round ratings to so many levels, for losses that want few grades or whole numbers; None
+        takes each value as a level.
+    users : sequence of "all", "each" and "alike", default ('all', 'each')
+        The kernels of users that are added: what all like, what one user likes, and what those like
+        whose ratings are alike.
+    n_factors : int or None, default 20
+        Keep so many leading features of the items; None: all.
+    n_tastes : int, default 5
+        How many of them "alike" compares users by.
+    n_passes : int, default 10
+        Passes over the data; the best on the validation set is kept.
+    averaging : bool, default True
+        Answer with the mean of the weights over all steps.
+    threshold_step : float or None, default None
+        How far a mistake moves a threshold; None: as far as it moves scores, on average.
+    by_query : bool, default True
+        Visit ratings user after user; False: all in one order.
+    model : model, str or None, default None
+        Replaces the default model: an object such as ``models.Linear(l2=1)``, or a name of
+        ``rankwright list models``. None is the perceptron, with the parameters given here.
+    metric : str, Metric or callable, default "ndcg@10"
+        Metric that selects what is "auto" on the validation set.
+    convention : str, default "sklearn"
+        How metrics are computed: one of ``rankwright list conventions``.
+    early_stopping_rounds : int or None, default None
+        Stop after this many iterations without a better value on the validation set; None never
+        does.
+    random_state : int, RandomState, Generator or None, default 0
+        Seed of everything that is sampled. The same int gives the same model; None does not.
+    n_jobs : int or None, default None
+        Number of threads. None and -1 take all CPUs that the process may use; the result is the
+        same for any number.
+    verbose : bool, default False
+        Write a line per iteration to standard error.
+    """
+
+    model_class: ClassVar[str | None] = "jrank"
+
+    def __init__(
+        self,
+        *,
+        levels: int | None = None,
+        users: Sequence[str] = ("all", "each"),
+        n_factors: int | None = 20,
+        n_tastes: int = 5,
+        n_passes: int = 10,
+        averaging: bool = True,
+        threshold_step: float | None = None,
+        by_query: bool = True,
+        model: Any = None,
+        metric: Any = "ndcg@10",
+        convention: str = "sklearn",
+        early_stopping_rounds: int | None = None,
+        random_state: Any = 0,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.levels = levels
+        self.users = users
+        self.n_factors = n_factors
+        self.n_tastes = n_tastes
+        self.n_passes = n_passes
+        self.averaging = averaging
+        self.threshold_step = threshold_step
+        self.by_query = by_query
+        self.model = model
+        self.metric = metric
+        self.convention = convention
+        self.early_stopping_rounds = early_stopping_rounds
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def make_loss(self) -> Loss:
+        """Return the hinge against thresholds, which says how far the steps have come."""
+        from rankwright.losses.ordinal_hinge import OrdinalHinge
+
+        return OrdinalHinge()
+
+
+_GROUPING = ("qid", "group_sizes", "sample_weight", "query_weight")
+
+
+def _ratings(
+    X: Any, y: Any, grouping: dict[str, Any], shift: float = np.nan
+) -> tuple[RankingData, float]:
+    """Return ratings and what was taken off them: ``shift``, or the lowest one if that is lower."""
+    if isinstance(X, RankingData) or y is not None:
+        return ranking_data(X, y, **grouping), np.nan
+    if sparse.issparse(X):
+        matrix: Any = X
+        shift = float(np.fmin(shift, matrix.tocsr().data.min(initial=np.inf)))
+        return ratings_of_matrix(matrix, shift=shift), shift
+    if frame_columns(X) is not None:
+        rating = checked_numbers(columns_of_frame(X)("rating"), "rating", "rating")
+        shift = float(np.fmin(shift, np.min(rating, initial=np.inf)))
+        return ratings_of_frame(X, shift=shift), shift
+    raise UsageError(
+        "give ratings as RankingData, as a frame with columns user, item and rating, or as a "
+        "sparse matrix of users x items; a matrix of features requires y to be passed, but the "
+        "target y is None."
+    )
+
+
+def _names_items(X: Any) -> bool:
+    names = None if isinstance(X, RankingData) else frame_columns(X)
+    return names is not None and {"user", "item"} <= set(names)
+
+
+def _differ(names: Any, known: Any) -> bool:
+    return names is not None and known is not None and list(names) != list(known)
+
+
+def _with_columns(data: RankingData, known: list[str]) -> RankingData:
+    """Return the data with the columns ``known``: others are dropped, missing ones are empty."""
+    place = {name: number for number, name in enumerate(known)}
+    assert data.feature_names is not None
+    target = np.array([place.get(name, -1) for name in data.feature_names], np.int64)
+    stored = sparse.coo_array(sparse.csr_array(data.X))
+    row, column = stored.coords
+    kept = target[column] >= 0
+    X = sparse.csr_array(
+        (stored.data[kept], (row[kept], target[column[kept]])),
+        shape=(data.n_documents, len(known)),
+    )
+    return replace(data, X=X, feature_names=tuple(known))
+
+
+def _own_ids(data: RankingData) -> AnyArray:
+    """Return the item of each column as the caller writes it, where the documents tell."""
+    if data.feature_names is None:
+        return np.arange(data.n_features)
+    names = np.array(data.feature_names, object)
+    if data.doc_id is None:
+        return names
+    rated = set(data.doc_id.tolist())
+    own = {str(item): item for item in rated}
+    if not own.keys() <= set(data.feature_names) or all(isinstance(item, str) for item in rated):
+        return names
+    whole = data.doc_id.dtype.kind in "iu"  # so are the items that nobody rated
+    ids = [own.get(name, int(name) if whole and _is_whole(name) else name) for name in names]
+    return np.array(ids, data.doc_id.dtype if all(map(_is_whole, names)) and whole else object)
+
+
+def _is_whole(name: str) -> bool:
+    return name.lstrip("-").isdecimal()
+
+
+def _standardised(features: Any, data: RankingData) -> F64:
+    side = np.asarray(features, np.float64)
+    if side.ndim != 2 or len(side) != data.n_features or not np.isfinite(side).all():
+        raise DataError(
+            f"item_features must be finite numbers, a row for each of the {data.n_features} items "
+            f"(columns of X); they have shape {side.shape}."
+        )
+    deviation = side.std(axis=0)
+    centred: F64 = (side - side.mean(axis=0)) / np.where(deviation > 0.0, deviation, 1.0)
+    return centred
+
+
+def _beside(data: RankingData, side: F64) -> RankingData:
+    """Return the data with the side features of each document's item in further columns."""
+    X = sparse.csr_array(data.X)
+    wide = sparse.csr_array(sparse.hstack([X, sparse.csr_array(X @ side)]))
+    return replace(data, X=wide, feature_names=None)

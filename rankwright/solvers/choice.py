@@ -1,0 +1,111 @@
+"""Which solver minimises a loss: a name or an object, checked against what the loss can do.
+
+Asked once, before any work, and answered with a sentence where the two do not fit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from rankwright import registry
+from rankwright.core.parameters import either
+from rankwright.core.parts import check_kinds, part_name, resolve_part, with_params
+from rankwright.core.types import Loss, Traits
+from rankwright.errors import IncompatibleError, UsageError
+
+NEEDS = {
+    "hess_vec": "a Hessian-vector product",
+    "curvature": "a diagonal of the Hessian",
+    "queries": "gradients of single queries",
+    "smooth": "a smooth loss",
+    "convex": "a convex loss",
+    "convex_parts": "a convex loss, or a difference of convex ones",
+    "integrable": "a loss whose gradient integrates to a value",
+    "targets": "a loss that is a minimum over targets",
+    "columns": "steps along single features",
+}
+_NOUNS = frozenset({"hess_vec", "curvature", "columns", "queries"})
+
+
+def default_solver(traits: Traits) -> str:
+    """Return the name of the solver that suits a loss: the rule behind ``solver=None``."""
+    if traits.smooth and traits.integrable and not traits.stochastic:
+        return "lbfgs"
+    if not traits.queries:
+        return "bundle"
+    return "online" if traits.integrable and not traits.stochastic else "sgd"
+
+
+def choose_solver(
+    given: Any,
+    loss: Loss,
+    *,
+    max_iter: int | str = "auto",
+    tol: float | str = "auto",
+    random_state: int = 0,
+) -> Any:
+    """Return the solver of a problem in weights, with the parameters that were given for it.
+
+    Parameters
+    ----------
+    given : solver, str or None
+        An object is taken as it is; a name stands for the solver with its defaults; None is
+        `default_solver`.
+    max_iter, tol
+        For a solver given by name; "auto" leaves its own defaults.
+    random_state : int
+        Seed of a solver given by name that samples anything.
+    """
+    named = given is None or isinstance(given, str)
+    solver = resolve_part("solvers", default_solver(loss.traits) if given is None else given)
+    name = part_name("solvers", solver)
+    if getattr(solver, "solves", "weights") != "weights" or not hasattr(solver, "solve"):
+        raise UsageError(f"{name} does not solve for the weights of a linear model.")
+    limits = {"max_iter": max_iter, "tol": tol}
+    changes = {field: value for field, value in limits.items() if value != "auto"}
+    if changes and not named:
+        raise UsageError(
+            f"{either(list(changes))} stands beside a solver object; give it to the solver: "
+            f"{type(solver).__name__}({', '.join(f'{k}={v!r}' for k, v in changes.items())})."
+        )
+    if named and "random_state" in field_names(solver):
+        changes["random_state"] = random_state
+    if changes:
+        solver = with_params(solver, changes)
+    check_kinds(solver)
+    check_fit(solver, loss)
+    return solver
+
+
+def field_names(part: Any) -> set[str]:
+    """Return the names of a dataclass's fields; none for anything else."""
+    return {field.name for field in fields(part)} if is_dataclass(part) else set()
+
+
+def check_fit(solver: Any, loss: Loss) -> None:
+    """Raise `IncompatibleError` unless ``loss`` has all that ``solver`` needs."""
+    missing = missing_traits(getattr(solver, "needs", frozenset()), loss.traits)
+    if missing:
+        others = {
+            name: kind
+            for name, kind in registry.all_of("solvers").items()
+            if getattr(kind, "solves", "weights") == "weights"
+            and not missing_traits(kind.needs, loss.traits)
+        }
+        advice = f"Use {either(list(others))}." if others else "No solver here minimises it."
+        raise IncompatibleError(lacking(part_name("solvers", solver), missing, loss, advice))
+
+
+def missing_traits(needs: frozenset[str], traits: Traits) -> list[str]:
+    """Return which of the ``needs`` a loss with these traits lacks."""
+    return [need for need in NEEDS if need in needs and not getattr(traits, need)]
+
+
+def lacking(who: str, missing: list[str], loss: Loss, advice: str) -> str:
+    """Return the sentence about a loss that lacks what ``who`` needs."""
+    wanted = " and ".join(NEEDS[need] for need in missing)
+    has = "has none" if missing[0] in _NOUNS else "is not one"
+    if len(missing) > 1:
+        has = "offers neither" if len(missing) == 2 else "offers none of them"
+    return f"{who} needs {wanted}; loss '{part_name('losses', loss)}' {has}. {advice}"
