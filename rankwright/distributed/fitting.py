@@ -11,8 +11,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
-from rankwright.core.types import FittedModel
 from rankwright.core.rng import seed_of
+from rankwright.core.types import FittedModel
 from rankwright.data.content import digest_of_prints, query_prints
 from rankwright.data.files import load
 from rankwright.data.ranking_data import RankingData

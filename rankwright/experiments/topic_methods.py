@@ -19,7 +19,6 @@ from scipy import sparse
 
 from rankwright import registry
 from rankwright.core.blas import one_blas_thread
-from rankwright.core.compat import check_fit
 from rankwright.core.types import Loss
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
@@ -28,9 +27,9 @@ from rankwright.experiments.topics import SampledPairs, SparseDomination, TopicM
 from rankwright.losses import loss
 from rankwright.losses.base import document_weight, order_weight
 from rankwright.losses.domination import Domination
-from rankwright.models.linear import weight_solvers
 from rankwright.models.linear_problem import LinearProblem
 from rankwright.registry import unknown
+from rankwright.solvers.choice import choose_solver
 
 
 @dataclass(frozen=True)
@@ -42,14 +41,14 @@ class DenseLinear:
     loss : Loss
     l2 : tuple of floats
         Falling; each is solved from the weights of the one before.
-    solver, tolerance, max_iter
+    solver, tol, max_iter
         A solver of linear models, such as tron or lbfgs, and when it stops.
     """
 
     loss: Loss
     l2: tuple[float, ...] = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
     solver: str = "tron"
-    tolerance: float = 1e-3
+    tol: float = 1e-3
     max_iter: int = 100
 
     def share(self, X: Any, n_jobs: int | None) -> Any:  # noqa: ARG002
@@ -64,7 +63,7 @@ class DenseLinear:
     ) -> Iterator[Candidate]:
         """Yield the solution for each strength."""
         bound: Any = self.loss.bind(data, n_jobs=1)
-        solver = registry.resolve("solvers", self.solver)(self.tolerance, self.max_iter)
+        solver = registry.resolve("solvers", self.solver)(self.tol, self.max_iter)
         w = np.zeros(shared.shape[1])
         for l2 in self.l2:
             problem = LinearProblem(
@@ -118,7 +117,7 @@ def topic_method(
         return SampledPairs(**mine, seed=seed), choice
     made = kind(loss=loss(given.pop("loss", "domination"), **given), **mine)
     if name == "linear":
-        check_fit(made.solver, made.loss, weight_solvers())
+        choose_solver(made.solver, made.loss)
     elif not isinstance(made.loss, Domination):
         raise UsageError("method 'domination' has its own loss; another goes with 'linear'.")
     return made, choice

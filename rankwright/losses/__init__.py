@@ -36,7 +36,11 @@ if TYPE_CHECKING:
     from rankwright.losses.squared import Squared as Squared
     from rankwright.losses.xendcg import XENDCG as XENDCG
 
-_MODULES = {**registry.classes("losses"), "from_function": "rankwright.losses.function", "loss": "rankwright.losses.names"}
+_MODULES = {
+    **registry.classes("losses"),
+    "from_function": "rankwright.losses.function",
+    "loss": "rankwright.losses.names",
+}
 __all__ = [*_MODULES]
 
 
