@@ -13,10 +13,12 @@ _PUBLIC = {
     **registry.classes("rankers"),
     "Checkpoint": "rankwright.persist.checkpoint",
     "Convention": "rankwright.metrics.convention",
+    "QueryFolds": "rankwright.data.query_folds",
+    "Ranking": "rankwright.data.rankings",
     "RankingData": "rankwright.data.ranking_data",
     "auto": "rankwright.rankers.auto",
     "compare": "rankwright.experiments.compare",
-    "evaluate": "rankwright.metrics.evaluate",
+    "evaluate": "rankwright.metrics.evaluation",
     "explain": "rankwright.explanation",
     "joint_convexity": "rankwright.rankers.joint_convexity",
     "load": "rankwright.data.files",
@@ -25,6 +27,7 @@ _PUBLIC = {
     "metric": "rankwright.metrics.names",
     "ranker": "rankwright.rankers.base",
     "synthetic": "rankwright.data.synthetic",
+    "train_valid_test_split": "rankwright.data.split",
 }
 
 _SUBMODULES = ("data", "losses", "metrics", "models", "solvers", "testing")
@@ -33,13 +36,16 @@ __all__ = [*_PUBLIC, *_SUBMODULES]
 
 if TYPE_CHECKING:
     from rankwright.data.files import load as load
+    from rankwright.data.query_folds import QueryFolds as QueryFolds
     from rankwright.data.ranking_data import RankingData as RankingData
+    from rankwright.data.rankings import Ranking as Ranking
+    from rankwright.data.split import train_valid_test_split as train_valid_test_split
     from rankwright.data.synthetic import synthetic as synthetic
     from rankwright.experiments.compare import compare as compare
     from rankwright.explanation import explain as explain
     from rankwright.losses import loss as loss
     from rankwright.metrics.convention import Convention as Convention
-    from rankwright.metrics.evaluate import evaluate as evaluate
+    from rankwright.metrics.evaluation import evaluate as evaluate
     from rankwright.metrics.names import metric as metric
     from rankwright.persist.checkpoint import Checkpoint as Checkpoint
     from rankwright.persist.model_file import load_model as load_model

@@ -3,7 +3,7 @@
     from rankwright import runtime
 
     model = runtime.load("model.rw")
-    order = model.rank(X, qid=qid, top=10)
+    order = model.rank(X, qid=qid, top=10).order
 
 The scores are those of `rankwright.load_model`, to the last bit. Neither scikit-learn nor LightGBM
 is imported, so a process ranks its first list within a second of its start.
@@ -23,9 +23,9 @@ from safetensors.numpy import load as load_arrays
 
 from rankwright import registry
 from rankwright.core.dtypes import as_feature_matrix, as_groups, as_vector
-from rankwright.core.order import shown
-from rankwright.core.types import F64, I64, AnyArray, FittedModel, FloatMatrix
+from rankwright.core.types import F64, AnyArray, FittedModel, FloatMatrix
 from rankwright.data.ranking_data import RankingData
+from rankwright.data.rankings import Ranking
 from rankwright.errors import DataError, UsageError
 from rankwright.persist.container import ModelFileError, read_parts
 
@@ -93,26 +93,15 @@ class RuntimeModel:
         per_group: int | None = None,
         top: int | None = None,
         n_jobs: int | None = None,
-    ) -> I64:
-        """Return row numbers, best first, query after query; without ``qid`` all are one query.
+    ) -> Ranking:
+        """Return the documents of each query, best first; without ``qid`` all are one query.
 
         With ``per_group`` at most that many documents of each ``group`` (host, topic) are kept
-        per query, and with ``top`` that many documents in all; the others are left out. A ``group``
-        of rows x topics lets topics overlap: `rankwright.core.order.limit_per_group`.
+        per query, and with ``top`` that many documents in all; the others are left out.
         """
-        for name, limit in (("top", top), ("per_group", per_group)):
-            if limit is not None and limit < 1:
-                raise UsageError(f"{name} must be 1 or more, not {limit}.")
         data = self._data(X, qid, group)
-        order, _ = shown(
-            self.scores_of(data, n_jobs=n_jobs),
-            data.indptr,
-            group=None if per_group is None else data.group_shares(),
-            per_group=per_group,
-            top=top,
-            n_jobs=n_jobs,
-        )
-        return order if data.row is None else data.row[order]
+        scores = self.scores_of(data, n_jobs=n_jobs)
+        return Ranking.of(data, scores, per_group=per_group, top=top, n_jobs=n_jobs)
 
     def scores_of(self, data: RankingData, *, n_jobs: int | None = None) -> F64:
         """Return the score of each document, in the order of the data's own rows."""

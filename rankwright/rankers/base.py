@@ -31,7 +31,6 @@ from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 
 from rankwright import registry
 from rankwright.core.dtypes import as_groups
-from rankwright.core.order import shown
 from rankwright.core.parts import (
     check_kind,
     check_kinds,
@@ -44,11 +43,13 @@ from rankwright.core.parts import (
     with_params,
 )
 from rankwright.core.rng import seed_of
-from rankwright.core.types import F64, I64, FittedModel, Loss, Model
+from rankwright.core.types import F64, FittedModel, Loss, Model
 from rankwright.data.content import content_digest
 from rankwright.data.ranking_data import RankingData
+from rankwright.data.rankings import Ranking
 from rankwright.errors import RankwrightError, UsageError
-from rankwright.metrics.evaluate import evaluate
+from rankwright.metrics.evaluation import evaluate
+from rankwright.metrics.names import metric
 from rankwright.rankers.footprint import check_room
 from rankwright.rankers.inputs import (
     features_like,
@@ -515,35 +516,41 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         group: Any = None,
         per_group: int | None = None,
         top: int | None = None,
-    ) -> I64:
-        """Return row numbers, best first, query after query.
+    ) -> Ranking:
+        """Return the documents of each query, best first.
 
-        With ``per_group`` at most that many documents of each ``group`` (host, topic) are kept
-        per query, and with ``top`` that many documents in all; the others are left out. A ``group``
-        of rows x topics lets topics overlap: `rankwright.core.order.limit_per_group`.
+        Parameters
+        ----------
+        X : array, sparse matrix, frame or RankingData
+        qid : array
+            Query of each row; without it all rows are one query.
+        group : array (n,) or (n, topics)
+            Host or topic of each row; a matrix has a column for each of topics that overlap.
+        per_group : int
+            Keep at most this many documents of each group in a query.
+        top : int
+            Keep at most this many documents of a query.
+
+        Returns
+        -------
+        Ranking
+            Row numbers in ``order``, best first, query after query, and their ``scores``;
+            iterating gives a query at a time.
         """
-        if top is not None and top < 1:
-            raise UsageError(f"top must be 1 or more, not {top}.")
         if isinstance(X, RankingData):
             data = X if group is None else replace(X, group=as_groups(group, "group", len(X.y)))
         else:
             features = features_like(self, X)
             ids = np.zeros(features.shape[0], np.int64) if qid is None else qid
             data = RankingData.from_arrays(features, None, qid=ids, group=group)
-        order, _ = shown(
-            self.predict(data),
-            data.indptr,
-            group=None if per_group is None else data.group_shares(),
-            per_group=per_group,
-            top=top,
-            n_jobs=self.n_jobs,
-        )
-        return order if data.row is None else data.row[order]
+        scores = self.predict(data)
+        return Ranking.of(data, scores, per_group=per_group, top=top, n_jobs=self.n_jobs)
 
     def score(self, X: Any, y: Any = None, *, qid: Any = None, sample_weight: None = None) -> float:
-        """Return the mean of the selection metric over queries.
+        """Return the mean of the selection metric over queries, ties averaged over their orders.
 
-        ``sample_weight`` is there for scikit-learn's pipelines, which always name it.
+        scikit-learn's searches select by it; ``sample_weight`` is there for its pipelines, which
+        always name it.
         """
         if sample_weight is not None:
             raise UsageError("metrics have no weights of documents; leave sample_weight out.")
@@ -553,9 +560,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
                 "(in cross-validation, pass params={'qid': qid})."
             )
         data = ranking_data(X, y, qid)
-        metric = self.selection_metric
-        found = evaluate(data, self.predict(data), [metric], convention=self.convention)
-        return next(iter(found.values()))
+        selects = metric(self.selection_metric, convention=self.convention).for_selection()
+        return next(iter(evaluate(data, self.predict(data), selects).values()))
 
     def save(self, path: str | Path) -> None:
         """Write the fitted ranker to a model file; `rankwright.load_model` reads it."""

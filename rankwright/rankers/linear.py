@@ -465,6 +465,7 @@ class IRSVM(Ranker):
     loss_class: ClassVar[str | None] = "pair_hinge"
     model_class: ClassVar[str | None] = "linear"
     fixed: ClassVar[dict[str, Any]] = {"pairs": "ir"}
+    model_defaults: ClassVar[dict[str, dict[str, Any]]] = {"kernel": {"l2": 10.0}}
 
     def __init__(
         self,

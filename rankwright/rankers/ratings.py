@@ -14,9 +14,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy import sparse
 
-from rankwright.core.types import F64, I64, AnyArray, Loss
+from rankwright.core.types import F64, AnyArray, Loss
 from rankwright.data.frames import checked_numbers, columns_of_frame
 from rankwright.data.ranking_data import RankingData
+from rankwright.data.rankings import Ranking
 from rankwright.data.ratings import ratings_of_frame, ratings_of_matrix
 from rankwright.errors import DataError, UsageError
 from rankwright.models.fitted_factorization import FittedFactorization
@@ -112,8 +113,8 @@ class Recommender(Ranker):
         in_order: F64 = data.in_caller_order(scores)
         return in_order
 
-    def rank(self, X: Any, **how: Any) -> I64:
-        """Return row numbers, best first, user after user; see `Ranker.rank`."""
+    def rank(self, X: Any, **how: Any) -> Ranking:
+        """Return the items of each user, best first; see `Ranker.rank`."""
         return super().rank(self._pairs(X) if _names_items(X) else X, **how)
 
     def recommend(self, user: Any, n: int = 10, *, rated: bool = False) -> tuple[AnyArray, F64]:

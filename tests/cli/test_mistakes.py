@@ -256,6 +256,10 @@ def test_the_same_grade_for_all(run, folder):
     ("did", "rows"),
     [
         ("have data of one query alone", [(0, 1), (1, 1), (0, 1)]),
+        (
+            "have files whose order tells the grades",
+            [(1, 1), (0, 1), (0, 1), (1, 2), (0, 2), (0, 2)],
+        ),
         ("have grades in which 0 is the best", [(0, 1), (2, 1), (2, 1), (1, 2), (2, 2), (2, 2)]),
     ],
 )
@@ -299,7 +303,7 @@ def test_two_runs_write_one_model(folder, tmp_path):
     command = (*GBDT, "--train", "train.txt", "--save", tmp_path / "m.rw", "--seed")
     both = [start(folder, *command, seed) for seed in (1, 2)]
     for process in both:
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=600)
         assert process.returncode == 0, err
         says("ran two trainings into one model file", out)
     assert [path.name for path in tmp_path.iterdir()] == ["m.rw"]
