@@ -403,8 +403,10 @@ class RankingData(ByQuery[Query]):
 FIELDS = tuple(field.name for field in fields(RankingData))
 
 
-def concatenate(parts: Sequence[RankingData]) -> RankingData:
-    """Return the queries of all parts, one part after the other; ids shared by parts are refused.
+def concatenate(parts: Sequence[RankingData], *, shared_ids: bool = False) -> RankingData:
+    """Return the queries of all parts, one part after the other.
+
+    Ids that parts share are refused, unless ``shared_ids`` says that this does not matter.
 
     An optional array is kept where every part has it.
     """
@@ -414,7 +416,7 @@ def concatenate(parts: Sequence[RankingData]) -> RankingData:
     if len(width) > 1:
         raise DataError(f"the parts have different numbers of features: {sorted(width)}.")
     ids = np.concatenate([part.qid for part in parts])
-    if len(set(ids.tolist())) < len(ids):
+    if not shared_ids and len(set(ids.tolist())) < len(ids):
         twice = _first_repeated(ids.tolist())
         raise DataError(f"query {twice} is in more than one part.")
 

@@ -21,7 +21,7 @@ from rankwright.distributed.evaluation import PartitionedEvaluator, linear_score
 from rankwright.distributed.partitions import Partitions, partitions
 from rankwright.errors import DataError, UsageError
 from rankwright.metrics.evaluation import Evaluator
-from rankwright.metrics.names import metric
+from rankwright.metrics.names import metric, metric_name
 from rankwright.persist.checkpoint import Checkpoint
 from rankwright.persist.run_receipt import digest_in_order, run_receipt
 from rankwright.rankers.base import Ranker, print_round
@@ -98,7 +98,7 @@ def fit(
             checkpoint.end()
     prints = parts.map(_prints)
     ranker.data_digest_ = digest_of_prints(prints, parts.n_documents, parts.n_features)
-    ranker.curve_ = callback.curve
+    ranker.curve_, ranker.evals_result_ = callback.curve, callback.evals_result()
     ranker.best_iteration_ = callback.best()
     ranker.interrupted_ = callback.interrupted
     ranker._with_qid = parts.n_queries > 1
@@ -134,8 +134,10 @@ class PartitionedSelection(Selection):
     """
 
     def __post_init__(self) -> None:
-        selects = metric(self.metric, convention=self.convention).for_selection()
-        self._maximise = selects.maximise
+        named = metric(self.metric, convention=self.convention)
+        selects = named.for_selection()
+        self._name, self._maximise = metric_name(self.metric, named), selects.maximise
+        self._rows = {"valid": slice(None)}
         self._measures: dict[str, Any] = {}
         if isinstance(self.valid, Partitions):
             self._measures = {

@@ -76,6 +76,11 @@ def metric(name: AnyMetric, *, convention: str | Convention = "standard") -> Met
     return found[0][1]
 
 
+def metric_name(given: AnyMetric, made: Metric) -> str:
+    """Return what a metric is called: as the caller spelled it, or else by itself."""
+    return given if isinstance(given, str) else repr(made)
+
+
 def measures(names: AnyMetrics, *, convention: str | Convention = "standard") -> dict[str, Metric]:
     """Return metrics by name as the caller spelled it; ``ndcg@1:3`` stands for three."""
     chosen = Convention.named(convention)

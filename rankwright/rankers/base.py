@@ -45,19 +45,19 @@ from rankwright.core.parts import (
 from rankwright.core.rng import seed_of
 from rankwright.core.types import F64, FittedModel, Loss, Model
 from rankwright.data.content import content_digest
-from rankwright.data.ranking_data import RankingData
+from rankwright.data.ranking_data import RankingData, concatenate
 from rankwright.data.rankings import Ranking
 from rankwright.errors import RankwrightError, UsageError
 from rankwright.metrics.evaluation import evaluate
 from rankwright.metrics.names import metric
 from rankwright.rankers.footprint import check_room
 from rankwright.rankers.inputs import (
+    eval_sets,
     features_like,
     ranking_data,
     refuse_misnamed,
     tell_of_equal_grades,
     tell_of_equal_scores,
-    valid_data,
 )
 from rankwright.rankers.search_space import Domain
 from rankwright.rankers.selection import Progress, Selection
@@ -113,6 +113,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     model_ : the fitted model
     curve_ : dict of lists
         Loss, and the metric on the training and validation set, after each iteration.
+    evals_result_ : dict of dicts of lists
+        The metric on the training and each validation set after each iteration, by name.
     best_iteration_ : int
         The iteration that is kept, counted from 1; trees and rules of ``start`` count.
     interrupted_ : bool
@@ -361,8 +363,11 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             With a frame, ``y`` and ``qid`` may be names of its columns.
         sample_weight, query_weight : array
             Weight of each document, and of each query. A document of weight 0 is left out.
-        eval_set : RankingData or (X, y, qid)
-            Valid data: selects the best round, and l2 where that is "auto".
+        sample_weight, query_weight : arrays
+            Weight of each row, or of each query.
+        eval_set : RankingData, (X, y, qid), a list of them, or a mapping from names to them
+            Validation data: selects the best iteration, and what is "auto". Of several sets the
+            last selects; ``evals_result_`` has the metric on each.
         start : fitted ranker
             Continue from its model; ``n_estimators``, ``n_rounds`` or ``epochs`` are added to it.
         progress : callable
@@ -375,13 +380,17 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         data = given.present()
         tell_of_equal_grades(data)
         self._with_qid = qid is not None or group_sizes is not None or given.n_queries > 1
-        valid = None if eval_set is None else valid_data(eval_set, data)
+        sets = {} if eval_set is None else eval_sets(eval_set, data)
+        valid = concatenate([*sets.values()], shared_ids=True) if len(sets) > 1 else None
+        if len(sets) == 1:
+            (valid,) = sets.values()
         check_room(self, data, valid)
         callback = Selection(
             metric=self.selection_metric,
             convention=self.convention,
             train=data,
             valid=valid,
+            eval_sets=sets,
             early_stopping_rounds=getattr(self, "early_stopping_rounds", None),
             progress=progress or (print_round if self.verbose else None),
             n_jobs=self.n_jobs,
@@ -395,7 +404,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             if callback.checkpoint is not None:
                 callback.checkpoint.end()
         self.data_digest_ = content_digest(given, n_jobs=self.n_jobs)
-        self.curve_ = callback.curve
+        self.curve_, self.evals_result_ = callback.curve, callback.evals_result()
         self.best_iteration_ = callback.best()
         self.interrupted_ = callback.interrupted
         self._note_features(data)

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import difflib
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from os import PathLike
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from rankwright.core.dtypes import as_feature_matrix
 from rankwright.core.memory import taken_columns
 from rankwright.core.queries import first_of_runs
 from rankwright.core.types import FittedModel, FloatMatrix
 from rankwright.data.columns import USUAL_NAMES
-from rankwright.data.frames import default_names
+from rankwright.data.frames import default_names, frame_columns, refuse_other_index
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError, quoted
 
@@ -34,7 +33,7 @@ _MISNAMED = {
     "validation_data": "valid data is eval_set=, ranking data or (X, y, qid)",
     "early_stopping_rounds": "early_stopping_rounds= is a parameter of the ranker itself",
     "eval_metric": "metric= is a parameter of the ranker itself",
-    "categorical_feature": "categorical= is a parameter of the ranker itself",
+    "categorical_feature": "categorical_feature= is a parameter of the ranker itself",
     "init_model": "the fitted ranker to go on from is start=",
     "weight": "weights are sample_weight= (a row each) or query_weight= (a query each)",
 }
@@ -62,7 +61,7 @@ def ranking_data(
             "give the grade of each row, or RankingData."
         )
     if names is not None:
-        _refuse_other_index(X, y=y, qid=qid)
+        refuse_other_index(X, "X", y=y, qid=qid)
         _refuse_grades_in_features(X, names, y)
     if qid is None and group_sizes is None:
         features = as_feature_matrix(_table(X))
@@ -83,14 +82,36 @@ def ranking_data(
     )
 
 
+def eval_sets(
+    given: Any,
+    data: RankingData,
+    read: Callable[[Any, RankingData], RankingData] | None = None,
+) -> dict[str, RankingData]:
+    """Return the caller's validation sets by name, in the columns of the training data.
+
+    One is called "valid"; several, in a list or tuple, "valid_0", "valid_1", ...; a mapping names
+    them. ``read`` makes ranking data of one of them.
+    """
+    if isinstance(given, Mapping):
+        named = {str(name): one for name, one in given.items()}
+    elif isinstance(given, list | tuple) and all(
+        isinstance(one, RankingData | tuple | list) for one in given
+    ):
+        names = ["valid"] if len(given) == 1 else [f"valid_{n}" for n in range(len(given))]
+        named = dict(zip(names, given, strict=True))
+    else:
+        named = {"valid": given}
+    if not named:
+        raise UsageError("eval_set is empty; give a validation set, or leave it out.")
+    return {name: (read or valid_data)(one, data) for name, one in named.items()}
+
+
 def valid_data(eval_set: Any, data: RankingData) -> RankingData:
-    """Return the caller's valid data, in the columns of the training data."""
-    if isinstance(eval_set, list) and len(eval_set) == 1:  # as LightGBM and XGBoost have it
-        eval_set = eval_set[0]
+    """Return the caller's validation set, in the columns of the training data."""
     if isinstance(eval_set, tuple | list):
         if len(eval_set) != 3:
             raise UsageError(
-                "eval_set is one valid set: (X, y, qid), with the query id of each row, or "
+                "a validation set is (X, y, qid), with the query id of each row, or "
                 f"RankingData; this one has {len(eval_set)} parts."
             )
         valid = ranking_data(*eval_set)
@@ -137,22 +158,6 @@ def features_like(ranker: Any, X: Any) -> FloatMatrix:
             "in that order."
         )
     return features
-
-
-def frame_columns(X: Any) -> list[str] | None:
-    """Return the column names of a frame, None for anything else."""
-    if isinstance(X, np.ndarray | list | tuple) or sparse.issparse(X):
-        return None
-    import narwhals as nw
-    from narwhals.exceptions import DuplicateError
-
-    try:
-        frame = nw.from_native(X, pass_through=True, eager_only=True)
-        return list(frame.columns) if isinstance(frame, nw.DataFrame) else None
-    except DuplicateError as fault:
-        raise DataError(
-            f"a column name of X is used twice; rename one: {' '.join(str(fault).split())}"
-        ) from None
 
 
 def refuse_misnamed(arguments: dict[str, Any]) -> None:
@@ -219,20 +224,6 @@ def _columns_by_name(
             f"the feature {quoted(absent[0])} of the fitted ranker is missing in {where}{hint}."
         )
     return [place[name] for name in known]
-
-
-def _refuse_other_index(X: Any, **columns: Any) -> None:
-    """Refuse a pandas Series with the index of X in another order."""
-    index: Any = getattr(X, "index", None)
-    for name, values in columns.items():
-        other: Any = getattr(values, "index", None)
-        if not hasattr(index, "equals") or not hasattr(other, "equals") or len(index) != len(other):
-            continue
-        if not index.equals(other) and index.is_unique and set(index) == set(other):
-            raise DataError(
-                f"the index of {name} is that of X in another order, and rows are paired by "
-                f"their place; pass {name}.loc[X.index], or {name}.to_numpy() if the places agree."
-            )
 
 
 def _refuse_grades_in_features(X: Any, names: list[str], y: Any) -> None:

@@ -15,14 +15,14 @@ import numpy as np
 from scipy import sparse
 
 from rankwright.core.types import F64, AnyArray, Loss
-from rankwright.data.frames import checked_numbers, columns_of_frame
+from rankwright.data.frames import checked_numbers, columns_of_frame, frame_columns
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.rankings import Ranking
 from rankwright.data.ratings import ratings_of_frame, ratings_of_matrix
 from rankwright.errors import DataError, UsageError
 from rankwright.models.fitted_factorization import FittedFactorization
 from rankwright.rankers.base import Ranker
-from rankwright.rankers.inputs import features_like, frame_columns, ranking_data, valid_data
+from rankwright.rankers.inputs import eval_sets, features_like, ranking_data, valid_data
 
 
 class Recommender(Ranker):
@@ -52,22 +52,22 @@ class Recommender(Ranker):
         item_features : array (items, features)
             What is known of each item, in the order of the columns of X. An item that nobody rated
             is then scored by its features.
-        eval_set : RankingData or (X, y, qid)
-            Valid data: selects the best round, and l2 where that is "auto".
+        eval_set : RankingData, (X, y, qid), a list of them, or a mapping from names to them
+            Validation data: selects the best iteration, and l2 where that is "auto".
         **more
             As for every ranker: qid, group_sizes, weights, start, progress.
         """
         grouping = {name: more.pop(name, None) for name in _GROUPING}
         data, shift = _ratings(X, y, grouping)
-        valid = None if eval_set is None else self._valid_data(eval_set, data)
+        sets = {} if eval_set is None else eval_sets(eval_set, data, self._valid_data)
         top = float(data.present().y.max(initial=0.0)) or 1.0
         train = self._in_levels(data, top)
         if item_features is None:
-            super().fit(train, eval_set=valid, **more)
+            super().fit(train, eval_set=sets or None, **more)
         else:
             side = _standardised(item_features, data)
-            wide = None if valid is None else _beside(valid, side)
-            super().fit(_beside(train, side), eval_set=wide, **more)
+            wide = {name: _beside(one, side) for name, one in sets.items()}
+            super().fit(_beside(train, side), eval_set=wide or None, **more)
             self.model_ = self._factors().with_side(side)
         self.model_ = replace(self._factors(), shift=shift, top=top)
         self.n_features_in_ = data.n_features

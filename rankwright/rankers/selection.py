@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rankwright.core.parallel import thread_count
 from rankwright.core.types import F64, AnyArray, CheckpointState
 from rankwright.data.ranking_data import RankingData
+from rankwright.metrics.base import Metric
 from rankwright.metrics.evaluation import Evaluator
-from rankwright.metrics.names import metric
+from rankwright.metrics.names import metric, metric_name
 
 if TYPE_CHECKING:
     from rankwright.persist.checkpoint import Checkpoint
@@ -37,6 +38,9 @@ class Selection:
         improve (such as ``pair_error``) is minimised.
     train, valid
         The data; without ``valid`` the last round is kept.
+    eval_sets
+        Several validation sets by name, whose queries follow each other in ``valid``; the last one
+        selects. Without it ``valid`` is one set.
     early_stopping_rounds
         End the run after this many rounds without a better value; None never does.
     progress
@@ -46,10 +50,11 @@ class Selection:
         Where the run is kept; see `go_on`.
     """
 
-    metric: str
+    metric: str | Metric | Callable[..., Any]
     convention: str
     train: RankingData
     valid: RankingData | None
+    eval_sets: Mapping[str, RankingData] = field(default_factory=dict)
     early_stopping_rounds: int | None = None
     progress: Progress | None = None
     n_jobs: int | None = None
@@ -62,15 +67,25 @@ class Selection:
     _seen_before: int = 0
 
     def __post_init__(self) -> None:
-        selects = metric(self.metric, convention=self.convention).for_selection()
-        self._maximise = selects.maximise
+        named = metric(self.metric, convention=self.convention)
+        selects = named.for_selection()
+        self._name, self._maximise = metric_name(self.metric, named), selects.maximise
         self._measures: dict[str, Evaluator] = {}
-        if self.valid is not None:
-            threads = thread_count(self.n_jobs)  # once, not in each round
-            self._measures = {
-                name: Evaluator(data, selects, n_jobs=threads)
-                for name, data in (("train", self.train), ("valid", self.valid))
-            }
+        self._rows: dict[str, slice] = {"valid": slice(None)}
+        if self.valid is None:
+            return
+        *others, last = self.eval_sets.values() or (self.valid,)
+        threads = thread_count(self.n_jobs)  # once, not in each round
+        sets = {**dict(zip(self.eval_sets, others, strict=False)), "valid": last}
+        ends = np.cumsum([one.n_documents for one in sets.values()]).tolist()
+        self._rows = {
+            name: slice(end - one.n_documents, end)
+            for end, (name, one) in zip(ends, sets.items(), strict=True)
+        }
+        self._measures = {
+            name: Evaluator(one, selects, n_jobs=threads)
+            for name, one in {"train": self.train, **sets}.items()
+        }
 
     @property
     def wants_train(self) -> bool:
@@ -91,8 +106,9 @@ class Selection:
         if train is not None:
             self._measure("train", train)
         if valid is not None:
-            past = self._measure("valid", valid)
-            text = f"valid {self.metric} {past[-1]:.4f}"
+            for name, rows in self._rows.items():  # the one that selects is the last
+                past = self._measure(name, valid[rows] if len(self._rows) > 1 else valid)
+            text = f"valid {self._name} {past[-1]:.4f}"
             if self._is_best(past):
                 self._best = t
         if self.progress is not None:
@@ -104,6 +120,19 @@ class Selection:
             and self._best > 0
             and t - self._best >= self.early_stopping_rounds
         )
+
+    def evals_result(self) -> dict[str, dict[str, list[float]]]:
+        """Return the curves of the metric by data set, under the caller's names."""
+        names = dict.fromkeys(self._measures)
+        called = {name: name for name in names}
+        if self.eval_sets:
+            called["valid"] = next(reversed(self.eval_sets))
+        found = {}
+        for name in names:
+            curve = self.curve.get(f"{name} {self._name}")
+            if curve is not None:
+                found[called[name]] = {self._name: curve}
+        return found
 
     def best(self) -> int:
         """Return the best round on valid, or the last one."""
@@ -151,7 +180,7 @@ class Selection:
     def _measure(self, name: str, scores: F64) -> list[float]:
         """Add the metric of these scores to its curve and return the curve."""
         (value,) = self._measures[name].means(scores).values()
-        return self._add(f"{name} {self.metric}", value)
+        return self._add(f"{name} {self._name}", value)
 
     def _add(self, name: str, value: float) -> list[float]:
         past = self.curve.setdefault(name, [])

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from rankwright.rankers.compose import Compose
 from small_data import small_data
 
 from rankwright import registry
 from rankwright.losses import loss
 from rankwright.metrics.evaluation import evaluate
-from rankwright.rankers.compose import Compose
 
 DATA, VALID = small_data(), small_data(seed=1)
 QUICK = {
