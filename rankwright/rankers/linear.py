@@ -666,14 +666,16 @@ class RankCosine(Ranker):
     """RankCosine: the angle between the scores of a query and the targets of its grades.
 
     Every query has a loss from 0 to 1, so that long lists do not outweigh short ones
-    (`qin2008rankcosine`). Not convex: a linear model ends in a minimum near where it began.
+    (`qin2008rankcosine`). ``centred=True`` compares deviations from the means instead: .436 and
+    .502 mean NDCG@10 on the validation parts of OHSUMED and MQ2008, where the published form has
+    .440 and .501. Not convex: a linear model ends in a minimum near where it began.
 
     Parameters
     ----------
     targets : str or tuple, default "linear"
         Target score of a grade: "linear" is the grade, "gain" is 2^grade - 1, a tuple has a value
         per grade.
-    centred : bool, default True
+    centred : bool, default False
         Take scores and targets less their means over the query.
     l2 : float or "auto", default 1e-3
         Ridge penalty; "auto" tries 1000, 100, …, 1e-6 and keeps the best on the validation set.
@@ -711,7 +713,7 @@ class RankCosine(Ranker):
         self,
         *,
         targets: str | tuple[float, ...] = "linear",
-        centred: bool = True,
+        centred: bool = False,
         l2: float | str = 1e-3,
         scale: bool = True,
         missing: str | None = None,
