@@ -1,4 +1,4 @@
-"""Rankers whose default model is trees: LambdaMART, IntervalRank, GBDT, GBRank, XE-NDCG, forests."""
+"""Rankers that fit trees: LambdaMART, IntervalRank, GBDT, GBRank, XE-NDCG, random forests."""
 
 from __future__ import annotations
 
