@@ -19,7 +19,7 @@ class Onlooker:
     """A callback that sees all and never stops anything; may go on from what was ``kept``."""
 
     wants_train = True
-    interrupted = keeps = False
+    interrupted = wants_state = False
 
     def __init__(self, valid=None, stop_at=None, keep=None, kept=None):
         self.valid, self.stop_at, self.chosen = valid, stop_at, keep
