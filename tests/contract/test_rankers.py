@@ -269,9 +269,7 @@ def test_a_wrong_choice_is_told_when_fitting(name, params, sentence):
 def test_wrong_names_are_told_at_once():
     with pytest.raises(UsageError, match="no ranker 'lambdamrat'; did you mean lambdamart"):
         ranker("lambdamrat")
-    with pytest.raises(
-        UsageError, match=r"GBDT has no parameter 'n_tree'; did you mean"
-    ):
+    with pytest.raises(UsageError, match=r"GBDT has no parameter 'n_tree'; did you mean"):
         ranker("gbdt", n_tree=5)
 
 
