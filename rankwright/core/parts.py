@@ -1,4 +1,4 @@
-"""Losses, models and solvers as values: parameters are stored as given, read, and changed in copies.
+"""Losses, models and solvers as values: parameters stored as given, read, and changed in copies.
 
 A part is a frozen dataclass on `Part`; anyone's object with ``get_params`` or dataclass fields is
 as good. Constructors check nothing: `check_kinds` and the part's own ``bind``, ``fit`` or ``solve``

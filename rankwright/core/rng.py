@@ -26,7 +26,7 @@ def _digest(seed: int, name: tuple[str | int, ...]) -> int:
 
 
 def seed_of(random_state: Any) -> int:
-    """Return the seed that a ``random_state`` stands for: itself, a draw from it, or a fresh one."""
+    """Return the seed of a ``random_state``: itself, a draw from it, or for None a fresh one."""
     if random_state is None:
         return int(np.random.SeedSequence().generate_state(1, np.uint64)[0] >> np.uint64(1))
     if isinstance(random_state, np.random.Generator):

@@ -311,7 +311,7 @@ class Callback(Protocol):
 
     @property
     def wants_state(self) -> bool:
-        """Whether there are checkpoints; otherwise `keep` does nothing."""
+        """Whether there are checkpoints; otherwise `save_state` does nothing."""
 
     @property
     def wants_train(self) -> bool:
@@ -369,7 +369,7 @@ class Model(Protocol):
         *,
         callback: Callback,
         start: FittedModel | None = None,
-        seed: int = 0,
+        random_state: int = 0,
         n_jobs: int | None = None,
     ) -> FittedModel:
         """Minimise ``loss`` over ``data``, from ``start`` where given."""
@@ -391,7 +391,7 @@ class MetricModel(Protocol):
         *,
         callback: Callback,
         start: FittedModel | None = None,
-        seed: int = 0,
+        random_state: int = 0,
         n_jobs: int | None = None,
     ) -> FittedModel:
         """Bring the mean of ``metric`` over ``data`` up, from ``start`` where given.

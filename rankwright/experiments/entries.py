@@ -1,8 +1,8 @@
 """The rankers of a comparison as the user names them.
 
-``lambdamart`` is a ranker as it stands, ``lambdamart:num_leaves=7:n_estimators=50`` one with parameters,
-and ``small=lambdamart:num_leaves=7`` gives it a name of its own. In Python an entry may also be a
-ranker object, and a mapping gives names to entries.
+``lambdamart`` is a ranker as it stands, ``lambdamart:num_leaves=7:n_estimators=50`` one with
+parameters, and ``small=lambdamart:num_leaves=7`` gives it a name of its own. In Python an entry may
+also be a ranker object, and a mapping gives names to entries.
 """
 
 from __future__ import annotations

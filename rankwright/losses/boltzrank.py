@@ -52,6 +52,7 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.base import DrawnLoss, clock_of
 from rankwright.losses.gain_lists import gain_lists
+from rankwright.metrics.names import AnyMetric
 
 FORMS = ("sampled", "exact")
 PROPOSALS = ("grades", "uniform")
@@ -236,7 +237,7 @@ class BoltzRank(Part):
 
     Parameters
     ----------
-    metric : str
+    metric : str or Metric
         The measure: ndcg, dcg, p or another sum over ranks, with a cut-off as in ``ndcg@10``, under
         the standard convention.
     divergence : float
@@ -255,7 +256,7 @@ class BoltzRank(Part):
         Of the draws.
     """
 
-    metric: str = "ndcg"
+    metric: AnyMetric = "ndcg"
     divergence: float = 1.0
     pair_potential: float = 0.0
     sharpness: float = 5.0

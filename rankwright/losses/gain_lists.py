@@ -14,7 +14,7 @@ from rankwright.core.types import F64, I64
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError
 from rankwright.losses.base import document_weight, present_documents
-from rankwright.metrics.names import metric
+from rankwright.metrics.names import AnyMetric, metric
 from rankwright.metrics.swap import LINEAR_SWAP, MRR_SWAP, SwapForm
 
 _MANY = 1_000_000
@@ -31,7 +31,7 @@ class GainLists(NamedTuple):
     best: F64  # of each query: the measure of the best order
 
 
-def gain_lists(loss: str, name: str, data: RankingData) -> GainLists:
+def gain_lists(loss: str, name: AnyMetric, data: RankingData) -> GainLists:
     """Lay out the measure ``name`` for ``loss``, or say that it is no sum over ranks."""
     row = np.flatnonzero(document_weight(data) > 0.0)
     counted = present_documents(data)
@@ -45,7 +45,9 @@ def gain_lists(loss: str, name: str, data: RankingData) -> GainLists:
     return GainLists(begin, row, gain, form.weight.copy(), cut, best.astype(np.float64))
 
 
-def form_over_ranks(loss: str, name: str, data: RankingData, *, mrr: bool = False) -> SwapForm:
+def form_over_ranks(
+    loss: str, name: AnyMetric, data: RankingData, *, mrr: bool = False
+) -> SwapForm:
     """Return the measure ``name`` as a sum over ranks, or mrr where ``loss`` takes that too."""
     measure = metric(name)
     form: SwapForm | None = measure.swap_form(data) if hasattr(measure, "swap_form") else None

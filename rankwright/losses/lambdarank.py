@@ -54,7 +54,7 @@ from rankwright.core.types import F64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError
 from rankwright.losses.base import KernelLoss, document_weight, present_documents
-from rankwright.metrics.names import metric
+from rankwright.metrics.names import AnyMetric, metric
 from rankwright.metrics.swap import LINEAR_SWAP, changes_below, prepare
 from rankwright.metrics.tied_swap import has_ties, mean_changes_below, tie_sums
 from rankwright.subproblems.pair_tiles import (
@@ -274,7 +274,7 @@ class LambdaRank(Part):
 
     Parameters
     ----------
-    metric : str
+    metric : str or Metric
         The measure: ndcg, dcg, p, map, mrr, err or another that knows what a swap changes; with a
         cut-off as in ``ndcg@10``, and under the standard convention.
     truncation : int or None
@@ -285,7 +285,7 @@ class LambdaRank(Part):
         Even out gradients within and between queries, as LightGBM's ``lambdarank_norm``.
     """
 
-    metric: str = "ndcg"
+    metric: AnyMetric = "ndcg"
     truncation: int | None = 30
     sigma: float = 1.0
     normalize: bool = True

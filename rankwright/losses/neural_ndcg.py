@@ -46,6 +46,7 @@ from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import KernelLoss
 from rankwright.losses.gain_lists import gain_lists
+from rankwright.metrics.names import AnyMetric
 
 _NEGLIGIBLE = -50.0  # of a logarithm: its exponential is lost beside 1
 
@@ -216,7 +217,7 @@ class NeuralNDCG(Part):
 
     Parameters
     ----------
-    metric : str
+    metric : str or Metric
         The measure: ndcg, dcg, p or another sum over ranks, with a cut-off as in ``ndcg@10``, under
         the standard convention.
     temperature : float
@@ -225,7 +226,7 @@ class NeuralNDCG(Part):
         Rounds of scaling by which every document is counted at one rank in all.
     """
 
-    metric: str = "ndcg"
+    metric: AnyMetric = "ndcg"
     temperature: float = 1.0
     sinkhorn: int = 10
 

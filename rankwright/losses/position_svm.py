@@ -17,7 +17,7 @@ orders, M(s) - N(s) with convex M and N,
     M(s) = max over pi of sum_i s_i c_pi(i) + <a, b(ideal)> - <a, b(pi)>,
     N(s) = max over reference orders of sum_i s_i c_ref(i)                                      (2)
 
-`convex_part` and `lean` give the two to a solver that holds N to its tangent, round by round.
+`convex_part` and `concave_part` give the two to a solver that holds N to its tangent in each round.
 
 c_i = (i + 1)^-d for ``decay=d``, 1/log(i + 2) for "log", 1/log(log(i + 2)) for "loglog", i from 1,
 and c = a for "metric". The reciprocal rank is a sum over ranks only where one document is relevant;
@@ -58,7 +58,7 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError, UsageError
 from rankwright.losses.base import KernelLoss, rows_by_grade, without_features
 from rankwright.losses.gain_lists import form_over_ranks
-from rankwright.metrics.names import metric
+from rankwright.metrics.names import AnyMetric, metric
 from rankwright.metrics.position import rank_weights
 from rankwright.metrics.swap import MRR_SWAP
 from rankwright.subproblems.position_lists import (
@@ -144,7 +144,7 @@ class PositionSVM(Part):
 
     Parameters
     ----------
-    metric : str
+    metric : str or Metric
         The measure: ndcg, dcg, p, wta, eru or another sum over ranks, or mrr; with a cut-off as in
         ``ndcg@10``, under the standard convention. ``wta(modified=true)`` is the paper's mWTA.
     decay : float, "log", "loglog" or "metric"
@@ -159,7 +159,7 @@ class PositionSVM(Part):
         of a measure.
     """
 
-    metric: str = "ndcg@10"
+    metric: AnyMetric = "ndcg@10"
     decay: float | str = 1.0
     ties: str = "mean"
     per_group: int | None = None
@@ -278,7 +278,7 @@ class PositionSVM(Part):
 
 
 class _Bound(KernelLoss):
-    """The loss on one data set; `convex_part` and `lean` are M and N of (2)."""
+    """The loss on one data set; `convex_part` and `concave_part` are M and N of (2)."""
 
     def __init__(
         self, lists: Lists, data: RankingData, *, ties: str, limit: int, n_jobs: int | None

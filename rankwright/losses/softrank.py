@@ -47,6 +47,7 @@ from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import KernelLoss
 from rankwright.losses.gain_lists import gain_lists
+from rankwright.metrics.names import AnyMetric
 
 FORMS = ("recursion", "exact")
 _ROOT_HALF = math.sqrt(0.5)
@@ -186,7 +187,7 @@ class SoftRank(Part):
 
     Parameters
     ----------
-    metric : str
+    metric : str or Metric
         The measure: ndcg, dcg, p or another sum over ranks, with a cut-off as in ``ndcg@10``, under
         the standard convention.
     sigma : float
@@ -198,7 +199,7 @@ class SoftRank(Part):
         of nearly equal scores need more for the same precision in the gradient.
     """
 
-    metric: str = "ndcg"
+    metric: AnyMetric = "ndcg"
     sigma: float = 1.0
     form: str = "recursion"
     nodes: int = 32

@@ -25,7 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from rankwright.core.jit import kernel
 from rankwright.core.parallel import map_ranges, ordered_sum, row_ranges, thread_count
 from rankwright.core.rng import stream
-from rankwright.core.types import F64, I64, AnyArray, BoundLoss, Loss
+from rankwright.core.types import F64, I64, AnyArray, CurvatureLoss, Loss
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
@@ -132,7 +132,8 @@ class Descent:
         n_jobs = thread_count(n_jobs)  # once, not in each round
         self._boost, self._seed, self._n_jobs = boost, seed, n_jobs
         self._order, ordered = in_content_order(data, features=False, n_jobs=n_jobs)
-        self._loss: BoundLoss = loss.bind(ordered, n_jobs=n_jobs, **options)
+        bound = loss.bind(ordered, n_jobs=n_jobs, **options)
+        self._loss = cast(CurvatureLoss, bound)  # where the traits say so, see below
         if first_query and loss.traits.stochastic:
             self._loss.number_from(first_query)  # type: ignore[attr-defined]
         self._shift_invariant = loss.traits.shift_invariant
@@ -198,10 +199,16 @@ class Descent:
         return -slope / curvature if curvature > 0.0 else 0.0  # exact for squared error
 
     def at_zero(self) -> tuple[float, float]:
-        """Return the sums of slopes and curvatures where all scores are 0."""
+        """Return the sums of gradients and curvatures where all scores are 0.
+
+        A document's weight stands for the curvature that a loss does not have.
+        """
         self._s[:] = 0.0
-        curvature = np.empty(len(self._s))
-        self._loss.grad_curv(self._s, self._g, curvature)
+        curvature = self._weight.copy()
+        if self._has_curvature:
+            self._loss.grad_curv(self._s, self._g, curvature)
+        else:
+            self._loss.grad(self._s, self._g)
         return float(self._g.sum()), float(curvature.sum())
 
     def _draw_rows(self, t: int) -> F64 | None:

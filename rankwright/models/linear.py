@@ -4,10 +4,10 @@ The weights minimise `rankwright.models.linear_problem` (1), in which l2 penalis
 feature had unit standard deviation (``scale``); they are reported in the scale of the data. No
 intercept: it changes no ranking.
 
-Solvers that visit queries one after the other (those with a ``random_state``) see a copy of the data with rows
-and queries in an order fixed by their content, so that shuffled rows and renamed queries change
-nothing. Those that step along columns (coordinate) take an l1 penalty too, and see the problem that
-the loss offers by columns.
+Solvers that visit queries one after the other (those with a ``random_state``) see a copy of the
+data with rows and queries in an order fixed by their content, so that shuffled rows and renamed
+queries change nothing. Those that step along columns (coordinate) take an l1 penalty too, and see
+the problem that the loss offers by columns.
 """
 # Over the budget of 300 lines: the model and its weights, which half of the other models end in.
 

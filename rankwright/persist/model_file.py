@@ -43,7 +43,7 @@ class Absent:
 
     name: str
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ARG002
         """Refuse: the function is not there."""
         raise self._error()
 
@@ -101,7 +101,10 @@ def load_model(path: str | Path) -> Ranker:
     try:
         ranker = _ranker_of(receipt)
         ranker.n_features_in_, names = checked_shape(receipt)
-        ranker.model_ = fitted_model(family_of(receipt), parts, ranker.n_features_in_)
+        family = family_of(receipt)
+        ranker.model_ = fitted_model(family, parts, ranker.n_features_in_)
+        if ranker.model_name != family:
+            raise UsageError(f"a ranker of model '{ranker.model_name}', a model '{family}'.")
         ranker.best_iteration_ = receipt["best_iteration"]
         ranker.data_digest_ = receipt["data"]
         ranker.curve_ = {name: list(restored(v)) for name, v in receipt["curve"].items()}

@@ -156,6 +156,8 @@ def checked_shape(receipt: Mapping[str, Any]) -> tuple[int, tuple[str, ...] | No
     for field in _FIELDS:
         if field not in receipt:
             raise UsageError(f"no {field}.")
+    if not isinstance(receipt["parameters"], dict):
+        raise UsageError("parameters that are no mapping.")
     n_features, names = receipt["n_features"], receipt["feature_names"]
     if type(n_features) is not int or not 0 < n_features <= _MOST_FEATURES:
         raise UsageError(f"{n_features!r} features.")

@@ -465,7 +465,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def _resume(
         self, callback: Selection, data: RankingData, start: FittedModel | None
     ) -> int | None:
-        """Let ``callback`` go on from its checkpoint, where it has one; return the round of that."""
+        """Let ``callback`` continue from its checkpoint, where it has one; return its round."""
         if callback.checkpoint is None:
             return None
         from rankwright.persist.run_receipt import run_receipt

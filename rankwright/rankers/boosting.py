@@ -25,7 +25,8 @@ class RankBoost(Ranker):
     Parameters
     ----------
     normalize : bool, default False
-        Divide the loss of a query by its number of pairs.
+        Take the mean over the pairs of a query instead of the sum, so that long lists do not
+        outweigh short ones.
     n_rounds : int, default 300
         Rules that are added; one that comes again adds to its weight.
     n_candidates : int or "all", default 255
@@ -96,9 +97,10 @@ class FRank(Ranker):
     Parameters
     ----------
     confidence : float, default 1.0
-        Target probability of a pair of different grade.
+        Probability, above 1/2 and up to 1, with which a better document is to lead a worse one.
     normalize : bool, default False
-        Divide the loss of a query by its number of pairs.
+        Take the mean over the pairs of a query instead of the sum, so that long lists do not
+        outweigh short ones.
     n_rounds : int, default 200
         Rules that are added; one that comes again adds to its weight.
     n_candidates : int or "all", default 255
@@ -212,13 +214,14 @@ class AdaRank(MetricRanker):
     n_rounds : int, default 500
         Most features that are added.
     weights : {"running", "total"}, default "running"
-        Weight queries by all rankings on the way, or by the ranking so far, as printed.
+        Weight queries by all rankings up to this iteration, or by the present ranking alone, as
+        published.
     enqueue : bool, default True
-        Set a feature aside that comes twice in a row.
+        Set a feature aside that is chosen twice in a row.
     tol : float or None, default 2e-3
-        The loss of mean metric in a round that ends the run; None: it goes on.
+        Loss of mean metric in an iteration that ends the run; None never ends it.
     max_selections : int or None, default 5
-        How often in a row a feature may come without any effect; None: always.
+        How often in a row a feature may be chosen without any effect; None sets no limit.
     falling : bool, default False
         Let features take part with falling values too, where less is better; RankLib does not.
     scale : bool, default False
@@ -303,11 +306,14 @@ class CoordinateAscent(MetricRanker):
     tol : float, default 1e-3
         A pass that gains less is the last.
     reg : float, default 0.0
-        Penalty on the distance from the first weights.
+        Penalty on the distance from the first weights, both normalised; 0 for none.
     steps : {"auto", "exact", "ranklib"}, default "auto"
-        How a weight is moved.
+        How the best place along a feature is found: by every change of the ranking, or by steps
+        that double, up, down, then to 0. "auto" is exact for metrics of the first 32 ranks or
+        fewer, on average over documents; a metric for which the change by a swap is not known takes
+        steps.
     n_steps : int, default 25
-        Steps tried along a feature where it is not moved exactly.
+        Number of steps in each direction, where steps are taken.
     scale : bool, default True
         Begin with weights that are equal for features of unit standard deviation.
     missing : {"mean", "zero"} or None, default None
@@ -385,15 +391,15 @@ class RankGP(MetricRanker):
     population : int, default 400
         Formulas of a generation.
     n_generations : int, default 30
-        Number of generations.
+        Number of generations, the first included; the best on the validation set is kept.
     tournament : int, default 7
-        Formulas of which the best becomes a parent.
+        Formulas sampled for each choice of a parent; the more, the harder the selection.
     crossover : float, default 0.6
-        Share of children made of two parents.
+        Share of children that have two parents; the others are changed copies of one.
     elites : int, default 2
-        Best formulas that live on as they are.
+        Best formulas that are kept as they are in the next generation.
     parsimony : float, default 1e-4
-        How much better in the metric a formula must be for each node more.
+        Fitness that each node costs a formula when parents are chosen.
     max_nodes : int, default 31
         Most nodes of a formula.
     max_depth : int, default 8

@@ -32,20 +32,21 @@ class MEMR(Ranker):
     Parameters
     ----------
     divergence : {"square", "kl"}, default "square"
-        Divergence between targets and scores.
+        Bregman divergence between targets and scores: half the squared distance, or
+        Kullback-Leibler.
     domain : {"simplex", "cone"}, default "simplex"
         Where the targets of KL lie: among distributions, or among positive numbers.
     margin : {"grade", "none", "constant", "sqrt", "power", "large"}, default "grade"
         What separates neighbours of different grade: the difference of the grades' targets, 0, a
         constant, size / sqrt(rank), size / rank^power; or "large", a reward for what does.
     size : float, default 1.0
-        Size of margins and rewards.
+        Factor of the margins, and of the rewards of margin "large".
     power : float, default 1.0
         Power of the rank in margin "power".
     kl_margin : {"ratio", "additive", "surrogate"}, default "ratio"
-        Under KL, margins between log r, between r, or by the paper's Propositions 2 and 3, which
-        are not exact.
-    targets : str or tuple, default "linear"
+        Under KL, margins between log r, between r, or between log r by the paper's Propositions 2
+        and 3, whose solution is not the nearest one, so that the gradient is that of no value.
+    targets : {"linear", "gain"} or tuple of float, default "linear"
         Target of a grade, for margins and ``C_r``: "linear" is the grade, "gain" is 2^grade - 1, a
         tuple has a value per grade.
     C_r : float, default 0.0
@@ -64,9 +65,10 @@ class MEMR(Ranker):
         What minimises the loss: an object such as ``solvers.TRON(tol=1e-6)`` or a name of
         ``rankwright list solvers``. None is one that suits the loss.
     max_iter : int or "auto", default "auto"
-        Most iterations of the solver; "auto" is its own default.
+        Most iterations of the solver, for sgd and online passes over the data; "auto" is the
+        default of the solver.
     tol : float or "auto", default "auto"
-        When the solver stops; "auto" is its own default.
+        Tolerance at which the solver stops; "auto" is the default of the solver.
     model : model, str or None, default None
         Replaces the default model: an object such as ``models.Linear(l2=1)``, or a name of
         ``rankwright list models``. None is a linear model, with the parameters given here.
@@ -152,12 +154,13 @@ class MR(Ranker):
     Parameters
     ----------
     divergence : {"square", "kl"}, default "square"
-        Divergence between targets and scores.
+        Bregman divergence between targets and scores: half the squared distance, or
+        Kullback-Leibler.
     domain : {"simplex", "cone"}, default "simplex"
         Where the targets of KL lie: among distributions, or among positive numbers.
-    targets : str or tuple, default "linear"
-        Target of a grade, for margins and ``C_r``: "linear" is the grade, "gain" is 2^grade - 1, a
-        tuple has a value per grade.
+    targets : {"linear", "gain"} or tuple of float, default "linear"
+        Target of a grade, toward which ``C_r`` pulls: "linear" is the grade, "gain" is 2^grade - 1,
+        a tuple has a value per grade.
     C_r : float, default 1.0
         Pull of the targets toward those of the grades.
     C_w : float, default 0.0
@@ -174,9 +177,10 @@ class MR(Ranker):
         What minimises the loss: an object such as ``solvers.TRON(tol=1e-6)`` or a name of
         ``rankwright list solvers``. None is one that suits the loss.
     max_iter : int or "auto", default "auto"
-        Most iterations of the solver; "auto" is its own default.
+        Most iterations of the solver, for sgd and online passes over the data; "auto" is the
+        default of the solver.
     tol : float or "auto", default "auto"
-        When the solver stops; "auto" is its own default.
+        Tolerance at which the solver stops; "auto" is the default of the solver.
     model : model, str or None, default None
         Replaces the default model: an object such as ``models.Linear(l2=1)``, or a name of
         ``rankwright list models``. None is a linear model, with the parameters given here.
@@ -266,7 +270,8 @@ class NDCGGLM(Ranker):
     Parameters
     ----------
     divergence : {"square", "kl"}, default "square"
-        Divergence between the shares of gain and the scores.
+        Squared error between gains over the ideal DCG and the scores, up to a constant per query,
+        or cross entropy against the shares of gain.
     l2 : float or "auto", default 1e-3
         Ridge penalty; "auto" tries 1000, 100, …, 1e-6 and keeps the best on the validation set.
     scale : bool, default True
@@ -277,9 +282,10 @@ class NDCGGLM(Ranker):
         What minimises the loss: an object such as ``solvers.TRON(tol=1e-6)`` or a name of
         ``rankwright list solvers``. None is one that suits the loss.
     max_iter : int or "auto", default "auto"
-        Most iterations of the solver; "auto" is its own default.
+        Most iterations of the solver, for sgd and online passes over the data; "auto" is the
+        default of the solver.
     tol : float or "auto", default "auto"
-        When the solver stops; "auto" is its own default.
+        Tolerance at which the solver stops; "auto" is the default of the solver.
     model : model, str or None, default None
         Replaces the default model: an object such as ``models.Linear(l2=1)``, or a name of
         ``rankwright list models``. None is a linear model, with the parameters given here.
@@ -346,11 +352,13 @@ class RankSVM(Ranker):
     Parameters
     ----------
     form : {"squared", "hinge"}, default "squared"
-        Squared hinge, or the hinge itself, which solver bundle minimises.
+        What a missing part of the margin costs: its square, which is smooth, or itself, which
+        solver bundle minimises.
     margin : float, default 1.0
         By how much a better document is to lead.
     pairs : {"uniform", "query", "ir"}, default "uniform"
-        Weight of a pair: one for all, one over the number of pairs of its query, or that of IR-SVM.
+        Weight of a pair: 1; such that the pairs of each query sum to 1; or IR-SVM's, by query and
+        by what NDCG would lose.
     l2 : float or "auto", default 1e-3
         Ridge penalty; "auto" tries 1000, 100, …, 1e-6 and keeps the best on the validation set.
     scale : bool, default True
@@ -361,9 +369,10 @@ class RankSVM(Ranker):
         What minimises the loss: an object such as ``solvers.TRON(tol=1e-6)`` or a name of
         ``rankwright list solvers``. None is one that suits the loss.
     max_iter : int or "auto", default "auto"
-        Most iterations of the solver; "auto" is its own default.
+        Most iterations of the solver, for sgd and online passes over the data; "auto" is the
+        default of the solver.
     tol : float or "auto", default "auto"
-        When the solver stops; "auto" is its own default.
+        Tolerance at which the solver stops; "auto" is the default of the solver.
     model : model, str or None, default None
         Replaces the default model: an object such as ``models.Linear(l2=1)``, or a name of
         ``rankwright list models``. None is a linear model, with the parameters given here.
@@ -430,7 +439,8 @@ class IRSVM(Ranker):
     Parameters
     ----------
     form : {"squared", "hinge"}, default "squared"
-        Squared hinge, or the hinge itself, which solver bundle minimises.
+        What a missing part of the margin costs: its square, which is smooth, or itself, which
+        solver bundle minimises.
     margin : float, default 1.0
         By how much a better document is to lead.
     l2 : float or "auto", default 1e-3
@@ -443,9 +453,10 @@ class IRSVM(Ranker):
         What minimises the loss: an object such as ``solvers.TRON(tol=1e-6)`` or a name of
         ``rankwright list solvers``. None is one that suits the loss.
     max_iter : int or "auto", default "auto"
-        Most iterations of the solver; "auto" is its own default.
+        Most iterations of the solver, for sgd and online passes over the data; "auto" is the
+        default of the solver.
     tol : float or "auto", default "auto"
-        When the solver stops; "auto" is its own default.
+        Tolerance at which the solver stops; "auto" is the default of the solver.
     model : model, str or None, default None
         Replaces the default model: an object such as ``models.Linear(l2=1)``, or a name of
         ``rankwright list models``. None is a linear model, with the parameters given here.
@@ -510,11 +521,13 @@ class ListNet(Ranker):
     Parameters
     ----------
     target : {"softmax", "gain"}, default "softmax"
-        Target distribution: softmax of the grades, or gains over the ideal DCG.
+        Target distribution: softmax of the grades, or 2^grade - 1 over the ideal DCG.
     k : int, default 1
-        Ranks whose permutations are compared: 1 as usual.
+        Number of first ranks whose probabilities are compared; above 1 only with
+        ``target="softmax"``.
     samples : int, default 0
-        For k above 1, orders sampled in each iteration; 0 goes over all of them.
+        For k above 1, orders of the first k documents sampled in each iteration; 0 visits all of
+        them.
     l2 : float or "auto", default 1e-3
         Ridge penalty; "auto" tries 1000, 100, …, 1e-6 and keeps the best on the validation set.
     scale : bool, default True
@@ -525,9 +538,10 @@ class ListNet(Ranker):
         What minimises the loss: an object such as ``solvers.TRON(tol=1e-6)`` or a name of
         ``rankwright list solvers``. None is one that suits the loss.
     max_iter : int or "auto", default "auto"
-        Most iterations of the solver; "auto" is its own default.
+        Most iterations of the solver, for sgd and online passes over the data; "auto" is the
+        default of the solver.
     tol : float or "auto", default "auto"
-        When the solver stops; "auto" is its own default.
+        Tolerance at which the solver stops; "auto" is the default of the solver.
     model : model, str or None, default None
         Replaces the default model: an object such as ``models.Linear(l2=1)``, or a name of
         ``rankwright list models``. None is a linear model, with the parameters given here.
@@ -592,10 +606,11 @@ class ListMLE(Ranker):
     Parameters
     ----------
     calibration : float, default 0.0
-        Pull of the scores toward the targets.
-    targets : str or tuple, default "linear"
-        Target score of a grade: "linear" is the grade, "gain" is 2^grade - 1, a tuple has a value
-        per grade.
+        Weight of the squared error of the scores to the targets, which fixes the level of the
+        scores; 0 leaves it free.
+    targets : {"linear", "gain"} or tuple of float, default "linear"
+        Target score of a grade, used by the calibration alone: "linear" is the grade, "gain" is
+        2^grade - 1, a tuple has a value per grade.
     l2 : float or "auto", default 1e-3
         Ridge penalty; "auto" tries 1000, 100, …, 1e-6 and keeps the best on the validation set.
     scale : bool, default True
@@ -606,9 +621,10 @@ class ListMLE(Ranker):
         What minimises the loss: an object such as ``solvers.TRON(tol=1e-6)`` or a name of
         ``rankwright list solvers``. None is one that suits the loss.
     max_iter : int or "auto", default "auto"
-        Most iterations of the solver; "auto" is its own default.
+        Most iterations of the solver, for sgd and online passes over the data; "auto" is the
+        default of the solver.
     tol : float or "auto", default "auto"
-        When the solver stops; "auto" is its own default.
+        Tolerance at which the solver stops; "auto" is the default of the solver.
     model : model, str or None, default None
         Replaces the default model: an object such as ``models.Linear(l2=1)``, or a name of
         ``rankwright list models``. None is a linear model, with the parameters given here.
@@ -672,11 +688,12 @@ class RankCosine(Ranker):
 
     Parameters
     ----------
-    targets : str or tuple, default "linear"
+    targets : {"linear", "gain"} or tuple of float, default "linear"
         Target score of a grade: "linear" is the grade, "gain" is 2^grade - 1, a tuple has a value
         per grade.
     centred : bool, default False
-        Take scores and targets less their means over the query.
+        Leave the level of each query's scores free: the cosine is then their correlation with the
+        targets. False is as published.
     l2 : float or "auto", default 1e-3
         Ridge penalty; "auto" tries 1000, 100, …, 1e-6 and keeps the best on the validation set.
     scale : bool, default True
@@ -687,9 +704,10 @@ class RankCosine(Ranker):
         What minimises the loss: an object such as ``solvers.TRON(tol=1e-6)`` or a name of
         ``rankwright list solvers``. None is one that suits the loss.
     max_iter : int or "auto", default "auto"
-        Most iterations of the solver; "auto" is its own default.
+        Most iterations of the solver, for sgd and online passes over the data; "auto" is the
+        default of the solver.
     tol : float or "auto", default "auto"
-        When the solver stops; "auto" is its own default.
+        Tolerance at which the solver stops; "auto" is the default of the solver.
     model : model, str or None, default None
         Replaces the default model: an object such as ``models.Linear(l2=1)``, or a name of
         ``rankwright list models``. None is a linear model, with the parameters given here.
@@ -761,9 +779,10 @@ class Classification(Ranker):
     solver : solver, str or None, default "lbfgs"
         What minimises: lbfgs or tron; None is lbfgs.
     max_iter : int or "auto", default "auto"
-        Most iterations of the solver; "auto" is its own default.
+        Most iterations of the solver, for sgd and online passes over the data; "auto" is the
+        default of the solver.
     tol : float or "auto", default "auto"
-        When the solver stops; "auto" is its own default.
+        Tolerance at which the solver stops; "auto" is the default of the solver.
     model : model, str or None, default None
         Replaces the default model: an object such as ``models.Linear(l2=1)``, or a name of
         ``rankwright list models``. None is multinomial logistic regression, with the parameters
@@ -829,7 +848,7 @@ class LinearRegression(Ranker):
 
     Parameters
     ----------
-    targets : str or tuple, default "linear"
+    targets : {"linear", "gain"} or tuple of float, default "linear"
         Target score of a grade: "linear" is the grade, "gain" is 2^grade - 1, a tuple has a value
         per grade.
     l2 : float or "auto", default 30.0
@@ -893,17 +912,22 @@ class Domination(Ranker):
     Parameters
     ----------
     variant : {"multi", "base", "margin"}, default "multi"
-        Documents dominate all of lower grade; or good ones, of grade 1 and up, all others; or all
-        of lower grade, by a lead of ``margin_scale`` times the difference of the grades.
-    margin : str, tuple or None, default None
-        The loss in detail: see `rankwright.losses.Domination`.
+        Which documents dominate which: each all of lower grade; good ones, of grade 1 and up, all
+        others ("base"); or each all of lower grade, by a lead of ``margin_scale`` times the
+        difference of the grades ("margin").
+    margin : {"linear", "gain"}, tuple of float or None, default None
+        Lead that is asked for, times ``margin_scale``: the difference of the grades, of 2^grade -
+        1, or of a value per grade. None asks for no lead, or with variant "margin" for "linear".
     margin_scale : float, default 1.0
-        Factor of the margin.
-    tiers : tuple or None, default None
-        Grades at which a new tier begins; None makes each grade one.
+        Factor of the margin, where there is one.
+    tiers : tuple of float or None, default None
+        Increasing thresholds that sort grades into tiers, a grade at a threshold into the upper
+        one; documents dominate those of lower tiers. None makes each grade a tier of its own, or
+        with variant "base" divides at grade 1.
     l1 : float or "auto", default 1e-3
         Penalty on absolute weights, which makes most of them 0, for solver coordinate; "auto" tries
-        twenty and keeps the best on the validation set.
+        twenty, from the least that makes all weights 0 down to a thousandth of it, and keeps the
+        best on the validation set.
     l2 : float or "auto", default 0.0
         Ridge penalty; "auto" tries 1000, 100, …, 1e-6 and keeps the best on the validation set.
     scale : bool, default False
@@ -914,9 +938,10 @@ class Domination(Ranker):
         What minimises the loss: an object such as ``solvers.TRON(tol=1e-6)`` or a name of
         ``rankwright list solvers``. None is one that suits the loss.
     max_iter : int or "auto", default "auto"
-        Most iterations of the solver; "auto" is its own default.
+        Most iterations of the solver, for sgd and online passes over the data; "auto" is the
+        default of the solver.
     tol : float or "auto", default "auto"
-        When the solver stops; "auto" is its own default.
+        Tolerance at which the solver stops; "auto" is the default of the solver.
     model : model, str or None, default None
         Replaces the default model: an object such as ``models.Linear(l2=1)``, or a name of
         ``rankwright list models``. None is a linear model, with the parameters given here.
@@ -1034,7 +1059,7 @@ class PAMIR(Ranker):
     n_steps : int, default 100000
         Pairs sampled, in ten rounds of which the best on the validation set is kept.
     averaging : bool, default True
-        Answer with the mean of the weights over all steps.
+        Keep the mean of the weights over all steps; False keeps the last.
     missing : {"mean", "zero"} or None, default None
         What stands for a missing value; None refuses them.
     model : model, str or None, default None
@@ -1110,9 +1135,10 @@ class PRank(Ranker):
     n_passes : int, default 10
         Passes over the data; the best on the validation set is kept.
     averaging : bool, default True
-        Answer with the mean of the weights over all steps.
+        Keep the mean of the weights over all steps; False keeps the last.
     threshold_step : float or None, default None
-        How far a mistake moves a threshold; None: as far as it moves scores, on average.
+        How far a mistake moves a threshold; None: by the mean squared length of a document, as far
+        as a mistake moves its score on average. 1 is as published.
     by_query : bool, default True
         Visit documents query after query; False: all in one order.
     scale : bool, default True

@@ -18,9 +18,11 @@ class RankNet(Ranker):
     Parameters
     ----------
     sigma : float, default 1.0
-        Scale of score differences.
+        Steepness of the logistic function: the larger, the smaller a difference of scores that
+        counts as decided.
     normalize : bool, default False
-        Divide the loss of a query by its number of pairs.
+        Take the mean over the pairs of a query instead of the sum, so that long lists do not
+        outweigh short ones.
     hidden_layer_sizes : sequence of int, default (32,)
         Units of each hidden layer; () for a linear score.
     activation : {"sigmoid", "relu", "tanh", "elu"}, default "sigmoid"
@@ -28,19 +30,20 @@ class RankNet(Ranker):
     dropout : float, default 0.0
         Share of the hidden units that each step leaves out.
     list_context : int, default 0
-        Heads of self-attention by which the documents of a query see each other; 0: none.
+        Heads of self-attention by which the documents of a query see each other; 0 for none. The
+        width of the last hidden layer must be a multiple of it.
     epochs : int, default 60
         Passes over the data.
     learning_rate : float, default 3e-3
-        Length of the first steps of Adam.
+        Step size of Adam.
     batch_size : int, default 1024
         Documents in a step, in whole queries.
     weight_decay : float, default 0.0
-        How strongly matrices of weights are pulled to 0.
+        How strongly matrices of weights are pulled to 0; biases are not.
     missing : {"mean", "zero"} or None, default None
         What stands for a missing value; None refuses them.
     device : {"auto", "cpu", "cuda"}, default "auto"
-        Where to train; "auto" takes a GPU where there is one.
+        Where to train; "auto" takes a GPU where there is one. Scores are computed on the CPU.
     model : model, str or None, default None
         Replaces the default model: an object such as ``models.Linear(l2=1)``, or a name of
         ``rankwright list models``. None is a network, with the parameters given here.
@@ -116,13 +119,17 @@ class LambdaRank(Ranker):
     Parameters
     ----------
     metric : str, Metric or callable, default "ndcg@10"
-        Metric that is optimised, and selects the epoch on the validation set.
+        Metric that is optimised, and selects the epoch on the validation set: ndcg, dcg, p, map,
+        mrr, err or another for which the change by a swap is known.
     truncation : int or None, default 30
-        Pairs count whose better-ranked document is among so many first ranks; None counts all.
+        Count only pairs of which a document is among the first so many by current score; None
+        counts all pairs.
     sigma : float, default 1.0
-        Scale of score differences.
+        Steepness of the logistic function: the larger, the smaller a difference of scores that
+        counts as decided.
     normalize : bool, default True
-        Divide the gradients of a query by their sum.
+        Normalise gradients within and between queries as LightGBM's ``lambdarank_norm``, so that
+        long lists do not outweigh others.
     hidden_layer_sizes : sequence of int, default (32,)
         Units of each hidden layer; () for a linear score.
     activation : {"sigmoid", "relu", "tanh", "elu"}, default "sigmoid"
@@ -132,15 +139,15 @@ class LambdaRank(Ranker):
     epochs : int, default 60
         Passes over the data.
     learning_rate : float, default 3e-3
-        Length of the first steps of Adam.
+        Step size of Adam.
     batch_size : int, default 1024
         Documents in a step, in whole queries.
     weight_decay : float, default 0.0
-        How strongly matrices of weights are pulled to 0.
+        How strongly matrices of weights are pulled to 0; biases are not.
     missing : {"mean", "zero"} or None, default None
         What stands for a missing value; None refuses them.
     device : {"auto", "cpu", "cuda"}, default "auto"
-        Where to train; "auto" takes a GPU where there is one.
+        Where to train; "auto" takes a GPU where there is one. Scores are computed on the CPU.
     model : model, str or None, default None
         Replaces the default model: an object such as ``models.Linear(l2=1)``, or a name of
         ``rankwright list models``. None is a network, with the parameters given here.
@@ -224,13 +231,16 @@ class SoftRank(Ranker):
     Parameters
     ----------
     metric : str, Metric or callable, default "ndcg@10"
-        Metric that is optimised, and selects the epoch on the validation set.
+        Metric that is optimised, and selects the epoch on the validation set: ndcg, dcg, p or
+        another sum over ranks.
     sigma : float, default 0.1
-        Standard deviation of the noise.
+        Standard deviation of the noise; the smaller, the closer to the metric itself.
     form : {"recursion", "exact"}, default "recursion"
-        The paper's recursion, which takes pairs as independent, or the exact expectation.
+        How ranks are distributed: by the recursion of the paper, which takes the pairs of a
+        document as independent, or exactly, by averaging over the score of the document.
     nodes : int, default 32
-        Points of the quadrature of form "exact".
+        Points of the quadrature of ``form="exact"``. 32 hold the value to 0.001 or better; long
+        lists of nearly equal scores need more for the same precision in the gradient.
     hidden_layer_sizes : sequence of int, default (32,)
         Units of each hidden layer; () for a linear score.
     activation : {"sigmoid", "relu", "tanh", "elu"}, default "sigmoid"
@@ -240,15 +250,15 @@ class SoftRank(Ranker):
     epochs : int, default 60
         Passes over the data.
     learning_rate : float, default 3e-3
-        Length of the first steps of Adam.
+        Step size of Adam.
     batch_size : int, default 1024
         Documents in a step, in whole queries.
     weight_decay : float, default 0.0
-        How strongly matrices of weights are pulled to 0.
+        How strongly matrices of weights are pulled to 0; biases are not.
     missing : {"mean", "zero"} or None, default None
         What stands for a missing value; None refuses them.
     device : {"auto", "cpu", "cuda"}, default "auto"
-        Where to train; "auto" takes a GPU where there is one.
+        Where to train; "auto" takes a GPU where there is one. Scores are computed on the CPU.
     model : model, str or None, default None
         Replaces the default model: an object such as ``models.Linear(l2=1)``, or a name of
         ``rankwright list models``. None is a network, with the parameters given here.
@@ -327,19 +337,24 @@ class BoltzRank(Ranker):
     Parameters
     ----------
     metric : str, Metric or callable, default "ndcg@10"
-        Metric that is optimised, and selects the epoch on the validation set.
+        Metric that is optimised, and selects the epoch on the validation set: ndcg, dcg, p or
+        another sum over ranks.
     divergence : float, default 1.0
-        Share of the divergence between sampled and target distribution in the loss.
+        Weight of the Kullback-Leibler divergence between the distribution of rankings by grade and
+        that by score, which is added to the expected loss of the metric; 0 leaves it out.
     pair_potential : float, default 0.0
-        Weight of pairs in the energy.
+        Weight of the pairwise potential tanh(s_j - s_i) in the energy of a ranking; it levels off
+        for scores that are far apart, so that no pair outvotes the others. 0 leaves it out.
     sharpness : float, default 5.0
-        How strongly the metric decides the target distribution.
+        Factor of the energy: large values make the best ranking by far the most likely one, small
+        ones make all rankings nearly equally likely.
     form : {"sampled", "exact"}, default "sampled"
-        Sample rankings, or go over all of them (short lists).
+        Sample rankings in each iteration, or sum over all of them: for lists of up to 6 documents.
     samples : int, default 32
-        Rankings sampled for a query in an iteration.
-    proposal : {"grades", "scores"}, default "grades"
-        What the sampled rankings follow.
+        Rankings sampled for a query in each iteration, with ``form="sampled"``.
+    proposal : {"grades", "uniform"}, default "grades"
+        How rankings are sampled: every other one near the order of the grades (Plackett-Luce) and
+        the rest uniformly, or all uniformly.
     hidden_layer_sizes : sequence of int, default (32,)
         Units of each hidden layer; () for a linear score.
     activation : {"sigmoid", "relu", "tanh", "elu"}, default "sigmoid"
@@ -347,15 +362,15 @@ class BoltzRank(Ranker):
     epochs : int, default 60
         Passes over the data.
     learning_rate : float, default 3e-3
-        Length of the first steps of Adam.
+        Step size of Adam.
     batch_size : int, default 1024
         Documents in a step, in whole queries.
     weight_decay : float, default 0.0
-        How strongly matrices of weights are pulled to 0.
+        How strongly matrices of weights are pulled to 0; biases are not.
     missing : {"mean", "zero"} or None, default None
         What stands for a missing value; None refuses them.
     device : {"auto", "cpu", "cuda"}, default "auto"
-        Where to train; "auto" takes a GPU where there is one.
+        Where to train; "auto" takes a GPU where there is one. Scores are computed on the CPU.
     model : model, str or None, default None
         Replaces the default model: an object such as ``models.Linear(l2=1)``, or a name of
         ``rankwright list models``. None is a network, with the parameters given here.

@@ -288,7 +288,7 @@ class MMMF(Recommender):
         Round ratings to so many levels, for losses that want few grades or whole numbers; None
         takes each value as a level.
     margin : float, default 1.0
-        Distance from a threshold that costs nothing.
+        How far ratings are to stand from every threshold of their user.
     n_factors : int, default 10
         Length of the vectors.
     l2 : float or "auto", default "auto"
@@ -395,7 +395,7 @@ class JRank(Recommender):
     n_passes : int, default 10
         Passes over the data; the best on the validation set is kept.
     averaging : bool, default True
-        Answer with the mean of the weights over all steps.
+        Keep the mean of the weights over all steps; False keeps the last.
     threshold_step : float or None, default None
         How far a mistake moves a threshold; None: as far as it moves scores, on average.
     by_query : bool, default True

@@ -126,7 +126,7 @@ class Selection:
         names = dict.fromkeys(self._measures)
         called = {name: name for name in names}
         if self.eval_sets:
-            called["valid"] = next(reversed(self.eval_sets))
+            called["valid"] = list(self.eval_sets)[-1]
         found = {}
         for name in names:
             curve = self.curve.get(f"{name} {self._name}")

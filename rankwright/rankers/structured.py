@@ -24,17 +24,21 @@ class DORM(Ranker):
     Parameters
     ----------
     metric : str, Metric or callable, default "ndcg@10"
-        Metric that is optimised, and selects on the validation set.
-    decay : float or str, default 1.0
-        Power by which ranks count less; "log" and "loglog" are the paper's slower ones.
+        Metric that is optimised, and selects on the validation set: ndcg, dcg, p, wta, eru or
+        another sum over ranks, or mrr.
+    decay : float, "log", "loglog" or "metric", default 1.0
+        Weight of rank i, from 1, in the bound: (i + 1)^-decay; 1/log(i + 2) with "log" and
+        1/log(log(i + 2)) with "loglog", which fall more slowly; or the discount of the metric with
+        "metric".
     ties : {"score", "mean", "file"}, default "score"
-        Order of equal grades in the reference: by current score (asks for none), the mean over
-        orders, or as in the file.
+        Order of documents of equal grade in the reference: by their current scores, which asks for
+        none; the mean over all orders; or by row.
     per_group : int or None, default None
-        Most documents of a group (host, topic) within the ranks that count.
+        Most documents of each group (host, topic) within the ranks that count; topics may overlap.
+        None sets no limit.
     cost : callable or None, default None
-        Cost of each document at each position, in place of the metric's: takes the grades of a
-        query and returns a matrix.
+        Cost of each document at each rank, in place of the metric's: takes the grades of a query,
+        best first, and returns a matrix of documents by ranks.
     l2 : float or "auto", default 1e-3
         Ridge penalty; "auto" tries 1000, 100, …, 1e-6 and keeps the best on the validation set.
     scale : bool, default True
@@ -45,9 +49,10 @@ class DORM(Ranker):
         What minimises the loss: an object such as ``solvers.TRON(tol=1e-6)`` or a name of
         ``rankwright list solvers``. None is one that suits the loss.
     max_iter : int or "auto", default "auto"
-        Most iterations of the solver; "auto" is its own default.
+        Most iterations of the solver, for sgd and online passes over the data; "auto" is the
+        default of the solver.
     tol : float or "auto", default "auto"
-        When the solver stops; "auto" is its own default.
+        Tolerance at which the solver stops; "auto" is the default of the solver.
     model : model, str or None, default None
         Replaces the default model: an object such as ``models.Linear(l2=1)``, or a name of
         ``rankwright list models``. None is a linear model, with the parameters given here.
@@ -116,7 +121,7 @@ class SVMROCArea(Ranker):
     Parameters
     ----------
     margin : float, default 1.0
-        By how much a better document is to lead.
+        By how much a better document is to lead a worse one.
     l2 : float or "auto", default 1e-3
         Ridge penalty; "auto" tries 1000, 100, …, 1e-6 and keeps the best on the validation set.
     scale : bool, default True
@@ -127,9 +132,10 @@ class SVMROCArea(Ranker):
         What minimises the loss: an object such as ``solvers.TRON(tol=1e-6)`` or a name of
         ``rankwright list solvers``. None is one that suits the loss.
     max_iter : int or "auto", default "auto"
-        Most iterations of the solver; "auto" is its own default.
+        Most iterations of the solver, for sgd and online passes over the data; "auto" is the
+        default of the solver.
     tol : float or "auto", default 1e-8
-        When the solver stops; "auto" is its own default.
+        Tolerance at which the solver stops; "auto" is the default of the solver.
     model : model, str or None, default None
         Replaces the default model: an object such as ``models.Linear(l2=1)``, or a name of
         ``rankwright list models``. None is a linear model, with the parameters given here.
@@ -206,9 +212,10 @@ class SVMPrecision(Ranker):
         What minimises the loss: an object such as ``solvers.TRON(tol=1e-6)`` or a name of
         ``rankwright list solvers``. None is one that suits the loss.
     max_iter : int or "auto", default "auto"
-        Most iterations of the solver; "auto" is its own default.
+        Most iterations of the solver, for sgd and online passes over the data; "auto" is the
+        default of the solver.
     tol : float or "auto", default "auto"
-        When the solver stops; "auto" is its own default.
+        Tolerance at which the solver stops; "auto" is the default of the solver.
     model : model, str or None, default None
         Replaces the default model: an object such as ``models.Linear(l2=1)``, or a name of
         ``rankwright list models``. None is a linear model, with the parameters given here.
@@ -273,9 +280,9 @@ class OrdinalSVM(Ranker):
     Parameters
     ----------
     margin : float, default 1.0
-        Distance from a threshold that costs nothing.
+        How far documents are to stand from every threshold of their query.
     balanced : bool, default True
-        Let both sides of a threshold weigh the same.
+        Let both sides of a threshold weigh the same, however many documents they have.
     l2 : float or "auto", default 1e-3
         Ridge penalty; "auto" tries 1000, 100, …, 1e-6 and keeps the best on the validation set.
     scale : bool, default True
@@ -286,9 +293,10 @@ class OrdinalSVM(Ranker):
         What minimises the loss: an object such as ``solvers.TRON(tol=1e-6)`` or a name of
         ``rankwright list solvers``. None is one that suits the loss.
     max_iter : int or "auto", default "auto"
-        Most iterations of the solver; "auto" is its own default.
+        Most iterations of the solver, for sgd and online passes over the data; "auto" is the
+        default of the solver.
     tol : float or "auto", default 1e-8
-        When the solver stops; "auto" is its own default.
+        Tolerance at which the solver stops; "auto" is the default of the solver.
     model : model, str or None, default None
         Replaces the default model: an object such as ``models.Linear(l2=1)``, or a name of
         ``rankwright list models``. None is a linear model, with the parameters given here.

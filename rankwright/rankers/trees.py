@@ -1,4 +1,4 @@
-"""Rankers whose default model is trees: LambdaMART, IntervalRank, GBDT, GBRank, XE-NDCG, forests."""
+"""Rankers that fit trees: LambdaMART, IntervalRank, GBDT, GBRank, XE-NDCG, random forests."""
 
 from __future__ import annotations
 
@@ -20,11 +20,14 @@ class LambdaMART(Ranker):
     Parameters
     ----------
     metric : str, Metric or callable, default "ndcg@10"
-        Metric that is optimised, and selects the number of trees on the validation set.
+        Metric that is optimised, and selects the number of trees on the validation set: ndcg, dcg,
+        p, map, mrr, err or another for which the change by a swap is known.
     truncation : int or None, default 30
-        Pairs count whose better-ranked document is among so many first ranks; None counts all.
+        Count only pairs of which a document is among the first so many by current score; None
+        counts all pairs.
     normalize : bool, default True
-        Divide the gradients of a query by their sum, so that long lists do not outweigh others.
+        Normalise gradients within and between queries as LightGBM's ``lambdarank_norm``, so that
+        long lists do not outweigh others.
     n_estimators : int, default 100
         Number of trees.
     learning_rate : float, default 0.1
@@ -145,19 +148,22 @@ class IntervalRank(Ranker):
     Parameters
     ----------
     lambda1 : float, default 0.03
-        Penalty on margins between grades that are not kept.
+        Penalty on margins between grades that are not kept; ``inf`` allows none.
     lambda2 : float, default 1.0
-        Penalty on the width of the interval of a grade.
-    targets : str or tuple, default "linear"
-        Target score of a grade: "linear" is the grade, "gain" is 2^grade - 1, a tuple has a value
-        per grade.
+        Penalty on the width of the interval of a grade; 0 leaves it free, ``inf`` gives all
+        documents of a grade one score.
+    targets : {"linear", "gain"} or tuple of float, default "linear"
+        Target score of a grade, whose differences are the margins: "linear" is the grade, "gain" is
+        2^grade - 1, a tuple has a value per grade.
     calibration : float, default 0.0
-        Pull of the scores toward the targets themselves: lambda3 of the paper's (11).
+        Weight of the squared error of the scores to the targets (lambda3 of the paper's (11)),
+        which fixes the level of the scores; 0 leaves it free.
     scale_by_size : bool, default True
         Multiply both lambdas by the number of documents of the query.
     qp_solver : {"newton", "barrier", "hard"}, default "newton"
-        How the inner problem is solved: exactly, by the paper's log-barrier method, or with hard
-        margins.
+        How the inner problem is solved: exactly; by the paper's log-barrier method, which keeps
+        grades further apart and needs finite lambdas and ``lambda2`` above 0; or in the limit of
+        hard margins and free widths, whatever the lambdas.
     n_estimators : int, default 100
         Number of trees.
     learning_rate : float, default 0.1
@@ -261,7 +267,7 @@ class GBDT(Ranker):
 
     Parameters
     ----------
-    targets : str or tuple, default "linear"
+    targets : {"linear", "gain"} or tuple of float, default "linear"
         Target score of a grade: "linear" is the grade, "gain" is 2^grade - 1, a tuple has a value
         per grade.
     n_estimators : int, default 100
@@ -366,11 +372,12 @@ class GBRank(Ranker):
 
     Parameters
     ----------
-    targets : str or tuple, default "linear"
-        Target score of a grade: "linear" is the grade, "gain" is 2^grade - 1, a tuple has a value
-        per grade.
+    targets : {"linear", "gain"} or tuple of float, default "linear"
+        Target score of a grade, whose differences are the margins: "linear" is the grade, "gain" is
+        2^grade - 1, a tuple has a value per grade.
     calibration : float, default 0.0
-        Pull of the scores toward the targets themselves.
+        Weight of the squared error of the scores to the targets, which fixes the level of the
+        scores; 0 leaves it free.
     n_estimators : int, default 100
         Number of trees.
     learning_rate : float, default 0.1
@@ -478,7 +485,8 @@ class XENDCG(Ranker):
     sampled : bool, default True
         Sample the noise of the targets anew in each iteration; False takes its mean.
     newton_terms : int, default 1
-        Terms of the series that approximates the inverse Hessian.
+        Terms of the series for the Newton step that make up the gradient: 1 is the gradient itself,
+        3 is what LightGBM's ``rank_xendcg`` boosts.
     n_estimators : int, default 100
         Number of trees.
     learning_rate : float, default 0.1
@@ -590,7 +598,7 @@ class RandomForest(Ranker):
     loss : loss or str, default "squared"
         What each bag minimises: an object or a name, as for `Ranker`.
     n_bags : int, default 300
-        Number of bags.
+        Number of bags, each a sample of queries with a boosted model of its own.
     bag_fraction : float, default 1.0
         Queries sampled for a bag, with replacement, as a share of all.
     n_estimators : int, default 1
@@ -610,7 +618,7 @@ class RandomForest(Ranker):
     reg_lambda : float, default 0.0
         L2 penalty on leaf values.
     max_bins : int, default 255
-        Number of thresholds tried for a feature.
+        Bins of a feature, between which thresholds are tried.
     monotone_constraints : mapping, sequence or None, default None
         1 or -1 for features whose score must rise or fall with them, by name, by column or in
         order.

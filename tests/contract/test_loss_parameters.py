@@ -35,7 +35,7 @@ GRIDS = {
         "form": ["exact"],
         "samples": [7],
         "proposal": ["uniform"],
-        "seed": [3],
+        "random_state": [3],
     },
     "domination": {
         "margin": ["linear", "gain", (0.0, 1.5, 2.0, 4.0)],
@@ -50,7 +50,7 @@ GRIDS = {
         "targets": ["linear"],
         "calibration": [0.1],
         "scale_by_size": [True],
-        "solver": ["barrier", "hard"],
+        "qp_solver": ["barrier", "hard"],
         "penalty": ["huber", "pseudo_huber"],
         "knee": [0.3],
     },
@@ -61,7 +61,7 @@ GRIDS = {
         "normalize": [False],
     },
     "listmle": {"calibration": [0.5], "targets": TARGETS},
-    "listnet": {"target": ["gain"], "k": [2, 3], "samples": [5], "seed": [2]},
+    "listnet": {"target": ["gain"], "k": [2, 3], "samples": [5], "random_state": [2]},
     "ndcg_glm": {"divergence": ["kl"]},
     "neural_ndcg": {
         "metric": ["ndcg@2", "dcg", "p@2"],
@@ -105,7 +105,7 @@ GRIDS = {
         "nodes": [9],
     },
     "squared": {"targets": TARGETS},
-    "xendcg": {"sampled": [False], "newton_terms": [3], "seed": [2]},
+    "xendcg": {"sampled": [False], "newton_terms": [3], "random_state": [2]},
 }
 KL = {"divergence": "kl", "size": 0.02}
 BASES = {  # a mode of a loss that decides what its other parameters mean
@@ -208,7 +208,7 @@ def the_slow_twin_agrees(made, bound):
 
 def has_twin(made):
     if name_of(made) == "interval":  # cvxpy: the squared penalty; slopes of others are checked
-        return made.penalty == "squared" and made.solver == "newton"
+        return made.penalty == "squared" and made.qp_solver == "newton"
     if name_of(made) == "position_svm":
         return made.per_group is None and made.cost is None and made.decay != "metric"
     return getattr(made, "pairs", "") != "ir"  # weighs a query against that of most pairs

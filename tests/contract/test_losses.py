@@ -37,7 +37,7 @@ VARIANTS = {
         {"metric": "err"},
     ],
     "listmle": [{"calibration": 0.5, "targets": (0.0, 1.0, 2.5, 3.0, 7.0)}],
-    "listnet": [{"target": "gain"}, {"k": 2}, {"k": 3, "samples": 5, "seed": 2}],
+    "listnet": [{"target": "gain"}, {"k": 2}, {"k": 3, "samples": 5, "random_state": 2}],
     "ordinal_hinge": [{"margin": 0.5, "balanced": True}],
     "pair_exp": [{"normalize": True}],
     "pair_hinge": [

@@ -11,9 +11,11 @@ import pytest
 from small_data import small_data
 
 from rankwright import loss, registry
+from rankwright.models import Network
 from rankwright.models.tree_text import tree_blocks
 from rankwright.persist.checkpoint import Checkpoint
 from rankwright.rankers.base import ranker
+from rankwright.solvers import Alternating
 
 DATA, VALID = small_data(queries=14, documents=12), small_data(queries=6, documents=12, seed=1)
 ONE_SHOT = {"least_squares": "closed form: there are no rounds"}
@@ -22,37 +24,42 @@ NOISY = {"loss": "xendcg", "model": "linear"}
 
 # ranker, its parameters, models and solvers that the case stands for
 CASES = {
-    "trees": ("lambdamart", {"n_estimators": 9}, ["trees", "boost"]),
+    "trees": ("lambdamart", {"n_estimators": 9}, ["trees"]),
     "trees-drawn": (
         "gbrank",
-        {"n_estimators": 9, "subsample": 0.6, "query_fraction": 0.8, "colsample_bytree": 0.4},
+        {
+            "n_estimators": 9,
+            "model__subsample": 0.6,
+            "model__query_fraction": 0.8,
+            "model__colsample_bytree": 0.4,
+        },
         [],
     ),
-    "trees-lbfgs": ("intervalrank", {"n_estimators": 12, "direction": "lbfgs"}, []),
+    "trees-lbfgs": ("intervalrank", {"n_estimators": 12, "model__direction": "lbfgs"}, []),
     "trees-noisy": (
         "xendcg",
-        {"model": "trees", "n_estimators": 8, "early_stopping_rounds": 4},
+        {"n_estimators": 8, "early_stopping_rounds": 4},
         [],
     ),
-    "trees-squared": ("gbdt", {"n_estimators": 9, "leaves": "constant"}, []),
+    "trees-squared": ("gbdt", {"n_estimators": 9, "model__leaves": "constant"}, []),
     "forest": ("random_forest", {"n_bags": 8, "num_leaves": 5}, ["forest"]),
     "additive": ("frank", {"n_rounds": 14}, ["additive"]),
     "additive-formula": ("rankboost", {"n_rounds": 14}, []),
-    "feature_sum": ("adarank", {}, ["feature_sum", "reweight"]),
-    "feature_sum-queue": (
+    "feature_sum": ("adarank", {}, ["feature_sum"]),
+    "feature_sum-as-printed": (
         "adarank",
-        {"weights": "running", "enqueue": True, "tolerance": 0.002, "max_selections": 5},
+        {"weights": "total", "enqueue": False, "tol": None, "max_selections": None, "n_rounds": 9},
         [],
     ),
     "coordinate_ascent": (
         "coordinate_ascent",
         {"n_restarts": 2, "n_passes": 3},
-        ["coordinate_ascent", "line_search"],
+        ["coordinate_ascent"],
     ),
     "expression": (
         "rankgp",
         {"population": 30, "n_generations": 9},
-        ["expression", "evolve"],
+        ["expression"],
     ),
     "factorization": ("cofirank", {"n_factors": 3, "l2": 0.01}, ["factorization"]),
     "factorization-auto": ("cofirank", {"n_factors": 2, "max_iter": 5}, []),
@@ -70,22 +77,24 @@ CASES = {
     ),
     "classifier": ("classification", {"l2": "auto"}, ["classifier"]),
     "jrank": ("jrank", {}, ["jrank"]),
-    "kernel": ("ranksvm", {"model": "kernel", "l2": 0.1}, ["kernel"]),
+    "kernel": ("ranksvm", {"model": "kernel", "model__l2": 0.1}, ["kernel"]),
     "linear": ("ranknet", {"model": "linear"}, ["linear", "lbfgs"]),
-    "linear-path": ("listnet", {"model": "linear", "l2": "auto"}, []),
-    "linear-tron": ("ranknet", {"model": "linear", "solver": "tron"}, ["tron"]),
+    "linear-path": ("listnet", {"l2": "auto"}, []),
+    "linear-tron": ("ranker", {"loss": "ranknet", "solver": "tron"}, ["tron"]),
     "linear-retarget": ("memr", {"solver": "tron"}, []),
     "linear-bundle": ("svm_rocarea", {"solver": "bundle"}, ["bundle"]),
     "linear-difference": ("dorm", {"solver": "bundle", "ties": "score"}, []),
     "linear-columns": ("svm_rocarea", {"solver": "column_generation"}, ["column_generation"]),
     "linear-alternating": ("mr", {"solver": "alternating"}, ["alternating"]),
-    "linear-slow-targets": ("mr", {"solver": "alternating", "learning_rate": 0.5}, []),
+    "linear-slow-targets": ("mr", {"solver": Alternating(learning_rate=0.5)}, []),
     "linear-coordinate": ("domination", {"l1": "auto"}, ["coordinate"]),
-    "linear-online": ("compose", {**NOISY, "solver": "online"}, ["online"]),
-    "linear-sgd": ("compose", {**NOISY, "solver": "sgd", "l2": "auto"}, ["sgd"]),
+    "linear-online": ("ranker", {**NOISY, "solver": "online"}, ["online"]),
+    "linear-sgd": ("ranker", {**NOISY, "solver": "sgd", "model__l2": "auto"}, ["sgd"]),
     "network": (
         "xendcg",
-        {"model": "network", "hidden": (4,), "epochs": 7, "dropout": 0.2, "batch_size": 50},
+        {
+            "model": Network(hidden_layer_sizes=(4,), epochs=7, dropout=0.2, batch_size=50),
+        },
         ["network", "adam"],
     ),
     "passive_aggressive": ("pamir", {"n_steps": 3000}, ["passive_aggressive"]),
@@ -134,7 +143,7 @@ def test_every_model_and_solver_is_there():
     stands_for = {part for _, _, parts in CASES.values() for part in parts}
     assert stands_for | ONE_SHOT.keys() == registry.MODELS.keys() | registry.SOLVERS.keys()
     for case, (name, parameters, parts) in CASES.items():
-        chosen = parameters.get("model") or registry.resolve("rankers", name).models[0]
+        chosen = ranker(name, **parameters).model_name
         assert not set(parts) & registry.MODELS.keys() - {chosen}, case
 
 

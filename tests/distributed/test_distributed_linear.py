@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from rankwright.rankers.compose import Compose
+from rankwright.rankers.metric_ranker import MetricRanker
 from scipy import sparse
 from small_data import small_data
 
@@ -16,8 +18,6 @@ from rankwright.errors import DataError, UsageError
 from rankwright.losses import loss
 from rankwright.models.linear import Linear
 from rankwright.rankers.base import ranker
-from rankwright.rankers.compose import Compose
-from rankwright.rankers.metric_ranker import MetricRanker
 from rankwright.solvers.online import Online, OnlineState
 
 DATA = small_data(queries=12, documents=12, features=4)

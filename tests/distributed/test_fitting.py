@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from rankwright.rankers.compose import Compose
 from small_data import small_data
 
 import rankwright
@@ -13,7 +14,6 @@ from rankwright.distributed.partitions import Partitions
 from rankwright.errors import DataError, UsageError
 from rankwright.persist.checkpoint import Checkpoint
 from rankwright.rankers.base import ranker
-from rankwright.rankers.compose import Compose
 
 DATA = small_data(queries=12, documents=6, features=4)
 VALID = small_data(queries=6, documents=6, features=4, seed=1)

@@ -22,7 +22,7 @@ RECEIPT = {
     "rankwright": "1",
     "libraries": {"numpy": "2"},
     "ranker": "lambdamart",
-    "parameters": {"n_estimators": 400, "seed": 0},
+    "parameters": {"n_estimators": 400, "random_state": 0},
     "training data": "aa",
     "valid data": None,
     "start": None,
@@ -175,7 +175,10 @@ def test_resume_in_an_empty_folder_begins(tmp_path):
     ("change", "sentence"),
     [
         ({"ranker": "gbdt"}, "the ranker was lambdamart and is gbdt"),
-        ({"parameters": {"n_estimators": 300, "seed": 0}}, "n_estimators was 400 and is 300"),
+        (
+            {"parameters": {"n_estimators": 300, "random_state": 0}},
+            "n_estimators was 400 and is 300",
+        ),
         ({"training data": "bb"}, "the training data is not the same"),
         ({"valid data": "cc"}, "the valid data was none and is given"),
         ({"start": "dd"}, "the start was none and is given"),

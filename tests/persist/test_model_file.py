@@ -6,18 +6,22 @@ import numpy as np
 import pytest
 from small_data import small_data
 
+from rankwright.losses import Interval, ListNet
+from rankwright.metrics import NDCG
+from rankwright.models import Linear
 from rankwright.persist.model_file import load_model
 from rankwright.rankers.base import NotFittedError, ranker
+from rankwright.solvers import TRON
 
 DATA = small_data(feature_names=["a", "b", "c", "d", "e", "f"])
 
 FITTED = [
     ("gbdt", {"n_estimators": 5}),
-    ("listmle", {"model": "linear"}),
-    ("random_forest", {"n_bags": 3, "inner": "intervalrank"}),
+    ("listmle", {"model": Linear(l2=0.1)}),
+    ("random_forest", {"n_bags": 3, "loss": Interval(lambda1=0.03)}),
     ("intervalrank", {"n_estimators": 3, "lambda1": float("inf"), "lambda2": float("inf")}),
-    ("gbdt", {"n_estimators": 3, "targets": (0.0, 1.0, 5.0), "monotone": {"a": 1}}),
-    ("compose", {"loss": "listnet", "loss_params": {"target": "gain"}}),
+    ("gbdt", {"n_estimators": 3, "targets": (0.0, 1.0, 5.0), "monotone_constraints": {"a": 1}}),
+    ("ranker", {"loss": ListNet(target="gain"), "solver": TRON(tol=1e-6)}),
 ]
 
 
@@ -30,6 +34,14 @@ def test_a_loaded_ranker_scores_to_the_last_bit(tmp_path, name, params):
     assert again.get_params() == fitted.get_params()
     assert again.curve_ == fitted.curve_
     assert list(again.feature_names_in_) == list("abcdef")
+
+
+def test_a_metric_object_is_its_name_in_the_file(tmp_path):
+    fitted = ranker("lambdamart", metric=NDCG(k=5), n_estimators=3).fit(DATA)
+    fitted.save(tmp_path / "m.rw")
+    again = load_model(tmp_path / "m.rw")
+    assert again.metric == "ndcg@5"
+    assert (again.fit(DATA).predict(DATA) == fitted.predict(DATA)).all()
 
 
 def test_the_same_seed_gives_the_same_bytes_for_any_number_of_threads(tmp_path):

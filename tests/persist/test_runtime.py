@@ -26,10 +26,10 @@ RANKERS = {  # one ranker of each family of models
     "feature_sum": ("adarank", {}),
     "forest": ("random_forest", {"n_bags": 2}),
     "jrank": ("jrank", {}),
-    "kernel": ("compose", {"loss": "ranknet", "l2": 0.1}),
+    "kernel": ("ranker", {"loss": "ranknet", "model__l2": 0.1}),
     "least_squares": ("linear_regression", {}),
     "linear": ("listnet", {}),
-    "network": ("ranknet", {"hidden": (4,), "epochs": 2}),
+    "network": ("ranknet", {"hidden_layer_sizes": (4,), "epochs": 2}),
     "passive_aggressive": ("pamir", {"n_steps": 100}),
     "prank": ("prank", {}),
     "trees": ("lambdamart", {"n_estimators": 3}),
@@ -42,7 +42,7 @@ from rankwright import runtime
 rankings = {}
 X = np.load(sys.argv[1])
 for path in sys.argv[2:]:
-    rankings[path] = runtime.load(path).rank(X, top=5).tolist()
+    rankings[path] = runtime.load(path).rank(X, top=5).order.tolist()
 print(json.dumps([rankings, sorted(sys.modules)]))
 """
 
@@ -58,6 +58,11 @@ def saved(tmp_path_factory):
     return found
 
 
+def assert_same(ranking, expected):
+    for name in ("order", "indptr", "scores"):
+        np.testing.assert_array_equal(getattr(ranking, name), getattr(expected, name))
+
+
 def test_every_family_of_models_is_tried():
     assert set(RANKERS) == set(registry.MODELS)
 
@@ -67,15 +72,15 @@ def test_scores_and_rankings_are_those_of_the_ranker(saved, family):
     path, fitted = saved[family]
     model = runtime.load(path)
     assert (model.scores(DATA) == fitted.predict(DATA)).all()
-    assert (model.rank(DATA, top=3) == fitted.rank(DATA, top=3)).all()
+    assert_same(model.rank(DATA, top=3), fitted.rank(DATA, top=3))
     assert model.feature_names == tuple("abcdef")
     qid = np.tile(np.arange(20), 10)  # rows of a query apart
     X = np.asarray(DATA.X)
     assert (model.scores(X, qid=qid) == fitted.predict(X, qid=qid)).all()
     expected = fitted.rank(X, qid=qid, group=DATA.y, per_group=2, top=5)
-    assert (model.rank(X, qid=qid, group=DATA.y, per_group=2, top=5) == expected).all()
+    assert_same(model.rank(X, qid=qid, group=DATA.y, per_group=2, top=5), expected)
     expected = fitted.rank(DATA, group=DATA.y, per_group=1)
-    assert (model.rank(DATA, group=DATA.y, per_group=1) == expected).all()
+    assert_same(model.rank(DATA, group=DATA.y, per_group=1), expected)
 
 
 def test_the_process_imports_none_of_the_training_packages(saved, tmp_path):
@@ -88,9 +93,9 @@ def test_the_process_imports_none_of_the_training_packages(saved, tmp_path):
     assert not [name for name in modules if name in HEAVY]
     for path, fitted in saved.values():
         one = RankingData.from_arrays(X, None, qid=np.zeros(20, int))
-        assert rankings[str(path)] == runtime.load(path).rank(one, top=5).tolist()
+        assert rankings[str(path)] == runtime.load(path).rank(one, top=5).order.tolist()
         if not hasattr(fitted.model_, "scores_of"):
-            assert rankings[str(path)] == fitted.rank(X, top=5).tolist()
+            assert rankings[str(path)] == fitted.rank(X, top=5).order.tolist()
 
 
 def test_sparse_rows_score_as_dense_ones(saved):
@@ -161,9 +166,9 @@ def no_arrays(receipt, arrays):
         ("linear", without("curve")),
         ("linear", without("best_iteration")),
         ("linear", without("feature_names")),
-        ("linear", replaced("parameters", {"model": "none"})),
+        ("linear", replaced("model", "none")),
         ("linear", replaced("parameters", None)),
-        ("trees", replaced("parameters", {"model": "linear"})),
+        ("trees", replaced("model", "linear")),
         ("additive", far_column),
         ("additive", shorter("weight")),
         ("factorization", shorter("item_bias")),
@@ -179,3 +184,12 @@ def test_parts_that_do_not_go_together_are_refused(saved, family, forge, tmp_pat
     for load_file in (runtime.load, load_model):
         with pytest.raises(ModelFileError, match="does not hold what its receipt says"):
             load_file(tmp_path / "m.rw")
+
+
+@pytest.mark.parametrize("model", ["none", "trees", {"part": {"kind": "models", "name": "trees"}}])
+def test_a_ranker_of_another_model_than_the_file_holds_is_refused(saved, model, tmp_path):
+    receipt, parts = read_parts(saved["linear"][0])
+    receipt["parameters"] = {"model": model}
+    write_parts(tmp_path / "m.rw", receipt, parts)
+    with pytest.raises(ModelFileError, match="does not hold what its receipt says"):
+        load_model(tmp_path / "m.rw")

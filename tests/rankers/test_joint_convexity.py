@@ -114,7 +114,7 @@ def test_arrays_sparse_features_and_a_composed_ranker_will_do():
     assert rw.joint_convexity(memr, sparse.csr_array(X), Y, qid=qid).needed == pytest.approx(
         dense.needed
     )
-    composed = rw.ranker("compose", loss="retarget", loss_params={"divergence": "kl"})
+    composed = rw.Ranker(loss=rw.losses.Retarget(divergence="kl"))
     assert rw.joint_convexity(composed, X, Y, qid=qid).needed == pytest.approx(dense.needed)
 
 
