@@ -158,8 +158,8 @@ def _fit_of(ranker: Ranker) -> Any:
     if ranker.model_name not in _FITS or isinstance(ranker, MetricRanker):
         able = " and ".join(_FITS)
         raise UsageError(
-            f"{ranker.name} on model '{ranker.model_name}' runs in one process; {able} models run over "
-            "partitions. Call its own fit, or choose model='linear' where the ranker has it."
+            f"{ranker.name} on model '{ranker.model_name}' runs in one process; {able} models run "
+            "over partitions. Call its own fit, or choose model='linear' where the ranker has it."
         )
     module, _, name = _FITS[ranker.model_name].partition(":")
     return getattr(import_module(module), name)

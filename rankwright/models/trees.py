@@ -110,9 +110,9 @@ class Trees(Part):
     ) -> FittedTrees:
         """Boost ``n_estimators`` trees against ``loss``, after those of ``start``.
 
-        Rounds count from the number of trees that ``start`` has: so do the callback, its checkpoints
-        and what a round draws. Where every round of it left a tree, and with the direction
-        "gradient", the result is that of one long run.
+        Rounds count from the number of trees that ``start`` has: so do the callback, its
+        checkpoints and what a round draws. Where every round of it left a tree, and with the
+        direction "gradient", the result is that of one long run.
         """
         self.check()
         run = self.descent(loss, data, seed=random_state, n_jobs=n_jobs)

@@ -78,7 +78,7 @@ def test_turns_end_in_the_minimum_of_the_marginal_objective():
 def test_the_watch_and_the_limit_stop_the_run():
     assert Alternating().solve(Rising(), callback=lambda t, w, value: t == 2).iterations == 2
     limited = Alternating(max_iter=3, tol=0.0).solve(Rising())
-    assert (limited.iterations, limited.stopped) == (3, "max_iter were reached")
+    assert (limited.iterations, limited.stopped) == (3, "max_iter was reached")
 
 
 # --- monotone retargeting --------------------------------------------------------------------

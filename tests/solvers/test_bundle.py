@@ -129,4 +129,4 @@ def test_a_watcher_may_end_the_run():
     problem = problem_of(PositionSVM(), some_data(), l2=1e-3)
     for solver in (Bundle(tol=1e-9), ColumnGeneration(tol=1e-9)):
         found = solver.solve(problem, callback=lambda t, w, value: t == 2)
-        assert (found.iterations, found.stopped) == (2, "the watcher ended the run")
+        assert (found.iterations, found.stopped) == (2, "the callback ended the run")
