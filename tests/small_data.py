@@ -16,10 +16,10 @@ def small_data(queries=30, documents=20, features=6, grades=3, seed=0, dtype=np.
 
 
 class Onlooker:
-    """A callback that sees everything and never stops anything; may go on from what was ``kept``."""
+    """A callback that sees everything and stops nothing; may go on from what was ``kept``."""
 
     wants_train = True
-    interrupted = keeps = False
+    interrupted = wants_state = False
 
     def __init__(self, valid=None, stop_at=None, keep=None, kept=None):
         self.valid, self.stop_at, self.chosen = valid, stop_at, keep

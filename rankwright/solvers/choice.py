@@ -9,7 +9,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from rankwright import registry
-from rankwright.core.parameters import either
+from rankwright.core.parameters import both, either
 from rankwright.core.parts import check_kinds, part_name, resolve_part, with_params
 from rankwright.core.types import Loss, Traits
 from rankwright.errors import IncompatibleError, UsageError
@@ -112,7 +112,7 @@ def missing_traits(needs: frozenset[str], traits: Traits) -> list[str]:
 
 def lacking(who: str, missing: list[str], loss: Loss, advice: str) -> str:
     """Return the sentence about a loss that lacks what ``who`` needs."""
-    wanted = " and ".join(NEEDS.get(need, need) for need in missing)
+    wanted = both([NEEDS.get(need, need) for need in missing])
     has = "has none" if missing[0] in _NOUNS else "is not one"
     if len(missing) > 1:
         has = "offers neither" if len(missing) == 2 else "offers none of them"

@@ -67,7 +67,7 @@ def test_the_sentence_for_more_than_one():
         check_fit(SOLVERS["tron"], loss(smooth=False))
 
 
-def test_no_solver_at_all(few, monkeypatch):  # noqa: ARG001
+def test_no_solver_at_all(few, monkeypatch):
     monkeypatch.setattr(registry, "all_of", lambda _: {"tron": SOLVERS["tron"]})
     with pytest.raises(IncompatibleError, match="No solver here minimises it"):
         check_fit(SOLVERS["tron"], loss())
@@ -84,8 +84,8 @@ def test_the_real_sentence_for_a_registered_loss():
     with pytest.raises(IncompatibleError) as fault:
         choose_solver("tron", LambdaRank())
     assert str(fault.value) == (
-        "tron needs a Hessian-vector product and a loss whose gradient integrates to a value; "
-        "loss 'lambdarank' offers neither. Use online or sgd."
+        "tron needs a Hessian-vector product, a smooth loss and a loss whose gradient integrates "
+        "to a value; loss 'lambdarank' offers none of them. Use online or sgd."
     )
 
 
