@@ -77,8 +77,8 @@ def fit_trees(
     network = TreeNetwork(model, loss, data, random_state, n_jobs, largest)
     failures = 0
     try:
-        while grown.rounds < model.n_trees and not grown.ended:
-            rounds = min(every, model.n_trees - grown.rounds)
+        while grown.rounds < model.n_estimators and not grown.ended:
+            rounds = min(every, model.n_estimators - grown.rounds)
             try:
                 came = network.grow(grown, rounds)
                 failures = 0
