@@ -419,7 +419,12 @@ class Callback(Protocol):
 
 
 class FittedModel(Protocol):
-    """What a model has learnt: makes scores, and can be written to a model file."""
+    """What a model has learnt: makes scores, and can be written to a model file.
+
+    Optional: ``scores_of(data, n_jobs=)`` and ``contributions_of(data)`` of a model whose scores
+    depend on the query; ``coef``, the weights of a linear model;
+    ``importance(kind)`` and ``breakpoints(column)`` of trees; ``solution``, the `SolveResult`.
+    """
 
     @property
     def n_features(self) -> int:

@@ -224,7 +224,7 @@ def ask(
         return getattr(piece, question)(*args)
 
 
-def ask_toward(
+def ask_with_targets(
     part: RankingData, r: F64, number: int, first: int, recipe: Recipe, turn: int, *asked: Any
 ) -> Any:
     """As `ask`, of the loss that is held to targets ``r``."""

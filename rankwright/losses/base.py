@@ -207,19 +207,16 @@ def bound_loss(loss: Loss, data: RankingData, *, n_jobs: int | None = None, **op
     ``options`` are those of a `SurveyedLoss`.
     """
     made = loss.bind(data, n_jobs=n_jobs, **options)
-    promised = [
-        name
-        for trait, names in CAPABILITIES.items()
-        if getattr(loss.traits, trait)
-        for name in names
-    ]
-    for name in ("value", "grad", *promised):
-        if not hasattr(made, name):
-            traits = [trait for trait, names in CAPABILITIES.items() if name in names]
-            says = f" and the traits of the loss say {traits[0]}=True" if traits else ""
+    promised: dict[str, str | None] = {"value": None, "grad": None}
+    for trait, methods in CAPABILITIES.items():
+        if getattr(loss.traits, trait):
+            promised |= dict.fromkeys(methods, trait)
+    for method, said in promised.items():
+        if not hasattr(made, method):
+            says = "" if said is None else f" and the traits of the loss say {said}=True"
             raise IncompatibleError(
                 f"{type(made).__name__}, what bind of loss '{part_name('losses', loss)}' returns, "
-                f"has no {name}(){says}; see rankwright.core.types."
+                f"has no {method}(){says}; see rankwright.core.types."
             )
     return made
 

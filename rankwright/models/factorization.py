@@ -195,7 +195,7 @@ class Factorization(Part):
             raise UsageError(
                 f"method='{method}' is solved by {' or '.join(_SOLVERS[method])}, not {name}{hint}."
             )
-        limits = {"tol": self.tol, "max_iter": self.max_iter}
+        limits: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter}
         if isinstance(solver, str):
             usual = dict(zip(limits, SETTINGS[solver], strict=True))
             limits = {key: usual[key] if v == "auto" else v for key, v in limits.items()}

@@ -6,8 +6,8 @@ intercept: it changes no ranking.
 
 Solvers that visit queries one after the other (those with a ``random_state``) see a copy of the
 data with rows and queries in an order fixed by their content, so that shuffled rows and renamed
-queries change nothing. Those that step along columns (coordinate) take an l1 penalty too, and see the problem that
-the loss offers by columns.
+queries change nothing. Those that step along columns (coordinate) take an l1 penalty too, and see
+the problem that the loss offers by columns.
 """
 # Over the budget of 300 lines: the model and its weights, which half of the other models end in.
 

@@ -110,7 +110,7 @@ def test_it_says_whether_it_is_exact():
     assert len(thin.weights) == 7
     assert not thin.exact
     said = []
-    RankSVM(model="kernel", exact_below=39, n_landmarks=7).fit(
+    RankSVM(model=Kernel(exact_below=39, n_landmarks=7)).fit(
         DATA, progress=lambda t, text: said.append((t, text))
     )
     assert said[0] == (0, "rbf kernel, Nystroem: 7 of 40 documents")
@@ -152,7 +152,7 @@ def test_columns_of_a_precomputed_kernel_follow_the_callers_rows():
 def test_saved_and_loaded_it_scores_the_same(kind, thin, tmp_path):
     X = rbf_kernel(DATA.X) if kind == "precomputed" else DATA.X
     X = sparse.csr_array(X) if thin else X
-    fitted = RankSVM(model="kernel", kernel=kind, missing="mean").fit(replace(DATA, X=X))
+    fitted = RankSVM(model=Kernel(kernel=kind, missing="mean")).fit(replace(DATA, X=X))
     fitted.save(tmp_path / "k.rw")
     again = load_model(tmp_path / "k.rw")
     assert (again.predict(X) == fitted.predict(X)).all()
