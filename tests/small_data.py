@@ -16,7 +16,7 @@ def small_data(queries=30, documents=20, features=6, grades=3, seed=0, dtype=np.
 
 
 class Onlooker:
-    """A callback that sees all and never stops anything; may go on from what was ``kept``."""
+    """A callback that sees everything and stops nothing; may go on from what was ``kept``."""
 
     wants_train = True
     interrupted = wants_state = False

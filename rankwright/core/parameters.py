@@ -42,6 +42,11 @@ def either(words: list[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
 
 
+def both(words: list[str]) -> str:
+    """Return "a, b and c"."""
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
 def _is_finite(value: Any) -> bool:
     return isinstance(value, Real) and math.isfinite(value)
 

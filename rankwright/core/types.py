@@ -4,8 +4,6 @@ A ranking algorithm is a loss on scores x a model x a solver. A loss knows score
 query boundaries; a model knows how parameters make scores; a solver knows a problem.
 """
 
-# Over the budget of 300 lines: what the parts promise each other, all of it and nothing else.
-
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -44,6 +42,9 @@ class Traits:
         Whether ``grad`` is the gradient of ``value``; LambdaRank's is not.
     stochastic : bool
         Whether the bound loss samples something anew in each iteration: `SampledLoss`.
+    stateful : bool
+        Whether its answers depend on earlier ones, such as by warm starts: `StatefulLoss`. A
+        stochastic loss is one of them and need not say so.
     curvature : bool
         Whether ``grad_curv`` gives a diagonal of the Hessian, exact or an upper bound.
     queries : bool
@@ -57,6 +58,14 @@ class Traits:
         Whether it offers steps along single features: `ColumnLoss`.
     difference : bool
         Whether it is a difference of convex functions: `DifferenceLoss`.
+    rule_step : bool
+        Whether the loss has a formula for the weight of a rule: `RuleLoss`. Additive models use it.
+    fixed_targets : bool
+        Whether it is half the squared distance of each score from a fixed target: `SquaresLoss`.
+        Least squares need it.
+    largest : bool
+        Whether what it is on a part of the data depends on all of them: `SurveyedLoss`. Fits over
+        partitions ask for it.
     """
 
     family: str
@@ -71,6 +80,10 @@ class Traits:
     columns: bool = False
     difference: bool = False
     queries: bool = False
+    stateful: bool = False
+    rule_step: bool = False
+    fixed_targets: bool = False
+    largest: bool = False
 
     @property
     def convex_parts(self) -> bool:
@@ -103,7 +116,10 @@ class QueryLoss(BoundLoss, Protocol):
     """A bound loss that can be asked for some queries alone: ``traits.queries`` says so."""
 
     def grad_queries(self, lo: int, hi: int, s: F64, out: F64) -> float:
-        """As ``grad``, for the queries lo:hi alone; other rows are neither read nor written."""
+        """As ``grad``, for the queries lo:hi alone; other rows are neither read nor written.
+
+        Networks call it from several threads at once, for ranges that do not overlap.
+        """
 
 
 class HessianLoss(BoundLoss, Protocol):
@@ -145,7 +161,21 @@ class ColumnLoss(BoundLoss, Protocol):
         """Return the problem of coordinate descent over the columns of the CSC matrix ``X``."""
 
 
-class SampledLoss(BoundLoss, Protocol):
+class Stateful(Protocol):
+    """What a checkpoint keeps of a bound loss or a problem whose answers depend on earlier ones."""
+
+    def state(self) -> dict[str, AnyArray]:
+        """Return what answers depend on besides the scores or weights that are asked about."""
+
+    def load_state(self, kept: Mapping[str, AnyArray]) -> None:
+        """Be as the one that had this `state`."""
+
+
+class StatefulLoss(BoundLoss, Stateful, Protocol):
+    """A bound loss whose answers depend on earlier ones: ``traits.stateful`` says so."""
+
+
+class SampledLoss(StatefulLoss, Protocol):
     """A bound loss that samples noise, orders or rankings: ``traits.stochastic`` says so.
 
     What is sampled for a query depends on the seed, the iteration and the query's number alone.
@@ -157,26 +187,59 @@ class SampledLoss(BoundLoss, Protocol):
     def number_from(self, first: int) -> None:
         """Sample as if the first query had this number: where the data are a part of others."""
 
-    def state(self) -> dict[str, AnyArray]:
-        """Return what answers depend on besides the scores, for checkpoints."""
 
-    def load_state(self, kept: Mapping[str, AnyArray]) -> None:
-        """Be as the loss that had this `state`."""
+CAPABILITIES: dict[str, tuple[str, ...]] = {
+    "curvature": ("grad_curv",),
+    "queries": ("grad_queries",),
+    "hess_vec": ("hess_vec",),
+    "targets": ("targets", "with_targets"),
+    "difference": ("convex_part", "concave_part"),
+    "columns": ("by_column",),
+    "stochastic": ("set_iteration", "number_from", "state", "load_state"),
+    "stateful": ("state", "load_state"),
+}
+"""The methods that a bound loss has by each trait that it may have, beside value and grad."""
 
 
 class Loss(Protocol):
-    """Hyper-parameters of a loss: a frozen dataclass without arrays or state."""
+    """Hyper-parameters of a loss: a frozen dataclass without arrays or state.
+
+    ``traits`` and ``bind`` are all that every loss has; the protocols below are announced by traits
+    as those of bound losses are.
+    """
 
     @property
     def traits(self) -> Traits:
         """What the loss can do with these parameters."""
 
     def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
-        """Prepare the loss for one data set: check its parameters, and what it needs of the data.
+        """Prepare the loss for one data set; check its parameters and what it needs of the data."""
 
-        A loss of which ``largest(data)`` says how large something gets over all parts of data in
-        partitions also takes ``largest=...`` here.
-        """
+
+class RuleLoss(Loss, Protocol):
+    """A loss with a formula for weights of rules [x_f > theta]: ``traits.rule_step`` says so."""
+
+    def rule_step(self, value: float, slope: float) -> float:
+        """Return how far to go along a rule, from the loss and its slope along the rule."""
+
+
+class SquaresLoss(Loss, Protocol):
+    """A loss sum_i w_i/2 (s_i - y_i)^2 with fixed y: ``traits.fixed_targets`` says so."""
+
+    def fixed_targets(self, data: RankingData) -> F64:
+        """Return y of each document."""
+
+
+class SurveyedLoss(Loss, Protocol):
+    """A loss that depends on the largest of something over all data: ``traits.largest`` says so."""
+
+    def largest(self, data: RankingData) -> float:
+        """Return the largest over ``data``; that of all data is the largest of their parts."""
+
+    def bind(
+        self, data: RankingData, *, largest: float | None = None, n_jobs: int | None = None
+    ) -> BoundLoss:
+        """As for every loss; ``largest`` is that of all data, where ``data`` are a part of them."""
 
 
 class Metric(Protocol):
@@ -273,7 +336,13 @@ class SolveResult:
 
 
 class Solver(Protocol):
-    """Minimises a problem; ``needs`` names the traits it cannot do without."""
+    """Minimises a problem; ``needs`` names the traits it cannot do without.
+
+    One with the field ``random_state`` visits queries in an order of its own, and sees them in one
+    fixed by their content; one with the field ``nonnegative`` knows that bound. ``by_column`` says
+    whether it steps along single features and knows an l1 penalty: it is given the problem that
+    `ColumnLoss.by_column` makes. ``solves`` is "weights", or "batches" for a solver of networks.
+    """
 
     needs: ClassVar[frozenset[str]]
 
@@ -285,6 +354,16 @@ class Solver(Protocol):
         callback: Callable[[int, F64, float], bool] | None = None,
     ) -> SolveResult:
         """Minimise ``problem`` from ``start``; ``callback`` may stop the run by returning True."""
+
+
+class OnlineSolver(Solver, Protocol):
+    """A solver that goes on with new queries: ``partial_fit`` asks for one."""
+
+    def go_on(self, problem: StochasticProblem, state: Any) -> SolveResult:
+        """Take one step for each part of ``problem``, in their own order, from ``state``."""
+
+    def walk(self, problem: StochasticProblem, state: Any, parts: I64) -> Any:
+        """Take a step for each of ``parts``, in this order; return the state after them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,7 +419,12 @@ class Callback(Protocol):
 
 
 class FittedModel(Protocol):
-    """What a model has learnt: makes scores, and can be written to a model file."""
+    """What a model has learnt: makes scores, and can be written to a model file.
+
+    Optional: ``scores_of(data, n_jobs=)`` and ``contributions_of(data)`` of a model whose scores
+    depend on the query; ``coef``, the weights of a linear model;
+    ``importance(kind)`` and ``breakpoints(column)`` of trees; ``solution``, the `SolveResult`.
+    """
 
     @property
     def n_features(self) -> int:
@@ -360,7 +444,11 @@ class FittedModel(Protocol):
 
 
 class Model(Protocol):
-    """Parameters of a model family: a frozen dataclass that can be fitted under any loss."""
+    """Parameters of a model family: a frozen dataclass that can be fitted under any loss.
+
+    Optional: ``check()`` raises where parameters make no sense, and ``check_installed()`` where a
+    package is missing; both are asked before any work.
+    """
 
     def fit(
         self,
@@ -368,11 +456,36 @@ class Model(Protocol):
         data: RankingData,
         *,
         callback: Callback,
-        start: FittedModel | None = None,
+        start: Any = None,
         random_state: int = 0,
         n_jobs: int | None = None,
     ) -> FittedModel:
-        """Minimise ``loss`` over ``data``, from ``start`` where given."""
+        """Minimise ``loss`` over ``data``, from ``start`` (its own fitted model) where given."""
+
+    @staticmethod
+    def restore(
+        arrays: Mapping[str, AnyArray], texts: Mapping[str, str], n_features: int
+    ) -> FittedModel:
+        """Build the fitted model from its own arrays and texts."""
+
+
+class SolvedModel(Protocol):
+    """A model whose weights a `Solver` finds: ``takes_solver`` is True, and ``fit`` takes one."""
+
+    takes_solver: ClassVar[bool]
+
+    def fit(
+        self,
+        loss: Loss,
+        data: RankingData,
+        *,
+        callback: Callback,
+        solver: Any = None,
+        start: Any = None,
+        random_state: int = 0,
+        n_jobs: int | None = None,
+    ) -> FittedModel:
+        """As `Model.fit`; ``solver`` is an object, a name, or None for one that suits the loss."""
 
     @staticmethod
     def restore(
@@ -382,7 +495,7 @@ class Model(Protocol):
 
 
 class MetricModel(Protocol):
-    """Parameters of a model family that climbs a measure, the second kind of objective."""
+    """Parameters of a model family that climbs a metric, the second kind of objective."""
 
     def fit(
         self,
@@ -390,11 +503,17 @@ class MetricModel(Protocol):
         data: RankingData,
         *,
         callback: Callback,
-        start: FittedModel | None = None,
+        start: Any = None,
         random_state: int = 0,
         n_jobs: int | None = None,
     ) -> FittedModel:
         """Bring the mean of ``metric`` over ``data`` up, from ``start`` where given.
 
-        ``callback`` is shown its negative (or itself, for a measure that falls) as the loss.
+        ``callback`` is shown its negative (or itself, for a metric that falls) as the loss.
         """
+
+    @staticmethod
+    def restore(
+        arrays: Mapping[str, AnyArray], texts: Mapping[str, str], n_features: int
+    ) -> FittedModel:
+        """Build the fitted model from its own arrays and texts."""

@@ -40,11 +40,12 @@ from rankwright.distributed.linear_sums import (
 )
 from rankwright.distributed.partitions import Partitions
 from rankwright.distributed.pieces import Moments, Recipe, Share, known_values, moments
-from rankwright.errors import UsageError
+from rankwright.errors import IncompatibleError, UsageError
 from rankwright.models import missing as missing_values
 from rankwright.models.linear import FittedLinear, Linear, deviations_of
 from rankwright.models.linear_problem import SummedProblem
 from rankwright.solvers.alternating import Alternating
+from rankwright.solvers.choice import lacking, steps_by_column
 from rankwright.solvers.online import Online, OnlineState
 
 
@@ -69,6 +70,10 @@ def fit_linear(
     if isinstance(chosen, Alternating) and chosen.learning_rate != 1.0:
         raise UsageError(
             "alternating with a learning_rate below 1 runs in one process; leave it at 1."
+        )
+    if steps_by_column(chosen) and not loss.traits.hess_vec:
+        raise IncompatibleError(
+            lacking("coordinate over partitions", ["hess_vec"], loss, "Call the ranker's own fit.")
         )
     work = PartitionedWork(model, loss, data, seeded=hasattr(chosen, "random_state"))
     with work.open():

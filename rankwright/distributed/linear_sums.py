@@ -14,7 +14,7 @@ import numpy as np
 from rankwright.core.types import F64, I64
 from rankwright.distributed.cluster import Here
 from rankwright.distributed.partitions import Partitions
-from rankwright.distributed.pieces import Recipe, ask, ask_toward, forget
+from rankwright.distributed.pieces import Recipe, ask, ask_with_targets, forget
 from rankwright.errors import UsageError
 
 
@@ -64,7 +64,7 @@ class PartitionedSums:
 
     def concave_part(self, w: F64) -> tuple[float, F64]:
         """Return N and X' times its slope."""
-        return pairs_in_order(self.each("lean", w))
+        return pairs_in_order(self.each("concave_part", w))
 
     def targets(self, w: F64, near: Any, rate: float) -> list[Any]:
         """Return the targets of each part, which stay where they are."""
@@ -97,12 +97,12 @@ class PartitionedSums:
             *columns,
         )
 
-    def each_toward(self, r: list[Any], turn: int, *asked: Any) -> list[Any]:
+    def each_with_targets(self, r: list[Any], turn: int, *asked: Any) -> list[Any]:
         """Return the answers of the losses that are held to ``r``."""
         constant = [self._recipe, turn, *asked]
         n = len(self._numbers)
         held = self._parts.place.call(
-            ask_toward,
+            ask_with_targets,
             self._parts.parts,
             r,
             self._numbers,
@@ -135,11 +135,11 @@ class HeldSums(PartitionedSums):
 
     def value(self, w: F64) -> float:
         """Return the loss."""
-        return float(in_order(self._sums.each_toward(self._r, self._turn, "value", w)))
+        return float(in_order(self._sums.each_with_targets(self._r, self._turn, "value", w)))
 
     def grad(self, w: F64) -> tuple[float, F64]:
         """Return the loss and X' g."""
-        return pairs_in_order(self._sums.each_toward(self._r, self._turn, "grad", w))
+        return pairs_in_order(self._sums.each_with_targets(self._r, self._turn, "grad", w))
 
 
 def in_order(values: Any) -> Any:

@@ -11,7 +11,6 @@ last digits on a worker that has just made its piece.)
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,7 +21,7 @@ from rankwright.core.products import transposed_squares_times_vector, transposed
 from rankwright.core.types import F64, I64, Loss
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
-from rankwright.losses.base import document_weight, order_weight, set_iteration
+from rankwright.losses.base import bound_loss, document_weight, order_weight, set_iteration
 from rankwright.models.linear_problem import LinearProblem
 from rankwright.models.linear_sums import LinearSums
 from rankwright.models.missing import filled
@@ -96,7 +95,7 @@ class Piece:
         self._data = part = replace(part, X=filled(part.X, recipe.fill, "linear"))
         self._traits = recipe.loss.traits
         options = {} if recipe.largest is None else {"largest": recipe.largest}
-        loss: Any = recipe.loss.bind(part, n_jobs=1, **options)
+        loss = bound_loss(recipe.loss, part, n_jobs=1, **options)
         if self._traits.stochastic:
             loss.number_from(first)
         self._loss = loss
@@ -225,7 +224,7 @@ def ask(
         return getattr(piece, question)(*args)
 
 
-def ask_toward(
+def ask_with_targets(
     part: RankingData, r: F64, number: int, first: int, recipe: Recipe, turn: int, *asked: Any
 ) -> Any:
     """As `ask`, of the loss that is held to targets ``r``."""
@@ -291,5 +290,5 @@ def largest_of(part: RankingData, loss: Loss) -> float | None:
 
     The largest over the parts is that of all the data.
     """
-    survey: Callable[[RankingData], float | None] = getattr(loss, "largest", lambda _: None)
-    return survey(part)
+    surveyed: Any = loss
+    return float(surveyed.largest(part)) if loss.traits.largest else None

@@ -9,7 +9,7 @@ query, and the importance is what the metric loses on average,
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -33,7 +33,7 @@ def importance(
     kind: str = "permutation",
     *,
     data: RankingData | None = None,
-    metric: str | None = None,
+    metric: Any = None,
     repeats: int = 5,
     seed: int = 0,
 ) -> dict[str, float]:
@@ -47,7 +47,7 @@ def importance(
         the scores of ``data`` (trees and linear models); permutation is (1) and suits any model.
     data : RankingData
         Needed for SHAP and permutation.
-    metric : str
+    metric : str, Metric or callable
         By default the metric that selected the ranker.
     """
     if kind not in KINDS:
@@ -68,11 +68,10 @@ def importance(
     return {str(names[column]): float(values[column]) for column in order}
 
 
-def _by_shuffling(
-    ranker: Ranker, data: RankingData, metric: str | None, repeats: int, seed: int
-) -> F64:
-    name = metric or ranker.selection_metric
-    measure = Evaluator(data, [name], convention=ranker.convention, n_jobs=ranker.n_jobs)
+def _by_shuffling(ranker: Ranker, data: RankingData, metric: Any, repeats: int, seed: int) -> F64:
+    chosen = metric or ranker.selection_metric
+    measure = Evaluator(data, [chosen], convention=ranker.convention, n_jobs=ranker.n_jobs)
+    (name,) = measure.metrics
     whole = measure(ranker.predict(data))[name]
     lost = np.zeros(data.n_features)
     for repeat in range(repeats):

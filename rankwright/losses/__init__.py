@@ -1,4 +1,4 @@
-"""Losses on scores: every class under its usual name, `loss` by name, and `from_function`."""
+"""Losses on scores: every class under its usual name, ``loss`` by name, and ``from_function``."""
 
 from __future__ import annotations
 

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from rankwright.core.parallel import map_ranges, ordered_sum, query_ranges
-from rankwright.core.types import F64, I64, AnyArray, BoundLoss
+from rankwright.core.parts import part_name
+from rankwright.core.types import CAPABILITIES, F64, I64, AnyArray, BoundLoss, Loss
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, IncompatibleError, UsageError
 from rankwright.metrics.base import refuse_beyond_exp2
@@ -198,6 +199,26 @@ class DrawnLoss(KernelLoss):
 def clock_of(seed: int) -> AnyArray:
     """Return the clock of a `DrawnLoss` at its beginning."""
     return np.array([int(seed) % 2**64, 0, 0], np.uint64)
+
+
+def bound_loss(loss: Loss, data: RankingData, *, n_jobs: int | None = None, **options: Any) -> Any:
+    """Return ``loss`` bound to ``data``; raise unless that has all that the traits promise.
+
+    ``options`` are those of a `SurveyedLoss`.
+    """
+    made = loss.bind(data, n_jobs=n_jobs, **options)
+    promised: dict[str, str | None] = {"value": None, "grad": None}
+    for trait, methods in CAPABILITIES.items():
+        if getattr(loss.traits, trait):
+            promised |= dict.fromkeys(methods, trait)
+    for method, said in promised.items():
+        if not hasattr(made, method):
+            says = "" if said is None else f" and the traits of the loss say {said}=True"
+            raise IncompatibleError(
+                f"{type(made).__name__}, what bind of loss '{part_name('losses', loss)}' returns, "
+                f"has no {method}(){says}; see rankwright.core.types."
+            )
+    return made
 
 
 def set_iteration(loss: BoundLoss, t: int) -> None:

@@ -40,7 +40,7 @@ from rankwright.core.jit import kernel
 from rankwright.core.parameters import check_above_zero, check_zero_or_more
 from rankwright.core.parts import Part
 from rankwright.core.queries import clear_query, first_of_runs
-from rankwright.core.types import F64, I64, AnyArray, Traits
+from rankwright.core.types import F64, I64, AnyArray, StatefulLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.base import KernelLoss, document_weight, grade_targets, rows_by_grade
@@ -210,9 +210,10 @@ class Interval(Part):
             convex=True,
             shift_invariant=self.calibration == 0.0,
             curvature=True,
+            stateful=self.qp_solver != "barrier",
         )
 
-    def bind(self, data: RankingData, *, n_jobs: int | None = None) -> _BoundInterval:
+    def bind(self, data: RankingData, *, n_jobs: int | None = None) -> StatefulLoss:
         """Prepare the loss for one data set."""
         self._check()
         return _BoundInterval(self, data, n_jobs=n_jobs)

@@ -178,7 +178,12 @@ class PairExp(Part):
     normalize: bool = False
 
     traits: ClassVar[Traits] = Traits(
-        family="pairwise", queries=True, convex=True, curvature=True, hess_vec=True
+        family="pairwise",
+        queries=True,
+        convex=True,
+        curvature=True,
+        hess_vec=True,
+        rule_step=True,
     )
 
     def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:

@@ -153,12 +153,11 @@ class PairHinge(Part):
             convex=True,
             curvature=True,
             hess_vec=squared,
+            largest=self.pairs == "ir",
         )
 
-    def largest(self, data: RankingData) -> float | None:
-        """Return the most pairs that a query has, which (4) asks for; None for other pairs."""
-        if self.pairs != "ir":
-            return None
+    def largest(self, data: RankingData) -> float:
+        """Return the most pairs that a query has, which (4) asks for."""
         blocks = GradeBlocks.of(data)
         pairs = blocks.pair_weight(document_weight(data)[blocks.rows])
         return float(pairs.max(initial=0.0))

@@ -17,7 +17,7 @@ orders, M(s) - N(s) with convex M and N,
     M(s) = max over pi of sum_i s_i c_pi(i) + <a, b(ideal)> - <a, b(pi)>,
     N(s) = max over reference orders of sum_i s_i c_ref(i)                                      (2)
 
-`convex_part` and `concave_part` give the two to a solver that holds N to its tangent in each round.
+`convex_part` and `concave_part` give them to a solver that holds N to its tangent, round by round.
 
 c_i = (i + 1)^-d for ``decay=d``, 1/log(i + 2) for "log", 1/log(log(i + 2)) for "loglog", i from 1,
 and c = a for "metric". The reciprocal rank is a sum over ranks only where one document is relevant;

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from rankwright.core.jit import kernel
 from rankwright.core.parts import Part
-from rankwright.core.types import BoundLoss, Traits
+from rankwright.core.types import F64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import KernelLoss, document_weight, grade_targets
 
@@ -64,10 +64,14 @@ class Squared(Part):
         shift_invariant=False,
         curvature=True,
         hess_vec=True,
+        fixed_targets=True,
     )
 
     def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
-        y = grade_targets(data, self.targets)
-        args = (y, document_weight(data))
+        args = (self.fixed_targets(data), document_weight(data))
         return KernelLoss(_queries, data, *args, curvature=True, hessian=_hessian, n_jobs=n_jobs)
+
+    def fixed_targets(self, data: RankingData) -> F64:
+        """Return y of (1)."""
+        return grade_targets(data, self.targets)

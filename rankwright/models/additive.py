@@ -32,7 +32,7 @@ from rankwright.core.types import F64, I64, AnyArray, Callback, FloatMatrix, Los
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
-from rankwright.losses.base import set_iteration
+from rankwright.losses.base import bound_loss, set_iteration
 from rankwright.models.interrupt import until_interrupted
 from rankwright.models.rules import Rule, RuleTable, by_column, column
 from rankwright.solvers.journal import memory_of, put_back
@@ -253,9 +253,10 @@ class _Descent:
         self._own, self._n_jobs = own, n_jobs
         self._rows, ordered = in_content_order(data, n_jobs=n_jobs)
         self._table = RuleTable.of(ordered.X, own.n_candidates)
-        self._loss: Any = loss.bind(ordered, n_jobs=n_jobs)
+        self._loss: Any = bound_loss(loss, ordered, n_jobs=n_jobs)
         self._kinked = loss.traits.integrable and not loss.traits.smooth
-        self._formula: Callable[[float, float], float] | None = getattr(loss, "rule_step", None)
+        rules: Any = loss if loss.traits.rule_step else None
+        self._formula: Callable[[float, float], float] | None = rules and rules.rule_step
         self._s, self._g = np.zeros(data.n_documents), np.empty(data.n_documents)
         self._trial = np.empty(data.n_documents)
         self._last = 1.0

@@ -33,11 +33,11 @@ from numpy.typing import NDArray
 from rankwright.core.jit import kernel
 from rankwright.core.parallel import map_ranges, ordered_sum, row_ranges, thread_count
 from rankwright.core.rng import stream
-from rankwright.core.types import F64, I64, AnyArray, CurvatureLoss, Loss
+from rankwright.core.types import F64, I64, AnyArray, Loss
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
-from rankwright.losses.base import document_weight, order_weight, set_iteration
+from rankwright.losses.base import bound_loss, document_weight, order_weight, set_iteration
 from rankwright.models.quasi_newton import QuasiNewton
 from rankwright.registry import unknown
 from rankwright.solvers.journal import memory_of, put_back
@@ -132,10 +132,9 @@ class Descent:
         n_jobs = thread_count(n_jobs)  # once, not in each round
         self._boost, self._seed, self._n_jobs = boost, seed, n_jobs
         self._order, ordered = in_content_order(data, features=False, n_jobs=n_jobs)
-        bound = loss.bind(ordered, n_jobs=n_jobs, **options)
-        self._loss = cast(CurvatureLoss, bound)  # where the traits say so, see below
+        self._loss: Any = bound_loss(loss, ordered, n_jobs=n_jobs, **options)
         if first_query and loss.traits.stochastic:
-            self._loss.number_from(first_query)  # type: ignore[attr-defined]
+            self._loss.number_from(first_query)
         self._shift_invariant = loss.traits.shift_invariant
         self._has_curvature = loss.traits.curvature
         self._newton = boost.leaves == "newton" and self._has_curvature
@@ -204,7 +203,7 @@ class Descent:
         A document's weight stands for the curvature that a loss does not have.
         """
         self._s[:] = 0.0
-        curvature = self._weight.copy()
+        curvature = self._weight.copy()  # that of a square, where the loss has none of its own
         if self._has_curvature:
             self._loss.grad_curv(self._s, self._g, curvature)
         else:

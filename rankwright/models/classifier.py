@@ -35,7 +35,7 @@ from rankwright.core.products import (
 from rankwright.core.types import F64, AnyArray, Callback, FloatMatrix, Loss, SolveResult
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
-from rankwright.losses.base import document_weight
+from rankwright.losses.base import bound_loss, document_weight
 from rankwright.models.linear import deviations
 from rankwright.models.missing import fill_values, filled
 from rankwright.models.penalty import check_penalty, ridges
@@ -206,7 +206,7 @@ class _GradeProblem:
         self.size = int(np.prod(self._shape))
         self.l2 = 0.0
         self._weight = weight
-        self._loss: Any = loss.bind(self._lists(data, weight), n_jobs=n_jobs)
+        self._loss: Any = bound_loss(loss, self._lists(data, weight), n_jobs=n_jobs)
 
     def _lists(self, data: RankingData, weight: F64) -> RankingData:
         """Return a query for each document, whose documents are the grades."""

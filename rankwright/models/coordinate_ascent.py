@@ -106,6 +106,11 @@ class CoordinateAscent(Part):
         for name in ("tol", "reg"):
             if not getattr(self, name) >= 0.0:
                 raise UsageError(f"{name} must be 0 or more, not {getattr(self, name)}.")
+        self.line_search().check()
+
+    def line_search(self) -> LineSearch:
+        """Return the search along one feature."""
+        return LineSearch(steps=self.steps, n_steps=self.n_steps, reg=self.reg)
 
     restore = staticmethod(restored_weights)
 
@@ -128,7 +133,7 @@ class _Climb:
         self._journal = journal
         rows, ordered = in_content_order(data, features=False, n_jobs=n_jobs)
         self._line = MeasureLine(metric, ordered, n_jobs=n_jobs)
-        self._search = LineSearch(steps=model.steps, n_steps=model.n_steps, reg=model.reg)
+        self._search = model.line_search()
         self._columns = _by_column(X, rows)
 
     def passes(self, start: F64 | None) -> Iterator[tuple[float, F64]]:

@@ -67,7 +67,8 @@ class Evolve:
     elites: int = 2
     parsimony: float = 1e-4
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Refuse numbers that make no sense."""
         for name in ("population", "n_generations", "tournament", "elites"):
             if getattr(self, name) < 1:
                 raise UsageError(f"{name} must be 1 or more, not {getattr(self, name)}.")
@@ -91,6 +92,7 @@ class Evolve:
 
         ``start`` are candidates of the first generation.
         """
+        self.check()
         rng = stream(seed, "evolve", 1)
         drawn = (species.first(number, rng) for number in range(_TRIES * self.population))
         alive = self._filled([*start], drawn)

@@ -77,6 +77,7 @@ class Expression(Part):
         """Breed formulas for a high mean of ``metric``, with that of ``start`` among the first."""
         self._check()
         evolve = Evolve(**{field.name: getattr(self, field.name) for field in fields(Evolve)})
+        evolve.check()
         fill = fill_values(data.X, self.missing)
         whole = replace(data, X=filled(data.X, fill, "formula"))
         _, ordered = in_content_order(whole, n_jobs=n_jobs)

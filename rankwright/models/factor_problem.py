@@ -261,7 +261,7 @@ class BlockProblem:
         """Return the plane that touches what is taken off, where the loss is a difference."""
         if not self._whole.difference:
             return None
-        a, value = self._plane(w, self._whole.loss.lean)
+        a, value = self._plane(w, self._whole.loss.concave_part)
         return a, value - float(a @ w)
 
     def _plane(self, w: F64, slope_of: Any) -> tuple[F64, float]:

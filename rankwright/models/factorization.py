@@ -42,7 +42,7 @@ from rankwright.core.types import F64, I64, Callback, Loss, SolveResult
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError, UsageError
-from rankwright.losses.base import order_weight
+from rankwright.losses.base import bound_loss, order_weight
 from rankwright.models.factor_problem import BlockProblem, FactorProblem, Lists
 from rankwright.models.fitted_factorization import FittedFactorization, items_of
 from rankwright.models.missing import without_gaps
@@ -257,7 +257,7 @@ class _Task:
     ) -> None:
         self._model, self._traits = model, loss.traits
         self._lists = Lists(without_gaps(data.X, "factorization"), data.indptr, n_jobs=n_jobs)
-        self.loss = loss.bind(data, n_jobs=n_jobs)
+        self.loss = bound_loss(loss, data, n_jobs=n_jobs)
         self._total = float(order_weight(data).sum()) or 1.0
 
     def problem(self, l2: float) -> FactorProblem:

@@ -3,9 +3,9 @@
     score(x) = sum_t a_t x_f(t)                                                                 (1)
 
 Features are weak rankers: each alone puts the documents of every query in some order. Since they
-never change, their measure on every query is worked out once, and a round of `models.reweighting`
-is a weighted mean of it and one look at the sum so far (`xu2007adarank`). What comes out is a
-linear model.
+never change, their measure on every query is worked out once, and a round of
+`models.reweighting` is a weighted mean of it and one look at the sum so far (`xu2007adarank`). What
+comes out is a linear model.
 
 Ties count as the mean over their orders, whatever the convention says, so the order of rows never
 reaches the model.

@@ -18,6 +18,7 @@ intercept is left out of the scores: it changes no ranking.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import linalg, sparse
@@ -27,12 +28,12 @@ from rankwright.core.parts import Part
 from rankwright.core.products import transposed_times_vector
 from rankwright.core.types import F64, Callback, FloatMatrix, Loss
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import UsageError
-from rankwright.losses.base import document_weight, grade_targets
-from rankwright.losses.squared import Squared
+from rankwright.errors import IncompatibleError, UsageError
+from rankwright.losses.base import document_weight
 from rankwright.models.linear import FittedLinear, deviations, restored_weights
 from rankwright.models.penalty import check_penalty, ridges
 from rankwright.models.weight_rounds import WeightRounds
+from rankwright.solvers.choice import lacking
 
 _NO_DIFFERENCE = 1e-12  # of the largest eigenvalue: what is less is rounding
 _ROWS = 1 << 14
@@ -67,13 +68,16 @@ class LeastSquares(Part):
         n_jobs: int | None = None,
     ) -> FittedLinear:
         """Solve (1) for each l2 that is to be tried."""
-        if not isinstance(loss, Squared):
-            raise UsageError("least squares minimise the squared loss; for others use 'linear'.")
+        if not loss.traits.fixed_targets:
+            raise IncompatibleError(
+                lacking("least_squares", ["fixed_targets"], loss, "Use a linear model.")
+            )
         if start is not None:
             raise UsageError("least squares have one answer wherever they start: leave start out.")
         check_penalty("l2", self.l2, callback)
         rounds = WeightRounds(data, callback, self.missing, n_jobs=n_jobs)
-        problem = _Moments(rounds.features, data, grade_targets(data, loss.targets), self.scale)
+        squares: Any = loss
+        problem = _Moments(rounds.features, data, squares.fixed_targets(data), self.scale)
         for l2 in ridges(self.l2):
             if rounds.see(*problem.solve(l2)):
                 break

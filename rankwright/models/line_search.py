@@ -49,7 +49,8 @@ class LineSearch:
     n_steps: int = 25
     reg: float = 0.0
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Refuse steps that nobody knows."""
         if self.steps not in _STEPS:
             raise UsageError(f"steps must be 'auto', 'exact' or 'ranklib', not '{self.steps}'.")
 

@@ -30,13 +30,13 @@ from rankwright.core.products import (
 from rankwright.core.types import F64, AnyArray, Callback, FloatMatrix, Loss, SolveResult
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
-from rankwright.losses.base import document_weight, order_weight
+from rankwright.losses.base import bound_loss, document_weight, order_weight
 from rankwright.models.linear_problem import LinearProblem
 from rankwright.models.linear_work import LinearWork, OneProcess
 from rankwright.models.missing import fill_values, filled
 from rankwright.models.penalty import check_penalty, ridges
 from rankwright.solvers.alternating import VANISHED
-from rankwright.solvers.choice import choose_solver, field_names
+from rankwright.solvers.choice import choose_solver, field_names, steps_by_column
 from rankwright.solvers.coordinate import falling_l1
 from rankwright.solvers.journal import Journal, journalled
 from rankwright.solvers.online import OnlineState
@@ -116,7 +116,7 @@ class Linear(Part):
         v = begin
         tried: list[SolveResult] = []
         path: list[tuple[float, float, int]] = []
-        by_column = hasattr(solver, "path")
+        by_column = steps_by_column(solver)
         journal = Journal(callback)
         for t, (l1, l2, problem) in enumerate(self._problems(work, by_column), start=1):
             journal.memory = problem
@@ -183,7 +183,7 @@ class Linear(Part):
         problem = LinearProblem(
             X,
             data.indptr,
-            loss.bind(data, n_jobs=n_jobs),
+            bound_loss(loss, data, n_jobs=n_jobs),
             float(len(visited)) or 1.0,  # weights count as they are: their mean is not known
             l2=float(self.l2),
             deviation=deviation,
@@ -205,7 +205,7 @@ class Linear(Part):
             if "nonnegative" not in field_names(chosen):
                 raise UsageError(f"{name} knows no bounds; for nonnegative=True use lbfgs.")
             chosen = with_params(chosen, {"nonnegative": True})
-        if self.l1 != 0.0 and not hasattr(chosen, "path"):
+        if self.l1 != 0.0 and not steps_by_column(chosen):
             raise UsageError(f"{name} knows no l1; use solver='coordinate', or l1=0.")
         return chosen
 

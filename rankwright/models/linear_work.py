@@ -17,7 +17,7 @@ from rankwright.core.products import times_vector
 from rankwright.core.types import F64, I64, Callback, Loss
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
-from rankwright.losses.base import document_weight, order_weight
+from rankwright.losses.base import bound_loss, document_weight, order_weight
 from rankwright.models.linear_problem import LinearProblem
 from rankwright.models.missing import fill_values, filled
 
@@ -72,7 +72,7 @@ class OneProcess:
 
     @cached_property
     def _bound(self) -> Any:
-        return self._loss.bind(self._data, n_jobs=self._n_jobs)
+        return bound_loss(self._loss, self._data, n_jobs=self._n_jobs)
 
     def problem(self, l2: float) -> LinearProblem:
         """Return the problem with this penalty."""

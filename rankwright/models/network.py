@@ -24,7 +24,7 @@ from rankwright.core.types import F64, I64, Callback, FloatMatrix, Loss
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError, UsageError
-from rankwright.losses.base import document_weight, order_weight
+from rankwright.losses.base import bound_loss, document_weight, order_weight
 from rankwright.models.fitted_network import ACTIVATIONS, FittedNetwork
 from rankwright.models.linear import deviations
 from rankwright.models.missing import fill_values, filled
@@ -115,7 +115,7 @@ class Network(Part):
                 X,
                 rows,
                 ordered,
-                loss.bind(ordered, n_jobs=n_jobs),
+                bound_loss(loss, ordered, n_jobs=n_jobs),
                 data,
                 batch_size=self.batch_size,
                 device=device,

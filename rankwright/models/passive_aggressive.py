@@ -20,7 +20,7 @@ from rankwright.core.types import F64, AnyArray, Callback, FloatMatrix, Loss, So
 from rankwright.data.content import content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
-from rankwright.losses.base import document_weight, order_weight
+from rankwright.losses.base import bound_loss, document_weight, order_weight
 from rankwright.models.interrupt import until_interrupted
 from rankwright.models.linear import FittedLinear
 from rankwright.models.missing import fill_values, filled
@@ -67,7 +67,7 @@ class PassiveAggressiveLinear(Part):
         if self.n_steps < 1:
             raise UsageError(f"n_steps must be 1 or more, not {self.n_steps}.")
         rounds = WeightRounds(data, callback, self.missing, n_jobs=n_jobs)
-        bound = loss.bind(data, n_jobs=n_jobs)
+        bound = bound_loss(loss, data, n_jobs=n_jobs)
         total = float(order_weight(data).sum()) or 1.0
         draws, rows = _draws(data, n_jobs), _as_csr(rounds.features)
         state = _state_of(start, data.n_features)
@@ -104,7 +104,8 @@ class PassiveAggressiveLinear(Part):
         )
         fitted = self._fitted(state, fill)
         total = float(order_weight(data).sum()) or 1.0
-        value = loss.bind(data, n_jobs=n_jobs).value(times_vector(X, fitted.coef)) / total
+        bound = bound_loss(loss, data, n_jobs=n_jobs)
+        value = bound.value(times_vector(X, fitted.coef)) / total
         result = SolveResult(
             fitted.coef, value, np.nan, state.t, "all pairs were drawn", [value], state
         )

@@ -38,7 +38,7 @@ from rankwright.core.types import F64, Callback, FloatMatrix, Loss
 from rankwright.data.content import content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
-from rankwright.losses.base import document_weight, order_weight
+from rankwright.losses.base import bound_loss, document_weight, order_weight
 from rankwright.models.interrupt import until_interrupted
 from rankwright.models.linear import FittedLinear, deviations, restored_weights
 from rankwright.models.weight_rounds import WeightRounds
@@ -132,7 +132,8 @@ class PRankLinear(Part):
         if self.threshold_step is not None and not self.threshold_step > 0.0:
             raise UsageError(f"threshold_step must be above 0, not {self.threshold_step}.")
         rounds = WeightRounds(data, callback, self.missing, n_jobs=n_jobs)
-        bound, total = loss.bind(data, n_jobs=n_jobs), float(order_weight(data).sum()) or 1.0
+        bound = bound_loss(loss, data, n_jobs=n_jobs)
+        total = float(order_weight(data).sum()) or 1.0
         deviation = deviations(rounds.features, document_weight(data), scale=self.scale)
         perceptron = _Perceptron(rounds.features, data, deviation, self.threshold_step, n_jobs)
         if start is not None:

@@ -91,7 +91,7 @@ class Alternating(Part):
         value, r = problem.grad(w, slope), problem.targets(w)
         vanished = self.tol**2 * abs(value)
         curve: list[float] = []
-        stopped = "max_iter were reached"
+        stopped = "max_iter was reached"
 
         def turn(itself: TargetProblem) -> tuple[F64, float, float, F64, F64]:
             near = itself.targets(w, r if rate < 1.0 else None, rate)  # (1), (3)
@@ -105,7 +105,7 @@ class Alternating(Part):
             value = float(after[0])
             curve.append(float(joint[0]))
             if callback is not None and callback(len(curve), w, curve[-1]):
-                stopped = "the watcher ended the run"
+                stopped = "the callback ended the run"
                 break
             if value <= vanished < abs(before):
                 stopped = VANISHED

@@ -165,7 +165,7 @@ class _Run:
                 self._stopped = "the gap is small"
                 return
             if len(self._curve) == self._max:
-                self._stopped = "max_iter were reached"
+                self._stopped = "max_iter was reached"
                 return
             self._go_towards(ahead)
             self._gap = max(self._value - bound, 0.0)
@@ -173,7 +173,7 @@ class _Run:
             if self._callback is not None and self._callback(
                 len(self._curve), self._w, self._value
             ):
-                self._stopped = "the watcher ended the run"
+                self._stopped = "the callback ended the run"
                 return
 
     def _go_towards(self, ahead: F64) -> None:

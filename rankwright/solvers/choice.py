@@ -9,7 +9,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from rankwright import registry
-from rankwright.core.parameters import either
+from rankwright.core.parameters import both, either
 from rankwright.core.parts import check_kinds, part_name, resolve_part, with_params
 from rankwright.core.types import Loss, Traits
 from rankwright.errors import IncompatibleError, UsageError
@@ -24,6 +24,7 @@ NEEDS = {
     "integrable": "a loss whose gradient integrates to a value",
     "targets": "a loss that is a minimum over targets",
     "columns": "steps along single features",
+    "fixed_targets": "a squared distance to fixed targets",
 }
 _NOUNS = frozenset({"hess_vec", "curvature", "columns", "queries"})
 
@@ -83,6 +84,11 @@ def field_names(part: Any) -> set[str]:
     return {field.name for field in fields(part)} if is_dataclass(part) else set()
 
 
+def steps_by_column(solver: Any) -> bool:
+    """Whether a solver goes along single features, and knows an l1 penalty."""
+    return bool(getattr(solver, "by_column", False))
+
+
 def check_fit(solver: Any, loss: Loss) -> None:
     """Raise `IncompatibleError` unless ``loss`` has all that ``solver`` needs."""
     missing = missing_traits(getattr(solver, "needs", frozenset()), loss.traits)
@@ -91,7 +97,7 @@ def check_fit(solver: Any, loss: Loss) -> None:
             name: kind
             for name, kind in registry.all_of("solvers").items()
             if getattr(kind, "solves", "weights") == "weights"
-            and not missing_traits(kind.needs, loss.traits)
+            and not missing_traits(getattr(kind, "needs", frozenset()), loss.traits)
         }
         advice = f"Use {either(list(others))}." if others else "No solver here minimises it."
         raise IncompatibleError(lacking(part_name("solvers", solver), missing, loss, advice))
@@ -99,12 +105,14 @@ def check_fit(solver: Any, loss: Loss) -> None:
 
 def missing_traits(needs: frozenset[str], traits: Traits) -> list[str]:
     """Return which of the ``needs`` a loss with these traits lacks."""
-    return [need for need in NEEDS if need in needs and not getattr(traits, need)]
+    known = [need for need in NEEDS if need in needs]
+    others = sorted(needs - NEEDS.keys())
+    return [need for need in (*known, *others) if not getattr(traits, need, False)]
 
 
 def lacking(who: str, missing: list[str], loss: Loss, advice: str) -> str:
     """Return the sentence about a loss that lacks what ``who`` needs."""
-    wanted = " and ".join(NEEDS[need] for need in missing)
+    wanted = both([NEEDS.get(need, need) for need in missing])
     has = "has none" if missing[0] in _NOUNS else "is not one"
     if len(missing) > 1:
         has = "offers neither" if len(missing) == 2 else "offers none of them"

@@ -74,7 +74,7 @@ class ColumnGeneration(Part):
 
         while grown:
             if len(curve) == self.max_iter:
-                stopped = "max_iter were reached"
+                stopped = "max_iter was reached"
                 break
             grown = False
             for k in range(problem.n_parts):
@@ -88,7 +88,7 @@ class ColumnGeneration(Part):
                     in_qp += time.perf_counter() - since
             curve.append(dual.value)
             if callback is not None and callback(len(curve), dual.w, dual.value):
-                stopped = "the watcher ended the run"
+                stopped = "the callback ended the run"
                 break
         value = problem.value(dual.w)
         seconds = time.perf_counter() - began

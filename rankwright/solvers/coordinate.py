@@ -65,6 +65,7 @@ class Coordinate(Part):
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"columns"})
+    by_column: ClassVar[bool] = True
 
     tol: float = 1e-6
     max_iter: int = 500
@@ -90,10 +91,10 @@ class Coordinate(Part):
             if optimality <= self.tol:
                 break
             if sweeps >= self.max_iter:
-                stopped = "max_iter were reached"
+                stopped = "max_iter was reached"
                 break
             if callback is not None and callback(len(curve), w, value):
-                stopped = "the watcher ended the run"
+                stopped = "the callback ended the run"
                 break
             columns = working_set(missed, w) if problem.l1 > 0.0 else np.arange(problem.size)
             enough = max(_INNER * optimality, 0.5 * self.tol)

@@ -105,7 +105,7 @@ class Online(Part):
         """
         state = OnlineState.at(np.zeros(problem.size) if start is None else start)
         curve: list[float] = []
-        stopped = "max_iter were reached"
+        stopped = "max_iter was reached"
         while len(curve) < self.max_iter and problem.n_parts:
             before = state
             order = stream(self.random_state, "online", len(curve)).permutation(problem.n_parts)
@@ -114,7 +114,7 @@ class Online(Part):
             curve.append((state.paid - before.paid) / problem.n_parts)
             w = self.answer(state)
             if callback is not None and callback(len(curve), w, curve[-1]):
-                stopped = "the watcher ended the run"
+                stopped = "the callback ended the run"
                 break
             if stand_still(w, self.answer(before), self.tol):
                 stopped = "the weights stand still"

@@ -72,7 +72,7 @@ class SGD(Part):
         w = np.zeros(problem.size) if start is None else np.array(start, np.float64)
         mean, slope, squares = w.copy(), np.empty(problem.size), np.zeros(problem.size)
         curve: list[float] = []
-        stopped = "max_iter were reached"
+        stopped = "max_iter was reached"
         answer = mean if self.averaging else w
 
         def go_over(itself: StochasticProblem) -> tuple[F64, F64, F64, float]:
@@ -94,7 +94,7 @@ class SGD(Part):
             w[:], mean[:], squares[:], total = recall(problem, go_over, w)
             curve.append(float(total[0]) / problem.n_parts)
             if callback is not None and callback(len(curve), answer, curve[-1]):
-                stopped = "the watcher ended the run"
+                stopped = "the callback ended the run"
                 break
             if stand_still(answer, before, self.tol):
                 stopped = "the weights stand still"

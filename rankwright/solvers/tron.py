@@ -68,7 +68,7 @@ class TRON(Part):
         stopped = "the gradient is small"
         while not np.abs(g).max(initial=0.0) <= self.tol:
             if len(curve) == self.max_iter:
-                stopped = "max_iter were reached"
+                stopped = "max_iter was reached"
                 break
             strict = min(0.5, math.sqrt(_norm(g, M) / first)) if first > 0.0 else 0.5
             p, promised, at_border = _step(problem, g, M, radius, strict)
@@ -95,7 +95,7 @@ class TRON(Part):
             else:
                 problem.grad(w, g)  # Hessian products are asked for here again
             if callback is not None and callback(len(curve), w, value):
-                stopped = "the watcher ended the run"
+                stopped = "the callback ended the run"
                 break
         steepest = float(np.abs(g).max(initial=0.0))
         return SolveResult(w, value, steepest, len(curve), stopped, curve)

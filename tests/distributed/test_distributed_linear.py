@@ -17,7 +17,8 @@ from rankwright.distributed.partitions import Partitions, partitions
 from rankwright.errors import DataError, UsageError
 from rankwright.losses import loss
 from rankwright.models.linear import Linear
-from rankwright.rankers.base import ranker
+from rankwright.rankers.base import Ranker, ranker
+from rankwright.solvers import Alternating, Coordinate
 from rankwright.solvers.online import Online, OnlineState
 
 DATA = small_data(queries=12, documents=12, features=4)
@@ -28,10 +29,10 @@ def solver_for(name):
     return "lbfgs" if traits.smooth and traits.integrable else "sgd"
 
 
-def composed(name, solver, **more):
+def composed(made, solver, **more):
     short = solver in ("sgd", "online", "column_generation", "alternating")
     passes = {"max_iter": 2} if short else {}
-    return Compose(loss=name, model="linear", solver=solver, l2=0.1, **{**passes, **more})
+    return Ranker(made, Linear(**{"l2": 0.1, **passes, **more}), solver=solver)
 
 
 @pytest.fixture(scope="module")
@@ -63,8 +64,8 @@ def is_smooth_and_convex(name):
 
 @pytest.mark.parametrize("name", [*filter(is_smooth_and_convex, registry.LOSSES)])
 def test_smooth_convex_losses_end_where_a_fit_to_the_whole_does(name, local):
-    over = fit(composed(name, "lbfgs", tolerance=1e-9), local)
-    whole = composed(name, "lbfgs", tolerance=1e-9).fit(DATA)
+    over = fit(composed(name, "lbfgs", tol=1e-9), local)
+    whole = composed(name, "lbfgs", tol=1e-9).fit(DATA)
     np.testing.assert_allclose(over.coef_, whole.coef_, rtol=1e-6, atol=1e-9)
 
 
@@ -137,16 +138,16 @@ def test_solvers_end_where_they_end_over_the_whole(name, solver, local):
 
 
 def test_a_difference_of_convex_functions_is_leant_on_in_every_part(local):
-    made = {"loss_params": {"ties": "score"}}
-    over = fit(composed("position_svm", "bundle", **made), local)
-    whole = composed("position_svm", "bundle", **made).fit(DATA)
+    made = loss("position_svm", ties="score")
+    over = fit(composed(made, "bundle"), local)
+    whole = composed(made, "bundle").fit(DATA)
     np.testing.assert_allclose(over.coef_, whole.coef_, rtol=1e-5, atol=1e-8)
 
 
 @pytest.mark.parametrize("l1", [0.0, 0.05])
 def test_blocks_of_columns_end_at_the_optimum_of_single_columns(l1, local):
-    over = fit(composed("domination", "coordinate", l1=l1, tolerance=1e-8), local)
-    whole = composed("domination", "coordinate", l1=l1, tolerance=1e-8).fit(DATA)
+    over = fit(composed("domination", "coordinate", l1=l1, tol=1e-8), local)
+    whole = composed("domination", "coordinate", l1=l1, tol=1e-8).fit(DATA)
     np.testing.assert_allclose(over.coef_, whole.coef_, rtol=1e-5, atol=1e-7)
     assert over.solution_.optimality <= 1e-8
     assert (over.coef_ == 0).any() == (l1 > 0)
@@ -217,7 +218,7 @@ def test_missing_values_are_filled_with_the_mean_of_all_parts(local):
     X[:48, 2] = np.nan  # of this feature the first part knows nothing
     gappy = replace(DATA, X=X)
     cut = [gappy.select(slice(0, 4)), gappy.select(slice(4, 12))]
-    made = {"missing": "mean", "tolerance": 1e-9}
+    made = {"missing": "mean", "tol": 1e-9}
     over = fit(composed("ranknet", "lbfgs", **made), Partitions.here(cut))
     whole = composed("ranknet", "lbfgs", **made).fit(gappy)
     np.testing.assert_allclose(over.model_.fill, whole.model_.fill, rtol=1e-12)
@@ -236,7 +237,7 @@ def test_weights_count_as_over_the_whole(local):
     rng = np.random.default_rng(0)
     heavy = replace(DATA, query_weight=rng.random(12), sample_weight=rng.random(DATA.n_documents))
     cut = [heavy.select(slice(0, 5)), heavy.select(slice(5, 12))]
-    made = {"tolerance": 1e-9}
+    made = {"tol": 1e-9}
     over = fit(composed("ranknet", "lbfgs", **made), Partitions.here(cut))
     whole = composed("ranknet", "lbfgs", **made).fit(heavy)
     np.testing.assert_allclose(over.coef_, whole.coef_, rtol=1e-6)
@@ -245,9 +246,9 @@ def test_weights_count_as_over_the_whole(local):
 def test_the_pairs_of_ir_svm_are_weighed_by_the_largest_query_of_all_parts():
     uneven = DATA.select([0, 1, 2])
     long = replace(small_data(queries=1, documents=30, features=4, seed=3), qid=np.array([99]))
-    made = {"loss_params": {"pairs": "ir"}, "tolerance": 1e-9}
-    over = fit(composed("pair_hinge", "lbfgs", **made), Partitions.here([uneven, long]))
-    whole = composed("pair_hinge", "lbfgs", **made).fit(concatenate([uneven, long]))
+    made = loss("pair_hinge", pairs="ir")
+    over = fit(composed(made, "lbfgs", tol=1e-9), Partitions.here([uneven, long]))
+    whole = composed(made, "lbfgs", tol=1e-9).fit(concatenate([uneven, long]))
     np.testing.assert_allclose(over.coef_, whole.coef_, rtol=1e-6)
 
 
@@ -256,8 +257,7 @@ def test_the_pairs_of_ir_svm_are_weighed_by_the_largest_query_of_all_parts():
     [("xendcg", {}), ("boltzrank", {}), ("listnet", {"k": 2, "samples": 3})],
 )
 def test_noise_is_drawn_by_the_number_of_a_query_in_all_data(name, params, local):
-    made = {"loss_params": params, "max_iter": 3}
-    over, whole = (composed(name, "lbfgs", **made) for _ in range(2))
+    over, whole = (composed(loss(name, **params), "lbfgs", max_iter=3) for _ in range(2))
     np.testing.assert_allclose(fit(over, local).coef_, whole.fit(DATA).coef_, rtol=1e-6)
 
 
@@ -267,18 +267,20 @@ def test_noise_is_drawn_by_the_number_of_a_query_in_all_data(name, params, local
 @pytest.mark.parametrize("name", registry.RANKERS)
 def test_a_ranker_fits_over_partitions_or_says_that_it_runs_in_one_process(name, local):
     made = ranker(name)
-    if made.model in ("linear", "trees") and not isinstance(made, MetricRanker):
-        few = {"max_iter": 2} if made.model == "linear" else {"n_trees": 2}
-        over = fit(made.set_params(**few), local, DATA)
+    if made.model_name in ("linear", "trees") and made.has_loss:
+        few = {"max_iter": 2} if made.model_name == "linear" else {"n_estimators": 2}
+        over = fit(made.set_params(**{f"model__{k}": v for k, v in few.items()}), local, DATA)
         assert over.predict(DATA).shape == (DATA.n_documents,)
         assert over.curve_["valid ndcg@10"] or over.solution_.iterations
         return
-    with pytest.raises(UsageError, match=f"{name} on model '{made.model}' runs in one process"):
+    with pytest.raises(
+        UsageError, match=f"{name} on model '{made.model_name}' runs in one process"
+    ):
         fit(made, local)
 
 
 def test_steps_that_need_one_process_are_refused(local):
     with pytest.raises(UsageError, match="runs in one process"):
-        fit(composed("retarget", "alternating", learning_rate=0.5), local)
+        fit(Ranker("retarget", solver=Alternating(learning_rate=0.5)), local)
     with pytest.raises(UsageError, match="runs in one process"):
-        fit(composed("domination", "coordinate", step="bound"), local)
+        fit(Ranker("domination", solver=Coordinate(step="bound")), local)

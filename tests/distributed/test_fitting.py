@@ -12,8 +12,9 @@ from rankwright.data.files import save
 from rankwright.distributed import fit
 from rankwright.distributed.partitions import Partitions
 from rankwright.errors import DataError, UsageError
+from rankwright.models import Linear
 from rankwright.persist.checkpoint import Checkpoint
-from rankwright.rankers.base import ranker
+from rankwright.rankers.base import Ranker, ranker
 
 DATA = small_data(queries=12, documents=6, features=4)
 VALID = small_data(queries=6, documents=6, features=4, seed=1)
@@ -81,7 +82,7 @@ def test_noise_goes_on_where_it_was(local, tmp_path):
     """The last look at a loss with noise, after all passes, has the noise of the last pass."""
 
     def made():
-        return Compose(loss="xendcg", model="linear", solver="sgd", l2=0.1, max_iter=3)
+        return Ranker("xendcg", Linear(l2=0.1, max_iter=3), solver="sgd")
 
     kept = {"every": 2}  # of the answers of three passes and the last look
     undisturbed = fit(made(), local, checkpoint=Checkpoint(tmp_path, **kept))
@@ -138,7 +139,7 @@ TURNED = replace(VALID, X=VALID.X[:, ::-1].copy(), feature_names=("d", "c", "b",
 
 @pytest.mark.parametrize("name", ["ranksvm", "gbdt"])
 def test_columns_of_valid_data_are_found_by_their_names(name):
-    few = {"n_trees": 3} if name == "gbdt" else {}
+    few = {"n_estimators": 3} if name == "gbdt" else {}
     parts = Partitions.here(cut(NAMED, 5))
     expected = fit(ranker(name, **few), parts, replace(TURNED, X=VALID.X, feature_names=None))
     assert fit(ranker(name, **few), parts, TURNED).curve_ == expected.curve_
@@ -158,7 +159,7 @@ def test_valid_files_are_read_with_the_options_too(name, client, tmp_path):
         text = (tmp_path / f"{file}.csv").read_text()
         assert text.startswith('"qid",')
         (tmp_path / f"{file}.csv").write_text(text.replace("qid", "session", 1))
-    few = {"n_trees": 3} if name == "gbdt" else {}
+    few = {"n_estimators": 3} if name == "gbdt" else {}
     files = tmp_path / "train.csv", tmp_path / "valid.csv"
     over = fit(ranker(name, **few), *files, client=client, qid="session")
     whole = ranker(name, **few).fit(DATA, eval_set=VALID)

@@ -14,7 +14,8 @@ from rankwright.data.files import save
 from rankwright.distributed import evaluate, fit
 from rankwright.distributed.cluster import Cluster, ClusterError
 from rankwright.distributed.partitions import partitions
-from rankwright.rankers.base import ranker
+from rankwright.models import Linear
+from rankwright.rankers.base import Ranker
 
 DATA = small_data(queries=12, documents=8, features=5)
 
@@ -67,7 +68,7 @@ def test_a_fit_ends_with_the_same_bits_after_a_worker_was_killed(workers, tmp_pa
     parts = partitions(str(tmp_path / "part-*.txt"), client=client)
 
     def made():
-        return ranker("ranknet", model="linear", solver="lbfgs", tol=1e-9)
+        return Ranker("ranknet", Linear(tol=1e-9), solver="lbfgs")
 
     here, undisturbed = fit(made(), parts.local()), fit(made(), parts)
     np.testing.assert_array_equal(undisturbed.coef_, here.coef_)
@@ -87,4 +88,4 @@ def test_when_the_last_worker_is_killed_the_fit_ends_with_a_sentence(workers, mo
     monkeypatch.setattr(parts.place, "_patience", 0.5)
     killing(monkeypatch, running, at=4)
     with pytest.raises(ClusterError, match="no worker is left on the cluster"):
-        fit(ranker("ranknet", model="linear", solver="lbfgs"), parts)
+        fit(Ranker("ranknet", "linear", solver="lbfgs"), parts)

@@ -33,7 +33,7 @@ from rankwright.persist.checkpoint import Checkpoint
 from rankwright.persist.model_file import load_model
 from rankwright.rankers.base import ranker
 
-SMALL = Trees(n_trees=6, num_leaves=4, min_child_samples=5)
+SMALL = Trees(n_estimators=6, num_leaves=4, min_child_samples=5)
 
 
 def graded(seed=0, **more):
@@ -187,7 +187,9 @@ def test_two_workers_fit_the_ranker_of_one_process(client, tmp_path):
     data, valid = graded(), graded(seed=1)
 
     def fresh():
-        return ranker("gbdt", n_trees=9, num_leaves=4, targets="linear", early_stopping_rounds=5)
+        return ranker(
+            "gbdt", n_estimators=9, num_leaves=4, targets="linear", early_stopping_rounds=5
+        )
 
     one = fresh().fit(data, eval_set=valid)
     two = fit(fresh(), partitions(data, client=client, n_parts=3), valid)
@@ -204,7 +206,7 @@ def test_a_run_that_is_given_up_names_its_checkpoint_and_is_resumed(client, tmp_
     parts = partitions(small_data(), client=client, n_parts=2)
 
     def fresh():
-        return ranker("intervalrank", n_trees=6, num_leaves=4, subsample=0.8)
+        return ranker("intervalrank", n_estimators=6, num_leaves=4, subsample=0.8)
 
     whole, folder = fit(fresh(), parts), tmp_path / "Upper Case"
 
@@ -236,7 +238,7 @@ def test_a_run_that_ended_early_is_resumed_to_the_same_trees(every, machines, cl
     parts = partitions(data, client=client, n_parts=machines)
 
     def run(**kept):
-        made = ranker("gbdt", n_trees=30, num_leaves=4, early_stopping_rounds=3)
+        made = ranker("gbdt", n_estimators=30, num_leaves=4, early_stopping_rounds=3)
         return fit(made, parts, noise, checkpoint=Checkpoint(tmp_path, every=every, **kept))
 
     first, again = run(), run(resume=True)
@@ -307,7 +309,7 @@ def test_lbfgs_directions_are_refused(client):
 def test_a_worker_killed_while_trees_grow_is_done_without(monkeypatch):
     monkeypatch.setattr(trees, "EVERY", 4)
     data = graded()
-    model = replace(SMALL, n_trees=12)
+    model = replace(SMALL, n_estimators=12)
     one = model.fit(loss("squared"), data, callback=Onlooker(), n_jobs=1)
     with (
         LocalCluster(

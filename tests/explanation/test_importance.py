@@ -54,6 +54,16 @@ def test_an_error_measure_counts_what_it_gains():
     assert next(iter(found.values())) > 0.05
 
 
+def test_a_function_is_a_metric_too():
+    def top_grade(scores, grades):
+        return grades[np.argmax(scores)]
+
+    found = importance(LINEAR, "permutation", data=DATA, metric=top_grade)
+    assert next(iter(found.values())) > 0.05
+    own = ranker("listmle", metric=top_grade).fit(DATA)
+    assert importance(own, "permutation", data=DATA) == found
+
+
 @pytest.mark.parametrize(
     ("fitted", "kind", "sentence"),
     [

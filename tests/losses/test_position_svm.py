@@ -80,7 +80,7 @@ def test_by_score_it_is_a_difference_of_convex_functions():
     y, _ = a_query(0, tied=False)
     bound = PositionSVM(ties="score", metric="ndcg@3").bind(data_of(y))
     rng = np.random.default_rng(1)
-    for part in (bound.convex_part, bound.lean):
+    for part in (bound.convex_part, bound.concave_part):
         for _ in range(40):
             a, b, slope = 2 * rng.normal(size=6), 2 * rng.normal(size=6), np.empty(6)
             here = part(a, slope)

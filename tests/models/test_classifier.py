@@ -9,12 +9,11 @@ from small_data import small_data
 
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
-from rankwright.losses import loss
 from rankwright.models.classifier import Classifier
-from rankwright.rankers.base import ranker
+from rankwright.rankers.base import Ranker, ranker
 
 DATA = small_data(queries=12)
-EXACT = {"tolerance": 1e-9, "max_iter": 5000}
+EXACT = {"tol": 1e-9, "max_iter": 5000}
 
 
 def probabilities_of_sklearn(X, y, *, l2, weight, total):
@@ -85,9 +84,7 @@ def test_queries_of_one_grade_count():
 
 def test_pairs_of_grades_make_a_multiclass_machine_of_any_loss():
     """RankNet on lists of grades: the logistic loss of the right grade against each other."""
-    made = ranker("classification", l2=0.1, scale=False, **EXACT)
-    made.make_loss = lambda data: loss("ranknet")
-    fitted = made.fit(DATA)
+    fitted = Ranker("ranknet", Classifier(l2=0.1, scale=False, **EXACT)).fit(DATA)
     grades = np.unique(DATA.y)
 
     def objective(theta):
@@ -115,8 +112,10 @@ def test_it_goes_on_from_a_start_of_the_same_grades():
 
 
 def test_wrong_settings_and_too_many_grades_are_refused():
-    with pytest.raises(UsageError, match="no solver of a classifier 'bundel'"):
+    with pytest.raises(UsageError, match="there is no solver 'bundel'; did you mean bundle"):
         ranker("classification", solver="bundel").fit(DATA)
+    with pytest.raises(UsageError, match="a classifier is fitted by lbfgs or tron, not by sgd"):
+        ranker("classification", solver="sgd").fit(DATA)
     with pytest.raises(UsageError, match="not a sum over features"):
         ranker("classification").fit(DATA).model_.contributions(DATA.X)
     y = np.arange(300.0)

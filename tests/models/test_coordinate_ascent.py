@@ -20,7 +20,9 @@ DATA = small_data(queries=12, documents=12, features=5)
 
 def climb(name="ndcg@5", data=DATA, callback=None, start=None, seed=0, **parameters):
     model = CoordinateAscent(**{"n_restarts": 1, **parameters})
-    return model.fit(metric(name), data, callback=callback or Onlooker(), start=start, seed=seed)
+    return model.fit(
+        metric(name), data, callback=callback or Onlooker(), start=start, random_state=seed
+    )
 
 
 def reached(name, coef, data=DATA):
@@ -140,7 +142,7 @@ def test_the_exact_search_gets_as_high_as_any_point_that_ranklib_visited(golden_
     data = load(folder / "train.txt")
     log = (folder / "coordinate_ascent" / "train.log").read_text()
     visited = [float(v) for v in re.findall(r"^\d+ +\| [-+][\d.]+ +\| ([\d.]+)", log, re.M)]
-    patient = {"n_restarts": 8, "tolerance": 1e-4}
+    patient = {"n_restarts": 8, "tol": 1e-4}
     fitted = ranker("coordinate_ascent", convention="ranklib", **patient).fit(data)
     ours = evaluate(data, fitted.predict(data), "ndcg@10", convention="ranklib")["ndcg@10"]
     assert ours >= max(visited) == 0.8154

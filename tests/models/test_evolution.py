@@ -114,6 +114,7 @@ def test_the_watcher_may_end_the_run():
         ({"parsimony": -1.0}, "parsimony must be 0 or more"),
     ],
 )
-def test_impossible_parameters_are_told(parameters, sentence):
+def test_impossible_parameters_are_told_when_the_run_begins(parameters, sentence):
+    evolve = Evolve(**parameters)
     with pytest.raises(UsageError, match=sentence):
-        Evolve(**parameters)
+        evolve.run(Bits(), ones, lambda *_: True)

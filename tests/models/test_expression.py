@@ -154,7 +154,7 @@ def test_it_goes_on_from_a_formula():
     data = small_data()
     first = QUICK.fit(NDCG, data, callback=Onlooker())
     callback = Onlooker()
-    replace(QUICK, n_generations=1).fit(NDCG, data, callback=callback, start=first, seed=5)
+    replace(QUICK, n_generations=1).fit(NDCG, data, callback=callback, start=first, random_state=5)
     value = evaluate(data, first.scores(data.X), "ndcg(ties=mean)@10")["ndcg(ties=mean)@10"]
     assert -callback.values[0] >= value - 1e-12
 

@@ -96,7 +96,7 @@ def test_planes_touch_from_below(name, params, users):
     a, b, value = block.cut(at)
     assert a @ at + b == pytest.approx(value)
     assert all(block.cut(w)[2] >= a @ w + b - 1e-9 for w in others)
-    lean = block.concave_part(at)
-    taken = 0.0 if lean is None else lean[0] @ at + lean[1]
+    plane = block.concave_part(at)
+    taken = 0.0 if plane is None else plane[0] @ at + plane[1]
     penalty = 0.3 / 2 * at @ at
     assert value - taken + penalty == pytest.approx(block.value(at))

@@ -12,7 +12,7 @@ from rankwright.errors import IncompatibleError, UsageError
 from rankwright.losses import loss
 from rankwright.models.factorization import SHARES, Factorization
 
-EXACT = {"tolerance": 1e-10, "max_iter": 5000}
+EXACT = {"tol": 1e-10, "max_iter": 5000}
 
 
 def ratings(users=12, items=8, share=0.7, seed=0):
@@ -28,9 +28,10 @@ def ratings(users=12, items=8, share=0.7, seed=0):
 DATA = ratings()
 
 
-def fit(name="query_offset", data=DATA, callback=None, start=None, **params):
+def fit(name="query_offset", data=DATA, callback=None, solver=None, start=None, **params):
     model = Factorization(**{"l2": 0.3, "n_factors": 8, **params})
-    return model.fit(loss(name), data, callback=callback or Onlooker(), start=start, seed=1)
+    how = {"callback": callback or Onlooker(), "solver": solver, "start": start}
+    return model.fit(loss(name), data, **how, random_state=1)
 
 
 def by_nuclear_norm(data, l2, l2_bias):
@@ -79,7 +80,7 @@ def test_any_smooth_loss_either_way_comes_to_a_flat_place(name, method):
 def test_losses_with_kinks_are_solved_in_turns():
     with pytest.raises(IncompatibleError, match="lbfgs, which needs a smooth loss"):
         fit("ordinal_hinge", method="joint")
-    turns = {"method": "alternating", "solver": "bundle", "tolerance": 1e-4, "n_factors": 2}
+    turns = {"method": "alternating", "solver": "bundle", "tol": 1e-4, "n_factors": 2}
     curve = fit("ordinal_hinge", n_rounds=4, max_iter=200, **turns).solution.curve
     assert all(later <= before * (1 + 1e-3) for before, later in pairwise(curve))
     hasty = fit("ordinal_hinge", n_rounds=1, max_iter=1, **turns).solution.value
@@ -138,7 +139,7 @@ def test_items_that_nobody_rated_have_nothing():
         ({"method": "jont"}, "no factorization method 'jont'; did you mean joint"),
         (
             {"method": "joint", "solver": "bundle"},
-            "method='joint' is solved by lbfgs, not bundle; bundle goes with method='alternating'",
+            "method='joint' is solved by lbfgs, not bundle; bundle works with method='alternating'",
         ),
         ({"method": "alternating", "solver": "tron"}, "is solved by lbfgs or bundle, not tron"),
         ({"n_factors": 0}, "n_factors must be 1 or more"),

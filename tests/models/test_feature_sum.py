@@ -12,7 +12,7 @@ from rankwright.metrics.names import metric
 from rankwright.models.feature_sum import FeatureSum
 
 DATA = small_data(queries=10, documents=8)
-RULES = {"weights": "running", "enqueue": True, "tolerance": 0.002, "max_selections": 5}
+RULES = {"weights": "running", "enqueue": True, "tol": 0.002, "max_selections": 5}
 
 
 def fit(data=DATA, name="ndcg@10", callback=None, **params):

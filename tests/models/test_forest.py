@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from small_data import Onlooker, small_data
 
-from rankwright.errors import IncompatibleError, UsageError
+from rankwright.errors import UsageError
 from rankwright.losses.squared import Squared
 from rankwright.models.forest import Forest
 from rankwright.rankers.base import ranker
@@ -22,7 +22,7 @@ def test_a_forest_is_the_mean_of_its_bags():
 
 
 def test_bags_differ_and_the_seed_decides_them():
-    a, b = fit(Forest(n_bags=3)), fit(Forest(n_bags=3), seed=1)
+    a, b = fit(Forest(n_bags=3)), fit(Forest(n_bags=3), random_state=1)
     assert a.text == fit(Forest(n_bags=3)).text
     assert a.text != b.text
 
@@ -88,9 +88,9 @@ def test_a_forest_interrupted_in_its_first_bag_keeps_nothing():
 
 def test_a_bag_must_have_queries():
     with pytest.raises(UsageError, match=r"bag_fraction must be above 0, not 0\.0"):
-        Forest(bag_fraction=0.0)
+        fit(Forest(bag_fraction=0.0))
 
 
-def test_a_bag_minimises_a_loss_and_a_ranker_that_climbs_a_measure_has_none():
-    with pytest.raises(IncompatibleError, match="adarank climbs a measure and has no loss"):
-        ranker("random_forest", inner="adarank", n_bags=1).fit(DATA)
+def test_a_bag_minimises_a_loss_and_a_ranker_that_climbs_a_metric_is_none():
+    with pytest.raises(UsageError, match="there is no loss 'adarank'"):
+        ranker("random_forest", loss="adarank", n_bags=1).fit(DATA)

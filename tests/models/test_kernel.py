@@ -3,7 +3,6 @@ from dataclasses import replace
 import cvxpy as cp
 import numpy as np
 import pytest
-from rankwright.rankers.ranksvm import RankSVM
 from scipy import sparse
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 from small_data import Onlooker, small_data
@@ -14,15 +13,16 @@ from rankwright.losses import loss
 from rankwright.models.kernel import Kernel
 from rankwright.models.penalty import PATH
 from rankwright.persist.model_file import load_model
+from rankwright.rankers.linear import RankSVM
 
 DATA = small_data(queries=4, documents=10, features=3)
 HINGE = loss("pair_hinge")
-EXACT = {"tolerance": 1e-10, "max_iter": 5000}
+EXACT = {"tol": 1e-10, "max_iter": 5000}
 
 
-def fit(data=DATA, chosen=HINGE, callback=None, **params):
+def fit(data=DATA, chosen=HINGE, callback=None, solver=None, **params):
     return Kernel(**{"l2": 0.1, **params}).fit(
-        chosen, data, callback=callback or Onlooker(), seed=3
+        chosen, data, callback=callback or Onlooker(), solver=solver, random_state=3
     )
 
 
@@ -110,7 +110,7 @@ def test_it_says_whether_it_is_exact():
     assert len(thin.weights) == 7
     assert not thin.exact
     said = []
-    RankSVM(model="kernel", exact_below=39, n_landmarks=7).fit(
+    RankSVM(model=Kernel(exact_below=39, n_landmarks=7)).fit(
         DATA, progress=lambda t, text: said.append((t, text))
     )
     assert said[0] == (0, "rbf kernel, Nystroem: 7 of 40 documents")
@@ -152,7 +152,7 @@ def test_columns_of_a_precomputed_kernel_follow_the_callers_rows():
 def test_saved_and_loaded_it_scores_the_same(kind, thin, tmp_path):
     X = rbf_kernel(DATA.X) if kind == "precomputed" else DATA.X
     X = sparse.csr_array(X) if thin else X
-    fitted = RankSVM(model="kernel", kernel=kind, missing="mean").fit(replace(DATA, X=X))
+    fitted = RankSVM(model=Kernel(kernel=kind, missing="mean")).fit(replace(DATA, X=X))
     fitted.save(tmp_path / "k.rw")
     again = load_model(tmp_path / "k.rw")
     assert (again.predict(X) == fitted.predict(X)).all()
@@ -192,7 +192,7 @@ def test_any_loss_and_a_warm_start():
 
 
 def test_losses_with_kinks_come_to_their_optimum_by_cutting_planes():
-    fitted = fit(chosen=loss("position_svm", ties="mean"), solver="bundle", tolerance=1e-4)
+    fitted = fit(chosen=loss("position_svm", ties="mean"), solver="bundle", tol=1e-4)
     gap = fitted.solution.optimality
     assert 0.0 <= gap <= 1e-4 * fitted.solution.value
 
@@ -216,7 +216,7 @@ def test_what_cannot_be_is_told(params, fault, sentence):
 
 
 def test_a_function_cannot_be_saved(tmp_path):
-    fitted = RankSVM(model="kernel", kernel=rbf_kernel).fit(DATA)
+    fitted = RankSVM(model=Kernel(kernel=rbf_kernel)).fit(DATA)
     with pytest.raises(UsageError, match="model files hold no code"):
         fitted.save(tmp_path / "k.rw")
     assert not list(tmp_path.iterdir())

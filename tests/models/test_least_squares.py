@@ -9,7 +9,7 @@ from sklearn import linear_model
 from small_data import Onlooker, small_data
 
 from rankwright import load, ranker
-from rankwright.errors import UsageError
+from rankwright.errors import IncompatibleError, UsageError
 from rankwright.losses.listnet import ListNet
 from rankwright.losses.squared import Squared
 from rankwright.models.least_squares import LeastSquares
@@ -99,7 +99,8 @@ def test_wrong_parameters_are_told(parameters, sentence):
 
 def test_it_takes_the_squared_loss_alone_and_no_start():
     data = small_data()
-    with pytest.raises(UsageError, match="minimise the squared loss"):
+    sentence = "needs a squared distance to fixed targets; loss 'listnet' is not one"
+    with pytest.raises(IncompatibleError, match=sentence):
         LeastSquares().fit(ListNet(), data, callback=Onlooker())
     with pytest.raises(UsageError, match="leave start out"):
         LeastSquares().fit(Squared(), data, callback=Onlooker(), start=fit(data))

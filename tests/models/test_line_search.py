@@ -126,4 +126,4 @@ def test_auto_is_exact_for_first_ranks_and_takes_steps_for_long_lists():
 
 def test_an_unknown_kind_of_steps_is_told():
     with pytest.raises(UsageError, match="steps must be 'auto', 'exact' or 'ranklib', not 'fast'"):
-        LineSearch(steps="fast")
+        LineSearch(steps="fast").check()

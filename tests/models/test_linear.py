@@ -44,11 +44,13 @@ def test_the_gradient_agrees_with_finite_differences():
 
 def test_a_solver_that_does_not_fit_is_named():
     with pytest.raises(UsageError, match="there is no solver 'trom'; did you mean tron"):
-        fit(Linear(solver="trom"))
-    with pytest.raises(UsageError, match="boost does not solve for the weights"):
-        fit(Linear(solver="boost"))
+        fit(Linear(), solver="trom")
+    with pytest.raises(UsageError, match="adam does not solve for the weights"):
+        fit(Linear(), solver="adam")
     with pytest.raises(UsageError, match="tron knows no bounds; for nonnegative=True use lbfgs"):
-        fit(Linear(solver="tron", nonnegative=True))
+        fit(Linear(nonnegative=True), solver="tron")
+    with pytest.raises(UsageError, match="lbfgs knows no l1; use solver='coordinate'"):
+        fit(Linear(l1=0.1), solver="lbfgs")
 
 
 def test_scaling_makes_the_unit_of_a_feature_irrelevant():

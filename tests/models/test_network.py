@@ -21,14 +21,14 @@ from rankwright.persist.model_file import load_model
 from rankwright.rankers.base import ranker
 
 DATA, VALID = small_data(queries=8, documents=7), small_data(queries=5, documents=7, seed=1)
-TINY = {"hidden": (4,), "epochs": 3, "learning_rate": 0.05, "batch_size": 20}
+TINY = {"hidden_layer_sizes": (4,), "epochs": 3, "learning_rate": 0.05, "batch_size": 20}
 DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
 
 
 def fit(data=DATA, name="ranknet", callback=None, seed=0, n_jobs=None, **parameters):
     network = Network(**{**TINY, **parameters})
     callback = callback or Onlooker()
-    return network.fit(loss(name), data, callback=callback, seed=seed, n_jobs=n_jobs)
+    return network.fit(loss(name), data, callback=callback, random_state=seed, n_jobs=n_jobs)
 
 
 def problem(name, heads=0, data=DATA, activation="tanh", dropout=0.0, **more):
@@ -133,7 +133,7 @@ def test_standardised_features_make_their_units_and_levels_irrelevant():
 
 def test_without_standardising_a_network_takes_features_as_they_are():
     """A linear net of one step: every weight moves by the rate, against its own gradient's sign."""
-    one_step = {"hidden": (), "epochs": 1, "precision": "double", "batch_size": 1000}
+    one_step = {"hidden_layer_sizes": (), "epochs": 1, "precision": "double", "batch_size": 1000}
     plain = {**one_step, "standardize": False}
     first = fit(**{**plain, "learning_rate": 1e-300}).layers[0][0][:, 0]
     after = fit(**plain).layers[0][0][:, 0]
@@ -183,7 +183,12 @@ def plain_ranknet(data, weights, epochs, rate):
 
 def test_ranknet_is_plain_torchs_step_by_step():
     callback = Onlooker()
-    shape = {"hidden": (4,), "activation": "sigmoid", "precision": "double", "epochs": 6}
+    shape = {
+        "hidden_layer_sizes": (4,),
+        "activation": "sigmoid",
+        "precision": "double",
+        "epochs": 6,
+    }
     fitted = fit(callback=callback, **shape, batch_size=1000)
     first = fit(**{**shape, "epochs": 1}, learning_rate=1e-300)  # the weights it begins with
     values, scores = plain_ranknet(DATA, scaled_weights(first), 6, TINY["learning_rate"])
@@ -263,7 +268,7 @@ def test_with_a_list_context_scores_depend_on_the_query():
 @pytest.mark.parametrize("activation", ["relu", "sigmoid", "tanh", "elu"])
 @pytest.mark.parametrize("hidden", [(), (4,), (6, 4)])
 def test_contributions_add_up_to_the_score(activation, hidden):
-    fitted = fit(activation=activation, hidden=hidden)
+    fitted = fit(activation=activation, hidden_layer_sizes=hidden)
     parts = fitted.contributions(VALID.X)
     assert parts.shape == (VALID.n_documents, 7)
     assert parts.sum(axis=1) == pytest.approx(fitted.scores(VALID.X), rel=1e-9)
@@ -276,14 +281,14 @@ def test_contributions_in_a_list_add_up_to_the_score():
 
 
 def test_a_linear_nets_contributions_are_weight_times_what_the_feature_is_above_its_mean():
-    fitted = fit(hidden=())
+    fitted = fit(hidden_layer_sizes=())
     weight = fitted.layers[0][0][:, 0]
     expected = weight * (VALID.X - fitted.centre)
     assert fitted.contributions(VALID.X)[:, :-1] == pytest.approx(expected)
 
 
 def test_a_saved_network_with_lists_scores_to_the_last_bit(tmp_path):
-    made = ranker("listnet", model="network", **TINY, **CONTEXT, missing="mean").fit(DATA)
+    made = ranker("listnet", model=Network(**TINY, **CONTEXT, missing="mean")).fit(DATA)
     made.save(tmp_path / "m.rw")
     again = load_model(tmp_path / "m.rw")
     assert (again.predict(VALID) == made.predict(VALID)).all()
@@ -294,7 +299,7 @@ def test_a_saved_network_with_lists_scores_to_the_last_bit(tmp_path):
 def test_threads_change_no_byte(parameters):
     data = small_data(queries=300, documents=40, dtype=np.float32)  # several chunks a batch
     parameters = {**parameters, "epochs": 2, "batch_size": 10_000}
-    parameters["hidden"] = (64, 64)
+    parameters["hidden_layer_sizes"] = (64, 64)
     fits = [fit(data, n_jobs=threads, **parameters) for threads in (1, 2, 5)]
     for other in fits[1:]:
         for name, array in fits[0].arrays().items():
@@ -438,9 +443,9 @@ def test_a_saved_network_scores_without_torch(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("parameters", "sentence"),
     [
-        ({"hidden": (4, 0)}, "hidden layers have 1 unit or more, not 0"),
+        ({"hidden_layer_sizes": (4, 0)}, "hidden layers have 1 unit or more, not 0"),
         ({"list_context": 3}, "needs a last hidden layer of a multiple of its heads"),
-        ({"hidden": (), "list_context": 1}, "needs a last hidden layer"),
+        ({"hidden_layer_sizes": (), "list_context": 1}, "needs a last hidden layer"),
         ({"dropout": 1.0}, "dropout must be from 0 to below 1, not 1.0"),
         ({"batch_size": 0}, "batch_size must be 1 or more, not 0"),
         ({"activation": "swish"}, "activation must be one of relu, sigmoid, tanh, elu"),

@@ -73,7 +73,7 @@ def test_a_weak_ranker_that_is_best_for_all_ends_the_run_at_once():
 
 def test_a_round_that_lowers_the_measure_too_far_ends_the_run():
     means = iter([0.5, 0.499, 0.49])
-    rules = Reweight(tolerance=0.002, weights="running")
+    rules = Reweight(tol=0.002, weights="running")
     run = rules.rounds(VALUES, lambda _: np.full(3, next(means)), EVEN)
     assert [now.mean for now in run] == pytest.approx([0.5, 0.499])
 
@@ -86,7 +86,7 @@ def test_a_weak_ranker_without_effect_rests():
 
 
 def test_going_on_begins_with_what_there_is():
-    now = next(Reweight(tolerance=9.0).rounds(VALUES, mixed, EVEN, {2: 0.5}))
+    now = next(Reweight(tol=9.0).rounds(VALUES, mixed, EVEN, {2: 0.5}))
     assert now.weights[2] >= 0.5
     D = np.exp(-VALUES[2])
     assert now.chosen == best(D / D.sum())
@@ -141,7 +141,7 @@ def test_the_run_is_that_of_ranklib(golden_dir):
 
     log = (folder / "adarank" / "train.log").read_text()
     kept = re.findall(r"^\d+ +\| (\d+) +\| ([\d.]+) +\|[^|]*\| (?:OK|F\. REM\.)", log, re.MULTILINE)
-    rules = Reweight(weights="running", enqueue=True, tolerance=0.002, max_selections=5)
+    rules = Reweight(weights="running", enqueue=True, tol=0.002, max_selections=5)
     values = np.array([alone(column) for column in X.T])
     rounds = list(rules.rounds(values, summed, np.ones(data.n_queries)))[: len(kept)]
     assert len(kept) == 187

@@ -8,6 +8,7 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.squared import Squared
 from rankwright.models.trees import Trees
+from rankwright.rankers.base import Ranker
 
 DATA = small_data()
 
@@ -165,7 +166,7 @@ def test_arrays_and_texts_restore_the_model():
 @pytest.mark.parametrize(
     ("trees", "sentence"),
     [
-        (Trees(monotone_constraints=[1]), "monotone has 1 signs for 6 features"),
+        (Trees(monotone_constraints=[1]), "monotone_constraints has 1 signs for 6 features"),
         (Trees(monotone_constraints={"price": 1}), "no feature 'price'"),
         (Trees(categorical_feature=[9]), "no feature 9"),
         (Trees(leaves="newtn"), "no leaves 'newtn'; did you mean newton"),
@@ -180,8 +181,8 @@ def test_wrong_columns_and_words_are_told(trees, sentence):
 @pytest.mark.parametrize(
     ("parameters", "sentence"),
     [
-        ({"l2": -1.0}, "l2 must be 0 or more, not -1.0"),
-        ({"l1": -1.0}, "l1 must be 0 or more, not -1.0"),
+        ({"reg_lambda": -1.0}, "reg_lambda must be 0 or more, not -1.0"),
+        ({"reg_alpha": -1.0}, "reg_alpha must be 0 or more, not -1.0"),
         ({"min_child_weight": -0.1}, "min_child_weight must be 0 or more, not -0.1"),
         ({"min_child_samples": -1}, "min_child_samples must be 0 or more, not -1"),
         ({"num_leaves": 200_000}, "num_leaves must be from 2 to 131,072, not 200000"),
@@ -192,5 +193,8 @@ def test_wrong_columns_and_words_are_told(trees, sentence):
     ],
 )
 def test_what_lightgbm_would_not_take_is_told_before_there_are_data(parameters, sentence):
+    made = Ranker("squared", Trees(**parameters))
     with pytest.raises(UsageError, match=sentence):
-        Trees(**parameters)
+        made.make_model()
+    with pytest.raises(UsageError, match=sentence):
+        fit(Trees(**parameters))

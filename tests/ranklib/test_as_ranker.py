@@ -104,7 +104,7 @@ def test_missing_values_that_are_zeros_here_need_no_word(data, tmp_path):
 
 
 def test_a_model_that_ranklib_has_no_form_for_is_refused(data):
-    ranker = rankwright.ranker("compose", loss="ranknet", model="kernel").fit(data)
+    ranker = rankwright.Ranker("ranknet", model="kernel").fit(data)
     with pytest.raises(UsageError, match="RankLib has no model like"):
         text_of(ranker)
 

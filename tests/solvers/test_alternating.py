@@ -12,8 +12,9 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError, UsageError
 from rankwright.losses import loss
 from rankwright.losses.base import order_weight
+from rankwright.models import Linear
 from rankwright.models.linear_problem import LinearProblem
-from rankwright.rankers.base import ranker
+from rankwright.rankers.base import Ranker, ranker
 from rankwright.solvers.alternating import Alternating, JointConvexity, joint_convexity
 from rankwright.solvers.lbfgs import LBFGS
 
@@ -60,7 +61,7 @@ class Fixed:
 
 def test_one_turn_is_ridge_regression_on_the_targets():
     w = np.array([1.0, 0.0, -1.0])
-    found = Alternating(max_iter=1, inner_tolerance=1e-10).solve(Rising(), w)
+    found = Alternating(max_iter=1, inner_tol=1e-10).solve(Rising(), w)
     ridge = np.linalg.solve(A.T @ A + np.eye(3), A.T @ Rising().targets(w))
     np.testing.assert_allclose(found.w, ridge, atol=1e-8)
     assert found.curve == [pytest.approx(Fixed(Rising().targets(w)).value(ridge))]
@@ -78,7 +79,7 @@ def test_turns_end_in_the_minimum_of_the_marginal_objective():
 def test_the_watch_and_the_limit_stop_the_run():
     assert Alternating().solve(Rising(), callback=lambda t, w, value: t == 2).iterations == 2
     limited = Alternating(max_iter=3, tol=0.0).solve(Rising())
-    assert (limited.iterations, limited.stopped) == (3, "max_iter were reached")
+    assert (limited.iterations, limited.stopped) == (3, "max_iter was reached")
 
 
 # --- monotone retargeting --------------------------------------------------------------------
@@ -121,12 +122,14 @@ def test_it_is_never_better_than_a_solver_of_the_marginal_objective(form):
 
 
 def test_a_ranker_takes_it_for_losses_that_have_targets_to_hold():
-    mr = ranker("compose", loss="retarget", solver="alternating", l2=0.1).fit(DATA)
-    memr = ranker("compose", loss="retarget", solver="lbfgs", l2=0.1).fit(DATA)
+    mr, memr = (
+        Ranker("retarget", Linear(l2=0.1), solver=solver).fit(DATA)
+        for solver in ("alternating", "lbfgs")
+    )
     assert memr.solution_.value <= mr.solution_.value + 1e-9
     np.testing.assert_allclose(mr.predict(DATA), memr.predict(DATA), atol=0.05)
     with pytest.raises(IncompatibleError, match="needs a loss that is a minimum over targets"):
-        ranker("compose", loss="ranknet", solver="alternating").fit(DATA)
+        Ranker("ranknet", solver="alternating").fit(DATA)
 
 
 # --- exponentiated gradient ------------------------------------------------------------------

@@ -13,7 +13,7 @@ from rankwright.losses import loss as make_loss
 from rankwright.losses.base import document_weight, order_weight
 from rankwright.losses.position_svm import PositionSVM
 from rankwright.models.linear_problem import LinearProblem
-from rankwright.rankers.base import ranker
+from rankwright.rankers.base import Ranker, ranker
 from rankwright.solvers.bundle import Bundle
 from rankwright.solvers.column_generation import ColumnGeneration
 
@@ -87,7 +87,7 @@ def test_the_certificate_holds_at_every_step(solver, name):
     best = Bundle(tol=1e-10, max_iter=5000).solve(problem)
     assert best.optimality <= 1e-9 * best.value
     for steps in range(0, 30, 3):
-        found = solver(tolerance=1e-8, max_iter=steps).solve(problem)
+        found = solver(tol=1e-8, max_iter=steps).solve(problem)
         assert found.value - found.optimality <= best.value + 1e-9
         assert found.value >= best.value - 1e-9
 
@@ -122,11 +122,11 @@ def test_what_it_cannot_do_is_told():
     with pytest.raises(IncompatibleError, match="column_generation needs a convex loss"):
         ranker("dorm", solver="column_generation").fit(data)
     with pytest.raises(IncompatibleError, match="bundle needs a convex loss, or a difference"):
-        ranker("lambdarank", model="linear", solver="bundle").fit(data)
+        Ranker("lambdarank", solver="bundle").fit(data)
 
 
 def test_a_watcher_may_end_the_run():
     problem = problem_of(PositionSVM(), some_data(), l2=1e-3)
     for solver in (Bundle(tol=1e-9), ColumnGeneration(tol=1e-9)):
         found = solver.solve(problem, callback=lambda t, w, value: t == 2)
-        assert (found.iterations, found.stopped) == (2, "the watcher ended the run")
+        assert (found.iterations, found.stopped) == (2, "the callback ended the run")

@@ -1,57 +1,174 @@
+from dataclasses import dataclass
 from types import SimpleNamespace
+from typing import ClassVar
 
 import pytest
-from rankwright.core.compat import check_fit
 
+from rankwright import registry
 from rankwright.core.types import Traits
-from rankwright.errors import IncompatibleError
+from rankwright.errors import IncompatibleError, UsageError
+from rankwright.losses import LambdaRank, PairHinge, RankNet, Squared
+from rankwright.solvers import LBFGS, SGD, TRON, Adam, Bundle
+from rankwright.solvers.choice import check_fit, choose_solver, default_solver
 
 SOLVERS = {
-    name: SimpleNamespace(needs=frozenset(needs))
+    name: SimpleNamespace(needs=frozenset(needs), name=name)
     for name, needs in {
         "tron": {"smooth", "hess_vec"},
         "lbfgs": {"smooth"},
-        "boost": set(),
+        "sgd": set(),
         "bundle": {"convex"},
     }.items()
 }
 
 
-def loss(**traits):
-    """A loss whose file would be called lambdarank."""
-    kind = type("Example", (), {"__module__": "rankwright.losses.lambdarank"})
-    made = kind()
-    made.traits = Traits("listwise", **traits)
-    return made
-
-
-def test_a_loss_with_all_that_the_solver_needs_passes():
-    check_fit("tron", loss(hess_vec=True), SOLVERS)
-
-
-def test_the_sentence_names_what_is_missing_and_what_would_do():
-    with pytest.raises(IncompatibleError) as fault:
-        check_fit("tron", loss(), SOLVERS)
-    assert str(fault.value) == (
-        "tron needs a Hessian-vector product; loss 'lambdarank' has none. Use lbfgs or boost."
+@pytest.fixture
+def few(monkeypatch):
+    """Let these solvers be all there are, known by the names above."""
+    monkeypatch.setattr(registry, "all_of", lambda _: SOLVERS)
+    monkeypatch.setattr(
+        "rankwright.solvers.choice.part_name",
+        lambda kind, part: part.name if kind == "solvers" else "lambdarank",
     )
 
 
+def loss(**traits):
+    return SimpleNamespace(traits=Traits("listwise", **traits))
+
+
+@pytest.mark.usefixtures("few")
+def test_a_loss_with_all_that_the_solver_needs_passes():
+    check_fit(SOLVERS["tron"], loss(hess_vec=True))
+
+
+@pytest.mark.usefixtures("few")
+def test_the_sentence_names_what_is_missing_and_what_would_do():
+    with pytest.raises(IncompatibleError) as fault:
+        check_fit(SOLVERS["tron"], loss())
+    assert str(fault.value) == (
+        "tron needs a Hessian-vector product; loss 'lambdarank' has none. Use lbfgs or sgd."
+    )
+
+
+@pytest.mark.usefixtures("few")
 def test_the_sentence_for_a_property():
     sentence = r"bundle needs a convex loss; loss 'lambdarank' is not one"
     with pytest.raises(IncompatibleError, match=sentence):
-        check_fit("bundle", loss(), SOLVERS)
+        check_fit(SOLVERS["bundle"], loss())
 
 
+@pytest.mark.usefixtures("few")
 def test_the_sentence_for_more_than_one():
     sentence = (
         "tron needs a Hessian-vector product and a smooth loss; "
-        "loss 'lambdarank' offers neither. Use boost."
+        "loss 'lambdarank' offers neither. Use sgd."
     )
     with pytest.raises(IncompatibleError, match=sentence):
-        check_fit("tron", loss(smooth=False), SOLVERS)
+        check_fit(SOLVERS["tron"], loss(smooth=False))
 
 
-def test_no_solver_at_all():
+def test_no_solver_at_all(few, monkeypatch):
+    monkeypatch.setattr(registry, "all_of", lambda _: {"tron": SOLVERS["tron"]})
     with pytest.raises(IncompatibleError, match="No solver here minimises it"):
-        check_fit("tron", loss(), {"tron": SOLVERS["tron"]})
+        check_fit(SOLVERS["tron"], loss())
+
+
+@pytest.mark.usefixtures("few")
+def test_a_need_that_no_trait_has_is_one_that_no_loss_meets():
+    asks = SimpleNamespace(needs=frozenset({"magic"}), name="theirs")
+    with pytest.raises(IncompatibleError, match="theirs needs magic; loss 'lambdarank'"):
+        check_fit(asks, loss())
+
+
+def test_the_real_sentence_for_a_registered_loss():
+    with pytest.raises(IncompatibleError) as fault:
+        choose_solver("tron", LambdaRank())
+    assert str(fault.value) == (
+        "tron needs a Hessian-vector product, a smooth loss and a loss whose gradient integrates "
+        "to a value; loss 'lambdarank' offers none of them. Use online or sgd."
+    )
+
+
+# --- which one is chosen ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("traits", "name"),
+    [
+        ({"queries": True}, "lbfgs"),
+        ({"queries": False}, "lbfgs"),
+        ({"queries": True, "smooth": False}, "online"),
+        ({"queries": True, "stochastic": True}, "sgd"),
+        ({"queries": True, "integrable": False}, "sgd"),
+        ({"queries": False, "smooth": False, "convex": True}, "bundle"),
+    ],
+)
+def test_the_solver_that_suits_a_loss(traits, name):
+    assert default_solver(Traits("listwise", **traits)) == name
+
+
+def test_no_solver_given_is_the_one_that_suits():
+    assert choose_solver(None, RankNet()) == LBFGS()
+    assert choose_solver(None, LambdaRank(), random_state=3) == SGD(random_state=3)
+
+
+def test_a_name_is_the_solver_with_its_defaults_and_what_was_given():
+    assert choose_solver("tron", RankNet()) == TRON()
+    given = choose_solver("sgd", RankNet(), max_iter=7, tol=0.5, random_state=3)
+    assert given == SGD(max_iter=7, tol=0.5, random_state=3)
+
+
+def test_an_object_is_taken_as_it_is():
+    own = SGD(learning_rate=0.3, random_state=5)
+    assert choose_solver(own, RankNet(), random_state=3) is own
+
+
+def test_limits_beside_a_solver_object_are_refused():
+    with pytest.raises(UsageError, match=r"give it to the solver: TRON\(max_iter=5, tol=0.1\)"):
+        choose_solver(TRON(), RankNet(), max_iter=5, tol=0.1)
+
+
+def test_a_class_is_no_solver():
+    with pytest.raises(UsageError, match=r"TRON is a class; pass an object: TRON\(\)"):
+        choose_solver(TRON, RankNet())
+
+
+def test_an_unknown_name_is_answered_by_those_that_are_there():
+    with pytest.raises(UsageError, match="lbfgs"):
+        choose_solver("lbgfs", RankNet())
+
+
+def test_a_solver_of_networks_and_what_is_none_are_refused():
+    with pytest.raises(UsageError, match="adam does not solve for the weights"):
+        choose_solver(Adam(), RankNet())
+    with pytest.raises(UsageError, match="does not solve for the weights"):
+        choose_solver(object(), RankNet())
+
+
+def test_parameters_of_the_wrong_kind_are_refused_before_any_work():
+    with pytest.raises(UsageError, match="max_iter must be a whole number"):
+        choose_solver(LBFGS(max_iter="many"), RankNet())
+    with pytest.raises(UsageError, match="batch_size must be 1 or more"):
+        choose_solver(SGD(batch_size=0), RankNet())
+
+
+def test_kinks_are_for_bundle_and_not_for_lbfgs():
+    hinge = PairHinge(form="hinge")
+    assert choose_solver("bundle", hinge) == Bundle()
+    with pytest.raises(IncompatibleError, match="lbfgs needs a smooth loss"):
+        choose_solver("lbfgs", hinge)
+
+
+def test_anyones_solver_is_as_good():
+    @dataclass(frozen=True)
+    class Theirs:
+        needs: ClassVar[frozenset] = frozenset({"hess_vec"})
+        steps: int = 3
+
+        def solve(self, problem, start=None, *, callback=None):
+            """Do nothing."""
+
+    own = Theirs()
+    assert choose_solver(own, Squared()) is own
+    with pytest.raises(IncompatibleError, match="Theirs needs a Hessian-vector product"):
+        choose_solver(own, LambdaRank())

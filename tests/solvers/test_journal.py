@@ -13,7 +13,7 @@ from rankwright.solvers.tron import TRON
 class Keeper:
     """A callback that keeps all it is offered, every ``every`` rounds."""
 
-    keeps = True
+    wants_state = True
 
     def __init__(self, kept=None, every=1):
         self.begin, self.every, self.last = kept, every, kept.round if kept else 0

@@ -7,8 +7,9 @@ from small_data import small_data
 import rankwright
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
+from rankwright.models import Linear
 from rankwright.persist.model_file import load_model
-from rankwright.rankers.base import ranker
+from rankwright.rankers.base import Ranker, ranker
 from rankwright.solvers.online import Online, OnlineState
 
 DATA = small_data()
@@ -137,7 +138,7 @@ def test_no_parts_leave_the_start_as_it_is():
 
 
 def online(**more):
-    return ranker("compose", loss="ranknet", solver="online", **more)
+    return Ranker("ranknet", solver=Online(**more))
 
 
 def query(data, q):
@@ -153,7 +154,7 @@ def go(chosen, queries, data=DATA):
 
 
 def test_query_by_query_is_one_pass_over_all_of_them():
-    a, b = (ranker("compose", loss="squared", solver="online", scale=False) for _ in range(2))
+    a, b = (Ranker("squared", Linear(scale=False), solver="online") for _ in range(2))
     go(a, range(30))
     b.partial_fit(DATA)
     np.testing.assert_allclose(a.coef_, b.coef_, rtol=1e-9)
@@ -216,21 +217,21 @@ def test_columns_are_matched_by_name():
 
 @pytest.mark.parametrize("other", [{"solver": "lbfgs"}, {"model": "trees", "solver": None}])
 def test_others_cannot_go_on(other):
-    chosen = ranker("compose", **{"loss": "ranknet", **other})
+    chosen = Ranker("ranknet", **other)
     with pytest.raises(UsageError, match="only a linear model with solver='online' does"):
         chosen.partial_fit(DATA)
     assert not hasattr(chosen, "partial_fit")
 
 
 def test_a_parameter_of_another_solver_is_told():
-    with pytest.raises(UsageError, match="learning_rate is not a parameter of solver 'online'"):
-        online(learning_rate=0.1).fit(DATA)
+    with pytest.raises(UsageError, match="Online has no parameter 'learning_rate'"):
+        Ranker("ranknet", solver="online").set_params(solver__learning_rate=0.1)
 
 
 @pytest.mark.parametrize("solver", ["online", "sgd"])
 def test_rows_queries_and_threads_change_nothing(solver):
     def fit(data, **more):
-        return ranker("compose", loss="ranknet", solver=solver, max_iter=5, **more).fit(data)
+        return Ranker("ranknet", Linear(max_iter=5), solver=solver, **more).fit(data)
 
     one = fit(DATA, n_jobs=1).coef_
     assert all((fit(DATA, n_jobs=n).coef_ == one).all() for n in (2, 5))
@@ -244,6 +245,6 @@ def test_rows_queries_and_threads_change_nothing(solver):
 def test_no_overflow_on_mq2008(mq2008, loss):
     data = rankwright.load(mq2008 / "Fold1" / "train.txt")
     valid = rankwright.load(mq2008 / "Fold1" / "vali.txt")
-    chosen = ranker("compose", loss=loss, solver="online", l2=1e-6, max_iter=5).fit(data)
+    chosen = Ranker(loss, Linear(l2=1e-6, max_iter=5), solver="online").fit(data)
     assert np.abs(chosen.model_.state.w).max() < 10.0
     assert chosen.score(valid) > 0.48

@@ -108,9 +108,9 @@ def test_it_ends_where_lbfgs_ends():
 
 def test_the_watcher_and_the_limit_end_a_run():
     stopped = TRON().solve(rosenbrock(4), callback=lambda t, *_: t == 2)
-    assert (stopped.iterations, stopped.stopped) == (2, "the watcher ended the run")
+    assert (stopped.iterations, stopped.stopped) == (2, "the callback ended the run")
     limited = TRON(max_iter=3).solve(rosenbrock(4))
-    assert (limited.iterations, limited.stopped) == (3, "max_iter were reached")
+    assert (limited.iterations, limited.stopped) == (3, "max_iter was reached")
 
 
 def test_an_optimal_start_stays():

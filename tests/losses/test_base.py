@@ -1,0 +1,62 @@
+"""What every bound loss is held to before a model asks it for anything."""
+
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from small_data import Onlooker, small_data
+
+from rankwright.core.types import CAPABILITIES, Traits
+from rankwright.errors import IncompatibleError
+from rankwright.losses.base import bound_loss
+from rankwright.models import Trees
+
+DATA = small_data(queries=5, documents=8)
+
+
+@dataclass(frozen=True)
+class Theirs:
+    """Half the squared distance of scores from grades, with no more than is promised."""
+
+    traits: Traits
+    has: tuple = ()
+
+    def bind(self, data, *, n_jobs=None):
+        def grad(s, out):
+            out[:] = s - data.y
+            return float(0.5 * ((s - data.y) ** 2).sum())
+
+        more = {name: lambda *_: None for name in self.has}
+        return SimpleNamespace(value=lambda s: grad(s, np.empty(len(s))), grad=grad, **more)
+
+
+@pytest.mark.parametrize("trait", sorted(CAPABILITIES))
+def test_a_capability_that_is_announced_and_not_there_is_told_before_any_work(trait):
+    promises = Theirs(Traits("pointwise", **{trait: True}))
+    first = CAPABILITIES[trait][0]
+    with pytest.raises(IncompatibleError) as fault:
+        bound_loss(promises, DATA)
+    assert "what bind of loss 'Theirs' returns, has no " + first in str(fault.value)
+    assert f"the traits of the loss say {trait}=True" in str(fault.value)
+
+
+@pytest.mark.parametrize("trait", sorted(CAPABILITIES))
+def test_a_loss_that_keeps_its_promise_is_bound(trait):
+    keeps = Theirs(Traits("pointwise", **{trait: True}), CAPABILITIES[trait])
+    assert hasattr(bound_loss(keeps, DATA), CAPABILITIES[trait][0])
+
+
+def test_what_has_neither_value_nor_gradient_is_no_bound_loss():
+    nothing = SimpleNamespace(traits=Traits("pointwise"), bind=lambda *_, **__: None)
+    with pytest.raises(IncompatibleError, match=r"NoneType, what bind .* has no value\(\)"):
+        bound_loss(nothing, DATA)
+
+
+def test_trees_take_a_loss_that_has_a_gradient_alone():
+    """Without a curvature they begin and go on as if it were that of a square."""
+    alone = Theirs(Traits("pointwise", shift_invariant=False))
+    callback = Onlooker()
+    fitted = Trees(n_estimators=5, min_child_samples=2).fit(alone, DATA, callback=callback)
+    assert fitted.initial == pytest.approx(DATA.y.mean())
+    assert callback.values == sorted(callback.values, reverse=True)
