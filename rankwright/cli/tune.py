@@ -101,7 +101,7 @@ def tune(
             storage=storage,
             study=study,
             report=lambda trial: told(_line(trial)),
-            seed=seed,
+            random_state=seed,
             **elsewhere,
         )
     results = score_and_save(found.ranker, parts, save, gauge).get("test", {})
