@@ -55,7 +55,7 @@ def compare(
 
     Parameters
     ----------
-    data : path, name of a data set, RankingData, Fold, or sequence of Folds
+    data : path, name of a data set, RankingData, (train, valid, test), or sequence of such folds
         LETOR's folds are used as they are; other data is cut into folds of whole queries.
     rankers : str, Ranker, list of them, or mapping from names to them
         Such as ``"lambdamart,ranksvm:l2=0.1"``, or ``Ranker(loss=MyLoss(), model="trees")``.

@@ -65,7 +65,9 @@ def run_demo(
     with a line for each.
     """
     fold = digits(seed=seed)
-    found = compare(fold, panel(), metrics=METRICS, cache=cache, jobs=1, report=report, random_state=seed)
+    found = compare(
+        fold, panel(), metrics=METRICS, cache=cache, jobs=1, report=report, random_state=seed
+    )
     return replace(found, name="digits"), _floors(fold, seed)
 
 

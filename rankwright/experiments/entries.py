@@ -23,7 +23,7 @@ from rankwright.rankers.search_space import given_parameters
 
 _COMMA = re.compile(r",(?![^\[({]*[\])}])")  # not within brackets
 _COLON = re.compile(r":(?![^\[({]*[\])}])")
-_OF_THE_COMPARISON = {"n_jobs": None, "verbose": False}
+_OF_THE_COMPARISON = ("n_jobs", "verbose", "convention")
 
 
 def entries_of(rankers: Any) -> tuple[Entry, ...]:
@@ -79,8 +79,9 @@ def _check(entries: list[Entry]) -> None:
             raise UsageError(
                 f"'{entry.label}' is listed twice; give one another name: other={entry.label}."
             )
-        for name, usual in _OF_THE_COMPARISON.items():
-            if entry.parameters.get(name, usual) != usual:
+        usual = registry.resolve("rankers", entry.ranker)().get_params(deep=False)
+        for name in _OF_THE_COMPARISON:
+            if entry.parameters.get(name, usual[name]) != usual[name]:
                 raise UsageError(
                     f"{entry.label}: {name} is set for the whole comparison, not for one ranker."
                 )

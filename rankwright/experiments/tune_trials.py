@@ -186,7 +186,9 @@ class Search:
 
     def _defaults(self) -> dict[str, Any]:
         known = self.ranker.get_params(deep=True)
-        return {name: known[name] for name, domain in self.space.items() if domain.holds(known[name])}
+        return {
+            name: known[name] for name, domain in self.space.items() if domain.holds(known[name])
+        }
 
 
 def fit_and_judge(
