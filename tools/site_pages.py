@@ -116,7 +116,7 @@ def _parameters(ranker: type[Ranker]) -> Iterator[str]:
     yield ""
     yield (
         f"The model is `{_model(ranker)}`; `model=` takes another one, as an object of "
-        "`rankwright.models` or by its name. Parameters of the model that are not here are given to "
+        "`rankwright.models` or by its name. Parameters of the model that are not here go to "
         "it: `model=models.Trees(max_bins=63)`, on the command line `--set model.max_bins=63`."
     )
     yield ""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measure_rankers import CANDIDATES, SETS, Job, candidate, table_jobs
+from measure_rankers import CANDIDATES, SETS, Job, candidate, ranker_with, table_jobs
 
 
 def summary(work: Path) -> str:
