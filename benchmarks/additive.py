@@ -36,7 +36,7 @@ def run() -> Findings:
     fold = next(iter(letor_folds(data_folder() / "OHSUMED_LETOR3" / "QueryLevelNorm")))
     train, valid = _in_float32(fold.train), _in_float32(fold.valid)
     boost = {"n_rounds": 300, "n_candidates": 10, "falling": False}
-    ada = {"weights": "running", "enqueue": True, "tolerance": 0.002, "max_selections": 5}
+    ada = {"weights": "running", "enqueue": True, "tol": 0.002, "max_selections": 5}
     found = Findings()
     found.add(_against_ranklib("rankboost", train, valid, boost))
     found.add(_against_ranklib("adarank", train, None, ada))

@@ -85,7 +85,7 @@ def _against_liblinear() -> Findings:
     from rankwright.rankers.base import ranker
 
     data = load("ohsumed/fold1/train")
-    planes = {"solver": "bundle", "tolerance": 1e-2}
+    planes = {"solver": "bundle", "tol": 1e-2}
     fits = {
         OURS: (ranker("dorm", n_jobs=1), "dorm, 1 thread"),
         f"{OURS}, cutting planes": (ranker("dorm", n_jobs=1, **planes), "solver=bundle"),

@@ -93,8 +93,8 @@ def _over_workers(data: RankingData) -> Findings:
     fits = {
         "MEMR": lambda: ranker("memr", max_iter=3, n_jobs=1),
         "LambdaMART": lambda: ranker(
-            "lambdamart", n_estimators=TREES_EACH, num_leaves=trees.LEAVES, max_bins=trees.BINS,
-            n_jobs=1,
+            "lambdamart", n_estimators=TREES_EACH, num_leaves=trees.LEAVES,
+            model__max_bins=trees.BINS, n_jobs=1,
         ),
     }  # fmt: skip
     seconds: dict[str, list[float]] = {task: [] for task in fits}

@@ -168,7 +168,7 @@ def ours(
         "n_estimators": n_estimators,
         "num_leaves": LEAVES,
         "learning_rate": RATE,
-        "max_bins": BINS,
+        "model__max_bins": BINS,
     }
     params = {**made, "n_jobs": threads, **more}
     return lambda: ranker(name, **params).fit(data).predict

@@ -27,7 +27,7 @@ from rankwright.data.synthetic import synthetic
 
 RUNS = {
     "boost": ("lambdamart", "n_estimators=100", "colsample_bytree=0.5"),
-    "lbfgs": ("ranknet", "model=linear", "l2=auto"),
+    "lbfgs": ("ranknet", "model=linear", "model.l2=auto"),
     "adam": ("ranknet", "epochs=20"),
     "line_search": ("coordinate_ascent", "n_restarts=2"),
     "bundle": ("ranksvm", "solver=bundle", "l2=auto"),

@@ -20,14 +20,17 @@ _PUBLIC = {
     "compare": "rankwright.experiments.compare",
     "evaluate": "rankwright.metrics.evaluation",
     "explain": "rankwright.explanation",
+    "importance": "rankwright.explanation.importance",
     "joint_convexity": "rankwright.rankers.joint_convexity",
     "load": "rankwright.data.files",
     "load_model": "rankwright.persist.model_file",
     "loss": "rankwright.losses",
+    "memory_limit": "rankwright.core.memory:bounded",
     "metric": "rankwright.metrics.names",
     "ranker": "rankwright.rankers.base",
     "synthetic": "rankwright.data.synthetic",
     "train_valid_test_split": "rankwright.data.split",
+    "tune": "rankwright.experiments.tune",
 }
 
 _SUBMODULES = ("data", "losses", "metrics", "models", "solvers", "testing")
@@ -35,6 +38,7 @@ _SUBMODULES = ("data", "losses", "metrics", "models", "solvers", "testing")
 __all__ = [*_PUBLIC, *_SUBMODULES]
 
 if TYPE_CHECKING:
+    from rankwright.core.memory import bounded as memory_limit  # noqa: F401
     from rankwright.data.files import load as load
     from rankwright.data.query_folds import QueryFolds as QueryFolds
     from rankwright.data.ranking_data import RankingData as RankingData
@@ -42,7 +46,9 @@ if TYPE_CHECKING:
     from rankwright.data.split import train_valid_test_split as train_valid_test_split
     from rankwright.data.synthetic import synthetic as synthetic
     from rankwright.experiments.compare import compare as compare
+    from rankwright.experiments.tune import tune as tune
     from rankwright.explanation import explain as explain
+    from rankwright.explanation.importance import importance as importance
     from rankwright.losses import loss as loss
     from rankwright.metrics.convention import Convention as Convention
     from rankwright.metrics.evaluation import evaluate as evaluate
@@ -95,7 +101,8 @@ def __getattr__(name: str) -> Any:
         return import_module(f"rankwright.{name}")
     if name not in _PUBLIC:
         raise AttributeError(f"module 'rankwright' has no attribute '{name}'{_hint(name)}")
-    return getattr(import_module(_PUBLIC[name]), name)
+    module, _, attribute = _PUBLIC[name].partition(":")
+    return getattr(import_module(module), attribute or name)
 
 
 def _hint(name: str) -> str:

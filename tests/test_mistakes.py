@@ -263,12 +263,12 @@ def test_a_misspelt_class():
 
 def test_a_misspelt_parameter():
     with told("misspelt a parameter"):
-        rw.GBDT(n_tree=5)
+        rw.GBDT(n_estimator=5)
 
 
 def test_another_tools_name_of_a_parameter():
     with told("used another tool's name of a parameter"):
-        rw.GBDT(n_estimators=5)
+        rw.GBDT(eta=0.1)
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ paper = "nobody2010"
 kind = "figure"
 
 [shared.trees]
-fixed = { learning_rate = 0.3, min_child_samples = 5, num_leaves = 3 }
+fixed = { "model.learning_rate" = 0.3, "model.min_child_samples" = 5, "model.num_leaves" = 3 }
 
 [[rows]]
 name = "GBDT"
@@ -78,7 +78,7 @@ name = "tiny"
 folds = "TINY"
 select = "ndcg@5"
 trees = [1, 3, 6]
-fixed = { n_estimators = 6 }
+fixed = { "model.n_estimators" = 6 }
 [[studies.columns]]
 metrics = "ndcg@1,ndcg@5"
 
@@ -87,7 +87,7 @@ name = "web"
 synthetic = { shape = "web", queries = 40, sizes = [0.5, 0.25, 0.25] }
 select = "ndcg(max_per_group=2)@5"
 trees = [2, 4]
-fixed = { n_estimators = 4 }
+fixed = { "model.n_estimators" = 4 }
 [[studies.columns]]
 metrics = "ndcg(max_per_group=2)@5"
 name = "{metric} of hosts"

@@ -34,6 +34,8 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
 MEASURED = ROOT / "docs/choose/measured.json"
 RATINGS = ("cofirank", "mmmf")
+GENERAL = ("linear", "trees", "network")
+WITH_KERNEL = ("dorm", "irsvm", "memr", "ranksvm", "svm_precision", "svm_rocarea")
 CANDIDATES = ROOT / "docs/choose/candidates.toml"
 
 
@@ -157,23 +159,45 @@ class Job:
         return folder / f"{self.data_set}-{self.fold}" / f"{self._key()}.json"
 
     def _key(self) -> str:
-        from rankwright.rankers.base import ranker
-
-        made = ranker(self.ranker, model=self.model, **dict(self.parameters))
+        made = ranker_with(self.ranker, self.model, **dict(self.parameters))
         model = made.make_model()
-        of_model = {field.name for field in fields(model)}
-        own = [(k, v) for k, v in sorted(made.get_params(deep=False).items()) if k not in of_model]
+        left_out = {field.name for field in fields(model)} | {"model"}
+        own = [(k, v) for k, v in sorted(made.get_params(deep=False).items()) if k not in left_out]
         digest = hashlib.sha256(f"{own} {model}".encode()).hexdigest()[:12]
         return f"{self.ranker}-{self.model}-{digest}"
+
+
+def ranker_with(name: str, model: str, /, **parameters: Any) -> Any:
+    """Return a ranker on a model, with parameters of its own or of that model."""
+    from rankwright.rankers.base import ranker
+
+    known = ranker(name).get_params(deep=False)
+    own = {"model": model}
+    if model == ranker(name).model_name:  # its parameters are those of the ranker
+        own = {}
+    given = {key if key in known else f"model__{key}": v for key, v in parameters.items()}
+    return ranker(name, **own, **given)
+
+
+def models_of(name: str) -> tuple[str, ...]:
+    """Return the models that a ranker is measured with, its default first."""
+    from rankwright.rankers.base import ranker
+
+    made = ranker(name)
+    default = made.model_name
+    if made.loss_class is None or default not in GENERAL:
+        return (default,)
+    others = (*GENERAL, "kernel") if name in WITH_KERNEL else GENERAL
+    return (default, *(model for model in others if model != default))
 
 
 def table_jobs() -> Iterator[Job]:
     """Yield every ranker x model x set, default models first."""
     from rankwright import registry
 
-    rankers = [each for each in registry.all_of("rankers").items() if each[0] != "compose"]
-    for default, name, (ranker, made) in product((True, False), SETS, rankers):
-        models = SETS[name].models_of(ranker, made.models)
+    rankers = [name for name in registry.RANKERS if name != "ranker"]
+    for default, name, ranker in product((True, False), SETS, rankers):
+        models = SETS[name].models_of(ranker, models_of(ranker))
         for model in models[:1] if default else models[1:]:
             yield Job(name, 1, ranker, model)
 
@@ -244,7 +268,6 @@ def _load_kernels_of(name: str, model: str, sparse: bool, chooses: bool) -> None
 
     from rankwright.data.ranking_data import RankingData
     from rankwright.errors import RankwrightError
-    from rankwright.rankers.base import ranker
 
     rng = np.random.default_rng(0)
     X = np.eye(24)[:, :12] if name in RATINGS else rng.random((24, 5))
@@ -253,21 +276,20 @@ def _load_kernels_of(name: str, model: str, sparse: bool, chooses: bool) -> None
     )
     with warnings.catch_warnings(), contextlib.suppress(RankwrightError):
         warnings.simplefilter("ignore")
-        made = ranker(name, model=model, n_jobs=1)
+        made = ranker_with(name, model, n_jobs=1)
         made.fit(few, eval_set=few if chooses else None).predict(few)
 
 
 def _fit(job: Job, file: Path, limit: int) -> None:
     from rankwright.errors import RankwrightError
     from rankwright.metrics.evaluation import evaluate
-    from rankwright.rankers.base import ranker
 
     warnings.simplefilter("ignore")
     train, held, valid = _parts(job.data_set, job.fold)
     used = math.ceil(time.process_time())
     resource.setrlimit(resource.RLIMIT_CPU, (used + limit, resource.RLIM_INFINITY))
     try:
-        made = ranker(job.ranker, model=job.model, n_jobs=1, **dict(job.parameters))
+        made = ranker_with(job.ranker, job.model, n_jobs=1, **dict(job.parameters))
         began = time.process_time()
         made.fit(train, eval_set=held)
         train_seconds = time.process_time() - began

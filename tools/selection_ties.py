@@ -31,6 +31,7 @@ def fit(name: str, fold: int, ranker_name: str, ties: str, work: Path) -> dict[s
     file = work / f"{name}-{fold}-{ranker_name}-{ties}.json"
     if not file.exists():
         from rankwright.data.catalog import load
+        from rankwright.experiments.entries import selection
         from rankwright.metrics.evaluation import evaluate
         from rankwright.rankers.base import ranker
 
@@ -39,7 +40,8 @@ def fit(name: str, fold: int, ranker_name: str, ties: str, work: Path) -> dict[s
             load(f"{name}/fold{fold}/{part}").with_n_features(train.n_features)
             for part in ("vali", "test")
         )
-        made = ranker(ranker_name, select_metric=SELECTS[ties]).fit(train, eval_set=valid)
+        made = ranker(ranker_name, **selection(ranker_name, SELECTS[ties]))
+        made.fit(train, eval_set=valid)
         found: dict[str, Any] = {"round": made.best_iteration_}
         for part, data in (("valid", valid), ("test", test)):
             found[part] = evaluate(data, made.predict(data), JUDGES).per_query[JUDGES].tolist()

@@ -9,8 +9,7 @@ import json
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, Field, fields
-from inspect import getdoc
+from inspect import getdoc, signature
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -25,16 +24,6 @@ from rankwright.rankers.base import Ranker
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 PARTS = {"losses": "Losses", "models": "Models", "solvers": "Solvers", "metrics": "Metrics",
          "formats": "Formats"}  # fmt: skip
-ABOUT_COMMON = {
-    "metric": "What is optimised, where the loss takes a measure, and what selects on valid.",
-    "select_metric": "What selects on valid instead of `metric`.",
-    "convention": "How metrics are computed.",
-    "early_stopping_rounds": "Stop after so many rounds without a gain on valid; None: never.",
-    "n_jobs": "None: `RANKWRIGHT_THREADS`, or all cores. The model is the same for any number.",
-    "seed": "Of everything drawn.",
-    "verbose": "Print a line for each round.",
-    "model": "The family of models; the first is the default.",
-}
 
 
 # --- the hook --------------------------------------------------------------------------------
@@ -101,7 +90,7 @@ def _first_paragraphs(part: Any) -> list[str]:
 
 def _mathematics(ranker: type[Ranker]) -> Iterator[str]:
     """Yield the problem as the loss's module states it; of a model, where there is no loss."""
-    kind, name = ("losses", ranker.loss_name) if ranker.loss_name else ("models", ranker.models[0])
+    kind, name = ("losses", ranker.loss_class) if ranker.loss_class else ("models", _model(ranker))
     module = sys.modules[registry.resolve(kind, name).__module__]
     what = "loss" if kind == "losses" else "model"
     yield f"## Definition: {what} `{name}`"
@@ -111,42 +100,32 @@ def _mathematics(ranker: type[Ranker]) -> Iterator[str]:
     yield "```"
 
 
+def _model(ranker: type[Ranker]) -> str:
+    """Return the name of a ranker's default model."""
+    return ranker().model_name
+
+
 def _parameters(ranker: type[Ranker]) -> Iterator[str]:
-    """Yield a table of the parameters: the loss's, the ranker's own, each model's, the common."""
-    defaults = ranker().get_params(deep=False)
-    found: list[tuple[str, str, Any, str]] = []
-    if ranker.loss_name:
-        loss = registry.resolve("losses", ranker.loss_name)
-        found += [(f.name, "loss", defaults[f.name], _about(loss, f.name)) for f in fields(loss)]
-    of_loss = {name for name, *_ in found}
-    for model in ranker.models:
-        kind = registry.resolve("models", model)
-        for field in fields(kind):
-            if field.name not in of_loss:
-                default = _model_default(ranker, model, field)
-                found.append((field.name, model, default, _about(kind, field.name)))
-    told = {name for name, *_ in found}
-    for name in sorted(defaults.keys() - told, key=lambda name: (name in ABOUT_COMMON, name)):
-        of = "all rankers" if name in ABOUT_COMMON else "ranker"
-        about = ABOUT_COMMON.get(name) or _about(ranker, name)
-        found.append((name, of, defaults[name], about))
+    """Yield a table of the parameters with their defaults, as the ranker's docstring has them."""
+    defaults = {
+        name: parameter.default
+        for name, parameter in signature(ranker.__init__).parameters.items()
+        if name != "self"
+    }
     yield "## Parameters"
     yield ""
-    yield f"Models: {', '.join(f'`{model}`' for model in ranker.models)}; the first is the default."
+    yield (
+        f"The model is `{_model(ranker)}`; `model=` takes another one, as an object of "
+        "`rankwright.models` or by its name. Parameters of the model that are not here go to "
+        "it: `model=models.Trees(max_bins=63)`, on the command line `--set model.max_bins=63`."
+    )
     yield ""
-    yield "| parameters with their defaults | of | meaning |"
-    yield "|---|---|---|"
-    for (of, about), group in groupby(found, key=lambda one: (one[1], one[3])):
-        names = ", ".join(f"`{name}={default!r}`" for name, _, default, _ in group)
-        yield f"| {_cell(names)} | {of} | {_cell(about)} |"
-
-
-def _model_default(ranker: type[Ranker], model: str, field: Field[Any]) -> Any:
-    """Return what a model's parameter is where the caller leaves it at None."""
-    presets = {**ranker.defaults, **ranker.model_defaults.get(model, {})}
-    if field.name in presets:
-        return presets[field.name]
-    return field.default if field.default is not MISSING else field.default_factory()
+    yield "| parameters with their defaults | meaning |"
+    yield "|---|---|"
+    found = [(name, default, _about(ranker, name)) for name, default in defaults.items()]
+    for about, group in groupby(found, key=lambda one: one[2]):
+        names = ", ".join(f"`{name}={default!r}`" for name, default, _ in group)
+        yield f"| {_cell(names)} | {_cell(about)} |"
 
 
 def _about(part: Any, name: str) -> str:
@@ -193,7 +172,8 @@ def public_page() -> str:
     lines = ["# Public names", "", "What `import rankwright` offers, besides the rankers."]
     for name, module in sorted(_PUBLIC.items(), key=lambda item: item[0].lower()):
         if name not in rankers:
-            lines += ["", f"::: {module}.{name}"]
+            path, _, attribute = module.partition(":")
+            lines += ["", f"::: {path}.{attribute or name}"]
     lines += ["", "## Every ranker", "", "::: rankwright.rankers.base.Ranker"]
     lines += ["    options: { heading_level: 3 }", "", "## Errors", "", "::: rankwright.errors"]
     lines += ["    options: { heading_level: 3, show_root_heading: false }", ""]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measure_rankers import CANDIDATES, SETS, Job, candidate, table_jobs
+from measure_rankers import CANDIDATES, SETS, Job, candidate, ranker_with, table_jobs
 
 
 def summary(work: Path) -> str:
@@ -64,8 +64,6 @@ def _default(
     work: Path, sets: list[str], ranker: str, entry: dict[str, Any]
 ) -> Iterator[dict[str, Any]]:
     """Yield the values that were tried on all sets, each beside the first."""
-    from rankwright.rankers.base import ranker as make
-
     parameter, model = entry["parameter"], entry["model"]
     results: dict[Any, list[Any]] = {value: [] for value in entry["values"]}
     for value, name in product(results, sets):
@@ -78,7 +76,7 @@ def _default(
     first = entry["values"][0]
     if first not in whole or len(whole) < 2:
         return
-    made = make(ranker, model=model)
+    made = ranker_with(ranker, model)
     given = getattr(made.make_model(), parameter, None)
     yield {
         "ranker": ranker,

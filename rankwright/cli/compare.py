@@ -89,8 +89,8 @@ def compare(
             cache=cache,
             jobs=jobs,
             report=report,
+            random_state=seed,
             n_jobs=threads,
-            seed=seed,
         )
     if output is not None:
         from rankwright.report import write_report

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -52,12 +53,6 @@ def inspect_model(
 
 
 def _about(ranker: Ranker) -> dict[str, Any]:
-    defaults = type(ranker)().get_params(deep=False)
-    given = {
-        name: value
-        for name, value in ranker.get_params(deep=False).items()
-        if value != defaults[name] and name != "model"
-    }
     at = ranker.best_iteration_ - 1
     chosen = {
         name: values[at]
@@ -67,13 +62,36 @@ def _about(ranker: Ranker) -> dict[str, Any]:
     return {
         "ranker": ranker.name,
         "model": ranker.model_name,
-        "parameters": given,
+        "parameters": dict(_given(ranker)),
         "features": ranker.n_features_in_,
         "best_iteration": ranker.best_iteration_,
         "convention": ranker.convention,
         "chosen": chosen,
         "goes_by": _goes_by(ranker),
     }
+
+
+def _given(ranker: Ranker) -> Iterator[tuple[str, Any]]:
+    """Yield the parameters that differ from the defaults; those of parts as ``model.max_bins``."""
+    from rankwright.core.parts import PARTS, params_of, part_name, same
+    from rankwright.rankers.search_space import given_parameters
+
+    for name, value in given_parameters(ranker).items():
+        params = params_of(value) if name in PARTS and not isinstance(value, str) else {}
+        if name != "model":
+            yield name, part_name(PARTS[name], value) if params else _plain(value)
+        usual = params_of(type(value)()) if params else {}
+        for key, one in params.items():
+            if not same(one, usual[key]):
+                yield f"{name}.{key}", _plain(one)
+
+
+def _plain(value: Any) -> Any:
+    """Return a parameter as JSON holds it, a metric or function by what it shows as."""
+    if isinstance(value, tuple | list):
+        return [_plain(item) for item in value]
+    known = value is None or isinstance(value, str | int | float | dict)
+    return value if known else repr(value)
 
 
 def _joint_convexity(ranker: Ranker, train: str, read: dict[str, Any]) -> dict[str, Any]:

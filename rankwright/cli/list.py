@@ -32,8 +32,8 @@ def list_names(
 
 def _entries(kind: str) -> dict[str, str]:
     if kind in registry.KINDS:
-        table = registry.KINDS[kind]
-        return {name: _first_line(registry.resolve(kind, name)) for name in sorted(table)}
+        names = sorted(registry.names(kind))
+        return {name: _first_line(registry.resolve(kind, name)) for name in names}
     others = {
         "conventions": ("rankwright.metrics.convention", "descriptions"),
         "data": ("rankwright.data.catalog", "descriptions"),

@@ -44,7 +44,11 @@ ReadOption = Annotated[
     ),
 ]
 
-_OPTIONS = {"random_state": "--seed", "n_jobs": "--threads", "convention": "--convention"}
+_OPTIONS = {
+    **dict.fromkeys(("random_state", "seed"), "--seed"),
+    **dict.fromkeys(("n_jobs", "threads"), "--threads"),
+    "convention": "--convention",
+}
 
 
 def read_options(read: list[str] | None, **named: Any) -> dict[str, Any]:
@@ -67,12 +71,15 @@ def ranker_settings(settings: list[str] | None, **given: Any) -> dict[str, Any]:
 
 
 def checked_ranker(name: str, /, **parameters: Any) -> Ranker:
-    """Return a ranker whose parameters and metrics are sound: told before any data is read."""
+    """Return a ranker whose parts, parameters and metrics are sound, before any data is read."""
     from rankwright.metrics.names import metric
     from rankwright.rankers.base import ranker
 
     made = ranker(name, **parameters)
-    made.make_model()
+    model = made.make_model()
+    made.solver_for(model)
+    if made.has_loss:
+        made.make_loss()
     for measure in {made.metric, made.selection_metric}:
         metric(measure, convention=made.convention)
     return made

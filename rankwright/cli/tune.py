@@ -101,7 +101,7 @@ def tune(
             storage=storage,
             study=study,
             report=lambda trial: told(_line(trial)),
-            seed=seed,
+            random_state=seed,
             **elsewhere,
         )
     results = score_and_save(found.ranker, parts, save, gauge).get("test", {})
@@ -142,7 +142,12 @@ def _line(trial: Trial) -> str:
 
 def _settings(parameters: Any) -> str:
     texts = {k: f"{v:.4g}" if isinstance(v, float) else str(v) for k, v in parameters.items()}
-    return " ".join(f"{name}={text}" for name, text in texts.items())
+    return " ".join(f"{_dotted(name)}={text}" for name, text in texts.items())
+
+
+def _dotted(name: str) -> str:
+    """Return a parameter as ``--set`` takes it: ``model.num_leaves`` for ``model__num_leaves``."""
+    return name.replace("__", ".")
 
 
 def _record(found: Tuning, test: dict[str, Any], save: Path | None) -> dict[str, Any]:
@@ -193,7 +198,7 @@ def _print_result(found: Tuning, test: dict[str, Any], save: Path | None) -> Non
         console.say(f"a trial failed: {failed[0].sentence}")
     for name, value in test.items():
         console.show(f"test {name} {value:.4f}")
-    settings = (f"--set {name}={value}" for name, value in found.parameters.items())
+    settings = (f"--set {_dotted(name)}={value}" for name, value in found.parameters.items())
     console.show(f"best: {' '.join(settings)}")
     if save is not None:
         console.show(f"saved {save}")

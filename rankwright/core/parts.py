@@ -16,6 +16,9 @@ from typing import Any
 from rankwright import registry
 from rankwright.errors import UsageError, quoted
 
+PARTS = {"loss": "losses", "model": "models", "solver": "solvers"}
+"""The parameters of a ranker that are parts, and the kind of each in the registry."""
+
 _LEAST = {
     "n_estimators": 1,
     "n_bags": 1,

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from rankwright.core.rng import seed_of
 from rankwright.core.types import F64
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
@@ -39,7 +40,7 @@ def compare(
     *,
     metrics: Any = METRICS,
     convention: str = "standard",
-    select: str = "ndcg@10",
+    select: Any = "ndcg@10",
     baseline: str | None = None,
     folds: int = 5,
     tune: int = 0,
@@ -47,22 +48,23 @@ def compare(
     cache: str | Path | None = None,
     jobs: int | None = None,
     report: Report = lambda _: None,
+    random_state: Any = 0,
     n_jobs: int | None = None,
-    seed: int = 0,
 ) -> Comparison:
     """Compare rankers on the same queries.
 
     Parameters
     ----------
-    data : path, name of a data set, RankingData, Fold, or sequence of Folds
+    data : path, name of a data set, RankingData, (train, valid, test), or sequence of such folds
         LETOR's folds are used as they are; other data is cut into folds of whole queries.
     rankers : str, Ranker, list of them, or mapping from names to them
-        Such as ``"lambdamart,ranksvm:l2=0.1"``.
+        Such as ``"lambdamart,ranksvm:l2=0.1"``, or ``Ranker(loss=MyLoss(), model="trees")``.
     metrics, convention
         What is reported, as for `rankwright.evaluate`, functions included, and how it is computed;
         wins and losses of tables are by the first.
     select
-        The metric that chooses on valid, where a ranker does not set ``select_metric``.
+        The metric that chooses on valid, a name or a function, where a ranker does not set its own:
+        ``select_metric``, or ``metric`` where that is all it has.
     baseline
         The entry that the others are tested against; the first by default.
     folds
@@ -72,11 +74,14 @@ def compare(
     read
         Options of the reader of files.
     cache
-        Folder of fits done before; a user-wide one by default.
+        Folder of fits done before; a user-wide one by default. A ranker with a function, or with a
+        part that no installed package announces, is fitted anew in each comparison.
     jobs
         Fits at a time, in processes that share the threads; by default one for each fold.
     report
         Called with a line for each ranker and fold.
+    random_state
+        Seed of the folds, of every ranker that does not set its own, and of the tests.
 
     Returns
     -------
@@ -89,10 +94,11 @@ def compare(
     _check_options(labels, baseline, folds, tune, jobs)
     measured = measures(metrics, convention=convention)
     measure(select, convention=convention)  # as all of these, told before anything is read
+    seed = seed_of(random_state)
     name, parts = compared_folds(data, k=folds, seed=seed, read=read)
-    common = {"select_metric": select, "convention": convention, "seed": seed}
+    common = {"convention": convention, "random_state": seed}
     kept = RunCache(cache)
-    work = Work(chosen, common, tune, kept, n_jobs, jobs)
+    work = Work(chosen, select, common, tune, kept, n_jobs, jobs)
     work.run(parts, report)
     runs, failures = work.found()
     against = _baseline(labels, baseline, failures)

@@ -52,7 +52,7 @@ def compared_folds(
 
     Parameters
     ----------
-    data : path, name of a data set, RankingData, Fold, or sequence of Folds
+    data : path, name of a data set, RankingData, (train, valid, test), or sequence of such folds
     k
         Folds to cut, where the data does not come in folds.
     read
@@ -61,6 +61,10 @@ def compared_folds(
     options = read or {}
     if isinstance(data, Fold):
         return "data", [data]
+    if isinstance(data, tuple) and all(isinstance(part, RankingData) for part in data):
+        if len(data) != 3:
+            raise UsageError(f"a fold is (train, valid, test), three parts and not {len(data)}.")
+        return "data", [Fold(*data)]
     if isinstance(data, RankingData):
         return "data", cut_folds(data, k, seed)
     if isinstance(data, str | Path):
@@ -68,8 +72,8 @@ def compared_folds(
     if isinstance(data, Sequence) and data and all(isinstance(fold, Fold) for fold in data):
         return "data", data
     raise UsageError(
-        "compare takes a file, a folder of folds, the name of a data set, RankingData, or folds "
-        f"of rankwright.data.split, not {type(data).__name__}."
+        "compare takes a file, a folder of folds, the name of a data set, RankingData, "
+        f"(train, valid, test) or folds of rankwright.data, not {type(data).__name__}."
     )
 
 

@@ -17,7 +17,9 @@ from rankwright.data.split import Fold
 from rankwright.errors import DataError, RankwrightError
 from rankwright.experiments.compared_folds import checked_fold
 from rankwright.experiments.comparison import Entry, Run
+from rankwright.experiments.entries import selection
 from rankwright.experiments.run_cache import RunCache, StoredRun, fold_digest, run_key
+from rankwright.persist.model_file import kept_parameters, restored
 from rankwright.rankers.base import Ranker, ranker
 from rankwright.rankers.search_space import space_of
 
@@ -45,13 +47,18 @@ class Work:
     def __init__(
         self,
         entries: Sequence[Entry],
+        select: Any,
         common: Mapping[str, Any],
         tune: int,
         cache: RunCache,
         n_jobs: int | None,
         jobs: int | None,
     ) -> None:
-        self._entries, self._common, self._tune, self._cache = entries, common, tune, cache
+        self._entries, self._tune, self._cache = entries, tune, cache
+        self._settings = {
+            entry.label: {**selection(entry.ranker, select), **common, **entry.parameters}
+            for entry in entries
+        }
         self._threads, self._jobs = thread_count(n_jobs), jobs
         self._runs: dict[str, dict[int, Run]] = {entry.label: {} for entry in entries}
         self._failures: dict[str, str] = {}
@@ -101,7 +108,7 @@ class Work:
             self.tests.append(replace(fold.test, X=nothing, feature_names=None))
             digest = fold_digest(fold)
             for entry in self._entries:
-                settings = {**self._common, **entry.parameters, "n_jobs": threads}
+                settings = {**self._settings[entry.label], "n_jobs": threads}
                 made = ranker(entry.ranker, **settings)
                 key = run_key(digest, made, self._search(made, settings))
                 stored = self._cache.find(key)
@@ -129,7 +136,7 @@ class Work:
         self._runs[label][number] = Run(
             label=label,
             fold=number,
-            parameters=about["parameters"],
+            parameters=restored(about["parameters"]),
             tuned=about["tuned"],
             model=stored.model,
             scores=stored.scores,
@@ -177,7 +184,9 @@ def _fit(task: Task) -> str | None:
         if space and valid is not None:
             from rankwright.experiments.tune import tune
 
-            found = tune(made, train, valid, trials=task.tune, space=space, seed=made.random_state)
+            found = tune(
+                made, train, valid, trials=task.tune, space=space, random_state=made.random_state
+            )
             fitted, tuned = found.ranker, found.parameters
         else:
             fitted = made.fit(train, eval_set=valid)
@@ -189,7 +198,7 @@ def _fit(task: Task) -> str | None:
         return str(fault)
     about = {
         "ranker": fitted.name,
-        "parameters": fitted.get_params(deep=False),
+        "parameters": kept_parameters(fitted),
         "tuned": dict(tuned),
         "curve": fitted.curve_,
         "best_iteration": fitted.best_iteration_,

@@ -56,7 +56,7 @@ class Run:
     fold : int
         From 0.
     parameters : mapping
-        All parameters of the fitted ranker, with those that tuning chose.
+        All that decide on the fit of the ranker, with those that tuning chose.
     tuned : mapping
         What tuning chose, by parameter; empty without tuning.
     model : Path

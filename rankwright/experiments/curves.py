@@ -20,7 +20,7 @@ import numpy as np
 from rankwright.core.types import F64
 from rankwright.data.split import Fold
 from rankwright.data.target import atomic_text
-from rankwright.experiments.experiment import Experiment, Row, Study
+from rankwright.experiments.experiment import Experiment, Row, Study, with_trees
 from rankwright.experiments.folds_run import (
     Choice,
     Folds,
@@ -134,7 +134,7 @@ def _over_trees(
 ) -> Iterator[Curve]:
     found: dict[str, list[list[F64]]] = {c.name: [[] for _ in study.trees] for c in study.columns}
     for choice, fold in zip(choices, folds, strict=True):
-        setting = {**choice.setting, "n_estimators": study.trees[-1]}
+        setting = with_trees(choice.setting, study.trees[-1])
         full = Training(row, study, fold.train, n_jobs, seed).fit(setting)
         for at, scores in enumerate(staged_scores(full, fold.test.X, study.trees)):
             for column, per_query in measured(study.columns, fold.test, scores):

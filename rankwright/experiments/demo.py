@@ -29,7 +29,7 @@ PANEL: dict[str, dict[str, Any]] = {
     "random_forest": {"n_bags": 100},
     "listmle": {"l2": "auto"},
     "listnet": {"l2": "auto"},
-    "ranknet": {"model": "linear", "l2": "auto"},
+    "ranknet": {"model": "linear", "model__l2": "auto"},
     "memr": {"l2": "auto"},
     "ranksvm": {"model": "kernel"},
     "irsvm": {"l2": "auto"},
@@ -65,7 +65,9 @@ def run_demo(
     with a line for each.
     """
     fold = digits(seed=seed)
-    found = compare(fold, panel(), metrics=METRICS, cache=cache, jobs=1, seed=seed, report=report)
+    found = compare(
+        fold, panel(), metrics=METRICS, cache=cache, jobs=1, report=report, random_state=seed
+    )
     return replace(found, name="digits"), _floors(fold, seed)
 
 

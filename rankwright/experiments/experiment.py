@@ -19,7 +19,7 @@ A TOML file in the folder ``experiments``, by the name of which ``rankwright rep
     RankBoost = [0.4632, 0.4411]
 
     [shared.trees]                      # settings that rows take over by `use = "trees"`
-    fixed = { learning_rate = 0.05 }
+    fixed = { "model.max_bins" = 63 }   # a parameter of the model; "loss.k" is one of the loss
     grid = { num_leaves = [4, 8] }      # every combination is tried, the best on valid is kept
     rounds = [100, 200]                 # numbers of trees to try; [] is the setting's own number,
                                         # and without this entry any round may be best
@@ -29,7 +29,8 @@ A TOML file in the folder ``experiments``, by the name of which ``rankwright rep
     family = "IntervalRank"             # rows of one family share a colour in a figure
     ranker = "intervalrank"
     use = "trees"
-    grid = { lambda1 = [1.0, 10.0] }
+    grid = { lambda1 = [1.0, 10.0] }    # a loss, model or solver with parameters, where a list
+                                        # names several: { name = "interval", lambda1 = 0.1 }
 
     [[studies]]                         # one data set each
     name = "OHSUMED"
@@ -87,6 +88,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from rankwright.core.parts import PARTS, resolve_part, with_params
 from rankwright.errors import UsageError
 from rankwright.registry import unknown
 
@@ -96,6 +98,7 @@ KINDS = ("table", "figure", "time", "topics", "ranks")
 SOLVES = ("iterations", "active", "qp_share")
 TIMES = ("seconds", "speedup", *SOLVES)
 ZERO_WEIGHTS = "zero_weights"
+TREES = "model.n_estimators"
 AVERAGE_RANK = "average rank"
 """The study that a table of kind "ranks" has besides its own."""
 
@@ -240,8 +243,25 @@ class Experiment:
 
 
 def parameters(setting: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a setting as a ranker takes it: a list, such as targets, is a tuple there."""
-    return {k: tuple(v) if isinstance(v, list) else v for k, v in setting.items()}
+    """Return a setting as a ranker takes it.
+
+    ``model.max_bins`` is that parameter of the model, a list, such as targets, is a tuple, and a
+    table with a ``name`` is the loss, model or solver of that name with the table's parameters.
+    """
+    return {key.replace(".", "__"): _parameter(key, value) for key, value in setting.items()}
+
+
+def _parameter(key: str, value: Any) -> Any:
+    if key in PARTS and isinstance(value, Mapping):
+        given = parameters(value)
+        return with_params(resolve_part(PARTS[key], given.pop("name")), given)
+    return tuple(value) if isinstance(value, list) else value
+
+
+def with_trees(setting: Mapping[str, Any], count: int) -> dict[str, Any]:
+    """Return a setting with this number of trees, in place of its own."""
+    others = {key: v for key, v in setting.items() if key not in ("n_estimators", TREES)}
+    return {**others, TREES: count}
 
 
 # --- finding ---------------------------------------------------------------------------------

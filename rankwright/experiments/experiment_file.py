@@ -27,6 +27,7 @@ from rankwright.experiments.experiment import (
     file_digest,
     parameters,
 )
+from rankwright.experiments.peers import PEERS, contender
 from rankwright.registry import unknown
 
 _REQUIRED = ("title", "paper", "kind", "studies", "rows")
@@ -181,9 +182,11 @@ def _try_to_make(kind: str, ranker: str, setting: Mapping[str, Any]) -> None:
 
         topic_method(ranker, **setting)
     else:
-        from rankwright.experiments.peers import contender
-
-        contender(ranker, **parameters(setting))
+        made: Any = contender(ranker, **parameters(setting))
+        if ranker not in PEERS:
+            made.make_model()
+            if made.has_loss:
+                made.make_loss()
 
 
 def _points(grid: Mapping[str, list[Any]]) -> Iterator[dict[str, Any]]:
@@ -238,6 +241,10 @@ def _check_study(made: Experiment, study: Study) -> None:
 
         check_ratings(study.ratings)
     _check_sizes(made, study)
+    for row in made.rows_of(study) if study.fixed else ():
+        if row.ranker not in PEERS:
+            for setting in row.settings:
+                _try_to_make(made.kind, row.ranker, {**study.fixed, **setting})
     if made.kind != "figure" and study.trees:
         raise UsageError(f"study '{study.name}' has trees, which only a figure is drawn over.")
     over = study.trees or study.train_queries

@@ -26,7 +26,16 @@ from rankwright.data.split import Fold, letor_folds, train_valid_test
 from rankwright.errors import DataError
 from rankwright.experiments.drawn_queries import load_classes
 from rankwright.experiments.drawn_ratings import load_ratings
-from rankwright.experiments.experiment import TIMES, Column, Experiment, Row, Study, parameters
+from rankwright.experiments.entries import selection
+from rankwright.experiments.experiment import (
+    TIMES,
+    Column,
+    Experiment,
+    Row,
+    Study,
+    parameters,
+    with_trees,
+)
 from rankwright.experiments.peers import PEERS, Contender, contender
 from rankwright.experiments.study_data import folder_with
 from rankwright.metrics.evaluation import Evaluation, evaluate
@@ -113,10 +122,10 @@ class Training:
         made = ranker(
             self.row.ranker,
             **{
-                "select_metric": self.study.select,
+                **selection(self.row.ranker, self.study.select),
                 "convention": self.study.convention,
                 "n_jobs": self.n_jobs,
-                "seed": self.seed,
+                "random_state": self.seed,
                 **parameters(self.study.fixed),
                 **parameters(setting),
             },
@@ -159,9 +168,9 @@ def _candidates(
         fitted = training.fit(setting, valid if rounds is None else None)
         yield setting, fitted.predict(valid), fitted
         return
-    full = training.fit({**setting, "n_estimators": rounds[-1]})
+    full = training.fit(with_trees(setting, rounds[-1]))
     for t, scores in zip(rounds, staged_scores(full, valid.X, rounds), strict=True):
-        yield {**setting, "n_estimators": t}, scores, None
+        yield with_trees(setting, t), scores, None
 
 
 def staged_scores(fitted: Any, X: FloatMatrix, trees: Sequence[int]) -> Iterator[F64]:

@@ -30,8 +30,8 @@ class LiblinearPairs:
     ``l2`` is on our scale: the mean over queries of the sum of squared hinges plus l2/2 |w|^2.
     """
 
-    def __init__(self, *, l2: float = 1e-3, tolerance: float = 1e-3) -> None:
-        self.l2, self.tolerance = l2, tolerance
+    def __init__(self, *, l2: float = 1e-3, tol: float = 1e-3) -> None:
+        self.l2, self.tol = l2, tol
 
     def fit(self, X: RankingData) -> Self:
         """List every pair of different grades and fit a linear SVM to their differences."""
@@ -39,7 +39,7 @@ class LiblinearPairs:
 
         pairs, sign = _pairs(X)
         svm = LinearSVC(
-            C=1.0 / (self.l2 * X.n_queries), fit_intercept=False, dual=False, tol=self.tolerance
+            C=1.0 / (self.l2 * X.n_queries), fit_intercept=False, dual=False, tol=self.tol
         )
         self.coef_: F64 = svm.fit(pairs, sign).coef_[0]
         return self

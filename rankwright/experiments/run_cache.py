@@ -14,6 +14,7 @@ import hashlib
 import json
 import os
 import shutil
+import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -22,6 +23,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 from zipfile import BadZipFile
 
 import numpy as np
@@ -34,6 +36,8 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.data.split import Fold
 from rankwright.data.target import atomic_text
 from rankwright.errors import DataError, UsageError
+from rankwright.metrics.names import metric as measure
+from rankwright.persist.model_file import holds_all, kept_parameters
 from rankwright.rankers.base import Ranker
 
 _PACKAGES = (
@@ -45,7 +49,6 @@ _FILES = (
 )
 _LIBRARIES = ("numpy", "scipy", "numba", "lightgbm", "scikit-learn", "torch", "optuna")
 _DAMAGED = (FileNotFoundError, ValueError, KeyError, EOFError, BadZipFile)
-_WITHOUT_EFFECT = ("n_jobs", "verbose")
 _KEEP_SECONDS = 90 * 86_400
 _PARTIAL_SECONDS = 7 * 86_400
 _ABOUT, _SCORES, _MODEL, _TEST = "run.json", "scores.npz", "model.rw", ".test.json"
@@ -154,6 +157,9 @@ def default_folder() -> Path:
 def run_key(data: str, ranker: Ranker, search: Mapping[str, Any] | None) -> str:
     """Return the name of a run.
 
+    Of a ranker with a function, a part of nobody's package or a seed that is not fixed the content
+    cannot be told; such a run has a name of its own each time, and is made again.
+
     Parameters
     ----------
     data
@@ -163,26 +169,34 @@ def run_key(data: str, ranker: Ranker, search: Mapping[str, Any] | None) -> str:
     search
         What tuning may do; None without.
     """
-    parameters = {
-        name: value
-        for name, value in ranker.get_params(deep=False).items()
-        if name not in _WITHOUT_EFFECT
-    }
-    for name, value in parameters.items():
-        if callable(value):
-            raise UsageError(
-                f"{ranker.name}: {name} is a function, whose content cannot be told; compare "
-                "takes parameters that are numbers, texts, lists or tables."
-            )
-    told = {
+    parameters = kept_parameters(ranker)
+    content = {
         "sources": source_digest(),
+        "plugins": _plugin_digests(ranker),
         "data": data,
         "ranker": ranker.name,
         "parameters": parameters,
         "search": search,
     }
-    text = json.dumps(told, sort_keys=True, default=_plain)
+    if not holds_all(parameters) or parameters.get("random_state", 0) is None:
+        content["once"] = uuid4().hex
+    text = json.dumps(content, sort_keys=True, default=_plain)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _plugin_digests(ranker: Ranker) -> dict[str, str]:
+    """Return a digest of the file of each class that is not ours, whose changes are not ours."""
+    parts: list[Any] = [ranker, ranker.make_model(), ranker._part_of("solver")]
+    parts.append(ranker.make_loss() if ranker.has_loss else None)
+    parts.append(measure(ranker.metric, convention=ranker.convention))
+    parts.append(measure(ranker.selection_metric, convention=ranker.convention))
+    found = {}
+    for kind in {type(part) for part in parts if part is not None}:
+        file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+        if not kind.__module__.startswith("rankwright.") and file is not None:
+            digest = hashlib.sha256(Path(file).read_bytes()).hexdigest()
+            found[f"{kind.__module__}:{kind.__qualname__}"] = digest
+    return found
 
 
 def fold_digest(fold: Fold) -> str:

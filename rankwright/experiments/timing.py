@@ -76,7 +76,7 @@ def _fits(
         for row in experiment.rows:
             setting = parameters(row.settings[0])
             if row.ranker not in PEERS:
-                common = {"n_jobs": n_jobs, "seed": seed}
+                common = {"n_jobs": n_jobs, "random_state": seed}
                 setting = {**common, **parameters(study.fixed), **setting}
             made = contender(row.ranker, **setting)
             started = time.perf_counter()

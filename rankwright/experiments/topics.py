@@ -57,8 +57,8 @@ class SparseDomination:
         ``least`` times that.
     l2 : float or tuple
         One or, falling, several to choose from, each with every l1.
-    step, tolerance, max_iter
-        Of the solver; the tolerance is a share of the largest slope at weights 0.
+    step, tol, max_iter
+        Of the solver; ``tol`` is a share of the largest slope at weights 0.
     """
 
     loss: Domination = field(default_factory=Domination)
@@ -67,7 +67,7 @@ class SparseDomination:
     steps: int = 20
     least: float = 1e-2
     step: str = "log1p"
-    tolerance: float = 1e-3
+    tol: float = 1e-3
     max_iter: int = 500
 
     def share(self, X: Any, n_jobs: int | None) -> Columns:
@@ -85,7 +85,7 @@ class SparseDomination:
         problem = self.loss.bind(data, n_jobs=1).by_column(shared, n_jobs=1)
         path = falling_l1(problem, steps=self.steps, least=self.least)
         top = path[0] / self.least ** (1.0 / self.steps)
-        solver = Coordinate(self.tolerance * top, self.max_iter, self.step)
+        solver = Coordinate(self.tol * top, self.max_iter, self.step)
         penalties = path if self.l1 == "auto" else [float(self.l1)]
         for l2 in self.l2 if isinstance(self.l2, tuple) else (self.l2,):
             problem.l2 = l2

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rankwright.core.rng import seed_of
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.experiments.tune_trials import (
@@ -77,20 +78,22 @@ def tune(
     report: Report = lambda _: None,
     executor: Runs | None = None,
     at_once: int = 1,
-    seed: int = 0,
+    random_state: Any = 0,
 ) -> Tuning:
     """Return ``ranker`` fitted with the parameters that are best on ``valid``.
 
     Parameters
     ----------
     ranker
-        With the parameters that are not to be searched; it is left as it is.
+        With the parameters that are not to be searched; it is left as it is. Its ``metric``, or
+        ``select_metric``, judges the trials: a name or a function.
     trials
         How many in all, those of earlier runs on the same storage included.
     timeout
         Seconds after which no trial is begun; one trial is always run.
     space
-        What to search; the ranker's own search space by default.
+        What to search, such as ``{"model__num_leaves": Ints(4, 64)}``; the ranker's own search
+        space by default.
     fixed
         Parameters that stay as they are, although they stand at their defaults.
     storage
@@ -106,6 +109,8 @@ def tune(
         are drawn without knowing of each other, and none is pruned.
     at_once
         How many. The same number gives the same trials, however many workers there are.
+    random_state
+        Seed of the trials' draws.
     """
     if at_once < 1 or (at_once > 1 and executor is None):
         raise UsageError(f"at_once must be 1, or more with an executor, not {at_once}.")
@@ -113,7 +118,7 @@ def tune(
     optuna = import_optuna()
     began = time.perf_counter()
     with quiet(optuna):
-        search = Search(optuna, ranker, train, valid, searched, seed)
+        search = Search(optuna, ranker, train, valid, searched, seed_of(random_state))
         kept = open_study(search, storage, study or ranker.name)
         for trial in search.ended(kept):
             report(trial)

@@ -22,8 +22,10 @@ from rankwright.data.content import content_digest
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.target import check_target
 from rankwright.errors import DataError, MissingExtraError, RankwrightError, UsageError
+from rankwright.metrics.base import Metric
 from rankwright.metrics.evaluation import evaluate
-from rankwright.metrics.names import metric
+from rankwright.metrics.names import metric, metric_name
+from rankwright.persist.model_file import kept_parameters
 from rankwright.rankers.base import Ranker
 from rankwright.rankers.search_space import Domain
 
@@ -83,8 +85,9 @@ class Search:
     ) -> None:
         self.optuna, self.ranker, self.train, self.valid = optuna, ranker, train, valid
         self.space, self.seed = space, seed
-        self.metric: str = ranker.selection_metric
-        self.maximise = metric(self.metric, convention=ranker.convention).maximise
+        given = ranker.selection_metric
+        self.measure = metric(given, convention=ranker.convention)
+        self.metric, self.maximise = metric_name(given, self.measure), self.measure.maximise
         self._fitted: dict[int, Ranker] = {}  # the best of this run alone
 
     def digest(self) -> str:
@@ -92,11 +95,7 @@ class Search:
         told = {
             "data": [content_digest(self.train), content_digest(self.valid)],
             "ranker": self.ranker.name,
-            "parameters": {
-                name: repr(value)
-                for name, value in self.ranker.get_params(deep=False).items()
-                if name not in ("n_jobs", "verbose")
-            },
+            "parameters": kept_parameters(self.ranker),
             "space": {name: repr(domain) for name, domain in self.space.items()},
             "seed": self.seed,
         }
@@ -138,8 +137,8 @@ class Search:
     ) -> list[Trial]:
         """Run ``count`` trials at a time on an executor and return how they ended."""
         asked = [self._ask(study, first + k) for k in range(count)]
-        told = (self.train, self.valid, self.metric, self.ranker.convention)
-        running = [executor.submit(fit_and_judge, made, *told) for _, made in asked]
+        judged_by = (self.train, self.valid, self.measure, self.metric)
+        running = [executor.submit(fit_and_judge, made, *judged_by) for _, made in asked]
         before = len(self.ended(study))
         for (trial, _), future in zip(asked, running, strict=True):
             try:
@@ -166,7 +165,7 @@ class Search:
             fitted.fit(self.train, eval_set=self.valid, progress=watcher)
             if fitted.interrupted_:  # half a fit is not a trial
                 raise KeyboardInterrupt
-            value = judged(fitted, self.valid, self.metric, self.ranker.convention)
+            value = judged(fitted, self.valid, self.measure, self.metric)
             self._tell(study, trial, fitted, value)
         except self.optuna.TrialPruned:
             study.tell(trial, state=self.optuna.trial.TrialState.PRUNED)
@@ -186,27 +185,23 @@ class Search:
         return self._fitted[best.number], best
 
     def _defaults(self) -> dict[str, Any]:
-        model = self.ranker.make_model()
-        found = {}
-        for name, domain in self.space.items():
-            value = getattr(self.ranker, name)
-            value = getattr(model, name, None) if value is None else value
-            if domain.holds(value):
-                found[name] = value
-        return found
+        known = self.ranker.get_params(deep=True)
+        return {
+            name: known[name] for name, domain in self.space.items() if domain.holds(known[name])
+        }
 
 
 def fit_and_judge(
-    ranker: Ranker, train: RankingData, valid: RankingData, name: str, convention: str
+    ranker: Ranker, train: RankingData, valid: RankingData, measure: Metric, name: str
 ) -> tuple[Ranker, float]:
     """Fit one trial's ranker, wherever this runs; return it and its metric on valid."""
     fitted = ranker.fit(train, eval_set=valid)
-    return fitted, judged(fitted, valid, name, convention)
+    return fitted, judged(fitted, valid, measure, name)
 
 
-def judged(fitted: Ranker, valid: RankingData, name: str, convention: str) -> float:
+def judged(fitted: Ranker, valid: RankingData, measure: Metric, name: str) -> float:
     """Return the metric of a fitted ranker on valid, with ties averaged."""
-    selects = metric(name, convention=convention).for_selection()
+    selects = measure.for_selection()
     found = evaluate(valid, fitted.predict(valid), selects)[repr(selects)]
     if not math.isfinite(found):
         raise DataError(f"{name} has no value on the valid data: it leaves all its queries out.")

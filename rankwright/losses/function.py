@@ -45,6 +45,9 @@ class FunctionLoss(Part):
     shift_invariant: bool = False
     check: bool = False
 
+    def __repr__(self) -> str:
+        return f"from_function({self.name or 'function'})"
+
     @property
     def traits(self) -> Traits:
         """What the caller says of the function, and gradients of single queries."""

@@ -30,7 +30,7 @@ _FOREIGN = (
     (
         rb"## ",
         "a model of RankLib: the command line takes it wherever it takes a model, and Python reads "
-        "it with rankwright.ranklib.as_ranker.load_ranklib(path)",
+        "it with rankwright.ranklib.load_ranklib(path)",
     ),
     (
         rb"tree\r?\nversion=",

@@ -172,6 +172,13 @@ def plain(value: Any) -> Any:
     return value
 
 
+def holds_all(value: Any) -> bool:
+    """Whether nothing in a parameter, as JSON holds it, is only the name of something absent."""
+    if isinstance(value, dict):
+        return set(value) != {_FUNCTION} and all(map(holds_all, value.values()))
+    return not isinstance(value, list) or all(map(holds_all, value))
+
+
 def _name_of(function: Any) -> str:
     if isinstance(function, Absent):
         return function.name

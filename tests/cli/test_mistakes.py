@@ -117,11 +117,11 @@ def test_data_that_cannot_be_meant(told, folder, did, name, content):
         ("gave an address on the net", ("--train", "https://example.com/train.txt")),
         ("gave a folder", ("--train", "kept")),
         ("gave valid data with columns that train lacks", ("--valid", "wide.txt")),
-        ("misspelt a parameter", ("--set", "n_tree=5")),
-        ("used another tool's name of a parameter", ("--set", "n_estimators=5")),
+        ("misspelt a parameter", ("--set", "n_estimator=5")),
+        ("used another tool's name of a parameter", ("--set", "eta=0.1")),
         ("gave a parameter of the wrong kind", ("--set", "n_estimators=ten")),
         ("gave early stopping as a word", ("--set", "early_stopping_rounds=abc")),
-        ("gave a number as the metric that selects", ("--set", "select_metric=5")),
+        ("gave a number as the metric that selects", ("--set", "metric=5")),
         ("set what has an option of its own", ("--set", "seed=3")),
         ("gave an option and its setting", ("--metric", "map", "--set", "metric=map")),
         ("wrote an amount of memory in words", ("--memory", "lots")),
@@ -307,7 +307,7 @@ def test_two_runs_write_one_model(folder, tmp_path):
         assert process.returncode == 0, err
         says("ran two trainings into one model file", out)
     assert [path.name for path in tmp_path.iterdir()] == ["m.rw"]
-    assert load_model(tmp_path / "m.rw").seed in (1, 2)
+    assert load_model(tmp_path / "m.rw").random_state in (1, 2)
 
 
 def test_a_full_disk(told, folder, monkeypatch):

@@ -66,7 +66,7 @@ def table(found):
 def test_values_are_those_of_fitting_each_fold_by_hand(found, data):
     by_hand, qid = [], []
     for train, valid, test in k_folds(data, 3, seed=0):
-        fitted = ranker("gbdt", n_estimators=5, select_metric="ndcg@10").fit(train, eval_set=valid)
+        fitted = ranker("gbdt", n_estimators=5, metric="ndcg@10").fit(train, eval_set=valid)
         by_hand.append(evaluate(test, fitted.predict(test), "ndcg@10").per_query["ndcg@10"])
         qid.extend(test.qid)
     values = found.per_query["gbdt:n_estimators=5"]["ndcg@10"]
@@ -94,6 +94,39 @@ def test_a_function_is_a_metric_too(data, tmp_path):
         ]
         np.testing.assert_array_equal(found.per_query[label]["first_grade"], expected)
     assert "first_grade" in str(found)
+
+
+def test_rankers_of_parts_are_compared_and_kept_by_their_parameters(data, tmp_path, monkeypatch):
+    parts = [
+        rankwright.Ranker(
+            loss=rankwright.losses.ListNet(k=k), model=rankwright.models.Linear(l2=l2)
+        )
+        for k, l2 in ((1, 0.1), (2, 0.1), (1, 0.2))
+    ]
+    first = compare(data, parts, folds=3, cache=tmp_path, jobs=1)
+    assert (first.fits, first.failures) == (9, {})
+    assert first.rankers[1] == "ranker:loss=ListNet(k=2):model=Linear(l2=0.1)"
+    assert first.runs[first.rankers[1]][0].parameters["loss"] == rankwright.losses.ListNet(k=2)
+    by_name = "named=ranker:loss=listnet:loss.k=2:model.l2=0.1"
+    again = compare(data, [*parts, by_name], folds=3, cache=tmp_path, jobs=1)
+    assert again.fits == 0
+    np.testing.assert_array_equal(again.scores["named"][0], first.scores[first.rankers[1]][0])
+
+
+def squared(scores, grades):
+    return 0.5 * float(((scores - grades) ** 2).sum()), scores - grades
+
+
+def test_what_holds_a_function_is_fitted_in_each_comparison(data, tmp_path):
+    loss = rankwright.losses.from_function(squared, shift_invariant=False)
+    given = ["squared=ranker:loss=squared:model=trees:model.n_estimators=3"]
+    given.append(rankwright.Ranker(loss=loss, model=rankwright.models.Trees(n_estimators=3)))
+    found = compare(data, given, select=first_grade, folds=3, cache=tmp_path)
+    assert found.fits == 6
+    for ours, own in zip(*found.scores.values(), strict=True):
+        np.testing.assert_allclose(ours, own, rtol=1e-9)
+    assert compare(data, given, folds=3, cache=tmp_path).fits == 6  # another metric selects
+    assert compare(data, given, folds=3, cache=tmp_path).fits == 3  # the function's alone
 
 
 def test_scores_and_models_go_with_the_test_part_of_their_fold(found):
@@ -262,7 +295,7 @@ def test_other_metrics_fit_nothing(data, cache, found, monkeypatch):
 
 @pytest.mark.parametrize(
     "changed",
-    [{"seed": 1}, {"select": "map"}, {"convention": "letor4"}, {"folds": 4}],
+    [{"random_state": 1}, {"select": "map"}, {"convention": "letor4"}, {"folds": 4}],
     ids=lambda changed: next(iter(changed)),
 )
 def test_what_a_fit_depends_on_is_fitted_anew(changed, data, cache, found, monkeypatch):

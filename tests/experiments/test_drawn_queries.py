@@ -112,7 +112,7 @@ metrics = "ndcg@3"
 name = "DORM"
 ranker = "dorm"
 fixed = { model = "kernel" }
-grid = { gamma = [0.1, 1.0] }
+grid = { "model.gamma" = [0.1, 1.0] }
 [[rows]]
 name = "SVM"
 ranker = "classifier_svm"

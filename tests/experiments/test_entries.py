@@ -1,8 +1,9 @@
 import pytest
 
+import rankwright as rw
 from rankwright.errors import UsageError
 from rankwright.experiments.comparison import Entry
-from rankwright.experiments.entries import entries_of, parse_entry
+from rankwright.experiments.entries import entries_of, parse_entry, selection
 from rankwright.rankers.base import ranker
 
 
@@ -12,10 +13,11 @@ from rankwright.rankers.base import ranker
         ("gbdt", Entry("gbdt", "gbdt", {})),
         ("gbdt:n_estimators=5", Entry("gbdt:n_estimators=5", "gbdt", {"n_estimators": 5})),
         (
-            "few=lambdamart:n-trees=5:normalize=false",
+            "few=lambdamart:n-estimators=5:normalize=false",
             Entry("few", "lambdamart", {"n_estimators": 5, "normalize": False}),
         ),
         ("ranksvm:l2=auto", Entry("ranksvm:l2=auto", "ranksvm", {"l2": "auto"})),
+        ("a=gbdt:model.max_bins=63", Entry("a", "gbdt", {"model__max_bins": 63})),
         ("gbdt:targets=[0,1,3]", Entry("gbdt:targets=[0,1,3]", "gbdt", {"targets": (0, 1, 3)})),
     ],
 )
@@ -35,15 +37,58 @@ def test_rankers_and_names_may_be_mixed_and_named():
     assert own == Entry("gbdt:n_estimators=5", "gbdt", {"n_estimators": 5})
 
 
+def test_parts_and_functions_have_readable_labels():
+    def squared(scores, grades):
+        return 0.5 * float(((scores - grades) ** 2).sum()), scores - grades
+
+    def first_grade(scores, grades):
+        return float(grades[scores.argmax()])
+
+    loss, model = rw.losses.from_function(squared), rw.models.Trees(n_estimators=3)
+    given = [
+        rw.Ranker(loss=loss, model=model, metric=first_grade),
+        rw.Ranker(loss=rw.losses.ListNet(k=3), solver=rw.solvers.LBFGS(tol=1e-8)),
+        rw.GBDT(model=model),
+    ]
+    found = entries_of(given)
+    assert [entry.label for entry in found] == [
+        "ranker:loss=from_function(squared):metric=first_grade:model=Trees(n_estimators=3)",
+        "ranker:loss=ListNet(k=3):solver=LBFGS(tol=1e-08)",
+        "gbdt:model=Trees(n_estimators=3)",
+    ]
+    assert found[0].parameters == {"loss": loss, "model": model, "metric": first_grade}
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("lambdamart", {"select_metric": "map"}), ("ranksvm", {"metric": "map"})],
+)
+def test_the_metric_that_selects_goes_where_a_ranker_has_it(name, expected):
+    assert selection(name, "map") == expected
+    assert ranker(name, **selection(name, "map")).selection_metric == "map"
+
+
+class _OwnModel(rw.models.Linear):
+    """A model of nobody's package."""
+
+
+class _OwnRanker(rw.RankSVM):
+    """A ranker of nobody's package."""
+
+
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
         ("gbdt,gbdt", "'gbdt' is listed twice"),
         ("gbdt:n_estimators", "takes key=value, not 'n_estimators'"),
-        ("gbdt:n_treees=3", "no parameter of GBDT 'n_treees'; did you mean n_estimators"),
+        ("gbdt:n_estimator=3", "GBDT has no parameter 'n_estimator'; did you mean n_estimators"),
         ("lambdamrt", "no ranker 'lambdamrt'"),
         ("gbdt:convention=letor4", "convention is set for the whole comparison"),
         ([], "no ranker to compare"),
+        ("gbdt:model.max_bin=63", "Trees has no parameter 'max_bin'; it is called max_bins here"),
+        (rw.Ranker(loss=sum), "is no loss: it has no bind"),
+        (rw.Ranker(model=_OwnModel()), "_OwnModel has no registered name"),
+        (_OwnRanker(), "_OwnRanker has no registered name"),
         ([3], "must be a name or a ranker, not int"),
         (3, "must be names or rankers, not int"),
     ],

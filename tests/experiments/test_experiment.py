@@ -2,7 +2,17 @@ import pytest
 from tiny_experiment import FIGURE, TABLE, write_toml
 
 from rankwright.errors import DataError, UsageError
-from rankwright.experiments.experiment import Column, experiment, names, overview
+from rankwright.experiments.experiment import (
+    Column,
+    experiment,
+    names,
+    overview,
+    parameters,
+    with_trees,
+)
+from rankwright.losses import Interval
+from rankwright.models import Trees
+from rankwright.rankers.base import ranker
 
 
 @pytest.fixture
@@ -38,6 +48,26 @@ def test_settings_are_every_combination_of_the_shared_and_the_row_s_own(tiny):
     assert list(gbdt.settings) == [{**shared, "num_leaves": n} for n in (2, 5)]
     own = {**shared, "targets": [0.0, 1.0, 3.0], "num_leaves": 3}  # the row's grid goes first
     assert list(interval.settings) == [{**own, "lambda1": value} for value in (0.1, 1.0)]
+
+
+def test_settings_reach_the_parts_by_dotted_names_and_by_tables(tmp_path):
+    fixed = 'fixed = { "model.max_bins" = 63, targets = [0.0, 1.0, 3.0] }'
+    made = experiment(
+        write_toml(tmp_path / "t.toml", changes={"fixed = { targets = [0.0, 1.0, 3.0] }": fixed})
+    )
+    setting = parameters(with_trees(made.rows[1].settings[0], 7))
+    built = ranker("intervalrank", **setting)
+    assert (built.targets, built.lambda1) == ((0.0, 1.0, 3.0), 0.1)
+    assert built.make_model() == Trees(
+        n_estimators=7, learning_rate=0.3, min_child_samples=5, num_leaves=3, max_bins=63
+    )
+    listed = {"loss": {"name": "interval", "lambda1": 0.1, "targets": [0.0, 2.0]}, "n_bags": 2}
+    assert parameters(listed) == {"loss": Interval(0.1, targets=(0.0, 2.0)), "n_bags": 2}
+
+
+def test_settings_of_a_study_are_checked_with_those_of_its_rows(tmp_path):
+    changes = {'{ "model.n_estimators" = 6 }': "{ leaf = 3 }"}
+    assert "GBDT has no parameter 'leaf'" in refusal(tmp_path, changes, FIGURE)
 
 
 def test_rounds_are_shared_too_and_a_row_may_have_its_own(tmp_path):
@@ -82,7 +112,7 @@ def test_rows_of_a_family_are_told_apart_from_others(tmp_path):
         ({'["ndcg@1", "map"]': '["ndcg@9", "map"]'}, "there is no column (that was printed)"),
         ({'use = "trees"': 'use = "tress"'}, "there is no shared settings 'tress'"),
         ({'ranker = "gbdt"': 'ranker = "gbtd"'}, "there is no ranker 'gbtd'; did you mean gbdt"),
-        ({"lambda1": "lambda9"}, "there is no parameter of IntervalRank 'lambda9'"),
+        ({"lambda1": "lambda9"}, "IntervalRank has no parameter 'lambda9'"),
         ({'name = "IntervalRank"': 'name = "GBDT"'}, "two rows are called 'GBDT'"),
         ({'name = "{metric} standard"': 'name = "map"'}, "two columns are called 'map'"),
         ({'folds = "TINY"': ""}, "a study needs folds, synthetic, classes, ratings or topics"),

@@ -106,7 +106,7 @@ def test_with_rounds_named_valid_chooses_among_these_numbers_of_trees_alone(tiny
             values[t, setting["num_leaves"]] = evaluate(fold.valid, scores, "ndcg@5")["ndcg@5"]
     best = max(values, key=values.get)
     assert found.valid == pytest.approx(values[best], abs=1e-12)
-    assert (found.setting["n_estimators"], found.setting["num_leaves"]) == best
+    assert (found.setting["model.n_estimators"], found.setting["num_leaves"]) == best
     assert found.ranker.booster_.num_trees() == best[0]
 
 

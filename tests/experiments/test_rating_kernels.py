@@ -93,7 +93,7 @@ def test_a_gaussian_process_has_the_posterior_mean_of_the_books():
 def test_wrong_settings_and_other_data_are_refused():
     with pytest.raises(UsageError, match="no kernel of users 'al'; did you mean all"):
         contender("joint_kernel", users=("al",))
-    with pytest.raises(UsageError, match="no parameter of DORM 'decai'"):
+    with pytest.raises(UsageError, match="DORM has no parameter 'decai'"):
         contender("joint_kernel", decai=1.0)
     two = RankingData.from_arrays(sparse.csr_array(np.ones((2, 2))), [0, 1], group_sizes=[2])
     with pytest.raises(UsageError, match="need a 1 for the item in each row"):

@@ -107,8 +107,8 @@ def test_the_record_says_what_was_chosen_in_each_fold(result, tmp_path):
 
 def test_the_same_seed_gives_the_same_table_for_any_number_of_threads(folder, tmp_path):
     drawn = {
-        "min_child_samples = 5": "min_child_samples = 5, query_fraction = 0.5, "
-        "colsample_bytree = 0.5"
+        "min_child_samples = 5": 'min_child_samples = 5, "model.query_fraction" = 0.5, '
+        '"model.colsample_bytree" = 0.5'
     }
     one, two, again = (
         run(folder, tmp_path, changes=drawn, n_jobs=n)[0].record() for n in (1, 2, 1)

@@ -83,7 +83,7 @@ kind = "time"
 [[rows]]
 name = "ROCArea"
 ranker = "svm_rocarea"
-fixed = { l2 = 0.1, solver = "column_generation", tolerance = 1e-3 }
+fixed = { l2 = 0.1, solver = "column_generation", tol = 1e-3 }
 
 [[studies]]
 name = "tiny"

@@ -8,7 +8,8 @@ from rankwright.experiments.topic_methods import DenseLinear, topic_method
 from rankwright.experiments.topics import SampledPairs, SparseDomination, fit_topics
 from rankwright.losses.domination import Domination
 from rankwright.losses.pair_hinge import PairHinge
-from rankwright.rankers.base import ranker
+from rankwright.models.linear import Linear
+from rankwright.rankers.base import Ranker
 
 RNG = np.random.default_rng(0)
 X = sparse.csr_array(sparse.random(120, 15, 0.3, random_state=1))
@@ -29,11 +30,12 @@ def test_parameters_go_to_the_method_to_its_loss_and_to_the_choice():
 
 @pytest.mark.parametrize("loss", ["domination", "pair_hinge"])
 def test_dense_weights_are_those_of_the_ranker_with_the_same_loss(loss):
-    method, _ = topic_method("linear", loss=loss, l2=[0.5, 0.02], tolerance=1e-10)
+    method, _ = topic_method("linear", loss=loss, l2=[0.5, 0.02], tol=1e-10)
     models = fit_topics(X, LABELS, method)
     for topic in range(2):
         data = RankingData.from_arrays(X, LABELS[:, topic], group_sizes=[120])
-        alone = ranker("compose", loss=loss, model="linear", l2=0.02, scale=False, tol=1e-10)
+        model = Linear(l2=0.02, scale=False, tol=1e-10)
+        alone = Ranker(loss=loss, model=model)
         alone.fit(data)
         found = models.coef[[topic]].toarray()[0]
         np.testing.assert_allclose(found, alone.coef_, rtol=1e-4, atol=1e-5)
@@ -45,7 +47,7 @@ def test_wrong_names_are_told_with_the_nearest():
         topic_method("dominaton")
     with pytest.raises(UsageError, match="parameter of method 'pamir' 'n_step'; did you mean"):
         topic_method("pamir", n_step=5)
-    with pytest.raises(UsageError, match="parameter of loss 'domination' 'margn'"):
+    with pytest.raises(UsageError, match="loss 'domination' has no parameter 'margn'"):
         topic_method("domination", margn="linear")
     with pytest.raises(UsageError, match="another goes with 'linear'"):
         topic_method("domination", loss="listnet")

@@ -141,9 +141,9 @@ def test_missing_data_is_told(tiny, tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ('kind = "topics"', 'kind = "table"', "there is no parameter of Domination 'steps'"),
+        ('kind = "topics"', 'kind = "table"', "Domination has no parameter 'steps'"),
         ('ranker = "linear"', 'ranker = "dense"', "no method for topics 'dense'"),
-        ("min_zero", "min_zeros", "no parameter of loss 'domination' 'min_zeros'"),
+        ("min_zero", "min_zeros", "loss 'domination' has no parameter 'min_zeros'"),
         ("[studies.topics]", "[studies.synthetic]", "go together"),
         ("zero_weights,", "zero_weight,", "zero_weight"),
         ("queries = 3", "querys = 3", "option of topics 'querys'; did you"),

@@ -6,7 +6,7 @@ from tiny_experiment import TABLE, write_folds, write_toml
 
 from rankwright.errors import DataError
 from rankwright.experiments.curves import run_curves
-from rankwright.experiments.experiment import experiment
+from rankwright.experiments.experiment import experiment, parameters
 from rankwright.experiments.figure import draw
 from rankwright.experiments.folds_run import fits, load_folds, with_train_queries
 from rankwright.metrics.evaluation import evaluate
@@ -69,7 +69,7 @@ def test_each_column_is_one_for_each_number_and_is_learnt_from_so_many(run):
     ]
     values = []
     for fold, one in zip(with_train_queries(folds["sizes"], 4), chosen, strict=False):
-        made = ranker("gbdt", select_metric="ndcg@5", **one["setting"])
+        made = ranker("gbdt", metric="ndcg@5", **parameters(one["setting"]))
         made.fit(fold.train, eval_set=fold.valid)
         values.append(evaluate(fold.test, made.predict(fold.test), "ndcg@5").per_query["ndcg@5"])
     assert result.table.cell("GBDT", "NDCG@5 of 4").ours == pytest.approx(

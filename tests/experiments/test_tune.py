@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 from small_data import small_data
 
+import rankwright as rw
 from rankwright.errors import DataError, MissingExtraError, UsageError
 from rankwright.experiments import tune_trials as module
 from rankwright.experiments.tune import tune
+from rankwright.metrics.evaluation import evaluate
 from rankwright.rankers.base import ranker
-from rankwright.rankers.search_space import Choice, Floats, Log
+from rankwright.rankers.search_space import Choice, Floats, Log, space_of
 
 optuna = pytest.importorskip("optuna")
 
@@ -28,8 +30,8 @@ def parts():
 def planted(monkeypatch):
     """Judge a trial by how near its l2 is to 0.1, whatever the data say."""
 
-    def value(data, scores, chosen):
-        return {repr(chosen): value.of(value.ranker)}
+    def value(data, scores, selects):
+        return {repr(selects): value.of(value.ranker)}
 
     original = module.clone
 
@@ -57,9 +59,39 @@ def test_the_planted_optimum_is_found(parts, planted):
 
 def test_of_a_metric_that_falls_the_least_is_best(parts, planted):
     planted.of = lambda made: abs(np.log10(made.l2 / 0.1))
-    made = ranker("ranksvm", select_metric="pair_error")
+    made = ranker("ranksvm", metric="pair_error")
     found = tune(made, *parts, trials=20, space={"l2": Log(1e-6, 1e3)})
     assert found.value == min(trial.value for trial in found.trials)
+
+
+def first_grade(scores, grades):
+    return float(grades[np.argmax(scores)])
+
+
+def test_parameters_of_a_model_object_are_searched_and_a_function_judges(parts):
+    loss = rw.losses.ListNet(k=2)
+    made = rw.Ranker(loss=loss, model=rw.models.Trees(n_estimators=3), metric=first_grade)
+    found = tune(made, *parts, trials=4)
+    searched = {"model__num_leaves", "model__learning_rate", "model__min_child_samples"}
+    assert set(found.parameters) == {*searched, "model__colsample_bytree"}  # n_estimators is given
+    assert found.trials[0].parameters["model__num_leaves"] == 31  # the default comes first
+    assert found.metric == "first_grade"
+    assert (
+        found.value
+        == evaluate(parts[1], found.ranker.predict(parts[1]), first_grade)["first_grade"]
+    )
+    assert found.ranker.model.num_leaves == found.parameters["model__num_leaves"]
+    assert (found.ranker.model.n_estimators, found.ranker.loss) == (3, loss)
+    assert made.model == rw.models.Trees(n_estimators=3)  # the caller's object stays as it is
+
+
+def test_what_is_set_for_the_model_of_a_named_ranker_is_not_searched(parts):
+    made = ranker("gbdt", model__max_bins=63, num_leaves=7)
+    assert made.model == rw.models.Trees(num_leaves=7, max_bins=63)
+    searched = space_of(made, fixed={"model__max_bins": 63, "num_leaves": 7})
+    assert "model__learning_rate" in searched
+    assert not {"num_leaves", "model__num_leaves", "learning_rate"} & set(searched)
+    assert "model__num_leaves" in space_of(ranker("gbdt", model__max_bins=63))  # 15 is GBDT's own
 
 
 def test_the_first_trial_stands_at_the_defaults(parts):
@@ -69,7 +101,7 @@ def test_the_first_trial_stands_at_the_defaults(parts):
 
 
 def test_the_same_seed_gives_the_same_trials_and_another_seed_others(parts):
-    runs = [tune(ranker("ranksvm"), *parts, trials=4, seed=seed) for seed in (0, 0, 1)]
+    runs = [tune(ranker("ranksvm"), *parts, trials=4, random_state=seed) for seed in (0, 0, 1)]
     assert settings(runs[0]) == settings(runs[1])
     assert settings(runs[0]) != settings(runs[2])
 
@@ -84,7 +116,7 @@ def test_a_metric_without_a_value_on_valid_is_told(parts):
     train, valid = parts
     nothing = replace(valid, y=np.zeros_like(valid.y))
     with pytest.raises(DataError, match="no trial succeeded; the last one: auc has no value"):
-        tune(ranker("ranksvm", select_metric="auc"), train, nothing, trials=2)
+        tune(ranker("ranksvm", metric="auc"), train, nothing, trials=2)
 
 
 def test_the_ranker_given_is_left_as_it_is(parts):
@@ -143,12 +175,12 @@ def test_a_study_killed_in_a_trial_makes_that_trial_again(parts, tmp_path):
 def test_another_task_on_the_same_study_is_refused(parts, tmp_path):
     storage = tmp_path / "trials.log"
     tune(ranker("ranksvm"), *parts, trials=1, storage=storage)
-    for changed in ({"seed": 1}, {"space": {"l2": Log(1e-3, 1.0)}}):
+    for changed in ({"random_state": 1}, {"space": {"l2": Log(1e-3, 1.0)}}):
         with pytest.raises(UsageError, match="study 'ranksvm' of other data, settings or seed"):
             tune(ranker("ranksvm"), *parts, trials=1, storage=storage, **changed)
     with pytest.raises(UsageError, match="other data"):
         tune(ranker("ranksvm"), parts[1], parts[0], trials=1, storage=storage)
-    tune(ranker("ranksvm"), *parts, trials=1, storage=storage, study="other", seed=1)
+    tune(ranker("ranksvm"), *parts, trials=1, storage=storage, study="other", random_state=1)
 
 
 def test_trials_whose_curve_falls_behind_are_pruned(parts):
