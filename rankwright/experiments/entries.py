@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rankwright import registry
-from rankwright.core.parts import PARTS, part_name
+from rankwright.core.parts import PARTS
 from rankwright.errors import UsageError
 from rankwright.experiments.comparison import Entry
 from rankwright.key_values import parse_settings

@@ -4,8 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from rankwright.rankers.compose import Compose
-from rankwright.rankers.metric_ranker import MetricRanker
 from scipy import sparse
 from small_data import small_data
 

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from rankwright.rankers.compose import Compose
 from small_data import small_data
 
 import rankwright
