@@ -152,9 +152,11 @@ def space_of(ranker: Ranker, *, fixed: Collection[str] = ()) -> dict[str, Domain
         left out in any case.
     """
     own = set(ranker.get_params(deep=False))
+    mine = ranker._has_own_model()
     found: dict[str, Domain | None] = dict(ranker.search_space)
+    if not mine:
+        found = {k: v for k, v in found.items() if k not in ranker._model_parameters()}
     for name, domain in OF_MODELS.get(ranker.model_name, {}).items():
-        mine = ranker.model is None or ranker.model == ranker.model_class
         found.setdefault(name if mine and name in own else f"model__{name}", domain)
     set_by_user = {*fixed, *given_parameters(ranker)}
     known = ranker.get_params(deep=True)
