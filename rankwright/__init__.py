@@ -38,6 +38,11 @@ _SUBMODULES = ("data", "losses", "metrics", "models", "solvers", "testing")
 __all__ = [*_PUBLIC, *_SUBMODULES]
 
 if TYPE_CHECKING:
+    from rankwright import data as data
+    from rankwright import losses as losses
+    from rankwright import metrics as metrics
+    from rankwright import models as models
+    from rankwright import solvers as solvers
     from rankwright.core.memory import bounded as memory_limit  # noqa: F401
     from rankwright.data.files import load as load
     from rankwright.data.query_folds import QueryFolds as QueryFolds

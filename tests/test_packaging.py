@@ -35,6 +35,10 @@ def test_the_wheel_holds_what_it_must_and_nothing_foreign(check_wheel, names):
     assert check_wheel.wheel_faults(names) == []
 
 
+def test_the_wheel_tells_type_checkers_that_it_is_typed(names):
+    assert "rankwright/py.typed" in names
+
+
 @pytest.mark.parametrize(
     ("left_out", "fault"),
     [

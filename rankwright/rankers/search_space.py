@@ -152,9 +152,11 @@ def space_of(ranker: Ranker, *, fixed: Collection[str] = ()) -> dict[str, Domain
         left out in any case.
     """
     own = set(ranker.get_params(deep=False))
-    found: dict[str, Domain | None] = dict(ranker.search_space)
-    set_by_user = {*fixed, *given_parameters(ranker)}
     mine = ranker._has_own_model()
+    found: dict[str, Domain | None] = dict(ranker.search_space)
+    if not mine:
+        found = {k: v for k, v in found.items() if k not in ranker._model_parameters()}
+    set_by_user = {*fixed, *given_parameters(ranker)}
     in_model = set() if mine else _given_to_model(ranker)
     for name, domain in OF_MODELS.get(ranker.model_name, {}).items():
         if mine and name in own:

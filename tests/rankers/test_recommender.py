@@ -13,7 +13,7 @@ from rankwright.metrics.evaluation import evaluate
 from rankwright.persist.model_file import load_model
 from rankwright.rankers.base import NotFittedError
 
-EXACT = {"tolerance": 1e-9, "max_iter": 2000}
+EXACT = {"tol": 1e-9, "max_iter": 2000}
 
 
 def stars(users=60, items=20, share=0.6, seed=0, tastes=2):

@@ -1,5 +1,7 @@
 """Every ranker has something to search, and its defaults lie within."""
 
+from dataclasses import fields
+
 import pytest
 
 from rankwright import registry
@@ -17,36 +19,41 @@ from rankwright.rankers.search_space import (
 SEARCHED = [
     (name, model)
     for name, kind in registry.all_of("rankers").items()
-    for model in kind.models
-    if model in OF_MODELS
+    for model in ("default", *(OF_MODELS if kind.loss_class or name == "ranker" else []))
 ]
-DECIDED_BY_THE_DATA = {"gamma"}
+DECIDED_BY_THE_DATA = {"model__gamma"}
 
 
 @pytest.mark.parametrize(("name", "model"), SEARCHED, ids="-".join)
 def test_a_space_holds_the_defaults_of_parameters_that_exist(name, model):
-    made = ranker(name, model=model)
-    fitted = made.make_model()
+    made = ranker(name, **({} if model == "default" else {"model": model}))
     space = space_of(made)
     assert space
+    parameters = made.get_params(deep=True)
     for parameter, domain in space.items():
-        value = getattr(made, parameter)
-        value = getattr(fitted, parameter) if value is None else value
+        value = parameters[parameter]
         assert domain.holds(value) or parameter in DECIDED_BY_THE_DATA, parameter
+        made.set_params(**{parameter: value})
+    made.make_model()
 
 
 @pytest.mark.parametrize("name", registry.KINDS["rankers"])
-def test_a_ranker_declares_spaces_only_for_its_own_parameters_and_models(name):
+def test_a_ranker_declares_spaces_only_for_its_own_parameters(name):
     kind = registry.resolve("rankers", name)
-    known = kind().get_params(deep=False)
-    assert set(kind.search_space) <= set(known)
-    assert set(kind.model_search_space) <= set(kind.models)
+    assert set(kind.search_space) <= set(kind().get_params(deep=False))
+
+
+def test_every_space_of_a_model_names_its_fields():
+    for name, space in OF_MODELS.items():
+        assert set(space) <= {field.name for field in fields(registry.resolve("models", name))}
 
 
 def test_the_space_is_that_of_the_model_that_is_chosen():
     assert "num_leaves" in space_of(ranker("gbdt"))
     assert "l2" not in space_of(ranker("gbdt"))
-    assert set(space_of(ranker("gbdt", model="linear"))) == {"l2", "targets"}
+    assert set(space_of(ranker("gbdt", model="linear"))) == {"model__l2", "targets"}
+    assert "l1" not in space_of(ranker("domination", model="trees"))
+    assert "model__num_leaves" in space_of(ranker("domination", model="trees"))
 
 
 def test_what_is_set_is_not_searched():
