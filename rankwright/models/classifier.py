@@ -39,10 +39,10 @@ from rankwright.losses.base import bound_loss, document_weight
 from rankwright.models.linear import deviations
 from rankwright.models.missing import fill_values, filled
 from rankwright.models.penalty import check_penalty, ridges
-from rankwright.solvers.choice import choose_solver
+from rankwright.solvers.choice import choose_solver, solver_needs
 from rankwright.solvers.journal import Journal, journalled
 
-SOLVERS = ("lbfgs", "tron")
+_SERVED = frozenset({"smooth", "integrable", "hess_vec"})  # what a solver may need of (2)
 _MOST_GRADES = 256
 
 
@@ -108,9 +108,9 @@ class Classifier(Part):
         chosen = choose_solver(
             solver, loss, max_iter=self.max_iter, tol=self.tol, random_state=random_state
         )
-        name = part_name("solvers", chosen)
-        if name not in SOLVERS:
-            raise UsageError(f"a classifier is fitted by {' or '.join(SOLVERS)}, not by {name}.")
+        if not solver_needs(chosen) <= _SERVED:
+            name = part_name("solvers", chosen)
+            raise UsageError(f"a classifier is fitted by lbfgs or tron, not by {name}.")
         return chosen
 
     @staticmethod

@@ -36,7 +36,7 @@ from scipy import sparse
 
 from rankwright import registry
 from rankwright.core.blas import one_blas_thread
-from rankwright.core.parts import Part, part_name
+from rankwright.core.parts import Part, part_name, resolve_part
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, Callback, Loss, SolveResult
 from rankwright.data.content import in_content_order
@@ -46,13 +46,15 @@ from rankwright.losses.base import bound_loss, order_weight
 from rankwright.models.factor_problem import BlockProblem, FactorProblem, Lists
 from rankwright.models.fitted_factorization import FittedFactorization, items_of
 from rankwright.models.missing import without_gaps
-from rankwright.solvers.choice import choose_solver
+from rankwright.solvers.choice import choose_solver, solver_needs
 from rankwright.solvers.journal import Journal, journalled
 
 METHODS = ("auto", "joint", "alternating")
 SHARES = (0.9, 0.8, 0.65, 0.5, 0.4, 0.3, 0.2, 0.1)
 SETTINGS = {"lbfgs": (1e-6, 100), "bundle": (1e-3, 40)}  # tolerance and steps by default
-_SOLVERS = {"joint": ("lbfgs",), "alternating": tuple(SETTINGS)}
+_JOINT = frozenset({"smooth", "integrable"})  # what a solver may need of the whole problem
+_SERVED = {"joint": _JOINT, "alternating": _JOINT | {"convex_parts"}}
+_SOLVERS = {"joint": "lbfgs", "alternating": "lbfgs or bundle"}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -187,17 +189,20 @@ class Factorization(Part):
                 "method='alternating'."
             )
         solver = ("bundle" if kinks else "lbfgs") if given is None else given
-        name = solver if isinstance(solver, str) else part_name("solvers", solver)
-        turns = "alternating" if name == "bundle" else "joint"
-        method = turns if self.method == "auto" else self.method
-        if name not in _SOLVERS[method]:
-            hint = "; bundle works with method='alternating'" if name == "bundle" else ""
+        asked = resolve_part("solvers", solver)
+        name, needs = part_name("solvers", asked), solver_needs(asked)
+        planes = "convex_parts" in needs
+        method = self.method
+        if method == "auto":
+            method = "alternating" if planes else "joint"
+        if not needs <= _SERVED[method]:
+            hint = f"; {name} works with method='alternating'" if planes else ""
             raise UsageError(
-                f"method='{method}' is solved by {' or '.join(_SOLVERS[method])}, not {name}{hint}."
+                f"method='{method}' is solved by {_SOLVERS[method]}, not {name}{hint}."
             )
         limits: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter}
-        if isinstance(solver, str):
-            usual = dict(zip(limits, SETTINGS[solver], strict=True))
+        if isinstance(solver, str) and name in SETTINGS:
+            usual = dict(zip(limits, SETTINGS[name], strict=True))
             limits = {key: usual[key] if v == "auto" else v for key, v in limits.items()}
         return _Way(method, choose_solver(solver, loss, **limits), self.n_rounds)
 

@@ -84,6 +84,12 @@ def field_names(part: Any) -> set[str]:
     return {field.name for field in fields(part)} if is_dataclass(part) else set()
 
 
+def solver_needs(solver: Any) -> frozenset[str]:
+    """Return the traits that a solver cannot do without; none where it names none."""
+    needs: frozenset[str] = getattr(solver, "needs", frozenset())
+    return needs
+
+
 def steps_by_column(solver: Any) -> bool:
     """Whether a solver goes along single features, and knows an l1 penalty."""
     return bool(getattr(solver, "by_column", False))
@@ -91,13 +97,13 @@ def steps_by_column(solver: Any) -> bool:
 
 def check_fit(solver: Any, loss: Loss) -> None:
     """Raise `IncompatibleError` unless ``loss`` has all that ``solver`` needs."""
-    missing = missing_traits(getattr(solver, "needs", frozenset()), loss.traits)
+    missing = missing_traits(solver_needs(solver), loss.traits)
     if missing:
         others = {
             name: kind
             for name, kind in registry.all_of("solvers").items()
             if getattr(kind, "solves", "weights") == "weights"
-            and not missing_traits(getattr(kind, "needs", frozenset()), loss.traits)
+            and not missing_traits(solver_needs(kind), loss.traits)
         }
         advice = f"Use {either(list(others))}." if others else "No solver here minimises it."
         raise IncompatibleError(lacking(part_name("solvers", solver), missing, loss, advice))

@@ -5,8 +5,10 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.optimize import minimize
 from small_data import Onlooker
 
+from rankwright.core.types import SolveResult
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError, UsageError
 from rankwright.losses import loss
@@ -85,6 +87,25 @@ def test_losses_with_kinks_are_solved_in_turns():
     assert all(later <= before * (1 + 1e-3) for before, later in pairwise(curve))
     hasty = fit("ordinal_hinge", n_rounds=1, max_iter=1, **turns).solution.value
     assert curve[-1] < 0.9 * hasty
+
+
+class Theirs:
+    """Anyone's solver, which knows the value and gradient of a problem alone."""
+
+    def solve(self, problem, start=None, *, callback=None):
+        def both(w):
+            slope = np.empty(problem.size)
+            return problem.grad(w, slope), slope
+
+        found = minimize(both, start, jac=True, method="BFGS")
+        return SolveResult(found.x, found.fun, np.abs(found.jac).max(), found.nit, "theirs")
+
+
+@pytest.mark.parametrize("method", ["auto", "alternating"])
+def test_anyones_solver_is_as_good(method):
+    own = fit("ranknet", method=method, solver=Theirs(), n_factors=2)
+    best = fit("ranknet", n_factors=2, **EXACT).solution.value
+    assert own.solution.value == pytest.approx(best, rel=0.05)
 
 
 def test_users_folded_in_get_the_vectors_they_would_have():
