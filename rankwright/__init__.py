@@ -26,7 +26,7 @@ _PUBLIC = {
     "loss": "rankwright.losses",
     "metric": "rankwright.metrics.names",
     "ranker": "rankwright.rankers.base",
-    "synthetic": "rankwright.data.synthetic",
+    "synthetic": "rankwright.data.synthetic_data",
     "train_valid_test_split": "rankwright.data.split",
 }
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from rankwright.data.ranking_data import RankingData as RankingData
     from rankwright.data.rankings import Ranking as Ranking
     from rankwright.data.split import train_valid_test_split as train_valid_test_split
-    from rankwright.data.synthetic import synthetic as synthetic
+    from rankwright.data.synthetic_data import synthetic as synthetic
     from rankwright.experiments.compare import compare as compare
     from rankwright.explanation import explain as explain
     from rankwright.losses import loss as loss

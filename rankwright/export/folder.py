@@ -60,7 +60,7 @@ def export_model(
     Parameters
     ----------
     to
-        A name of `registry.EXPORTS`.
+        A name of ``rankwright list exports``.
     folder
         Where to; an earlier export there is replaced.
     name
