@@ -4,7 +4,7 @@ The receipt holds the ranker's name and parameters, the versions that made it, a
 training data, the convention, the feature names and the learning curves; no times, paths or
 thread counts, so that the same seed and data give the same bytes. Of a parameter that is a function
 it holds the name, for information: loading imports nothing that a file names, and prediction needs
-no loss. A loaded ranker has an `AbsentFunction` there, and is fitted again once it is replaced.
+no loss. A loaded ranker has an `Absent` part there, and is fitted again once it is replaced.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from safetensors.numpy import save as save_arrays
 
 from rankwright import __version__, registry
 from rankwright.core.parts import params_of, part_name
-from rankwright.errors import UsageError
+from rankwright.errors import PluginError, UsageError
 from rankwright.metrics.base import Metric
 from rankwright.persist.container import ModelFileError, read_parts, write_parts
 from rankwright.persist.migration import migrated
@@ -217,9 +217,14 @@ def _restored_part(held: dict[str, Any]) -> Any:
     kind, name = str(held["kind"]), str(held["name"])
     if kind not in _PARTS.values():
         raise UsageError(f"a part of the kind {kind!r}.")
+    package = f" of the package {held['package']}" if "package" in held else ""
+    absent = Absent(f"the {registry.singular(kind)} {name}{package}")
     if name not in registry.names(kind):
-        package = f" of the package {held['package']}" if "package" in held else ""
-        return Absent(f"the {registry.singular(kind)} {name}{package}")
+        return absent
     if "params" not in held:
         return name
-    return registry.resolve(kind, name)(**restored(held["params"]))
+    try:
+        made = registry.resolve(kind, name)
+    except PluginError:  # predicting does without
+        return absent
+    return made(**restored(held["params"]))
