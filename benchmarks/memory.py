@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 from rankwright.data.files import load, save_parts
-from rankwright.data.synthetic import synthetic_parts
+from rankwright.data.synthetic_data import synthetic_parts
 
 QUERIES, FEW = int(os.environ.get("RANKWRIGHT_BENCH_QUERIES", "4000")), 20
 TREES = ("--set", "n_estimators=3")

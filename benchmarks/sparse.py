@@ -20,7 +20,7 @@ from sklearn.metrics import average_precision_score
 
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.shapes import SHAPES
-from rankwright.data.synthetic import synthetic
+from rankwright.data.synthetic_data import synthetic
 from rankwright.losses.domination import Domination
 from rankwright.solvers.coordinate import Coordinate, largest_l1
 from rankwright.subproblems.domination_columns import Columns

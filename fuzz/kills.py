@@ -23,7 +23,7 @@ from pathlib import Path
 
 from rankwright.data import catalog
 from rankwright.data.files import save
-from rankwright.data.synthetic import synthetic
+from rankwright.data.synthetic_data import synthetic
 
 RUNS = {
     "boost": ("lambdamart", "n_estimators=100", "colsample_bytree=0.5"),

@@ -28,7 +28,7 @@ _PUBLIC = {
     "memory_limit": "rankwright.core.memory:bounded",
     "metric": "rankwright.metrics.names",
     "ranker": "rankwright.rankers.base",
-    "synthetic": "rankwright.data.synthetic",
+    "synthetic": "rankwright.data.synthetic_data",
     "train_valid_test_split": "rankwright.data.split",
     "tune": "rankwright.experiments.tune",
 }
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from rankwright.data.ranking_data import RankingData as RankingData
     from rankwright.data.rankings import Ranking as Ranking
     from rankwright.data.split import train_valid_test_split as train_valid_test_split
-    from rankwright.data.synthetic import synthetic as synthetic
+    from rankwright.data.synthetic_data import synthetic as synthetic
     from rankwright.experiments.compare import compare as compare
     from rankwright.experiments.tune import tune as tune
     from rankwright.explanation import explain as explain

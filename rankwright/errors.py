@@ -44,6 +44,14 @@ class MemoryLimitError(RankwrightError, MemoryError):
     """The work does not fit into the memory that was allowed; says what would."""
 
 
+class PluginError(RankwrightError, ImportError):
+    """A part that another package announces cannot be loaded; names the package and the reason."""
+
+
+class ContractError(RankwrightError, AssertionError):
+    """A part does not keep what its kind promises; names the property and where it fails."""
+
+
 class MissingExtraError(RankwrightError, ImportError):
     """An optional package is not installed; names the pip command that brings it."""
 

@@ -3,17 +3,19 @@
 Adding a part is one class and one line here; the key is also the word on the command line and the
 heading in the documentation, and the class a public name. Packages announce parts of their own by
 entry points: ``rankwright.losses``, ``.models``, ``.solvers``, ``.metrics``, ``.formats``,
-``.exports`` and ``.rankers``, with the key as the name of the entry point.
+``.exports`` and ``.rankers``, with the key as the name of the entry point. A name that is ours
+stays ours; one that two packages announce is that of the package whose name comes first.
 """
 
 from __future__ import annotations
 
 import difflib
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from rankwright.errors import UsageError, quoted
+from rankwright.errors import PluginError, UsageError, quoted
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -176,6 +178,10 @@ KINDS: dict[str, dict[str, str]] = {
 }
 
 
+OWN_NAMES = {"rankers": "name", "metrics": "key"}
+"""What a class of a kind calls itself, which must be the name it is announced under."""
+
+
 def resolve(kind: str, name: str) -> Any:
     """Return the part ``name`` of ``kind``, ours or a plug-in's, or say which names come near."""
     table = KINDS[kind]
@@ -184,26 +190,54 @@ def resolve(kind: str, name: str) -> Any:
         module, _, attribute = table[name].partition(":")
         return getattr(import_module(module), attribute)
     if name in plugins(kind):
-        return plugins(kind)[name].load()
-    what = "loss" if kind == "losses" else kind.removesuffix("s")
-    raise UsageError(unknown(what, name, names(kind)))
+        return _load(kind, plugins(kind)[name])
+    raise UsageError(unknown(singular(kind), name, names(kind)))
 
 
 @cache
 def plugins(kind: str) -> dict[str, EntryPoint]:
-    """Return what installed packages announce under the entry points ``rankwright.<kind>``.
-
-    A name that is ours stays ours.
-    """
+    """Return what installed packages announce under the entry points ``rankwright.<kind>``."""
     from importlib.metadata import entry_points  # on use: it takes its time
 
-    found = entry_points(group=f"rankwright.{kind}")
-    return {entry.name: entry for entry in found if entry.name not in KINDS[kind]}
+    found: dict[str, EntryPoint] = {}
+    for entry in sorted(entry_points(group=f"rankwright.{kind}"), key=lambda e: (e.name, _dist(e))):
+        if entry.name not in KINDS[kind] and entry.name not in ALIASES:
+            found.setdefault(entry.name, entry)
+    return found
+
+
+def package_of(kind: str, name: str) -> str | None:
+    """Return the package that announces a part; None for our own and for unknown names."""
+    entry = None if name in KINDS[kind] else plugins(kind).get(name)
+    return None if entry is None else _dist(entry)
+
+
+def _dist(entry: EntryPoint) -> str:
+    return entry.dist.name if entry.dist is not None else entry.module.partition(".")[0]
+
+
+def _load(kind: str, entry: EntryPoint) -> Any:
+    """Return the class of an entry point, or say which package is broken and how."""
+    what = f"{singular(kind)} {quoted(entry.name)} of the package {_dist(entry)} ({entry.value})"
+    try:
+        part = entry.load()
+    except Exception as error:  # whatever a module of others raises
+        raise PluginError(
+            f"the {what} cannot be imported: {type(error).__name__}: {error}; repair or uninstall "
+            "the package."
+        ) from error
+    own = OWN_NAMES.get(kind)
+    if own is not None and getattr(part, own, None) != entry.name:
+        raise PluginError(
+            f"the {what} is announced under another name than its own; its class must have "
+            f"{own} = {quoted(entry.name)}."
+        )
+    return part
 
 
 def names(kind: str) -> list[str]:
     """Return the names of every part of ``kind``, ours first, then those of plug-ins."""
-    return [*KINDS[kind], *sorted(plugins(kind))]
+    return [*KINDS[kind], *plugins(kind)]
 
 
 def name_of(kind: str, cls: type) -> str | None:
@@ -212,7 +246,21 @@ def name_of(kind: str, cls: type) -> str | None:
     for name, known in KINDS[kind].items():
         if known == path:
             return name
-    return next((name for name, entry in plugins(kind).items() if entry.value == path), None)
+    package = cls.__module__.partition(".")[0]
+    for name, entry in plugins(kind).items():
+        # the package is imported already, so that of its entry points this one may be loaded
+        if entry.module.partition(".")[0] == package and entry.attr == cls.__qualname__:
+            try:
+                if entry.load() is cls:
+                    return name
+            except Exception:  # noqa: PERF203, S112 - a broken entry point names nothing
+                continue
+    return None
+
+
+def singular(kind: str) -> str:
+    """Return what one part of ``kind`` is called."""
+    return "loss" if kind == "losses" else kind.removesuffix("s")
 
 
 def classes(kind: str) -> dict[str, str]:
@@ -222,8 +270,12 @@ def classes(kind: str) -> dict[str, str]:
 
 
 def all_of(kind: str) -> dict[str, Any]:
-    """Return every part of ``kind`` by name."""
-    return {name: resolve(kind, name) for name in names(kind)}
+    """Return every part of ``kind`` by name; plug-ins that cannot be loaded are left out."""
+    found = {name: resolve(kind, name) for name in KINDS[kind]}
+    for name in plugins(kind):
+        with suppress(PluginError):
+            found[name] = resolve(kind, name)
+    return found
 
 
 def unknown(what: str, name: str, known: Any) -> str:

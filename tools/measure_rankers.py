@@ -69,7 +69,7 @@ def _made_up(train: int, valid: int, **shape: Any) -> Callable[[int], tuple[Any,
         import numpy as np
 
         from rankwright.data.shapes import Shape
-        from rankwright.data.synthetic import synthetic
+        from rankwright.data.synthetic_data import synthetic
 
         data = synthetic(Shape(queries=train + valid, **shape), seed=fold)
         data = replace(data, X=data.X.astype(np.float64))

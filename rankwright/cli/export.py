@@ -26,8 +26,8 @@ def export(
     from rankwright import registry
     from rankwright.errors import UsageError
 
-    if to not in registry.EXPORTS:
-        raise UsageError(registry.unknown("export", to, registry.EXPORTS))
+    if to not in registry.names("exports"):
+        raise UsageError(registry.unknown("export", to, registry.names("exports")))
     from rankwright.cli.model import open_model
     from rankwright.export.folder import export_model
 

@@ -10,7 +10,7 @@ import typer
 
 from rankwright import registry
 from rankwright.cli import console
-from rankwright.errors import UsageError
+from rankwright.errors import PluginError, UsageError
 
 
 def list_names(
@@ -32,8 +32,7 @@ def list_names(
 
 def _entries(kind: str) -> dict[str, str]:
     if kind in registry.KINDS:
-        names = sorted(registry.names(kind))
-        return {name: _first_line(registry.resolve(kind, name)) for name in names}
+        return {name: _line_on(kind, name) for name in sorted(registry.names(kind))}
     others = {
         "conventions": ("rankwright.metrics.convention", "descriptions"),
         "data": ("rankwright.data.catalog", "descriptions"),
@@ -47,5 +46,12 @@ def _entries(kind: str) -> dict[str, str]:
     return described
 
 
-def _first_line(part: Any) -> str:
-    return (getdoc(part) or "").partition("\n")[0]
+def _line_on(kind: str, name: str) -> str:
+    """Return the first line of a part's docstring; of plug-ins with their package."""
+    package = registry.package_of(kind, name)
+    try:
+        part: Any = registry.resolve(kind, name)
+    except PluginError as error:
+        return f"broken: {error}"
+    line = (getdoc(part) or "").partition("\n")[0]
+    return line if package is None else f"{line} [{package}]".strip()

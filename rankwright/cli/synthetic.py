@@ -30,7 +30,7 @@ def synthetic(
     from dataclasses import asdict
 
     from rankwright.data.files import save_parts
-    from rankwright.data.synthetic import synthetic_parts
+    from rankwright.data.synthetic_data import synthetic_parts
 
     gauge = bound_memory(context, memory)
     parts = synthetic_parts(shape, first=first, queries=queries, seed=seed, n_jobs=threads)

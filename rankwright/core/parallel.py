@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -85,6 +86,17 @@ def query_ranges(indptr: I64) -> I64:
     goals = indptr[0] + documents * np.arange(1, pieces) / max(1, pieces)
     cuts = np.searchsorted(indptr, goals)
     return np.unique(np.concatenate(([0], cuts, [len(indptr) - 1]))).astype(np.int64)
+
+
+@contextmanager
+def documents_per_range(documents: int) -> Iterator[None]:
+    """Cut queries into ranges of about so many documents: for checks of threads on small data."""
+    global _DOCUMENTS_PER_RANGE
+    before, _DOCUMENTS_PER_RANGE = _DOCUMENTS_PER_RANGE, documents
+    try:
+        yield
+    finally:
+        _DOCUMENTS_PER_RANGE = before
 
 
 def row_ranges(n: int, rows: int) -> I64:

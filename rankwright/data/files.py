@@ -1,6 +1,7 @@
 """Any ranking data by its file name: `load`, `save` and `convert` find the format themselves.
 
-A format is a class named in `rankwright.registry.FORMATS`, with
+A format is a class named in `rankwright.registry.FORMATS`, or announced by another package under
+the entry points ``rankwright.formats``, with
 
 - ``extensions``: the suffixes that tell it, lower case;
 - ``read(path, **options)`` and ``write(data, path, **options)``;
@@ -101,7 +102,7 @@ def save_parts(
     format: str | None = None,  # noqa: A002
     **options: Any,
 ) -> Converted:
-    """Write data that come part by part, such as `rankwright.data.synthetic.synthetic_parts`."""
+    """Write data that come part by part, such as `rankwright.data.synthetic_data.synthetic_parts`."""
     name = format or format_of(path, for_writing=True)
     chosen = _format(name)
     _check_options(name, "write", chosen.write, options)
@@ -168,14 +169,13 @@ def format_of(path: str | Path, *, for_writing: bool = False) -> str:
             "train.txt, vali.txt and test.txt; name a file in it."
         )
     suffix = plain_suffix(path)
-    known = {name: _format(name).extensions for name in registry.FORMATS}
-    for name, extensions in known.items():
-        if suffix in extensions:
-            if not for_writing and name in ("letor", "csv", "tsv"):
-                from rankwright.data.lightgbm import has_sizes_beside
+    name = _with_suffix(suffix)
+    if name is not None:
+        if not for_writing and name in ("letor", "csv", "tsv"):
+            from rankwright.data.lightgbm import has_sizes_beside
 
-                return "lightgbm" if has_sizes_beside(path) else name
-            return name
+            return "lightgbm" if has_sizes_beside(path) else name
+        return name
     if not for_writing and not path.exists():
         raise DataError(missing_file(path))
     if not for_writing:
@@ -185,8 +185,8 @@ def format_of(path: str | Path, *, for_writing: bool = False) -> str:
             f"{path} is a model file, where data is expected; perhaps the two have changed places."
         )
     listed = "; ".join(
-        f"{name} ({' '.join(extensions)})" if extensions else name
-        for name, extensions in known.items()
+        f"{name} ({' '.join(kind.extensions)})" if kind.extensions else name
+        for name, kind in registry.all_of("formats").items()
     )
     ending = f"the suffix '{suffix}'" if suffix else "no suffix"
     raise UsageError(
@@ -200,6 +200,15 @@ def format_of(path: str | Path, *, for_writing: bool = False) -> str:
 
 def _format(name: str) -> Any:
     return registry.resolve("formats", name)()
+
+
+def _with_suffix(suffix: str) -> str | None:
+    """Return the format that a suffix tells, ours before those of plug-ins; None: no one's."""
+    for name in registry.FORMATS:
+        if suffix in _format(name).extensions:
+            return name
+    found = registry.all_of("formats")
+    return next((name for name, kind in found.items() if suffix in kind.extensions), None)
 
 
 def _options_of(function: Callable[..., Any]) -> list[str]:

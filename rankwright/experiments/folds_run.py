@@ -266,7 +266,7 @@ def measured(
 
 
 def _synthetic_fold(made: Mapping[str, Any], seed: int) -> Fold:
-    from rankwright.data.synthetic import synthetic
+    from rankwright.data.synthetic_data import synthetic
 
     options = dict(made)
     sizes = options.pop("sizes", (0.6, 0.2, 0.2))

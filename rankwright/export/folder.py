@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from rankwright import __version__, registry
+from rankwright.core.parts import resolve_part
 from rankwright.core.types import F64
 from rankwright.errors import DataError, UsageError
 from rankwright.export.forest import Forest
@@ -49,7 +50,7 @@ class Verified:
 
 def export_model(
     ranker: Ranker,
-    to: str,
+    to: str | Target,
     folder: str | Path,
     *,
     name: str = "rankwright_model",
@@ -60,7 +61,7 @@ def export_model(
     Parameters
     ----------
     to
-        A name of `registry.EXPORTS`.
+        A name of ``rankwright list exports``, or a target of one's own.
     folder
         Where to; an earlier export there is replaced.
     name
@@ -73,7 +74,7 @@ def export_model(
     dict
         What ``export.json`` holds.
     """
-    target: Target = registry.resolve("exports", to)()
+    target: Target = resolve_part("exports", to)
     folder = Path(folder)
     _check_folder(folder, force)
     if not (name.isidentifier() and name.isascii()):
@@ -89,8 +90,13 @@ def export_model(
     return about
 
 
-def verify_export(folder: str | Path) -> Verified:
+def verify_export(folder: str | Path, target: Target | None = None) -> Verified:
     """Replay the parity vectors of an export through an evaluator of its format.
+
+    Parameters
+    ----------
+    target
+        That of the format; by default the one that is registered under its name.
 
     Raises
     ------
@@ -100,7 +106,7 @@ def verify_export(folder: str | Path) -> Verified:
     """
     folder = Path(folder)
     about = _read_about(folder)
-    target: Target = registry.resolve("exports", about["format"])()
+    target = target or registry.resolve("exports", about["format"])()
     _check_digests(folder, about)
     vectors = read_parity(folder / PARITY, len(about["features"]))
     found = np.asarray(target.scores(folder, about, vectors.X), np.float64)

@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from rankwright import registry
 from rankwright.core.dtypes import not_above
 from rankwright.core.types import F64
 from rankwright.errors import RankwrightError, UsageError
@@ -106,7 +107,7 @@ class Target(ABC):
     @property
     def name(self) -> str:
         """The name in the registry."""
-        return type(self).__module__.rpartition(".")[2].replace("_", "-")
+        return registry.name_of("exports", type(self)) or type(self).__name__
 
     def check(self, job: Job) -> None:
         """Refuse a model that the format does not hold, with a sentence."""

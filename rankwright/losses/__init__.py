@@ -1,4 +1,8 @@
-"""Losses on scores: every class under its usual name, ``loss`` by name, and ``from_function``."""
+"""Losses on scores: every class under its usual name, ``loss`` by registry name, ``from_function``.
+
+For a loss of your own (docs/write-your-own.md): `Part`, `Traits`, `KernelLoss`, ``kernel``,
+``document_weight`` and ``order_weight``. Names load on first use.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +12,14 @@ from typing import TYPE_CHECKING, Any
 from rankwright import registry
 
 if TYPE_CHECKING:
+    from rankwright.core.jit import kernel as kernel
+    from rankwright.core.parts import Part as Part
+    from rankwright.core.types import Traits as Traits
     from rankwright.losses.all_threshold import AllThreshold as AllThreshold
     from rankwright.losses.approx_ndcg import ApproxNDCG as ApproxNDCG
+    from rankwright.losses.base import KernelLoss as KernelLoss
+    from rankwright.losses.base import document_weight as document_weight
+    from rankwright.losses.base import order_weight as order_weight
     from rankwright.losses.boltzrank import BoltzRank as BoltzRank
     from rankwright.losses.domination import Domination as Domination
     from rankwright.losses.fidelity import Fidelity as Fidelity
@@ -38,8 +48,14 @@ if TYPE_CHECKING:
 
 _MODULES = {
     **registry.classes("losses"),
+    "KernelLoss": "rankwright.losses.base",
+    "Part": "rankwright.core.parts",
+    "Traits": "rankwright.core.types",
+    "document_weight": "rankwright.losses.base",
     "from_function": "rankwright.losses.function",
+    "kernel": "rankwright.core.jit",
     "loss": "rankwright.losses.names",
+    "order_weight": "rankwright.losses.base",
 }
 __all__ = [*_MODULES]
 

@@ -14,7 +14,7 @@ from rankwright.errors import UsageError
 from rankwright.metrics.base import Metric
 from rankwright.metrics.convention import Convention
 from rankwright.metrics.function import from_function
-from rankwright.registry import METRICS, resolve
+from rankwright.registry import METRICS, plugins, resolve
 
 _NAME = re.compile(
     r"""(?P<key>[A-Za-z]\w*)
@@ -146,7 +146,7 @@ def _measures(name: str, convention: Convention) -> Iterator[tuple[str, Metric]]
 
 def _key(name: str, key: str) -> str:
     """Return ``key``, or say how a measure is spelled here that comes with a cut-off or in full."""
-    if key in METRICS:
+    if key in METRICS or key in plugins("metrics"):
         return key
     head, digits = re.fullmatch(r"(.*?)_?(\d*)", key).groups()  # type: ignore[union-attr]
     ours = _ELSEWHERE.get(head, head)

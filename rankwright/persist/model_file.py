@@ -4,7 +4,7 @@ The receipt holds the ranker's name and parameters, the versions that made it, a
 training data, the convention, the feature names and the learning curves; no times, paths or
 thread counts, so that the same seed and data give the same bytes. Of a parameter that is a function
 it holds the name, for information: loading imports nothing that a file names, and prediction needs
-no loss. A loaded ranker has an `AbsentFunction` there, and is fitted again once it is replaced.
+no loss. A loaded ranker has an `Absent` part there, and is fitted again once it is replaced.
 """
 
 from __future__ import annotations
@@ -19,11 +19,17 @@ from safetensors.numpy import save as save_arrays
 
 from rankwright import __version__, registry
 from rankwright.core.parts import params_of, part_name
-from rankwright.errors import UsageError
+from rankwright.errors import PluginError, UsageError
 from rankwright.metrics.base import Metric
 from rankwright.persist.container import ModelFileError, read_parts, write_parts
 from rankwright.persist.migration import migrated
-from rankwright.persist.runtime import FAULTS, checked_shape, family_of, fitted_model
+from rankwright.persist.runtime import (
+    FAULTS,
+    check_packages,
+    checked_shape,
+    family_of,
+    fitted_model,
+)
 
 if TYPE_CHECKING:
     from rankwright.rankers.base import Ranker
@@ -68,14 +74,18 @@ class Absent:
 def save_model(ranker: Ranker, path: str | Path) -> None:
     """Write a fitted ranker to a model file."""
     model = ranker._fitted()
+    packages = {}
     for kind, part in (("rankers", ranker), ("models", ranker._part_of("model"))):
-        if registry.name_of(kind, type(part)) is None:
-            what = kind.removesuffix("s")
+        what = registry.singular(kind)
+        name = registry.name_of(kind, type(part))
+        if name is None:
             raise UsageError(
                 f"{type(part).__name__} has no registered name, by which a file could find it "
                 f"again; announce it as an entry point of the group rankwright.{kind}, or save "
                 f"what was fitted in your own way. ({what}s of Rankwright itself have one.)"
             )
+        if (package := registry.package_of(kind, name)) is not None:
+            packages[what] = package
     names = getattr(ranker, "feature_names_in_", None)
     receipt = {
         "rankwright": __version__,
@@ -89,6 +99,7 @@ def save_model(ranker: Ranker, path: str | Path) -> None:
         "feature_names": None if names is None else list(names),
         "best_iteration": ranker.best_iteration_,
         "curve": plain(ranker.curve_),
+        **({"packages": packages} if packages else {}),
     }
     arrays = {name: np.ascontiguousarray(array) for name, array in model.arrays().items()}
     parts = {f"{name}.txt": text.encode() for name, text in model.texts().items()}
@@ -98,6 +109,7 @@ def save_model(ranker: Ranker, path: str | Path) -> None:
 def load_model(path: str | Path) -> Ranker:
     """Read a model file; the ranker scores as the saved one did."""
     receipt, parts = read_parts(path)
+    check_packages(path, receipt)
     try:
         ranker = _ranker_of(receipt)
         ranker.n_features_in_, names = checked_shape(receipt)
@@ -129,24 +141,32 @@ def kept_parameters(ranker: Ranker) -> dict[str, Any]:
     found = {}
     for name, value in ranker.get_params(deep=False).items():
         if name not in NOT_KEPT:
-            part = name in _PARTS and value is not None and not isinstance(value, str)
+            part = name in _PARTS and value is not None
             found[name] = _plain_part(_PARTS[name], value) if part else plain(value)
     return found
 
 
-def _plain_part(kind: str, part: Any) -> dict[str, Any]:
-    known = registry.name_of(kind, type(part))
+def _plain_part(kind: str, part: Any) -> Any:
+    """Return a part as its registered name and parameters; those of plug-ins with their package.
+
+    A part that was given by its name is that name; a plug-in's has no parameters then.
+    """
+    known = part if isinstance(part, str) else registry.name_of(kind, type(part))
     if known is None:
         shown = part.name if isinstance(part, Absent) else _named(kind, part)
         return {_FUNCTION: shown}
-    return {_PART: {"kind": kind, "name": known, "params": plain(params_of(part))}}
+    package = registry.package_of(kind, known)
+    if isinstance(part, str):
+        held = {"kind": kind, "name": known, "package": package}
+        return part if package is None else {_PART: held}
+    held = {"kind": kind, "name": known, "params": plain(params_of(part))}
+    return {_PART: held if package is None else {**held, "package": package}}
 
 
 def _named(kind: str, part: Any) -> str:
     """Return what to call a part that no registry knows."""
     own = getattr(part, "name", None)
-    what = kind.removesuffix("s") if kind != "losses" else "loss"
-    return f"the {what} {own or part_name(kind, part)}"
+    return f"the {registry.singular(kind)} {own or part_name(kind, part)}"
 
 
 def plain(value: Any) -> Any:
@@ -163,7 +183,7 @@ def plain(value: Any) -> Any:
         return plain(value.item())
     if isinstance(value, float) and not np.isfinite(value):
         return {_FLOAT: repr(value)}
-    if isinstance(value, Metric) and value.key in registry.METRICS:
+    if isinstance(value, Metric) and registry.name_of("metrics", type(value)) is not None:
         return repr(value)
     if isinstance(value, np.random.Generator | np.random.RandomState):
         return None
@@ -207,7 +227,14 @@ def _restored_part(held: dict[str, Any]) -> Any:
     kind, name = str(held["kind"]), str(held["name"])
     if kind not in _PARTS.values():
         raise UsageError(f"a part of the kind {kind!r}.")
+    package = f" of the package {held['package']}" if "package" in held else ""
+    absent = Absent(f"the {registry.singular(kind)} {name}{package}")
     if name not in registry.names(kind):
-        what = kind.removesuffix("s") if kind != "losses" else "loss"
-        return Absent(f"the {what} {name}")
-    return registry.resolve(kind, name)(**restored(held["params"]))
+        return absent
+    if "params" not in held:
+        return name
+    try:
+        made = registry.resolve(kind, name)
+    except PluginError:  # predicting does without
+        return absent
+    return made(**restored(held["params"]))

@@ -26,7 +26,7 @@ from rankwright.core.dtypes import as_feature_matrix, as_groups, as_vector
 from rankwright.core.types import F64, AnyArray, FittedModel, FloatMatrix
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.rankings import Ranking
-from rankwright.errors import DataError, UsageError
+from rankwright.errors import DataError, UsageError, quoted
 from rankwright.persist.container import ModelFileError, read_parts
 
 _MOST_FEATURES = 1 << 24
@@ -138,12 +138,27 @@ class RuntimeModel:
 def load(path: str | Path) -> RuntimeModel:
     """Read a model file, checked, for scoring alone."""
     receipt, parts = read_parts(path)
+    check_packages(path, receipt, ("model",))
     try:
         n_features, names = checked_shape(receipt)
         model = fitted_model(family_of(receipt), parts, n_features)
         return RuntimeModel(str(receipt["ranker"]), model, n_features, names, receipt)
     except FAULTS as fault:
         raise ModelFileError(f"{path} does not hold what its receipt says: {fault}") from None
+
+
+def check_packages(
+    path: str | Path, receipt: Mapping[str, Any], needed: tuple[str, ...] = ("ranker", "model")
+) -> None:
+    """Refuse a file whose ranker or model is that of a package that is not installed."""
+    packages = receipt.get("packages")
+    for what in needed if isinstance(packages, dict) else ():
+        name = str(receipt.get(what))
+        if what in packages and name not in registry.names(f"{what}s"):
+            raise UsageError(
+                f"{path} holds the {what} {quoted(name)} of the package "
+                f"{quoted(packages[what])}, which is not installed here; install it first."
+            )
 
 
 def family_of(receipt: Mapping[str, Any]) -> str:

@@ -363,8 +363,6 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             With a frame, ``y`` and ``qid`` may be names of its columns.
         sample_weight, query_weight : array
             Weight of each document, and of each query. A document of weight 0 is left out.
-        sample_weight, query_weight : arrays
-            Weight of each row, or of each query.
         eval_set : RankingData, (X, y, qid), a list of them, or a mapping from names to them
             Validation data: selects the best iteration, and what is "auto". Of several sets the
             last selects; ``evals_result_`` has the metric on each.

@@ -10,7 +10,7 @@ import pytest
 import rankwright.cli.train as verb
 from rankwright.cli import held_back, main
 from rankwright.data.files import convert, load, save, save_parts
-from rankwright.data.synthetic import synthetic, synthetic_parts
+from rankwright.data.synthetic_data import synthetic, synthetic_parts
 
 MB = 1_000_000
 UNBOUNDED = "90GB"

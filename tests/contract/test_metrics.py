@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from reference import metrics as twins
 
 from rankwright.data.ranking_data import RankingData
+from rankwright.errors import ContractError
 from rankwright.metrics.convention import CONVENTIONS
 from rankwright.metrics.evaluation import Evaluator, evaluate
 from rankwright.metrics.names import metric
@@ -17,6 +18,16 @@ from rankwright.metrics.position import PositionMetric
 from rankwright.metrics.ranked import SAMPLED_ORDERS, Ranked
 from rankwright.metrics.swap import LINEAR_SWAP
 from rankwright.registry import METRICS
+from rankwright.testing import check_metric, metric_checks
+from rankwright.testing.metrics import (
+    LISTS,
+    check_degenerate_queries,
+    check_rows_of_ties,
+    check_threads,
+    random_lists,
+    tie_patterns,
+)
+from rankwright.testing.metrics import many_lists as many
 
 # Spellings beside the bare name, by measure; a new measure is tested without.
 SPELLINGS = {
@@ -35,8 +46,6 @@ SPELLINGS = {
     "wta": ["wta(modified=true)"],
 }
 NAMES = [name for key in METRICS for name in [key, *SPELLINGS.get(key, [])]]
-LISTS = [(0,), (2,), (0, 1), (1, 1), (0, 0, 0), (2, 0, 1), (2, 2, 1, 0), (1, 0, 0, 2, 1)]
-LISTS += [(2, 0, 0, 1, 0, 2), (2, 2, 2, 2, 0, 1), (0.5, 1.5, 0, 2)]
 swappable = pytest.mark.parametrize(
     "name", [name for name in NAMES if hasattr(metric(name), "swap_form")]
 )
@@ -58,20 +67,57 @@ def settled(name, value):
     return (np.nan if metric(name).when_empty == "skip" else 0.0) if value is None else value
 
 
-def many(lists, scores):
-    """One data set with these lists of grades as queries, and their scores end to end."""
-    y = np.concatenate([np.asarray(grades, float) for grades in lists])
-    sizes = [len(grades) for grades in lists]
-    data = RankingData.from_arrays(np.zeros((len(y), 1)), y, group_sizes=sizes)
-    return data, np.concatenate([np.asarray(s, float) for s in scores])
+def properties():
+    """All of them under the standard convention; those that clauses can break under others too."""
+    of_conventions = {
+        check_degenerate_queries: ["lightgbm", "sklearn", "letor4", "ranklib"],
+        check_rows_of_ties: ["ranklib"],
+        check_threads: ["sklearn", "ranklib"],
+    }
+    return [
+        pytest.param(name, convention, check, id=f"{check.__name__}-{name}-{convention}")
+        for name in NAMES
+        for check in metric_checks(metric(name))
+        for convention in ["standard", *of_conventions.get(check, [])]
+    ]
 
 
-def random_lists(n=200, seed=0, tied=False):
-    rng = np.random.default_rng(seed)
-    sizes = rng.integers(1, 40, n)
-    lists = [rng.choice([0, 0, 0, 1, 2, 3], size).astype(float) for size in sizes]
-    scores = [rng.integers(0, 6, size) if tied else rng.permutation(size) for size in sizes]
-    return lists, scores
+@pytest.mark.parametrize(("name", "convention", "check"), properties())
+def test_every_metric_keeps_what_metrics_promise(name, convention, check):
+    check(metric(name, convention=convention))
+
+
+@pytest.mark.parametrize("convention", CONVENTIONS)
+@all_names
+def test_queries_without_anything_to_find_are_counted(name, convention):
+    data = RankingData.from_arrays(np.zeros((4, 1)), [0, 2, 1, 1], group_sizes=[0, 1, 1, 2, 0])
+    assert evaluate(data, [0.1, 0.2, 0.3, 0.3], name, convention=convention).empty_queries == 3
+
+
+def first_is_best(scores, grades):
+    return float(grades[scores.argmax()] == grades.max())
+
+
+def test_check_metric_takes_a_name_an_object_and_a_function():
+    check_metric("ndcg@5", convention="letor4")
+    check_metric(metric("map"))
+    check_metric(first_is_best)
+
+
+@pytest.mark.parametrize(
+    ("broken", "sentence"),
+    [
+        (
+            lambda s, y: -float(y[s.argmax()]),
+            "'No order of the documents is better than that of their grades': grades in the order",
+        ),
+        (lambda s, y: float(y[0]), "better than that of their grades|order of rows changes"),
+        (lambda s, y: "good", "DataError: the metric 'lambda' returned 'good' for query 0"),
+    ],
+)
+def test_check_metric_names_the_property_that_fails(broken, sentence):
+    with pytest.raises(ContractError, match=sentence):
+        check_metric(broken)
 
 
 @all_names
@@ -88,25 +134,8 @@ def test_every_order_has_the_value_of_the_slow_twin(name, grades):
 
 @all_names
 @pytest.mark.parametrize("grades", LISTS)
-def test_no_order_is_better_than_the_ideal_one(name, grades):
-    orders = list(permutations(grades))
-    data, s = many(orders, [range(len(grades), 0, -1)] * len(orders))
-    values = evaluate(data, s, name).per_query[name]
-    ideal = values[orders.index(tuple(sorted(grades)[::-1]))]
-    if np.isnan(ideal):
-        assert np.isnan(values).all()
-    elif metric(name).maximise:
-        assert ideal >= values.max() - 1e-15
-    else:
-        assert ideal <= values.min() + 1e-15
-
-
-@all_names
-@pytest.mark.parametrize("grades", LISTS)
 def test_worst_mean_and_best_over_ties_are_those_of_all_tied_orders(name, grades):
-    n = len(grades)
-    patterns = [s for s in product(range(3), repeat=n) if max(s) == len(set(s)) - 1]
-    patterns = patterns if n < 6 else patterns[:: len(patterns) // 20]
+    n, patterns = len(grades), tie_patterns(len(grades))
     data, s = many([grades] * len(patterns), patterns)
     tied = [
         [settled(name, twin(name, g, range(n, 0, -1))) for g in twins.orders_of_ties(grades, p)]
@@ -150,19 +179,6 @@ def test_a_rule_for_ties_that_the_name_gives_is_kept_in_selection(name, conventi
     given = replace(metric(name, convention=convention), ties="file")
     assert given.for_selection() == given
     assert metric(name, convention=convention).for_selection().setting("ties") == "mean"
-
-
-@all_names
-def test_the_order_of_rows_means_nothing_to_what_selects(name):
-    lists, scores = random_lists(50, tied=True)
-    data, s = many(lists, scores)
-    selects = metric(name, convention="ranklib").for_selection()
-    rng = np.random.default_rng(1)
-    mixed = np.concatenate([rng.permutation(np.arange(a, b)) for a, b in pairwise(data.indptr)])
-    before = evaluate(data, s, selects)
-    after = evaluate(replace(data, y=data.y[mixed]), s[mixed], selects)
-    key = repr(selects)
-    np.testing.assert_allclose(before.per_query[key], after.per_query[key], rtol=1e-7, atol=1e-12)
 
 
 limited = pytest.mark.parametrize("key", [key for key in METRICS if metric(key).takes_limit])
@@ -311,44 +327,6 @@ def test_the_repr_is_the_name_and_parsing_inverts_it(name):
     measure = metric(name, convention="letor4")
     assert metric(repr(measure), convention="letor4") == measure
     assert repr(measure).partition("@")[2] == name.partition("@")[2]
-
-
-@pytest.mark.parametrize("threads", [2, 5])
-@pytest.mark.parametrize("convention", ["standard", "sklearn", "ranklib"])
-def test_the_number_of_threads_changes_no_bit(threads, convention):
-    rng = np.random.default_rng(0)
-    n = 60_000
-    data = RankingData.from_arrays(
-        np.zeros((n, 1)), rng.integers(0, 4, n), qid=np.sort(rng.integers(0, 900, n))
-    )
-    s = rng.integers(0, 200, n).astype(float)
-    one = evaluate(data, s, NAMES, convention=convention, n_jobs=1)
-    other = evaluate(data, s, NAMES, convention=convention, n_jobs=threads)
-    assert dict(one) == dict(other)
-    for name in NAMES:
-        assert one.per_query[name].tobytes() == other.per_query[name].tobytes()
-
-
-@all_names
-def test_the_order_of_rows_means_nothing_without_ties(name):
-    lists, scores = random_lists(50)
-    data, s = many(lists, scores)
-    rng = np.random.default_rng(1)
-    mixed = np.concatenate([rng.permutation(np.arange(a, b)) for a, b in pairwise(data.indptr)])
-    other = replace(data, y=data.y[mixed])
-    before, after = evaluate(data, s, name), evaluate(other, s[mixed], name)
-    np.testing.assert_array_equal(before.per_query[name], after.per_query[name])
-
-
-@all_names
-@pytest.mark.parametrize("convention", ["standard", "lightgbm", "sklearn", "letor4", "ranklib"])
-def test_queries_without_documents_and_with_one_are_no_trouble(name, convention):
-    data = RankingData.from_arrays(np.zeros((4, 1)), [0, 2, 1, 1], group_sizes=[0, 1, 1, 2, 0])
-    found = evaluate(data, [0.1, 0.2, 0.3, 0.3], name, convention=convention)
-    values, empty = found.per_query[name], metric(name, convention=convention).value_when_empty()
-    np.testing.assert_array_equal(values[[0, 4]], empty)
-    assert found.empty_queries == 3
-    assert not np.isinf(values).any()
 
 
 def test_a_bound_evaluator_gives_what_evaluate_gives():

@@ -13,7 +13,7 @@ from scipy import sparse
 from rankwright.data.files import load
 from rankwright.data.inspect import inspect
 from rankwright.data.ranking_data import RankingData
-from rankwright.data.synthetic import synthetic
+from rankwright.data.synthetic_data import synthetic
 from rankwright.metrics.evaluation import evaluate
 
 NAN = math.nan

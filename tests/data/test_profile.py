@@ -4,7 +4,7 @@ import json
 
 from rankwright.data.inspect import inspect
 from rankwright.data.profile import Overlap, Profile
-from rankwright.data.synthetic import synthetic
+from rankwright.data.synthetic_data import synthetic
 
 
 def test_a_profile_is_written_out_field_by_field():

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy import sparse
 
-from rankwright.data.synthetic import synthetic
+from rankwright.data.synthetic_data import synthetic
 
 
 def test_features_are_as_mixed_as_real_ones():

@@ -8,7 +8,7 @@ from scipy import sparse
 
 from rankwright import LambdaMART
 from rankwright.core.memory import bounded
-from rankwright.data.synthetic import synthetic
+from rankwright.data.synthetic_data import synthetic
 from rankwright.models import tree_memory
 from rankwright.models.tree_memory import plan_bins, tree_bytes
 

@@ -9,7 +9,7 @@ from scipy import sparse
 from rankwright import ranker
 from rankwright.core import memory
 from rankwright.core.memory import bounded
-from rankwright.data.synthetic import synthetic
+from rankwright.data.synthetic_data import synthetic
 
 DATA = synthetic("mq2008", queries=12)
 GAPS = np.where(np.random.default_rng(0).random(DATA.X.shape) < 0.1, np.float32(np.nan), DATA.X)
