@@ -322,9 +322,7 @@ def check_downhill(loss: Any) -> None:
     data = graded([2 * [0, 1, 1, 2, 0, 2, 1, 0]])
     grad = value_and_grad(loss.bind(data), np.zeros(16))[1]
     worst, best = (grad[data.y == grade].mean() for grade in (0, 2))
-    require(
-        worst > best, f"the mean gradient is {worst:.3g} at grade 0 and {best:.3g} at grade 2."
-    )
+    require(worst > best, f"the mean gradient is {worst:.3g} at grade 0 and {best:.3g} at grade 2.")
 
 
 @_promised("targets")
@@ -496,9 +494,7 @@ def check_absent_documents(loss: Any) -> None:
     kept = np.flatnonzero(weight)
     data = graded(GRADES, sample_weight=weight)
     begin = np.searchsorted(kept, data.indptr).astype(np.int64)
-    less = RankingData(
-        data.X[kept], data.y[kept], begin, data.qid, sample_weight=weight[kept]
-    )
+    less = RankingData(data.X[kept], data.y[kept], begin, data.qid, sample_weight=weight[kept])
     s = random_scores(data)
     value, grad = value_and_grad(loss.bind(data), s)
     again, slopes = value_and_grad(loss.bind(less), s[kept])
