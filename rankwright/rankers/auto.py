@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from rankwright.core.rng import seed_of
 from rankwright.core.types import F64
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.split import k_folds, train_valid_test
@@ -20,6 +21,7 @@ from rankwright.errors import RankwrightError
 from rankwright.metrics.base import Metric
 from rankwright.metrics.evaluation import evaluate
 from rankwright.metrics.names import metric as measure
+from rankwright.metrics.names import metric_name
 from rankwright.rankers.base import Ranker, ranker
 from rankwright.rankers.candidates import Candidate, Outline, candidates
 from rankwright.rankers.inputs import ranking_data, valid_data
@@ -64,11 +66,11 @@ def auto(
     qid: Any = None,
     group_sizes: Any = None,
     eval_set: Any = None,
-    metric: str = "ndcg@10",
+    metric: Any = "ndcg@10",
     convention: str = "standard",
     told: Told | None = None,
+    random_state: Any = 0,
     n_jobs: int | None = None,
-    seed: int = 0,
 ) -> Chosen:
     """Fit the rankers that suit the data and return the best, with the reason.
 
@@ -91,7 +93,9 @@ def auto(
     data = ranking_data(X, y, qid, group_sizes)
     valid = None if eval_set is None else valid_data(eval_set, data)
     outline = Outline.of(data)
-    common = {"metric": metric, "convention": convention, "n_jobs": n_jobs, "seed": seed}
+    seed = seed_of(random_state)
+    measured = measure(metric, convention=convention)
+    common = {"metric": metric, "convention": convention, "random_state": seed, "n_jobs": n_jobs}
     parts = list(_parts(data, valid, outline, seed))
     trial = _Trial(candidates(outline), common, parts, told)
     trial.run()
@@ -105,7 +109,8 @@ def auto(
     fitted.interrupted_ = fitted.interrupted_ or trial.interrupted
     found = tuple(trial.values())
     where = "valid" if valid is not None else "held-out queries"
-    return Chosen(fitted, _why(outline, found, best.candidate, metric, where), found, metric)
+    name = metric_name(metric, measured)
+    return Chosen(fitted, _why(outline, found, best.candidate, name, where), found, name)
 
 
 # --- trying them -----------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from rankwright.core.parts import same
+from rankwright.core.parts import params_of, same
 
 if TYPE_CHECKING:
     from rankwright.rankers.base import Ranker
@@ -152,18 +152,35 @@ def space_of(ranker: Ranker, *, fixed: Collection[str] = ()) -> dict[str, Domain
         left out in any case.
     """
     own = set(ranker.get_params(deep=False))
-    mine = ranker._has_own_model()
     found: dict[str, Domain | None] = dict(ranker.search_space)
-    if not mine:
+    set_by_user = {*fixed, *given_parameters(ranker)}
+    mine = ranker._has_own_model()
+    in_model = set() if mine else _given_to_model(ranker)
+    if not mine:  # what it declares for its default model is of no use to another
         found = {k: v for k, v in found.items() if k not in ranker._model_parameters()}
     for name, domain in OF_MODELS.get(ranker.model_name, {}).items():
-        found.setdefault(name if mine and name in own else f"model__{name}", domain)
-    set_by_user = {*fixed, *given_parameters(ranker)}
+        if mine and name in own:
+            found.setdefault(name, domain)
+        elif name not in fixed and name not in in_model:
+            found.setdefault(f"model__{name}", domain)
     known = ranker.get_params(deep=True)
     return {
         name: domain
         for name, domain in found.items()
         if domain is not None and name in known and name not in set_by_user
+    }
+
+
+def _given_to_model(ranker: Ranker) -> set[str]:
+    """Return the parameters of the model that are neither its defaults nor the ranker's."""
+    model, usual = ranker._part_of("model"), type(ranker)()._part_of("model")
+    defaults = [params_of(type(model)())]
+    if type(usual) is type(model):
+        defaults.append(params_of(usual))
+    return {
+        name
+        for name, value in params_of(model).items()
+        if not any(same(value, default[name]) for default in defaults)
     }
 
 

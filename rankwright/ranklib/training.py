@@ -46,6 +46,8 @@ def make_ranker(flags: Flags, measure: Measure, n_lists: int = 1) -> tuple[Ranke
     if "l2" in recipe.parameters:  # ours is a penalty on the mean over lists
         common["l2"] = recipe.parameters.pop("l2") / n_lists
     kind = registry.resolve("rankers", REGISTERED[name])
+    if "select_metric" not in kind._get_param_names():  # its metric does nothing but select
+        common["metric"] = common.pop("select_metric")
     ranker: Ranker = kind(**{**common, **recipe.parameters})
     return ranker, recipe
 

@@ -84,8 +84,6 @@ def test_the_order_of_rows_chooses_no_model(name, given, convention):
     train, valid = best_first(), best_first(seed=1)
     coarse = [replace(one, X=np.round(one.X)) for one in (train, valid)]  # many ties
     parameters = {"metric": "ndcg@3", "convention": convention, "n_jobs": 1, **given}
-    if name in ("rankboost", "frank", "listnet", "gbdt"):
-        parameters = {"select_metric": parameters.pop("metric"), **parameters}
     fits = [
         ranker(name, **parameters).fit(coarse[0], eval_set=other)
         for other in (coarse[1], shuffled(coarse[1]))
@@ -123,4 +121,4 @@ def test_auto_tune_and_single_features_choose_by_averaged_ties():
 def test_the_command_line_of_ranklib_selects_as_ranklib_does():
     flags = Flags(train="train.txt", metric2t="NDCG@3", ranker=2)
     made, _ = make_ranker(flags, Measure.of("NDCG@3"))
-    assert made.select_metric == FILE
+    assert made.selection_metric == FILE

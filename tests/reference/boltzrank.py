@@ -50,7 +50,7 @@ def energy(loss, ranking, s):
 def drawn(loss, y, place, m):
     """Ranking m of this round and query."""
     state = 0
-    for word in (loss.seed % 2**64, *place, m):
+    for word in (loss.random_state % 2**64, *place, m):
         state = losses.mixed(state, word)
     uniform = [(losses.mixed(state, i) >> 11) / 2**53 for i in range(len(y))]
     if loss.proposal == "grades" and m % 2 == 0:

@@ -50,7 +50,7 @@ def sampled(loss, s, y, w, place):
     value, grad = 0.0, np.zeros(len(s))
     for m in range(loss.samples):
         state = 0
-        for word in (loss.seed % 2**64, *place, m):
+        for word in (loss.random_state % 2**64, *place, m):
             state = losses.mixed(state, word)
         uniform = [(losses.mixed(state, i) >> 11) / 2**53 for i in range(len(s))]
         noisy = y + np.log(w) - np.log(-np.log(uniform))

@@ -189,7 +189,7 @@ def noise(seed, place, n):
 
 
 def xendcg(loss, s, y, w, place=(0, 0)):
-    gamma = noise(loss.seed, place, len(s)) if loss.sampled else np.full(len(s), 0.5)
+    gamma = noise(loss.random_state, place, len(s)) if loss.sampled else np.full(len(s), 0.5)
     shares = w * (2.0**y - gamma)
     shares = shares / shares.sum()
     value, grad, rho = cross_entropy(s, w, shares)
