@@ -23,7 +23,11 @@ def test_values_are_read_as_what_they_look_like(text, value):
 
 
 def test_dashes_stand_for_underscores():
-    assert parse_settings(["n-trees=3"]) == {"n_estimators": 3}
+    assert parse_settings(["n-estimators=3"]) == {"n_estimators": 3}
+
+
+def test_a_dot_leads_to_a_parameter_of_a_part():
+    assert parse_settings(["model.num-leaves=7"]) == {"model__num_leaves": 7}
 
 
 @pytest.mark.parametrize("text", ["a", "=3"])

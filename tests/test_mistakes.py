@@ -279,8 +279,8 @@ def test_another_tools_name_of_a_parameter():
         ({"n_estimators": 0}, "n_estimators must be 1 or more, not 0"),
         ({"learning_rate": "fast"}, "learning_rate must be a number, not 'fast'"),
         ({"learning_rate": -1}, "learning_rate must be above 0, not -1"),
-        ({"model": "linear", "scale": "yes"}, "scale must be true or false, not 'yes'"),
-        ({"model": "linear", "l2": "big"}, "l2 must be 0 or more, or 'auto', not big"),
+        ({"model": rw.models.Linear(scale="yes")}, "scale must be true or false, not 'yes'"),
+        ({"model": rw.models.Linear(l2="big")}, "l2 must be 0 or more, or 'auto', not big"),
     ],
 )
 def test_a_parameter_of_the_wrong_kind(X, y, parameters, words):

@@ -120,7 +120,8 @@ def check_kinds(part: Any) -> None:
         return
     for field in fields(part):
         value = getattr(part, field.name)
-        kinds = [kind.strip() for kind in str(field.type).split("|")]
+        written = field.type.__name__ if isinstance(field.type, type) else str(field.type)
+        kinds = [kind.strip() for kind in written.split("|")]
         if value is not None and set(kinds) <= {*_KINDS, "None"}:
             check_kind(field.name, value, kinds)
         check_range(field.name, value)
@@ -128,7 +129,7 @@ def check_kinds(part: Any) -> None:
 
 def check_kind(name: str, value: Any, kinds: list[str]) -> None:
     """Raise unless ``value`` is of one of the ``kinds``: int, float, str or bool."""
-    boolean = isinstance(value, bool) or type(value).__name__ == "bool_"
+    boolean = type(value).__name__ in ("bool", "bool_")  # Python's, and NumPy's of 2.x and 1.x
     whole = isinstance(value, Integral) and not boolean
     fits = {
         "int": whole,

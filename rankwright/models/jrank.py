@@ -43,8 +43,8 @@ class JRank(Part):
         Passes over the data; the best on valid is kept.
     averaging : bool
         Answer with the mean of the weights over all steps; False: with the last.
-    threshold_step : float or None
-        How far a mistake moves a threshold; None: as far as it moves scores, on average.
+    threshold_step : float or "auto"
+        How far a mistake moves a threshold; "auto": as far as it moves scores, on average.
     by_query : bool
         Visit ratings user after user; False: all in one order.
     """
@@ -54,7 +54,7 @@ class JRank(Part):
     n_tastes: int = 5
     n_passes: int = 10
     averaging: bool = True
-    threshold_step: float | None = None
+    threshold_step: float | str = "auto"
     by_query: bool = True
 
     def fit(

@@ -24,6 +24,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rankwright.core.blas import one_blas_thread
+from rankwright.core.parameters import check_above_zero
 from rankwright.core.parts import Part
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, Callback, FloatMatrix, Loss
@@ -48,9 +49,9 @@ class Kernel(Part):
     kernel : "rbf", "linear", "polynomial", "precomputed" or a function
         exp(-gamma |x - z|^2), x'z, (gamma x'z + coef0)^degree; X itself, a row per document and a
         column per training document; or f(A, B), which returns a matrix of rows of A x rows of B.
-    gamma : float or None
-        None: 0.1 over the number of features, which serves better on LETOR's validation parts than
-        the usual 1 over it, under every loss tried (RankSVM: OHSUMED .454 against .432, MQ2008
+    gamma : float or "auto"
+        "auto": 0.1 over the number of features, which serves better on LETOR's validation parts
+        than the usual 1 over it, under every loss tried (RankSVM: OHSUMED .454 against .432, MQ2008
         .496 against .488, mean NDCG@10 of five folds).
     degree, coef0
         Of the polynomial.
@@ -73,7 +74,7 @@ class Kernel(Part):
     takes_solver: ClassVar[bool] = True
 
     kernel: str | KernelFunction = "rbf"
-    gamma: float | None = None
+    gamma: float | str = "auto"
     degree: int = 3
     coef0: float = 1.0
     l2: float | str = 1e-3
@@ -135,7 +136,7 @@ class Kernel(Part):
             columns, points = np.empty(0, np.int64), divided(X[chosen], deviation)
         return FittedKernel(
             kernel=self.kernel,
-            gamma=0.1 / data.n_features if self.gamma is None else float(self.gamma),
+            gamma=0.1 / data.n_features if self.gamma == "auto" else float(self.gamma),
             degree=self.degree,
             coef0=float(self.coef0),
             points=points,
@@ -156,8 +157,8 @@ class Kernel(Part):
     def _check(self) -> None:
         if not callable(self.kernel) and self.kernel not in KERNELS:
             raise UsageError(unknown("kernel", str(self.kernel), KERNELS))
-        if self.gamma is not None and not self.gamma > 0.0:
-            raise UsageError(f"gamma must be above 0, not {self.gamma}.")
+        if self.gamma != "auto":
+            check_above_zero("gamma", self.gamma)
         if self.degree < 1 or self.coef0 < 0.0:
             raise UsageError("degree must be 1 or more, and coef0 0 or more.")
         if self.n_landmarks < 1:

@@ -27,11 +27,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from rankwright.core.jit import kernel
+from rankwright.core.parameters import check_above_zero
 from rankwright.core.parts import Part
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, Callback, FloatMatrix, Loss
@@ -99,8 +101,8 @@ class PRankLinear(Part):
         Passes over the data; the best on valid is kept.
     averaging : bool
         Answer with the mean of the weights over all steps; False: with the last.
-    threshold_step : float or None
-        c of (2); None: the mean squared length of a document. 1 is as published.
+    threshold_step : float or "auto"
+        c of (2); "auto": the mean squared length of a document. 1 is as published.
     by_query : bool
         Visit documents query after query; False: all in one order.
     scale : bool
@@ -111,7 +113,7 @@ class PRankLinear(Part):
 
     n_passes: int = 10
     averaging: bool = True
-    threshold_step: float | None = None
+    threshold_step: float | str = "auto"
     by_query: bool = True
     scale: bool = True
     missing: str | None = None
@@ -129,8 +131,8 @@ class PRankLinear(Part):
         """Go over the documents, from the weights of ``start`` where given."""
         if self.n_passes < 1:
             raise UsageError(f"n_passes must be 1 or more, not {self.n_passes}.")
-        if self.threshold_step is not None and not self.threshold_step > 0.0:
-            raise UsageError(f"threshold_step must be above 0, not {self.threshold_step}.")
+        if self.threshold_step != "auto":
+            check_above_zero("threshold_step", self.threshold_step)
         rounds = WeightRounds(data, callback, self.missing, n_jobs=n_jobs)
         bound = bound_loss(loss, data, n_jobs=n_jobs)
         total = float(order_weight(data).sum()) or 1.0
@@ -161,7 +163,7 @@ class _Perceptron:
         X: FloatMatrix,
         data: RankingData,
         deviation: F64,
-        threshold_step: float | None,
+        threshold_step: float | str,
         n_jobs: int | None,
     ) -> None:
         rows = sparse.csr_array(X)
@@ -173,8 +175,8 @@ class _Perceptron:
         visited = self._weight[order] > 0.0
         self._order = order[visited]
         self._query = np.repeat(np.arange(data.n_queries), data.sizes[queries])[visited]
-        self._step = threshold_step
-        if threshold_step is None:
+        self._step: Any = threshold_step
+        if threshold_step == "auto":
             self._step = _mean_square(self._order, *self._rows, self._scale) or 1.0
         grades, self._grade = np.unique(data.y, return_inverse=True)
         self.w, self._late = np.zeros(data.n_features), np.zeros(data.n_features)

@@ -19,7 +19,7 @@ from rankwright.data.source import missing_file, refuse_address
 from rankwright.data.target import atomic_path
 from rankwright.errors import RankwrightError
 
-FORMAT = 2  # 1: the parameters of version 0.1
+FORMAT, _OLD = 2, 1  # 1: the parameters of version 0.1
 _RECEIPT = "receipt.json"
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _MOST_BYTES = 4 << 30
@@ -121,10 +121,10 @@ def _checked_receipt(path: Path, parts: dict[str, bytes], signed: str) -> dict[s
         held, digests = receipt["format"], dict(receipt["parts"])
     except (ValueError, KeyError, TypeError, RecursionError):
         raise ModelFileError(f"{path} has a receipt that cannot be read.") from None
-    if held not in (1, FORMAT):
+    if held not in (_OLD, FORMAT):
         raise ModelFileError(
             f"{path} has format {held}, this version of Rankwright reads "
-            f"{FORMAT}: use the version that wrote it "
+            f"{_OLD} and {FORMAT}: use the version that wrote it "
             f"(pip install rankwright=={receipt.get('rankwright', 'unknown')}), or train again."
         )
     if set(digests) != set(parts):

@@ -32,7 +32,8 @@ def check_room(ranker: Ranker, data: RankingData, valid: RankingData | None) -> 
         return
     model = ranker.make_model()
     before = anonymous_bytes() + _CODE
-    need = before + bytes_needed(ranker.model_name, model, data, valid)
+    solver = ranker._part_of("solver")
+    need = before + bytes_needed(ranker.model_name, model, data, valid, solver=solver)
     if need <= most:
         return
     larger = shown_size(1.1 * need)
@@ -44,15 +45,24 @@ def check_room(ranker: Ranker, data: RankingData, valid: RankingData | None) -> 
     )
 
 
-def bytes_needed(name: str, model: Any, data: RankingData, valid: RankingData | None = None) -> int:
+def bytes_needed(
+    name: str,
+    model: Any,
+    data: RankingData,
+    valid: RankingData | None = None,
+    *,
+    solver: Any = None,
+) -> int:
     """Return what a model of the registry's ``name`` allocates to fit to ``data``."""
     per_document = _LOSS * data.n_documents
     if valid is not None:
         per_document += _SELECTION * (data.n_documents + valid.n_documents)
-    return per_document + _of_features(name, model, data, valid)
+    return per_document + _of_features(name, model, data, valid, solver)
 
 
-def _of_features(name: str, model: Any, data: RankingData, valid: RankingData | None) -> int:
+def _of_features(
+    name: str, model: Any, data: RankingData, valid: RankingData | None, solver: Any
+) -> int:
     n, d = data.n_documents, data.n_features
     if name in ("trees", "forest"):
         more = 0 if valid is None else tree_bytes(valid.n_documents, d, model.max_bins)
@@ -68,7 +78,7 @@ def _of_features(name: str, model: Any, data: RankingData, valid: RankingData | 
         return int(32 * data.X.nnz) if sparse.issparse(data.X) else data.X.dtype.itemsize * n * d
     if name == "expression":  # every feature, by column
         return (8 + data.X.dtype.itemsize) * n * d
-    by_column = getattr(model, "solver", None) == "coordinate"
+    by_column = "columns" in getattr(solver, "needs", ())
     if by_column or name in ("passive_aggressive", "prank"):  # as another kind of matrix
         return int(16 * data.X.nnz) if sparse.issparse(data.X) else 24 * n * d
     return 0
@@ -82,7 +92,7 @@ def _smaller(
     for bins in (255, 15):
         fewer = replace(model, max_bins=bins) if getattr(model, "max_bins", 0) > bins else None
         if fewer and not found and bytes_needed(ranker.model_name, fewer, data, valid) <= free:
-            found.append(f"max_bins={bins}")
+            found.append(f"model__max_bins={bins}")
     other = ranker.has_loss and ranker.model_name != "linear"
     if other and bytes_needed("linear", None, data, valid) <= free:
         found.append("model='linear'")

@@ -1136,9 +1136,9 @@ class PRank(Ranker):
         Passes over the data; the best on the validation set is kept.
     averaging : bool, default True
         Keep the mean of the weights over all steps; False keeps the last.
-    threshold_step : float or None, default None
-        How far a mistake moves a threshold; None: by the mean squared length of a document, as far
-        as a mistake moves its score on average. 1 is as published.
+    threshold_step : float or "auto", default "auto"
+        How far a mistake moves a threshold; "auto": by the mean squared length of a document, as
+        far as a mistake moves its score on average. 1 is as published.
     by_query : bool, default True
         Visit documents query after query; False: all in one order.
     scale : bool, default True
@@ -1171,7 +1171,7 @@ class PRank(Ranker):
         *,
         n_passes: int = 10,
         averaging: bool = True,
-        threshold_step: float | None = None,
+        threshold_step: float | str = "auto",
         by_query: bool = True,
         scale: bool = True,
         missing: str | None = None,

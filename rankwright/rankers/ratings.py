@@ -396,8 +396,8 @@ class JRank(Recommender):
         Passes over the data; the best on the validation set is kept.
     averaging : bool, default True
         Keep the mean of the weights over all steps; False keeps the last.
-    threshold_step : float or None, default None
-        How far a mistake moves a threshold; None: as far as it moves scores, on average.
+    threshold_step : float or "auto", default "auto"
+        How far a mistake moves a threshold; "auto": as far as it moves scores, on average.
     by_query : bool, default True
         Visit ratings user after user; False: all in one order.
     model : model, str or None, default None
@@ -430,7 +430,7 @@ class JRank(Recommender):
         n_tastes: int = 5,
         n_passes: int = 10,
         averaging: bool = True,
-        threshold_step: float | None = None,
+        threshold_step: float | str = "auto",
         by_query: bool = True,
         model: Any = None,
         metric: Any = "ndcg@10",

@@ -152,12 +152,12 @@ def space_of(ranker: Ranker, *, fixed: Collection[str] = ()) -> dict[str, Domain
         left out in any case.
     """
     own = set(ranker.get_params(deep=False))
-    mine = ranker._has_own_model()
     found: dict[str, Domain | None] = dict(ranker.search_space)
-    if not mine:
-        found = {k: v for k, v in found.items() if k not in ranker._model_parameters()}
     set_by_user = {*fixed, *given_parameters(ranker)}
+    mine = ranker._has_own_model()
     in_model = set() if mine else _given_to_model(ranker)
+    if not mine:  # what it declares for its default model is of no use to another
+        found = {k: v for k, v in found.items() if k not in ranker._model_parameters()}
     for name, domain in OF_MODELS.get(ranker.model_name, {}).items():
         if mine and name in own:
             found.setdefault(name, domain)

@@ -296,7 +296,7 @@ def test_a_wrong_name_is_answered_with_the_nearest():
     with pytest.raises(UsageError, match="there is no loss 'lambdrank'; did you mean lambdarank"):
         loss("lambdrank")
     with pytest.raises(
-        UsageError, match="loss 'ranknet' has no parameter 'sigmoid'; did you mean s"
+        UsageError, match="loss 'ranknet' has no parameter 'sigmoid'; did you mean sigma"
     ):
         loss("ranknet", sigmoid=2.0)
 

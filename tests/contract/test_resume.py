@@ -46,11 +46,7 @@ CASES = {
     "additive": ("frank", {"n_rounds": 14}, ["additive"]),
     "additive-formula": ("rankboost", {"n_rounds": 14}, []),
     "feature_sum": ("adarank", {}, ["feature_sum"]),
-    "feature_sum-as-printed": (
-        "adarank",
-        {"weights": "total", "enqueue": False, "tol": None, "max_selections": None, "n_rounds": 9},
-        [],
-    ),
+    "feature_sum-total": ("adarank", {"weights": "total", "tol": None, "n_rounds": 20}, []),
     "coordinate_ascent": (
         "coordinate_ascent",
         {"n_restarts": 2, "n_passes": 3},

@@ -96,7 +96,7 @@ def test_every_outline_has_one_to_four_candidates_that_exist():
 
 def test_missing_values_leave_models_of_trees():
     for name in names(missing=True):
-        assert rankwright.ranker(name).model in ("trees", "forest")
+        assert rankwright.ranker(name).model_name in ("trees", "forest")
 
 
 def test_many_sparse_features_of_many_documents_leave_linear_models():

@@ -9,9 +9,11 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError, UsageError
 from rankwright.losses.domination import Domination as Loss
 from rankwright.metrics.evaluation import evaluate
+from rankwright.models import Trees
 from rankwright.models.penalty import PATH
 from rankwright.persist.model_file import load_model
 from rankwright.rankers.base import ranker
+from rankwright.solvers import Coordinate
 
 
 def text_like(seed, queries=12, documents=40, features=60):
@@ -41,7 +43,7 @@ DATA, VALID = text_like(0), text_like(1)
     ],
 )
 def test_variants_are_losses(params, loss):
-    assert ranker("domination", **params).make_loss(DATA) == loss
+    assert ranker("domination", **params).make_loss() == loss
 
 
 def test_an_unknown_variant_is_told():
@@ -105,7 +107,7 @@ def test_l2_auto_is_tried_with_the_given_l1():
         ({"l1": "auto", "l2": "auto"}, True, UsageError, "l1 and l2 cannot both be 'auto'"),
         ({"l1": 0.1, "solver": "lbfgs"}, True, UsageError, "lbfgs knows no l1"),
         ({"l1": -1.0}, True, UsageError, "l1 must be 0 or more"),
-        ({"step": "newton"}, True, UsageError, "step must be log1p or bound"),
+        ({"solver": Coordinate(step="newton")}, True, UsageError, "step must be log1p or bound"),
     ],
 )
 def test_what_does_not_fit_is_told(params, valid, error, sentence):
@@ -119,5 +121,5 @@ def test_a_loss_without_columns_is_told():
 
 
 def test_trees_take_the_loss_too():
-    fitted = ranker("domination", model="trees", n_estimators=10).fit(DATA)
+    fitted = ranker("domination", model=Trees(n_estimators=10)).fit(DATA)
     assert fitted.curve_["loss"][-1] < fitted.curve_["loss"][0]

@@ -6,6 +6,7 @@ from small_data import small_data
 
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
+from rankwright.models import Trees
 from rankwright.persist.model_file import load_model
 from rankwright.rankers.base import ranker
 
@@ -17,7 +18,7 @@ WAYS = [
     {},
     {"solver": "bundle"},
     {"solver": "sgd"},
-    {"model": "trees", "n_estimators": 5},
+    {"model": Trees(n_estimators=5)},
     {"model": "kernel"},
 ]
 
@@ -52,7 +53,9 @@ def test_a_model_with_a_cost_of_the_callers_is_saved_without_it(tmp_path):
     fitted.save(tmp_path / "m.rw")
     again = load_model(tmp_path / "m.rw")
     assert (again.predict(PLAIN) == fitted.predict(PLAIN)).all()
-    assert repr(again.cost) == f"<function {squared_gap.__module__}.squared_gap, not in the file>"
+    assert (
+        repr(again.cost) == f"<the function {squared_gap.__module__}.squared_gap, not in the file>"
+    )
     again.save(tmp_path / "copy.rw")
     assert (tmp_path / "copy.rw").read_bytes() == (tmp_path / "m.rw").read_bytes()
     with pytest.raises(UsageError, match=r"squared_gap, which a model file does not hold.*again"):
@@ -76,7 +79,7 @@ TOPICS = np.random.default_rng(3).random((PLAIN.n_documents, 4)) < 0.4
 
 
 @pytest.mark.parametrize(
-    "way", [{}, {"solver": "bundle"}, {"model": "trees", "n_estimators": 3}], ids=str
+    "way", [{}, {"solver": "bundle"}, {"model": Trees(n_estimators=3)}], ids=str
 )
 def test_overlapping_topics_are_learned_and_limit_the_ranking(way):
     data = RankingData.from_arrays(PLAIN.X, PLAIN.y, qid=QID, group=TOPICS)
@@ -85,9 +88,10 @@ def test_overlapping_topics_are_learned_and_limit_the_ranking(way):
     assert (limited.predict(data) != free.predict(data)).any()
     shown = limited.rank(data, per_group=1, top=3)
     again = limited.rank(PLAIN.X, qid=QID, group=TOPICS, per_group=1, top=3)
-    np.testing.assert_array_equal(shown, again)
+    np.testing.assert_array_equal(shown.order, again.order)
     for query in np.unique(QID):
-        rows = shown[QID[shown] == query]
+        rows = shown[query].rows
+        assert (QID[rows] == query).all()
         assert 1 <= len(rows) <= 3
         assert (TOPICS[rows].sum(axis=0) <= 1).all()
 

@@ -48,9 +48,18 @@ def test_trees_that_do_not_fit_are_told_what_would(huge):
 
 
 def test_fewer_bins_and_linear_models_are_offered_where_they_fit(huge):
-    assert "max_bins=15" in refusal("lambdamart", huge, 3_500_000_000)
-    assert "max_bins=255" in refusal("lambdamart", huge, 6_000_000_000, max_bins=1023)
+    assert "or model__max_bins=15 or model='linear' would do" in refusal(
+        "lambdamart", huge, 3_500_000_000
+    )
+    told = refusal("lambdamart", huge, 6_000_000_000, model__max_bins=1023)
+    assert "or model__max_bins=255 or" in told
     assert "model='linear'" in refusal("intervalrank", huge, 1_000_000_000)
+
+
+def test_a_solver_that_steps_along_features_holds_them_by_column(huge):
+    assert gigabytes(refusal("domination", huge, 2_000_000_000), "domination on linear") > 90.0
+    with bounded(anonymous_bytes() + 2_000_000_000):
+        check_room(ranker("domination", solver="lbfgs"), huge, None)
 
 
 def test_a_kernel_on_many_documents_is_refused(huge):

@@ -96,7 +96,9 @@ def test_square_needs_nothing_and_other_sets_of_targets_have_no_guarantee():
         {"margin": "sqrt", "within_grade": True},
         {"divergence": "kl", "kl_margin": "surrogate"},
     ):
-        assert math.isinf(rw.joint_convexity(rw.MEMR(**parameters), DATA).needed)
+        made = rw.Ranker(loss=rw.losses.Retarget(**parameters))
+        assert math.isinf(rw.joint_convexity(made, DATA).needed)
+    assert math.isinf(rw.joint_convexity(rw.MEMR(divergence="kl", domain="cone"), DATA).needed)
 
 
 def test_the_l2_that_a_fit_chose_is_the_one_that_counts():

@@ -18,7 +18,7 @@ def test_the_model_is_that_of_ranklib(golden_dir):
     """RankLib 2.18, -ranker 2 -round 40 -tc 10: the same rules, thresholds to the last bit."""
     folder = golden_dir / "ranklib"
     train, valid = in_float32(folder / "train.txt"), in_float32(folder / "vali.txt")
-    own = {"convention": "ranklib", "select_metric": "ndcg(ties=file)@10"}
+    own = {"convention": "ranklib", "metric": "ndcg(ties=file)@10"}
     made = ranker("rankboost", n_rounds=40, n_candidates=10, falling=False, **own)
     made.fit(train, eval_set=valid)
     expected = {}

@@ -13,6 +13,7 @@ from rankwright.experiments.folds_run import Training, choose
 from rankwright.experiments.tune_trials import judged
 from rankwright.metrics.convention import CONVENTIONS
 from rankwright.metrics.evaluation import evaluate
+from rankwright.metrics.names import metric
 from rankwright.rankers.auto import auto
 from rankwright.rankers.base import ranker
 from rankwright.rankers.selection import Selection
@@ -84,8 +85,6 @@ def test_the_order_of_rows_chooses_no_model(name, given, convention):
     train, valid = best_first(), best_first(seed=1)
     coarse = [replace(one, X=np.round(one.X)) for one in (train, valid)]  # many ties
     parameters = {"metric": "ndcg@3", "convention": convention, "n_jobs": 1, **given}
-    if name in ("rankboost", "frank", "listnet", "gbdt"):
-        parameters = {"select_metric": parameters.pop("metric"), **parameters}
     fits = [
         ranker(name, **parameters).fit(coarse[0], eval_set=other)
         for other in (coarse[1], shuffled(coarse[1]))
@@ -113,7 +112,8 @@ def test_auto_tune_and_single_features_choose_by_averaged_ties():
     equal = replace(data, X=np.zeros_like(data.X))
     for convention in ("standard", "ranklib"):
         fitted = ranker("linear_regression", convention=convention).fit(data)
-        assert judged(fitted, equal, "ndcg@3", convention) < 0.9
+        chooses = metric("ndcg@3", convention=convention)
+        assert judged(fitted, equal, chooses, "ndcg@3") < 0.9
     found = auto(data, eval_set=equal, metric="ndcg@3", convention="ranklib")
     assert all(one.value < 0.9 for one in found.candidates if one.value is not None)
     constant = replace(data, X=np.stack([np.zeros(len(data.y)), data.X[:, 0]], axis=1))
@@ -123,4 +123,4 @@ def test_auto_tune_and_single_features_choose_by_averaged_ties():
 def test_the_command_line_of_ranklib_selects_as_ranklib_does():
     flags = Flags(train="train.txt", metric2t="NDCG@3", ranker=2)
     made, _ = make_ranker(flags, Measure.of("NDCG@3"))
-    assert made.select_metric == FILE
+    assert made.selection_metric == FILE
