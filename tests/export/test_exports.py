@@ -252,7 +252,7 @@ OF_EACH_FAMILY = {
     "trees": ("lambdamart", {"n_estimators": 30}),
     "linear": ("ranksvm", {}),
     "additive": ("rankboost", {"n_rounds": 50}),
-    "network": ("ranknet", {"hidden": (8,), "activation": "sigmoid", "epochs": 5}),
+    "network": ("ranknet", {"hidden_layer_sizes": (8,), "activation": "sigmoid", "epochs": 5}),
 }
 
 
