@@ -86,7 +86,7 @@ class TreeMachine:
         )
         self._params = self._lightgbm_params(data)
         self._bins = self._binned(data)
-        scores = [self._start.scores(part.X, n_jobs=self._n_jobs) for part in data]
+        scores = [self._start.running_scores(part.X, n_jobs=self._n_jobs) for part in data]
         self._bins.set_init_score(np.concatenate(scores))
         self._parts = []  # bins and bound losses are all that is needed
         with socket.socket() as free:

@@ -117,7 +117,9 @@ class _Grown:
         self._texts = [part["trees"].tobytes().decode() for part in added]
         self._counts = [int(count) for part in added for count in part["counts"]]
         self._texts_kept, self._kept = len(self._texts), len(self._counts)
-        self._valid = None if callback.valid is None else self.model().scores(callback.valid.X)
+        self._valid = (
+            None if callback.valid is None else self.model().running_scores(callback.valid.X)
+        )
 
     @property
     def rounds(self) -> int:

@@ -93,7 +93,7 @@ def _add_trees(rows, block, nodes, values, roots, leaves, total):  # type: ignor
 
 
 @kernel
-def _score_dense(lo, hi, X, bits, views, forest, initial, out):  # type: ignore[no-untyped-def]
+def _score_dense(lo, hi, X, bits, views, forest, begin, initial, out):  # type: ignore[no-untyped-def]
     feature, rule, _, cut, words, blank, sign, highest = views
     block = np.zeros((_BLOCK, len(feature)), blank.dtype)
     for first in range(lo, hi, _BLOCK):
@@ -105,14 +105,16 @@ def _score_dense(lo, hi, X, bits, views, forest, initial, out):  # type: ignore[
                 block[i, v] = _code(
                     X[first + i, j], bits[first + i, j], rule[v], held, sign, highest
                 )
-        total = np.zeros(_BLOCK)
+        total = np.full(_BLOCK, begin)
         _add_trees(rows, block, *forest, total)
         for i in range(rows):
             out[first + i] = initial + total[i]
 
 
 @kernel
-def _score_sparse(lo, hi, indptr, indices, values, bits, views, forest, initial, out):  # type: ignore[no-untyped-def]
+def _score_sparse(  # type: ignore[no-untyped-def]
+    lo, hi, indptr, indices, values, bits, views, forest, begin, initial, out
+):
     feature, rule, of_feature, cut, words, blank, sign, highest = views
     block = np.zeros((_BLOCK, len(feature)), blank.dtype)
     for first in range(lo, hi, _BLOCK):
@@ -124,7 +126,7 @@ def _score_sparse(lo, hi, indptr, indices, values, bits, views, forest, initial,
                 for v in range(of_feature[j], of_feature[j + 1]):
                     held = words[cut[v] : cut[v + 1]]
                     block[i, v] = _code(values[k], bits[k], rule[v], held, sign, highest)
-        total = np.zeros(_BLOCK)
+        total = np.full(_BLOCK, begin)
         _add_trees(rows, block, *forest, total)
         for i in range(rows):
             out[first + i] = initial + total[i]
@@ -188,18 +190,29 @@ class ForestScorer:
         """Number of trees."""
         return len(self.roots)
 
-    def scores(self, X: FloatMatrix, *, initial: float = 0.0, n_jobs: int | None = None) -> F64:
-        """Return ``initial`` and what the trees add to it for each row."""
+    def scores(
+        self,
+        X: FloatMatrix,
+        *,
+        begin: float = 0.0,
+        initial: float = 0.0,
+        n_jobs: int | None = None,
+    ) -> F64:
+        """Return the sum of the trees for each row.
+
+        The first tree is added to ``begin``, and ``initial`` to the sum of all: the two differ in
+        the last digits.
+        """
         out = np.empty(X.shape[0])
         bounds = row_ranges(X.shape[0], _RANGE)
         if isinstance(X, np.ndarray):
             dense = np.ascontiguousarray(X)
-            rest = (dense, dense.view(_bits_of(dense)), *self._arrays(dense), initial, out)
+            rest = (dense, dense.view(_bits_of(dense)), *self._arrays(dense), begin, initial, out)
             map_ranges(_score_dense, bounds, *rest, n_jobs=n_jobs)
         else:
             values = np.ascontiguousarray(X.data)
             own = (X.indptr, X.indices, values, values.view(_bits_of(values)))
-            more = (*self._arrays(values), initial, out)
+            more = (*self._arrays(values), begin, initial, out)
             map_ranges(_score_sparse, bounds, *own, *more, n_jobs=n_jobs)
         return out
 

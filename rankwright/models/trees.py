@@ -248,6 +248,15 @@ class FittedTrees:
             return np.full(X.shape[0], self.initial)
         return self._scorer.scores(X, initial=self.initial, n_jobs=n_jobs)
 
+    def running_scores(self, X: FloatMatrix, *, n_jobs: int | None = None) -> F64:
+        """Return the scores that training goes on from, bit by bit those that it would have had.
+
+        It adds each tree to the scores before it; `scores` adds the initial score last.
+        """
+        if self.n_trees == 0:
+            return np.full(X.shape[0], self.initial)
+        return self._scorer.scores(X, begin=self.initial, n_jobs=n_jobs)
+
     def contributions(self, X: FloatMatrix) -> F64:
         """Return SHAP values: one column per feature, and the expected score last."""
         values = np.zeros((X.shape[0], self.n_features + 1))
@@ -333,10 +342,10 @@ class BinnedData:
         """Return a booster without trees whose scores are those of ``start``."""
         import lightgbm as lgb
 
-        self._train_bins.set_init_score(start.scores(self._train.X))
+        self._train_bins.set_init_score(start.running_scores(self._train.X))
         booster = lgb.Booster(self._params, self._train_bins)
         for valid, bins in self._valid:
-            booster.add_valid(bins.set_init_score(start.scores(valid.X)), "valid")
+            booster.add_valid(bins.set_init_score(start.running_scores(valid.X)), "valid")
         return booster
 
     def _bins(self, X: FloatMatrix, reference: lgb.Dataset | None) -> lgb.Dataset:

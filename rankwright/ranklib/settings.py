@@ -75,8 +75,8 @@ SETTINGS: Mapping[str, tuple[Setting, ...]] = {
 def settings_of(name: str, ranker: Ranker, body: Body) -> tuple[tuple[str, str], ...]:
     """Return the lines for a model that ``ranker`` made."""
     nested = ranker.get_params(deep=True)
-    of_model = {k.removeprefix("model__"): v for k, v in nested.items() if "__" in k}
-    parameters = {**of_model, **nested}
+    of_model = {k: v for k, v in nested.items() if k.startswith("model__")}
+    parameters = {**nested, **{k.removeprefix("model__"): v for k, v in of_model.items()}}
     lines = []
     for setting in SETTINGS[name]:
         value = parameters.get(setting.parameter) if setting.parameter else None

@@ -12,6 +12,7 @@ from rankwright import registry
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.explanation import explain
+from rankwright.models import Kernel
 
 DATA = small_data()
 RANKERS = {
@@ -21,7 +22,7 @@ RANKERS = {
     "in lists": ("ranknet", {"epochs": 5, "list_context": 2}),
     "rules": ("rankboost", {"n_rounds": 30}),
     "formula": ("rankgp", {"n_generations": 3, "population": 50}),
-    "kernel": ("ranksvm", {"model": "kernel", "l2": 0.1}),
+    "kernel": ("ranksvm", {"model": Kernel(l2=0.1)}),
 }
 IN_FLOAT32 = replace(DATA, X=DATA.X.astype(np.float32))
 

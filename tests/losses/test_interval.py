@@ -16,11 +16,11 @@ KINDS = [
     {"lambda1": math.inf},
     {"calibration": 0.3, "targets": "linear"},
     {"scale_by_size": True, "lambda1": 0.3},
-    {"solver": "barrier"},
-    {"solver": "hard"},
+    {"qp_solver": "barrier"},
+    {"qp_solver": "hard"},
     {"penalty": "huber", "knee": 0.4},
     {"penalty": "pseudo_huber", "knee": 0.4},
-    {"penalty": "huber", "solver": "hard"},
+    {"penalty": "huber", "qp_solver": "hard"},
 ]
 all_kinds = pytest.mark.parametrize("kind", KINDS, ids=str)
 
@@ -159,7 +159,7 @@ def test_bits_do_not_depend_on_threads(solver):
     rng = np.random.default_rng(6)
     data = some_data(rng, sizes=[60] * 900)
     s = rng.normal(size=data.n_documents)
-    loss = Interval(solver=solver, scale_by_size=True)
+    loss = Interval(qp_solver=solver, scale_by_size=True)
     one, *others = (at(loss, data, s, n_jobs=threads) for threads in (1, 2, 5))
     for other in others:
         assert other[0] == one[0]
@@ -196,10 +196,10 @@ def test_bits_do_not_depend_on_what_was_asked_before():
     [
         ({"lambda1": -1.0}, "lambda1 must be 0 or more"),
         ({"lambda2": math.nan}, "lambda2 must be 0 or more"),
-        ({"solver": "newtn"}, "did you mean newton"),
+        ({"qp_solver": "newtn"}, "did you mean newton"),
         ({"penalty": "hubr"}, "did you mean huber"),
         ({"knee": 0.0}, "knee must be above 0"),
-        ({"solver": "barrier", "lambda2": 0.0}, "solver='newton' takes any"),
+        ({"qp_solver": "barrier", "lambda2": 0.0}, "qp_solver='newton' takes any"),
     ],
 )
 def test_parameters_out_of_range_are_refused(params, words):

@@ -198,3 +198,15 @@ def test_what_lightgbm_would_not_take_is_told_before_there_are_data(parameters, 
         made.make_model()
     with pytest.raises(UsageError, match=sentence):
         fit(Trees(**parameters))
+
+
+def test_trees_go_on_from_the_scores_that_one_long_run_has():
+    data = small_data(queries=40)
+    callback = Onlooker()
+    whole = fit(Trees(n_estimators=9), data, callback)
+    half = fit(Trees(n_estimators=5), data)
+    again = Onlooker()
+    assert fit(Trees(n_estimators=4), data, again, start=half).text == whole.text
+    assert again.values == callback.values[5:]
+    assert (half.running_scores(data.X) == callback.train_scores[4]).all()
+    np.testing.assert_allclose(half.running_scores(data.X), half.scores(data.X), rtol=1e-12)

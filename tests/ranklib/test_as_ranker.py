@@ -63,8 +63,9 @@ def test_settings_are_those_of_the_ranker(data, tmp_path):
     save_ranklib(ranker, tmp_path / "model.txt")
     model = read_model_text(tmp_path / "model.txt")
     assert dict(model.settings)["No. of leaves"] == "4"
-    assert ranker_of(model).learning_rate == 0.2
-    assert ranker_of(model).n_trees == 3
+    parameters = ranker_of(model).get_params()
+    assert parameters["model__learning_rate"] == 0.2
+    assert parameters["model__n_estimators"] == 3
 
 
 def test_a_sigmoid_network_is_written_with_its_layers(data):

@@ -44,7 +44,7 @@ def test_scores_and_rankings_are_those_of_the_ranker(files, name):
     scores = web.post(f"/v1/models/{name}/score", json={"documents": own}).json()
     assert scores["scores"] == fitted.predict(X).tolist()
     found = ranked(web.post(f"/v1/models/{name}/rank", json={"documents": own, "top": 7}))
-    assert [place["index"] for place in found] == fitted.rank(X, top=7).tolist()
+    assert [place["index"] for place in found] == fitted.rank(X, top=7).order.tolist()
     assert [place["rank"] for place in found] == list(range(1, 8))
     assert [place["id"] for place in found] == [f"d{place['index']}" for place in found]
     assert [place["score"] for place in found] == sorted(scores["scores"])[::-1][:7]
@@ -73,7 +73,7 @@ def test_a_limit_per_group(files, web):
     told = [{**document, "group": g} for document, g in zip(own, group, strict=True)]
     found = ranked(web.post("/v1/models/web/rank", json={"documents": told, "per_group": 2}))
     fitted = rankwright.load_model(files / "linear.rw")
-    assert [p["index"] for p in found] == fitted.rank(X, group=group, per_group=2).tolist()
+    assert [p["index"] for p in found] == fitted.rank(X, group=group, per_group=2).order.tolist()
 
 
 @pytest.mark.parametrize("name", ["linear", "trees"])
