@@ -7,6 +7,7 @@ import pytest
 from command import run, run_json, sentence
 from small_data import small_data
 
+from rankwright import losses, models, solvers
 from rankwright.data.files import save
 from rankwright.persist.model_file import load_model
 
@@ -64,6 +65,40 @@ def test_the_same_seed_gives_the_same_bytes_on_any_number_of_threads(files, tmp_
         )
     contents = {path.read_bytes() for path in tmp_path.iterdir()}
     assert len(contents) == 1
+
+
+def test_parameters_of_the_parts_are_set_by_dotted_names(files, tmp_path):
+    settings = ("n_estimators=3", "model.num_leaves=4", "model.max_bins=15")
+    given = [word for setting in settings for word in ("--set", setting)]
+    found = run_json(
+        "train", "lambdamart", *given, "--train", files / "train.txt", "--save", tmp_path / "m.rw"
+    )
+    assert (found["ranker"], found["model"], found["best_iteration"]) == ("lambdamart", "trees", 3)
+    made = load_model(tmp_path / "m.rw")
+    assert made.model == models.Trees(n_estimators=3, num_leaves=4, max_bins=15)
+    assert run_json("inspect", tmp_path / "m.rw")["parameters"] == {
+        "model.n_estimators": 3,
+        "model.num_leaves": 4,
+        "model.max_bins": 15,
+    }
+
+
+def test_a_loss_a_model_and_a_solver_are_put_together(files, tmp_path):
+    trees = ("--set", "model=trees", "--set", "model.n_estimators=3")
+    train = ("--train", files / "train.txt", "--save", tmp_path / "m.rw")
+    found = run_json(
+        "train", "ranker", "--set", "loss=listnet", "--set", "loss.k=3", *trees, *train
+    )
+    assert (found["ranker"], found["model"]) == ("ranker", "trees")
+    made = load_model(tmp_path / "m.rw")
+    assert (made.loss, made.model) == (losses.ListNet(k=3), models.Trees(n_estimators=3))
+    solver = ("--set", "solver=lbfgs", "--set", "solver.tol=1e-8")
+    found = run_json("train", "listnet", *solver, *train)
+    assert found["model"] == "linear"
+    assert load_model(tmp_path / "m.rw").solver == solvers.LBFGS(tol=1e-8)
+    assert "'trees' takes no solver" in sentence("train", "gbdt", *solver, *train)
+    said = sentence("train", "gbdt", "--set", "model.max_bin=15", *train)
+    assert "Trees has no parameter 'max_bin'; it is called max_bins here" in said
 
 
 @pytest.mark.parametrize("model", ["trees", "linear"])
