@@ -96,7 +96,8 @@ def test_a_loss_a_model_and_a_solver_are_put_together(files, tmp_path):
     found = run_json("train", "listnet", *solver, *train)
     assert found["model"] == "linear"
     assert load_model(tmp_path / "m.rw").solver == solvers.LBFGS(tol=1e-8)
-    assert "'trees' takes no solver" in sentence("train", "gbdt", *solver, *train)
+    said = sentence("train", "ranker", "--model", "trees", *solver, *train)
+    assert "'trees' takes no solver" in said
     said = sentence("train", "gbdt", "--set", "model.max_bin=15", *train)
     assert "Trees has no parameter 'max_bin'; it is called max_bins here" in said
 
@@ -117,11 +118,11 @@ def test_the_model_can_be_chosen(files, model):
         ((*GBDT, "--set", "leaves", "--train", "x"), "--set takes key=value, not 'leaves'"),
         (
             (*GBDT, "--set", "leafs=3", "--train", "x"),
-            "no parameter of GBDT 'leafs'; did you mean leaves",
+            "GBDT has no parameter 'leafs'; did you mean num_leaves",
         ),
         (
             (*GBDT, "--model", "linear", "--train", "x"),
-            "n_estimators is not a parameter of model 'linear'",
+            "n_estimators is a parameter of GBDT's default model 'trees', which model=linear replaces",
         ),
         (("rank", "absent.rw", "x"), "absent.rw does not exist"),
     ],
