@@ -23,7 +23,13 @@ def test_values_are_read_as_what_they_look_like(text, value):
 
 
 def test_dashes_stand_for_underscores():
-    assert parse_settings(["n-trees=3"]) == {"n_estimators": 3}
+    assert parse_settings(["n-estimators=3"]) == {"n_estimators": 3}
+
+
+def test_dots_lead_into_the_parts_of_a_ranker():
+    given = ["model.num-leaves=7", "loss.k=3", "solver.tol=1e-8"]
+    expected = {"model__num_leaves": 7, "loss__k": 3, "solver__tol": 1e-8}
+    assert parse_settings(given) == expected
 
 
 @pytest.mark.parametrize("text", ["a", "=3"])

@@ -122,7 +122,7 @@ def test_the_model_can_be_chosen(files, model):
         ),
         (
             (*GBDT, "--model", "linear", "--train", "x"),
-            "n_estimators is a parameter of GBDT's default model 'trees', which model=linear replaces",
+            "n_estimators is a parameter of GBDT's default model 'trees', which model=",
         ),
         (("rank", "absent.rw", "x"), "absent.rw does not exist"),
     ],
