@@ -26,8 +26,10 @@ def test_dashes_stand_for_underscores():
     assert parse_settings(["n-estimators=3"]) == {"n_estimators": 3}
 
 
-def test_a_dot_leads_to_a_parameter_of_a_part():
-    assert parse_settings(["model.num-leaves=7"]) == {"model__num_leaves": 7}
+def test_dots_lead_into_the_parts_of_a_ranker():
+    given = ["model.num-leaves=7", "loss.k=3", "solver.tol=1e-8"]
+    expected = {"model__num_leaves": 7, "loss__k": 3, "solver__tol": 1e-8}
+    assert parse_settings(given) == expected
 
 
 @pytest.mark.parametrize("text", ["a", "=3"])

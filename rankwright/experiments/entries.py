@@ -2,8 +2,8 @@
 
 ``lambdamart`` is a ranker as it stands, ``lambdamart:num_leaves=7:model.max_bins=63`` one with
 parameters of its own and of its model, and ``small=lambdamart:num_leaves=7`` gives it a name of its
-own. In Python an entry may also be a ranker object, whose loss, model and solver may be objects too,
-and a mapping gives names to entries.
+own. In Python an entry may also be a ranker object, whose parts may be objects too, and a mapping
+gives names to entries.
 """
 
 from __future__ import annotations

@@ -26,9 +26,12 @@ def folder(tmp_path_factory):
     ("arguments", "words"),
     [
         ((*TRAIN, "--metric", "ncdg@10"), "there is no metric 'ncdg'; did you mean ndcg"),
-        ((*TRAIN, "--set", "select_metric=ncdg"), "there is no metric 'ncdg'"),
+        ((*TRAIN, "--set", "metric=ncdg"), "there is no metric 'ncdg'"),
         ((*TRAIN, "--convention", "foo"), "there is no convention 'foo'"),
-        ((*TRAIN, "--threads", "0"), "the number of threads must be 1 or more, not 0"),
+        (
+            (*TRAIN, "--threads", "0"),
+            "the number of threads must be 1 or more, or -1 for all CPUs, not 0",
+        ),
         ((*TRAIN, "--read", "zero_based"), "--read takes key=value, not 'zero_based'"),
         ((*TRAIN, "--save", "no/model.rw"), "no is not a folder; make it"),
         ((*AUTO, "--metric", "ncdg@10"), "there is no metric 'ncdg'"),
@@ -59,7 +62,7 @@ def folder(tmp_path_factory):
         ((*COMPARE, "--threads", "0"), "the number of threads must be 1 or more"),
         ((*COMPARE, "-o", "no/report.html"), "no is not a folder; make it"),
         ((*RANK, "-o", "no/run.txt"), "no is not a folder; make it"),
-        ((*RANK, "--threads", "-1"), "the number of threads must be 1 or more"),
+        ((*RANK, "--threads", "0"), "the number of threads must be 1 or more"),
         (("rank", "nothing.rw", "absent.txt"), "nothing.rw does not exist"),
         ((*RANK, "--memory", "0"), "an amount of memory must be more than nothing"),
         ((*EXPLAIN, "--against", "nothing.rw"), "nothing.rw does not exist"),

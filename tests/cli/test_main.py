@@ -2,12 +2,14 @@ import logging
 import os
 import subprocess
 import sys
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
 from command import run, run_json, sentence
 
 import rankwright
+from rankwright import registry
 from rankwright.cli import console
 
 COMPILING = logging.getLogger("rankwright.core.jit")
@@ -73,6 +75,15 @@ def test_list_has_a_line_for_each_name(kind):
     assert all(entries.values())
     text = run("list", kind).stdout
     assert all(name in text for name in entries)
+
+
+def test_what_plug_ins_announce_is_listed_too(monkeypatch):
+    entry = EntryPoint("own_squared", "rankwright.losses.squared:Squared", "rankwright.losses")
+    monkeypatch.setattr(
+        registry, "plugins", lambda kind: {"own_squared": entry} if kind == "losses" else {}
+    )
+    assert run_json("list", "losses")["losses"]["own_squared"].startswith("Squared error")
+    assert "own_squared" not in run_json("list", "models")["models"]
 
 
 def test_a_kind_that_is_not_there():

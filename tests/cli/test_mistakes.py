@@ -146,7 +146,7 @@ def test_options_that_cannot_be_meant(told, did, arguments):
     [
         (("--set", "n_jobs=2"), "n_jobs is set by --threads; write --threads 2."),
         (("--set", "convention=letor3"), "convention is set by --convention"),
-        (("--set", "name=memr"), "there is no parameter of GBDT 'name'"),
+        (("--set", "name=memr"), "GBDT has no parameter 'name'"),
         (("--model", "trees", "--set", "model=trees"), "model is given twice"),
         (("--memory", "9" * 400), "an amount of memory must be one that a machine can have"),
     ],
@@ -319,7 +319,7 @@ def test_a_full_disk(told, folder, monkeypatch):
 
 
 def test_ctrl_c_in_the_middle_keeps_the_best_so_far(run, folder, monkeypatch):
-    seen = Selection.seen
+    seen = Selection.on_iteration
 
     def interrupted(self, t, *more):
         if t == 2:

@@ -7,6 +7,7 @@ import pytest
 from command import run, run_json, sentence
 from small_data import small_data
 
+from rankwright import losses, models, solvers
 from rankwright.data.files import save
 from rankwright.persist.model_file import load_model
 
@@ -66,6 +67,41 @@ def test_the_same_seed_gives_the_same_bytes_on_any_number_of_threads(files, tmp_
     assert len(contents) == 1
 
 
+def test_parameters_of_the_parts_are_set_by_dotted_names(files, tmp_path):
+    settings = ("n_estimators=3", "model.num_leaves=4", "model.max_bins=15")
+    given = [word for setting in settings for word in ("--set", setting)]
+    found = run_json(
+        "train", "lambdamart", *given, "--train", files / "train.txt", "--save", tmp_path / "m.rw"
+    )
+    assert (found["ranker"], found["model"], found["best_iteration"]) == ("lambdamart", "trees", 3)
+    made = load_model(tmp_path / "m.rw")
+    assert made.model == models.Trees(n_estimators=3, num_leaves=4, max_bins=15)
+    assert run_json("inspect", tmp_path / "m.rw")["parameters"] == {
+        "model.n_estimators": 3,
+        "model.num_leaves": 4,
+        "model.max_bins": 15,
+    }
+
+
+def test_a_loss_a_model_and_a_solver_are_put_together(files, tmp_path):
+    trees = ("--set", "model=trees", "--set", "model.n_estimators=3")
+    train = ("--train", files / "train.txt", "--save", tmp_path / "m.rw")
+    found = run_json(
+        "train", "ranker", "--set", "loss=listnet", "--set", "loss.k=3", *trees, *train
+    )
+    assert (found["ranker"], found["model"]) == ("ranker", "trees")
+    made = load_model(tmp_path / "m.rw")
+    assert (made.loss, made.model) == (losses.ListNet(k=3), models.Trees(n_estimators=3))
+    solver = ("--set", "solver=lbfgs", "--set", "solver.tol=1e-8")
+    found = run_json("train", "listnet", *solver, *train)
+    assert found["model"] == "linear"
+    assert load_model(tmp_path / "m.rw").solver == solvers.LBFGS(tol=1e-8)
+    said = sentence("train", "ranker", "--model", "trees", *solver, *train)
+    assert "'trees' takes no solver" in said
+    said = sentence("train", "gbdt", "--set", "model.max_bin=15", *train)
+    assert "Trees has no parameter 'max_bin'; it is called max_bins here" in said
+
+
 @pytest.mark.parametrize("model", ["trees", "linear"])
 def test_the_model_can_be_chosen(files, model):
     assert (
@@ -82,11 +118,11 @@ def test_the_model_can_be_chosen(files, model):
         ((*GBDT, "--set", "leaves", "--train", "x"), "--set takes key=value, not 'leaves'"),
         (
             (*GBDT, "--set", "leafs=3", "--train", "x"),
-            "no parameter of GBDT 'leafs'; did you mean leaves",
+            "GBDT has no parameter 'leafs'; did you mean num_leaves",
         ),
         (
             (*GBDT, "--model", "linear", "--train", "x"),
-            "n_estimators is not a parameter of model 'linear'",
+            "n_estimators is a parameter of GBDT's default model 'trees', which model=",
         ),
         (("rank", "absent.rw", "x"), "absent.rw does not exist"),
     ],

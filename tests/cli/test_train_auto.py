@@ -24,7 +24,7 @@ def test_auto_chooses_saves_and_says_why(files, tmp_path):
     assert "12 queries of about 20 documents, 6 features, 3 grades" in done.stderr
     assert "ndcg@10 on valid" in done.stderr
     kept = load_model(model)
-    assert f"{kept.name} on {kept.model}: rounds" in done.stdout
+    assert f"{kept.name} on {kept.model_name}: rounds" in done.stdout
 
 
 def test_json_has_the_reason_and_the_candidates(files):

@@ -43,6 +43,16 @@ def test_the_table_shows_the_best_trials_and_how_to_set_them(files):
     assert "1 of 2: complete " in done.stderr
 
 
+def test_parameters_of_a_model_are_searched_by_dotted_names(files):
+    given = ("--set", "loss=listnet", "--model", "trees", "--set", "model.n_estimators=3")
+    done = run("tune", "ranker", *files, *given, "--trials", 2)
+    assert "best: --set model.num_leaves=" in done.stdout
+    assert "--set model.n_estimators=" not in done.stdout
+    found = run_json("tune", "ranker", *files, *given, "--trials", 2)
+    assert set(found["parameters"]) >= {"model__num_leaves", "model__learning_rate"}
+    assert found["model"] == "trees"
+
+
 def test_what_has_nothing_to_search_is_told(files):
     said = sentence("tune", "ranksvm", *files, "--set", "l2=1", "--set", "pairs=query")
     assert "has nothing to search" in said
