@@ -103,7 +103,7 @@ class Selection:
         self._last = t
         self._add("loss", value)
         text = f"loss {value:.6g}"
-        if train is not None:
+        if train is not None and self.wants_train:
             self._measure("train", train)
         if valid is not None:
             for name, rows in self._rows.items():  # the one that selects is the last
