@@ -32,10 +32,10 @@ ADDED = {
 def installed(tmp_path_factory):
     """The folder of an environment in which the sample plug-in is installed, without a network."""
     target = tmp_path_factory.mktemp("plugin")
-    quietly = ["--quiet", "--disable-pip-version-check", "--no-index", "--no-compile"]
+    options = ["--quiet", "--disable-pip-version-check", "--no-index", "--no-compile", "--no-deps"]
+    where = ["--no-build-isolation", "--target", str(target), str(SAMPLE)]
     subprocess.run(
-        [sys.executable, "-m", "pip", "install", *quietly, "--no-deps", "--no-build-isolation"]
-        + ["--target", str(target), str(SAMPLE)],
+        [sys.executable, "-m", "pip", "install", *options, *where],
         check=True,
         capture_output=True,
     )
@@ -82,9 +82,10 @@ def _run(words, folders, code):
 
 def test_every_kind_of_part_is_listed_with_its_package(installed):
     script = """
-        import json, sys
+        import json
         from rankwright.cli.list import _entries
-        print(json.dumps({kind: _entries(kind) for kind in sys.modules["rankwright.registry"].KINDS}))
+        from rankwright.registry import KINDS
+        print(json.dumps({kind: _entries(kind) for kind in KINDS}))
     """
     there, here = (json.loads(python(script, *folder)) for folder in ([installed], []))
     for kind, name in ADDED.items():

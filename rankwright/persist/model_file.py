@@ -49,7 +49,7 @@ class Absent:
 
     name: str
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ARG002
         """Refuse: the function is not there."""
         raise self._error()
 

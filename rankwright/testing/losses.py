@@ -162,7 +162,7 @@ def check_traits(loss: Any) -> None:
     families = ("pointwise", "pairwise", "listwise")
     require(
         getattr(traits, "family", None) in families,
-        "traits must be a rankwright.losses.Traits whose family is pointwise, pairwise or listwise.",
+        "traits must be rankwright.losses.Traits whose family is pointwise, pairwise or listwise.",
     )
     bound = loss.bind(graded(GRADES))
     for trait, methods in {"": ("value", "grad"), **METHODS}.items():
@@ -322,9 +322,7 @@ def check_downhill(loss: Any) -> None:
     data = graded([2 * [0, 1, 1, 2, 0, 2, 1, 0]])
     grad = value_and_grad(loss.bind(data), np.zeros(16))[1]
     worst, best = (grad[data.y == grade].mean() for grade in (0, 2))
-    require(
-        worst > best, f"the mean gradient is {worst:.3g} at grade 0 and {best:.3g} at grade 2."
-    )
+    require(worst > best, f"the mean gradient is {worst:.3g} at grade 0 and {best:.3g} at grade 2.")
 
 
 @_promised("targets")
@@ -496,9 +494,7 @@ def check_absent_documents(loss: Any) -> None:
     kept = np.flatnonzero(weight)
     data = graded(GRADES, sample_weight=weight)
     begin = np.searchsorted(kept, data.indptr).astype(np.int64)
-    less = RankingData(
-        data.X[kept], data.y[kept], begin, data.qid, sample_weight=weight[kept]
-    )
+    less = RankingData(data.X[kept], data.y[kept], begin, data.qid, sample_weight=weight[kept])
     s = random_scores(data)
     value, grad = value_and_grad(loss.bind(data), s)
     again, slopes = value_and_grad(loss.bind(less), s[kept])
@@ -518,7 +514,7 @@ def check_large_scores(loss: Any) -> None:
     rng = np.random.default_rng(6)
     for seed in range(5):
         s = 1e4 * rng.choice([-1, 0, 1], size=14) + random_scores(data, seed)
-        parts = with_curvature(loss, loss.bind(data), s)
+        parts: tuple[Any, ...] = with_curvature(loss, loss.bind(data), s)
         for what, found in zip(("value", "gradient", "curvature"), parts, strict=True):
             require(np.isfinite(found).all(), f"the {what} is not finite.")
 

@@ -1,6 +1,7 @@
 """The weights of a linear model, a line each."""
 
 import numpy as np
+
 from rankwright.export.target import DOUBLE, REFUSED, ParityError, Target, Written
 
 

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+
 from rankwright.data import RankingData
 
 
