@@ -21,7 +21,7 @@ test: $(VENV)/.all chromium  ## the whole test suite
 	$(BIN)/python -m pytest -n auto
 
 test-lowest: $(LOWEST)/.core  ## the core's tests with the lowest versions that pyproject.toml allows
-	$(LOWEST)/bin/python -m pytest -n auto $(LOWEST_TESTS)
+	$(LOWEST)/bin/python -m pytest -n auto -W ignore::DeprecationWarning $(LOWEST_TESTS)
 
 lint: $(VENV)/.all  ## style, types, layers, generated pages
 	$(BIN)/ruff check .
