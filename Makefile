@@ -5,15 +5,23 @@ PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13; do \
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
+LOWEST := build/lowest
+LOWEST_TESTS := tests/core tests/losses tests/metrics tests/models/test_linear.py \
+	tests/models/test_trees.py tests/models/test_kernel.py tests/solvers/test_lbfgs.py \
+	tests/solvers/test_tron.py tests/persist/test_model_file.py tests/cli/test_train.py \
+	tests/contract/test_models.py tests/contract/test_losses.py
 EXTRAS := neural,dask,tune,report,serve,onnx,parquet,xgboost,docs,dev
 
-.PHONY: demo test lint format pages docs bench soak wheel setup clean chromium
+.PHONY: demo test test-lowest lint format pages docs bench soak wheel setup clean chromium
 
 demo: $(VENV)/.core  ## a panel of rankers on embedded data, a table and report.html
 	$(BIN)/rankwright demo
 
 test: $(VENV)/.all chromium  ## the whole test suite
 	$(BIN)/python -m pytest -n auto
+
+test-lowest: $(LOWEST)/.core  ## the core's tests with the lowest versions that pyproject.toml allows
+	$(LOWEST)/bin/python -m pytest -n auto -W ignore::DeprecationWarning $(LOWEST_TESTS)
 
 lint: $(VENV)/.all  ## style, types, layers, generated pages
 	$(BIN)/ruff check .
@@ -54,6 +62,14 @@ $(VENV)/bin/python:
 
 $(VENV)/.core: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) --editable .
+	@touch $@
+
+$(LOWEST)/.core: pyproject.toml tools/lowest_versions.py
+	$(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/python tools/lowest_versions.py > $(LOWEST)/lowest.txt
+	$(LOWEST)/bin/python -m pip --disable-pip-version-check install --quiet \
+		--constraint $(LOWEST)/lowest.txt --editable . \
+		cvxpy hatchling hypothesis pandas polars pyarrow "pytest>=8.4" pytest-xdist
 	@touch $@
 
 $(VENV)/.all: pyproject.toml constraints.txt | $(VENV)/bin/python

@@ -253,7 +253,7 @@ def name_of(kind: str, cls: type) -> str | None:
             try:
                 if entry.load() is cls:
                     return name
-            except Exception:
+            except Exception:  # a broken entry point names nothing
                 continue
     return None
 

@@ -102,7 +102,7 @@ def save_parts(
     format: str | None = None,  # noqa: A002
     **options: Any,
 ) -> Converted:
-    """Write data that come part by part, such as `rankwright.data.synthetic_data.synthetic_parts`."""
+    """Write data that come part by part, such as `rankwright.data.synthetic_parts`."""
     name = format or format_of(path, for_writing=True)
     chosen = _format(name)
     _check_options(name, "write", chosen.write, options)

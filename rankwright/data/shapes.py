@@ -1,6 +1,6 @@
 """Shapes of made-up data: how many queries, documents and features, and how the grades fall.
 
-`rankwright.data.synthetic_data` makes data of a shape; `SHAPES` has those of the well-known sets, with
+`rankwright.data.synthetic` makes data of a shape; `SHAPES` has those of the well-known sets, with
 their real numbers.
 """
 

@@ -151,7 +151,7 @@ def check_packages(
     path: str | Path, receipt: Mapping[str, Any], needed: tuple[str, ...] = ("ranker", "model")
 ) -> None:
     """Refuse a file whose ranker or model is that of a package that is not installed."""
-    packages = receipt.get("packages")
+    packages = receipt.get("packages", {})
     for what in needed if isinstance(packages, dict) else ():
         name = str(receipt.get(what))
         if what in packages and name not in registry.names(f"{what}s"):

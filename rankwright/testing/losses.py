@@ -162,7 +162,7 @@ def check_traits(loss: Any) -> None:
     families = ("pointwise", "pairwise", "listwise")
     require(
         getattr(traits, "family", None) in families,
-        "traits must be a rankwright.losses.Traits whose family is pointwise, pairwise or listwise.",
+        "traits must be rankwright.losses.Traits whose family is pointwise, pairwise or listwise.",
     )
     bound = loss.bind(graded(GRADES))
     for trait, methods in {"": ("value", "grad"), **METHODS}.items():
@@ -514,7 +514,7 @@ def check_large_scores(loss: Any) -> None:
     rng = np.random.default_rng(6)
     for seed in range(5):
         s = 1e4 * rng.choice([-1, 0, 1], size=14) + random_scores(data, seed)
-        parts = with_curvature(loss, loss.bind(data), s)
+        parts: tuple[Any, ...] = with_curvature(loss, loss.bind(data), s)
         for what, found in zip(("value", "gradient", "curvature"), parts, strict=True):
             require(np.isfinite(found).all(), f"the {what} is not finite.")
 

@@ -84,8 +84,8 @@ class RecordingCallback:
 
     def on_iteration(self, t: int, value: float, train: F64 | None, valid: F64 | None) -> bool:
         """Keep what was shown."""
-        copies = (None if one is None else np.array(one) for one in (train, valid))
-        self.shown.append((t, value, *copies))
+        train, valid = (None if one is None else np.array(one) for one in (train, valid))
+        self.shown.append((t, value, train, valid))
         return t == self.stop_at
 
     def best(self) -> int:

@@ -248,7 +248,7 @@ def test_check_loss_takes_an_object_a_function_and_a_name():
             from_function(
                 lambda s, y: ((np.exp(s) - y * s).sum(), np.exp(s) - y, np.exp(s)), name="exp"
             ),
-            "'Scores of ten thousand give finite values, gradients and curvatures': (RuntimeW|Data)",
+            "'Scores of ten thousand give finite values, gradients and curvatures': (Runtime|Data)",
         ),
         (
             from_function(

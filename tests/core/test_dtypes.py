@@ -26,9 +26,8 @@ def test_a_transposed_array_becomes_contiguous():
 @pytest.mark.parametrize("form", ["csr", "csc", "coo", "lil"])
 def test_any_sparse_form_becomes_csr(form):
     rng = np.random.default_rng(0)
-    X = sparse.coo_array(np.where(rng.random((5, 4)) < 0.5, rng.normal(size=(5, 4)), 0.0)).asformat(
-        form
-    )
+    dense = np.where(rng.random((5, 4)) < 0.5, rng.normal(size=(5, 4)), 0.0)
+    X = sparse.coo_array(dense).asformat(form)
     got = as_feature_matrix(X)
     assert got.format == "csr"
     assert (got.toarray() == X.toarray()).all()

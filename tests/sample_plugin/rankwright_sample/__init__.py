@@ -1,0 +1,3 @@
+"""A part of every kind that Rankwright takes from other packages."""
+
+from rankwright_sample.models import OneFeature as OneFeature

@@ -1,0 +1,52 @@
+"""One feature, up or down: the least that a model can be."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class FittedFeature:
+    """A feature and its weight."""
+
+    feature: int
+    weight: float
+    n_features: int
+
+    def scores(self, X, *, n_jobs=None):
+        """Return the score of each row."""
+        return self.weight * np.asarray(X[:, [self.feature]], np.float64).ravel()
+
+    def arrays(self):
+        """Return what a model file keeps."""
+        return {"column": np.array([self.feature]), "factor": np.array([self.weight])}
+
+    def texts(self):
+        """Return no texts."""
+        return {}
+
+
+@dataclass(frozen=True)
+class OneFeature:
+    """The one feature that has the least loss, at the best of a few weights."""
+
+    steps: int = 5
+
+    def fit(self, loss, data, *, callback, start=None, random_state=0, n_jobs=None):
+        """Try every feature with every weight."""
+        bound = loss.bind(data, n_jobs=n_jobs)
+        tried = []
+        for feature in range(data.n_features):
+            for weight in np.linspace(-1.0, 1.0, self.steps):
+                one = FittedFeature(feature, float(weight), data.n_features)
+                tried.append((bound.value(one.scores(data.X)), feature, float(weight)))
+        value, feature, weight = min(tried)
+        fitted = FittedFeature(feature, weight, data.n_features)
+        valid = None if callback.valid is None else fitted.scores(callback.valid.X)
+        callback.on_iteration(1, value, fitted.scores(data.X), valid)
+        return fitted
+
+    @staticmethod
+    def restore(arrays, texts, n_features):
+        """Build the fitted model from its arrays."""
+        return FittedFeature(int(arrays["column"][0]), float(arrays["factor"][0]), n_features)
