@@ -246,7 +246,8 @@ class MR(Ranker):
     def _fit_model(
         self, data: RankingData, callback: Selection, start: FittedModel | None
     ) -> FittedModel:
-        if start is None and self.C_r == 0.0:
+        of_weights = getattr(self._part_of("model"), "takes_solver", False)
+        if start is None and self.C_r == 0.0 and of_weights:
             start = self._from_the_grades(data)
         return super()._fit_model(data, callback, start)
 

@@ -327,6 +327,11 @@ def test_a_loss_that_lacks_something_is_refused_before_any_work(
         rw.Ranker(loss=OwnLoss(), model=model, solver=solver).fit(DATA)
 
 
+def test_mr_begins_with_the_grades_only_where_weights_are_solved_for():
+    assert rw.MR(C_r=0.0).fit(DATA).score(DATA) > 0.6
+    rw.MR(C_r=0.0, model=rw.models.Trees(n_estimators=2)).fit(DATA)
+
+
 def test_what_is_no_loss_model_or_solver_is_told():
     with pytest.raises(UsageError, match=r"is no loss: .*losses.from_function makes a loss of a"):
         rw.Ranker(loss=lambda scores, grades: (0.0, scores)).fit(DATA)
