@@ -36,6 +36,7 @@ def run() -> Findings:
     fold = next(iter(letor_folds(data_folder() / "OHSUMED_LETOR3" / "QueryLevelNorm")))
     train, valid = _in_float32(fold.train), _in_float32(fold.valid)
     boost = {"n_rounds": 300, "n_candidates": 10, "falling": False}
+    boost["metric"] = "ndcg(ties=file)@10"  # selects the round as RankLib does
     ada = {"weights": "running", "enqueue": True, "tol": 0.002, "max_selections": 5}
     found = Findings()
     found.add(_against_ranklib("rankboost", train, valid, boost))

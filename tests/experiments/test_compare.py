@@ -233,6 +233,16 @@ def test_valid_may_be_missing_unless_it_is_needed(data, cache):
         compare(Fold(train, None, test), "ranksvm", tune=2, cache=cache)
 
 
+def test_three_parts_are_a_fold(data, cache):
+    fold = next(iter(k_folds(data, 3)))
+    one, same = (compare(given, "ranksvm", cache=cache) for given in (fold, tuple(fold)))
+    np.testing.assert_array_equal(one.scores["ranksvm"][0], same.scores["ranksvm"][0])
+    with pytest.raises(
+        UsageError, match=r"a fold is \(train, valid, test\), three parts and not 2"
+    ):
+        compare((fold.train, fold.test), "ranksvm", cache=cache)
+
+
 def test_data_that_is_no_data_is_refused(cache):
     with pytest.raises(UsageError, match="compare takes a file, a folder"):
         compare(3, "gbdt", cache=cache)
