@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from rankwright import metrics as metrics
     from rankwright import models as models
     from rankwright import solvers as solvers
+    from rankwright import testing as testing
     from rankwright.core.memory import bounded as memory_limit  # noqa: F401
     from rankwright.data.files import load as load
     from rankwright.data.query_folds import QueryFolds as QueryFolds

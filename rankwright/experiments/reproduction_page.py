@@ -18,7 +18,8 @@ what the paper prints. *Within* is a printed figure inside our interval: with fe
 intervals are wide, and the two may still differ. Outside it ours is *better* or *worse*. What a
 paper claims of its rows is counted in our figures, column by column: a claim that holds in none may
 still be within the intervals. An experiment's file in `experiments/` says what stands in for data
-that is not public.
+that is not public. Figures that were run before 2026-11-16 are those of version 0.1, which selected
+on validation data, and measured under the standard convention, with ties in the order of the file.
 """
 _WIDEST = 6
 
