@@ -67,7 +67,8 @@ class _FirstCompiled(event.Listener):
     told = False
 
     def on_start(self, event: event.Event) -> None:
-        ours = event.data["dispatcher"].py_func.__module__.startswith("rankwright.")
+        module = event.data["dispatcher"].py_func.__module__ or ""  # none where code was executed
+        ours = module.startswith("rankwright.")
         if ours and not self.told:
             self.told = True
             _LOG.info("Compiling for this machine, once for each kind of work: 5 to 30 seconds.")

@@ -30,7 +30,7 @@ VALID = collection(1)
 
 
 def test_each_topic_is_the_domination_problem_over_all_documents():
-    models = fit_topics(X, LABELS, SparseDomination(l1=0.01, l2=0.001, tolerance=1e-8))
+    models = fit_topics(X, LABELS, SparseDomination(l1=0.01, l2=0.001, tol=1e-8))
     for topic in range(TOPICS):
         data = RankingData.from_arrays(X, LABELS[:, topic], group_sizes=[300])
         problem = Domination().bind(data).by_column(sparse.csc_array(X), l1=0.01, l2=0.001)
