@@ -322,4 +322,5 @@ class LambdaRank(Part):
 def _tie_key(data: RankingData, w: F64) -> F64:
     """Return a number that orders documents by grade, then by weight, and is equal for equals."""
     kinds = np.unique(np.stack([data.y, w], axis=1), axis=0, return_inverse=True)[1]
+    kinds = kinds.ravel()  # NumPy 2.0 makes a column of it
     return kinds.astype(np.float64)

@@ -195,7 +195,8 @@ def topics_of_queries(limit: int, weights: F64, gain: F64, data: RankingData, cu
         if begin[q] == begin[q + 1]:
             continue
         own = shares[at][:, shares[at].any(axis=0)]
-        rows, group[at] = np.unique(own, axis=0, return_inverse=True)
+        rows, inverse = np.unique(own, axis=0, return_inverse=True)
+        group[at] = inverse.ravel()  # NumPy 2.0 makes a column of it
         n_groups[q] = len(rows)
         held.append(rows.ravel())
         cuts[q] = most_documents(np.bincount(group[at]), rows, limit, int(cut[q]))
