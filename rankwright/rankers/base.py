@@ -35,6 +35,7 @@ from rankwright.data.content import content_digest
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import RankwrightError, UsageError
 from rankwright.metrics.evaluate import evaluate
+from rankwright.metrics.names import metric
 from rankwright.rankers.footprint import check_room
 from rankwright.rankers.inputs import (
     features_like,
@@ -340,9 +341,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         return order if data.row is None else data.row[order]
 
     def score(self, X: Any, y: Any = None, *, qid: Any = None, sample_weight: None = None) -> float:
-        """Return the mean of the selection metric over queries.
+        """Return the mean of the selection metric over queries, ties averaged over their orders.
 
-        ``sample_weight`` is there for scikit-learn's pipelines, which always name it.
+        scikit-learn's searches select by it; ``sample_weight`` is there for its pipelines, which
+        always name it.
         """
         if sample_weight is not None:
             raise UsageError("metrics have no weights of documents; leave sample_weight out.")
@@ -352,9 +354,9 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
                 "(in cross-validation, pass params={'qid': qid})."
             )
         data = ranking_data(X, y, qid)
-        metric = self.select_metric or self.metric
-        found = evaluate(data, self.predict(data), [metric], convention=self.convention)
-        return found[metric]
+        name = self.select_metric or self.metric
+        selects = metric(name, convention=self.convention).for_selection()
+        return evaluate(data, self.predict(data), selects)[repr(selects)]
 
     def save(self, path: str | Path) -> None:
         """Write the fitted ranker to a model file; `rankwright.load_model` reads it."""

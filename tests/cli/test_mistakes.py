@@ -256,6 +256,10 @@ def test_the_same_grade_for_all(run, folder):
     ("did", "rows"),
     [
         ("have data of one query alone", [(0, 1), (1, 1), (0, 1)]),
+        (
+            "have files whose order tells the grades",
+            [(1, 1), (0, 1), (0, 1), (1, 2), (0, 2), (0, 2)],
+        ),
         ("have grades in which 0 is the best", [(0, 1), (2, 1), (2, 1), (1, 2), (2, 2), (2, 2)]),
     ],
 )
