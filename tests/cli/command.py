@@ -32,7 +32,7 @@ def _own_process(words, stdin, environment):
         text=True,
         input=stdin,
         env={**os.environ, **environment},
-        timeout=300,
+        timeout=1800,  # a guard against hanging, not a test of speed
     )
 
 

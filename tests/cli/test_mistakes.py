@@ -303,7 +303,7 @@ def test_two_runs_write_one_model(folder, tmp_path):
     command = (*GBDT, "--train", "train.txt", "--save", tmp_path / "m.rw", "--seed")
     both = [start(folder, *command, seed) for seed in (1, 2)]
     for process in both:
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=600)
         assert process.returncode == 0, err
         says("ran two trainings into one model file", out)
     assert [path.name for path in tmp_path.iterdir()] == ["m.rw"]

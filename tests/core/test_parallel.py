@@ -92,5 +92,5 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 
 def test_threads_work_again_after_a_fork():
-    run = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, timeout=60)
+    run = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, timeout=600)
     assert run.stdout.strip() == "0"

@@ -298,7 +298,7 @@ def test_killed_at_any_moment_and_started_again_the_table_is_the_same(tmp_path):
 
     def finish(folder):
         done = subprocess.run(
-            [*command, "--cache", str(folder)], capture_output=True, check=True, timeout=300
+            [*command, "--cache", str(folder)], capture_output=True, check=True, timeout=1800
         )
         told = json.loads(done.stdout)
         return {name: told[name] for name in ("metrics", "tests", "bytes")}, told["fits"]
