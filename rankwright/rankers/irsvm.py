@@ -15,3 +15,4 @@ class IRSVM(Ranker):
     loss_name = "pair_hinge"
     models = ("linear", "trees", "kernel", "network")
     defaults = {"pairs": "ir", "solver": "tron"}
+    model_defaults = {"kernel": {"l2": 10.0}}

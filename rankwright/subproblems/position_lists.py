@@ -185,7 +185,8 @@ class Topics(NamedTuple):
 
 def topics_of_queries(limit: int, weights: F64, gain: F64, data: RankingData, cut: I64) -> Topics:
     """Lay out topics; ``gain`` is that of each place, and places of a grade go by their topics."""
-    begin, Q, shares = data.indptr, data.n_queries, data.group_shares()
+    begin, Q = data.indptr, data.n_queries
+    shares = np.asarray(data.group_shares(), np.float64)
     group, seat = np.zeros(len(gain), np.int64), np.full(len(gain), -1)
     n_groups, cuts, best = np.zeros(Q, np.int64), np.zeros(Q, np.int64), np.zeros(Q)
     held, new = [np.empty(0)], np.ones(len(gain), bool)

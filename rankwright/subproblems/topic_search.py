@@ -215,7 +215,7 @@ def most_documents(sizes: I64, topics: F64, limit: int, cut: int) -> int:
                 LinearConstraint(topics.T, ub=np.full(topics.shape[1], float(limit))),
                 LinearConstraint(np.ones((1, len(sizes))), ub=float(cut)),
             ],
-            integrality=np.ones(len(sizes)),
+            integrality=np.ones(len(sizes), np.int64),
             bounds=Bounds(0.0, sizes.astype(np.float64)),
         )
     )
@@ -241,7 +241,7 @@ def best_order(gain: F64, sizes: I64, topics: F64, limit: int, a: F64) -> I64:
                 LinearConstraint(each_class, ub=sizes.astype(np.float64)),
                 LinearConstraint(topics.T @ each_class, ub=float(limit)),
             ],
-            integrality=np.ones(k * top),
+            integrality=np.ones(k * top, np.int64),
             bounds=Bounds(0.0, 1.0),
         )
     )
