@@ -36,8 +36,10 @@ _PUBLIC = {
     "RandomForest": "rankwright.rankers.random_forest",
     "RankGP": "rankwright.rankers.rankgp",
     "RankBoost": "rankwright.rankers.rankboost",
+    "QueryFolds": "rankwright.data.query_folds",
     "RankNet": "rankwright.rankers.ranknet",
     "RankSVM": "rankwright.rankers.ranksvm",
+    "Ranking": "rankwright.data.rankings",
     "RankingData": "rankwright.data.ranking_data",
     "SVMPrecision": "rankwright.rankers.svm_precision",
     "SVMROCArea": "rankwright.rankers.svm_rocarea",
@@ -53,13 +55,17 @@ _PUBLIC = {
     "metric": "rankwright.metrics.names",
     "ranker": "rankwright.rankers.base",
     "synthetic": "rankwright.data.synthetic",
+    "train_valid_test_split": "rankwright.data.split",
 }
 
 __all__ = [*_PUBLIC]
 
 if TYPE_CHECKING:
     from rankwright.data.files import load as load
+    from rankwright.data.query_folds import QueryFolds as QueryFolds
     from rankwright.data.ranking_data import RankingData as RankingData
+    from rankwright.data.rankings import Ranking as Ranking
+    from rankwright.data.split import train_valid_test_split as train_valid_test_split
     from rankwright.data.synthetic import synthetic as synthetic
     from rankwright.experiments.compare import compare as compare
     from rankwright.explanation import explain as explain

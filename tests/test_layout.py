@@ -16,6 +16,8 @@ SHARED = {
         "base",
         "convention",
         "evaluate",
+        "function",
+        "inputs",
         "names",
         "position",
         "ranked",

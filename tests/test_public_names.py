@@ -41,8 +41,10 @@ def test_the_public_names():
         "RandomForest",
         "RankGP",
         "RankBoost",
+        "QueryFolds",
         "RankNet",
         "RankSVM",
+        "Ranking",
         "RankingData",
         "SVMPrecision",
         "SVMROCArea",
@@ -58,6 +60,7 @@ def test_the_public_names():
         "metric",
         "ranker",
         "synthetic",
+        "train_valid_test_split",
     }
 
 

@@ -10,10 +10,34 @@ import hashlib
 
 import numpy as np
 
+from rankwright.errors import UsageError
+
+RandomState = int | np.integer | np.random.Generator | np.random.RandomState | None
+"""What ``random_state`` takes, as in scikit-learn."""
+
 
 def stream(seed: int, *name: str | int) -> np.random.Generator:
     """Return the generator called ``name`` under ``seed``."""
     return np.random.Generator(np.random.Philox(key=_digest(seed, name)))
+
+
+def generator(random_state: RandomState, *name: str | int) -> np.random.Generator:
+    """Return the generator of ``random_state``: of a seed the stream called ``name``.
+
+    A Generator is used as it is, a RandomState seeds one, and None gives another each time.
+    """
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**32, size=4, dtype=np.uint32))
+    if random_state is None:
+        return np.random.default_rng()
+    if isinstance(random_state, bool) or not isinstance(random_state, int | np.integer):
+        raise UsageError(
+            "random_state must be a whole number, a NumPy Generator or RandomState, or None, "
+            f"not {random_state!r}."
+        )
+    return stream(int(random_state), *name)
 
 
 def _digest(seed: int, name: tuple[str | int, ...]) -> int:

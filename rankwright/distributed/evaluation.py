@@ -241,6 +241,7 @@ def _joined(found: list[_Measured], parts: Partitions, convention: str | Convent
         convention=convention
         if isinstance(convention, Convention)
         else Convention.preset(convention),
+        qid=np.concatenate(parts.qid),
         n_queries=parts.n_queries,
         empty_queries=sum(one.empty for one in found),
         tie_queries=sum(one.tied for one in found),
