@@ -36,6 +36,7 @@ def test_means_are_those_of_the_whole_to_the_last_bit(fitted, client, convention
         np.testing.assert_array_equal(found.per_query[name], whole.per_query[name])
     assert (found.n_queries, found.empty_queries) == (whole.n_queries, whole.empty_queries)
     assert found.tie_queries == whole.tie_queries
+    assert found.qid.tolist() == whole.qid.tolist()
 
 
 def test_scores_may_be_given(client):
