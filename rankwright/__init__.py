@@ -47,7 +47,7 @@ _PUBLIC = {
     "XENDCG": "rankwright.rankers.xendcg",
     "auto": "rankwright.rankers.auto",
     "compare": "rankwright.experiments.compare",
-    "evaluate": "rankwright.metrics.evaluate",
+    "evaluate": "rankwright.metrics.evaluation",
     "explain": "rankwright.explanation",
     "load": "rankwright.data.files",
     "load_model": "rankwright.persist.model_file",
@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from rankwright.explanation import explain as explain
     from rankwright.losses import loss as loss
     from rankwright.metrics.convention import Convention as Convention
-    from rankwright.metrics.evaluate import evaluate as evaluate
+    from rankwright.metrics.evaluation import evaluate as evaluate
     from rankwright.metrics.names import metric as metric
     from rankwright.persist.checkpoint import Checkpoint as Checkpoint
     from rankwright.persist.model_file import load_model as load_model

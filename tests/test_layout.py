@@ -15,7 +15,7 @@ SHARED = {
         "along_line",
         "base",
         "convention",
-        "evaluate",
+        "evaluation",
         "function",
         "inputs",
         "names",

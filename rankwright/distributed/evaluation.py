@@ -24,7 +24,7 @@ from rankwright.distributed.partitions import Partitions, partitions
 from rankwright.errors import DataError, UsageError
 from rankwright.metrics.base import Metric
 from rankwright.metrics.convention import Convention
-from rankwright.metrics.evaluate import Evaluation, Evaluator, mean_over_queries
+from rankwright.metrics.evaluation import Evaluation, Evaluator, mean_over_queries
 from rankwright.models.missing import filled
 from rankwright.rankers.base import Ranker
 

@@ -8,7 +8,7 @@ from scipy import sparse
 from rankwright.core.rng import stream
 from rankwright.core.types import F64
 from rankwright.data.ranking_data import RankingData
-from rankwright.metrics.evaluate import evaluate
+from rankwright.metrics.evaluation import evaluate
 
 
 def random_scores(data: RankingData, *, seed: int = 0) -> F64:

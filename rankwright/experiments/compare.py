@@ -22,7 +22,7 @@ from rankwright.experiments.compared_runs import Report, Work
 from rankwright.experiments.comparison import Comparison, PairedTest, Run
 from rankwright.experiments.entries import entries_of
 from rankwright.experiments.run_cache import RunCache
-from rankwright.metrics.evaluate import Evaluator
+from rankwright.metrics.evaluation import Evaluator
 from rankwright.metrics.names import measures
 from rankwright.metrics.names import metric as measure
 from rankwright.metrics.significance import Interval, bootstrap_interval, holm, randomisation

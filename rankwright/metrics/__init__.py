@@ -18,11 +18,11 @@ _PUBLIC = {
     **{target.partition(":")[2]: target.partition(":")[0] for target in METRICS.values()},
     "CONVENTIONS": "rankwright.metrics.convention",
     "Convention": "rankwright.metrics.convention",
-    "Evaluation": "rankwright.metrics.evaluate",
-    "Evaluator": "rankwright.metrics.evaluate",
+    "Evaluation": "rankwright.metrics.evaluation",
+    "Evaluator": "rankwright.metrics.evaluation",
     "Metric": "rankwright.metrics.base",
     "differences": "rankwright.metrics.convention",
-    "evaluate": "rankwright.metrics.evaluate",
+    "evaluate": "rankwright.metrics.evaluation",
     "from_function": "rankwright.metrics.function",
     "metric": "rankwright.metrics.names",
 }
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from rankwright.metrics.domination_error import DominationError as DominationError
     from rankwright.metrics.err import ERR as ERR
     from rankwright.metrics.eru import ERU as ERU
-    from rankwright.metrics.evaluate import Evaluation as Evaluation
-    from rankwright.metrics.evaluate import Evaluator as Evaluator
-    from rankwright.metrics.evaluate import evaluate as evaluate
+    from rankwright.metrics.evaluation import Evaluation as Evaluation
+    from rankwright.metrics.evaluation import Evaluator as Evaluator
+    from rankwright.metrics.evaluation import evaluate as evaluate
     from rankwright.metrics.f1 import F1 as F1
     from rankwright.metrics.function import from_function as from_function
     from rankwright.metrics.hit import Hit as Hit

@@ -1,7 +1,7 @@
 """Splits keep queries whole; unshuffled they are RankLib's and LETOR's."""
 
 import gzip
-from itertools import chain
+from itertools import chain, pairwise
 
 import numpy as np
 import pandas as pd
@@ -147,7 +147,7 @@ def test_the_split_is_by_whole_queries_and_the_order_of_rows_does_not_matter(
     n = len(np.unique(qid))
     X, y = np.arange(len(qid), dtype=float)[:, None], np.arange(len(qid)) % 3
     cuts = [0, *np.rint(np.cumsum(sizes)[:2] * n).astype(int), n]
-    wanted = [b - a for a, b in zip(cuts, cuts[1:], strict=False)]
+    wanted = [b - a for a, b in pairwise(cuts)]
     if any(count == 0 and share for count, share in zip(wanted, sizes, strict=True)):
         with pytest.raises(DataError, match="too few for sizes"):
             train_valid_test_split(X, y, qid=qid, sizes=sizes, random_state=seed)

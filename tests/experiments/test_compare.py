@@ -22,7 +22,7 @@ from rankwright.errors import DataError, UsageError
 from rankwright.experiments import run_cache
 from rankwright.experiments.compare import compare
 from rankwright.experiments.run_cache import RunCache, source_digest
-from rankwright.metrics.evaluate import evaluate
+from rankwright.metrics.evaluation import evaluate
 from rankwright.rankers.base import Ranker, ranker
 
 module = importlib.import_module("rankwright.experiments.compare")

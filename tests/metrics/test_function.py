@@ -12,7 +12,7 @@ from rankwright.errors import DataError, IncompatibleError, UsageError
 from rankwright.losses.lambdarank import LambdaRank
 from rankwright.losses.position_svm import PositionSVM
 from rankwright.metrics.base import Metric
-from rankwright.metrics.evaluate import Evaluator, evaluate
+from rankwright.metrics.evaluation import Evaluator, evaluate
 from rankwright.metrics.function import from_function
 from rankwright.metrics.names import measures, metric
 

@@ -14,7 +14,7 @@ from sklearn.metrics import ndcg_score
 import rankwright
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, MissingExtraError, UsageError
-from rankwright.metrics.evaluate import evaluate
+from rankwright.metrics.evaluation import evaluate
 
 Y = [2, 0, 1, 0, 3, 0]
 SCORES = [0.9, 0.1, 0.2, 0.8, 0.4, 0.3]
@@ -158,7 +158,7 @@ def test_without_queries_all_rows_are_one_and_a_warning_says_so():
     ],
 )
 def test_wrong_arrays_are_answered_with_a_sentence(arguments, sentence):
-    qid = [] if arguments[0] == [] else QID
+    qid = QID if arguments[1] else []
     with pytest.raises((DataError, UsageError), match=sentence):
         evaluate(*arguments, qid=qid)
 
