@@ -6,7 +6,7 @@ order of the parts, as `rankwright.evaluate` takes them over one data set: the s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,9 +22,9 @@ from rankwright.data.scores import run_texts
 from rankwright.data.target import open_target
 from rankwright.distributed.partitions import Partitions, partitions
 from rankwright.errors import DataError, UsageError
-from rankwright.metrics.base import Metric
 from rankwright.metrics.convention import Convention
 from rankwright.metrics.evaluation import Evaluation, Evaluator, mean_over_queries
+from rankwright.metrics.names import AnyMetrics
 from rankwright.models.missing import filled
 from rankwright.rankers.base import Ranker
 
@@ -43,7 +43,7 @@ class _Measured:
 def evaluate(
     ranker_or_scores: Any,
     data: Any,
-    metrics: str | Metric | Iterable[str | Metric],
+    metrics: AnyMetrics,
     *,
     convention: str | Convention = "standard",
     client: Any = None,

@@ -6,7 +6,7 @@ possible list, the number of relevant documents) is worked out once per data set
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -19,14 +19,14 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.metrics.base import Metric, checked_scores
 from rankwright.metrics.convention import Convention
 from rankwright.metrics.inputs import evaluated_data
-from rankwright.metrics.names import AnyMetric, measures
+from rankwright.metrics.names import AnyMetrics, measures
 from rankwright.metrics.ranked import Judged, Ranked
 
 
 def evaluate(
     data: Any,
     scores: Any,
-    metrics: AnyMetric | Iterable[AnyMetric],
+    metrics: AnyMetrics,
     *,
     y: Any = None,
     qid: Any = None,
@@ -55,7 +55,7 @@ def evaluate(
     scores : array-like (n,)
         One score per row, higher is better; of `RankingData` in its own order of rows. For this and
         all below, the name of a column where ``data`` is a frame.
-    metrics : str, Metric, callable, or an iterable of them
+    metrics : str, Metric, callable, an iterable of them, or a mapping from names to them
         Such as ``"ndcg@1:5,map"``; a function of the scores and grades of one query is a metric too
         (`rankwright.metrics.from_function`).
     y : str or array-like (n,)
@@ -99,7 +99,7 @@ class Evaluator:
     def __init__(
         self,
         data: RankingData,
-        metrics: AnyMetric | Iterable[AnyMetric],
+        metrics: AnyMetrics,
         *,
         convention: str | Convention = "standard",
         n_threads: int | None = None,

@@ -7,7 +7,7 @@ behind ``@``; a trailing minus, as in XGBoost, makes an empty query 0.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from rankwright.errors import UsageError
@@ -26,6 +26,9 @@ _NAME = re.compile(
 _COMMA = re.compile(r",(?![^(]*\))")  # not between parentheses
 AnyMetric = str | Metric | Callable[..., float]
 """A metric by name, as an object, or as a function of the scores and grades of one query."""
+
+AnyMetrics = AnyMetric | Iterable[AnyMetric] | Mapping[str, AnyMetric]
+"""One metric or several; a mapping gives them the names that results have."""
 
 _HELP = "write it like ndcg@10, ndcg@1:5, err(max=4)@10 or p(min_grade=2)@5"
 
@@ -73,11 +76,11 @@ def metric(name: AnyMetric, *, convention: str | Convention = "standard") -> Met
     return found[0][1]
 
 
-def measures(
-    names: AnyMetric | Iterable[AnyMetric], *, convention: str | Convention = "standard"
-) -> dict[str, Metric]:
+def measures(names: AnyMetrics, *, convention: str | Convention = "standard") -> dict[str, Metric]:
     """Return metrics by name as the caller spelled it; ``ndcg@1:3`` stands for three."""
     chosen = Convention.named(convention)
+    if isinstance(names, Mapping):
+        return {str(name): metric(item, convention=chosen) for name, item in names.items()}
     several = isinstance(names, Iterable) and not isinstance(names, str)
     listed: Iterable[Any] = names if several else [names]  # type: ignore[assignment]
     found: dict[str, Metric] = {}
