@@ -105,7 +105,7 @@ class Ranking(ByQuery[RankedQuery]):
         top : int
             Keep at most this many documents of each query.
         """
-        _check_limits(top=top, per_group=per_group)
+        check_limits(top=top, per_group=per_group)
         s = as_float_vector(scores, "scores", data.n_documents)
         if group is not None:
             data = replace(data, group=as_vector(group, "group", data.n_documents))
@@ -126,9 +126,25 @@ class Ranking(ByQuery[RankedQuery]):
             place=rows - np.repeat(data.indptr[:-1], np.diff(indptr)),
         )
 
+    @classmethod
+    def joined(cls, parts: Sequence[Ranking], first_rows: Sequence[int]) -> Ranking:
+        """Return the queries of all ``parts``, whose rows are counted from ``first_rows``."""
+        sizes = [np.diff(part.indptr) for part in parts]
+        doc_ids = [part.doc_id for part in parts if part.doc_id is not None]
+        return cls(
+            order=np.concatenate(
+                [part.order + first for part, first in zip(parts, first_rows, strict=True)]
+            ),
+            indptr=np.concatenate(([0], np.cumsum(np.concatenate(sizes)))).astype(np.int64),
+            scores=np.concatenate([part.scores for part in parts]),
+            qid=np.concatenate([part.qid for part in parts]),
+            doc_id=np.concatenate(doc_ids) if len(doc_ids) == len(parts) else None,
+            place=np.concatenate([part.place for part in parts]),
+        )
+
     def top(self, k: int) -> Ranking:
         """Return the first ``k`` documents of each query."""
-        _check_limits(k=k)
+        check_limits(k=k)
         places, indptr = first_places(self.indptr, k)
         return replace(
             self,
@@ -259,7 +275,8 @@ def document_names(doc_id: AnyArray | None, places: Sequence[int], query: Any) -
     return names
 
 
-def _check_limits(**limits: int | None) -> None:
+def check_limits(**limits: int | None) -> None:
+    """Refuse limits on the length of a ranking that are not whole numbers from 1."""
     for name, limit in limits.items():
         if limit is None:
             continue
