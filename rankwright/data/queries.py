@@ -60,13 +60,15 @@ class ByQuery(Generic[Q]):
 
     def _find(self, query: Any) -> int | None:
         """Return the number of the query with this id."""
-        if np.ndim(query) or isinstance(query, slice):
+        if _is_many(query):
             return None
-        found = np.flatnonzero(np.asarray(self.qid == query))
+        if self.qid.dtype.kind == "O":  # any objects, tuples too
+            return next((n for n, known in enumerate(self.qid.tolist()) if known == query), None)
+        found = np.flatnonzero(np.asarray(self.qid == query)) if np.ndim(query) == 0 else []
         return int(found[0]) if len(found) else None
 
     def _not_there(self, query: Any) -> str:
-        if np.ndim(query) or isinstance(query, slice):
+        if _is_many(query):
             what = f"{type(self).__name__}[...] takes the id of one query, not {query!r}"
             return f"{what}; {self.instead_of_slices}."
         ids = self.qid.tolist()
@@ -77,3 +79,8 @@ class ByQuery(Generic[Q]):
         shown = ", ".join(repr(known) for known in ids[:_SHOWN])
         more = ", ..." if len(ids) > _SHOWN else ""
         return f"there is no query {query!r}; the ids of the {len(ids)} queries are {shown}{more}."
+
+
+def _is_many(query: Any) -> bool:
+    """Whether this asks for several queries, as a slice or a list would."""
+    return isinstance(query, slice | list) or (isinstance(query, np.ndarray) and query.ndim > 0)

@@ -79,11 +79,12 @@ def metric(name: AnyMetric, *, convention: str | Convention = "standard") -> Met
 def measures(names: AnyMetrics, *, convention: str | Convention = "standard") -> dict[str, Metric]:
     """Return metrics by name as the caller spelled it; ``ndcg@1:3`` stands for three."""
     chosen = Convention.named(convention)
-    if isinstance(names, Mapping):
-        return {str(name): metric(item, convention=chosen) for name, item in names.items()}
+    found: dict[str, Metric] = {}
     several = isinstance(names, Iterable) and not isinstance(names, str)
     listed: Iterable[Any] = names if several else [names]  # type: ignore[assignment]
-    found: dict[str, Metric] = {}
+    if isinstance(names, Mapping):
+        found = {str(name): metric(item, convention=chosen) for name, item in names.items()}
+        listed = []
     for item in listed:
         for name, built in _named(item, chosen):
             if found.setdefault(name, built) != built:

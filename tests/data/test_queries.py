@@ -56,6 +56,11 @@ def test_a_query_is_found_by_its_id():
     assert type(data_of(qid=[7, 3, 7, 3, 7])[3].qid) is int
     mixed = np.array([7, "x", 7, "x", 7], object)
     assert data_of(qid=mixed)["x"].rows.tolist() == [1, 3]
+    pairs = np.empty(5, object)
+    pairs[:] = [("u", 1), ("u", 2)] * 2 + [("u", 1)]
+    assert data_of(qid=pairs)["u", 2].rows.tolist() == [1, 3]
+    assert ("u", 3) not in data_of(qid=pairs)
+    assert ("u", 2) not in data_of()
     dates = np.array(["2024-01-02", "2024-01-01"] * 2 + ["2024-01-02"], "datetime64[D]")
     assert data_of(qid=dates)[np.datetime64("2024-01-01")].rows.tolist() == [1, 3]
 
@@ -69,6 +74,7 @@ def test_a_query_is_found_by_its_id():
         (["one", "two"] * 2 + ["one"], "tow", "there is no query 'tow'; did you mean 'two'?"),
         (list(range(5)), 9, "there is no query 9; the ids of the 5 queries are 0, 1, 2, ...."),
         (QID, slice(0, 1), "RankingData[...] takes the id of one query, not slice(0, 1, None)"),
+        (QID, np.array(["a", "b"]), "takes the id of one query, not array(['a', 'b']"),
         (QID, ["a", "b"], "takes the id of one query, not ['a', 'b']; select takes the numbers"),
     ],
 )

@@ -70,6 +70,8 @@ def test_it_agrees_with_the_metric_that_it_writes_out():
 def test_a_mapping_names_its_metrics():
     found = evaluate(Y, SCORES, {"mine": first_grade, "theirs": "p@1"}, qid=QID)
     assert dict(found) == {"mine": 2 / 3, "theirs": 1 / 3}
+    with pytest.raises(UsageError, match="there is no measure to compute"):
+        measures({})
 
 
 def test_nan_leaves_a_query_out_and_queries_without_documents_are_never_asked():
