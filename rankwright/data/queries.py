@@ -64,7 +64,9 @@ class ByQuery(Generic[Q]):
             return None
         if self.qid.dtype.kind == "O":  # any objects, tuples too
             return next((n for n, known in enumerate(self.qid.tolist()) if known == query), None)
-        found = np.flatnonzero(np.asarray(self.qid == query)) if np.ndim(query) == 0 else []
+        if np.ndim(query):
+            return None
+        found = np.flatnonzero(np.asarray(self.qid == query))
         return int(found[0]) if len(found) else None
 
     def _not_there(self, query: Any) -> str:
