@@ -121,8 +121,8 @@ def test_weights_groups_and_document_ids_follow_their_rows():
 def test_ranking_data_gives_what_its_arrays_give():
     data = RankingData.from_arrays(np.zeros((6, 1)), Y, qid=QID)
     own_order = np.array(SCORES)[data.row]
-    found = evaluate(data, own_order, "ndcg@2,map")
-    assert dict(found) == dict(evaluate(Y, SCORES, "ndcg@2,map", qid=QID))
+    found = evaluate(data, own_order, "dcg,ndcg@2")
+    assert dict(found) == dict(evaluate(Y, SCORES, "dcg,ndcg@2", qid=QID))
     assert found.qid.tolist() == ["b", "a", "c"]
 
 
@@ -140,7 +140,7 @@ def test_without_queries_all_rows_are_one_and_a_warning_says_so():
         ((Y, SCORES[:5], "map"), "one score per row: 6 are expected, not 5"),
         ((Y[:5], SCORES, "map"), "qid has 6 values, where 5 are expected"),
         ((Y, [*SCORES[:5], math.nan], "map"), r"the score of row 5 \(query c\) is NaN"),
-        ((Y, [*SCORES[:2], math.nan, 1, 1, 1], "map"), r"the score of row 2 \(query b\) is NaN"),
+        ((Y, [1, math.nan, 1, 1, 1, 1], "map"), r"the score of row 1 \(query a\) is NaN"),
         (([2, 0, math.nan, 0, 1, 0], SCORES, "map"), r"row 2 \(query b\) has nan"),
         (([2, 0, 1, -1, 1, 0], SCORES, "map"), r"grades must be .* row 3 \(query a\) has -1"),
         ((["good"] * 6, SCORES, "map"), "y must be numbers; row 0 holds 'good'"),
