@@ -34,6 +34,11 @@ def first_relevant(y, scores, qid):
 # --- arrays ----------------------------------------------------------------------------------
 
 
+def test_scores_stay_with_their_grades():
+    found = evaluate([0, 1, 2, 0], [0.3, 0.1, 0.8, 0.2], "mrr", qid=["b", "a", "b", "a"])
+    assert found.per_query["mrr"].tolist() == [1, 1 / 2]  # b: 0.8 is right; a: 0.2 is not
+
+
 def test_rows_may_come_in_any_order():
     found = evaluate(Y, SCORES, "mrr,p@1", qid=QID)
     assert found.qid.tolist() == ["b", "a", "c"]
