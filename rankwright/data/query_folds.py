@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.model_selection import BaseCrossValidator
 
 from rankwright.core.dtypes import as_vector
-from rankwright.core.rng import RandomState, generator
+from rankwright.core.rng import seed_of, stream
 from rankwright.core.types import I64
 from rankwright.data.grouping import group_rows, refuse_sizes
 from rankwright.data.split import order_of_ids
@@ -44,9 +44,7 @@ class QueryFolds(BaseCrossValidator):  # type: ignore[misc]
 
     __metadata_request__split: ClassVar[dict[str, bool]] = {"qid": True, "groups": True}
 
-    def __init__(
-        self, n_splits: int = 5, *, shuffle: bool = True, random_state: RandomState = 0
-    ) -> None:
+    def __init__(self, n_splits: int = 5, *, shuffle: bool = True, random_state: Any = 0) -> None:
         self.n_splits = n_splits
         self.shuffle = shuffle
         self.random_state = random_state
@@ -95,7 +93,8 @@ class QueryFolds(BaseCrossValidator):  # type: ignore[misc]
             raise DataError(f"{len(ids)} queries cannot be cut into {self.n_splits} folds.")
         order = order_of_ids(ids)
         if self.shuffle:
-            order = order[generator(self.random_state, "QueryFolds").permutation(len(order))]
+            random = stream(seed_of(self.random_state), "QueryFolds")
+            order = order[random.permutation(len(order))]
         fold_of_query = np.empty(len(ids), np.int64)
         for fold, queries in enumerate(np.array_split(order, self.n_splits)):
             fold_of_query[queries] = fold

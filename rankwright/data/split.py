@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, overload
 
 import numpy as np
 
-from rankwright.core.rng import RandomState, generator, stream
+from rankwright.core.rng import seed_of, stream
 from rankwright.core.types import I64, AnyArray
 from rankwright.data.frames import frame_columns
 from rankwright.data.ranking_data import RankingData, concatenate
@@ -41,7 +41,7 @@ def train_valid_test_split(
     group_sizes: Any = None,
     sizes: Sequence[float] = (0.6, 0.2, 0.2),
     shuffle: bool = True,
-    random_state: RandomState = 0,
+    random_state: Any = 0,
     **columns: Any,
 ) -> Fold:
     """Split data into train, validation and test sets, by whole queries.
@@ -84,8 +84,8 @@ def train_valid_test_split(
     if not shuffle:
         return _three_parts(data, sizes, np.arange(data.n_queries))
     order = order_of_ids(data.qid)
-    shuffled = generator(random_state, "train_valid_test_split").permutation(len(order))
-    return _three_parts(data, sizes, order[shuffled])
+    random = stream(seed_of(random_state), "train_valid_test_split")
+    return _three_parts(data, sizes, order[random.permutation(len(order))])
 
 
 def train_valid_test(

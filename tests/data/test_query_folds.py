@@ -73,8 +73,14 @@ def test_seeds_make_other_folds_and_unshuffled_ids_stay_in_order():
     assert queries_of(QueryFolds(4), qid) == queries_of(QueryFolds(4), qid)
     assert queries_of(QueryFolds(4, random_state=1), qid) != queries_of(QueryFolds(4), qid)
     assert queries_of(QueryFolds(2, shuffle=False), [3, 1, 2, 4]) == [{1, 2}, {3, 4}]
-    one, other = (QueryFolds(4, random_state=np.random.default_rng(s)) for s in (1, 2))
-    assert queries_of(one, qid) != queries_of(other, qid)
+    for kind in (np.random.default_rng, np.random.RandomState):
+        one, other, again = (QueryFolds(4, random_state=kind(seed)) for seed in (1, 2, 1))
+        first = queries_of(one, qid)
+        assert first == queries_of(again, qid)
+        assert first != queries_of(other, qid)
+        assert first != queries_of(one, qid)  # it goes on
+    alone = QueryFolds(4, random_state=None)
+    assert queries_of(alone, qid) != queries_of(alone, qid)
 
 
 def test_wrong_settings_are_answered_with_a_sentence():
