@@ -29,7 +29,7 @@ from threadpoolctl import threadpool_limits
 
 from rankwright import MMMF, CofiRank, RankingData
 from rankwright.data.ratings import Ratings
-from rankwright.metrics.evaluate import evaluate
+from rankwright.metrics.evaluation import evaluate
 from rankwright.metrics.significance import paired_t
 
 from .contest import version

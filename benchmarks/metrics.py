@@ -17,7 +17,7 @@ import numpy as np
 from scipy import stats
 
 from rankwright.data.ranking_data import RankingData
-from rankwright.metrics.evaluate import evaluate
+from rankwright.metrics.evaluation import evaluate
 from rankwright.metrics.significance import randomisation
 
 from .contest import Contender, contest

@@ -39,8 +39,10 @@ _PUBLIC = {
     "RankCosine": "rankwright.rankers.rankcosine",
     "RankGP": "rankwright.rankers.rankgp",
     "RankBoost": "rankwright.rankers.rankboost",
+    "QueryFolds": "rankwright.data.query_folds",
     "RankNet": "rankwright.rankers.ranknet",
     "RankSVM": "rankwright.rankers.ranksvm",
+    "Ranking": "rankwright.data.rankings",
     "RankingData": "rankwright.data.ranking_data",
     "SVMPrecision": "rankwright.rankers.svm_precision",
     "SVMROCArea": "rankwright.rankers.svm_rocarea",
@@ -48,7 +50,7 @@ _PUBLIC = {
     "XENDCG": "rankwright.rankers.xendcg",
     "auto": "rankwright.rankers.auto",
     "compare": "rankwright.experiments.compare",
-    "evaluate": "rankwright.metrics.evaluate",
+    "evaluate": "rankwright.metrics.evaluation",
     "explain": "rankwright.explanation",
     "joint_convexity": "rankwright.rankers.joint_convexity",
     "load": "rankwright.data.files",
@@ -57,19 +59,23 @@ _PUBLIC = {
     "metric": "rankwright.metrics.names",
     "ranker": "rankwright.rankers.base",
     "synthetic": "rankwright.data.synthetic",
+    "train_valid_test_split": "rankwright.data.split",
 }
 
 __all__ = [*_PUBLIC]
 
 if TYPE_CHECKING:
     from rankwright.data.files import load as load
+    from rankwright.data.query_folds import QueryFolds as QueryFolds
     from rankwright.data.ranking_data import RankingData as RankingData
+    from rankwright.data.rankings import Ranking as Ranking
+    from rankwright.data.split import train_valid_test_split as train_valid_test_split
     from rankwright.data.synthetic import synthetic as synthetic
     from rankwright.experiments.compare import compare as compare
     from rankwright.explanation import explain as explain
     from rankwright.losses import loss as loss
     from rankwright.metrics.convention import Convention as Convention
-    from rankwright.metrics.evaluate import evaluate as evaluate
+    from rankwright.metrics.evaluation import evaluate as evaluate
     from rankwright.metrics.names import metric as metric
     from rankwright.persist.checkpoint import Checkpoint as Checkpoint
     from rankwright.persist.model_file import load_model as load_model

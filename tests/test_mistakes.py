@@ -73,6 +73,16 @@ def test_forgot_qid_in_fit(X, y):
         gbdt().fit(X, y)
 
 
+def test_forgot_qid_in_evaluate(X, y):
+    with warned("forgot qid in evaluate"):
+        rw.evaluate(y, X[:, 0], "ndcg@10")
+
+
+def test_forgot_qid_under_query_folds(X, y):
+    with told("forgot qid under QueryFolds"):
+        cross_val_score(gbdt(), X, y, cv=rw.QueryFolds())
+
+
 def test_forgot_qid_in_score(X, y):
     ranker = gbdt().fit(X, y, qid=QID)
     with told("forgot qid in score"):

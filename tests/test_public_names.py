@@ -44,8 +44,10 @@ def test_the_public_names():
         "RankCosine",
         "RankGP",
         "RankBoost",
+        "QueryFolds",
         "RankNet",
         "RankSVM",
+        "Ranking",
         "RankingData",
         "SVMPrecision",
         "SVMROCArea",
@@ -62,6 +64,7 @@ def test_the_public_names():
         "metric",
         "ranker",
         "synthetic",
+        "train_valid_test_split",
     }
 
 

@@ -259,7 +259,7 @@ def _load_kernels_of(name: str, model: str, sparse: bool, chooses: bool) -> None
 
 def _fit(job: Job, file: Path, limit: int) -> None:
     from rankwright.errors import RankwrightError
-    from rankwright.metrics.evaluate import evaluate
+    from rankwright.metrics.evaluation import evaluate
     from rankwright.rankers.base import ranker
 
     warnings.simplefilter("ignore")

@@ -31,7 +31,7 @@ def fit(name: str, fold: int, ranker_name: str, ties: str, work: Path) -> dict[s
     file = work / f"{name}-{fold}-{ranker_name}-{ties}.json"
     if not file.exists():
         from rankwright.data.catalog import load
-        from rankwright.metrics.evaluate import evaluate
+        from rankwright.metrics.evaluation import evaluate
         from rankwright.rankers.base import ranker
 
         train = load(f"{name}/fold{fold}/train")

@@ -16,7 +16,7 @@ from rankwright.errors import DataError, UsageError
 if TYPE_CHECKING:
     from rankwright.core.types import F64
     from rankwright.data.ranking_data import RankingData
-    from rankwright.metrics.evaluate import Evaluation
+    from rankwright.metrics.evaluation import Evaluation
 
 
 def evaluate(
@@ -52,7 +52,7 @@ def evaluate(
     """Evaluate a model, scores or a single feature, under one or several named conventions."""
     # Over the budget of 40 lines: more than half of it are the flags, in the order of --help.
     from rankwright.data.target import check_target
-    from rankwright.metrics.evaluate import evaluate as measure
+    from rankwright.metrics.evaluation import evaluate as measure
     from rankwright.metrics.names import measures
 
     _check_choice(load, scores, feature, ties, dask)

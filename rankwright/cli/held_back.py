@@ -46,7 +46,7 @@ def score_and_save(
 
 def measures_of(ranker: Ranker, data: RankingData) -> dict[str, float]:
     """Return the selection metric and the usual ones."""
-    from rankwright.metrics.evaluate import evaluate
+    from rankwright.metrics.evaluation import evaluate
 
     selected = ranker.select_metric or ranker.metric
     names = list(dict.fromkeys([selected, *REPORTED]))

@@ -226,7 +226,8 @@ def first_ranks(s: F64, indptr: I64, top: int, *, n_threads: int | None = None) 
     """
     order = np.empty(len(s), np.int64)
     map_queries(_select_queries, indptr, s, NO_KEY, top, order, n_threads=n_threads)
-    return _beginnings(order, indptr, top)
+    places, bounds = first_places(indptr, top)
+    return order[places], bounds
 
 
 def shown(
@@ -248,11 +249,15 @@ def shown(
     if per_group is not None:
         assert group is not None, "a limit per group needs groups"
         order, indptr = limit_per_group(order, indptr, group, per_group)
-    return (order, indptr) if top is None else _beginnings(order, indptr, top)
+    if top is None:
+        return order, indptr
+    places, bounds = first_places(indptr, top)
+    return order[places], bounds
 
 
-def _beginnings(order: I64, indptr: I64, top: int) -> tuple[I64, I64]:
+def first_places(indptr: I64, top: int) -> tuple[I64, I64]:
+    """Return where the first ``top`` places of each query are, and the boundaries of these."""
     kept = np.minimum(np.diff(indptr), top)
     bounds = np.concatenate(([0], np.cumsum(kept))).astype(np.int64)
     places = np.repeat(indptr[:-1] - bounds[:-1], kept) + np.arange(bounds[-1])
-    return order[places], bounds
+    return places, bounds

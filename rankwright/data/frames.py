@@ -134,12 +134,19 @@ def frame_of_data(
     backend
         ``"pandas"``, ``"polars"`` or ``"pyarrow"``.
     """
+    return frame_of_columns(columns_of_data(data), backend)
+
+
+def frame_of_columns(
+    columns: Mapping[str, AnyArray], backend: Literal["pandas", "polars", "pyarrow"] = "pandas"
+) -> Any:
+    """Return a frame of these columns, or say which package it takes."""
     import narwhals as nw
 
     if backend not in _BACKENDS:
         raise UsageError(unknown("frame backend", backend, _BACKENDS))
     try:
-        return nw.from_dict(columns_of_data(data), backend=backend).to_native()
+        return nw.from_dict(dict(columns), backend=backend).to_native()
     except ModuleNotFoundError:
         if backend == "pyarrow":
             raise MissingExtraError("pyarrow", "parquet", "an Arrow table") from None
@@ -166,6 +173,38 @@ def columns_of_data(data: RankingData) -> dict[str, AnyArray]:
             )
         columns[name] = values
     return columns
+
+
+def frame_columns(X: Any) -> list[str] | None:
+    """Return the column names of a pandas or polars frame or an Arrow table, else None."""
+    if isinstance(X, np.ndarray | list | tuple) or sparse.issparse(X):
+        return None
+    import narwhals as nw
+    from narwhals.exceptions import DuplicateError
+
+    try:
+        frame = nw.from_native(X, pass_through=True, eager_only=True)
+        return list(frame.columns) if isinstance(frame, nw.DataFrame) else None
+    except DuplicateError as error:
+        raise DataError(f"a column name is used twice; rename one: {_one_line(error)}") from None
+
+
+def refuse_other_index(first: Any, called: str, /, **columns: Any) -> None:
+    """Refuse a pandas Series that has the index of ``first``, but in another order.
+
+    ``called`` is what ``first`` is called in the sentence.
+    """
+    index: Any = getattr(first, "index", None)
+    for name, values in columns.items():
+        other: Any = getattr(values, "index", None)
+        if not hasattr(index, "equals") or not hasattr(other, "equals") or len(index) != len(other):
+            continue
+        if not index.equals(other) and index.is_unique and set(index) == set(other):
+            raise DataError(
+                f"the index of {name} is that of {called} in another order, and rows are paired by "
+                f"their place; pass {name}.loc[{called}.index], or {name}.to_numpy() if the places "
+                "agree."
+            )
 
 
 def feature_columns(data: RankingData) -> tuple[str, ...]:

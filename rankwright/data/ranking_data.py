@@ -9,9 +9,9 @@ order of first appearance and stably within a query; ``row`` remembers where eac
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy import sparse
@@ -26,14 +26,50 @@ from rankwright.data.grouping import (
     query_weights,
     refuse_sizes,
 )
+from rankwright.data.queries import ByQuery
 from rankwright.errors import DataError, quoted
 
 _PER_DOCUMENT = ("y", "sample_weight", "doc_id", "group", "position")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RankingData:
+class Query:
+    """The documents of one query of a `RankingData`.
+
+    Attributes
+    ----------
+    qid
+        The caller's query id.
+    X : (n, d) array or CSR
+    y : (n,) float64
+        Grades.
+    rows : (n,) int64
+        The caller's row number of each document.
+    doc_id : (n,) array or None
+    weight : float
+        The query's weight, 1 where none was given.
+    """
+
+    qid: Any
+    X: FloatMatrix
+    y: F64
+    rows: I64
+    doc_id: AnyArray | None = None
+    weight: float = 1.0
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def __repr__(self) -> str:
+        return f"Query({self.qid!r}, {len(self.y)} documents, {_grades(self.y)})"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RankingData(ByQuery[Query]):
     """Documents of many queries, grouped by query. Build it with `from_arrays` or `from_frame`.
+
+    ``data[qid]`` is the `Query` with that id, ``len(data)`` the number of queries, and iterating
+    yields one query after the other.
 
     Attributes
     ----------
@@ -55,6 +91,8 @@ class RankingData:
     row : (n,) int64 or None
         The caller's row number of each row; None where the order was kept.
     """
+
+    instead_of_slices: ClassVar[str] = "select takes the numbers of queries"
 
     X: FloatMatrix
     y: F64
@@ -196,10 +234,17 @@ class RankingData:
 
     def __repr__(self) -> str:
         kind = "sparse" if sparse.issparse(self.X) else str(self.X.dtype)
-        return (
-            f"RankingData({self.n_queries} queries, {self.n_documents} documents, "
-            f"{self.n_features} features, {kind})"
-        )
+        named = "" if self.feature_names is None else ", named"
+        optional = ("query_weight", "sample_weight", "doc_id", "group", "position")
+        given = [name for name in optional if getattr(self, name) is not None]
+        about = [
+            f"{self.n_queries} queries",
+            f"{self.n_documents} documents",
+            f"{self.n_features} features ({kind}{named})",
+            _grades(self.y),
+            *([f"with {', '.join(given)}"] if given else []),
+        ]
+        return f"RankingData({', '.join(about)})"
 
     def __sizeof__(self) -> int:
         """Return the bytes of all arrays: what Dask reckons with before it moves data."""
@@ -210,6 +255,35 @@ class RankingData:
         return sum(array.nbytes for array in kept if array is not None)
 
     # --- parts -------------------------------------------------------------------------------
+
+    def queries(self) -> Iterator[Query]:
+        """Iterate over the queries, in order; dense features are views of ``X``, not copies."""
+        return iter(self)
+
+    def _query(self, number: int) -> Query:
+        here = slice(int(self.indptr[number]), int(self.indptr[number + 1]))
+        return Query(
+            qid=self._id(number),
+            X=self.X[here],
+            y=self.y[here],
+            rows=np.arange(here.start, here.stop) if self.row is None else self.row[here],
+            doc_id=None if self.doc_id is None else self.doc_id[here],
+            weight=1.0 if self.query_weight is None else float(self.query_weight[number]),
+        )
+
+    def to_frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
+        """Return a frame with a row for each document, query after query.
+
+        The columns are ``qid``, ``label``, the optional arrays that the data has, and the features
+        (``f1``, ``f2``, ... where they have no names); `from_frame` reads it back.
+
+        Parameters
+        ----------
+        backend : {"pandas", "polars", "pyarrow"}
+        """
+        from rankwright.data.frames import frame_of_data
+
+        return frame_of_data(self, backend)
 
     def select(self, queries: Any) -> RankingData:
         """Return the data of the given query numbers (or of a mask over queries), in that order."""
@@ -370,6 +444,11 @@ def _names(names: Sequence[str] | None, n_features: int) -> tuple[str, ...] | No
     if len(set(names)) < len(names):
         raise DataError(f"the feature name {quoted(_first_repeated(names))} is used twice.")
     return names
+
+
+def _grades(y: F64) -> str:
+    """Return the range of the grades in words."""
+    return f"grades {y.min():g} to {y.max():g}" if len(y) else "no grades"
 
 
 def _first_repeated(values: Iterable[Any]) -> Any:

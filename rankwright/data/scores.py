@@ -6,7 +6,6 @@ query from 0; a query by its id. The same names are written and looked for.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import numpy as np
 
 from rankwright.core.types import F64, I64
 from rankwright.data.ranking_data import RankingData
+from rankwright.data.rankings import Ranking, document_names, run_names
 from rankwright.data.source import open_bytes
 from rankwright.data.target import open_target
 from rankwright.data.text_file import decoded, fault_at, number_at
@@ -57,29 +57,9 @@ def run_texts(
     top: int | None = None,
     tag: str = "rankwright",
 ) -> Iterator[bytes]:
-    """Return what `write_run` writes, query after query; faults are told at once."""
-    from rankwright.core.order import shown
-
-    scores = np.asarray(scores, np.float64)
-    if scores.shape != (data.n_documents,):
-        raise DataError(f"there are {scores.size} scores for {data.n_documents} documents.")
-    queries = query_names(data)
-    if data.doc_id is not None:
-        _refuse_equal_names(data)
-    group = None if per_group is None else data.group_shares()
-    order, indptr = shown(scores, data.indptr, group=group, per_group=per_group, top=top)
-    tag = tag.replace(" ", "_") or "rankwright"
-
-    def text(q: int) -> bytes:
-        names, rows = _names_of_query(data, q), order[indptr[q] : indptr[q + 1]]
-        ranked = zip((rows - data.indptr[q]).tolist(), scores[rows].tolist(), strict=True)
-        lines = [
-            f"{queries[q]} Q0 {names[number]} {rank} {value!r} {tag}\n"
-            for rank, (number, value) in enumerate(ranked, 1)
-        ]
-        return "".join(lines).encode()
-
-    return map(text, range(data.n_queries))
+    """Return what `write_run` writes, query after query; errors are raised at once."""
+    ranking = Ranking.of(data, scores, per_group=per_group, top=top)
+    return (text.encode() for text in ranking.run_texts(tag=tag))
 
 
 def read_scores(path: str | Path, data: RankingData) -> F64:
@@ -114,13 +94,7 @@ def read_scores(path: str | Path, data: RankingData) -> F64:
 
 def query_names(data: RankingData) -> list[str]:
     """Return the query ids as text; one with a blank is refused."""
-    names = [str(query) for query in data.qid.tolist()]
-    for name in names:
-        if len(name.split()) != 1:
-            raise DataError(
-                f"the query id {name!r} has a blank in it, which TREC files cannot hold."
-            )
-    return names
+    return run_names(data.qid)
 
 
 def names_in_run(data: RankingData) -> list[str]:
@@ -130,23 +104,8 @@ def names_in_run(data: RankingData) -> list[str]:
 
 def _names_of_query(data: RankingData, q: int) -> list[str]:
     first, last = int(data.indptr[q]), int(data.indptr[q + 1])
-    numbers = [str(number) for number in range(last - first)]
-    if data.doc_id is None:
-        return numbers
-    given = map(str, data.doc_id[first:last].tolist())
-    names = ["_".join(name.split()) or number for name, number in zip(given, numbers, strict=True)]
-    if len(set(names)) < len(names):
-        twice = next(name for name, times in Counter(names).items() if times > 1)
-        raise DataError(
-            f"query {data.qid[q]} has two documents named {quoted(twice)}, which TREC files cannot "
-            "tell apart; give them different doc ids."
-        )
-    return names
-
-
-def _refuse_equal_names(data: RankingData) -> None:
-    for q in range(data.n_queries):
-        _names_of_query(data, q)
+    doc_id = None if data.doc_id is None else data.doc_id[first:last]
+    return document_names(doc_id, range(last - first), data.qid[q])
 
 
 def first_rows(data: RankingData) -> I64:

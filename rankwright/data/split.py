@@ -1,9 +1,11 @@
 """Cut data into train, valid and test by whole queries; folds, and LETOR's Fold folders.
 
-The same seed gives the same parts whatever the ids of the queries and the order of rows within
-them: the draw is over query numbers. Unshuffled, queries stay in their order and k parts have
-floor(Q / k) queries each, the rest in the last, which is RankLib's ``-kcv`` and how LETOR cut
-OHSUMED. Shuffled, the sizes of the parts differ by one at most.
+`train_valid_test_split` shuffles the queries in the order of their ids, so that the order of rows
+and of queries in the input does not matter, nor do the features. `train_valid_test` and `k_folds`
+shuffle query numbers: the same seed gives the same parts whatever the ids of the queries and the
+order of rows within them. Unshuffled, queries stay in their order and k parts have floor(Q / k)
+queries each, the rest in the last, which is RankLib's ``-kcv`` and how LETOR cut OHSUMED. Shuffled,
+the sizes of the parts differ by one at most.
 """
 
 from __future__ import annotations
@@ -15,8 +17,9 @@ from typing import Any, NamedTuple, overload
 
 import numpy as np
 
-from rankwright.core.rng import stream
-from rankwright.core.types import I64
+from rankwright.core.rng import seed_of, stream
+from rankwright.core.types import I64, AnyArray
+from rankwright.data.frames import frame_columns
 from rankwright.data.ranking_data import RankingData, concatenate
 from rankwright.data.source import COMPRESSED, packed_or_plain
 from rankwright.errors import DataError, UsageError
@@ -28,6 +31,61 @@ class Fold(NamedTuple):
     train: RankingData
     valid: RankingData | None
     test: RankingData
+
+
+def train_valid_test_split(
+    X: Any,
+    y: Any = None,
+    *,
+    qid: Any = None,
+    group_sizes: Any = None,
+    sizes: Sequence[float] = (0.6, 0.2, 0.2),
+    shuffle: bool = True,
+    random_state: Any = 0,
+    **columns: Any,
+) -> Fold:
+    """Split data into train, validation and test sets, by whole queries.
+
+    The same ``random_state`` gives the same sets whatever the order of the rows and of the queries,
+    and whatever the features are: the queries are shuffled in the order of their ids.
+
+    Parameters
+    ----------
+    X : RankingData, array, sparse matrix or frame
+        With a frame, ``y`` and ``qid`` may be names of its columns, as in `RankingData.from_frame`.
+    y : array-like (n,) or str
+        Grades.
+    qid, group_sizes : array-like
+        The query of each row, or the number of consecutive rows of each query.
+    sizes : three numbers that add up to 1
+        Shares of the queries for train, validation and test; that for validation may be 0.
+    shuffle : bool
+        Sample the queries at random; otherwise the first ones are train, the last ones test.
+    random_state : int, numpy Generator or RandomState, or None
+        Seed of the shuffle; None gives another split at each call.
+    **columns
+        ``query_weight``, ``sample_weight``, ``doc_id``, ``group``, ``position``: arrays, or names
+        of columns of a frame.
+
+    Returns
+    -------
+    Fold
+        A named tuple of `RankingData`: ``train, valid, test``. ``valid`` is None where its share
+        is 0.
+
+    Examples
+    --------
+    >>> X, y, qid = [[0.1], [0.9], [0.4], [0.2], [0.3], [0.8]], [0, 1, 1, 0, 0, 1], list("aabbcc")
+    >>> train, valid, test = train_valid_test_split(X, y, qid=qid, sizes=(1 / 3, 1 / 3, 1 / 3))
+    >>> sorted([*train.qid.tolist(), *valid.qid.tolist(), *test.qid.tolist()])
+    ['a', 'b', 'c']
+    """
+    data = _ranking_data(X, y, qid, group_sizes, columns)
+    if not shuffle:
+        return _three_parts(data, sizes, np.arange(data.n_queries))
+    order = order_of_ids(data.qid)
+    random = stream(seed_of(random_state), "train_valid_test_split")
+    return _three_parts(data, sizes, order[random.permutation(len(order))])
 
 
 def train_valid_test(
@@ -46,11 +104,15 @@ def train_valid_test(
     shuffle
         Draw the queries at random; otherwise the first ones are train, the last ones test.
     """
+    return _three_parts(data, sizes, _order(data, shuffle, seed, "train_valid_test"))
+
+
+def _three_parts(data: RankingData, sizes: Sequence[float], order: I64) -> Fold:
+    """Return the queries of ``data`` in three, cut from ``order``."""
     if len(sizes) != 3 or min(sizes) < 0 or abs(sum(sizes) - 1) > 1e-9:
         raise UsageError(
             f"sizes must be three shares that add up to 1, such as (0.6, 0.2, 0.2), not {sizes}."
         )
-    order = _order(data, shuffle, seed, "train_valid_test")
     cuts = np.rint(np.cumsum(sizes)[:2] * data.n_queries).astype(int)
     parts = np.split(order, cuts)
     for name, share, part in zip(("train", "valid", "test"), sizes, parts, strict=True):
@@ -175,6 +237,36 @@ def _order(data: RankingData, shuffle: bool, seed: int, name: str) -> I64:
     if shuffle:
         return stream(seed, name).permutation(data.n_queries)
     return np.arange(data.n_queries)
+
+
+def order_of_ids(ids: AnyArray) -> I64:
+    """Return the order of query ids; those that do not compare are ordered by type and text."""
+    if ids.dtype.kind != "O":
+        return np.argsort(ids, kind="stable").astype(np.int64)
+    keys = [(type(value).__name__, str(value)) for value in ids.tolist()]
+    return np.array(sorted(range(len(keys)), key=keys.__getitem__), np.int64)
+
+
+def _ranking_data(
+    X: Any, y: Any, qid: Any, group_sizes: Any, columns: dict[str, Any]
+) -> RankingData:
+    if isinstance(X, RankingData):
+        given = {"y": y, "qid": qid, "group_sizes": group_sizes, **columns}
+        for name, values in given.items():
+            if values is not None:
+                raise UsageError(f"RankingData has its own {name}; leave {name}=... out.")
+        return X
+    names = frame_columns(X)
+    if isinstance(y, str) or isinstance(qid, str):
+        if names is None or not (isinstance(y, str) and isinstance(qid, str)):
+            raise UsageError(
+                "y and qid are both names of columns of a frame, as in "
+                "train_valid_test_split(frame, 'grade', qid='query'), or both arrays."
+            )
+        return RankingData.from_frame(X, qid=qid, label=y, **columns)
+    return RankingData.from_arrays(
+        X, y, qid=qid, group_sizes=group_sizes, feature_names=names, **columns
+    )
 
 
 def _joined(parts: list[RankingData]) -> RankingData:

@@ -6,25 +6,25 @@ order of the parts, as `rankwright.evaluate` takes them over one data set: the s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from rankwright.core.order import shown
 from rankwright.core.products import times_vector
-from rankwright.core.types import F64, I64
+from rankwright.core.types import F64
 from rankwright.data.ranking_data import RankingData
+from rankwright.data.rankings import Ranking, check_limits
 from rankwright.data.scores import run_texts
 from rankwright.data.target import open_target
 from rankwright.distributed.partitions import Partitions, partitions
 from rankwright.errors import DataError, UsageError
-from rankwright.metrics.base import Metric
 from rankwright.metrics.convention import Convention
-from rankwright.metrics.evaluate import Evaluation, Evaluator, mean_over_queries
+from rankwright.metrics.evaluation import Evaluation, Evaluator, mean_over_queries
+from rankwright.metrics.names import AnyMetrics
 from rankwright.models.missing import filled
 from rankwright.rankers.base import Ranker
 
@@ -43,7 +43,7 @@ class _Measured:
 def evaluate(
     ranker_or_scores: Any,
     data: Any,
-    metrics: str | Metric | Iterable[str | Metric],
+    metrics: AnyMetrics,
     *,
     convention: str | Convention = "standard",
     client: Any = None,
@@ -84,18 +84,16 @@ def rank(
     top: int | None = None,
     client: Any = None,
     n_parts: int | None = None,
-) -> I64:
-    """Return row numbers, best first, query after query, in the order of the parts.
+) -> Ranking:
+    """Return the documents of each query, best first, in the order of the parts.
 
     Rows are counted over all parts. ``per_group`` and ``top`` are as for `Ranker.rank`.
     """
-    if top is not None and top < 1:
-        raise UsageError(f"top must be 1 or more, not {top}.")
+    check_limits(top=top, per_group=per_group)
     parts = partitions(data, client=client, n_parts=n_parts)
-    orders = parts.map(_ranked, _on_one_thread(ranker), per_group, top)
+    found = parts.map(_ranked, _on_one_thread(ranker), per_group, top)
     counts = [int(sizes.sum()) for sizes in parts.sizes]
-    firsts = np.cumsum(counts) - counts
-    return np.concatenate([order + first for order, first in zip(orders, firsts, strict=True)])
+    return Ranking.joined(found, (np.cumsum(counts) - counts).tolist())
 
 
 def write_run(
@@ -183,16 +181,10 @@ def _scores(part: RankingData, ranker: Ranker) -> F64:
     return ranker.predict(part)
 
 
-def _ranked(part: RankingData, ranker: Ranker, per_group: int | None, top: int | None) -> I64:
-    order, _ = shown(
-        ranker.predict(part),
-        part.indptr,
-        group=None if per_group is None else part.group_shares(),
-        per_group=per_group,
-        top=top,
-        n_threads=1,
-    )
-    return order
+def _ranked(part: RankingData, ranker: Ranker, per_group: int | None, top: int | None) -> Ranking:
+    in_own_rows = replace(part, row=None)
+    scores = ranker.predict(part)
+    return Ranking.of(in_own_rows, scores, per_group=per_group, top=top, n_threads=1)
 
 
 def _as_run(
@@ -239,6 +231,7 @@ def _joined(found: list[_Measured], parts: Partitions, convention: str | Convent
         convention=convention
         if isinstance(convention, Convention)
         else Convention.preset(convention),
+        qid=np.concatenate(parts.qid),
         n_queries=parts.n_queries,
         empty_queries=sum(one.empty for one in found),
         tie_queries=sum(one.tied for one in found),

@@ -19,7 +19,7 @@ from rankwright.data.store_writer import is_store
 from rankwright.distributed.evaluation import PartitionedEvaluator, linear_scores
 from rankwright.distributed.partitions import Partitions, partitions
 from rankwright.errors import DataError, UsageError
-from rankwright.metrics.evaluate import Evaluator
+from rankwright.metrics.evaluation import Evaluator
 from rankwright.metrics.names import metric
 from rankwright.persist.checkpoint import Checkpoint
 from rankwright.persist.run_receipt import digest_in_order, run_receipt

@@ -8,7 +8,7 @@ from scipy import sparse
 from rankwright.core.rng import stream
 from rankwright.core.types import F64
 from rankwright.data.ranking_data import RankingData
-from rankwright.metrics.evaluate import Evaluator
+from rankwright.metrics.evaluation import Evaluator
 from rankwright.metrics.names import metric as named
 
 

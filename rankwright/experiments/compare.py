@@ -22,7 +22,8 @@ from rankwright.experiments.compared_runs import Report, Work
 from rankwright.experiments.comparison import Comparison, PairedTest, Run
 from rankwright.experiments.entries import entries_of
 from rankwright.experiments.run_cache import RunCache
-from rankwright.metrics.evaluate import Evaluator
+from rankwright.metrics.base import Metric
+from rankwright.metrics.evaluation import Evaluator
 from rankwright.metrics.names import measures
 from rankwright.metrics.names import metric as measure
 from rankwright.metrics.significance import Interval, bootstrap_interval, holm, randomisation
@@ -58,7 +59,8 @@ def compare(
     rankers : str, Ranker, list of them, or mapping from names to them
         Such as ``"lambdamart,ranksvm:l2=0.1"``.
     metrics, convention
-        What is reported, and how it is computed; wins and losses of tables are by the first.
+        What is reported, as for `rankwright.evaluate`, functions included, and how it is computed;
+        wins and losses of tables are by the first.
     select
         The metric that chooses on valid, where a ranker does not set ``select_metric``.
     baseline
@@ -94,7 +96,7 @@ def compare(
     work.run(parts, report)
     runs, failures = work.found()
     against = _baseline(labels, baseline, failures)
-    per_query = _measure(work.tests, runs, list(measured), convention, n_threads)
+    per_query = _measure(work.tests, runs, measured, n_threads)
     maximise = {metric: found.maximise for metric, found in measured.items()}
     return Comparison(
         name=name,
@@ -149,8 +151,7 @@ def _check_options(
 def _measure(
     tests: Sequence[RankingData],
     runs: Mapping[str, Sequence[Run]],
-    metrics: list[str],
-    convention: str,
+    metrics: Mapping[str, Metric],
     n_threads: int | None,
 ) -> dict[str, dict[str, F64]]:
     """Return the value of every test query, by label and metric."""
@@ -158,7 +159,7 @@ def _measure(
         label: {metric: [] for metric in metrics} for label in runs
     }
     for number, test in enumerate(tests):
-        evaluator = Evaluator(test, metrics, convention=convention, n_threads=n_threads)
+        evaluator = Evaluator(test, metrics, n_threads=n_threads)
         for label, of_label in runs.items():
             values = evaluator(of_label[number].scores).per_query
             for metric in metrics:

@@ -12,7 +12,7 @@ from rankwright.data.digits import digits
 from rankwright.experiments.baselines import best_feature, feature_scores, random_scores
 from rankwright.experiments.compare import compare
 from rankwright.experiments.comparison import Comparison
-from rankwright.metrics.evaluate import evaluate
+from rankwright.metrics.evaluation import evaluate
 from rankwright.rankers.base import Ranker, ranker
 
 METRICS = ("ndcg@10", "ndcg@5", "ndcg@1", "map")

@@ -29,7 +29,7 @@ from rankwright.experiments.drawn_ratings import load_ratings
 from rankwright.experiments.experiment import TIMES, Column, Experiment, Row, Study, parameters
 from rankwright.experiments.peers import PEERS, Contender, contender
 from rankwright.experiments.study_data import folder_with
-from rankwright.metrics.evaluate import Evaluation, evaluate
+from rankwright.metrics.evaluation import Evaluation, evaluate
 from rankwright.metrics.names import metric
 from rankwright.rankers.base import ranker
 

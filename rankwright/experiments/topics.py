@@ -27,7 +27,7 @@ from rankwright.errors import DataError, UsageError
 from rankwright.experiments.topic_choice import Candidate, Offer, Rule, packed
 from rankwright.losses.base import document_weight, order_weight
 from rankwright.losses.domination import Domination
-from rankwright.metrics.evaluate import Evaluator
+from rankwright.metrics.evaluation import Evaluator
 from rankwright.metrics.names import metric as named
 from rankwright.solvers.coordinate import Coordinate, falling_l1
 from rankwright.solvers.passive_aggressive import PairState, PassiveAggressive

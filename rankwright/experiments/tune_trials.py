@@ -22,7 +22,7 @@ from rankwright.data.content import content_digest
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.target import check_target
 from rankwright.errors import DataError, MissingExtraError, RankwrightError, UsageError
-from rankwright.metrics.evaluate import evaluate
+from rankwright.metrics.evaluation import evaluate
 from rankwright.metrics.names import metric
 from rankwright.rankers.base import Ranker
 from rankwright.rankers.search_space import Domain

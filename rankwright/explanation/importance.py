@@ -20,7 +20,7 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.explanation.parts import document_parts
 from rankwright.explanation.query_view import in_columns_of
-from rankwright.metrics.evaluate import Evaluator
+from rankwright.metrics.evaluation import Evaluator
 
 if TYPE_CHECKING:
     from rankwright.rankers.base import Ranker

@@ -301,7 +301,7 @@ class LambdaRank:
         measure = metric(self.metric)
         if not hasattr(measure, "swap_form"):
             raise IncompatibleError(
-                f"lambdarank needs to know what a swap of two documents changes; '{self.metric}' "
+                f"lambdarank needs to know what a swap of two documents changes; '{measure}' "
                 "does not tell. Use ndcg, dcg, p, map, mrr or err."
             )
         seen = present_documents(data)

@@ -208,8 +208,11 @@ class PairMetric(Metric):
         return judged.top == judged.bottom
 
 
-def checked_scores(s: Any, data: RankingData) -> F64:
-    """Return scores as float64, one per row of ``data``, naming the first fault."""
+def checked_scores(s: Any, data: RankingData, *, caller_order: bool = False) -> F64:
+    """Return scores as float64, one per row of ``data``, naming the first wrong one.
+
+    ``caller_order``: they come in the order of the rows that ``data`` was made from.
+    """
     scores = np.asarray(s)
     if scores.ndim == 2 and scores.shape[1] == 1:
         scores = scores[:, 0]
@@ -221,11 +224,17 @@ def checked_scores(s: Any, data: RankingData) -> F64:
     if scores.dtype.kind not in "fiub":
         raise DataError(f"scores must be numbers, not of type {scores.dtype}.")
     scores = np.ascontiguousarray(scores, np.float64)
+    moved = data.row if caller_order else None
+    if moved is not None:
+        scores = scores[moved]
     missing = np.isnan(scores)
     if missing.any():
         row = int(missing.argmax())
         query = data.qid[np.searchsorted(data.indptr, row, side="right") - 1]
-        raise DataError(f"the score of row {row} (query {query}) is NaN; it has no place in order.")
+        shown = row if moved is None else int(moved[row])
+        raise DataError(
+            f"the score of row {shown} (query {query}) is NaN; it has no place in order."
+        )
     return scores
 
 

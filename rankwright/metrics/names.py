@@ -7,11 +7,13 @@ behind ``@``; a trailing minus, as in XGBoost, makes an empty query 0.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
 from rankwright.errors import UsageError
 from rankwright.metrics.base import Metric
 from rankwright.metrics.convention import Convention
+from rankwright.metrics.function import from_function
 from rankwright.registry import METRICS, resolve
 
 _NAME = re.compile(
@@ -22,6 +24,12 @@ _NAME = re.compile(
     re.VERBOSE,
 )
 _COMMA = re.compile(r",(?![^(]*\))")  # not between parentheses
+AnyMetric = str | Metric | Callable[..., float]
+"""A metric by name, as an object, or as a function of the scores and grades of one query."""
+
+AnyMetrics = AnyMetric | Iterable[AnyMetric] | Mapping[str, AnyMetric]
+"""One metric or several; a mapping gives them the names that results have."""
+
 _HELP = "write it like ndcg@10, ndcg@1:5, err(max=4)@10 or p(min_grade=2)@5"
 
 _ELSEWHERE = {
@@ -43,13 +51,15 @@ _ELSEWHERE = {
 }
 
 
-def metric(name: str, *, convention: str | Convention = "standard") -> Metric:
-    """Return the measure called ``name``.
+def metric(name: AnyMetric, *, convention: str | Convention = "standard") -> Metric:
+    """Return the metric called ``name``.
 
     Parameters
     ----------
-    name : str
-        Such as ``ndcg@10``, ``err(max=5)@10`` or ``ndcg(gain=linear,max_per_group=2)@5``.
+    name : str, Metric or callable
+        A name such as ``ndcg@10``, ``err(max=5)@10`` or ``ndcg(gain=linear,max_per_group=2)@5``; a
+        function of the scores and grades of one query (`rankwright.metrics.from_function`); or a
+        metric, which is returned as it is.
     convention : str or Convention
         Where parameters come from that the name leaves out.
 
@@ -58,28 +68,55 @@ def metric(name: str, *, convention: str | Convention = "standard") -> Metric:
     >>> metric("NDCG(gain=linear)@5")
     ndcg(gain=linear)@5
     """
+    if not isinstance(name, str):
+        return _metric_of(name)
     found = list(_measures(name, Convention.named(convention)))
     if len(found) != 1:
         raise UsageError(f"'{name}' names {len(found)} measures, where one is expected.")
     return found[0][1]
 
 
-def measures(
-    names: str | Metric | Iterable[str | Metric], *, convention: str | Convention = "standard"
-) -> dict[str, Metric]:
-    """Return measures by name as the caller spelled it; ``ndcg@1:3`` stands for three."""
+def measures(names: AnyMetrics, *, convention: str | Convention = "standard") -> dict[str, Metric]:
+    """Return metrics by name as the caller spelled it; ``ndcg@1:3`` stands for three."""
     chosen = Convention.named(convention)
-    listed = [names] if isinstance(names, (str, Metric)) else list(names)
     found: dict[str, Metric] = {}
+    several = isinstance(names, Iterable) and not isinstance(names, str)
+    listed: Iterable[Any] = names if several else [names]  # type: ignore[assignment]
+    if isinstance(names, Mapping):
+        found = {str(name): metric(item, convention=chosen) for name, item in names.items()}
+        listed = []
     for item in listed:
-        if isinstance(item, Metric):
-            found[repr(item)] = item
-        else:
-            for name in _COMMA.split(item):
-                found.update(_measures(name.strip(), chosen))
+        for name, built in _named(item, chosen):
+            if found.setdefault(name, built) != built:
+                raise UsageError(
+                    f"two metrics are called '{name}'; give a function another name with "
+                    "from_function(f, name=...)."
+                )
     if not found:
         raise UsageError(f"there is no measure to compute; {_HELP}.")
     return found
+
+
+def _named(item: AnyMetric, convention: Convention) -> Iterator[tuple[str, Metric]]:
+    if isinstance(item, str):
+        for name in _COMMA.split(item):
+            yield from _measures(name.strip(), convention)
+    else:
+        built = _metric_of(item)
+        yield repr(built), built
+
+
+def _metric_of(given: Any) -> Metric:
+    """Return a metric or a function as a metric."""
+    if isinstance(given, Metric):
+        return given
+    if callable(given) and not isinstance(given, type):
+        return from_function(given)
+    what = f"the class {given.__name__}" if isinstance(given, type) else repr(given)
+    raise UsageError(
+        "a metric is a name, a Metric or a function of the scores and grades of one query, "
+        f"not {what}; {_HELP}."
+    )
 
 
 def _measures(name: str, convention: Convention) -> Iterator[tuple[str, Metric]]:

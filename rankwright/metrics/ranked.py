@@ -257,6 +257,11 @@ class Ranked:
         self.indptr = judged.indptr
         self.grades: F64 = judged.grades[self.order]
 
+    @property
+    def scores(self) -> F64:
+        """Scores of the data's rows."""
+        return self._s
+
     @cached_property
     def ends(self) -> I64:
         """For each rank, where its tie block ends."""

@@ -23,7 +23,7 @@ from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.metrics import base
-from rankwright.metrics.evaluate import Evaluator
+from rankwright.metrics.evaluation import Evaluator
 from rankwright.models.fitted_expression import FittedExpression, columns_as_rows, values_of
 from rankwright.models.formula import Formula, columns_of, postfix, size, text
 from rankwright.models.formula_breeding import Breeding

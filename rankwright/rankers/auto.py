@@ -18,7 +18,7 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.data.split import k_folds, train_valid_test
 from rankwright.errors import RankwrightError
 from rankwright.metrics.base import Metric
-from rankwright.metrics.evaluate import evaluate
+from rankwright.metrics.evaluation import evaluate
 from rankwright.metrics.names import metric as measure
 from rankwright.rankers.base import Ranker, ranker
 from rankwright.rankers.candidates import Candidate, Outline, candidates

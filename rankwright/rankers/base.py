@@ -34,7 +34,7 @@ from rankwright.core.types import F64, I64, FittedModel, Loss, Model
 from rankwright.data.content import content_digest
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import RankwrightError, UsageError
-from rankwright.metrics.evaluate import evaluate
+from rankwright.metrics.evaluation import evaluate
 from rankwright.metrics.names import metric
 from rankwright.rankers.footprint import check_room
 from rankwright.rankers.inputs import (

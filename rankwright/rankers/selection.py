@@ -15,7 +15,7 @@ import numpy as np
 from rankwright.core.parallel import thread_count
 from rankwright.core.types import F64, AnyArray, Kept
 from rankwright.data.ranking_data import RankingData
-from rankwright.metrics.evaluate import Evaluator
+from rankwright.metrics.evaluation import Evaluator
 from rankwright.metrics.names import metric
 
 if TYPE_CHECKING:

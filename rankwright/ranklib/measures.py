@@ -20,7 +20,7 @@ from rankwright.core.types import F64
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.trec import read_qrels
 from rankwright.errors import UsageError
-from rankwright.metrics.evaluate import Evaluator
+from rankwright.metrics.evaluation import Evaluator
 from rankwright.metrics.names import metric
 
 _NAME = re.compile(r"(?P<name>[A-Za-z]+)(?:@(?P<k>\d+))?")

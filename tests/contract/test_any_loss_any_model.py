@@ -6,7 +6,7 @@ from small_data import small_data
 
 from rankwright import registry
 from rankwright.losses import loss
-from rankwright.metrics.evaluate import evaluate
+from rankwright.metrics.evaluation import evaluate
 from rankwright.rankers.compose import Compose
 
 DATA, VALID = small_data(), small_data(seed=1)

@@ -11,7 +11,7 @@ from reference import metrics as twins
 
 from rankwright.data.ranking_data import RankingData
 from rankwright.metrics.convention import CONVENTIONS
-from rankwright.metrics.evaluate import Evaluator, evaluate
+from rankwright.metrics.evaluation import Evaluator, evaluate
 from rankwright.metrics.names import metric
 from rankwright.metrics.position import PositionMetric
 from rankwright.metrics.ranked import SAMPLED_ORDERS, Ranked

@@ -14,7 +14,7 @@ from small_data import small_data
 from rankwright import registry
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
-from rankwright.metrics.evaluate import evaluate
+from rankwright.metrics.evaluation import evaluate
 from rankwright.persist.model_file import load_model
 from rankwright.rankers.base import NotFittedError, ranker
 

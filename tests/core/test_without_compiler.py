@@ -12,7 +12,7 @@ import pytest
 from rankwright.data.content import content_digest, content_sample
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses import loss
-from rankwright.metrics.evaluate import evaluate
+from rankwright.metrics.evaluation import evaluate
 from rankwright.rankers.base import ranker
 
 NAMES = ("lambdarank", "xendcg", "retarget", "listnet", "interval", "position_svm", "rank_cosine")

@@ -14,7 +14,7 @@ from rankwright.data.files import load
 from rankwright.data.inspect import inspect
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.synthetic import synthetic
-from rankwright.metrics.evaluate import evaluate
+from rankwright.metrics.evaluation import evaluate
 
 NAN = math.nan
 FILE, MEAN = "ndcg(ties=file)@10", "ndcg(ties=mean)@10"

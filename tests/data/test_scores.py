@@ -130,7 +130,7 @@ def test_a_query_id_with_a_blank_is_refused(path):
 
 
 def test_the_number_of_scores_is_checked(path):
-    with pytest.raises(DataError, match="there are 2 scores for 5 documents"):
+    with pytest.raises(DataError, match="scores has 2 values, where 5 are expected"):
         write_run(some_data(), [1, 2], path)
 
 

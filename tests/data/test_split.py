@@ -1,15 +1,22 @@
 """Splits keep queries whole; unshuffled they are RankLib's and LETOR's."""
 
 import gzip
-from itertools import chain
+from itertools import chain, pairwise
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankwright.data.ranking_data import RankingData
-from rankwright.data.split import k_folds, letor_folds, train_valid_test
+from rankwright.data.split import (
+    k_folds,
+    letor_folds,
+    train_valid_test,
+    train_valid_test_split,
+)
 from rankwright.errors import DataError, UsageError
 
 
@@ -117,6 +124,96 @@ def test_unshuffled_folds_are_ranklibs(golden_dir):
     ours = [[f"{1000 + int(id_[1:])}" for id_ in ids(fold.train)] for fold in folds]
     ours += [[f"{1000 + int(id_[1:])}" for id_ in ids(fold.test)] for fold in folds]
     assert ours == theirs
+
+
+# --- the public split --------------------------------------------------------------------------
+
+
+def parts_of(split):
+    return [None if part is None else set(part.qid.tolist()) for part in split]
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.lists(st.integers(0, 30), min_size=1, max_size=80),
+    st.sampled_from([(0.6, 0.2, 0.2), (0.5, 0.0, 0.5), (0.34, 0.33, 0.33)]),
+    st.integers(0, 3),
+    st.randoms(use_true_random=False),
+)
+def test_the_split_is_by_whole_queries_and_the_order_of_rows_does_not_matter(
+    qid, sizes, seed, random
+):
+    qid = np.array(qid)
+    n = len(np.unique(qid))
+    X, y = np.arange(len(qid), dtype=float)[:, None], np.arange(len(qid)) % 3
+    cuts = [0, *np.rint(np.cumsum(sizes)[:2] * n).astype(int), n]
+    wanted = [b - a for a, b in pairwise(cuts)]
+    if any(count == 0 and share for count, share in zip(wanted, sizes, strict=True)):
+        with pytest.raises(DataError, match="too few for sizes"):
+            train_valid_test_split(X, y, qid=qid, sizes=sizes, random_state=seed)
+        return
+    split = train_valid_test_split(X, y, qid=qid, sizes=sizes, random_state=seed)
+    rows = []
+    for part, count in zip(split, wanted, strict=True):
+        assert (part is None) == (count == 0)
+        if part is not None:
+            assert part.n_queries == count
+            mine = part.X.ravel().astype(int)
+            assert part.y.tolist() == y[mine].tolist()
+            assert np.repeat(part.qid, part.sizes).tolist() == qid[mine].tolist()
+            rows += mine.tolist()
+    assert sorted(rows) == list(range(len(qid)))
+    mixed = random.sample(range(len(qid)), len(qid))
+    other = train_valid_test_split(
+        X[mixed] * 0, y[mixed], qid=qid[mixed], sizes=sizes, random_state=seed
+    )
+    assert parts_of(other) == parts_of(split)
+
+
+def test_random_states_differ_and_unshuffled_queries_stay_in_order():
+    data = queries(40)
+    parts = [parts_of(train_valid_test_split(data, random_state=seed)) for seed in (1, 1, 2)]
+    assert parts[0] == parts[1] != parts[2]
+    plain = train_valid_test_split(data, sizes=(0.5, 0.25, 0.25), shuffle=False)
+    assert [id_ for part in plain for id_ in ids(part)] == ids(data)
+    unsorted = train_valid_test_split(
+        np.zeros((3, 1)), None, qid=["c", "a", "b"], sizes=(1 / 3, 1 / 3, 1 / 3), shuffle=False
+    )
+    assert [ids(part) for part in unsorted] == [["c"], ["a"], ["b"]]
+
+
+def test_frames_arrays_and_data_are_split_alike():
+    qid = np.repeat(["u", "v", "w", "x", "y"], 2)
+    frame = pd.DataFrame({"f": np.arange(10.0), "grade": [0, 1] * 5, "query": qid})
+    frame["doc"] = list("abcdefghij")
+    by_name = train_valid_test_split(frame, "grade", qid="query", doc_id="doc")
+    by_polars = train_valid_test_split(pl.from_pandas(frame), "grade", qid="query", doc_id="doc")
+    by_array = train_valid_test_split(
+        frame[["f"]], frame["grade"], qid=frame["query"], doc_id=frame["doc"]
+    )
+    by_size = train_valid_test_split(frame[["f"]], frame["grade"], group_sizes=[2] * 5)
+    data = RankingData.from_frame(frame, qid="query", label="grade", doc_id="doc")
+    by_data = train_valid_test_split(data)
+    for split in (by_polars, by_array, by_data):
+        for part, expected in zip(split, by_name, strict=True):
+            for name in ("X", "y", "qid", "doc_id"):
+                np.testing.assert_array_equal(getattr(part, name), getattr(expected, name))
+            assert part.feature_names == ("f",)
+    assert [part.X.tolist() for part in by_size] == [part.X.tolist() for part in by_name]
+
+
+def test_mistakes_in_a_split_are_answered_with_a_sentence():
+    X, y, qid = np.zeros((4, 1)), [0, 1, 0, 1], [1, 1, 2, 2]
+    with pytest.raises(DataError, match="give the query of each row as qid="):
+        train_valid_test_split(X, y)
+    with pytest.raises(UsageError, match="RankingData has its own qid"):
+        train_valid_test_split(queries(5), qid=qid)
+    with pytest.raises(UsageError, match="both names of columns of a frame"):
+        train_valid_test_split(X, "grade", qid="query")
+    with pytest.raises(UsageError, match="both names of columns of a frame"):
+        train_valid_test_split(pd.DataFrame({"f": [1.0], "grade": [1]}), "grade", qid=[1])
+    with pytest.raises(UsageError, match="sizes must be three shares"):
+        train_valid_test_split(X, y, qid=qid, sizes=(0.8, 0.2))
 
 
 # --- LETOR's folders -----------------------------------------------------------------------------

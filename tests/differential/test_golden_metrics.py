@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from rankwright.data.ranking_data import RankingData
-from rankwright.metrics.evaluate import evaluate
+from rankwright.metrics.evaluation import evaluate
 
 RANKERS = [
     "adarank",

@@ -8,6 +8,7 @@ from small_data import small_data
 
 import rankwright
 from rankwright.data import scores as score_files
+from rankwright.data.rankings import Ranking
 from rankwright.distributed import evaluate, predict, rank, write_run
 from rankwright.distributed.partitions import partitions
 from rankwright.errors import DataError, UsageError
@@ -36,6 +37,7 @@ def test_means_are_those_of_the_whole_to_the_last_bit(fitted, client, convention
         np.testing.assert_array_equal(found.per_query[name], whole.per_query[name])
     assert (found.n_queries, found.empty_queries) == (whole.n_queries, whole.empty_queries)
     assert found.tie_queries == whole.tie_queries
+    assert found.qid.tolist() == whole.qid.tolist()
 
 
 def test_scores_may_be_given(client):
@@ -49,9 +51,19 @@ def test_scores_may_be_given(client):
 def test_scores_and_rankings_are_those_of_the_whole(fitted, client):
     parts = partitions(DATA, n_parts=4, client=client)
     np.testing.assert_array_equal(predict(fitted, parts), fitted.predict(DATA))
-    np.testing.assert_array_equal(rank(fitted, parts), fitted.rank(DATA))
-    limited = {"per_group": 1, "top": 2}
-    np.testing.assert_array_equal(rank(fitted, parts, **limited), fitted.rank(DATA, **limited))
+    for limits in ({}, {"per_group": 1, "top": 2}):
+        found = rank(fitted, parts, **limits)
+        whole = Ranking.of(DATA, fitted.predict(DATA), **limits)
+        for name in ("order", "indptr", "scores", "qid", "place"):
+            np.testing.assert_array_equal(getattr(found, name), getattr(whole, name))
+        assert found.doc_id is None
+        np.testing.assert_array_equal(found, fitted.rank(DATA, **limits))
+    named = replace(DATA, doc_id=np.arange(210))
+    assert rank(fitted, named, client=client, n_parts=3).to_trec() == (
+        Ranking.of(named, fitted.predict(named)).to_trec()
+    )
+    with pytest.raises(UsageError, match="top must be 1 or more, not 0"):
+        rank(fitted, parts, top=0)
 
 
 @pytest.mark.parametrize("limits", [{}, {"per_group": 1, "top": 2, "tag": "mine"}])

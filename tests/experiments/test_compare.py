@@ -21,7 +21,7 @@ from rankwright.errors import DataError, UsageError
 from rankwright.experiments import run_cache
 from rankwright.experiments.compare import compare
 from rankwright.experiments.run_cache import RunCache, source_digest
-from rankwright.metrics.evaluate import evaluate
+from rankwright.metrics.evaluation import evaluate
 from rankwright.rankers.base import Ranker, ranker
 
 module = importlib.import_module("rankwright.experiments.compare")
@@ -75,6 +75,25 @@ def test_values_are_those_of_fitting_each_fold_by_hand(found, data):
     assert found.qid.tolist() == qid
     assert sorted(qid) == list(range(24))  # each query is tested once
     assert np.bincount(found.fold_of_query).tolist() == [8, 8, 8]
+
+
+def first_grade(scores, grades):
+    return grades[np.argmax(scores)]
+
+
+def test_a_function_is_a_metric_too(data, tmp_path):
+    found = rankwright.compare(
+        data, "linear_regression,mr", metrics=["ndcg@10", first_grade], folds=3, cache=tmp_path
+    )
+    assert found.metrics == ("ndcg@10", "first_grade")
+    for label in found.rankers:
+        expected = [
+            query.y[np.argmax(scores[query.rows])]
+            for fold, scores in zip(found.folds, found.scores[label], strict=True)
+            for query in fold.test.queries()
+        ]
+        np.testing.assert_array_equal(found.per_query[label]["first_grade"], expected)
+    assert "first_grade" in str(found)
 
 
 def test_scores_and_models_go_with_the_test_part_of_their_fold(found):

@@ -10,7 +10,7 @@ from rankwright.experiments.curves import run_curves
 from rankwright.experiments.experiment import experiment
 from rankwright.experiments.figure import check_drawable, draw
 from rankwright.experiments.folds_run import load_folds
-from rankwright.metrics.evaluate import evaluate
+from rankwright.metrics.evaluation import evaluate
 from rankwright.rankers.base import ranker
 
 

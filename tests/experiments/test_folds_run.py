@@ -17,7 +17,7 @@ from rankwright.experiments.folds_run import (
     load_folds,
     staged_scores,
 )
-from rankwright.metrics.evaluate import evaluate
+from rankwright.metrics.evaluation import evaluate
 from rankwright.rankers.base import Ranker, ranker
 
 

@@ -8,7 +8,7 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
 from rankwright.experiments.topics import SampledPairs, SparseDomination, fit_topics
 from rankwright.losses.domination import Domination
-from rankwright.metrics.evaluate import evaluate
+from rankwright.metrics.evaluation import evaluate
 from rankwright.solvers.coordinate import Coordinate, falling_l1, largest_l1
 
 TOPICS = 6

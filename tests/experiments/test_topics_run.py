@@ -11,7 +11,7 @@ from rankwright.errors import DataError
 from rankwright.experiments.experiment import experiment
 from rankwright.experiments.topic_folds import load_topics
 from rankwright.experiments.topics_run import choose_topics, run_topics, steps
-from rankwright.metrics.evaluate import evaluate
+from rankwright.metrics.evaluation import evaluate
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from rankwright.experiments.curves import run_curves
 from rankwright.experiments.experiment import experiment
 from rankwright.experiments.figure import draw
 from rankwright.experiments.folds_run import fits, load_folds, with_train_queries
-from rankwright.metrics.evaluate import evaluate
+from rankwright.metrics.evaluation import evaluate
 from rankwright.rankers.base import ranker
 
 STUDY = """

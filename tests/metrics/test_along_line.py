@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rankwright.data.ranking_data import RankingData
 from rankwright.metrics.along_line import MeasureLine
-from rankwright.metrics.evaluate import evaluate
+from rankwright.metrics.evaluation import evaluate
 from rankwright.metrics.names import metric
 
 MEASURES = [

@@ -10,7 +10,7 @@ from reference import metrics as twins
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, IncompatibleError, UsageError
 from rankwright.metrics.convention import Convention
-from rankwright.metrics.evaluate import Evaluator, evaluate
+from rankwright.metrics.evaluation import Evaluator, evaluate
 from rankwright.metrics.names import measures, metric
 
 

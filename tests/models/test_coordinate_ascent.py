@@ -10,7 +10,7 @@ from small_data import Onlooker, small_data
 from rankwright import load, ranker
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
-from rankwright.metrics.evaluate import evaluate
+from rankwright.metrics.evaluation import evaluate
 from rankwright.metrics.names import metric
 from rankwright.models.coordinate_ascent import CoordinateAscent
 from rankwright.models.linear import FittedLinear

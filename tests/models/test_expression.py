@@ -12,7 +12,7 @@ from small_data import Onlooker, small_data
 
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
-from rankwright.metrics.evaluate import evaluate
+from rankwright.metrics.evaluation import evaluate
 from rankwright.metrics.names import metric
 from rankwright.models.expression import Expression
 from rankwright.models.fitted_expression import FittedExpression

@@ -7,7 +7,7 @@ from small_data import Onlooker, small_data
 from rankwright import registry
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError
-from rankwright.metrics.evaluate import evaluate
+from rankwright.metrics.evaluation import evaluate
 from rankwright.metrics.names import metric
 from rankwright.models.feature_sum import FeatureSum
 

@@ -6,7 +6,7 @@ import pytest
 from rankwright import CofiRank, JRank
 from rankwright.data.ratings import ratings_of_triples
 from rankwright.errors import UsageError
-from rankwright.metrics.evaluate import evaluate
+from rankwright.metrics.evaluation import evaluate
 from rankwright.models import prank
 
 USER = [0, 0, 0, 1, 1, 2, 2, 2, 3, 3]

@@ -5,7 +5,7 @@ import pytest
 
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
-from rankwright.metrics.evaluate import evaluate
+from rankwright.metrics.evaluation import evaluate
 from rankwright.models import prank
 from rankwright.models.prank import _walk
 from rankwright.rankers.base import ranker

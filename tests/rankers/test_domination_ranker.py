@@ -8,7 +8,7 @@ from small_data import small_data
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError, UsageError
 from rankwright.losses.domination import Domination as Loss
-from rankwright.metrics.evaluate import evaluate
+from rankwright.metrics.evaluation import evaluate
 from rankwright.models.penalty import PATH
 from rankwright.persist.model_file import load_model
 from rankwright.rankers.base import ranker

@@ -93,7 +93,7 @@ def test_overlapping_topics_are_learned_and_limit_the_ranking(way):
 
 
 def test_metrics_with_a_limit_per_group_refuse_overlapping_topics():
-    from rankwright.metrics.evaluate import evaluate
+    from rankwright.metrics.evaluation import evaluate
 
     data = RankingData.from_arrays(PLAIN.X, PLAIN.y, qid=QID, group=TOPICS)
     with pytest.raises(DataError, match="belong to several topics"):

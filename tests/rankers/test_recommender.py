@@ -9,7 +9,7 @@ from scipy import sparse
 from rankwright import MMMF, CofiRank, RankingData
 from rankwright.data.ratings import Ratings, ratings_of_frame
 from rankwright.errors import DataError, IncompatibleError, UsageError
-from rankwright.metrics.evaluate import evaluate
+from rankwright.metrics.evaluation import evaluate
 from rankwright.persist.model_file import load_model
 from rankwright.rankers.base import NotFittedError
 

@@ -12,7 +12,7 @@ from rankwright.experiments.baselines import best_feature
 from rankwright.experiments.folds_run import Training, choose
 from rankwright.experiments.tune_trials import judged
 from rankwright.metrics.convention import CONVENTIONS
-from rankwright.metrics.evaluate import evaluate
+from rankwright.metrics.evaluation import evaluate
 from rankwright.rankers.auto import auto
 from rankwright.rankers.base import ranker
 from rankwright.rankers.selection import Selection

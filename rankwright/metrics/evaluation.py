@@ -1,4 +1,4 @@
-"""Measure a ranking: ``evaluate(data, scores, "ndcg@1:5,map")``.
+"""Measure a ranking: ``evaluate(y, scores, "ndcg@1:5,map", qid=qid)``.
 
 Scores are sorted once for all measures that order ties alike; what the grades alone say (the best
 possible list, the number of relevant documents) is worked out once per data set by an `Evaluator`.
@@ -6,42 +6,88 @@ possible list, the number of relevant documents) is worked out once per data set
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from rankwright.core.parallel import ordered_sum
-from rankwright.core.types import F64
+from rankwright.core.types import F64, AnyArray
+from rankwright.data.frames import frame_of_columns
 from rankwright.data.ranking_data import RankingData
 from rankwright.metrics.base import Metric, checked_scores
 from rankwright.metrics.convention import Convention
-from rankwright.metrics.names import measures
+from rankwright.metrics.inputs import evaluated_data
+from rankwright.metrics.names import AnyMetrics, measures
 from rankwright.metrics.ranked import Judged, Ranked
 
 
 def evaluate(
-    data: RankingData,
+    data: Any,
     scores: Any,
-    metrics: str | Metric | Iterable[str | Metric],
+    metrics: AnyMetrics,
     *,
+    y: Any = None,
+    qid: Any = None,
+    group_sizes: Any = None,
+    query_weight: Any = None,
+    doc_id: Any = None,
+    group: Any = None,
     convention: str | Convention = "standard",
     n_threads: int | None = None,
 ) -> Evaluation:
-    """Return the mean of each measure over queries, and much that lies behind it.
+    """Return the mean of each metric over queries, and the values behind it.
+
+    Grades and scores are lists, NumPy arrays, Series or Arrow arrays, with rows in any order; or
+    columns of a frame; or belong to `RankingData`::
+
+        evaluate(y, scores, "ndcg@10,map", qid=qid)
+        evaluate(frame, "score", "ndcg@10,map", y="grade", qid="query")
+        evaluate(data, ranker.predict(data), "ndcg@10,map")
+
+    Without ``qid`` or ``group_sizes`` all rows are taken as one query, with a warning, as in `fit`.
 
     Parameters
     ----------
-    data : RankingData
+    data : array-like (n,), frame or RankingData
+        Grades, 0 or more, a higher one is better; or a pandas or polars frame or an Arrow table.
     scores : array-like (n,)
-        One score per row of ``data``, higher is better.
-    metrics : str, Metric, or an iterable of them
-        Such as ``"ndcg@1:5,map"``.
+        One score per row, higher is better; of `RankingData` in its own order of rows. For this and
+        all below, the name of a column where ``data`` is a frame.
+    metrics : str, Metric, callable, an iterable of them, or a mapping from names to them
+        Such as ``"ndcg@1:5,map"``; a function of the scores and grades of one query is a metric too
+        (`rankwright.metrics.from_function`).
+    y : str or array-like (n,)
+        The grades, where ``data`` is a frame.
+    qid : array-like (n,)
+        Query id of each row: strings, integers or categories, sorted or not.
+    group_sizes : array-like (Q,)
+        Instead of ``qid``: how many consecutive rows each query has.
+    query_weight : array-like
+        One weight per query in order of first appearance, or one per row, equal in a query.
+    doc_id : array-like (n,)
+        Document ids, by which the ``trec_eval`` convention orders equal scores.
+    group : array-like (n,)
+        Diversity group (host, topic) of each row, for ``max_per_group`` in the name of a metric.
     convention : str or Convention
-        What the measures mean where their names leave it open.
+        What metrics mean where their names leave it open.
+
+    Examples
+    --------
+    >>> found = evaluate([2, 0, 1, 0], [0.9, 0.1, 0.2, 0.8], "mrr,p@1", qid=["a", "a", "b", "b"])
+    >>> found["mrr"], found.per_query["p@1"].tolist()
+    (0.75, [1.0, 0.0])
     """
-    return Evaluator(data, metrics, convention=convention, n_threads=n_threads)(scores)
+    columns = {
+        "qid": qid,
+        "group_sizes": group_sizes,
+        "query_weight": query_weight,
+        "doc_id": doc_id,
+        "group": group,
+    }
+    judged, in_order = evaluated_data(data, scores, y, columns)
+    return Evaluator(judged, metrics, convention=convention, n_threads=n_threads)(in_order)
 
 
 class Evaluator:
@@ -53,7 +99,7 @@ class Evaluator:
     def __init__(
         self,
         data: RankingData,
-        metrics: str | Metric | Iterable[str | Metric],
+        metrics: AnyMetrics,
         *,
         convention: str | Convention = "standard",
         n_threads: int | None = None,
@@ -76,6 +122,7 @@ class Evaluator:
             means=means,
             per_query=per_query,
             convention=self.convention,
+            qid=self.data.qid,
             n_queries=self.data.n_queries,
             empty_queries=int((ranked.judged.top <= 0).sum()),
             tie_queries=ranked.tied_queries(),
@@ -177,6 +224,8 @@ class Evaluation(Mapping[str, float]):
     per_query : dict of (Q,) arrays
         Value of each query; NaN where it is left out of the mean.
     convention : Convention
+    qid : (Q,) array
+        The query ids, in the order of ``per_query``: that of first appearance.
     n_queries : int
     empty_queries : int
         Queries in which every document has grade 0.
@@ -188,6 +237,7 @@ class Evaluation(Mapping[str, float]):
     means: dict[str, float]
     per_query: dict[str, F64]
     convention: Convention
+    qid: AnyArray = field(compare=False)
     n_queries: int
     empty_queries: int
     tie_queries: int
@@ -202,6 +252,17 @@ class Evaluation(Mapping[str, float]):
 
     def __len__(self) -> int:
         return len(self.means)
+
+    def to_frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
+        """Return a frame with a row for each query: its ``qid``, and a column for each metric.
+
+        A query that is left out of a mean is NaN there.
+
+        Parameters
+        ----------
+        backend : {"pandas", "polars", "pyarrow"}
+        """
+        return frame_of_columns({"qid": self.qid, **self.per_query}, backend)
 
     def tie_intervals(self) -> dict[str, TieInterval]:
         """Return each measure's mean for the worst, the average and the best order of ties.

@@ -1,0 +1,106 @@
+"""Cross-validation by whole queries, as a splitter of scikit-learn's tools."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.model_selection import BaseCrossValidator
+
+from rankwright.core.dtypes import as_vector
+from rankwright.core.rng import seed_of, stream
+from rankwright.core.types import I64
+from rankwright.data.grouping import group_rows, refuse_sizes
+from rankwright.data.split import order_of_ids
+from rankwright.errors import DataError, UsageError
+
+
+class QueryFolds(BaseCrossValidator):  # type: ignore[misc]
+    """Folds of whole queries, for ``cross_val_score``, ``GridSearchCV`` and the like.
+
+    Every query is in the test part of exactly one fold, and the numbers of queries of the parts
+    differ by one at most. The folds depend on the query ids and ``random_state`` alone: the order
+    of the rows does not matter.
+
+    With scikit-learn's metadata routing one ``qid`` serves the splitter, ``fit`` and ``score``::
+
+        sklearn.set_config(enable_metadata_routing=True)
+        cross_val_score(ranker, X, y, params={"qid": qid}, cv=QueryFolds(5))
+        GridSearchCV(ranker, grid, cv=QueryFolds(5)).fit(X, y, qid=qid)
+
+    Without it, scikit-learn gives the query ids to the splitter as ``groups=qid``, and none to
+    ``score``: enough for estimators that need no query ids.
+
+    Parameters
+    ----------
+    n_splits : int
+        Number of folds, 2 or more.
+    shuffle : bool
+        Deal the queries to the folds at random; otherwise in the order of their ids.
+    random_state : int, numpy Generator or RandomState, or None
+        Seed of the shuffle; None gives other folds at each call.
+    """
+
+    __metadata_request__split: ClassVar[dict[str, bool]] = {"qid": True, "groups": True}
+
+    def __init__(self, n_splits: int = 5, *, shuffle: bool = True, random_state: Any = 0) -> None:
+        self.n_splits = n_splits
+        self.shuffle = shuffle
+        self.random_state = random_state
+
+    def get_n_splits(self, *_: Any, **__: Any) -> int:
+        """Return the number of folds, whatever the data."""
+        return self.n_splits
+
+    def split(
+        self,
+        X: Any,
+        y: Any = None,  # noqa: ARG002
+        groups: Any = None,
+        *,
+        qid: Any = None,
+    ) -> Iterator[tuple[I64, I64]]:
+        """Return an iterator over the rows of the training and the test part of each fold.
+
+        Parameters
+        ----------
+        X : array-like with a row for each document, or None
+        y
+            Not used.
+        groups, qid : array-like (n,)
+            Query id of each row, under scikit-learn's name or ours.
+        """
+        tested_in = self._fold_of_row(X, groups if qid is None else qid)
+        rows = np.arange(len(tested_in))
+        return ((rows[tested_in != fold], rows[tested_in == fold]) for fold in range(self.n_splits))
+
+    def _fold_of_row(self, X: Any, qid: Any) -> I64:
+        """Return the fold in which each row is tested."""
+        if isinstance(self.n_splits, bool) or not isinstance(self.n_splits, int | np.integer):
+            raise UsageError(f"n_splits must be a whole number, not {self.n_splits!r}.")
+        if self.n_splits < 2:
+            raise UsageError(f"n_splits must be 2 or more, not {self.n_splits}.")
+        if qid is None:
+            raise UsageError(
+                "QueryFolds needs the query id of each row: pass params={'qid': qid} with "
+                "sklearn.set_config(enable_metadata_routing=True), or groups=qid without."
+            )
+        n = len(qid) if X is None else int(X.shape[0]) if hasattr(X, "shape") else len(X)
+        refuse_sizes(qid, n)
+        indptr, ids, row = group_rows(as_vector(qid, "qid", n))
+        if len(ids) < self.n_splits:
+            raise DataError(f"{len(ids)} queries cannot be cut into {self.n_splits} folds.")
+        order = order_of_ids(ids)
+        if self.shuffle:
+            random = stream(seed_of(self.random_state), "QueryFolds")
+            order = order[random.permutation(len(order))]
+        fold_of_query = np.empty(len(ids), np.int64)
+        for fold, queries in enumerate(np.array_split(order, self.n_splits)):
+            fold_of_query[queries] = fold
+        fold_of_row = np.repeat(fold_of_query, np.diff(indptr))
+        if row is None:
+            return fold_of_row
+        back = np.empty_like(fold_of_row)
+        back[row] = fold_of_row
+        return back

@@ -1,0 +1,243 @@
+"""Rankings: against sorting in plain Python, and what is made of them."""
+
+import io
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rankwright.data.ranking_data import RankingData
+from rankwright.data.rankings import Ranking
+from rankwright.data.scores import read_scores, write_run
+from rankwright.errors import DataError, UsageError
+
+QID = ["b", "a", "b", "a", "b"]
+SCORES = [
+    0.2,
+    5.0,
+    0.9,
+    5.0,
+    0.4,
+]  # by caller's row: b is 2, 4, 0 and a is 1, 3 (equal: as they came)
+
+
+def data_of(qid, **columns):
+    return RankingData.from_arrays(np.zeros((len(qid), 1)), None, qid=qid, **columns)
+
+
+def ranking_of(qid=QID, scores=SCORES, *, limits=None, **columns):
+    data = data_of(qid, **columns)
+    own = np.asarray(scores) if data.row is None else np.asarray(scores)[data.row]
+    return Ranking.of(data, own, **(limits or {}))
+
+
+def by_hand(qid, scores, group=None, per_group=None, top=None):
+    """Rows of each query, best first: plain Python, queries in order of first appearance."""
+    found = {}
+    for query in dict.fromkeys(qid):
+        rows = [row for row, one in enumerate(qid) if one == query]
+        rows.sort(key=lambda row: -scores[row])  # stable
+        if per_group is not None:
+            kept = []
+            for row in rows:
+                if sum(group[other] == group[row] for other in kept) < per_group:
+                    kept.append(row)
+            rows = kept
+        found[query] = rows[:top]
+    return found
+
+
+# --- the order -------------------------------------------------------------------------------
+
+
+def test_rows_are_the_callers_best_first_query_after_query():
+    found = ranking_of()
+    assert found.order.tolist() == [2, 4, 0, 1, 3]
+    assert found.indptr.tolist() == [0, 3, 5]
+    assert found.scores.tolist() == [0.9, 0.4, 0.2, 5.0, 5.0]
+    assert found.qid.tolist() == ["b", "a"]
+
+
+documents = st.tuples(
+    st.integers(0, 4), st.sampled_from([-1.0, 0.0, -0.0, 0.5, 2.0]), st.integers(0, 2)
+)
+
+
+@given(
+    st.lists(documents, min_size=1, max_size=30),
+    st.sampled_from([None, 1, 2]),
+    st.sampled_from([None, 1, 3]),
+)
+def test_any_rows_are_ranked_as_by_hand(rows, per_group, top):
+    qid, scores, group = (list(column) for column in zip(*rows, strict=True))
+    found = ranking_of(
+        qid, scores, group=group, limits={"per_group": per_group, "top": top, "n_threads": 1}
+    )
+    expected = by_hand(qid, scores, group, per_group, top)
+    assert {query.qid: query.rows.tolist() for query in found} == expected
+    assert found.order.tolist() == [row for rows in expected.values() for row in rows]
+    assert found.scores.tolist() == [scores[row] for row in found.order]
+    assert [qid[row] for row in found.order] == np.repeat(found.qid, np.diff(found.indptr)).tolist()
+    assert len(set(found.order.tolist())) == len(found.order)
+    if per_group is None and top is None:
+        assert sorted(found.order.tolist()) == list(range(len(rows)))
+
+
+@given(st.lists(documents, min_size=1, max_size=30), st.integers(1, 5))
+def test_top_k_is_the_beginning_of_each_query(rows, k):
+    qid, scores, _ = zip(*rows, strict=True)
+    whole = ranking_of(qid, scores, doc_id=np.arange(len(rows)))
+    for first in (whole.top(k), ranking_of(qid, scores, limits={"top": k})):
+        assert [q.qid for q in first] == [q.qid for q in whole]
+        for short, long in zip(first, whole, strict=True):
+            assert short.rows.tolist() == long.rows.tolist()[:k]
+            assert short.scores.tolist() == long.scores.tolist()[:k]
+    assert whole.top(k).doc_id.tolist() == whole.top(k).order.tolist()
+
+
+def test_a_missing_score_ranks_last():
+    assert ranking_of(scores=[np.nan, 1, -9, 2, np.nan]).order.tolist() == [2, 0, 4, 3, 1]
+
+
+def test_a_query_without_documents_is_there_and_empty():
+    data = RankingData.from_arrays(np.zeros((3, 1)), None, group_sizes=[2, 0, 1])
+    found = Ranking.of(data, [1, 2, 3])
+    assert [query.rows.tolist() for query in found] == [[1, 0], [], [2]]
+    assert len(found[1]) == 0
+    assert found.to_trec().count("\n") == 3
+
+
+def test_groups_may_be_given_beside_the_data():
+    data = data_of(["a"] * 4)
+    found = Ranking.of(data, [4, 3, 2, 1], group=["x", "x", "y", "x"], per_group=1)
+    assert found.order.tolist() == [0, 2]
+    with pytest.raises(DataError, match="a limit per group needs the group of each document"):
+        Ranking.of(data, [4, 3, 2, 1], per_group=1)
+    with pytest.raises(DataError, match="group has 2 values, where 4 are expected"):
+        Ranking.of(data, [4, 3, 2, 1], group=[1, 2], per_group=1)
+
+
+@pytest.mark.parametrize(
+    ("limits", "sentence"),
+    [
+        ({"top": 0}, "top must be 1 or more, not 0"),
+        ({"per_group": -1}, "per_group must be 1 or more, not -1"),
+        ({"top": 2.5}, "top must be a whole number, not 2.5"),
+        ({"top": True}, "top must be a whole number, not True"),
+    ],
+)
+def test_wrong_limits_are_refused(limits, sentence):
+    with pytest.raises(UsageError, match=sentence):
+        ranking_of(limits=limits)
+    if "top" in limits:
+        with pytest.raises(UsageError, match=sentence.replace("top", "k")):
+            ranking_of().top(limits["top"])
+
+
+def test_the_number_of_scores_is_checked():
+    with pytest.raises(DataError, match="scores has 2 values, where 5 are expected"):
+        Ranking.of(data_of(QID), [1, 2])
+
+
+# --- queries ---------------------------------------------------------------------------------
+
+
+def test_a_ranking_is_taken_apart_by_query():
+    found = ranking_of(doc_id=list("vwxyz"))
+    assert len(found) == 2
+    assert [query.qid for query in found] == ["b", "a"]
+    assert found["a"].rows.tolist() == [1, 3]
+    assert found["a"].doc_id.tolist() == ["w", "y"]
+    assert "a" in found
+    assert "c" not in found
+    with pytest.raises(KeyError, match="there is no query 'c'; the ids of the 2 queries are"):
+        found["c"]
+    with pytest.raises(KeyError, match=r"takes the id of one query.*row numbers are in its order"):
+        found[:2]
+
+
+def test_where_an_array_is_expected_it_is_the_order():
+    found = ranking_of()
+    grades = np.array([10, 11, 12, 13, 14])
+    assert grades[found].tolist() == [12, 14, 10, 11, 13]
+    assert np.asarray(found) is found.order
+    assert np.asarray(found, np.float32).dtype == np.float32
+    copied = np.array(found)
+    copied[:] = 0
+    assert found.order.tolist() == [2, 4, 0, 1, 3]
+    with pytest.raises(ValueError, match="copy"):
+        np.asarray(found, np.float32, copy=False)
+
+
+def test_the_repr_is_one_line_and_pickling_keeps_all():
+    found = ranking_of(doc_id=list("vwxyz"))
+    assert repr(found) == "Ranking(2 queries, 5 documents)"
+    again = pickle.loads(pickle.dumps(found))  # noqa: S301
+    assert again.to_trec() == found.to_trec()
+
+
+# --- frames and files --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
+def test_a_frame_has_a_row_for_each_document(backend):
+    frame = ranking_of(doc_id=list("vwxyz")).to_frame(backend)
+    columns = {"pandas": "columns", "polars": "columns", "pyarrow": "column_names"}
+    assert list(getattr(frame, columns[backend])) == ["qid", "row", "rank", "score", "doc_id"]
+    values = {name: list(np.asarray(frame[name])) for name in getattr(frame, columns[backend])}
+    assert values["qid"] == ["b", "b", "b", "a", "a"]
+    assert values["row"] == [2, 4, 0, 1, 3]
+    assert values["rank"] == [1, 2, 3, 1, 2]
+    assert values["score"] == [0.9, 0.4, 0.2, 5.0, 5.0]
+    assert values["doc_id"] == ["x", "z", "v", "w", "y"]
+    assert "doc_id" not in ranking_of().to_frame().columns
+
+
+def test_a_frame_ranked_by_its_order_is_sorted():
+    frame = pd.DataFrame({"query": QID, "score": SCORES})
+    by_pandas = frame.sort_values(["query", "score"], ascending=[False, False], kind="stable")
+    pd.testing.assert_frame_equal(frame.iloc[ranking_of().order], by_pandas)
+
+
+def test_a_run_has_the_documents_by_name_or_place():
+    named = ranking_of(doc_id=["d 1", "d2", "", "d4", "d5"]).to_trec(tag="my run")
+    assert named.splitlines() == [
+        "b Q0 1 1 0.9 my_run",
+        "b Q0 d5 2 0.4 my_run",
+        "b Q0 d_1 3 0.2 my_run",
+        "a Q0 d2 1 5.0 my_run",
+        "a Q0 d4 2 5.0 my_run",
+    ]
+    assert ranking_of().top(1).to_trec() == "b Q0 1 1 0.9 rankwright\na Q0 0 1 5.0 rankwright\n"
+
+
+def test_a_run_goes_to_a_path_or_a_file(tmp_path):
+    found = ranking_of()
+    assert found.to_trec(tmp_path / "run.txt") is None
+    text, binary = io.StringIO(), io.BytesIO()
+    found.to_trec(text)
+    found.to_trec(binary)
+    whole = found.to_trec()
+    assert (tmp_path / "run.txt").read_text() == text.getvalue() == whole
+    assert binary.getvalue().decode() == whole
+    with pytest.raises(DataError, match="cannot be written"):
+        found.to_trec(tmp_path / "nowhere" / "run.txt")
+
+
+def test_a_run_is_read_back_as_the_scores(tmp_path):
+    data = data_of(QID, doc_id=list("vwxyz"))
+    Ranking.of(data, np.asarray(SCORES)[data.row]).to_trec(tmp_path / "run.txt")
+    assert read_scores(tmp_path / "run.txt", data).tolist() == np.asarray(SCORES)[data.row].tolist()
+    write_run(data, np.asarray(SCORES)[data.row], tmp_path / "other.txt")
+    assert (tmp_path / "other.txt").read_bytes() == (tmp_path / "run.txt").read_bytes()
+
+
+def test_names_that_a_run_cannot_hold_are_refused(tmp_path):
+    with pytest.raises(DataError, match=r"'a b' has a blank in it"):
+        ranking_of(["a b"] * 5).to_trec(tmp_path / "run.txt")
+    with pytest.raises(DataError, match="query b has two documents named 'v'"):
+        ranking_of(doc_id=list("vwvyz")).to_trec(tmp_path / "run.txt")
+    assert not (tmp_path / "run.txt").exists()
