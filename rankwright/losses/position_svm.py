@@ -37,6 +37,7 @@ the measure C(pi) - C(reference).
 the rest. **Curvature** there is none; in its place stands the range of c, by which no step of
 boosting is longer than 1.
 """
+# Over the budget of 300 lines: the loss and all that its lists may be limited by.
 
 from __future__ import annotations
 
