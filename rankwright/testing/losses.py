@@ -15,7 +15,7 @@ import numpy as np
 
 from rankwright.core.parallel import documents_per_range
 from rankwright.core.parts import check_kinds, params_of, part_name, resolve_part
-from rankwright.core.types import F64
+from rankwright.core.types import CAPABILITIES, F64
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.testing.contract import (
@@ -33,17 +33,6 @@ RANKED = [0, 3, 5]  # the queries whose documents have different grades
 N = sum(map(len, GRADES))
 WEIGHT = np.linspace(0.5, 2.0, N)
 THREADS = (1, 2, 5)
-METHODS = {
-    "curvature": ("grad_curv",),
-    "queries": ("grad_queries",),
-    "hess_vec": ("hess_vec",),
-    "targets": ("targets", "with_targets"),
-    "difference": ("convex_part", "concave_part"),
-    "columns": ("by_column",),
-    "stochastic": ("set_iteration", "number_from", "state", "load_state"),
-}
-"""What a bound loss must have for each trait that the loss claims."""
-
 _CHECKS: list[tuple[Check, tuple[str, ...], tuple[str, ...]]] = []
 
 
@@ -165,7 +154,7 @@ def check_traits(loss: Any) -> None:
         "traits must be rankwright.losses.Traits whose family is pointwise, pairwise or listwise.",
     )
     bound = loss.bind(graded(GRADES))
-    for trait, methods in {"": ("value", "grad"), **METHODS}.items():
+    for trait, methods in {"": ("value", "grad"), **CAPABILITIES}.items():
         for method in methods if not trait or getattr(traits, trait, False) else ():
             claim = f"traits.{trait} is true, but " if trait else ""
             require(hasattr(bound, method), f"{claim}the bound loss has no {method}.")
