@@ -25,7 +25,7 @@ _PUBLIC = {
     "load": "rankwright.data.files",
     "load_model": "rankwright.persist.model_file",
     "loss": "rankwright.losses",
-    "memory_limit": "rankwright.core.memory:bounded",
+    "memory_limit": "rankwright.core.memory",
     "metric": "rankwright.metrics.names",
     "ranker": "rankwright.rankers.base",
     "synthetic": "rankwright.data.synthetic_data",
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from rankwright import models as models
     from rankwright import solvers as solvers
     from rankwright import testing as testing
-    from rankwright.core.memory import bounded as memory_limit  # noqa: F401
+    from rankwright.core.memory import memory_limit as memory_limit
     from rankwright.data.files import load as load
     from rankwright.data.query_folds import QueryFolds as QueryFolds
     from rankwright.data.ranking_data import RankingData as RankingData
@@ -107,8 +107,7 @@ def __getattr__(name: str) -> Any:
         return import_module(f"rankwright.{name}")
     if name not in _PUBLIC:
         raise AttributeError(f"module 'rankwright' has no attribute '{name}'{_hint(name)}")
-    module, _, attribute = _PUBLIC[name].partition(":")
-    return getattr(import_module(module), attribute or name)
+    return getattr(import_module(_PUBLIC[name]), name)
 
 
 def _hint(name: str) -> str:

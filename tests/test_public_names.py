@@ -26,14 +26,17 @@ FREE = {
     "compare",
     "evaluate",
     "explain",
+    "importance",
     "joint_convexity",
     "load",
     "load_model",
     "loss",
+    "memory_limit",
     "metric",
     "ranker",
     "synthetic",
     "train_valid_test_split",
+    "tune",
 }
 SUBMODULES = {"data", "losses", "metrics", "models", "solvers", "testing"}
 

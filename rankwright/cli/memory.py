@@ -25,9 +25,9 @@ def bound_memory(context: typer.Context, size: str | None) -> Gauge | None:
     """Bound and measure memory until the verb ends; None where no bound was asked for."""
     if size is None:
         return None
-    from rankwright.core.memory import bounded
+    from rankwright.core.memory import memory_limit
 
-    return context.with_resource(bounded(size))
+    return context.with_resource(memory_limit(size))
 
 
 def in_record(gauge: Gauge | None) -> dict[str, int]:

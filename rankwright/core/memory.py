@@ -1,4 +1,4 @@
-"""How much memory a run takes, and a bound on it: ``with bounded("2GB") as gauge: ...``.
+"""How much memory a run takes, and a bound on it: ``with memory_limit("2GB") as gauge: ...``.
 
 What is counted is anonymous memory, that which no file backs (Linux's RssAnon). Pages of mapped
 files, such as the features of a store, do not count: the system takes them back when it needs the
@@ -169,7 +169,7 @@ class Gauge:
 
 
 @contextmanager
-def bounded(limit: str | int | None) -> Iterator[Gauge]:
+def memory_limit(limit: str | int | None) -> Iterator[Gauge]:
     """Bound the anonymous memory of what runs inside, and measure it.
 
     Parameters

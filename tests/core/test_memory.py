@@ -11,7 +11,7 @@ import pytest
 from scipy import sparse
 
 from rankwright.core import memory
-from rankwright.core.memory import anonymous_bytes, bounded, parse_size, shown_size
+from rankwright.core.memory import anonymous_bytes, memory_limit, parse_size, shown_size
 from rankwright.errors import DataError, MemoryLimitError, UsageError
 
 MB = 1_000_000
@@ -58,7 +58,7 @@ def test_arrays_count_and_mapped_files_do_not(tmp_path):
 
 
 def test_a_peak_is_seen_after_it_is_over():
-    with bounded(None) as gauge:
+    with memory_limit(None) as gauge:
         before = anonymous_bytes()
         held = np.ones(80 * MB // 8)
         time.sleep(0.2)
@@ -68,7 +68,7 @@ def test_a_peak_is_seen_after_it_is_over():
 
 def run_past(limit, held_bytes=100 * MB, seconds=10.0):
     """Hold more than there was until somebody ends it."""
-    with bounded(limit):
+    with memory_limit(limit):
         held = np.ones(held_bytes // 8)
         end = time.monotonic() + seconds
         while time.monotonic() < end:
@@ -94,10 +94,10 @@ def test_a_run_that_a_shell_put_into_the_background_ends_too():
         import signal, time
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # as `command &` has it
         import numpy as np
-        from rankwright.core.memory import anonymous_bytes, bounded
+        from rankwright.core.memory import anonymous_bytes, memory_limit
         from rankwright.errors import MemoryLimitError
         try:
-            with bounded(anonymous_bytes() + 20_000_000):
+            with memory_limit(anonymous_bytes() + 20_000_000):
                 held = np.ones(100_000_000 // 8)
                 time.sleep(20)
         except MemoryLimitError:
@@ -109,9 +109,9 @@ def test_a_run_that_a_shell_put_into_the_background_ends_too():
 
 def test_a_bound_is_for_the_main_thread():
     def inside():
-        with pytest.raises(UsageError, match="main thread"), bounded("9GB"):
+        with pytest.raises(UsageError, match="main thread"), memory_limit("9GB"):
             pass
-        with bounded(None) as gauge:  # measuring alone interrupts nobody
+        with memory_limit(None) as gauge:  # measuring alone interrupts nobody
             told.append(gauge.peak)
 
     told = []
@@ -123,9 +123,9 @@ def test_a_bound_is_for_the_main_thread():
 
 def test_a_bound_holds_inside_and_gives_way_to_an_inner_one():
     assert memory.limit() is None
-    with bounded("90GB"):
+    with memory_limit("90GB"):
         assert memory.limit() == 90_000 * MB
-        with bounded("80GB"):
+        with memory_limit("80GB"):
             assert memory.limit() == 80_000 * MB
         assert memory.limit() == 90_000 * MB
         assert memory.room() < 90_000 * MB
@@ -134,7 +134,7 @@ def test_a_bound_holds_inside_and_gives_way_to_an_inner_one():
 def test_large_room_is_a_file_under_a_bound_and_nothing_is_left_of_it(tmp_path, monkeypatch):
     monkeypatch.setattr(memory.tempfile, "tempdir", str(tmp_path))
     most = 2 * anonymous_bytes() + 100 * MB
-    with bounded(most):
+    with memory_limit(most):
         before = anonymous_bytes()
         large = memory.scratch((most // 4 // 8, 2), np.float32)
         large[:] = 1.0
@@ -150,7 +150,10 @@ def test_a_disk_that_is_full_is_told_before_the_room_is_used(tmp_path, monkeypat
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(memory.os, "posix_fallocate", full)
-    with bounded("90GB"), pytest.raises(DataError, match=r"80 GB of .* space .*: No space.*TMPDIR"):
+    with (
+        memory_limit("90GB"),
+        pytest.raises(DataError, match=r"80 GB of .* space .*: No space.*TMPDIR"),
+    ):
         memory.scratch((10**10,), np.float64)
     assert list(tmp_path.iterdir()) == []
 
@@ -165,7 +168,7 @@ def mapped_copies(monkeypatch):
     monkeypatch.setattr(memory, "_SMALL_SHARE", 1 << 60)
     monkeypatch.setattr(memory, "_BLOCK_BYTES", 64)
     monkeypatch.setattr(memory, "_SPARSE_ROWS", 3)
-    with bounded("90GB"):
+    with memory_limit("90GB"):
         yield
 
 

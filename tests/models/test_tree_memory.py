@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from rankwright import LambdaMART
-from rankwright.core.memory import bounded
+from rankwright.core.memory import memory_limit
 from rankwright.data.synthetic_data import synthetic
 from rankwright.models import tree_memory
 from rankwright.models.tree_memory import plan_bins, tree_bytes
@@ -26,7 +26,7 @@ def text(data=DATA, **parameters):
 def small_sample(monkeypatch):
     """Let 90 GB pay for thresholds from 299 of the documents."""
     monkeypatch.setattr(tree_memory, "_SAMPLED", 90 * 10**9 // (4 * 46 * 300))
-    with bounded("90GB"):
+    with memory_limit("90GB"):
         assert plan_bins(DATA.n_documents, 46, 255, 4).sample == 299 < DATA.n_documents / 2
         yield
 
@@ -36,7 +36,7 @@ def test_without_a_bound_all_documents_are_looked_at():
 
 
 def test_a_bound_decides_sample_and_layout():
-    with bounded("90GB"):
+    with memory_limit("90GB"):
         assert plan_bins(3_771_125, 136, 255, 4) == (3_771_125, True)
         assert plan_bins(377_112_500, 136, 255, 4).sample < 377_112_500
         assert not plan_bins(377_112_500, 136, 255, 4).by_row
@@ -48,7 +48,7 @@ def test_fewer_bins_take_less():
 
 
 def test_a_bound_that_has_room_for_all_changes_nothing():
-    with bounded("90GB"):
+    with memory_limit("90GB"):
         within = text()
     assert within == text()
 
@@ -79,5 +79,5 @@ def test_a_sample_serves_sparse_features_too():
 @pytest.mark.usefixtures("small_sample")
 def test_a_sample_gives_other_thresholds():
     sampled = text()
-    with bounded(None):
+    with memory_limit(None):
         assert text() != sampled

@@ -11,7 +11,7 @@ import pytest
 from scipy import sparse
 from small_data import small_data
 
-from rankwright.core.memory import bounded
+from rankwright.core.memory import memory_limit
 from rankwright.errors import DataError, UsageError
 from rankwright.models import tree_memory
 from rankwright.persist import checkpoint as module
@@ -235,7 +235,7 @@ def test_a_fit_on_the_same_values_in_a_sparse_matrix_is_refused(tmp_path):
 def test_a_bound_on_memory_that_changes_the_trees_is_refused(tmp_path, monkeypatch):
     ranker("gbdt", n_estimators=3).fit(DATA, checkpoint=tmp_path)
     again = Checkpoint(tmp_path, resume=True)
-    with bounded("90GB"):
+    with memory_limit("90GB"):
         assert ranker("gbdt", n_estimators=3).fit(DATA, checkpoint=again).resumed_from_ is not None
         monkeypatch.setattr(tree_memory, "_SHARE", 10**9)
         with pytest.raises(UsageError, match="thresholds came from all documents and come from "):

@@ -9,7 +9,7 @@ from small_data import small_data
 
 from rankwright import ranker
 from rankwright.core import memory
-from rankwright.core.memory import anonymous_bytes, bounded
+from rankwright.core.memory import anonymous_bytes, memory_limit
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import MemoryLimitError
 from rankwright.metrics.names import metric
@@ -28,7 +28,7 @@ def huge():
 
 
 def refusal(name, data, room, **parameters):
-    with bounded(anonymous_bytes() + room), pytest.raises(MemoryLimitError) as refused:
+    with memory_limit(anonymous_bytes() + room), pytest.raises(MemoryLimitError) as refused:
         check_room(ranker(name, **parameters), data, None)
     return str(refused.value)
 
@@ -58,7 +58,7 @@ def test_fewer_bins_and_linear_models_are_offered_where_they_fit(huge):
 
 def test_a_solver_that_steps_along_features_holds_them_by_column(huge):
     assert gigabytes(refusal("domination", huge, 2_000_000_000), "domination on linear") > 90.0
-    with bounded(anonymous_bytes() + 2_000_000_000):
+    with memory_limit(anonymous_bytes() + 2_000_000_000):
         check_room(ranker("domination", solver="lbfgs"), huge, None)
 
 
@@ -68,7 +68,7 @@ def test_a_kernel_on_many_documents_is_refused(huge):
 
 
 def test_what_fits_is_let_through(huge):
-    with bounded(anonymous_bytes() + 2_000_000_000):
+    with memory_limit(anonymous_bytes() + 2_000_000_000):
         check_room(ranker("memr"), huge, None)
     check_room(ranker("lambdamart"), huge, None)  # no bound at all
 

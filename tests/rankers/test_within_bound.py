@@ -8,7 +8,7 @@ from scipy import sparse
 
 from rankwright import ranker
 from rankwright.core import memory
-from rankwright.core.memory import bounded
+from rankwright.core.memory import memory_limit
 from rankwright.data.synthetic_data import synthetic
 
 DATA = synthetic("mq2008", queries=12)
@@ -34,7 +34,7 @@ def test_the_same_model_comes_within_a_bound(case, monkeypatch):
     monkeypatch.setattr(memory, "_SMALL_SHARE", 1 << 60)  # every copy is large
     monkeypatch.setattr(memory, "_BLOCK_BYTES", 1 << 10)
     monkeypatch.setattr(memory, "_SPARSE_ROWS", 50)
-    with bounded("90GB"):
+    with memory_limit("90GB"):
         within = ranker(name, **parameters).fit(data)
         scores = within.predict(data)
     arrays = within.model_.arrays()
