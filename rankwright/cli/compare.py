@@ -69,7 +69,6 @@ def compare(
 
     There is no --memory: fits run in processes of their own, and --jobs 1 runs one at a time.
     """
-    # Over the budget of 40 lines: more than half of it are the flags, in the order of --help.
     from rankwright.cli.progress import step_progress
     from rankwright.data.target import check_target
     from rankwright.experiments.compare import compare as run

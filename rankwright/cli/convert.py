@@ -46,7 +46,6 @@ def convert(
     json: console.JsonOption = False,
 ) -> None:
     """Convert ranking data between the formats named by "rankwright list formats"."""
-    # Over the budget of 40 lines: more than half of it are the flags, in the order of --help.
     import warnings
     from dataclasses import asdict
 

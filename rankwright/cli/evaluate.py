@@ -50,7 +50,6 @@ def evaluate(
     json: console.JsonOption = False,
 ) -> None:
     """Evaluate a model, scores or a single feature, under one or several named conventions."""
-    # Over the budget of 40 lines: more than half of it are the flags, in the order of --help.
     from rankwright.data.target import check_target
     from rankwright.metrics.evaluation import evaluate as measure
     from rankwright.metrics.names import measures

@@ -31,7 +31,6 @@ def explain(
     json: console.JsonOption = False,
 ) -> None:
     """Explain a ranking: of a query, of two documents, or of one under two models."""
-    # Over the budget of 40 lines: more than half of it are the flags, in the order of --help.
     from rankwright.cli.model import open_with
     from rankwright.data.files import load
     from rankwright.errors import UsageError

@@ -50,7 +50,6 @@ def inspect(
 
     Of a model file: its parameters, and its weights or most used features.
     """
-    # Over the budget of 40 lines: half of it are the flags, in the order of --help.
     from rankwright.errors import UsageError
 
     options = read_options(read, format=format)

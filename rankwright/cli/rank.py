@@ -41,7 +41,6 @@ def rank(
     json: console.JsonOption = False,
 ) -> None:
     """Rank a file's documents, query by query, as a TREC run."""
-    # Over the budget of 40 lines: more than half of it are the flags, in the order of --help.
     if json and output == "-":
         raise UsageError("--json and the run cannot share standard output: give -o FILE.")
     _check_output(output)

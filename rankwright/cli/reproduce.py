@@ -58,7 +58,6 @@ def reproduce(
     every experiment that has no result in DIR yet and writes the page DIR.md from the results.
     Exits with 1 where ours misses a figure that the experiment expects, or one of all fails.
     """
-    # Over the budget of 40 lines: more than half of it are the flags, in the order of --help.
     if table == "list":
         _print_names(json)
         return

@@ -48,7 +48,6 @@ def serve(
     ] = 1.0,
 ) -> None:
     """Serve models over HTTP: rankings, scores, health, figures; /docs shows how."""
-    # Over the budget of 40 lines: nearly all of it are the flags, in the order of --help.
     from rankwright.serve import serve as run
     from rankwright.serve.settings import Listening, Settings, with_keys
 

@@ -63,7 +63,6 @@ def train(
     json: console.JsonOption = False,
 ) -> None:
     """Train a ranker; prints its metrics on valid and test, with their convention."""
-    # Over the budget of 40 lines: half of it are the flags, in the order of --help.
     from rankwright.cli.held_back import load_held_back, score_and_save
     from rankwright.data.files import load
     from rankwright.data.target import check_target

@@ -73,7 +73,6 @@ def tune(
 
     With --dask whole trials run on the workers, several at a time; none of them is pruned.
     """
-    # Over the budget of 40 lines: more than half of it are the flags, in the order of --help.
     from rankwright.cli.held_back import load_held_back, score_and_save
     from rankwright.cli.progress import step_progress
     from rankwright.data.files import load

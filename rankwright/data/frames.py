@@ -5,8 +5,6 @@ Columns play roles: the query id, the grade, features, and the optional ``query_
 null feature is a missing value (NaN). A null query id, grade or weight is an error.
 """
 
-# Over the budget of 300 lines: the way into ranking data and the way back, which agree by column.
-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -9,7 +9,6 @@ with odd multipliers a, b and nothing for a zero, so that a sparse matrix gives 
 a dense one. Between files only these row hashes and the query ids are kept, so files may be handed
 over one after the other and need not fit in memory together.
 """
-# Over the budget of 300 lines: the kernels of one pass over the data, and what they find.
 
 from __future__ import annotations
 

@@ -5,8 +5,6 @@ the chunks on several threads. `BlockReader` keeps what goes from block to block
 start at 0 or 1, and how many lines came before.
 """
 
-# Over the budget of 300 lines: a block goes through all of this in turn, with what it has so far.
-
 from __future__ import annotations
 
 import mmap

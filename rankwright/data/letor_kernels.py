@@ -6,8 +6,6 @@ than 1e-307), is marked and left to `rankwright.data.letor_line`, which reads it
 what is wrong with it. Kernels therefore never explain, and never guess.
 """
 
-# Over the budget of 300 lines: one grammar, whose survey and reading must agree byte for byte.
-
 from __future__ import annotations
 
 import numpy as np

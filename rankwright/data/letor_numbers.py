@@ -15,8 +15,6 @@ small that digits are lost) is left to Python. Loops over text stop at a newline
 there.
 """
 
-# Over the budget of 300 lines: reading and writing share their tables, and each undoes the other.
-
 from __future__ import annotations
 
 import math

@@ -5,8 +5,6 @@ order of first appearance and stably within a query; ``row`` remembers where eac
 `RankingData.in_caller_order` puts any per-document result back.
 """
 
-# Over the budget of 300 lines: the one container, with all that may be asked of it.
-
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -139,7 +137,6 @@ class RankingData(ByQuery[Query]):
         sample_weight, doc_id, group, position : array-like (n,)
         feature_names : sequence of str, of length d
         """
-        # Over the budget of 40 lines: each argument is checked once, in the order of the signature.
         features = as_feature_matrix(X)
         n = features.shape[0]
         if 0 in features.shape:

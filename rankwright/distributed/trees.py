@@ -63,7 +63,6 @@ def fit_trees(
 
     ``n_jobs`` are those of each worker; by default those that Dask gives it.
     """
-    # Over the budget of 40 lines: one loop, whose ways out are best seen together.
     _refuse(model)
     if data.client is None:
         whole = concatenate(data.parts)

@@ -88,7 +88,6 @@ def compare(
     Comparison
         A ranker that cannot take the data is in its ``failures``; if all fail, that is an error.
     """
-    # Over the budget of 40 lines: two thirds of it are the signature and the fields of the result.
     chosen = entries_of(rankers)
     labels = [entry.label for entry in chosen]
     _check_options(labels, baseline, folds, tune, jobs)

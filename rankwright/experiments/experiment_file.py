@@ -1,7 +1,5 @@
 """Reading an experiment file; `rankwright.experiments.experiment` says what may be in it."""
 
-# Over the budget of 300 lines: every entry of a file with the check that belongs to it.
-
 from __future__ import annotations
 
 import itertools

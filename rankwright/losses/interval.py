@@ -26,8 +26,6 @@ do not; ``scale_by_size`` multiplies both by the weight of the query's documents
 are limits: lambda1 = inf has no eps, lambda2 = inf no xi.
 """
 
-# Over the budget of 300 lines: three solvers of one problem, each with a kernel of its own.
-
 from __future__ import annotations
 
 from dataclasses import dataclass

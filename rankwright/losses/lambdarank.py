@@ -34,8 +34,6 @@ score, grade and weight get the same gradient to the last bit.
 **Weights**: ranks are held by whole documents; one of weight 0 is left out, of the measure too.
 """
 
-# Over the budget of 300 lines: two forms of one gradient, down to the arithmetic that they share.
-
 from __future__ import annotations
 
 import math

@@ -37,7 +37,6 @@ the measure C(pi) - C(reference).
 the rest. **Curvature** there is none; in its place stands the range of c, by which no step of
 boosting is longer than 1.
 """
-# Over the budget of 300 lines: the loss and all that its lists may be limited by.
 
 from __future__ import annotations
 
@@ -197,7 +196,6 @@ class PositionSVM(Part):
 
     def _lists(self, data: RankingData, row: I64) -> Lists:
         """Lay out ``data``, whose documents are sorted by grade."""
-        # Over the budget of 40 lines: nearly half are the fields of what it returns.
         begin, n = data.indptr, int(data.sizes.max(initial=0))
         if self.cost is not None:
             return lists_with_costs(self.cost, rank_decay(self.decay, n, np.ones(n)), data, row)

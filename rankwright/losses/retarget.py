@@ -38,8 +38,6 @@ The level of a query's scores is free where it can be, the paper's beta in (3): 
 square without C_r, C_w and floor, and on the simplex; by centring under square with them.
 """
 
-# Over the budget of 300 lines: the equations, their parameters, and the layout that these decide.
-
 from __future__ import annotations
 
 from dataclasses import dataclass

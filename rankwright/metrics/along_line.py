@@ -27,8 +27,6 @@ and mrr is err with gains of 0 and 1. Between crossings the documents of a line 
 that the next changes, at the same t, take back.
 """
 
-# Over the budget of 300 lines: one sweep, whose parts keep each other's sums up to date.
-
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -228,7 +226,6 @@ def _sweep_query(a, x, gain, kind, weight, cut, low, high, times, changes):  # t
 
     The changes are written to the arrays while there is room; returned is how many there are.
     """
-    # Over the budget of 60 lines: a step of the sweep changes ranks, times and value at once.
     n = len(a)
     k = min(cut, n)
     at, seen = np.empty(k, np.int64), np.zeros(n, np.int64)

@@ -7,7 +7,6 @@ A **tie block** is a run of ranks with equal scores. Measures that average over 
 get ``ends``: for each rank, where its block ends. ``max_per_group`` keeps the best few documents of
 each group; the list gets shorter, by the same number of documents whatever the scores are.
 """
-# Over the budget of 300 lines: grades, and their rankings, of which sampled ones are a kind.
 
 from __future__ import annotations
 

@@ -15,7 +15,6 @@ A comparison with a missing value is false, so missing values are welcome; [x_f 
 value", is a rule of its own where a feature has gaps. A rule that is chosen again adds to its
 weight. Documents enter in an order fixed by their content, so shuffled rows change nothing.
 """
-# Over the budget of 300 lines: rules, how they are found and how far a step along one goes.
 
 from __future__ import annotations
 
@@ -90,7 +89,6 @@ class Additive(Part):
         n_jobs: int | None = None,
     ) -> FittedAdditive:
         """Add rules against ``loss``, after those of ``start``; rounds count from theirs."""
-        # Over the budget of 40 lines: a quarter are the arguments that all models have.
         self._check()
         descent = _Descent(self, loss, data, start, thread_count(n_jobs))
         valid = None if callback.valid is None else by_column(callback.valid.X)

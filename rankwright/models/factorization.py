@@ -22,7 +22,6 @@ with |G| the largest singular value, at the best biases without vectors. It grow
 the grades and the length of the lists, and so does the l2 that serves best; ``l2="auto"`` tries
 shares of l2_max and keeps the best on valid, or takes half of it where there is no valid data.
 """
-# Over the budget of 300 lines: the model, the ways to its minimum and what it shows of each step.
 
 from __future__ import annotations
 

@@ -70,7 +70,6 @@ class Forest(Trees):
         n_jobs: int | None = None,
     ) -> FittedTrees:
         """Fit the bags one after the other; ``callback`` sees the mean of those so far."""
-        # Over the budget of 40 lines: a quarter are the arguments that all models have.
         if start is not None:
             raise UsageError("a forest cannot be continued; fit one with more bags.")
         self.check()

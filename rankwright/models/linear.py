@@ -9,7 +9,6 @@ data with rows and queries in an order fixed by their content, so that shuffled 
 queries change nothing. Those that step along columns (coordinate) take an l1 penalty too, and see
 the problem that the loss offers by columns.
 """
-# Over the budget of 300 lines: the model and its weights, which half of the other models end in.
 
 from __future__ import annotations
 

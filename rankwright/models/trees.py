@@ -4,7 +4,6 @@ Each round the loss's gradient and curvature (`rankwright.models.boosting`) go t
 custom objective, so lists may be of any length and grades any real number. Labels never reach
 LightGBM; the initial score is ours and is added back when scoring.
 """
-# Over the budget of 300 lines: all that is said to LightGBM is here, where alone it is imported.
 
 from __future__ import annotations
 

@@ -16,7 +16,6 @@ A **difference** of convex functions, M - N, is solved in rounds: N is held to i
 present w, the rest is convex with the same planes of M, and no round makes J larger
 (`le2007dorm` with tied grades in order of score). The gap is then that of the last round.
 """
-# Over the budget of 300 lines: a run, the line it goes along and its planes are one piece of work.
 
 from __future__ import annotations
 

@@ -58,7 +58,6 @@ class ColumnGeneration(Part):
         callback: Callable[[int, F64, float], bool] | None = None,
     ) -> CutResult:
         """Minimise ``problem``, whatever the start from no planes; optimality is the gap."""
-        # Over the budget of 40 lines: Algorithm 2, and what it took, which is a third of them.
         if not problem.strength > 0.0:
             raise UsageError("column_generation needs a penalty: give l2 above 0.")
         began, in_qp, looks = time.perf_counter(), 0.0, 0

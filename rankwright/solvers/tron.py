@@ -58,7 +58,6 @@ class TRON(Part):
         callback: Callable[[int, F64, float], bool] | None = None,
     ) -> SolveResult:
         """Minimise ``problem`` from ``start`` (0 by default)."""
-        # Over the budget of 40 lines: a step and what becomes of it, case by case.
         w = np.zeros(problem.size) if start is None else np.array(start, np.float64)
         g, ahead = np.empty(problem.size), np.empty(problem.size)
         value = problem.grad(w, g)

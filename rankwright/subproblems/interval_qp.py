@@ -11,8 +11,6 @@ documents, so neither the start of the search nor the order of the rows shows in
 in the last bit where a multiplier is zero to rounding, and either of two pieces will do).
 """
 
-# Over the budget of 300 lines: the steps of one active-set method, which share a state and a stop.
-
 from __future__ import annotations
 
 import math
