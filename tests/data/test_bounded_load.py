@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from reference.same_data import assert_same
 
-from rankwright.core.memory import anonymous_bytes, bounded
+from rankwright.core.memory import anonymous_bytes, memory_limit
 from rankwright.data import files
 from rankwright.data.files import load, save
 from rankwright.data.ranking_data import RankingData
@@ -44,7 +44,7 @@ def is_mapped(array):
 def test_the_same_data_come_with_mapped_features(tmp_path, name):
     save(some_data(), tmp_path / name)
     whole = load(tmp_path / name)
-    with bounded("90GB"):
+    with memory_limit("90GB"):
         mapped = load(tmp_path / name)
     assert is_mapped(mapped.X)
     assert not is_mapped(whole.X)
@@ -54,7 +54,7 @@ def test_the_same_data_come_with_mapped_features(tmp_path, name):
 def test_queries_whose_rows_lie_apart_are_put_together(tmp_path):
     file = tmp_path / "t.txt"
     file.write_text("1 qid:1 1:1\n0 qid:2 1:2\n2 qid:1 1:3\n")
-    with bounded("90GB"):
+    with memory_limit("90GB"):
         data = load(file)
     assert data.y.tolist() == [1.0, 2.0, 0.0]
     assert data.row.tolist() == [0, 2, 1]  # where each was in the file
@@ -65,7 +65,7 @@ def test_a_fault_in_the_file_is_told_as_without_a_bound(tmp_path):
     file.write_text("1 qid:1 1:1\n0 qid:1 1:oops\n")
     with pytest.raises(DataError) as without:
         load(file)
-    with bounded("90GB"), pytest.raises(DataError) as within:
+    with memory_limit("90GB"), pytest.raises(DataError) as within:
         load(file)
     assert str(within.value) == str(without.value)
 
@@ -73,5 +73,5 @@ def test_a_fault_in_the_file_is_told_as_without_a_bound(tmp_path):
 def test_a_file_that_fits_easily_is_read_as_a_whole(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "_EASY_SHARE", 4)
     save(some_data(), tmp_path / "t.txt")
-    with bounded(2 * anonymous_bytes() + 10**8):
+    with memory_limit(2 * anonymous_bytes() + 10**8):
         assert not is_mapped(load(tmp_path / "t.txt").X)
