@@ -178,7 +178,7 @@ def _sklearn(X: np.ndarray, y: np.ndarray) -> Scorer:
     from threadpoolctl import threadpool_limits
 
     model = HistGradientBoostingRegressor(
-        max_iter=TREES, max_leaf_nodes=LEAVES, learning_rate=0.05, early_stopping_rounds=False
+        max_iter=TREES, max_leaf_nodes=LEAVES, learning_rate=0.05, early_stopping=False
     ).fit(X, y)
 
     def score(Z: np.ndarray) -> np.ndarray:

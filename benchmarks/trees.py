@@ -270,7 +270,7 @@ def histogram_trees(data: RankingData, *, threads: int = THREADS) -> Fit:
             max_iter=TREES,
             max_leaf_nodes=LEAVES,
             max_bins=BINS,
-            early_stopping_rounds=False,
+            early_stopping=False,
         )
         with threadpool_limits(threads):
             return model.fit(data.X, data.y).predict
