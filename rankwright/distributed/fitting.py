@@ -78,8 +78,8 @@ def fit(
     )
     own = options if _is_read(valid) else {}
     watched = None if valid is None else _valid_data(ranker, valid, parts, own)
-    checkpoint = Checkpoint(checkpoint) if isinstance(checkpoint, str | Path) else checkpoint
-    callback = _callback(ranker, parts, watched, progress, checkpoint)
+    kept = ranker._checkpoint(checkpoint)
+    callback = _callback(ranker, parts, watched, progress, kept)
     begun = None if start is None else start._fitted()
     model = ranker.make_model()
     loss: Any = ranker.make_loss()
@@ -94,8 +94,8 @@ def fit(
         ranker.resumed_from_ = _resume(ranker, callback, parts, begun)
         ranker.model_ = train_on(model, loss, parts, **given)
     finally:
-        if checkpoint is not None:
-            checkpoint.end()
+        if kept is not None:
+            kept.end()
     prints = parts.map(_prints)
     ranker.data_digest_ = digest_of_prints(prints, parts.n_documents, parts.n_features)
     ranker.curve_, ranker.evals_result_ = callback.curve, callback.evals_result()

@@ -22,6 +22,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import fields, replace
 from functools import wraps
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -332,7 +333,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     @property
     def has_loss(self) -> bool:
-        """Whether a loss is minimised; the others optimise a metric."""
+        """Whether the algorithm names a loss, which any other model may minimise too."""
         return self.loss_class is not None or hasattr(self, "loss")
 
     @property
@@ -392,7 +393,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             early_stopping_rounds=getattr(self, "early_stopping_rounds", None),
             progress=progress or (print_round if self.verbose else None),
             n_jobs=self.n_jobs,
-            checkpoint=_checkpoint(checkpoint),
+            checkpoint=self._checkpoint(checkpoint),
         )
         begun = start._fitted() if start else None
         try:
@@ -473,6 +474,19 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             return None
         callback.go_on(kept)
         return kept.round
+
+    def _checkpoint(self, given: Checkpoint | str | Path | None) -> Checkpoint | None:
+        """Return the checkpoint of a fit; a folder alone is one of the usual kind."""
+        if given is None:
+            return None
+        if not isinstance(self.random_state, Integral):
+            raise UsageError(
+                "a checkpoint needs a whole number as random_state, so that a resumed run samples "
+                f"as before; it is {self.random_state!r}."
+            )
+        from rankwright.persist.checkpoint import Checkpoint
+
+        return given if isinstance(given, Checkpoint) else Checkpoint(given)
 
     def _note_features(self, data: RankingData) -> None:
         self.n_features_in_ = data.n_features
@@ -632,15 +646,6 @@ def ranker(name: str, /, **parameters: Any) -> Ranker:
     own = {key: value for key, value in parameters.items() if "__" not in key}
     made: Ranker = registry.resolve("rankers", name)(**own)
     return made.set_params(**{key: v for key, v in parameters.items() if key not in own})
-
-
-def _checkpoint(given: Checkpoint | str | Path | None) -> Checkpoint | None:
-    """Return the checkpoint of a fit; a folder alone is one of the usual kind."""
-    if given is None:
-        return None
-    from rankwright.persist.checkpoint import Checkpoint
-
-    return given if isinstance(given, Checkpoint) else Checkpoint(given)
 
 
 def _digest_of(digests: list[str]) -> str:

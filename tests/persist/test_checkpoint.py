@@ -251,3 +251,11 @@ def test_threads_and_words_may_change(tmp_path):
 
 def test_without_a_checkpoint_nothing_was_resumed():
     assert ranker("gbdt", n_estimators=2).fit(DATA).resumed_from_ is None
+
+
+@pytest.mark.parametrize("state", [None, np.random.default_rng(0)])
+def test_a_checkpoint_needs_a_seed_that_a_resumed_run_has_too(tmp_path, state):
+    made = ranker("gbdt", n_estimators=2, random_state=state)
+    with pytest.raises(UsageError, match="a checkpoint needs a whole number as random_state"):
+        made.fit(DATA, checkpoint=tmp_path)
+    assert not list(tmp_path.iterdir())
