@@ -20,10 +20,11 @@ _PUBLIC = {
     "compare": "rankwright.experiments.compare",
     "evaluate": "rankwright.metrics.evaluation",
     "explain": "rankwright.explanation",
+    "import_model": "rankwright.persist.other_libraries",
     "importance": "rankwright.explanation.importance",
     "joint_convexity": "rankwright.rankers.joint_convexity",
     "load": "rankwright.data.files",
-    "load_model": "rankwright.persist.model_file",
+    "load_model": "rankwright.model_files",
     "loss": "rankwright.losses",
     "memory_limit": "rankwright.core.memory",
     "metric": "rankwright.metrics.names",
@@ -59,8 +60,9 @@ if TYPE_CHECKING:
     from rankwright.metrics.convention import Convention as Convention
     from rankwright.metrics.evaluation import evaluate as evaluate
     from rankwright.metrics.names import metric as metric
+    from rankwright.model_files import load_model as load_model
     from rankwright.persist.checkpoint import Checkpoint as Checkpoint
-    from rankwright.persist.model_file import load_model as load_model
+    from rankwright.persist.other_libraries import import_model as import_model
     from rankwright.rankers.auto import auto as auto
     from rankwright.rankers.base import Ranker as Ranker
     from rankwright.rankers.base import ranker as ranker

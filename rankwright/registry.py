@@ -178,13 +178,19 @@ KINDS: dict[str, dict[str, str]] = {
 }
 
 
+UNLISTED: dict[str, dict[str, str]] = {
+    "models": {"imported_trees": "rankwright.models.imported_trees:ImportedTrees"},
+}
+"""Parts that a model file may hold and nobody chooses by name: they are not fitted here."""
+
+
 OWN_NAMES = {"rankers": "name", "metrics": "key"}
 """What a class of a kind calls itself, which must be the name it is announced under."""
 
 
 def resolve(kind: str, name: str) -> Any:
     """Return the part ``name`` of ``kind``, ours or a plug-in's, or say which names come near."""
-    table = KINDS[kind]
+    table = {**KINDS[kind], **UNLISTED.get(kind, {})}
     name = ALIASES.get(name, name)
     if name in table:
         module, _, attribute = table[name].partition(":")
@@ -240,10 +246,15 @@ def names(kind: str) -> list[str]:
     return [*KINDS[kind], *plugins(kind)]
 
 
+def is_known(kind: str, name: str) -> bool:
+    """Whether `resolve` finds a part: one of `names`, or one that only a model file holds."""
+    return name in names(kind) or name in UNLISTED.get(kind, {})
+
+
 def name_of(kind: str, cls: type) -> str | None:
     """Return the name under which a class is registered or announced; None where it is not."""
     path = f"{cls.__module__}:{cls.__qualname__}"
-    for name, known in KINDS[kind].items():
+    for name, known in {**KINDS[kind], **UNLISTED.get(kind, {})}.items():
         if known == path:
             return name
     package = cls.__module__.partition(".")[0]

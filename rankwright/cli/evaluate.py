@@ -107,10 +107,10 @@ def _on_cluster(
     options: dict[str, Any],
 ) -> tuple[dict[str, Evaluation], list[Any]]:
     """Return the evaluation of a model where the parts of the data are, and the query ids."""
-    from rankwright.cli.model import open_model
     from rankwright.distributed.evaluation import evaluate as measure
+    from rankwright.model_files import load_model
 
-    ranker = open_model(model)
+    ranker = load_model(model)
     parts = on_workers(client, data, n_parts, options, n_features=ranker.n_features_in_)
     found = {name: measure(ranker, parts, metrics, convention=name) for name in conventions}
     return found, [qid for part in parts.qid for qid in part.tolist()]

@@ -28,10 +28,10 @@ def export(
 
     if to not in registry.names("exports"):
         raise UsageError(registry.unknown("export", to, registry.names("exports")))
-    from rankwright.cli.model import open_model
     from rankwright.export.folder import export_model
+    from rankwright.model_files import load_model
 
-    about = export_model(open_model(model), to, output, name=name, force=force)
+    about = export_model(load_model(model), to, output, name=name, force=force)
     if json:
         console.print_json({"folder": str(output), **about})
         return

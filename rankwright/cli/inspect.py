@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,8 +9,8 @@ import typer
 
 from rankwright.cli import console
 from rankwright.cli.memory import MemoryOption, bound_memory, in_record, print_peak
-from rankwright.cli.model import is_ranklib
 from rankwright.cli.settings import FormatOption, ReadOption, read_options
+from rankwright.model_files import is_model
 
 if TYPE_CHECKING:
     from rankwright.data.profile import DataProfile, Profile
@@ -58,7 +57,7 @@ def inspect(
             "--joint-convexity is tested on the training data: give both, as in rankwright inspect "
             "model.rw --joint-convexity --train train.txt."
         )
-    if len(data) == 1 and (zipfile.is_zipfile(data[0]) or is_ranklib(data[0])):
+    if len(data) == 1 and is_model(data[0]):
         from rankwright.cli.inspect_model import inspect_model
 
         inspect_model(data[0], json, train=train, read=options)

@@ -21,9 +21,9 @@ def inspect_model(
 
     With the data ``train``, also whether its objective is jointly convex.
     """
-    from rankwright.cli.model import open_model
+    from rankwright.model_files import load_model
 
-    ranker = open_model(path)
+    ranker = load_model(path)
     found = _about(ranker)
     if train is not None:
         found["joint_convexity"] = _joint_convexity(ranker, train, read or {})

@@ -1,4 +1,4 @@
-"""Model files as the verbs take them: ours, or a text model of RankLib."""
+"""Model files as the verbs take them, and the data beside them."""
 
 from __future__ import annotations
 
@@ -6,31 +6,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rankwright.model_files import is_ranklib, load_model
+
 if TYPE_CHECKING:
     from rankwright.data.ranking_data import RankingData
     from rankwright.rankers.base import Ranker
-
-_RANKLIB = b"## "
-
-
-def is_ranklib(path: str | Path) -> bool:
-    """Whether a file begins as RankLib's models do."""
-    path = Path(path)
-    if not path.is_file():
-        return False
-    with path.open("rb") as stream:
-        return stream.read(len(_RANKLIB)) == _RANKLIB
-
-
-def open_model(path: str | Path, *, n_features: int | None = None) -> Ranker:
-    """Return the ranker of a model file; RankLib's is widened to ``n_features`` of the data."""
-    if is_ranklib(path):
-        from rankwright.ranklib.as_ranker import load_ranklib
-
-        return load_ranklib(path, n_features=n_features)
-    from rankwright.persist.model_file import load_model
-
-    return load_model(path)
 
 
 def open_with(
@@ -40,10 +20,10 @@ def open_with(
 
     A fault of a model file of ours is told before the data is read.
     """
-    ours = {path: open_model(path) for path in paths if not is_ranklib(path)}
+    ours = {path: load_model(path) for path in paths if not is_ranklib(path)}
     data = read()
     rankers: list[Ranker] = []
     for path in paths:
-        rankers.append(ours.get(path) or open_model(path, n_features=data.n_features))
+        rankers.append(ours.get(path) or load_model(path, n_features=data.n_features))
         data = data.with_n_features(rankers[0].n_features_in_)
     return rankers, data

@@ -91,10 +91,10 @@ def _on_cluster(
     told: dict[str, Any],
 ) -> Partitions:
     """Rank where the parts of the data are; return the parts."""
-    from rankwright.cli.model import open_model
     from rankwright.distributed.evaluation import write_run
+    from rankwright.model_files import load_model
 
-    ranker = open_model(model)
+    ranker = load_model(model)
     parts = on_workers(client, data, n_parts, options, n_features=ranker.n_features_in_)
     write_run(ranker, parts, output, **told)
     return parts

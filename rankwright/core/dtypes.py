@@ -7,6 +7,7 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from rankwright.core.types import F64, AnyArray, FloatMatrix
@@ -14,6 +15,7 @@ from rankwright.errors import DataError
 
 _BLOCK = 1 << 22
 _WHOLE = 1 << 53  # up to here a double holds every whole number
+_LAST_STEP = 2.0**104  # between the two highest float32
 
 
 def as_feature_matrix(X: Any) -> FloatMatrix:
@@ -53,6 +55,22 @@ def not_above(values: F64, kind: Any = np.float32) -> AnyArray:
         near = np.asarray(values, np.float64).astype(kind)
         below = np.nextafter(near, near.dtype.type(-np.inf))
     return np.where(near.astype(np.float64) <= values, near, below)
+
+
+def highest_rounded_to(threshold: NDArray[np.float32]) -> F64:
+    """Return the highest float64 that float32 rounds to each threshold or below.
+
+    So x <= this, for features read in float64, is the comparison of tools that round them first.
+    """
+    wide = threshold.astype(np.float64)
+    with np.errstate(over="ignore"):
+        above = np.nextafter(threshold, np.float32(np.inf)).astype(np.float64)
+    above = np.where(np.isinf(above), wide + _LAST_STEP, above)  # of the highest float32
+    middle = wide + (above - wide) / 2.0
+    # a number half way between two float32 goes to the one whose last bit is 0
+    even = threshold.view(np.uint32) % 2 == 0
+    highest = np.where(even, middle, np.nextafter(middle, -np.inf))
+    return np.where(np.isfinite(wide), highest, wide)
 
 
 def as_vector(values: Any, name: str, length: int) -> AnyArray:

@@ -54,7 +54,8 @@ double {title}_score(const double *x) {{
         case 4: left = !(isnan(v) || fabs(v) <= 1.0000000180025095e-35) && left; break;
         default: {{
           long k;
-          left = 0;
+          left = rule[i] == 7 && isnan(v);
+          if (rule[i] == 5 || v >= 0.0)
           for (k = (long)threshold[i]; k < (long)value[i]; k++)
             if (v > -1.0 && v < 2147483648.0 && (long)v == category[k]) left = 1;
         }}
@@ -166,7 +167,7 @@ def _forest(model: Forest, title: str) -> str:
         threshold[node] = len(categories)
         categories += found
         value[node] = len(categories)
-    assert RULES[5] == "category"
+    assert RULES[5:] == ("category", "member", "member_or_nan")
     return (
         _array("root", model.roots, "long")
         + _array("feature", np.where(leaf, -1, model.feature), "int")

@@ -6,6 +6,7 @@ A split sends x left where x <= threshold; `RULES` has what else it may do, by n
     nan_left, nan_right       a missing value goes there
     zero_left, zero_right     so does 0
     category                  what is in a set goes left
+    member, member_or_nan     as category, for numbers from 0 alone; the latter sends NaN left too
 """
 
 from __future__ import annotations
@@ -21,8 +22,14 @@ from rankwright.core.types import F64, I64
 from rankwright.errors import UsageError
 from rankwright.models.forest_scorer import ForestScorer
 
-RULES = ("plain", "nan_left", "nan_right", "zero_left", "zero_right", "category")
+RULES = (
+    "plain", "nan_left", "nan_right", "zero_left", "zero_right", "category", "member",
+    "member_or_nan",
+)  # fmt: skip
+SETS = ("category", "member", "member_or_nan")
 _PLAIN, _NAN_LEFT, _NAN_RIGHT = range(3)
+# what a scorer calls exact is all that a target knows: thresholds have what LightGBM takes for 0
+_OF_SCORER = np.array([0, 1, 2, 3, 4, 5, _NAN_LEFT, _NAN_RIGHT, 6, 7])
 _DEEPEST = 400  # splits; readers of JSON stop at 1,000 levels, two of them per split
 HIGHEST = float(np.finfo(np.float32).max)
 ZERO = float(np.float32(1e-35))  # what LightGBM takes for 0, and all that is nearer
@@ -41,12 +48,15 @@ class Forest:
         The score that every document starts from.
     text
         LightGBM's text, where the trees come from it.
+    precision
+        How much the model itself rounds its sums, relative to their size.
     """
 
     family: str
     scorer: ForestScorer
     initial: float
     text: str = ""
+    precision: float = 0.0
 
     @cached_property
     def feature(self) -> I64:
@@ -61,7 +71,7 @@ class Forest:
     @cached_property
     def rule(self) -> I64:
         """What each split makes of missing values."""
-        return np.where(self.is_leaf, _PLAIN, self.scorer.rule[self.scorer.view])
+        return np.where(self.is_leaf, _PLAIN, _OF_SCORER[self.scorer.rule[self.scorer.view]])
 
     @property
     def roots(self) -> I64:
@@ -94,10 +104,15 @@ class Forest:
         return np.flatnonzero(~self.is_leaf)
 
     @property
+    def is_set(self) -> Any:
+        """Whether each node is a split on a set of categories."""
+        return np.isin(self.rule, [RULES.index(name) for name in SETS])
+
+    @property
     def categories(self) -> dict[int, list[int]]:
         """The categories that go left, by node."""
         found = {}
-        for node in self.splits[self.rule[self.splits] == RULES.index("category")].tolist():
+        for node in self.splits[self.is_set[self.splits]].tolist():
             words = self.scorer.sets[int(self.scorer.view[node])].tolist()
             found[node] = [32 * w + b for w, word in enumerate(words) for b in range(32)
                            if word >> b & 1]  # fmt: skip
@@ -123,10 +138,11 @@ class Forest:
     def need_numeric(self, target: str) -> None:
         """Refuse splits that ``target`` does not know."""
         rules = set(self.rule[self.splits].tolist())
-        if RULES.index("category") in rules:
+        if self.is_set.any():
+            others = "lightgbm, json, c or python" if self.text else "json, c or python"
             raise UsageError(
                 f"{target} knows no splits on categories; fit without categorical=..., or export "
-                "to lightgbm, json, c or python."
+                f"to {others}."
             )
         if rules & {RULES.index("zero_left"), RULES.index("zero_right")}:
             raise UsageError(
@@ -161,6 +177,7 @@ class Forest:
 
     def error(self, X: F64, epsilon: float) -> F64:
         """Return how far rounding each number by ``epsilon`` may take the score of each row."""
+        epsilon = max(epsilon, self.precision)
         sizes = replace(self.scorer, value=np.abs(self.value))
         size = sizes.scores(X, initial=abs(self.initial), n_jobs=1)
         return epsilon * added(len(self.roots)) * size

@@ -4,9 +4,10 @@ A forest is a list of trees, each with arrays by node: ``feature`` (-1: a leaf),
 ``missing``, ``left``, ``right``, ``value``. A split sends x left where x <= threshold; ``missing``
 says what else it does: ``plain`` takes a missing value for 0, ``nan_left`` and ``nan_right`` send
 it there, ``zero_left`` and ``zero_right`` do the same with 0 too, ``category`` sends left what
-``categories`` lists for the node. Scores start from ``initial``. A network has ``layers`` of
-``weights`` (a row for each input) and ``constants``, with ``activation`` after all but the last.
-``fill`` has what stands for a missing value.
+``categories`` lists for the node; so do ``member`` and ``member_or_nan``, of numbers from 0 alone,
+and the latter sends a missing value left too. Scores start from ``initial``. A network has
+``layers`` of ``weights`` (a row for each input) and ``constants``, with ``activation`` after all
+but the last. ``fill`` has what stands for a missing value.
 """
 
 from __future__ import annotations

@@ -80,7 +80,9 @@ def _forest(model: dict[str, Any], row: list[float]) -> float:
 
 def _goes_left(tree: dict[str, Any], node: int, x: float) -> bool:
     rule, cut = tree["missing"][node], float(tree["threshold"][node])
-    if rule == "category":
+    if rule in ("member", "member_or_nan") and not x >= 0.0:
+        return bool(rule == "member_or_nan" and x != x)
+    if rule in ("category", "member", "member_or_nan"):
         return -1.0 < x < 2.0**31 and int(x) in tree["categories"][str(node)]
     if rule in ("zero_left", "zero_right") and (x != x or abs(x) <= _TINY):
         return bool(rule == "zero_left")

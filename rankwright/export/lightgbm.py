@@ -45,7 +45,7 @@ class LightGBM(Target):
         """Return model.txt."""
         assert isinstance(job.model, Forest)
         model = job.model
-        blocks = tree_blocks(model.text) if model.text else _blocks(model)
+        blocks = tree_blocks(model.text) if model.text else blocks_of(model)
         if model.initial:
             blocks = [leaf_block(model.initial), *blocks]
         return Written(
@@ -74,8 +74,9 @@ def _held(model: Forest) -> F64:
     return np.where((cut < 0.0) & (cut >= -ZERO), below, cut)
 
 
-def _blocks(model: Forest) -> list[str]:
+def blocks_of(model: Forest) -> list[str]:
     """Return LightGBM's text of trees with numeric splits that did not come from it."""
+    model.need_numeric("lightgbm")
     found = []
     for a, b in model.spans():
         n, inner = b - a, model.left[a:b] != np.arange(a, b)

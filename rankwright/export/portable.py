@@ -24,6 +24,7 @@ from rankwright.export.forest import RULES, ZERO, Forest, added, one_split_each
 from rankwright.models.additive import FittedAdditive
 from rankwright.models.fitted_network import FittedNetwork
 from rankwright.models.forest_scorer import ForestScorer
+from rankwright.models.imported_trees import ImportedForest
 from rankwright.models.linear import FittedLinear
 from rankwright.models.trees import FittedTrees
 from rankwright.rankers.base import Ranker
@@ -155,6 +156,14 @@ def _of_trees(model: FittedTrees) -> Forest:
     return Forest("trees", replace(scorer, threshold=cut), model.initial, model.text)
 
 
+def _of_imported(model: ImportedForest) -> Forest:
+    scorer, initial = model.in_double()
+    if model.n_trees == 0:
+        scorer = one_split_each([np.empty(0)] * 3, np.zeros(1), model.n_features)
+    single = float(np.finfo(np.float32).eps) if model.single else 0.0
+    return Forest("trees", scorer, initial, precision=single)
+
+
 def _of_additive(model: FittedAdditive) -> Forest:
     rules = [model.feature, model.threshold, model.weight]
     alone = np.zeros(0 if len(model.weight) else 1)
@@ -173,6 +182,7 @@ def _of_network(model: FittedNetwork) -> Network:
 _KINDS: dict[type, Callable[[Any], Portable]] = {
     FittedLinear: _of_linear,
     FittedTrees: _of_trees,
+    ImportedForest: _of_imported,
     FittedAdditive: _of_additive,
     FittedNetwork: _of_network,
 }

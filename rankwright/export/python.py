@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from rankwright.core.types import F64
-from rankwright.export.forest import Forest
+from rankwright.export.forest import SETS, Forest
 from rankwright.export.json import plain_trees
 from rankwright.export.portable import Linear, Network
 from rankwright.export.target import (
@@ -68,7 +68,10 @@ def _left(x, threshold, rule):
     if rule == "plain":
         return (0.0 if x != x else x) <= threshold
     if isinstance(rule, tuple):
-        return -1.0 < x < 2147483648.0 and int(x) in rule
+        kind, categories = rule
+        if x != x or (kind != "category" and x < 0.0):
+            return x != x and kind == "member_or_nan"
+        return -1.0 < x < 2147483648.0 and int(x) in categories
     kind, _, side = rule.partition("_")
     if x != x or (kind == "zero" and abs(x) <= 1.0000000180025095e-35):
         return side == "left"
@@ -164,7 +167,7 @@ def _fill(model: Linear | Network) -> str:
 def _trees(model: Forest) -> str:
     lines = []
     for tree in plain_trees(model):
-        rules = [tuple(tree["categories"][str(node)]) if rule == "category" else rule
+        rules = [(rule, tuple(tree["categories"][str(node)])) if rule in SETS else rule
                  for node, rule in enumerate(tree["missing"])]  # fmt: skip
         cuts = [float(cut) for cut in tree["threshold"]]
         arrays = (tree["feature"], cuts, rules, tree["left"], tree["right"], tree["value"])

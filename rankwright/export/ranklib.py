@@ -39,9 +39,9 @@ class RankLib(Target):
     def write(self, job: Job) -> Written:
         """Return model.txt."""
         model = job.model
-        text, scale, offset = ranklib_text(job)
         if isinstance(model, Forest):
             model.need_numeric(self.name)
+        text, scale, offset = ranklib_text(job)
         takes = model.stand_in == 0.0
         some = "a missing value counts as 0; where the model has it otherwise (may_be_missing is"
         return Written(

@@ -22,7 +22,7 @@ import numpy as np
 from rankwright.core.dtypes import not_above
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64
-from rankwright.export.forest import RULES, Forest
+from rankwright.export.forest import Forest
 from rankwright.export.portable import Portable
 from rankwright.export.target import Job, ParityError, Written, own_thresholds
 
@@ -176,7 +176,7 @@ def _at_thresholds(
 ) -> Iterator[F64]:
     """Yield vectors that reach a split and hit its threshold, or a number beside it."""
     parent = np.full(len(forest.left), -1)
-    at = forest.splits[forest.rule[forest.splits] != RULES.index("category")]
+    at = forest.splits[~forest.is_set[forest.splits]]
     for node in forest.splits.tolist():
         parent[[forest.left[node], forest.right[node]]] = node
     for k, node in enumerate(rng.permutation(at)[:_SPLITS].tolist()):

@@ -66,10 +66,14 @@ def join_trees(texts: Sequence[str]) -> str:
 
 def mean_of_forests(texts: Sequence[str]) -> str:
     """Return one text that scores the mean of what ``texts`` score."""
-    share = 1.0 / len(texts)
-    blocks = [block for text in texts for block in tree_blocks(text)]
+    return with_scaled_leaves(join_trees(texts), 1.0 / len(texts))
+
+
+def with_scaled_leaves(text: str, share: float) -> str:
+    """Return the text with the values of its trees multiplied by ``share``."""
+    blocks = tree_blocks(text)
     scaled = [_VALUES.sub(lambda found: _scaled(found, share), block) for block in blocks]
-    return _assemble(texts[-1], scaled)
+    return _assemble(text, scaled)
 
 
 def tree_blocks(text: str) -> list[str]:

@@ -29,22 +29,32 @@ _FIRST_BYTES = 200
 _FOREIGN = (
     (
         rb"## ",
-        "a model of RankLib: the command line takes it wherever it takes a model, and Python reads "
-        "it with rankwright.ranklib.load_ranklib(path)",
+        "a model of RankLib: rankwright.load_model and the command line read it, this does not",
     ),
     (
-        rb"tree\r?\nversion=",
-        "a model of LightGBM: read it with lightgbm.Booster(model_file=path), or train again",
+        rb"CBM1",
+        "CatBoost's binary format: save the model as JSON with "
+        "model.save_model('model.json', format='json')",
+    ),
+    (
+        rb"binf|bs64",
+        "XGBoost's old binary format: save the model as booster.save_model('model.json')",
     ),
     (
         rb"\x80[\x02-\x05]|\x1f\x8b|x[\x01\x9c\xda]",
         "a pickle, or compressed, and is not opened, since a pickle can run any code; "
-        "save the fitted ranker with ranker.save(path)",
+        "save the fitted ranker with ranker.save(path), or import a fitted model of LightGBM, "
+        "XGBoost or CatBoost with rankwright.import_model(model)",
+    ),
+    (
+        rb'\s*\{\s*"name"\s*:\s*"tree"',
+        "LightGBM's dump_model, which leaves out digits; save the model as text with "
+        "booster.save_model('model.txt')",
     ),
     (
         rb"\s*\{",
-        "JSON, perhaps a model of XGBoost or an export; a model file is what ranker.save(path) and "
-        "rankwright train --save write",
+        "JSON, perhaps an export; a model file is what ranker.save(path) and "
+        "rankwright train --save write, or a model of XGBoost or CatBoost as they save it",
     ),
     (
         rb"\s*[-+.\d]\S* qid:",

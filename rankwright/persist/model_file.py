@@ -23,6 +23,7 @@ from rankwright.errors import PluginError, UsageError
 from rankwright.metrics.base import Metric
 from rankwright.persist.container import ModelFileError, read_parts, write_parts
 from rankwright.persist.migration import migrated
+from rankwright.persist.other_libraries import as_ranker, read_other
 from rankwright.persist.runtime import (
     FAULTS,
     check_packages,
@@ -107,7 +108,14 @@ def save_model(ranker: Ranker, path: str | Path) -> None:
 
 
 def load_model(path: str | Path) -> Ranker:
-    """Read a model file; the ranker scores as the saved one did."""
+    """Read a model file; the ranker scores as the saved one did.
+
+    A model of LightGBM (text), XGBoost (JSON or UBJSON) or CatBoost (JSON) is read as a fitted
+    ranker that scores as that library does; see `import_model`.
+    """
+    other = read_other(path)
+    if other is not None:
+        return as_ranker(other)
     receipt, parts = read_parts(path)
     check_packages(path, receipt)
     try:
@@ -229,7 +237,7 @@ def _restored_part(held: dict[str, Any]) -> Any:
         raise UsageError(f"a part of the kind {kind!r}.")
     package = f" of the package {held['package']}" if "package" in held else ""
     absent = Absent(f"the {registry.singular(kind)} {name}{package}")
-    if name not in registry.names(kind):
+    if not registry.is_known(kind, name):
         return absent
     if "params" not in held:
         return name

@@ -28,6 +28,7 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.data.rankings import Ranking
 from rankwright.errors import DataError, UsageError, quoted
 from rankwright.persist.container import ModelFileError, read_parts
+from rankwright.persist.other_libraries import read_other
 
 _MOST_FEATURES = 1 << 24
 _FIELDS = ("ranker", "parameters", "data", "best_iteration", "curve")
@@ -136,7 +137,11 @@ class RuntimeModel:
 
 
 def load(path: str | Path) -> RuntimeModel:
-    """Read a model file, checked, for scoring alone."""
+    """Read a model file, checked, for scoring alone; those of other libraries too."""
+    other = read_other(path)
+    if other is not None:
+        about = {"library": other.library, "objective": other.objective, "data": None}
+        return RuntimeModel("ranker", other.model, other.model.n_features, other.names, about)
     receipt, parts = read_parts(path)
     check_packages(path, receipt, ("model",))
     try:

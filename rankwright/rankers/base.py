@@ -48,7 +48,7 @@ from rankwright.core.types import F64, FittedModel, Loss, Model
 from rankwright.data.content import content_digest
 from rankwright.data.ranking_data import RankingData, concatenate
 from rankwright.data.rankings import Ranking
-from rankwright.errors import RankwrightError, UsageError
+from rankwright.errors import DataError, IncompatibleError, RankwrightError, UsageError, quoted
 from rankwright.metrics.evaluation import evaluate
 from rankwright.metrics.names import metric
 from rankwright.rankers.footprint import check_room
@@ -351,7 +351,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         sample_weight: Any = None,
         query_weight: Any = None,
         eval_set: Any = None,
-        start: Ranker | None = None,
+        start: Any = None,
         progress: Progress | None = None,
         checkpoint: Checkpoint | str | Path | None = None,
         **misnamed: Any,
@@ -367,7 +367,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         eval_set : RankingData, (X, y, qid), a list of them, or a mapping from names to them
             Validation data: selects the best iteration, and what is "auto". Of several sets the
             last selects; ``evals_result_`` has the metric on each.
-        start : fitted ranker
+        start : fitted ranker, or fitted model of LightGBM
             Continue from its model; ``n_estimators``, ``n_rounds`` or ``epochs`` are added to it.
         progress : callable
             Called with the round and a short text after each round.
@@ -395,7 +395,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             n_jobs=self.n_jobs,
             checkpoint=self._checkpoint(checkpoint),
         )
-        begun = start._fitted() if start else None
+        begun = None if start is None else self._start_of(start, data)
         try:
             self.resumed_from_ = self._resume(callback, data, begun)
             self.model_: FittedModel = self._fit_model(data, callback, begun)
@@ -460,6 +460,43 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         self._with_qid = qid is not None or group_sizes is not None or data.n_queries > 1
         self._note_features(data)
         return self
+
+    def _start_of(self, start: Any, data: RankingData) -> FittedModel:
+        """Return the fitted model to continue from, or say why it cannot be continued."""
+        if not isinstance(start, Ranker):
+            from rankwright.persist.other_libraries import import_model, is_importable
+
+            if not is_importable(start):
+                raise UsageError(
+                    "start is a fitted ranker or a fitted model of LightGBM, not "
+                    f"{type(start).__name__}; rankwright.load_model reads one from a file."
+                )
+            start = import_model(start)
+        model: FittedModel = start._fitted()
+        own = self._part_of("model")
+        wanted = str(inspect.signature(own.fit).parameters["start"].annotation).split(" | ")[0]
+        held = {kind.__name__ for kind in type(model).__mro__}
+        if wanted.startswith("Fitted") and wanted not in held:
+            raise IncompatibleError(
+                f"a model '{self.model_name}' cannot continue from {_shown(start)}; leave start "
+                "out, or give one of its own kind."
+            )
+        if model.n_features != data.n_features:
+            raise DataError(
+                f"start has {model.n_features} features and the data {data.n_features}; give the "
+                "columns that it was fitted on, in that order."
+            )
+        known = getattr(start, "feature_names_in_", None)
+        if known is not None and data.feature_names is not None:
+            pairs = zip(known, data.feature_names, strict=True)
+            apart = (p for p in pairs if p[0] not in (p[1], "_".join(p[1].split())))
+            other = next(apart, None)  # but blanks, which LightGBM writes as _
+            if other is not None:
+                raise DataError(
+                    f"start has the feature {quoted(other[0])} where the data has "
+                    f"{quoted(other[1])}; give the columns that it was fitted on, in that order."
+                )
+        return model
 
     def _resume(
         self, callback: Selection, data: RankingData, start: FittedModel | None
@@ -646,6 +683,12 @@ def ranker(name: str, /, **parameters: Any) -> Ranker:
     own = {key: value for key, value in parameters.items() if "__" not in key}
     made: Ranker = registry.resolve("rankers", name)(**own)
     return made.set_params(**{key: v for key, v in parameters.items() if key not in own})
+
+
+def _shown(start: Ranker) -> str:
+    """Return what a ranker to start from is, in a sentence."""
+    library = getattr(start.model, "library", None)
+    return f"a model of {library}" if library else f"a model '{start.model_name}'"
 
 
 def _digest_of(digests: list[str]) -> str:

@@ -19,16 +19,20 @@ from typing import Any
 import numpy as np
 
 from rankwright import registry
-from rankwright.core.dtypes import not_above
+from rankwright.core.dtypes import highest_rounded_to, not_above
 from rankwright.core.types import FittedModel
 from rankwright.errors import UsageError
+from rankwright.export.forest import Forest
+from rankwright.export.lightgbm import blocks_of
 from rankwright.export.portable import gaps_not_zero, portable
 from rankwright.models.additive import FittedAdditive
 from rankwright.models.fitted_network import FittedNetwork
+from rankwright.models.imported_trees import ImportedForest
 from rankwright.models.linear import FittedLinear
+from rankwright.models.tree_text import model_text
 from rankwright.models.trees import FittedTrees
+from rankwright.persist.other_libraries import give_model
 from rankwright.rankers.base import Ranker
-from rankwright.ranklib.java_numbers import highest_rounded_to
 from rankwright.ranklib.model_network import Network
 from rankwright.ranklib.model_text import Body, ModelText, read_model_text, write_model_text
 from rankwright.ranklib.model_trees import Ensembles
@@ -79,12 +83,7 @@ def ranker_of(model: ModelText, *, n_features: int | None = None) -> Ranker:
     width = max(model.n_features, n_features or 1)
     kind = registry.resolve("rankers", REGISTERED[model.name])
     ranker: Ranker = kind(**parameters_of(model))
-    ranker.model_ = _fitted(model.body, width)
-    ranker.n_features_in_ = width
-    ranker.data_digest_ = ""
-    ranker.curve_ = {}
-    ranker.best_iteration_ = _rounds(model.body)
-    ranker.interrupted_ = False
+    give_model(ranker, _fitted(model.body, width), best_iteration=_rounds(model.body))
     return ranker
 
 
@@ -163,6 +162,14 @@ def _trees_text(ranker: Ranker, model: FittedTrees) -> tuple[str, Body]:
     return "Random Forests", Ensembles(ensembles_of(model, bags), forest=True)
 
 
+def _imported_text(ranker: Ranker, model: ImportedForest) -> tuple[str, Body]:
+    forest = portable(ranker)
+    assert isinstance(forest, Forest)
+    names = [f"Column_{j}" for j in range(model.n_features)]
+    text = model_text(names, blocks_of(forest))
+    return _trees_text(ranker, FittedTrees(text, forest.initial, model.n_features))
+
+
 def _linear_text(ranker: Ranker, model: FittedLinear) -> tuple[str, Body]:
     every = np.arange(1, model.n_features + 1)
     if ranker.name == "adarank":
@@ -205,6 +212,7 @@ def _network_text(ranker: Ranker, model: FittedNetwork) -> tuple[str, Body]:
 
 _WRITERS: dict[type, Callable[[Ranker, Any], tuple[str, Body]]] = {
     FittedTrees: _trees_text,
+    ImportedForest: _imported_text,
     FittedLinear: _linear_text,
     FittedAdditive: _additive_text,
     FittedNetwork: _network_text,

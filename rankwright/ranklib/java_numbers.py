@@ -7,8 +7,6 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright.core.types import F64
-
 F32 = NDArray[np.float32]
 
 
@@ -29,21 +27,6 @@ def rounded(value: float, digits: int = 4) -> str:
     if not math.isfinite(value):
         return _java(repr(value))
     return java_double(math.floor(value * scale + 0.5) / scale)
-
-
-def highest_rounded_to(threshold: F32) -> F64:
-    """Return the highest float64 that float32 rounds to each threshold or below.
-
-    So x <= this, for features read in float64, is RankLib's comparison, which rounds them first.
-    """
-    wide = threshold.astype(np.float64)
-    with np.errstate(over="ignore"):
-        above = np.nextafter(threshold, np.float32(np.inf)).astype(np.float64)
-    middle = wide + (above - wide) / 2.0
-    # a number half way between two float32 goes to the one whose last bit is 0
-    even = threshold.view(np.uint32) % 2 == 0
-    highest = np.where(even, middle, np.nextafter(middle, -np.inf))
-    return np.where(np.isfinite(above), highest, wide)
 
 
 def _java(text: str) -> str:

@@ -15,13 +15,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from rankwright.core.dtypes import not_above
+from rankwright.core.dtypes import highest_rounded_to, not_above
 from rankwright.core.types import F64, I64
 from rankwright.errors import UsageError
 from rankwright.export.lightgbm_tree import Nodes, tree_block
 from rankwright.models.tree_text import model_text, tree_blocks
 from rankwright.models.trees import FittedTrees
-from rankwright.ranklib.java_numbers import highest_rounded_to
 from rankwright.ranklib.model_trees import Tree
 
 _CATEGORICAL, _DEFAULT_LEFT = 1, 2  # bits of decision_type

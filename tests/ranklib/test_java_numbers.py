@@ -5,9 +5,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from rankwright.core.dtypes import not_above
+from rankwright.core.dtypes import highest_rounded_to, not_above
 from rankwright.ranklib.java_numbers import (
-    highest_rounded_to,
     java_double,
     java_float,
     rounded,

@@ -1,0 +1,50 @@
+"""Model files by what they hold: ours, RankLib's, LightGBM's, XGBoost's or CatBoost's."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rankwright.rankers.base import Ranker
+
+_RANKLIB = b"## "
+
+
+def load_model(path: str | Path, *, n_features: int | None = None) -> Ranker:
+    """Read a model file as a fitted ranker, whichever tool wrote it.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file of `Ranker.save`, whose ranker scores as the saved one did; a model of LightGBM
+        (text), XGBoost (JSON or UBJSON) or CatBoost (JSON), which scores as that library does (see
+        `import_model`); or a text model of RankLib.
+    n_features : int or None, default None
+        Number of features of the data, for a model of RankLib, whose text names only those that it
+        uses.
+    """
+    if is_ranklib(path):
+        from rankwright.ranklib.as_ranker import load_ranklib
+
+        return load_ranklib(path, n_features=n_features)
+    from rankwright.persist.model_file import load_model as load_own
+
+    return load_own(path)
+
+
+def is_ranklib(path: str | Path) -> bool:
+    """Whether a file begins as RankLib's models do."""
+    path = Path(path)
+    if not path.is_file():
+        return False
+    with path.open("rb") as stream:
+        return stream.read(len(_RANKLIB)) == _RANKLIB
+
+
+def is_model(path: str | Path) -> bool:
+    """Whether a file begins as one that `load_model` reads."""
+    from rankwright.persist.other_libraries import library_of
+
+    return zipfile.is_zipfile(path) or is_ranklib(path) or library_of(path) is not None

@@ -1,0 +1,183 @@
+"""CatBoost's models in JSON, symmetric trees or others, as trees that score as CatBoost does.
+
+A split sends x right where x > border, in float32; leaves are added in double precision, then
+multiplied by a scale, and a bias is added. The file has no gains of splits: the gain here is the
+fall of the weighted variance of the leaf values below,
+
+    gain = w_left w_right / (w_left + w_right) (mean_left - mean_right)^2.                     (1)
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from rankwright.core.dtypes import highest_rounded_to
+from rankwright.core.types import F64, I64
+from rankwright.errors import DataError, IncompatibleError, quoted
+from rankwright.models.forest_scorer import EXACT_LEFT, EXACT_RIGHT
+from rankwright.models.imported_trees import ImportedForest, NodeTree, joined
+from rankwright.persist.imported import ImportedModel, distinct_names
+
+_DEEPEST = 16  # symmetric trees of CatBoost
+_NAN = {"AsIs": EXACT_LEFT, "AsFalse": EXACT_LEFT, "AsTrue": EXACT_RIGHT}
+
+
+def read_catboost(content: bytes) -> ImportedModel:
+    """Return the model of a file that CatBoost saved with ``format="json"``."""
+    found = json.loads(content)
+    scale, biases = found["scale_and_bias"]
+    biases = biases if isinstance(biases, list) else [biases]
+    if len(biases) > 1:
+        raise _several()
+    features = _Features(found["features_info"])
+    symmetric = found.get("oblivious_trees")
+    made = (
+        [_symmetric(tree, features) for tree in symmetric]
+        if symmetric is not None
+        else [_nested(tree, features) for tree in found["trees"]]
+    )
+    scorer, cover, gain = joined(made, features.width, np.float64)
+    bias = float(biases[0]) if biases else 0.0
+    forest = ImportedForest("CatBoost", scorer, 0.0, cover, gain, float(scale), bias)
+    return ImportedModel(
+        library="CatBoost",
+        objective=_objective(found.get("model_info", {})),
+        model=forest,
+        names=features.names,
+        rounds=len(made),
+    )
+
+
+class _Features:
+    """The float features of a model: their columns, and where missing values of each go."""
+
+    def __init__(self, info: Mapping[str, Any]) -> None:
+        every = [one for kind in info.values() if isinstance(kind, list) for one in kind
+                 if isinstance(one, dict) and "flat_feature_index" in one]  # fmt: skip
+        columns = [int(one["flat_feature_index"]) for one in every]
+        self.width = max(columns, default=0) + 1
+        if not 0 < self.width < 1 << 24 or min(columns, default=0) < 0:
+            raise DataError("its features have no columns.")
+        named = {int(one["flat_feature_index"]): str(one.get("feature_id", "")) for one in every}
+        ids = [named.get(column) or str(column) for column in range(self.width)]
+        self.names = distinct_names(ids) if any(named.values()) else None
+        self._known: dict[int, tuple[int, int]] = {}
+        for one in info.get("float_features") or []:
+            treatment = str(one.get("nan_value_treatment", "AsIs"))
+            rule = _NAN[treatment]
+            self._known[int(one["feature_index"])] = int(one["flat_feature_index"]), rule
+
+    def split(self, one: Mapping[str, Any]) -> tuple[int, int, float]:
+        """Return the column, rule and border of a split."""
+        if one.get("split_type", "FloatFeature") != "FloatFeature":
+            raise IncompatibleError(
+                f"it splits on a feature of the kind {quoted(one['split_type'])}: only numeric "
+                "features can be imported; encode categories and text as numbers before training."
+            )
+        column, rule = self._known[int(one["float_feature_index"])]
+        return column, rule, float(one["border"])
+
+
+def _several() -> IncompatibleError:
+    return IncompatibleError(
+        "it has several scores for each document, one for each class, where a ranking needs one; "
+        "train with a ranking, regression or binary objective."
+    )
+
+
+def _objective(info: Mapping[str, Any]) -> str:
+    params = info.get("params", {})
+    loss = params.get("loss_function", {}) if isinstance(params, dict) else {}
+    return str(loss.get("type", "")) if isinstance(loss, dict) else ""
+
+
+def _symmetric(tree: Mapping[str, Any], features: _Features) -> NodeTree:
+    """Split k decides bit k of the number of the leaf; the last one is the root here."""
+    splits = [features.split(one) for one in tree.get("splits") or []]
+    d = len(splits)
+    value = np.array(tree["leaf_values"], np.float64)
+    weight = np.array(tree.get("leaf_weights") or np.ones(len(value)), np.float64)
+    if d > _DEEPEST or len(value) < 1 << d:
+        raise DataError(f"a tree has {len(value)} leaves for {d} splits.")
+    if len(value) > 1 << d:
+        raise _several()
+    if len(weight) != len(value):
+        raise DataError("a tree has lists of different lengths.")
+    level = np.repeat(np.arange(d), 1 << np.arange(d))  # of each split, from the root
+    column, rule, border = (
+        np.array([one[k] for one in splits[::-1]], kind)[level]
+        for k, kind in enumerate((np.int64, np.int64, np.float32))
+    )
+    inner = (1 << d) - 1
+    node = np.arange(inner)
+    none, of_leaf = np.full(len(value), -1), np.zeros(len(value), np.int64)
+    left = np.append(2 * node + 1, none)
+    right = np.append(2 * node + 2, none)
+    cover, gain = _below(left, right, np.append(np.zeros(inner), value), weight, inner)
+    return NodeTree(
+        left=left,
+        right=right,
+        feature=np.append(column, of_leaf),
+        threshold=np.append(highest_rounded_to(border), np.zeros(len(value))),
+        rule=np.append(rule, of_leaf),
+        value=np.append(np.zeros(inner), value),
+        cover=cover,
+        gain=gain,
+    )
+
+
+def _nested(tree: Mapping[str, Any], features: _Features) -> NodeTree:
+    """Return a tree whose splits hold one another."""
+    nodes: list[Mapping[str, Any]] = [tree]
+    splits: dict[int, tuple[int, int, float]] = {}
+    left: list[int] = []
+    right: list[int] = []
+    for node in nodes:  # which grows
+        if "split" in node:
+            splits[len(left)] = features.split(node["split"])
+            left.append(len(nodes))
+            right.append(len(nodes) + 1)
+            nodes += [node["left"], node["right"]]
+        else:
+            left.append(-1)
+            right.append(-1)
+            if isinstance(node["value"], list):
+                raise _several()
+    order = sorted(range(len(nodes)), key=lambda node: node not in splits)  # splits first
+    place = np.empty(len(nodes), np.int64)
+    place[order] = np.arange(len(nodes))
+    n = len(splits)
+    looks = [splits.get(node, (0, 0, 0.0)) for node in order]
+    value = np.array([float(nodes[node].get("value", 0.0)) for node in order])
+    weight = np.array([float(nodes[node].get("weight", 1.0)) for node in order[n:]])
+    children = [np.append(place[[side[node] for node in order[:n]]], np.full(len(nodes) - n, -1))
+                if n else np.full(len(nodes), -1) for side in (left, right)]  # fmt: skip
+    cover, gain = _below(children[0], children[1], value, weight, n)
+    return NodeTree(
+        left=children[0],
+        right=children[1],
+        feature=np.array([look[0] for look in looks], np.int64),
+        threshold=highest_rounded_to(np.array([look[2] for look in looks], np.float32)),
+        rule=np.array([look[1] for look in looks], np.int64),
+        value=value,
+        cover=cover,
+        gain=gain,
+    )
+
+
+def _below(left: I64, right: I64, value: F64, weight: F64, inner: int) -> tuple[F64, F64]:
+    """Return the weight of each node and the gain (1) of each split; children come after both."""
+    cover = np.append(np.zeros(inner), weight)
+    mean = value.copy()
+    gain = np.zeros(len(value))
+    for node in range(inner - 1, -1, -1):
+        a, b = left[node], right[node]
+        total = cover[node] = cover[a] + cover[b]
+        if total > 0.0:
+            mean[node] = (cover[a] * mean[a] + cover[b] * mean[b]) / total
+            gain[node] = cover[a] * cover[b] / total * (mean[a] - mean[b]) ** 2  # (1)
+    return cover, gain

@@ -1,0 +1,176 @@
+"""XGBoost's models, from JSON or UBJSON, as trees that score as XGBoost does.
+
+Leaves are float32 and are added in single precision to the base score; a split sends x left where
+x < threshold, in float32. Of a categorical split the categories listed go right.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from rankwright.core.dtypes import highest_rounded_to
+from rankwright.core.types import AnyArray
+from rankwright.errors import DataError, IncompatibleError, quoted
+from rankwright.models.forest_scorer import EXACT_LEFT, EXACT_RIGHT, MEMBER, MEMBER_OR_NAN
+from rankwright.models.imported_trees import ImportedForest, NodeTree, joined
+from rankwright.persist.imported import ImportedModel, distinct_names
+from rankwright.persist.ubjson import read_ubjson
+
+_LOGISTIC = {"binary:logistic", "binary:logitraw", "reg:logistic"}
+_LOGARITHM = {"count:poisson", "reg:gamma", "reg:tweedie"}
+_SAME = {
+    "rank:ndcg", "rank:pairwise", "rank:map", "reg:squarederror", "reg:linear",
+    "reg:squaredlogerror", "reg:pseudohubererror", "reg:absoluteerror", "reg:quantileerror",
+    "binary:hinge",
+}  # fmt: skip
+_MOST_CATEGORIES = 1 << 24  # of XGBoost
+
+
+def read_xgboost(content: bytes) -> ImportedModel:
+    """Return the model of a file in JSON or UBJSON.
+
+    A file of scikit-learn's interface (XGBRanker) ends with its best iteration, as its ``predict``
+    does; one of a Booster has all trees.
+    """
+    found = json.loads(content) if content.lstrip()[:2] != b"{L" else read_ubjson(content)
+    attributes = found["learner"].get("attributes", {})
+    wrapped = "scikit_learn" in attributes and "best_iteration" in attributes
+    return model_of(found, int(attributes["best_iteration"]) + 1 if wrapped else None)
+
+
+def model_of(found: Mapping[str, Any], rounds: int | None) -> ImportedModel:
+    """Return the model of XGBoost's parsed file, with its first ``rounds``; None takes all."""
+    learner = found["learner"]
+    shape, objective = learner["learner_model_param"], str(learner["objective"]["name"])
+    base = [float(part) for part in str(shape["base_score"]).strip("[]").split(",")]
+    if int(shape.get("num_class", 0)) > 1 or int(shape.get("num_target", 1)) > 1 or len(base) > 1:
+        raise IncompatibleError(
+            "it has several scores for each document, one for each class or target, where a "
+            "ranking needs one; train with a ranking, regression or binary objective."
+        )
+    booster = learner["gradient_booster"]
+    kind = str(booster["name"])
+    if kind not in ("gbtree", "dart"):
+        raise IncompatibleError(
+            f"its booster is {quoted(kind)}, and only trees (gbtree, dart) can be imported; fit "
+            "a linear ranker such as RankSVM instead."
+        )
+    model = booster["gbtree"]["model"] if kind == "dart" else booster["model"]
+    width = int(shape["num_feature"])
+    trees = model["trees"]
+    ends = _rounds(model, len(trees))
+    n_rounds = len(ends) if rounds is None else rounds
+    if not 0 <= n_rounds <= len(ends):
+        raise DataError(f"its best iteration is {n_rounds - 1}, of {len(ends)}.")
+    kept = trees[: ends[n_rounds - 1] if n_rounds else 0]
+    weights = booster["weight_drop"] if kind == "dart" else np.ones(len(trees))
+    if len(weights) != len(trees):
+        raise DataError(f"it has {len(weights)} weights for {len(trees)} trees.")
+    made = [_tree(tree, np.float32(w)) for tree, w in zip(kept, weights, strict=False)]
+    if not 0 < width < 1 << 24:
+        raise DataError(f"it has {width} features.")
+    scorer, cover, gain = joined(made, width, np.float32, absent_is_missing=True)
+    forest = ImportedForest("XGBoost", scorer, _margin(base[0], objective), cover, gain)
+    names = [str(name) for name in learner.get("feature_names") or []]
+    if names and len(names) != width:
+        raise DataError(f"it has {len(names)} names for {width} features.")
+    return ImportedModel(
+        library="XGBoost",
+        objective=objective,
+        model=forest,
+        names=distinct_names(names) if names else None,
+        rounds=n_rounds,
+    )
+
+
+def _rounds(model: Mapping[str, Any], n_trees: int) -> list[int]:
+    """Return the number of trees after each round."""
+    if "iteration_indptr" in model:
+        cuts = [int(end) for end in model["iteration_indptr"]]
+    else:
+        step = max(1, int(model["gbtree_model_param"].get("num_parallel_tree", 1)))
+        cuts = list(range(0, n_trees + 1, step))
+    if not cuts or cuts[0] != 0 or cuts[-1] != n_trees or sorted(cuts) != cuts:
+        raise DataError(f"its iterations do not add up to its {n_trees} trees.")
+    return cuts[1:]
+
+
+def _margin(base: float, objective: str) -> float:
+    """Return the score that trees are added to; the file has it as the objective shows scores."""
+    if objective in _SAME:
+        margin = base
+    elif objective in _LOGISTIC and 0.0 < base < 1.0:
+        share = np.float32(1.0) / np.float32(base) - np.float32(1.0)
+        margin = -math.log(share)
+    elif objective in _LOGARITHM and base > 0.0:
+        margin = math.log(np.float32(base))
+    else:
+        raise IncompatibleError(
+            f"its objective {quoted(objective)} with the base score {base} is not known; ranking, "
+            "regression and binary objectives are."
+        )
+    return float(np.float32(margin))
+
+
+def _tree(tree: Mapping[str, Any], weight: np.float32) -> NodeTree:
+    if int(tree["tree_param"].get("size_leaf_vector", 1)) > 1:
+        raise IncompatibleError(
+            "its leaves hold several scores (multi_strategy='multi_output_tree'), where a ranking "
+            "needs one."
+        )
+
+    def numbers(name: str, kind: Any = np.int64) -> AnyArray:
+        return np.array(tree[name], kind)
+
+    left, right = numbers("left_children"), numbers("right_children")
+    feature, value = numbers("split_indices"), numbers("split_conditions", np.float32)
+    default_left = numbers("default_left") != 0
+    with np.errstate(over="ignore"):
+        below = highest_rounded_to(np.nextafter(value, np.float32(-np.inf)))
+    rule = np.where(default_left, EXACT_LEFT, EXACT_RIGHT)
+    sets = _sets(tree, len(left))
+    if sets:  # what is listed goes right there, and left here
+        at = np.array(sorted(sets))
+        left[at], right[at] = right[at], left[at]
+        rule[at] = np.where(default_left[at], MEMBER, MEMBER_OR_NAN)
+        below[at] = 0.0
+    return NodeTree(
+        left=left,
+        right=right,
+        feature=feature,
+        threshold=below,
+        rule=rule,
+        value=value * weight,
+        cover=numbers("sum_hessian", np.float64),
+        gain=numbers("loss_changes", np.float64),
+        sets=sets,
+    )
+
+
+def _sets(tree: Mapping[str, Any], n: int) -> dict[int, tuple[int, ...]]:
+    """Return the categories listed for each categorical split, as bits."""
+    kinds = np.array(tree.get("split_type", np.zeros(n)), np.int64)
+    if len(kinds) != n:
+        raise DataError("a tree has lists of different lengths.")
+    if not kinds.any():
+        return {}
+    listed = np.array(tree["categories"], np.int64)
+    places = (tree["categories_nodes"], tree["categories_segments"], tree["categories_sizes"])
+    found: dict[int, tuple[int, ...]] = {}
+    for node, first, size in zip(*(np.array(p, np.int64).tolist() for p in places), strict=True):
+        if not (0 <= node < n and 0 <= first <= first + size <= len(listed)):
+            raise DataError("a tree lists categories of a node that is not there.")
+        own = listed[first : first + size]
+        if len(own) and not 0 <= own.min() <= own.max() < _MOST_CATEGORIES:
+            raise DataError("a tree lists a category that is no whole number from 0.")
+        words = np.zeros(int(own.max(initial=-1)) // 32 + 1, np.uint32)
+        np.bitwise_or.at(words, own // 32, np.uint32(1) << (own % 32).astype(np.uint32))
+        found[node] = tuple(words.tolist())
+    if set(np.flatnonzero(kinds).tolist()) != set(found):
+        raise DataError("a tree has a categorical split without categories.")
+    return found
