@@ -54,10 +54,14 @@ _ONE, _TWO = np.uint64(1), np.uint64(2)
 
 
 @kernel
-def view_code(x, bits, rule, words, sign, highest):  # type: ignore[no-untyped-def]
-    """Return what a view shows of x: its bits, turned to count up with x, or an end of them."""
+def view_code(x, bits, rule, words, sign, highest, tiny):  # type: ignore[no-untyped-def]
+    """Return what a view shows of x: its bits, turned to count up with x, or an end of them.
+
+    Numbers up to ``tiny`` are 0: LightGBM has it so for the rows of a dense matrix, not of a sparse
+    one; a rule that takes 0 for missing has it for both.
+    """
     if rule < _CATEGORY:
-        if abs(x) > _TINY:
+        if abs(x) > (_TINY if rule >= _ZERO_LEFT else tiny):
             return bits ^ (highest if bits & sign else sign)
         if rule == _PLAIN or (x == x and rule < _ZERO_LEFT):
             return sign  # 0
@@ -121,7 +125,7 @@ def _score_dense(lo, hi, X, bits, views, forest, begin, initial, out):  # type: 
                 j = feature[v]
                 held = words[cut[v] : cut[v + 1]]
                 block[i, v] = view_code(
-                    X[first + i, j], bits[first + i, j], rule[v], held, sign, highest
+                    X[first + i, j], bits[first + i, j], rule[v], held, sign, highest, _TINY
                 )
         total = np.full(_BLOCK, begin)
         _add_trees(rows, block, *forest, total)
@@ -143,7 +147,7 @@ def _score_sparse(  # type: ignore[no-untyped-def]
                 j = indices[k]
                 for v in range(of_feature[j], of_feature[j + 1]):
                     held = words[cut[v] : cut[v + 1]]
-                    block[i, v] = view_code(values[k], bits[k], rule[v], held, sign, highest)
+                    block[i, v] = view_code(values[k], bits[k], rule[v], held, sign, highest, 0.0)
         total = np.full(_BLOCK, begin)
         _add_trees(rows, block, *forest, total)
         for i in range(rows):

@@ -57,7 +57,7 @@ def _add_shap(lo, hi, X, bits, views, nodes, paths, weights, out):  # type: igno
         for v in range(len(feature)):
             j = feature[v]
             held = words[cut[v] : cut[v + 1]]
-            codes[v] = view_code(X[i, j], bits[i, j], rule[v], held, sign, highest)
+            codes[v] = view_code(X[i, j], bits[i, j], rule[v], held, sign, highest, 0.0)
         for leaf in range(len(leaf_value)):
             a, b = first_on[leaf], first_on[leaf + 1]
             d = b - a
