@@ -162,7 +162,7 @@ class ImportedForest:
         n = len(self.scorer.threshold)
         whole = len(self.cover) == len(self.gain) == n
         if not whole or not self.scorer.is_sound():
-            raise DataError("the trees are damaged; take another copy of the model.")
+            raise DataError("its trees are damaged: their nodes or numbers make no scores.")
 
     def scores(self, X: FloatMatrix, *, n_jobs: int | None = None) -> F64:
         """Return the score of each row: the library's own to the last bit."""

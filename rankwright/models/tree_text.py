@@ -124,6 +124,8 @@ class TextTree:
         words = numbers("cat_threshold", np.uint32)
         ends = numbers("cat_boundaries", np.int64)
         splits = int(lines["num_leaves"]) - 1
+        if len(numbers("split_feature", np.int64)) < splits:
+            raise ValueError("splits are missing")
         return cls(
             feature=numbers("split_feature", np.int64)[:splits],
             threshold=numbers("threshold", np.float64)[:splits],

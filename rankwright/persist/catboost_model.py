@@ -43,6 +43,7 @@ def read_catboost(content: bytes) -> ImportedModel:
     scorer, cover, gain = joined(made, features.width, np.float64)
     bias = float(biases[0]) if biases else 0.0
     forest = ImportedForest("CatBoost", scorer, 0.0, cover, gain, float(scale), bias)
+    forest.check()
     return ImportedModel(
         library="CatBoost",
         objective=_objective(found.get("model_info", {})),

@@ -76,6 +76,7 @@ def model_of(found: Mapping[str, Any], rounds: int | None) -> ImportedModel:
         raise DataError(f"it has {width} features.")
     scorer, cover, gain = joined(made, width, np.float32, absent_is_missing=True)
     forest = ImportedForest("XGBoost", scorer, _margin(base[0], objective), cover, gain)
+    forest.check()
     names = [str(name) for name in learner.get("feature_names") or []]
     if names and len(names) != width:
         raise DataError(f"it has {len(names)} names for {width} features.")
