@@ -147,21 +147,23 @@ def _scorers(
     ]
 
 
-def _xgboost(X: np.ndarray, y: np.ndarray) -> Scorer:
+def trained_xgboost(X: np.ndarray, y: np.ndarray) -> Any:
+    """Return a booster of XGBoost, on one thread from now on."""
     import xgboost as xgb
 
     params = {"tree_method": "hist", "grow_policy": "lossguide", "max_leaves": LEAVES}
     params |= {"max_depth": 0, "eta": 0.05, "min_child_weight": 20}
     booster = xgb.train({**params, "nthread": 2}, xgb.QuantileDMatrix(X, y), TREES)
     booster.set_param({"nthread": 1})
-    return booster.inplace_predict
+    return booster
 
 
-def _catboost(X: np.ndarray, y: np.ndarray, policy: str) -> Scorer:
+def trained_catboost(X: np.ndarray, y: np.ndarray, policy: str) -> Any:
+    """Return a model of CatBoost whose trees grow by a policy."""
     from catboost import CatBoostRegressor
 
     size = {"depth": 6} if policy == "SymmetricTree" else {"max_leaves": LEAVES}
-    model = CatBoostRegressor(
+    return CatBoostRegressor(
         iterations=TREES,
         grow_policy=policy,
         learning_rate=0.05,
@@ -170,6 +172,14 @@ def _catboost(X: np.ndarray, y: np.ndarray, policy: str) -> Scorer:
         logging_level="Silent",
         **size,
     ).fit(X, y)
+
+
+def _xgboost(X: np.ndarray, y: np.ndarray) -> Scorer:
+    return trained_xgboost(X, y).inplace_predict
+
+
+def _catboost(X: np.ndarray, y: np.ndarray, policy: str) -> Scorer:
+    model = trained_catboost(X, y, policy)
     return lambda Z: model.predict(Z, thread_count=1)
 
 
