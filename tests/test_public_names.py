@@ -26,6 +26,7 @@ FREE = {
     "compare",
     "evaluate",
     "explain",
+    "import_model",
     "importance",
     "joint_convexity",
     "load",
