@@ -19,6 +19,7 @@ _PUBLIC = {
     "auto": "rankwright.rankers.auto",
     "compare": "rankwright.experiments.compare",
     "evaluate": "rankwright.metrics.evaluation",
+    "evaluate_run": "rankwright.metrics.runs",
     "explain": "rankwright.explanation",
     "importance": "rankwright.explanation.importance",
     "joint_convexity": "rankwright.rankers.joint_convexity",
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from rankwright.metrics.convention import Convention as Convention
     from rankwright.metrics.evaluation import evaluate as evaluate
     from rankwright.metrics.names import metric as metric
+    from rankwright.metrics.runs import evaluate_run as evaluate_run
     from rankwright.persist.checkpoint import Checkpoint as Checkpoint
     from rankwright.persist.model_file import load_model as load_model
     from rankwright.rankers.auto import auto as auto

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
@@ -122,6 +122,16 @@ class Table(ABC):
             batches = self._batches(source, plan.wanted, plan)
             for table in _whole_queries(batches, plan.roles["qid"]):
                 yield self._data(columns_of_frame(table), scanned)
+
+    def read_columns(
+        self, path: str | Path, choose: Callable[[list[str]], dict[str, str]]
+    ) -> dict[str, AnyArray]:
+        """Return some columns of a table by role; ``choose`` gives role -> name among all names."""
+        with _naming(path):
+            source = _seekable(path)
+            plan = Plan(choose(refuse_repeated(self._names(source))), [], None)
+            column = self._columns(source, plan)
+            return {role: column(name) for role, name in plan.roles.items()}
 
     def write(self, data: RankingData, path: str | Path) -> None:
         """Write the table, a block of rows at a time."""
