@@ -321,7 +321,7 @@ def _of_mapping(given: Mapping[Any, Any], what: str, value: str) -> ByDocument:
     for query, documents in given.items():
         if not isinstance(documents, Mapping):
             raise UsageError(
-                f"{what} has {_called(documents)} for query {query!r}; give a mapping from "
+                f"query {query!r} of the {what} is {_called(documents)}; give a mapping from "
                 f"documents to {value}s."
             )
         found[str(query)] = {

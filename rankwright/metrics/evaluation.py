@@ -28,7 +28,7 @@ _MOST_QUERIES = 5  # that a remark names
 def evaluate(
     data: Any,
     scores: Any,
-    metrics: AnyMetrics,
+    metrics: AnyMetrics = "ndcg@10,map",
     *,
     y: Any = None,
     qid: Any = None,
@@ -47,13 +47,15 @@ def evaluate(
         evaluate(y, scores, "ndcg@10,map", qid=qid)
         evaluate(frame, "score", "ndcg@10,map", y="grade", qid="query")
         evaluate(data, ranker.predict(data), "ndcg@10,map")
+        evaluate((X, y, qid), ranker.predict(X), "ndcg@10,map")
 
     Without ``qid`` or ``group_sizes`` all rows are taken as one query, with a warning, as in `fit`.
 
     Parameters
     ----------
-    data : array-like (n,), frame or RankingData
-        Grades, 0 or more, a higher one is better; or a pandas or polars frame or an Arrow table.
+    data : array-like (n,), frame, RankingData or (X, y, qid)
+        Grades, 0 or more, a higher one is better; or a pandas or polars frame or an Arrow table; or
+        a tuple as ``eval_set`` of a ranker takes it.
     scores : array-like (n,)
         One score per row, higher is better; of `RankingData` in its own order of rows. For this and
         all below, the name of a column where ``data`` is a frame.

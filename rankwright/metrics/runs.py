@@ -99,9 +99,11 @@ def evaluate_run(
 
 def with_relevance_level(convention: Convention, level: float | None) -> Convention:
     """Return the convention with another lowest grade that is relevant; its name says so."""
-    if level is None or level == convention.min_grade:
+    if level is None:
         return convention
     if isinstance(level, bool) or not isinstance(level, int | float) or not level > 0:
         raise UsageError(f"relevance_level must be a number above 0, not {level!r}.")
+    if level == convention.min_grade:
+        return convention
     name = f"{convention.name}(min_grade={level:g})"
     return replace(convention, name=name, min_grade=level)
