@@ -150,9 +150,7 @@ def _of_run(
     from rankwright.metrics.runs import evaluate_run
 
     files = read_run(run), read_qrels(qrels)
-    return {
-        name: evaluate_run(*files, metrics, convention=name, **of_run) for name in conventions
-    }
+    return {name: evaluate_run(*files, metrics, convention=name, **of_run) for name in conventions}
 
 
 def _check_choice(
@@ -279,9 +277,10 @@ def _print_remarks(results: dict[str, Evaluation]) -> None:
 
     first = next(iter(results.values()))
     share = first.empty_queries / first.n_queries
+    names = ", ".join(result.convention.name for result in results.values())
     console.show(
         f"{first.n_queries} queries, {first.empty_queries} of them ({share:.1%}) without a "
-        f"relevant document; convention {', '.join(result.convention.name for result in results.values())}."
+        f"relevant document; convention {names}."
     )
     for remark in first.remarks():
         console.show(f"{remark}.")

@@ -276,7 +276,9 @@ def _by_document(given: Any, what: str, value: str) -> ByDocument:
         found = _of_file(str(given), what, value)
         if not found:
             columns = RUN if what == "run" else _QRELS
-            raise DataError(f"{display_name(given)} is empty; {what} lines are '{_line(columns)}'.")
+            raise DataError(
+                f"{display_name(str(given))} is empty; {what} lines are '{_line(columns)}'."
+            )
         return found
     if isinstance(given, Mapping):
         return _of_mapping(given, what, value)
@@ -367,7 +369,8 @@ def _roles(names: Iterable[str], value: str) -> dict[str, str]:
         if not fitting:
             listed = ", ".join(repr(name) for name in plain.values())
             raise DataError(
-                f"no {role} column found ({', '.join(known)}); the columns are {listed}: rename one."
+                f"no {role} column found ({', '.join(known)}); the columns are {listed}: rename "
+                "one of them."
             )
         found[role] = fitting[0]
     return found
@@ -478,9 +481,7 @@ def _line(columns: tuple[str, ...]) -> str:
     return " ".join(columns)
 
 
-def _rows(
-    path: str | Path, columns: tuple[str, ...], value: str, what: str, twice: str
-) -> Lines:
+def _rows(path: str | Path, columns: tuple[str, ...], value: str, what: str, twice: str) -> Lines:
     seen: dict[str, set[str]] = {}
     at = columns.index(value)
     for line, text in text_lines(path):

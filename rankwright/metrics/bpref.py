@@ -3,9 +3,9 @@
     bpref = (1/R) sum_{relevant i} (1 - min(N_i, R) / min(N, R))                                 (1)
 
 with N the number of documents judged non-relevant and N_i how many of them stand above document i;
-documents without a judgment are passed over, as trec_eval does (`buckley2004bpref`). Over the orders of ties
-the number of non-relevant documents of the block above i is equally likely 0, 1, ..., or all of
-them (2).
+documents without a judgment are passed over, as trec_eval does (`buckley2004bpref`). Over the
+orders of ties the number of non-relevant documents of the block above i is equally likely 0, 1,
+..., or all of them (2).
 """
 
 from __future__ import annotations

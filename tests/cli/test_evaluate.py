@@ -133,7 +133,9 @@ def test_complete_and_relevance_level_of_a_run(judged, tmp_path):
 def test_other_conventions_of_a_run(judged):
     found = run_json("evaluate", *judged, "--metrics", "ndcg", "--convention", "standard,ranx")
     second = 1 / np.log2(3)
-    assert found["standard"]["metrics"]["ndcg"] == pytest.approx((3 * second / (3 + second) + 1) / 2)
+    assert found["standard"]["metrics"]["ndcg"] == pytest.approx(
+        (3 * second / (3 + second) + 1) / 2
+    )
     assert found["ranx"]["metrics"]["ndcg"] == pytest.approx((2 * second / (2 + second) + 1) / 2)
 
 

@@ -114,7 +114,7 @@ def large(seed):
 @pytest.mark.parametrize("level", [1, 2])
 def test_every_shared_metric_of_long_runs(level, complete, tmp_path):
     run, qrels = large(level)
-    found, queries, means = theirs(run, qrels, level, complete)
+    _, queries, means = theirs(run, qrels, level, complete)
     assert len(queries) == (40 if complete else 35)
     options = {"complete": complete, "relevance_level": level}
     ours = rw.evaluate_run(run, qrels, list(THEIRS), **options)

@@ -165,7 +165,10 @@ def test_a_tuple_as_eval_set_takes_it_has_the_grades_and_the_queries():
         ((Y, ["good"] * 6, "map"), "scores must be numbers"),
         (((Y, QID), SCORES, "map"), "is a tuple of 2 parts; give the grades alone"),
         ((([[1]], Y, QID), SCORES, "map"), r"\(X, y, qid\) has the queries; omit qid"),
-        ((MeanRanker(), SCORES, "map"), "the first argument is a MeanRanker; give what it predicts"),
+        (
+            (MeanRanker(), SCORES, "map"),
+            "the first argument is a MeanRanker; give what it predicts",
+        ),
         ((Y, MeanRanker(), "map"), "the scores argument is a MeanRanker; give what it predicts"),
         (([[1, 2], [3]], SCORES, "map"), "lists of different lengths"),
         ((np.zeros((2, 3)), SCORES, "map"), r"shape \(2, 3\).*put all queries end to end"),
