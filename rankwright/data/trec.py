@@ -483,7 +483,7 @@ def _line(columns: tuple[str, ...]) -> str:
 
 def _rows(path: str | Path, columns: tuple[str, ...], value: str, what: str, twice: str) -> Lines:
     seen: dict[str, set[str]] = {}
-    at = columns.index(value)
+    at, called = columns.index(value), f"the {value}"
     for line, text in text_lines(path):
         cells = text.split()
         if len(cells) != len(columns):
@@ -493,7 +493,7 @@ def _rows(path: str | Path, columns: tuple[str, ...], value: str, what: str, twi
         if doc in of_query:
             fault_at(path, line, f"document {quoted(doc)} of query {query} {twice}")
         of_query.add(doc)
-        yield line, cells, number_at(cells[at], path, line, f"the {value}")
+        yield line, cells, number_at(cells[at], path, line, called)
 
 
 def _one_of(option: str, value: str, choices: tuple[str, ...]) -> None:

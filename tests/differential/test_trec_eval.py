@@ -134,12 +134,31 @@ def test_ir_measures_counts_every_judged_query():
     theirs = {
         "ndcg@10": ir_measures.nDCG @ 10,
         "map(min_grade=2)": ir_measures.AP(rel=2),
-        "mrr@5": ir_measures.RR @ 5,
+        "mrr": ir_measures.RR,
         "bpref": ir_measures.Bpref,
     }
     expected = ir_measures.calc_aggregate(theirs.values(), without_negative(qrels), run)
     ours = rw.evaluate_run(run, qrels, list(theirs), complete=True)
     assert dict(ours) == pytest.approx({name: expected[key] for name, key in theirs.items()})
+
+
+def test_a_reciprocal_rank_that_is_cut_off():
+    """trec_eval has none: its own, 0 beyond the cut-off; without ties also that of MS MARCO.
+
+    The script of MS MARCO, which ir_measures calls for RR@5, puts the lowest of tied document ids first.
+    """
+    run, qrels = large(7)
+    found, _, _ = theirs(run, qrels, 1, complete=False)
+    whole = [values["recip_rank"] for values in found.values()]
+    expected = sum(value for value in whole if value > 1 / 6 + 1e-9) / len(qrels)
+    ours = rw.evaluate_run(run, qrels, "mrr@5", complete=True)
+    assert ours["mrr@5"] == pytest.approx(expected)
+    for documents in run.values():
+        documents.update({doc: float(n) for n, doc in enumerate(documents)})
+    measure = ir_measures.RR @ 5
+    expected = ir_measures.calc_aggregate([measure], without_negative(qrels), run)[measure]
+    ours = rw.evaluate_run(run, qrels, "mrr@5", complete=True)
+    assert ours["mrr@5"] == pytest.approx(expected)
 
 
 def test_a_negative_judgment_is_none():
