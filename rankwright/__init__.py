@@ -19,6 +19,7 @@ _PUBLIC = {
     "auto": "rankwright.rankers.auto",
     "compare": "rankwright.experiments.compare",
     "evaluate": "rankwright.metrics.evaluation",
+    "evaluate_run": "rankwright.metrics.runs",
     "explain": "rankwright.explanation",
     "import_model": "rankwright.persist.other_libraries",
     "importance": "rankwright.explanation.importance",
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     from rankwright.metrics.evaluation import evaluate as evaluate
     from rankwright.metrics.names import metric as metric
     from rankwright.model_files import load_model as load_model
+    from rankwright.metrics.runs import evaluate_run as evaluate_run
     from rankwright.persist.checkpoint import Checkpoint as Checkpoint
     from rankwright.persist.other_libraries import import_model as import_model
     from rankwright.rankers.auto import auto as auto

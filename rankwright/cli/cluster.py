@@ -12,6 +12,7 @@ from rankwright.errors import UsageError
 
 if TYPE_CHECKING:
     from rankwright.distributed.partitions import Partitions
+    from rankwright.rankers.base import Ranker
 
 DaskOption = Annotated[
     str | None,
@@ -46,19 +47,25 @@ def on_workers(
     options: dict[str, Any],
     *,
     n_features: int | None = None,
+    ranker: Ranker | None = None,
 ) -> Partitions:
     """Return data as parts on the workers.
 
     They read folders, patterns and stores themselves; a single file is read here, made as wide as
-    ``n_features`` where that is given, and sent.
+    ``n_features`` where that is given, and sent. For a ``ranker`` to rank it needs no grades.
     """
-    from rankwright.data.files import load
+    from rankwright.cli.model import feature_names
+    from rankwright.data.files import load, load_documents
     from rankwright.data.store_writer import is_store
     from rankwright.distributed.partitions import partitions
 
     several = "*" in data or (Path(data).is_dir() and not is_store(data))
     if several or (Path(data).exists() and is_store(data)):
         return partitions(data, client=client, n_parts=n_parts, **options)
-    whole = load(data, **options)
+    if ranker is not None:
+        whole = load_documents(data, feature_names=feature_names(ranker), **options)
+        n_features = ranker.n_features_in_
+    else:
+        whole = load(data, **options)
     wide = whole if n_features is None else whole.with_n_features(n_features)
     return partitions(wide, client=client, n_parts=n_parts)

@@ -21,7 +21,24 @@ if TYPE_CHECKING:
 
 def evaluate(
     context: typer.Context,
-    data: Annotated[str, typer.Argument(help="A file, or the name of a data set.")],
+    data: Annotated[
+        str | None, typer.Argument(help="A file, or the name of a data set; none with --run.")
+    ] = None,
+    run: Annotated[
+        Path | None,
+        typer.Option(help="Evaluate this TREC run, or table of qid, doc_id, score; see --qrels."),
+    ] = None,
+    qrels: Annotated[
+        Path | None, typer.Option(help="The judgments of --run: 'qid iteration docid grade'.")
+    ] = None,
+    complete: Annotated[
+        bool,
+        typer.Option("-c", "--complete", help="With --run: count every query with judgments."),
+    ] = False,
+    relevance_level: Annotated[
+        float | None,
+        typer.Option("-l", "--relevance-level", help="With --run: lowest grade that is relevant."),
+    ] = None,
     load: Annotated[Path | None, typer.Option(help="Evaluate this model file.")] = None,
     scores: Annotated[
         Path | None,
@@ -34,8 +51,12 @@ def evaluate(
         str, typer.Option(help="Such as ndcg@1:5,p@1:5,map,err(max=4)@10.")
     ] = "ndcg@1,ndcg@5,ndcg@10,map",
     convention: Annotated[
-        str, typer.Option(help="One or several, such as standard,letor4.")
-    ] = "standard",
+        str | None,
+        typer.Option(
+            help="One or several, such as standard,letor4; by default standard, or trec_eval of "
+            "a run."
+        ),
+    ] = None,
     per_query: Annotated[
         Path | None, typer.Option(help="Write the values of each query to this TSV file.")
     ] = None,
@@ -49,25 +70,33 @@ def evaluate(
     n_parts: PartsOption = None,
     json: console.JsonOption = False,
 ) -> None:
-    """Evaluate a model, scores or a single feature, under one or several named conventions."""
+    """Evaluate a model, scores, a single feature or a TREC run, under named conventions."""
     from rankwright.data.target import check_target
     from rankwright.metrics.evaluation import evaluate as measure
     from rankwright.metrics.names import measures
 
-    _check_choice(load, scores, feature, ties, dask)
-    names = [name.strip() for name in convention.split(",")]
+    of_run = {"complete": complete, "relevance_level": relevance_level}
+    _check_run(data, run, qrels, of_run, format, read, memory)
+    _check_choice(run, load, scores, feature, ties, dask)
+    usual = "standard" if run is None else "trec_eval"
+    names = [name.strip() for name in (convention or usual).split(",")]
     for name in names:
         measures(metrics, convention=name)  # a wrong one is told before anything is read
     check_target(per_query, "--per-query")
     options = read_options(read, format=format)
     gauge = bound_memory(context, memory)
     client = client_of(context, dask, n_parts)
-    if client is None:
+    if run is not None:
+        results = _of_run(run, qrels, metrics, names, of_run)
+        qid = next(iter(results.values())).qid.tolist()
+    elif client is None:
+        assert data is not None
         loaded, chosen = _scored(data, options, load, scores, feature)
         results = {name: measure(loaded, chosen, metrics, convention=name) for name in names}
         qid = loaded.qid.tolist()
     else:
         assert load is not None
+        assert data is not None
         results, qid = _on_cluster(client, load, data, metrics, names, n_parts, options)
     if per_query is not None:
         _write_per_query(per_query, qid, results)
@@ -79,13 +108,63 @@ def evaluate(
     print_peak(gauge)
 
 
+def _check_run(
+    data: str | None,
+    run: Path | None,
+    qrels: Path | None,
+    of_run: dict[str, Any],
+    format: str | None,  # noqa: A002
+    read: list[str] | None,
+    memory: str | None,
+) -> None:
+    """Refuse a run as data, a run without judgments, and options that do not go with a run."""
+    from rankwright.data.source import plain_suffix
+    from rankwright.data.trec import Trec
+
+    if run is not None:
+        if qrels is None:
+            raise UsageError(f"{run} is a run; name its judgments with --qrels FILE.")
+        given = {"DATA": data, "--format": format, "--read": read, "--memory": memory}
+        for option, value in given.items():
+            if value is not None:
+                raise UsageError(f"--run RUN --qrels QRELS is all there is to read; omit {option}.")
+        return
+    if qrels is not None or of_run["complete"] or of_run["relevance_level"] is not None:
+        raise UsageError(
+            "--qrels, --complete and --relevance-level belong to a run: give --run RUN."
+        )
+    if data is None:
+        raise UsageError("say what to evaluate: DATA, or --run RUN --qrels QRELS.")
+    if format == "trec" or (format is None and plain_suffix(data) in Trec.extensions):
+        raise UsageError(
+            f"{data} is a TREC run: write rankwright evaluate --run {data} --qrels QRELS, which "
+            "counts the relevant documents that it did not retrieve."
+        )
+
+
+def _of_run(
+    run: Path, qrels: Path | None, metrics: str, conventions: list[str], of_run: dict[str, Any]
+) -> dict[str, Evaluation]:
+    """Return the evaluation of a run under each convention."""
+    from rankwright.data.trec import read_qrels, read_run
+    from rankwright.metrics.runs import evaluate_run
+
+    files = read_run(run), read_qrels(qrels)
+    return {name: evaluate_run(*files, metrics, convention=name, **of_run) for name in conventions}
+
+
 def _check_choice(
-    model: Path | None, scores: Path | None, feature: str | None, ties: bool, dask: str | None
+    run: Path | None,
+    model: Path | None,
+    scores: Path | None,
+    feature: str | None,
+    ties: bool,
+    dask: str | None,
 ) -> None:
     """Refuse options that do not go together, and a file of scores that is not there."""
-    if sum(choice is not None for choice in (model, scores, feature)) != 1:
+    if sum(choice is not None for choice in (run, model, scores, feature)) != 1:
         raise UsageError(
-            "say what to evaluate: --load MODEL, --scores FILE or --feature ID, one of them."
+            "say what to evaluate, one of --load MODEL, --scores FILE, --feature ID, and --run RUN."
         )
     if dask is not None and model is None:
         raise UsageError("--dask evaluates models: give --load MODEL, or leave --dask out.")
@@ -162,6 +241,8 @@ def _as_json(results: dict[str, Evaluation], ties: bool) -> dict[str, Any]:
             "empty_queries": result.empty_queries,
             "metrics": dict(result),
         }
+        if result.left_out:
+            record["left_out"] = result.left_out
         if ties:
             record["ties"] = dict(result.tie_intervals())
         return record
@@ -196,10 +277,13 @@ def _print_remarks(results: dict[str, Evaluation]) -> None:
 
     first = next(iter(results.values()))
     share = first.empty_queries / first.n_queries
+    names = ", ".join(result.convention.name for result in results.values())
     console.show(
         f"{first.n_queries} queries, {first.empty_queries} of them ({share:.1%}) without a "
-        f"relevant document; convention {', '.join(results)}."
+        f"relevant document; convention {names}."
     )
+    for remark in first.remarks():
+        console.show(f"{remark}.")
     for other in list(results.values())[1:]:
         console.show(f"{first.convention.name} and {other.convention.name} differ:")
         for clause in differences(first.convention, other.convention):

@@ -13,6 +13,14 @@ if TYPE_CHECKING:
     from rankwright.rankers.base import Ranker
 
 
+def feature_names(ranker: Ranker) -> Sequence[str]:
+    """Return what a table calls the features of a ranker: its own names, or ``f1`` to ``fd``."""
+    from rankwright.data.frames import default_names
+
+    names = getattr(ranker, "feature_names_in_", None)
+    return default_names(ranker.n_features_in_) if names is None else list(names)
+
+
 def open_with(
     paths: Sequence[str | Path], read: Callable[[], RankingData]
 ) -> tuple[list[Ranker], RankingData]:

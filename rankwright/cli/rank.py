@@ -23,8 +23,20 @@ def rank(
     model: Annotated[Path, typer.Argument(help="A model file.")],
     data: Annotated[str, typer.Argument(help="A file, or the name of a data set.")],
     output: Annotated[
-        str, typer.Option("-o", "--output", help="Where the TREC run goes; - is standard output.")
+        str,
+        typer.Option(
+            "-o",
+            "--output",
+            help="Where the ranking goes, - is standard output: .csv, .tsv, .parquet and .arrow "
+            "are tables, .scores one score per line in the order of rows, all else a TREC run.",
+        ),
     ] = "-",
+    to: Annotated[
+        str | None,
+        typer.Option(
+            "--to", help="trec, csv, tsv, parquet, arrow or scores, where -o does not say."
+        ),
+    ] = None,
     per_group: Annotated[
         int | None, typer.Option(min=1, help="At most so many documents of each group per query.")
     ] = None,
@@ -40,9 +52,18 @@ def rank(
     n_parts: PartsOption = None,
     json: console.JsonOption = False,
 ) -> None:
-    """Rank a file's documents, query by query, as a TREC run."""
+    """Rank a file's documents, query by query; they need no grades."""
+    from rankwright.data.scores import ranking_format
+
     if json and output == "-":
         raise UsageError("--json and the run cannot share standard output: give -o FILE.")
+    written = ranking_format(output, to)
+    if written == "scores" and (per_group or top):
+        raise UsageError(
+            "a file of scores has every row: leave out --top and --per-group, or write a run."
+        )
+    if dask is not None and written != "trec":
+        raise UsageError(f"--dask writes TREC runs, not {written}; leave --dask out.")
     _check_output(output)
     options = read_options(read, format=format)
     gauge = bound_memory(context, memory)
@@ -50,7 +71,7 @@ def rank(
     told: dict[str, Any] = {"per_group": per_group, "top": top, "tag": tag}
     documents: RankingData | Partitions
     if client is None:
-        documents = _here(model, data, options, threads, output, told)
+        documents = _here(model, data, options, threads, output, {"to": written, **told})
     else:
         documents = _on_cluster(client, model, data, n_parts, options, output, told)
     if json:
@@ -71,13 +92,18 @@ def _here(
     told: dict[str, Any],
 ) -> RankingData:
     """Rank in this process; return the documents."""
-    from rankwright.cli.model import open_with
-    from rankwright.data.files import load
-    from rankwright.data.scores import write_run
+    from rankwright.cli.model import feature_names, is_ranklib, open_model, open_with
+    from rankwright.data.files import load_documents
+    from rankwright.data.scores import write_ranking
 
-    (ranker,), documents = open_with([model], lambda: load(data, **options))
+    if is_ranklib(model):
+        (ranker,), documents = open_with([model], lambda: load_documents(data, **options))
+    else:
+        ranker = open_model(model)
+        read = load_documents(data, feature_names=feature_names(ranker), **options)
+        documents = read.with_n_features(ranker.n_features_in_)
     ranker.n_jobs = threads
-    write_run(documents, ranker.predict(documents), output, **told)
+    write_ranking(documents, ranker.predict(documents), output, **told)
     return documents
 
 
@@ -95,7 +121,7 @@ def _on_cluster(
     from rankwright.model_files import load_model
 
     ranker = load_model(model)
-    parts = on_workers(client, data, n_parts, options, n_features=ranker.n_features_in_)
+    parts = on_workers(client, data, n_parts, options, ranker=ranker)
     write_run(ranker, parts, output, **told)
     return parts
 

@@ -43,6 +43,7 @@ def choose_columns(
     *,
     features: str | Sequence[str] | None = None,
     drop: str | Iterable[str] = (),
+    grades: bool = True,
 ) -> tuple[dict[str, str], list[str]]:
     """Return role -> column, and the feature columns, of a table with the columns ``names``.
 
@@ -54,6 +55,8 @@ def choose_columns(
     features, drop
         Columns that are features (by default all that play no role), and that are not; names, or
         one text with commas.
+    grades
+        False: the documents are only to be ranked, and a column of grades is passed over.
     """
     wanted, dropped = listed(features), listed(drop) or []
     given = {role: None if column is None else str(column) for role, column in given.items()}
@@ -68,7 +71,7 @@ def choose_columns(
     }
     if not found["qid"]:
         raise _not_found("qid", "query id", names)
-    if found["label"] is None:
+    if found["label"] is None and grades:
         raise _not_found("label", "grade", names)
     roles = {role: column for role, column in found.items() if column}
     if wanted is None:
@@ -79,6 +82,8 @@ def choose_columns(
             "a column has no name (the index of a frame?); name it, or leave it out with drop=[''] "
             "(--read drop=)."
         )
+    if not grades:
+        roles.pop("label", None)
     return roles, wanted
 
 

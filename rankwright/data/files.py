@@ -17,12 +17,13 @@ from __future__ import annotations
 
 import inspect
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from rankwright import registry
 from rankwright.core.memory import limit
+from rankwright.data.frames import default_names
 from rankwright.data.letor_fold import fold_files, load_fold
 from rankwright.data.parts import Converted, PartsDifferError, warn_of_loss, write_parts
 from rankwright.data.ranking_data import RankingData
@@ -80,6 +81,40 @@ def load(path: str | Path, *, format: str | None = None, **options: Any) -> Rank
         return _through_store(path, chosen, options)
     data: RankingData = chosen.read(path, **options)
     return data
+
+
+def load_documents(
+    path: str | Path,
+    *,
+    format: str | None = None,  # noqa: A002
+    feature_names: Sequence[str] | None = None,
+    **options: Any,
+) -> RankingData:
+    """Read documents that are only to be ranked: as `load`, but there need be no grades.
+
+    Parameters
+    ----------
+    feature_names
+        Features of the model. Of a table these columns alone are read, whatever else it has;
+        ``f1`` to ``fd``, how features without names are called, only where it has them all.
+    path, format, **options
+        As for `load`.
+    """
+    refuse_address(path)
+    by_name = (_is_catalogued(path) or fold_files(path) or _is_bare_name(path)) and format is None
+    if by_name:
+        return load(path, **options)
+    name = format or format_of(path)
+    chosen = _format(name)
+    takes = _options_of(chosen.read)
+    if "grades" in takes:
+        options = {"grades": False, **options}
+    if "features" in takes and feature_names is not None:
+        wanted = list(feature_names)
+        unnamed = tuple(wanted) == default_names(len(wanted))
+        if not unnamed or (Path(path).is_file() and {*wanted} <= {*chosen.names(path)}):
+            options = {"features": wanted, **options}
+    return load(path, format=name, **options)
 
 
 def save(data: RankingData, path: str | Path, *, format: str | None = None, **options: Any) -> None:  # noqa: A002

@@ -25,6 +25,7 @@ The way of a file, from bytes to data:
 
 from __future__ import annotations
 
+import io
 import mmap
 import os
 import re
@@ -49,6 +50,7 @@ from rankwright.data.source import display_name, open_bytes, reads_file
 from rankwright.errors import DataError, UsageError
 
 _STREAM_BLOCK = 1 << 23
+_NO_GRADE = re.compile(rb"^(\xef\xbb\xbf)?[ \t]*qid:", re.MULTILINE)
 _LINES_IN_A_LINE = re.compile(rb"qid:[^\r]*\r[ \t]*[^ \t\r]+[ \t]+qid:")
 
 
@@ -77,6 +79,7 @@ class Letor:
         lists: Literal["by_id", "adjacent"] = "by_id",
         max_feature_id: int = 1 << 26,
         group_sizes: Any = None,
+        grades: bool = True,
         n_jobs: int | None = None,
     ) -> RankingData:
         """Read a file (``-`` is standard input).
@@ -104,6 +107,8 @@ class Letor:
             A higher id is taken for a fault.
         group_sizes
             For a file without ``qid:``: how many rows each query has.
+        grades
+            False: lines may begin with ``qid:``, where documents are only to be ranked.
         """
         options = ReadOptions(
             dtype=dtype,
@@ -115,11 +120,13 @@ class Letor:
             lists=lists,
             max_feature_id=max_feature_id,
             group_sizes=group_sizes,
+            grades=grades,
             n_jobs=n_jobs,
         )
         reader = BlockReader(display_name(path), options)
         blocks, totals = [], Totals()
-        with open_bytes(path) as stream:
+        with open_bytes(path) as opened:
+            stream = opened if grades else _with_grades(opened)
             for text in _texts(stream, reader.name):
                 block, here = reader.read(text)
                 blocks.append(block.without_spans())
@@ -150,14 +157,17 @@ class Letor:
         """
         if part_bytes < 1:
             raise UsageError(f"part_bytes must be 1 or more, not {part_bytes}.")
-        reader = BlockReader(display_name(path), ReadOptions(**options))
+        chosen = ReadOptions(**options)
+        reader = BlockReader(display_name(path), chosen)
         with _readable_twice(path) as reopen:
             totals = Totals()
-            with reopen() as stream:
+            with reopen() as opened:
+                stream = opened if chosen.grades else _with_grades(opened)
                 for text in _texts(stream, reader.name, part_bytes):
                     totals += Totals.of(reader.survey(text))
             layout = reader.layout(totals)
-            with reopen() as stream:
+            with reopen() as opened:
+                stream = opened if chosen.grades else _with_grades(opened)
                 sizes = _checked_sizes(reader, totals)
                 parts = read_whole_queries(stream, part_bytes, reader, layout, totals, sizes)
                 yield from (part for part in parts if _is_meant(layout, reader))
@@ -208,6 +218,32 @@ def _texts(stream: BinaryIO, name: str, size: int | None = None) -> Iterator[Tex
                 "end in newlines first (tr '\\r' '\\n')."
             )
         yield text
+
+
+def _with_grades(stream: BinaryIO) -> BinaryIO:
+    """Return a stream whose lines all begin with a grade, 0 where they began with ``qid:``."""
+    if _is_plain_file(stream):
+        head = stream.read(_STREAM_BLOCK)
+        stream.seek(0)
+        if not _NO_GRADE.search(head):
+            return stream
+    return _Graded(stream)  # type: ignore[return-value]
+
+
+class _Graded(io.RawIOBase):
+    """The text of a stream with a grade of 0 before each ``qid:`` that begins a line."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._blocks = stream_blocks(stream, _STREAM_BLOCK)
+        self._held = b""
+
+    def read(self, size: int = -1) -> bytes:
+        """Return at most ``size`` bytes; none at the end."""
+        if not self._held:
+            self._held = _NO_GRADE.sub(rb"\g<1>0 qid:", next(self._blocks, b""))
+        piece = self._held if size < 0 else self._held[:size]
+        self._held = self._held[len(piece) :]
+        return piece
 
 
 def _is_plain_file(stream: BinaryIO) -> bool:

@@ -98,6 +98,11 @@ def _refuse_binary(head: bytes, comment: bytes) -> None:
 
 
 def _grade(token: bytes) -> float:
+    if token.startswith(b"qid:"):
+        raise DataError(
+            f"there is no grade before {_shown(token)}; {_FORM}. Documents without grades can only "
+            "be ranked (rankwright rank, or grades=False)."
+        )
     if not _NUMBER.fullmatch(token):
         raise DataError(
             f"grade {_shown(token)} is not a number; {_FORM}, without a header line above (delete "

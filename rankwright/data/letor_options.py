@@ -24,6 +24,7 @@ class ReadOptions:
     lists: Literal["by_id", "adjacent"] = "by_id"
     max_feature_id: int = 1 << 26
     group_sizes: AnyArray | None = None
+    grades: bool = True
     n_jobs: int | None = None
 
     def __post_init__(self) -> None:

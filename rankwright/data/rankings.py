@@ -168,6 +168,10 @@ class Ranking(ByQuery[RankedQuery]):
         """
         from rankwright.data.frames import frame_of_columns
 
+        return frame_of_columns(self.columns(), backend)
+
+    def columns(self) -> dict[str, AnyArray]:
+        """Return the columns of `to_frame` by their names."""
         sizes = np.diff(self.indptr)
         columns: dict[str, AnyArray] = {
             "qid": np.repeat(self.qid, sizes),
@@ -177,7 +181,7 @@ class Ranking(ByQuery[RankedQuery]):
         }
         if self.doc_id is not None:
             columns["doc_id"] = self.doc_id
-        return frame_of_columns(columns, backend)
+        return columns
 
     def to_trec(
         self, target: str | PathLike[str] | IO[Any] | None = None, *, tag: str = "rankwright"

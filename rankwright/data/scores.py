@@ -1,4 +1,4 @@
-"""Scores of documents in files: one per line, RankLib's three columns, or a TREC run.
+"""Scores of documents in files: one per line, RankLib's three columns, a TREC run, or a table.
 
 In a run a document is called by its doc id, blanks made underscores, or else by its number in the
 query from 0; a query by its id. The same names are written and looked for.
@@ -15,16 +15,21 @@ import numpy as np
 from rankwright.core.types import F64, I64
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.rankings import Ranking, document_names, run_names
-from rankwright.data.source import open_bytes
+from rankwright.data.source import open_bytes, plain_suffix
 from rankwright.data.target import open_target
 from rankwright.data.text_file import decoded, fault_at, number_at
-from rankwright.errors import DataError, quoted
+from rankwright.errors import DataError, UsageError, quoted
+from rankwright.registry import resolve, unknown
 
 Lines = list[tuple[int, str]]
 """Lines of a file, each with its number."""
 
 RUN = ("qid", "Q0", "docid", "rank", "score", "tag")
 """The columns of a TREC run."""
+
+_TABLES = ("csv", "tsv", "parquet", "arrow")
+RANKING_FORMATS = ("trec", *_TABLES, "scores")
+"""What a ranking can be written as: a TREC run, a table, or a score per line."""
 
 
 def write_run(
@@ -60,6 +65,50 @@ def run_texts(
     """Return what `write_run` writes, query after query; errors are raised at once."""
     ranking = Ranking.of(data, scores, per_group=per_group, top=top)
     return (text.encode() for text in ranking.run_texts(tag=tag))
+
+
+def ranking_format(target: str | Path, to: str | None = None) -> str:
+    """Return what a ranking is written as, of `RANKING_FORMATS`: ``to``, or what the suffix says.
+
+    Text of any other suffix, and standard output, is a TREC run.
+    """
+    if to is not None:
+        if to not in RANKING_FORMATS:
+            raise UsageError(unknown("format of a ranking", to, RANKING_FORMATS))
+        return to
+    suffix = plain_suffix(target)
+    if suffix in (".score", ".scores"):
+        return "scores"
+    tables = {name: resolve("formats", name) for name in _TABLES}
+    return next((name for name, kind in tables.items() if suffix in kind.extensions), "trec")
+
+
+def write_ranking(
+    data: RankingData,
+    scores: Any,
+    target: str | Path,
+    *,
+    to: str = "trec",
+    per_group: int | None = None,
+    top: int | None = None,
+    tag: str = "rankwright",
+) -> None:
+    """Write documents and their scores as one of `RANKING_FORMATS`; ``"-"`` is standard output.
+
+    A table has the columns of `Ranking.to_frame`, best documents first; ``scores`` are one per line
+    in the order of the rows that ``data`` came from. The other options are those of `write_run`.
+    """
+    if to == "trec":
+        write_run(data, scores, target, per_group=per_group, top=top, tag=tag)
+    elif to == "scores":
+        if per_group is not None or top is not None:
+            raise UsageError("a file of scores has every row; leave out the limit, or write a run.")
+        values = data.in_caller_order(np.asarray(scores, np.float64)).tolist()
+        with open_target(target) as stream:
+            stream.write("".join(f"{value!r}\n" for value in values).encode())
+    else:
+        ranking = Ranking.of(data, scores, per_group=per_group, top=top)
+        resolve("formats", to)().write_columns(ranking.columns(), target)
 
 
 def read_scores(path: str | Path, data: RankingData) -> F64:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
@@ -72,8 +72,9 @@ class Table(ABC):
         group: str | None = None,
         position: str | None = None,
         dtype: str | None = None,
+        grades: bool = True,
     ) -> RankingData:
-        """Read a table; every option but ``dtype`` names columns.
+        """Read a table; every option but ``dtype`` and ``grades`` names columns.
 
         Parameters
         ----------
@@ -83,6 +84,8 @@ class Table(ABC):
             Names, or one text with commas.
         dtype
             ``"float32"`` or ``"float64"``; by default that of the columns, or float64.
+        grades
+            False: there need be no grades, and a column of grades is passed over.
         """
         given = {
             "qid": qid,
@@ -95,7 +98,9 @@ class Table(ABC):
         }
         with _naming(path):
             source = _seekable(path)
-            plan = self._plan(source, given, features=features, drop=drop, dtype=dtype)
+            plan = self._plan(
+                source, given, features=features, drop=drop, dtype=dtype, grades=grades
+            )
             return self._data(self._columns(source, plan), plan)
 
     def read_parts(
@@ -105,6 +110,7 @@ class Table(ABC):
         features: str | Sequence[str] | None = None,
         drop: str | Iterable[str] = (),
         dtype: str | None = None,
+        grades: bool = True,
         **columns: str | None,
     ) -> Iterator[RankingData]:
         """Yield the table in parts of whole queries; in one part if a query's rows lie apart.
@@ -114,7 +120,9 @@ class Table(ABC):
         given = {role: columns.get(role) for role in USUAL_NAMES}
         with _naming(path):
             source = _seekable(path)
-            plan = self._plan(source, given, features=features, drop=drop, dtype=dtype)
+            plan = self._plan(
+                source, given, features=features, drop=drop, dtype=dtype, grades=grades
+            )
             scanned = self._scan(source, plan)
             if scanned is None:
                 yield self._data(self._columns(source, plan), plan)
@@ -123,11 +131,33 @@ class Table(ABC):
             for table in _whole_queries(batches, plan.roles["qid"]):
                 yield self._data(columns_of_frame(table), scanned)
 
+    def read_columns(
+        self, path: str | Path, choose: Callable[[list[str]], dict[str, str]]
+    ) -> dict[str, AnyArray]:
+        """Return some columns of a table by role; ``choose`` gives role -> name among all names."""
+        with _naming(path):
+            source = _seekable(path)
+            plan = Plan(choose(refuse_repeated(self._names(source))), [], None)
+            column = self._columns(source, plan)
+            return {role: column(name) for role, name in plan.roles.items()}
+
     def write(self, data: RankingData, path: str | Path) -> None:
         """Write the table, a block of rows at a time."""
         with self.open_writer(path) as writer:
             for part in parts_of(data):
                 writer.append(part)
+
+    def names(self, path: str | Path) -> list[str]:
+        """Return the names of the columns of a table."""
+        with _naming(path):
+            return refuse_repeated(self._names(_seekable(path)))
+
+    def write_columns(self, columns: dict[str, AnyArray], path: str | Path) -> None:
+        """Write columns as they are."""
+        with open_target(path) as stream:
+            sink = self._sink(stream)
+            sink.write(columns)
+            sink.close()
 
     @contextmanager
     def open_writer(self, path: str | Path) -> Iterator[TableWriter]:
@@ -148,11 +178,13 @@ class Table(ABC):
         features: str | Sequence[str] | None,
         drop: str | Iterable[str],
         dtype: str | None,
+        grades: bool,
     ) -> Plan:
         if dtype not in (None, "float32", "float64"):
             raise UsageError(f"dtype must be 'float32' or 'float64', not {dtype!r}.")
         names = refuse_repeated(self._names(source))
-        return Plan(*choose_columns(names, given, features=features, drop=drop), dtype)
+        chosen = choose_columns(names, given, features=features, drop=drop, grades=grades)
+        return Plan(*chosen, dtype)
 
     def _data(self, column: Columns, plan: Plan) -> RankingData:
         arrays = arrays_of_columns(column, plan.roles, plan.features)

@@ -1,29 +1,33 @@
-"""TREC runs and judgments (qrels) as ranking data.
+"""TREC runs and judgments (qrels): read from files, mappings and frames, and as ranking data.
 
 A run has lines ``qid Q0 docid rank score tag``, judgments have lines ``qid iteration docid grade``.
-Read together they are ranking data with two features: ``score``, and ``rank``, which holds the
-reciprocal 1/rank of the document when ordered by score (equal scores: by the run's own rank). A
-negative judgment, as TREC uses for spam, is the grade 0.
+`read_run` and `read_qrels` return them as ``{qid: {docid: score or grade}}``, ids as text;
+`judge_run` puts both side by side in arrays, with what was retrieved and what was judged, for
+`rankwright.evaluate_run`.
 
-Only documents of the run are there, so the ideal order that NDCG compares with is made of them
-alone, where trec_eval takes all judged documents; ``missing="append"`` adds the judged documents
-that the run lacks, without a score, and the judged queries it lacks.
+The format ``trec`` reads both as ranking data to train on, with two features: ``score``, and
+``rank``, which holds the reciprocal 1/rank of the document when ordered by score (equal scores: by
+the run's own rank). A negative judgment, as TREC uses for spam, is the grade 0. Only documents of
+the run are there, unless ``missing="append"`` adds the judged documents and queries that the run
+lacks, without a score: a metric of such data is not that of the run.
 """
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from os import PathLike
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 
-from rankwright.core.types import F64
-from rankwright.data.frames import column_of, ids_of_text
+from rankwright.core.types import F64, AnyArray
+from rankwright.data.columns import USUAL_NAMES
+from rankwright.data.frames import column_of, columns_of_frame, frame_columns, ids_of_text
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.scores import (
     RUN,
@@ -33,15 +37,37 @@ from rankwright.data.scores import (
     read_scores,
     write_run,
 )
-from rankwright.data.source import display_name
+from rankwright.data.source import display_name, plain_suffix
 from rankwright.data.target import open_target
 from rankwright.data.text_file import fault_at, number_at, text_lines
 from rankwright.errors import DataError, UsageError, quoted
 
-__all__ = ["Trec", "read_qrels", "read_scores", "write_qrels", "write_run"]
+__all__ = [
+    "JudgedRun",
+    "Trec",
+    "judge_run",
+    "read_qrels",
+    "read_run",
+    "read_scores",
+    "write_qrels",
+    "write_run",
+]
+
+ByDocument = dict[str, dict[str, float]]
+"""From query id to document id to the score of a run or the grade of judgments."""
+
+NOT_JUDGED = "has no judgments"
+NOT_RETRIEVED = "is not in the run"
 
 _QRELS = ("qid", "iteration", "docid", "grade")
 _FEATURES = ("score", "rank")
+# Names of columns in the tables of other tools, beside the usual ones.
+_COLUMNS = {
+    "qid": (*USUAL_NAMES["qid"], "q_id", "query-id", "topic", "topic_id"),
+    "doc_id": (*USUAL_NAMES["doc_id"], "docno", "corpus-id", "corpus_id", "document"),
+    "score": ("score", "sim"),
+    "grade": (*USUAL_NAMES["label"], "qrel", "judgment"),
+}
 
 
 class Trec:
@@ -76,8 +102,8 @@ class Trec:
         _one_of("missing", missing, ("ignore", "append"))
         if qrels is None:
             raise UsageError(f"{path} is a run; name its judgments with qrels=FILE.")
-        judged = read_qrels(qrels) if str(qrels) else {}
-        qid, doc, rank, score = _read_run(path)
+        judged = _pairs(read_qrels(qrels)) if str(qrels) else {}
+        qid, doc, rank, score = _columns_of_run(path)
         if unjudged == "drop":
             kept = [at for at, key in enumerate(zip(qid, doc, strict=True)) if key in judged]
             if not kept:
@@ -132,6 +158,105 @@ class Trec:
 # --- API -------------------------------------------------------------------------------------
 
 
+def read_run(run: Any) -> ByDocument:
+    """Return the scores of a run, ``{qid: {docid: score}}``, in the order they come in.
+
+    Parameters
+    ----------
+    run : path, mapping or frame
+        A TREC run (``qid Q0 docid rank score tag``; its ranks are not looked at), plain or
+        compressed, ``"-"`` for standard input; a table in a file (csv, tsv, Parquet, Arrow) or a
+        pandas or polars frame or an Arrow table, with the columns ``qid``, ``doc_id`` and
+        ``score`` or what other tools call them; or a mapping from query ids to documents to scores.
+    """
+    return _by_document(run, "run", "score")
+
+
+def read_qrels(qrels: Any) -> ByDocument:
+    """Return judgments, ``{qid: {docid: grade}}``, in the order they come in.
+
+    Parameters
+    ----------
+    qrels : path, mapping or frame
+        TREC judgments (``qid iteration docid grade``), or any of what `read_run` takes, with grades
+        for scores. A negative grade says that a document has not been judged, or is spam.
+    """
+    return _by_document(qrels, "qrels", "grade")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JudgedRun:
+    """A run beside its judgments: for each query, every document that either of them has.
+
+    Attributes
+    ----------
+    data : RankingData
+        Grades, query and document ids; retrieved documents come first in each query. A document
+        without a judgment has the grade 0.
+    scores : (n,) float64
+        In the order of ``data``; minus infinity where the run does not have the document.
+    retrieved, judged : (n,) bool
+        Whether the run, and whether the judgments have the document.
+    left_out : dict
+        The queries that are not there, each with the reason.
+    """
+
+    data: RankingData
+    scores: F64
+    retrieved: AnyArray
+    judged: AnyArray
+    left_out: dict[str, str] = field(default_factory=dict)
+
+
+def judge_run(run: Any, qrels: Any, *, complete: bool = False) -> JudgedRun:
+    """Put a run beside its judgments.
+
+    Queries come in the order of the run. Those without judgments are left out, and so are those
+    that the run does not have, unless ``complete``: then they come last, with nothing retrieved.
+
+    Parameters
+    ----------
+    run, qrels
+        As `read_run` and `read_qrels` take them.
+    complete : bool
+        Keep every query that has judgments.
+    """
+    found = read_run(run)
+    grades = {query: documents for query, documents in read_qrels(qrels).items() if documents}
+    left_out = {query: NOT_JUDGED for query in found if query not in grades}
+    queries = [query for query in found if query in grades]
+    lacking = [query for query in grades if query not in found]
+    if complete:
+        queries += lacking
+    else:
+        left_out |= dict.fromkeys(lacking, NOT_RETRIEVED)
+    if not queries:
+        raise DataError(
+            f"the run and the judgments have no query in common: the run has {_some(found)}, the "
+            f"judgments {_some(grades)}."
+        )
+    qid: list[str] = []
+    doc: list[str] = []
+    y: list[float] = []
+    scores: list[float] = []
+    for query in queries:
+        listed, known = found.get(query, {}), grades[query]
+        documents = [*listed, *(name for name in known if name not in listed)]
+        qid += [query] * len(documents)
+        doc += documents
+        y += [known.get(name, -1.0) for name in documents]
+        scores += [listed.get(name, math.nan) for name in documents]
+    values, grade = np.array(scores), np.array(y)
+    retrieved = ~np.isnan(values)
+    data = RankingData.from_arrays(
+        np.zeros((len(doc), 1), np.float32),  # a run has no features
+        np.maximum(grade, 0.0),
+        qid=np.array(qid, str),
+        doc_id=np.array(doc, str),
+    )
+    return JudgedRun(data, np.where(retrieved, values, -np.inf), retrieved, grade >= 0, left_out)
+
+
 def write_qrels(data: RankingData, target: str | Path) -> None:
     """Write the grades as TREC judgments: whole ones as such, fractions with all their digits."""
     names, grades = names_in_run(data), data.y.tolist()
@@ -142,35 +267,164 @@ def write_qrels(data: RankingData, target: str | Path) -> None:
             stream.write("".join(lines).encode())
 
 
-def read_qrels(path: str | Path) -> dict[tuple[str, str], float]:
-    """Return (query, document) -> grade, in the order of the file; a negative grade becomes 0."""
-    judged: dict[tuple[str, str], float] = {}
-    for line, (query, _, doc, grade) in _rows(path, _QRELS, "a judgment"):
-        if (query, doc) in judged:
-            fault_at(path, line, f"document {quoted(doc)} of query {query} is judged twice")
-        value = number_at(grade, path, line, "the grade")
-        if not math.isfinite(value):
-            fault_at(path, line, f"the grade {grade} is not finite")
-        judged[query, doc] = max(0.0, value)
-    return judged
+# --- runs and judgments ------------------------------------------------------------------------
 
 
-# --- runs ------------------------------------------------------------------------------------
+def _by_document(given: Any, what: str, value: str) -> ByDocument:
+    """Return what a file, a mapping or a frame says of each document of each query."""
+    if isinstance(given, str | PathLike):
+        found = _of_file(str(given), what, value)
+        if not found:
+            columns = RUN if what == "run" else _QRELS
+            raise DataError(
+                f"{display_name(str(given))} is empty; {what} lines are '{_line(columns)}'."
+            )
+        return found
+    if isinstance(given, Mapping):
+        return _of_mapping(given, what, value)
+    names = frame_columns(given)
+    if names is None:
+        raise UsageError(
+            f"{what} is {_called(given)}; give a file, a mapping {{qid: {{docid: {value}}}}}, or a "
+            f"frame with the columns qid, doc_id and {value}."
+        )
+    column = columns_of_frame(given)
+    roles = _roles(names, value)
+    return _of_columns({role: column(name) for role, name in roles.items()}, value, f"the {what}")
 
 
-def _read_run(path: str | Path) -> tuple[list[str], list[str], F64, F64]:
+def _of_file(path: str, what: str, value: str) -> ByDocument:
+    table = _table_format(path)
+    if table is not None:
+        columns = table.read_columns(path, lambda names: _roles(names, value))
+        return _of_columns(columns, value, display_name(path))
+    found: ByDocument = {}
+    for line, cells, number in _lines_of_run(path) if what == "run" else _lines_of_qrels(path):
+        if not _sound(number, value):
+            fault_at(path, line, f"the {value} {number} {_unsound(value)}")
+        found.setdefault(cells[0], {})[cells[2]] = number
+    return found
+
+
+def _table_format(path: str) -> Any:
+    """Return the reader of a table with named columns, None for lines of TREC."""
+    from rankwright.data.tabular import Arrow, Csv, Parquet, Tsv
+
+    suffix = plain_suffix(path)
+    kind = next((kind for kind in (Parquet, Arrow, Csv, Tsv) if suffix in kind.extensions), None)
+    if kind is not Tsv:
+        return None if kind is None else kind()
+    _, first = next(iter(text_lines(path)), (0, ""))  # qrels of MS MARCO are lines with tabs
+    return Tsv() if any(name in _COLUMNS["qid"] for name in first.lower().split("\t")) else None
+
+
+def _of_mapping(given: Mapping[Any, Any], what: str, value: str) -> ByDocument:
+    found: ByDocument = {}
+    for query, documents in given.items():
+        if not isinstance(documents, Mapping):
+            raise UsageError(
+                f"query {query!r} of the {what} is {_called(documents)}; give a mapping from "
+                f"documents to {value}s."
+            )
+        found[str(query)] = {
+            str(doc): _number(number, value, query, doc) for doc, number in documents.items()
+        }
+        if len(found[str(query)]) < len(documents):
+            raise DataError(f"{what} has two documents of query {query!r} that read the same.")
+    if len(found) < len(given):
+        raise DataError(f"{what} has two query ids that read the same, such as 1 and '1'.")
+    if not found:
+        raise DataError(f"{what} is empty; give a mapping {{qid: {{docid: {value}}}}}.")
+    return found
+
+
+def _of_columns(columns: Mapping[str, AnyArray], value: str, source: str) -> ByDocument:
+    found: ByDocument = {}
+    rows = zip(*(columns[role].tolist() for role in ("qid", "doc_id", value)), strict=True)
+    for row, (query, doc, number) in enumerate(rows):
+        for what, name in (("query", query), ("document", doc)):
+            if name is None or name == "" or name != name:
+                raise DataError(f"{source}: the {what} id is missing at row {row}.")
+        of_query = found.setdefault(str(query), {})
+        if str(doc) in of_query:
+            raise DataError(
+                f"{source}: document {quoted(str(doc))} of query {query} is there twice, the "
+                f"second time at row {row}."
+            )
+        of_query[str(doc)] = _number(number, value, query, doc)
+    if not found:
+        raise DataError(f"{source}: there are no rows.")
+    return found
+
+
+def _roles(names: Iterable[str], value: str) -> dict[str, str]:
+    """Return which column is what; judgments may call their grade a score."""
+    plain = {name.strip().lower(): name for name in reversed(list(names))}
+    usual = {role: _COLUMNS[role] for role in ("qid", "doc_id", value)}
+    if value == "grade":
+        usual["grade"] = (*usual["grade"], *_COLUMNS["score"])
+    found = {}
+    for role, known in usual.items():
+        fitting = [plain[name] for name in known if name in plain]
+        if not fitting:
+            listed = ", ".join(repr(name) for name in plain.values())
+            raise DataError(
+                f"no {role} column found ({', '.join(known)}); the columns are {listed}: rename "
+                "one of them."
+            )
+        found[role] = fitting[0]
+    return found
+
+
+def _number(number: Any, value: str, query: Any, doc: Any) -> float:
+    where = f"the {value} of document {quoted(str(doc))} of query {query}"
+    try:
+        read = float("x" if isinstance(number, str | bytes) else number)
+    except (TypeError, ValueError):
+        raise DataError(f"{where} is {number!r}, where a number is expected.") from None
+    if not _sound(read, value):
+        raise DataError(f"{where} is {read}: it {_unsound(value)}.")
+    return read
+
+
+def _sound(number: float, value: str) -> bool:
+    return not math.isnan(number) if value == "score" else math.isfinite(number)
+
+
+def _unsound(value: str) -> str:
+    return "cannot be ranked" if value == "score" else "is not finite"
+
+
+def _called(given: Any) -> str:
+    return "None" if given is None else f"of type {type(given).__name__}"
+
+
+def _some(queries: Iterable[str]) -> str:
+    listed = list(queries)
+    return ", ".join(listed[:3]) + (", ..." if len(listed) > 3 else "")
+
+
+def _pairs(found: ByDocument) -> dict[tuple[str, str], float]:
+    """Return (query, document) -> grade; a negative grade becomes 0."""
+    return {
+        (query, doc): max(0.0, grade)
+        for query, documents in found.items()
+        for doc, grade in documents.items()
+    }
+
+
+# --- ranking data of a run ----------------------------------------------------------------------
+
+
+def _columns_of_run(path: str | Path) -> tuple[list[str], list[str], F64, F64]:
     qid, doc, rank, score = [], [], [], []
-    seen = set()
-    for line, (query, _, name, place, value, _) in _rows(path, RUN, "a line of a run"):
-        if (query, name) in seen:
-            fault_at(path, line, f"document {quoted(name)} of query {query} is there twice")
-        seen.add((query, name))
-        qid.append(query)
-        doc.append(name)
-        rank.append(number_at(place, path, line, "the rank"))
-        score.append(number_at(value, path, line, "the score"))
+    for line, cells, number in _lines_of_run(path):
+        qid.append(cells[0])
+        doc.append(cells[2])
+        rank.append(number_at(cells[3], path, line, "the rank"))
+        score.append(number)
     if not qid:
-        raise DataError(f"{display_name(path)} is empty; a run has lines '{' '.join(RUN)}'.")
+        raise DataError(f"{display_name(path)} is empty; a run has lines '{_line(RUN)}'.")
     return qid, doc, np.array(rank), np.array(score)
 
 
@@ -211,12 +465,35 @@ def _grade_text(grade: float) -> str:
 # --- lines -----------------------------------------------------------------------------------
 
 
-def _rows(path: str | Path, columns: tuple[str, ...], what: str) -> Iterator[tuple[int, list[str]]]:
+Lines = Iterator[tuple[int, list[str], float]]
+"""The number of each line, its cells, and the score or the grade in it."""
+
+
+def _lines_of_run(path: str | Path) -> Lines:
+    return _rows(path, RUN, "score", "a line of a run", "is there twice")
+
+
+def _lines_of_qrels(path: str | Path) -> Lines:
+    return _rows(path, _QRELS, "grade", "a judgment", "is judged twice")
+
+
+def _line(columns: tuple[str, ...]) -> str:
+    return " ".join(columns)
+
+
+def _rows(path: str | Path, columns: tuple[str, ...], value: str, what: str, twice: str) -> Lines:
+    seen: dict[str, set[str]] = {}
+    at, called = columns.index(value), f"the {value}"
     for line, text in text_lines(path):
         cells = text.split()
         if len(cells) != len(columns):
-            fault_at(path, line, f"{what} is '{' '.join(columns)}', not {len(cells)} columns")
-        yield line, cells
+            fault_at(path, line, f"{what} is '{_line(columns)}', not {len(cells)} columns")
+        query, doc = cells[0], cells[2]
+        of_query = seen.setdefault(query, set())
+        if doc in of_query:
+            fault_at(path, line, f"document {quoted(doc)} of query {query} {twice}")
+        of_query.add(doc)
+        yield line, cells, number_at(cells[at], path, line, called)
 
 
 def _one_of(option: str, value: str, choices: tuple[str, ...]) -> None:

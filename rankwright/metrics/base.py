@@ -57,6 +57,7 @@ class Metric(ABC):
     maximise: ClassVar[bool] = True
     when_empty: ClassVar[str] = "zero"  # "convention": its clause decides; SKIP: left out
     takes_limit: ClassVar[bool] = True  # makes sense of max_per_group
+    takes_runs: ClassVar[bool] = True  # makes sense where not all documents have a score
 
     k: int | None = None
     empty: float | str | None = None
@@ -138,7 +139,14 @@ class Metric(ABC):
         """Return the grades of ``data`` as this measure sees them."""
         whole = self.convention.integer_grades
         limit = self.max_per_group
-        return Judged(data, integer_grades=whole, max_per_group=limit, n_jobs=n_jobs)
+        single = self.convention.score_precision == "float32"
+        return Judged(
+            data,
+            integer_grades=whole,
+            max_per_group=limit,
+            float32_scores=single,
+            n_jobs=n_jobs,
+        )
 
     def values(self, ranked: Ranked, *, mean: bool | None = None) -> F64:
         """Return the value of each query; NaN: left out of the mean.
@@ -179,7 +187,9 @@ class Metric(ABC):
 
     def cut(self, judged: Judged) -> I64:
         """Return how many ranks of each query count."""
-        return judged.sizes if self.k is None else np.full(len(judged.sizes), self.k, np.int64)
+        if self.k is None:
+            return judged.best_sizes
+        return np.full(len(judged.sizes), self.k, np.int64)
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -198,6 +208,7 @@ class PairMetric(Metric):
 
     takes_k: ClassVar[bool] = False
     takes_limit: ClassVar[bool] = False
+    takes_runs: ClassVar[bool] = False
     when_empty: ClassVar[str] = SKIP
 
     @property

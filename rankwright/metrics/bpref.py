@@ -2,16 +2,18 @@
 
     bpref = (1/R) sum_{relevant i} (1 - min(N_i, R) / min(N, R))                                 (1)
 
-with N the number of non-relevant documents and N_i how many of them stand above document i; all
-documents count as judged, as trec_eval computes it (`buckley2004bpref`). Over the orders of ties
-the number of non-relevant documents of the block above i is equally likely 0, 1, ..., or all of
-them (2).
+with N the number of documents judged non-relevant and N_i how many of them stand above document i;
+documents without a judgment are passed over, as trec_eval does (`buckley2004bpref`). Over the
+orders of ties the number of non-relevant documents of the block above i is equally likely 0, 1,
+..., or all of them (2).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import ClassVar
+
+import numpy as np
 
 from rankwright.core.jit import kernel
 from rankwright.core.types import F64
@@ -22,19 +24,19 @@ from rankwright.metrics.ranked import Ranked
 
 
 @kernel
-def _bpref(lo, hi, indptr, g, ends, min_grade, relevant, out):  # type: ignore[no-untyped-def]
+def _bpref(lo, hi, indptr, g, ends, min_grade, relevant, others_judged, out):  # type: ignore[no-untyped-def]
     for q in range(lo, hi):
         R = relevant[q]
-        most = min(indptr[q + 1] - indptr[q] - R, R)
+        most = min(others_judged[q], R)
         above = 0
         total = 0.0
         r = indptr[q]
         while r < indptr[q + 1]:
             end = ends[r] if len(ends) else r + 1
-            found = 0
+            found = others = 0
             for i in range(r, end):
                 found += g[i] >= min_grade
-            others = end - r - found
+                others += 0 <= g[i] < min_grade  # one without a judgment is below 0
             if found:
                 cost = 0.0
                 for n in range(above, above + others + 1):
@@ -60,5 +62,8 @@ class BPref(RelevanceMetric):
 
     def compute(self, ranked: Ranked, mean: bool, out: F64) -> None:  # noqa: D102
         min_grade = float(self.setting("min_grade"))
-        relevant = ranked.judged.relevant(min_grade)
-        ranked.map(_bpref, ranked.grades, ranked.blocks(mean), min_grade, relevant, out)
+        judged, grades = ranked.judged, ranked.grades
+        if judged.judged is not None:
+            grades = np.where(judged.judged[ranked.order], grades, -1.0)
+        counts = judged.relevant(min_grade), judged.other_judged(min_grade)
+        ranked.map(_bpref, grades, ranked.blocks(mean), min_grade, *counts, out)

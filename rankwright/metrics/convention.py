@@ -72,6 +72,8 @@ class Convention:
     rbp_gain : {"binary", "linear"}
         What a document earns in RBP: 1 if relevant, or its grade.
     mrr_precision : {"float64", "float32"}
+    score_precision : {"float64", "float32"}
+        How precisely scores are compared: in float32, scores that are closer are tied.
     integer_grades : bool
         Whether grades are cut to whole numbers first.
     """
@@ -95,6 +97,7 @@ class Convention:
     err_above_max: str = "refuse"
     rbp_gain: str = "binary"
     mrr_precision: str = "float64"
+    score_precision: str = "float64"
     integer_grades: bool = False
 
     def __post_init__(self) -> None:
@@ -159,6 +162,7 @@ WORDS: dict[str, Words] = {
     "err_above_max": {"refuse": "refused", "allow": "allowed"},
     "rbp_gain": {"binary": "1 if relevant", "linear": "g"},
     "mrr_precision": {"float64": "float64", "float32": "float32"},
+    "score_precision": {"float64": "float64", "float32": "float32"},
     "integer_grades": {False: "no", True: "yes"},
 }
 
@@ -181,6 +185,7 @@ ABOUT = {
     "err_above_max": "a higher grade (err)",
     "rbp_gain": "gain of grade g (rbp)",
     "mrr_precision": "precision of 1/rank (mrr)",
+    "score_precision": "precision of scores",
     "integer_grades": "grades cut to whole numbers",
 }
 
@@ -237,7 +242,7 @@ CONVENTIONS = {
             err_above_max="allow",
         ),
         Convention(name="sklearn", gain="linear", one_document=SKIP, map_ties="together"),
-        Convention(name="trec_eval", gain="linear", ties="doc_id"),
+        Convention(name="trec_eval", gain="linear", ties="doc_id", score_precision="float32"),
         Convention(name="ranx", gain="linear", ties="file", rbp_gain="linear"),
     )
 }

@@ -22,11 +22,13 @@ from rankwright.metrics.inputs import evaluated_data
 from rankwright.metrics.names import AnyMetrics, measures
 from rankwright.metrics.ranked import Judged, Ranked
 
+_MOST_QUERIES = 5  # that a remark names
+
 
 def evaluate(
     data: Any,
     scores: Any,
-    metrics: AnyMetrics,
+    metrics: AnyMetrics = "ndcg@10,map",
     *,
     y: Any = None,
     qid: Any = None,
@@ -45,13 +47,15 @@ def evaluate(
         evaluate(y, scores, "ndcg@10,map", qid=qid)
         evaluate(frame, "score", "ndcg@10,map", y="grade", qid="query")
         evaluate(data, ranker.predict(data), "ndcg@10,map")
+        evaluate((X, y, qid), ranker.predict(X), "ndcg@10,map")
 
     Without ``qid`` or ``group_sizes`` all rows are taken as one query, with a warning, as in `fit`.
 
     Parameters
     ----------
-    data : array-like (n,), frame or RankingData
-        Grades, 0 or more, a higher one is better; or a pandas or polars frame or an Arrow table.
+    data : array-like (n,), frame, RankingData or (X, y, qid)
+        Grades, 0 or more, a higher one is better; or a pandas or polars frame or an Arrow table; or
+        a tuple as ``eval_set`` of a ranker takes it.
     scores : array-like (n,)
         One score per row, higher is better; of `RankingData` in its own order of rows. For this and
         all below, the name of a column where ``data`` is a frame.
@@ -93,7 +97,8 @@ def evaluate(
 class Evaluator:
     """Measures on one data set, for evaluating many score vectors.
 
-    Parameters are those of `evaluate`; call it with scores.
+    Parameters are those of `evaluate`, and ``retrieved`` and ``judged`` of
+    `rankwright.metrics.ranked.Judged`; call it with scores.
     """
 
     def __init__(
@@ -102,9 +107,12 @@ class Evaluator:
         metrics: AnyMetrics,
         *,
         convention: str | Convention = "standard",
+        retrieved: AnyArray | None = None,
+        judged: AnyArray | None = None,
         n_jobs: int | None = None,
     ) -> None:
         self.data = data
+        self._rows = {"retrieved": retrieved, "judged": judged}
         self.convention = Convention.named(convention)
         self.metrics = measures(metrics, convention=self.convention)
         self._n_jobs = n_jobs
@@ -117,7 +125,7 @@ class Evaluator:
         per_query = self._per_query(s, shared)
         means = {name: self._mean(name, values) for name, values in per_query.items()}
         whole = [ranked for ranked in shared.values() if ranked.judged.max_per_group is None]
-        ranked = whole[0] if whole else Ranked(self._judge(False, None), s, "file")
+        ranked = whole[0] if whole else Ranked(self._judge(False, None, False), s, "file")
         return Evaluation(
             means=means,
             per_query=per_query,
@@ -163,19 +171,26 @@ class Evaluator:
         strict: bool = False,
     ) -> Ranked:
         ties = ties or str(measure.setting("ties")).replace("mean", "file")
-        whole, limit = measure.convention.integer_grades, measure.max_per_group
-        key = (ties, whole, limit)
+        key = (ties, *self._needs(measure))
         if key not in shared:
-            shared[key] = Ranked(self._judge(whole, limit), s, ties, strict=strict)
+            shared[key] = Ranked(self._judge(*self._needs(measure)), s, ties, strict=strict)
         return shared[key]
 
-    def _judge(self, integer_grades: bool, limit: int | None) -> Judged:
-        key = (integer_grades, limit)
+    @staticmethod
+    def _needs(measure: Metric) -> tuple[bool, int | None, bool]:
+        """Return what the grades and scores are to be like for a measure."""
+        single = measure.convention.score_precision == "float32"
+        return measure.convention.integer_grades, measure.max_per_group, single
+
+    def _judge(self, integer_grades: bool, limit: int | None, float32_scores: bool) -> Judged:
+        key = (integer_grades, limit, float32_scores)
         if key not in self._judged:
             self._judged[key] = Judged(
                 self.data,
                 integer_grades=integer_grades,
                 max_per_group=limit,
+                float32_scores=float32_scores,
+                **self._rows,
                 n_jobs=self._n_jobs,
             )
         return self._judged[key]
@@ -189,7 +204,7 @@ class Evaluator:
         """Return the weight that the value of each query has in the sum of measure ``name``."""
         measure, weight = self.metrics[name], self.query_weight()
         if measure.key == "ndcg" and measure.convention.empty_unweighted:
-            judged = self._judge(measure.convention.integer_grades, measure.max_per_group)
+            judged = self._judge(*self._needs(measure))
             return np.where(measure.nothing_to_find(judged), 1.0, weight)
         return weight
 
@@ -232,6 +247,8 @@ class Evaluation(Mapping[str, float]):
     tie_queries : int
         Queries in which documents of different grade have equal scores, so that the convention's
         rule for ties has a say.
+    left_out : dict
+        Of a run, the queries that do not count, each with the reason.
     """
 
     means: dict[str, float]
@@ -243,6 +260,7 @@ class Evaluation(Mapping[str, float]):
     tie_queries: int
     _evaluator: Evaluator = field(compare=False)
     _scores: F64 = field(compare=False)
+    left_out: dict[str, str] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> float:
         return self.means[name]
@@ -279,4 +297,15 @@ class Evaluation(Mapping[str, float]):
             f"convention {self.convention.name}, {self.n_queries} queries, "
             f"{self.empty_queries} empty, {self.tie_queries} with ties that matter"
         )
-        return "\n".join([f"Evaluation ({about})", *lines])
+        return "\n".join([f"Evaluation ({about})", *lines, *map("  {}".format, self.remarks())])
+
+    def remarks(self) -> list[str]:
+        """Return a sentence for each reason why queries of a run do not count."""
+        by_reason: dict[str, list[str]] = {}
+        for query, reason in self.left_out.items():
+            by_reason.setdefault(reason, []).append(query)
+        return [
+            f"{len(queries)} left out, as the query {reason}: {', '.join(queries[:_MOST_QUERIES])}"
+            f"{', ...' if len(queries) > _MOST_QUERIES else ''}"
+            for reason, queries in by_reason.items()
+        ]

@@ -46,12 +46,14 @@ class FunctionMetric(Metric):
         return True
 
     def compute(self, ranked: Ranked, mean: bool, out: F64) -> None:  # noqa: ARG002, D102
-        data = ranked.judged.data
+        data, retrieved = ranked.judged.data, ranked.judged.retrieved
         scores, grades = ranked.scores.view(), ranked.judged.grades.view()
         for array in (scores, grades):
             array.flags.writeable = False  # they are the caller's, and those of other metrics
-        for q in np.flatnonzero(data.sizes):
-            rows = slice(data.indptr[q], data.indptr[q + 1])
+        for q in np.flatnonzero(ranked.judged.sizes):
+            rows: Any = slice(data.indptr[q], data.indptr[q + 1])
+            if retrieved is not None:
+                rows = data.indptr[q] + np.flatnonzero(retrieved[rows])
             out[q] = self._number(self.function(scores[rows], grades[rows]), data.qid[q])
 
     def nothing_to_find(self, judged: Judged) -> Any:  # noqa: D102

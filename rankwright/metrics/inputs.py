@@ -31,6 +31,9 @@ def evaluated_data(
     columns
         Its other arguments on rows and queries, None where not given.
     """
+    _refuse_ranker(data, scores)
+    if isinstance(data, tuple) and any(map(_has_parts, data)):
+        data, columns = _grades_of_tuple(data, columns)
     if isinstance(data, RankingData):
         for name, given in {"y": y, **columns}.items():
             if given is not None:
@@ -74,17 +77,43 @@ def _grouped(y: AnyArray, scores: Any, columns: dict[str, Any]) -> tuple[Ranking
     return data, checked_scores(scores, data, caller_order=True)
 
 
+def _refuse_ranker(data: Any, scores: Any) -> None:
+    """Refuse a ranker in the place of grades or scores."""
+    for place, given in (("first argument", data), ("scores argument", scores)):
+        if callable(getattr(given, "predict", None)):
+            raise UsageError(
+                f"the {place} is a {type(given).__name__}; give what it predicts: evaluate(y, "
+                "ranker.predict(X), metrics, qid=qid)."
+            )
+
+
+def _has_parts(part: Any) -> bool:
+    """Whether a part of a tuple has parts itself, so that the tuple is not one of grades."""
+    return not isinstance(part, str | bytes) and hasattr(part, "__len__")
+
+
+def _grades_of_tuple(
+    given: tuple[Any, ...], columns: Mapping[str, Any]
+) -> tuple[Any, Mapping[str, Any]]:
+    """Return the grades of (X, y, qid), as ``eval_set`` has it, and the columns with its qid."""
+    if len(given) != 3:
+        raise UsageError(
+            f"the first argument is a tuple of {len(given)} parts; give the grades alone, with the "
+            f"query of each row as qid, {_USE}, or (X, y, qid)."
+        )
+    for name in ("qid", "group_sizes"):
+        if columns[name] is not None:
+            raise UsageError(f"the first argument (X, y, qid) has the queries; omit {name}=....")
+    _, y, qid = given
+    return _grades(y), {**columns, "qid": qid}
+
+
 def _grades(y: Any) -> AnyArray:
     """Return grades as a one-dimensional array, or say what they are instead."""
     if isinstance(y, str | PathLike):
         raise UsageError(f"the first argument is a text ({y}); read a file with rankwright.load.")
     if y is None:
         raise UsageError(f"the grades are None; write {_USE}.")
-    if isinstance(y, tuple) and any(np.ndim(part) for part in y):
-        raise UsageError(
-            f"the first argument is a tuple of {len(y)} parts; give the grades alone, and the "
-            f"query of each row as qid: {_USE}."
-        )
     try:
         array = np.asarray(y)
     except ValueError:  # lists of different lengths

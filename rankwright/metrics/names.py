@@ -38,7 +38,9 @@ _ELSEWHERE = {
     "ap": "map",
     "average_precision": "map",
     "mean_average_precision": "map",
+    "map_cut": "map",
     "rr": "mrr",
+    "recip_rank": "mrr",
     "reciprocal_rank": "mrr",
     "hits": "hit",
     "success": "hit",
@@ -48,6 +50,9 @@ _ELSEWHERE = {
     "roc_auc": "auc",
     "tau": "kendall",
     "r_precision": "rprec",
+    "set_p": "p",
+    "set_recall": "recall",
+    "set_f": "f1",
 }
 
 

@@ -55,7 +55,7 @@ class NDCG(DCG):
     def compute(self, ranked: Ranked, mean: bool, out: F64) -> None:  # noqa: D102
         judged = ranked.judged
         if self._is_mean_over_ranks:
-            ideal = judged.gains(judged.ideal, *self.gain_rule(judged))
+            ideal = judged.gains(judged.ideal_of_ranks(), *self.gain_rule(judged))
             gains = ranked.gains(*self.gain_rule(judged), mean=mean)
             ranked.map(_mean_over_ranks, gains, ideal, self._table(judged), out)
         else:
@@ -66,7 +66,7 @@ class NDCG(DCG):
     def values(self, ranked: Ranked, *, mean: bool | None = None) -> F64:  # noqa: D102
         out = super().values(ranked, mean=mean)
         if self.convention.one_document == SKIP:
-            out[ranked.judged.sizes == 1] = np.nan
+            out[ranked.judged.best_sizes == 1] = np.nan
         return out
 
     def swap_form(self, data: RankingData) -> SwapForm:  # noqa: D102

@@ -33,7 +33,7 @@ class Precision(PositionMetric):
 
     def ranks_asked(self, judged: Judged) -> F64:
         """Return the number of ranks that precision is a share of."""
-        cut = self.cut(judged)
+        cut = judged.sizes if self.k is None else self.cut(judged)
         if self.convention.precision_denominator == "min(k,n)":
             cut = np.minimum(cut, judged.sizes)
-        return cut.astype(np.float64)
+        return np.maximum(cut, 1).astype(np.float64)  # a run may have found nothing

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -68,7 +69,7 @@ class PositionMetric(Metric):
         return np.ones(len(judged.sizes))
 
     def compute(self, ranked: Ranked, mean: bool, out: F64) -> None:  # noqa: D102
-        self._sums(ranked.judged, ranked.grades, ranked.blocks(mean), out)
+        self._sums(ranked.judged, ranked.grades, ranked.blocks(mean), out, ranked.map)
         out /= self.scale(ranked.judged)
 
     def best_sums(self, judged: Judged) -> F64:
@@ -76,24 +77,26 @@ class PositionMetric(Metric):
 
         def compute() -> F64:
             out = np.empty(len(judged.sizes))
-            self._sums(judged, judged.ideal, np.empty(0, np.int64), out)
+            self._sums(judged, judged.ideal, np.empty(0, np.int64), out, judged.map_best)
             return out
 
         found: F64 = judged.once(("best", self), compute)
         return found
 
-    def _sums(self, judged: Judged, grades: F64, blocks: I64, out: F64) -> None:
+    def _sums(
+        self, judged: Judged, grades: F64, blocks: I64, out: F64, over: Callable[..., None]
+    ) -> None:
         kind, level = self.gain_rule(judged)
         levels = np.full(len(judged.sizes), level, np.float64)
         args = (grades, blocks, kind, levels, self._table(judged), self.cut(judged), out)
-        judged.map(weighted_sums, *args)
+        over(weighted_sums, *args)
 
     def nothing_to_find(self, judged: Judged) -> Any:  # noqa: D102
         kind, level = self.gain_rule(judged)
         return judged.top < level if kind == BINARY else judged.top <= level
 
     def _table(self, judged: Judged) -> F64:
-        return self.weights(int(judged.sizes.max(initial=0)))
+        return self.weights(int(judged.best_sizes.max(initial=0)))
 
     def swap_form(self, data: RankingData) -> SwapForm:
         """Return what it takes to know the effect of swapping two documents."""

@@ -6,6 +6,10 @@
 A **tie block** is a run of ranks with equal scores. Measures that average over the orders of ties
 get ``ends``: for each rank, where its block ends. ``max_per_group`` keeps the best few documents of
 each group; the list gets shorter, by the same number of documents whatever the scores are.
+
+A **run** retrieves some documents of a query only. The list that is ranked then holds the retrieved
+documents, and the best possible list all of them: ``indptr`` and ``sizes`` are those of the ranked
+lists, ``best_indptr`` and ``best_sizes`` those of the best ones. Otherwise the two are the same.
 """
 
 from __future__ import annotations
@@ -141,6 +145,11 @@ class Judged:
         Cut grades to whole numbers.
     max_per_group
         Keep that many documents of each group of a query.
+    float32_scores
+        Compare scores in single precision.
+    retrieved, judged : (n,) bool, optional
+        Of each row of ``data``, whether a run retrieved it, and whether it has a judgment; by
+        default all.
     """
 
     def __init__(
@@ -149,9 +158,15 @@ class Judged:
         *,
         integer_grades: bool = False,
         max_per_group: int | None = None,
+        float32_scores: bool = False,
+        retrieved: AnyArray | None = None,
+        judged: AnyArray | None = None,
         n_jobs: int | None = None,
     ) -> None:
         self.data = data
+        self.float32_scores = float32_scores
+        self.retrieved = retrieved
+        self.judged = judged
         self.grades: F64 = np.trunc(data.y) if integer_grades else data.y
         self.max_per_group = max_per_group
         self.n_jobs = n_jobs
@@ -164,11 +179,18 @@ class Judged:
             self._kept[key] = compute()
         return self._kept[key]
 
-    def limited(self, order: I64) -> tuple[I64, I64]:
-        """Return a ranking and its boundaries under the limit per group."""
+    def listed(self, order: I64) -> tuple[I64, I64]:
+        """Return the retrieved documents of a ranking under the limit per group, and boundaries."""
+        if self.retrieved is None:
+            return self._limited(order, self.data.indptr)
+        kept = self.retrieved[order]
+        indptr = np.concatenate(([0], np.cumsum(kept)))[self.data.indptr]
+        return self._limited(order[kept], indptr)
+
+    def _limited(self, order: I64, indptr: I64) -> tuple[I64, I64]:
         if self._group is None or self.max_per_group is None:
-            return order, self.data.indptr
-        return limit_per_group(order, self.data.indptr, self._group, self.max_per_group)
+            return order, indptr
+        return limit_per_group(order, indptr, self._group, self.max_per_group)
 
     @cached_property
     def ideal(self) -> F64:
@@ -178,33 +200,45 @@ class Judged:
             out = np.empty(len(y))
             map_queries(_sort_by_counting, indptr, y, out, n_jobs=self.n_jobs)
             return out
-        return y[self.limited(ranking(y, indptr, n_jobs=self.n_jobs))[0]]
+        return y[self._limited(ranking(y, indptr, n_jobs=self.n_jobs), indptr)[0]]
 
     @cached_property
     def indptr(self) -> I64:
-        """Boundaries of the lists under the limit per group."""
-        if self._group is None:
+        """Boundaries of the ranked lists."""
+        if self._group is None and self.retrieved is None:
             return self.data.indptr
-        return self.limited(np.arange(len(self.grades)))[1]
+        return self.listed(np.arange(len(self.grades)))[1]
 
     @cached_property
     def sizes(self) -> I64:
-        """Length of each list."""
+        """Length of each ranked list."""
         return np.diff(self.indptr)
+
+    @cached_property
+    def best_indptr(self) -> I64:
+        """Boundaries of the best lists."""
+        if self.retrieved is None:
+            return self.indptr
+        return self._limited(np.arange(len(self.grades)), self.data.indptr)[1]
+
+    @cached_property
+    def best_sizes(self) -> I64:
+        """Length of each best list."""
+        return np.diff(self.best_indptr)
 
     @cached_property
     def top(self) -> F64:
         """Highest grade of each query; -inf without documents."""
-        return self._edge(self.indptr[:-1])
+        return self._edge(self.best_indptr[:-1])
 
     @cached_property
     def bottom(self) -> F64:
         """Lowest grade in the best list of each query; -inf without documents."""
-        return self._edge(self.indptr[1:] - 1)
+        return self._edge(self.best_indptr[1:] - 1)
 
     def _edge(self, ranks: I64) -> F64:
         out = np.full(len(ranks), -np.inf)
-        filled = self.sizes > 0
+        filled = self.best_sizes > 0
         out[filled] = self.ideal[ranks[filled]]
         return out
 
@@ -213,22 +247,40 @@ class Judged:
 
         def count() -> F64:
             out = np.empty(len(self.sizes))
-            self.map(_count_relevant, self.ideal, float(min_grade), out)
+            self.map_best(_count_relevant, self.ideal, float(min_grade), out)
             return out
 
         found: F64 = self.once(("relevant", min_grade), count)
         return found
 
+    def ideal_of_ranks(self) -> F64:
+        """Return the grades of the best lists, each cut to the length of the ranked one."""
+        if self.retrieved is None:
+            return self.ideal
+        shift = np.repeat(self.best_indptr[:-1] - self.indptr[:-1], self.sizes)
+        return self.ideal[np.arange(len(shift)) + shift]
+
+    def other_judged(self, min_grade: float) -> F64:
+        """Return how many documents of each query were judged and are not relevant."""
+        if self.judged is None:
+            return self.best_sizes - self.relevant(min_grade)
+        others = np.concatenate(([0], np.cumsum(self.judged & (self.grades < min_grade))))
+        return np.diff(others[self.data.indptr]).astype(np.float64)
+
     def gains(self, grades: F64, kind: int, level: float | F64) -> F64:
-        """Return what documents earn whose grades come query after query."""
+        """Return what documents earn whose grades come in ranked lists, query after query."""
         levels = np.full(len(self.indptr) - 1, level, np.float64)
         out = np.empty(len(grades))
         self.map(_gains, grades, kind, levels, out)
         return out
 
     def map(self, function: Callable[..., None], *args: Any) -> None:
-        """Call a kernel for all queries."""
+        """Call a kernel for the ranked lists of all queries."""
         map_queries(function, self.indptr, *args, n_jobs=self.n_jobs)
+
+    def map_best(self, function: Callable[..., None], *args: Any) -> None:
+        """Call a kernel for the best lists of all queries."""
+        map_queries(function, self.best_indptr, *args, n_jobs=self.n_jobs)
 
 
 class Ranked:
@@ -248,11 +300,14 @@ class Ranked:
 
     def __init__(self, judged: Judged, s: F64, ties: str | F64, *, strict: bool = False) -> None:
         self.judged = judged
+        if judged.float32_scores:
+            with np.errstate(over="ignore"):  # beyond its range all are infinite, as in C
+                s = s.astype(np.float32).astype(np.float64)
         self._s = s
         self._strict = strict
         key = _tie_key(ties, judged) if isinstance(ties, str) else ties
         order = ranking(s, judged.data.indptr, key=key, n_jobs=judged.n_jobs)
-        self.order = judged.limited(order)[0]
+        self.order = judged.listed(order)[0]
         self.indptr = judged.indptr
         self.grades: F64 = judged.grades[self.order]
 

@@ -68,5 +68,5 @@ class WTA(PositionMetric):
         if not self.modified:
             return np.ones(len(judged.sizes), np.int64)
         out = np.empty(len(judged.sizes), np.int64)
-        judged.map(_own_cut_offs, judged.ideal, out)
+        judged.map_best(_own_cut_offs, judged.ideal, out)
         return out

@@ -32,10 +32,10 @@ Judgments = Mapping[str, F64]
 
 def read_judgments(path: str) -> Judgments:
     """Read TREC judgments as the grades of each query, rounded to whole numbers."""
-    grades: dict[str, list[float]] = {}
-    for (query, _), grade in read_qrels(path).items():
-        grades.setdefault(query, []).append(float(np.rint(grade)))
-    return {query: np.sort(found)[::-1] for query, found in grades.items()}
+    return {
+        query: np.sort(np.rint(np.maximum(list(grades.values()), 0.0)))[::-1]
+        for query, grades in read_qrels(path).items()
+    }
 
 
 @dataclass

@@ -69,7 +69,7 @@ def test_values_of_each_query_go_to_a_file(data, tmp_path):
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ((), "say what to evaluate: --load MODEL, --scores FILE or --feature ID"),
+        ((), "say what to evaluate, one of --load MODEL, --scores FILE, --feature ID"),
         (("--feature", "9"), "there is no feature '9'; known: 1 to 2"),
         (("--feature", "1", "--metrics", "ncdg"), "there is no metric 'ncdg'; did you mean ndcg"),
         (("--feature", "1", "--convention", "letor5"), "letor4"),
@@ -83,3 +83,76 @@ def test_mistakes_are_one_sentence(data, options, expected):
 def test_too_few_scores_are_told(data, tmp_path):
     (tmp_path / "s.txt").write_text("1\n2\n")
     assert "5" in sentence("evaluate", data, "--scores", tmp_path / "s.txt")
+
+
+RUN = """\
+q1 Q0 d1 1 3 t
+q1 Q0 d2 2 2 t
+q1 Q0 d3 3 1 t
+q2 Q0 d4 1 2 t
+q2 Q0 d5 2 1 t
+q3 Q0 d9 1 1 t
+"""
+QRELS = "q1 0 d1 0\nq1 0 d2 2\nq1 0 d7 1\nq2 0 d4 1\nq2 0 d5 0\nq4 0 d1 1\n"
+
+
+@pytest.fixture
+def judged(tmp_path):
+    (tmp_path / "run.txt").write_text(RUN)
+    (tmp_path / "qrels.txt").write_text(QRELS)
+    return "--run", tmp_path / "run.txt", "--qrels", tmp_path / "qrels.txt"
+
+
+def test_a_run_gets_the_figures_of_trec_eval(judged):
+    done = run("evaluate", *judged, "--metrics", "ndcg@10,map", alone=True)
+    assert [line.split() for line in done.stdout.splitlines()[:3]] == [
+        ["metric", "trec_eval"],
+        ["ndcg@10", "0.7398"],
+        ["map", "0.6250"],
+    ]
+    assert "2 queries" in done.stdout
+    assert "1 left out, as the query has no judgments: q3." in done.stdout
+    assert "1 left out, as the query is not in the run: q4." in done.stdout
+
+
+def test_complete_and_relevance_level_of_a_run(judged, tmp_path):
+    values = tmp_path / "values.tsv"
+    options = ("-c", "-l", "2", "--metrics", "map,p@2", "--per-query", values)
+    found = run_json("evaluate", *judged, *options)
+    assert found["queries"] == 3
+    assert found["convention"] == "trec_eval(min_grade=2)"
+    assert found["left_out"] == {"q3": "has no judgments"}
+    assert found["metrics"] == pytest.approx({"map": (1 / 2) / 3, "p@2": (1 / 2) / 3})
+    assert values.read_text().splitlines()[1:] == [
+        "trec_eval\tq1\t0.5\t0.5",
+        "trec_eval\tq2\t0.0\t0.0",
+        "trec_eval\tq4\t0.0\t0.0",
+    ]
+
+
+def test_other_conventions_of_a_run(judged):
+    found = run_json("evaluate", *judged, "--metrics", "ndcg", "--convention", "standard,ranx")
+    second = 1 / np.log2(3)
+    assert found["standard"]["metrics"]["ndcg"] == pytest.approx(
+        (3 * second / (3 + second) + 1) / 2
+    )
+    assert found["ranx"]["metrics"]["ndcg"] == pytest.approx((2 * second / (2 + second) + 1) / 2)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ((), "say what to evaluate: DATA, or --run RUN --qrels QRELS"),
+        (("run.txt", "-c", "--feature", "1"), "belong to a run: give --run RUN"),
+        (("--run", "run.txt"), "run.txt is a run; name its judgments with --qrels FILE"),
+        (("--run", "a", "--qrels", "b", "--feature", "1"), "say what to evaluate, one of"),
+        (("digits", "--run", "a", "--qrels", "b"), "omit DATA"),
+        (("a.run", "--feature", "score"), "rankwright evaluate --run a.run --qrels QRELS"),
+        (
+            ("run.txt", "--format", "trec", "--read", "qrels=q", "--feature", "score"),
+            "run.txt is a TREC run: write rankwright evaluate --run run.txt --qrels QRELS",
+        ),
+    ],
+)
+def test_mistakes_with_runs_are_one_sentence(options, expected):
+    assert expected in sentence("evaluate", *options)

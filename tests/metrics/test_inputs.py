@@ -139,6 +139,19 @@ def test_without_queries_all_rows_are_one_and_a_warning_says_so():
     assert evaluate(Y, SCORES, "ndcg@3", group_sizes=[6]).n_queries == 1  # and here it is meant
 
 
+class MeanRanker:
+    def predict(self, X):
+        return np.mean(X, axis=1)
+
+
+def test_a_tuple_as_eval_set_takes_it_has_the_grades_and_the_queries():
+    expected = evaluate(Y, SCORES, "ndcg@1,map", qid=QID)
+    for X in (np.zeros((6, 2)), pd.DataFrame({"a": Y})):
+        found = evaluate((X, Y, QID), SCORES, "ndcg@1,map")
+        assert dict(found) == dict(expected)
+        assert found.qid.tolist() == expected.qid.tolist()
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -150,7 +163,13 @@ def test_without_queries_all_rows_are_one_and_a_warning_says_so():
         (([2, 0, 1, -1, 1, 0], SCORES, "map"), r"grades must be .* row 3 \(query a\) has -1"),
         ((["good"] * 6, SCORES, "map"), "y must be numbers; row 0 holds 'good'"),
         ((Y, ["good"] * 6, "map"), "scores must be numbers"),
-        ((([[1]], Y, QID), SCORES, "map"), "is a tuple of 3 parts; give the grades alone"),
+        (((Y, QID), SCORES, "map"), "is a tuple of 2 parts; give the grades alone"),
+        ((([[1]], Y, QID), SCORES, "map"), r"\(X, y, qid\) has the queries; omit qid"),
+        (
+            (MeanRanker(), SCORES, "map"),
+            "the first argument is a MeanRanker; give what it predicts",
+        ),
+        ((Y, MeanRanker(), "map"), "the scores argument is a MeanRanker; give what it predicts"),
         (([[1, 2], [3]], SCORES, "map"), "lists of different lengths"),
         ((np.zeros((2, 3)), SCORES, "map"), r"shape \(2, 3\).*put all queries end to end"),
         (("test.txt", SCORES, "map"), "is a text .test.txt.; read a file with rankwright.load"),
