@@ -12,8 +12,8 @@ excellent on the past and has nothing to go by when it ranks. A column is suspec
 
   is at least `AGREEMENT`, or at most 1 - `AGREEMENT`.
 
-Of real features the highest agreement is 0.87 (UCI page blocks), 0.80 in MQ2008, 0.65 in UCI digits,
-0.63 in OHSUMED and 0.51 in Jester.
+Of real features the highest agreement is 0.87 (UCI page blocks), 0.80 in MQ2008, 0.65 in UCI
+digits, 0.63 in OHSUMED and 0.51 in Jester.
 """
 
 from __future__ import annotations
@@ -31,48 +31,12 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.errors import quoted
 
 AGREEMENT = 0.95
-OUTCOMES = frozenset(
-    [
-        "click",
-        "clicks",
-        "clicked",
-        "clickthrough",
-        "ctr",
-        "impression",
-        "impressions",
-        "conversion",
-        "conversions",
-        "converted",
-        "cvr",
-        "purchase",
-        "purchases",
-        "purchased",
-        "bought",
-        "dwell",
-        "rating",
-        "ratings",
-        "rated",
-        "booking",
-        "bookings",
-        "booked",
-    ]
+_OUTCOMES = (
+    "click clicks clicked clickthrough ctr impression impressions conversion conversions converted "
+    "cvr purchase purchases purchased bought dwell rating ratings rated booking bookings booked"
 )
-KNOWN_BEFORE = frozenset(
-    [
-        "past",
-        "prior",
-        "previous",
-        "prev",
-        "hist",
-        "historical",
-        "history",
-        "last",
-        "before",
-        "earlier",
-        "lag",
-        "lagged",
-    ]
-)
+_KNOWN_BEFORE = "past prior previous prev hist historical history last before earlier lag lagged"
+OUTCOMES, KNOWN_BEFORE = frozenset(_OUTCOMES.split()), frozenset(_KNOWN_BEFORE.split())
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+[a-z]*")
 _WINDOW = re.compile(r"\d+(d|h|w|m|y|day|days|week|weeks|month|months)")

@@ -116,8 +116,8 @@ class Evaluator:
         shared: dict[Any, Ranked] = {}
         per_query = self._per_query(s, shared)
         means = {name: self._mean(name, values) for name, values in per_query.items()}
-        whole = [ranked for ranked in shared.values() if ranked.judged.max_per_group is None]
-        ranked = whole[0] if whole else Ranked(self._judge(False, None), s, "file")
+        plain = [key for key in shared if key[2] is None and key[3] is None]  # grades as they are
+        ranked = shared[plain[0]] if plain else Ranked(self._judge(False, None), s, "file")
         return Evaluation(
             means=means,
             per_query=per_query,
@@ -163,19 +163,22 @@ class Evaluator:
         strict: bool = False,
     ) -> Ranked:
         ties = ties or str(measure.setting("ties")).replace("mean", "file")
-        whole, limit = measure.convention.integer_grades, measure.max_per_group
-        key = (ties, whole, limit)
+        seen = (measure.convention.integer_grades, measure.max_per_group, measure.gains_by_grade)
+        key = (ties, *seen)
         if key not in shared:
-            shared[key] = Ranked(self._judge(whole, limit), s, ties, strict=strict)
+            shared[key] = Ranked(self._judge(*seen), s, ties, strict=strict)
         return shared[key]
 
-    def _judge(self, integer_grades: bool, limit: int | None) -> Judged:
-        key = (integer_grades, limit)
+    def _judge(
+        self, integer_grades: bool, limit: int | None, gains: tuple[float, ...] | None = None
+    ) -> Judged:
+        key = (integer_grades, limit, gains)
         if key not in self._judged:
             self._judged[key] = Judged(
                 self.data,
                 integer_grades=integer_grades,
                 max_per_group=limit,
+                gains=gains,
                 n_jobs=self._n_jobs,
             )
         return self._judged[key]
@@ -189,7 +192,8 @@ class Evaluator:
         """Return the weight that the value of each query has in the sum of measure ``name``."""
         measure, weight = self.metrics[name], self.query_weight()
         if measure.key == "ndcg" and measure.convention.empty_unweighted:
-            judged = self._judge(measure.convention.integer_grades, measure.max_per_group)
+            whole, limit = measure.convention.integer_grades, measure.max_per_group
+            judged = self._judge(whole, limit, measure.gains_by_grade)
             return np.where(measure.nothing_to_find(judged), 1.0, weight)
         return weight
 

@@ -22,6 +22,7 @@ from rankwright.core.parallel import map_queries
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, AnyArray
 from rankwright.data.ranking_data import RankingData
+from rankwright.errors import DataError
 
 LINEAR, EXP2, BINARY, ABOVE = range(4)
 SAMPLED_ORDERS = 100  # of ties, where the mean over all of them has no closed form
@@ -141,6 +142,8 @@ class Judged:
         Cut grades to whole numbers.
     max_per_group
         Keep that many documents of each group of a query.
+    gains
+        The gain of each grade from 0, which then stands for the grade.
     """
 
     def __init__(
@@ -149,10 +152,13 @@ class Judged:
         *,
         integer_grades: bool = False,
         max_per_group: int | None = None,
+        gains: tuple[float, ...] | None = None,
         n_jobs: int | None = None,
     ) -> None:
         self.data = data
         self.grades: F64 = np.trunc(data.y) if integer_grades else data.y
+        if gains is not None:
+            self.grades = _gains_of_grades(self.grades, gains)
         self.max_per_group = max_per_group
         self.n_jobs = n_jobs
         self._group = None if max_per_group is None else data.group_codes()
@@ -229,6 +235,18 @@ class Judged:
     def map(self, function: Callable[..., None], *args: Any) -> None:
         """Call a kernel for all queries."""
         map_queries(function, self.indptr, *args, n_jobs=self.n_jobs)
+
+
+def _gains_of_grades(grades: F64, gains: tuple[float, ...]) -> F64:
+    """Return the gain of each document, or name the first grade that has none."""
+    known = (grades == np.trunc(grades)) & (grades < len(gains))
+    if not known.all():
+        grade = grades[int(np.argmin(known))]
+        raise DataError(
+            f"grade {grade:g} has no gain: {len(gains)} gains are given, for the whole grades 0 to "
+            f"{len(gains) - 1}."
+        )
+    return np.array(gains, np.float64)[grades.astype(np.int64)]
 
 
 class Ranked:

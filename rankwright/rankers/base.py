@@ -52,7 +52,7 @@ from rankwright.data.ranking_data import RankingData, concatenate
 from rankwright.data.rankings import Ranking
 from rankwright.errors import RankwrightError, UsageError
 from rankwright.metrics.evaluation import evaluate
-from rankwright.metrics.names import metric
+from rankwright.metrics.names import has_gain, metric
 from rankwright.rankers.footprint import check_room
 from rankwright.rankers.inputs import (
     data_in_columns,
@@ -349,8 +349,13 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     @property
     def selection_metric(self) -> Any:
-        """The metric that selects on the validation set."""
-        return getattr(self, "select_metric", None) or self.metric
+        """The metric that selects on the validation set, with ``label_gain`` where it has gains."""
+        given = getattr(self, "select_metric", None) or self.metric
+        gains = getattr(self, "label_gain", None)
+        if gains is None:
+            return given
+        made = metric(given, convention=self.convention)
+        return metric(made, label_gain=gains) if has_gain(made) else given
 
     def fit(
         self,

@@ -180,7 +180,8 @@ class Selection:
             return False
         metrics = {name: curve[self._name][-1] for name, curve in self.evals_result().items()}
         seen = Iteration(t, float(value), metrics, self.best())
-        return any([callback(seen) is True for callback in self.callbacks])  # all are called
+        ended = [callback(seen) is True for callback in self.callbacks]  # all are called
+        return any(ended)
 
     def evals_result(self) -> dict[str, dict[str, list[float]]]:
         """Return the curves of the metric by data set, under the caller's names."""
