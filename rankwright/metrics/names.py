@@ -90,7 +90,8 @@ def metric(
         return made
     if not has_gain(made):
         raise UsageError(f"{made!r} has no gain of a grade; leave label_gain out, or use ndcg@10.")
-    return replace(made, gain=checked_gains(label_gain))
+    changes: dict[str, Any] = {"gain": checked_gains(label_gain)}
+    return replace(made, **changes)
 
 
 def has_gain(metric: Metric) -> bool:

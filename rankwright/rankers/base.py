@@ -716,7 +716,7 @@ def ranker(name: str, /, **parameters: Any) -> Ranker:
 
 def _is_linear(model: Any) -> bool:
     """Whether a fitted model has one weight for each feature."""
-    return np.ndim(getattr(model, "coef", None)) == 1
+    return getattr(getattr(model, "coef", None), "ndim", 0) == 1
 
 
 def _digest_of(digests: list[str]) -> str:

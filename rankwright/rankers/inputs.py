@@ -342,7 +342,7 @@ def _by_column_names(
         raise DataError("column names must be text; rename the columns first.")
     named = {role: one for role, one in weights.items() if isinstance(one, str)}
     arrays = {role: one for role, one in weights.items() if one is not None and role not in named}
-    given = {**dict.fromkeys(USUAL_NAMES), "qid": qid, "label": y, **named}
+    given: dict[str, str | None] = {**dict.fromkeys(USUAL_NAMES), "qid": qid, "label": y, **named}
     roles, chosen = choose_columns(names, given, features=features, drop=drop)
     found = arrays_of_columns(columns_of_frame(X), roles, chosen)
     return RankingData.from_arrays(**{**found, **arrays})
@@ -358,6 +358,8 @@ def _with_features(data: RankingData, features: Any, drop: Any) -> RankingData:
             "RankingData.from_arrays(..., feature_names=...)."
         )
     names, columns = _feature_columns(data.feature_names, features, drop)
+    if columns is None:
+        return data
     X = as_feature_matrix(taken_columns(data.X, columns))
     return replace(data, X=X, feature_names=tuple(names))
 

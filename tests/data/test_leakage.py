@@ -1,4 +1,4 @@
-"""Features that look like outcomes: by the words of their names, and by how well they tell grades."""
+"""Features that look like outcomes: by words of their names, and by how well they tell grades."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""Callbacks of a fit: what they are called with, how they end it, and what they are combined with."""
+"""Callbacks of a fit: what they are called with, how they end it, and early stopping beside them."""
 
 import pytest
 from small_data import small_data
@@ -62,7 +62,7 @@ def test_an_error_of_a_callback_comes_through():
 
 
 def test_a_resumed_run_shows_each_iteration_once(tmp_path):
-    class Killed(Exception):
+    class KilledError(Exception):
         pass
 
     first, second = [], []
@@ -70,10 +70,10 @@ def test_a_resumed_run_shows_each_iteration_once(tmp_path):
     def killed(now):
         first.append(now.number)
         if now.number == 7:
-            raise Killed
+            raise KilledError
 
     kept = {"checkpoint": rw.Checkpoint(tmp_path / "run", every=2)}
-    with pytest.raises(Killed):
+    with pytest.raises(KilledError):
         mart().fit(TRAIN, eval_set=VALID, callbacks=[killed], **kept)
     fitted = mart().fit(
         TRAIN,
