@@ -266,14 +266,14 @@ def _fit(estimator: Any, data: RankingData) -> None:
 
 def _folds(data: RankingData, cv: Any, random_state: Any) -> Iterator[tuple[I64, I64]]:
     """Yield the numbers of the queries of the training and the test part of each fold."""
-    number = data.query_of_row()
+    number = data.in_caller_order(data.query_of_row())
     if isinstance(cv, Integral) and not isinstance(cv, bool):
         cv = QueryFolds(int(cv), random_state=random_state)
     if hasattr(cv, "split") and not isinstance(cv, str):
-        no_features = np.empty((data.n_documents, 0))
-        parts: Iterable[Any] = cv.split(no_features, data.y, np.repeat(data.qid, data.sizes))
+        rows = np.empty((data.n_documents, 0))
+        parts: Iterable[Any] = cv.split(rows, data.in_caller_order(data.y), data.qid[number])
     elif isinstance(cv, Iterable) and not isinstance(cv, str):
-        parts, number = cv, data.in_caller_order(number)
+        parts = cv
     else:
         raise UsageError(
             "cv is the number of folds, a splitter such as rankwright.QueryFolds(5), or an "
@@ -282,8 +282,8 @@ def _folds(data: RankingData, cv: Any, random_state: Any) -> Iterator[tuple[I64,
     some = False
     for train, test in parts:
         some = True
-        rows = np.asarray(train), np.asarray(test)
-        yield _whole_queries(data, number[rows[0]]), _whole_queries(data, number[rows[1]])
+        learned = _whole_queries(data, number[np.asarray(train)])
+        yield learned, _whole_queries(data, number[np.asarray(test)])
     if not some:
         raise UsageError("cv has no folds.")
 

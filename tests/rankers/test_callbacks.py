@@ -1,4 +1,4 @@
-"""Callbacks of a fit: what they are called with, how they end it, and early stopping beside them."""
+"""Callbacks of a fit: what they are called with, how they end it, and early stopping too."""
 
 import pytest
 from small_data import small_data

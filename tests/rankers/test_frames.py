@@ -124,7 +124,5 @@ def test_explanations_of_a_frame_are_those_of_its_data():
     renamed = FRAME.rename(columns={"query": "search"}).drop(columns="grade")
     assert "query q1" in str(rw.explain(FITTED, renamed, query="q1", qid="search"))
     assert rw.importance(FITTED, "shap", data=FRAME) == rw.importance(FITTED, "shap", data=data)
-    with pytest.raises(
-        UsageError, match=r"explain takes RankingData, or a frame.*tuple of 3 parts"
-    ):
+    with pytest.raises(UsageError, match=r"explain takes RankingData, or a frame.*of 3 parts"):
         rw.explain(FITTED, (DATA.X, DATA.y, QID), query=1)
