@@ -340,9 +340,9 @@ def _by_column_names(
         )
     if not all(isinstance(name, str) for name in names):
         raise DataError("column names must be text; rename the columns first.")
-    named = {role: one for role, one in weights.items() if isinstance(one, str)}
-    arrays = {role: one for role, one in weights.items() if one is not None and role not in named}
-    given: dict[str, str | None] = {**dict.fromkeys(USUAL_NAMES), "qid": qid, "label": y, **named}
+    columns = {role: one for role, one in weights.items() if isinstance(one, str)}
+    arrays = {role: one for role, one in weights.items() if one is not None and role not in columns}
+    given: dict[str, Any] = {**dict.fromkeys(USUAL_NAMES), "qid": qid, "label": y, **columns}
     roles, chosen = choose_columns(names, given, features=features, drop=drop)
     found = arrays_of_columns(columns_of_frame(X), roles, chosen)
     return RankingData.from_arrays(**{**found, **arrays})
