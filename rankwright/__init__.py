@@ -13,11 +13,13 @@ _PUBLIC = {
     **registry.classes("rankers"),
     "Checkpoint": "rankwright.persist.checkpoint",
     "Convention": "rankwright.metrics.convention",
+    "Iteration": "rankwright.rankers.selection",
     "QueryFolds": "rankwright.data.query_folds",
     "Ranking": "rankwright.data.rankings",
     "RankingData": "rankwright.data.ranking_data",
     "auto": "rankwright.rankers.auto",
     "compare": "rankwright.experiments.compare",
+    "cross_validate": "rankwright.experiments.cross_validation",
     "evaluate": "rankwright.metrics.evaluation",
     "evaluate_run": "rankwright.metrics.runs",
     "explain": "rankwright.explanation",
@@ -30,6 +32,7 @@ _PUBLIC = {
     "memory_limit": "rankwright.core.memory",
     "metric": "rankwright.metrics.names",
     "ranker": "rankwright.rankers.base",
+    "scorer": "rankwright.rankers.scorer",
     "synthetic": "rankwright.data.synthetic_data",
     "train_valid_test_split": "rankwright.data.split",
     "tune": "rankwright.experiments.tune",
@@ -54,6 +57,7 @@ if TYPE_CHECKING:
     from rankwright.data.split import train_valid_test_split as train_valid_test_split
     from rankwright.data.synthetic_data import synthetic as synthetic
     from rankwright.experiments.compare import compare as compare
+    from rankwright.experiments.cross_validation import cross_validate as cross_validate
     from rankwright.experiments.tune import tune as tune
     from rankwright.explanation import explain as explain
     from rankwright.explanation.importance import importance as importance
@@ -94,6 +98,8 @@ if TYPE_CHECKING:
     from rankwright.rankers.ratings import MMMF as MMMF
     from rankwright.rankers.ratings import CofiRank as CofiRank
     from rankwright.rankers.ratings import JRank as JRank
+    from rankwright.rankers.scorer import scorer as scorer
+    from rankwright.rankers.selection import Iteration as Iteration
     from rankwright.rankers.structured import DORM as DORM
     from rankwright.rankers.structured import OrdinalSVM as OrdinalSVM
     from rankwright.rankers.structured import SVMPrecision as SVMPrecision

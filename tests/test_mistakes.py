@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from mistake_page import mistakes, pattern
+from sklearn import config_context
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 import rankwright as rw
@@ -22,7 +23,7 @@ from rankwright.errors import MissingExtraError, RankwrightError
 from rankwright.persist.container import ModelFileError
 
 N = 40
-NAMES = ["price", "age", "clicks", "bm25"]
+NAMES = ["price", "age", "length", "bm25"]
 
 
 @pytest.fixture
@@ -97,6 +98,36 @@ def test_forgot_qid_in_cross_validation(X, y):
 def test_forgot_qid_in_grid_search(X, y):
     with warned("forgot qid in GridSearchCV"):
         GridSearchCV(gbdt(), {"learning_rate": [0.1]}, cv=2).fit(X, y)
+
+
+def test_queries_cut_by_folds_of_rows(X, y):
+    with (
+        config_context(enable_metadata_routing=True),
+        warned("cut queries with cv=3 of scikit-learn"),
+    ):
+        cross_val_score(gbdt(), X, y, cv=3, params={"qid": QID})
+
+
+def test_clicks_among_the_features(frame, y):
+    with warned("left clicks among the features"):
+        gbdt().fit(frame.assign(clicks=1.0, impressions=2.0), y, qid=QID)
+
+
+def test_names_of_features_for_an_array(X, y):
+    with told("gave features= for an array"):
+        gbdt().fit(X, y, qid=QID, features=["price"])
+
+
+def test_a_callback_of_lightgbm(X, y):
+    import lightgbm
+
+    with told("gave a callback of LightGBM"):
+        gbdt().fit(X, y, qid=QID, callbacks=[lightgbm.log_evaluation()])
+
+
+def test_too_few_gains(X, y):
+    with told("gave too few gains in label_gain"):
+        rw.LambdaMART(label_gain=[0, 1]).fit(X, np.minimum(y, 2), qid=QID)
 
 
 def test_sizes_of_queries_that_do_not_add_up(X, y):

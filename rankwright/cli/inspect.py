@@ -186,6 +186,14 @@ def _about_documents(one: DataProfile) -> Iterator[tuple[int, str]]:
 
 
 def _about_features(one: DataProfile) -> Iterator[tuple[int, str]]:
+    if one.outcome_features:
+        why = [f"{name} {reason}" for name, reason in one.outcome_features.items()]
+        yield (
+            1,
+            f"{_count(len(why), 'feature')} {_verb(len(why), 'looks', 'look')} like outcomes, "
+            f"which are not known when documents are ranked: {_list(why)}. Leave "
+            f"{_verb(len(why), 'it', 'them')} out with --read drop=..., unless known beforehand.",
+        )
     if one.missing_values:
         share = one.missing_values / (one.documents * one.features)
         most = sorted(one.missing_by_feature, key=lambda f: -one.missing_by_feature[f])

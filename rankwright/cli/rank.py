@@ -92,14 +92,15 @@ def _here(
     told: dict[str, Any],
 ) -> RankingData:
     """Rank in this process; return the documents."""
-    from rankwright.cli.model import feature_names, is_ranklib, open_model, open_with
+    from rankwright.cli.model import feature_names, open_with
     from rankwright.data.files import load_documents
     from rankwright.data.scores import write_ranking
+    from rankwright.model_files import is_ranklib, load_model
 
     if is_ranklib(model):
         (ranker,), documents = open_with([model], lambda: load_documents(data, **options))
     else:
-        ranker = open_model(model)
+        ranker = load_model(model)
         read = load_documents(data, feature_names=feature_names(ranker), **options)
         documents = read.with_n_features(ranker.n_features_in_)
     ranker.n_jobs = threads

@@ -66,7 +66,7 @@ def choose_columns(
             raise DataError(unknown("column", name, names))
     free = [name for name in names if name not in {*named, *(wanted or []), *dropped}]
     found = {
-        role: _usual_column(role, free) if column is None else column
+        role: usual_column(role, free) if column is None else column
         for role, column in given.items()
     }
     if not found["qid"]:
@@ -94,7 +94,8 @@ def listed(names: str | Iterable[str] | None) -> list[str] | None:
     return None if names is None else [str(name) for name in names]
 
 
-def _usual_column(role: str, names: Sequence[str]) -> str | None:
+def usual_column(role: str, names: Sequence[str]) -> str | None:
+    """Return the one of ``names`` that is usual for a role; None where none is."""
     fitting = [name for name in names if name.strip().lower() in USUAL_NAMES[role]]
     if len(fitting) > 1:
         raise DataError(

@@ -22,6 +22,7 @@ from scipy import sparse
 from rankwright.core.jit import kernel
 from rankwright.core.parallel import map_queries, map_ranges, query_ranges
 from rankwright.core.types import I64, AnyArray
+from rankwright.data.leakage import outcome_features
 from rankwright.data.profile import (
     Copies,
     DataProfile,
@@ -284,6 +285,7 @@ def _features(data: RankingData, hashes: AnyArray, n_jobs: int | None) -> dict[s
             tuple(label[f] for f in group)
             for group in _equal(columns.sum(axis=0, dtype=np.uint64), ~constant)
         ),
+        "outcome_features": {label[f]: why for f, why in outcome_features(data).items()},
     }
 
 

@@ -87,6 +87,8 @@ class DataProfile:
     query_constant_features: tuple[Label, ...]
     """Features that differ between queries but never within one."""
     duplicate_features: tuple[tuple[Label, ...], ...]
+    outcome_features: dict[Label, str]
+    """Features that look like outcomes, and why (`rankwright.data.leakage`)."""
     duplicate_documents: Copies
     scattered_queries: int
     """Queries whose rows did not stand together in the file."""

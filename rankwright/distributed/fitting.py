@@ -6,6 +6,7 @@ What comes out is an ordinary ranker, which predicts, is saved and explained as 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -27,7 +28,12 @@ from rankwright.persist.run_receipt import digest_in_order, run_receipt
 from rankwright.rankers.base import Ranker, print_round
 from rankwright.rankers.boosting import MetricRanker
 from rankwright.rankers.inputs import valid_data
-from rankwright.rankers.selection import Progress, Selection
+from rankwright.rankers.selection import (
+    IterationCallback,
+    Progress,
+    Selection,
+    check_callbacks,
+)
 
 _FITS = {
     "linear": "rankwright.distributed.linear:fit_linear",
@@ -46,6 +52,7 @@ def fit(
     client: Any = None,
     n_parts: int | None = None,
     start: Ranker | None = None,
+    callbacks: Sequence[IterationCallback] = (),
     progress: Progress | None = None,
     checkpoint: Checkpoint | str | Path | None = None,
     **options: Any,
@@ -65,12 +72,13 @@ def fit(
         The cluster; the last client that was made by default.
     n_parts
         How many parts ``train`` is cut into. A result depends on the parts, not on the workers.
-    start, progress, checkpoint
+    start, callbacks, progress, checkpoint
         As for `Ranker.fit`.
     **options
         For the readers of ``train`` and ``valid``, where they are files or frames.
     """
     train_on = _fit_of(ranker)
+    check_callbacks(callbacks)
     if options and not (_is_read(train) or _is_read(valid)):
         raise UsageError(f"{next(iter(options))} is for reading data; these are read already.")
     parts = partitions(
@@ -79,7 +87,7 @@ def fit(
     own = options if _is_read(valid) else {}
     watched = None if valid is None else _valid_data(ranker, valid, parts, own)
     kept = ranker._checkpoint(checkpoint)
-    callback = _callback(ranker, parts, watched, progress, kept)
+    callback = _callback(ranker, parts, watched, callbacks, progress, kept)
     begun = None if start is None else start._fitted()
     model = ranker.make_model()
     loss: Any = ranker.make_loss()
@@ -110,6 +118,7 @@ def _callback(
     ranker: Ranker,
     train: Partitions,
     valid: Any,
+    callbacks: Sequence[IterationCallback],
     progress: Progress | None,
     checkpoint: Checkpoint | None,
 ) -> PartitionedSelection:
@@ -120,6 +129,7 @@ def _callback(
         train=train,  # type: ignore[arg-type]
         valid=valid,
         early_stopping_rounds=getattr(ranker, "early_stopping_rounds", None),
+        callbacks=callbacks,
         progress=progress or (print_round if ranker.verbose else None),
         n_jobs=ranker.n_jobs,
         checkpoint=checkpoint,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rankwright.data.ranking_data import RankingData
     from rankwright.explanation.document import QueryExplanation
     from rankwright.explanation.movement import MovementExplanation
     from rankwright.explanation.pair import PairExplanation
@@ -14,19 +13,21 @@ if TYPE_CHECKING:
 
 def explain(
     ranker: Ranker,
-    data: RankingData,
+    data: Any,
     *,
     query: Any,
     docs: Any = None,
     against: Ranker | None = None,
+    qid: str | None = None,
 ) -> QueryExplanation | PairExplanation | MovementExplanation:
     """Explain a ranking: of a query, of two documents, or of one document under two models.
 
     Parameters
     ----------
     ranker : fitted ranker
-    data : RankingData
-        Its spread of values is what changes are measured by.
+    data : RankingData or frame
+        Its spread of values is what changes are measured by. The features of a frame are found by
+        their names, and its query ids, grades and document ids as `rankwright.load` finds them.
     query : query id
     docs : sequence of one or two documents
         By name, or by number in the query (from 1) where documents have no names. Two: why one is
@@ -34,6 +35,8 @@ def explain(
         None: the whole ranking of the query.
     against : fitted ranker
         With one document: why it stands elsewhere under ``ranker`` than under ``against``.
+    qid : str
+        The column of query ids in a frame, where it has no usual name.
 
     Returns
     -------
@@ -41,7 +44,9 @@ def explain(
     """
     from rankwright.errors import UsageError
     from rankwright.explanation.query_view import QueryView, in_columns_of
+    from rankwright.rankers.inputs import data_of_frame
 
+    data = data_of_frame(ranker, data, qid, "explain")
     view = QueryView.of(ranker, data, query)
     names = [] if docs is None else list(docs)
     if against is not None:

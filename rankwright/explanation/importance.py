@@ -21,6 +21,7 @@ from rankwright.errors import UsageError
 from rankwright.explanation.parts import document_parts
 from rankwright.explanation.query_view import in_columns_of
 from rankwright.metrics.evaluation import Evaluator
+from rankwright.rankers.inputs import data_of_frame
 
 if TYPE_CHECKING:
     from rankwright.rankers.base import Ranker
@@ -32,7 +33,7 @@ def importance(
     ranker: Ranker,
     kind: str = "permutation",
     *,
-    data: RankingData | None = None,
+    data: Any = None,
     metric: Any = None,
     repeats: int = 5,
     seed: int = 0,
@@ -45,8 +46,8 @@ def importance(
     kind : "gain", "split", "shap" or "permutation"
         Gain and splits are those of a tree model; SHAP is the mean of absolute contributions to
         the scores of ``data`` (trees and linear models); permutation is (1) and suits any model.
-    data : RankingData
-        Needed for SHAP and permutation.
+    data : RankingData or frame
+        Needed for SHAP and permutation; of a frame, columns are found as `rankwright.load` does.
     metric : str, Metric or callable
         By default the metric that selected the ranker.
     """
@@ -59,10 +60,12 @@ def importance(
         values: F64 = model.importance(kind)
     elif data is None:
         raise UsageError(f"importance by {kind} looks at data: pass data=...")
-    elif kind == "shap":
-        values = np.abs(document_parts(ranker, in_columns_of(ranker, data))[:, :-1]).mean(axis=0)
     else:
-        values = _by_shuffling(ranker, in_columns_of(ranker, data), metric, repeats, seed)
+        own = in_columns_of(ranker, data_of_frame(ranker, data, None, "importance"))
+        if kind == "shap":
+            values = np.abs(document_parts(ranker, own)[:, :-1]).mean(axis=0)
+        else:
+            values = _by_shuffling(ranker, own, metric, repeats, seed)
     names = getattr(ranker, "feature_names_in_", np.arange(1, len(values) + 1))
     order = np.argsort(-values, kind="stable")
     return {str(names[column]): float(values[column]) for column in order}

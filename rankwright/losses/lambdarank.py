@@ -37,6 +37,7 @@ score, grade and weight get the same gradient to the last bit.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -281,12 +282,15 @@ class LambdaRank(Part):
         Steepness: how far apart two scores must be to count as decided.
     normalize : bool
         Even out gradients within and between queries, as LightGBM's ``lambdarank_norm``.
+    label_gain : sequence of float or None
+        The gain of grade 0, 1, 2, ... in ndcg or dcg; None is that of the metric, 2^g - 1.
     """
 
     metric: AnyMetric = "ndcg"
     truncation: int | None = 30
     sigma: float = 1.0
     normalize: bool = True
+    label_gain: Sequence[float] | None = None
 
     traits: ClassVar[Traits] = Traits(
         family="listwise", queries=True, smooth=False, integrable=False, curvature=True
@@ -297,7 +301,7 @@ class LambdaRank(Part):
         check_above_zero("lambdarank's sigma", self.sigma)
         if self.truncation is not None:
             check_whole("lambdarank's truncation", self.truncation, 1)
-        measure = metric(self.metric)
+        measure = metric(self.metric, label_gain=self.label_gain)
         if not hasattr(measure, "swap_form"):
             raise IncompatibleError(
                 f"lambdarank needs to know what a swap of two documents changes; '{measure}' "

@@ -1,7 +1,8 @@
 """What every measure is: a frozen value whose ``repr`` is its name, and one way to be computed.
 
 The name carries everything: ``ndcg@10``, ``err(max=5)@10``, ``p(min_grade=2)@5``,
-``ndcg(gain=linear,max_per_group=2)@5``. A parameter that is not written comes from the convention.
+``ndcg(gain=linear,max_per_group=2)@5``, ``ndcg(gain=0:1:3:7)@10`` with the gain of each grade. A
+parameter that is not written comes from the convention.
 
 **A query with nothing to find.** Every measure knows for which queries no order of the documents
 can earn anything: no document with a gain, no relevant document, or, for measures of pairs, no two
@@ -29,7 +30,14 @@ import numpy as np
 from rankwright.core.types import F64, I64
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
-from rankwright.metrics.convention import SKIP, STANDARD, WORDS, Convention
+from rankwright.metrics.convention import (
+    SKIP,
+    STANDARD,
+    WORDS,
+    Convention,
+    checked_gains,
+    is_gain_list,
+)
 from rankwright.metrics.ranked import Judged, Ranked
 
 _HIGHEST = 1000.0  # 2^1024 is infinite, and a list may hold many
@@ -75,6 +83,8 @@ class Metric(ABC):
             value = getattr(self, field.name)
             if value is not None and field.name in PARAMETERS:
                 PARAMETERS[field.name](field.name, value)
+                if field.name == "gain" and is_gain_list(value):  # a tuple, which has a hash
+                    object.__setattr__(self, "gain", checked_gains(value))
         if self.k is not None and not self.takes_k:
             raise UsageError(f"{self.key} looks at the whole list; write it without @{self.k}.")
         if self.max_per_group is not None and not self.takes_limit:
@@ -108,6 +118,11 @@ class Metric(ABC):
         return getattr(self.convention, clause) if given is None else given
 
     @property
+    def gains_by_grade(self) -> tuple[float, ...] | None:
+        """The gain of each grade from 0, where this metric goes by such gains."""
+        return None
+
+    @property
     def own_ties(self) -> bool:
         """Whether tied scores have a meaning of their own in this measure."""
         return False
@@ -137,14 +152,12 @@ class Metric(ABC):
 
     def judge(self, data: RankingData, *, n_jobs: int | None = None) -> Judged:
         """Return the grades of ``data`` as this measure sees them."""
-        whole = self.convention.integer_grades
-        limit = self.max_per_group
-        single = self.convention.score_precision == "float32"
         return Judged(
             data,
-            integer_grades=whole,
-            max_per_group=limit,
-            float32_scores=single,
+            integer_grades=self.convention.integer_grades,
+            max_per_group=self.max_per_group,
+            gains=self.gains_by_grade,
+            float32_scores=self.convention.score_precision == "float32",
             n_jobs=n_jobs,
         )
 
@@ -273,6 +286,13 @@ def _word(name: str, value: Any) -> None:
         raise UsageError(f"{name} must be {' or '.join(map(str, words))}, not {value}.")
 
 
+def _gain(name: str, value: Any) -> None:
+    if is_gain_list(value):
+        checked_gains(value)
+    else:
+        _word(name, value)
+
+
 def _number(low: float, high: float = np.inf) -> Callable[[str, Any], None]:
     def check(name: str, value: Any) -> None:
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not low < value < high:
@@ -293,7 +313,7 @@ PARAMETERS: dict[str, Callable[[str, Any], None]] = {
     "d": _number(-np.inf),
     "discount": _word,
     "empty": _word,
-    "gain": _word,
+    "gain": _gain,
     "k": _whole,
     "max": _number(0),
     "max_per_group": _whole,
@@ -308,6 +328,8 @@ PARAMETERS: dict[str, Callable[[str, Any], None]] = {
 def _value(text: str) -> Any:
     if text in ("true", "false"):
         return text == "true"
+    if ":" in text:  # the gain of each grade
+        return checked_gains(text.split(":"))
     for kind in (int, float):
         try:
             return kind(text)
@@ -317,4 +339,6 @@ def _value(text: str) -> Any:
 
 
 def _text(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ":".join(repr(int(one) if one == int(one) else one) for one in value)
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -12,8 +12,10 @@ Three words are used throughout. *k* is the cut-off and *n* the length of the li
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, fields
+from itertools import pairwise
+from typing import Any
 
 from rankwright.errors import UsageError
 from rankwright.registry import unknown
@@ -29,8 +31,9 @@ class Convention:
     ----------
     name : str
         What is printed next to every figure.
-    gain : {"exp2", "linear"}
-        What a document of grade g earns in DCG and NDCG: 2^g - 1, or g.
+    gain : {"exp2", "linear"} or tuple of float
+        What a document of grade g earns in DCG and NDCG: 2^g - 1, or g; or the gain of grade 0, 1,
+        2, ..., as LightGBM's ``label_gain``. Gains do not fall as grades rise.
     discount : {"log2", "letor", "reciprocal"}
         Weight of rank r in DCG and NDCG: 1/log2(r + 1); 1 for ranks 1 and 2 and 1/log2(r) below;
         or 1/r.
@@ -79,7 +82,7 @@ class Convention:
     """
 
     name: str = "custom"
-    gain: str = "exp2"
+    gain: str | tuple[float, ...] = "exp2"
     discount: str = "log2"
     empty: float | str = 0
     empty_map: float | str | None = None
@@ -101,8 +104,10 @@ class Convention:
     integer_grades: bool = False
 
     def __post_init__(self) -> None:
+        if is_gain_list(self.gain):
+            object.__setattr__(self, "gain", checked_gains(self.gain))
         for clause in fields(self):
-            if clause.name in WORDS:
+            if clause.name in WORDS and not isinstance(getattr(self, clause.name), tuple):
                 value, words = getattr(self, clause.name), WORDS[clause.name]
                 if not callable(words) and value not in words:
                     known = ", ".join(repr(known) for known in words)
@@ -122,6 +127,26 @@ class Convention:
     def named(cls, convention: str | Convention) -> Convention:
         """Return the preset of that name, or the convention itself."""
         return convention if isinstance(convention, Convention) else cls.preset(convention)
+
+
+def is_gain_list(gain: Any) -> bool:
+    """Whether a gain is a list of numbers, one for each grade, and not a word."""
+    return isinstance(gain, Iterable) and not isinstance(gain, str)
+
+
+def checked_gains(gain: Any) -> tuple[float, ...]:
+    """Return the gain of each grade as a tuple, or say why it makes no sense."""
+    try:
+        gains = tuple(float(one) for one in gain)
+    except (TypeError, ValueError):
+        raise UsageError(f"gains must be a number for each grade from 0, not {gain!r}.") from None
+    rising = all(low <= high for low, high in pairwise(gains))
+    if not gains or not rising or not all(0 <= one < math.inf for one in gains):
+        raise UsageError(
+            "gains must be 0 or more, and not fall as grades rise, as in 0, 1, 3, 7 for the grades "
+            f"0 to 3; not {', '.join(f'{one:g}' for one in gains) or 'an empty list'}."
+        )
+    return gains
 
 
 def _grade(value: float) -> str:
@@ -280,6 +305,8 @@ def differences(a: Convention, b: Convention) -> list[str]:
 def in_words(convention: Convention, clause: str) -> str:
     """Return what ``convention`` says on ``clause``."""
     words, value = WORDS[clause], getattr(convention, clause)
+    if isinstance(value, tuple):
+        return ", ".join(f"{one:g}" for one in value)
     return words(value) if callable(words) else words[value]
 
 

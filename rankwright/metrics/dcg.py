@@ -2,7 +2,8 @@
 
     DCG@k = sum_{r = 1}^{min(k, n)} gain(g_r) discount(r)                                        (1)
 
-with the gain 2^g - 1 or g and the discount of the convention (`jarvelin2002ndcg`).
+with the gain 2^g - 1, g or one that is given for each grade, and the discount of the convention
+(`jarvelin2002ndcg`).
 """
 
 from __future__ import annotations
@@ -22,8 +23,13 @@ class DCG(PositionMetric):
 
     key: ClassVar[str] = "dcg"
 
-    gain: str | None = None
+    gain: str | tuple[float, ...] | None = None
     discount: str | None = None
+
+    @property
+    def gains_by_grade(self) -> tuple[float, ...] | None:  # noqa: D102
+        gain = self.setting("gain")
+        return gain if isinstance(gain, tuple) else None
 
     def gain_rule(self, judged: Judged) -> tuple[int, float | F64]:  # noqa: D102
         if self.setting("gain") != "exp2":

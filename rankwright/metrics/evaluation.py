@@ -124,8 +124,10 @@ class Evaluator:
         shared: dict[Any, Ranked] = {}
         per_query = self._per_query(s, shared)
         means = {name: self._mean(name, values) for name, values in per_query.items()}
-        whole = [ranked for ranked in shared.values() if ranked.judged.max_per_group is None]
-        ranked = whole[0] if whole else Ranked(self._judge(False, None, False), s, "file")
+        plain = [key for key in shared if key[2] is None and key[3] is None]  # grades as they are
+        ranked = (
+            shared[plain[0]] if plain else Ranked(self._judge(False, None, None, False), s, "file")
+        )
         return Evaluation(
             means=means,
             per_query=per_query,
@@ -177,18 +179,26 @@ class Evaluator:
         return shared[key]
 
     @staticmethod
-    def _needs(measure: Metric) -> tuple[bool, int | None, bool]:
+    def _needs(measure: Metric) -> tuple[bool, int | None, tuple[float, ...] | None, bool]:
         """Return what the grades and scores are to be like for a measure."""
-        single = measure.convention.score_precision == "float32"
-        return measure.convention.integer_grades, measure.max_per_group, single
+        convention = measure.convention
+        single = convention.score_precision == "float32"
+        return convention.integer_grades, measure.max_per_group, measure.gains_by_grade, single
 
-    def _judge(self, integer_grades: bool, limit: int | None, float32_scores: bool) -> Judged:
-        key = (integer_grades, limit, float32_scores)
+    def _judge(
+        self,
+        integer_grades: bool,
+        limit: int | None,
+        gains: tuple[float, ...] | None,
+        float32_scores: bool,
+    ) -> Judged:
+        key = (integer_grades, limit, gains, float32_scores)
         if key not in self._judged:
             self._judged[key] = Judged(
                 self.data,
                 integer_grades=integer_grades,
                 max_per_group=limit,
+                gains=gains,
                 float32_scores=float32_scores,
                 **self._rows,
                 n_jobs=self._n_jobs,

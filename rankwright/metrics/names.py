@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import fields, replace
 from typing import Any
 
 from rankwright.errors import UsageError
 from rankwright.metrics.base import Metric
-from rankwright.metrics.convention import Convention
+from rankwright.metrics.convention import Convention, checked_gains
 from rankwright.metrics.function import from_function
 from rankwright.registry import METRICS, plugins, resolve
 
@@ -56,7 +57,12 @@ _ELSEWHERE = {
 }
 
 
-def metric(name: AnyMetric, *, convention: str | Convention = "standard") -> Metric:
+def metric(
+    name: AnyMetric,
+    *,
+    convention: str | Convention = "standard",
+    label_gain: Iterable[float] | None = None,
+) -> Metric:
     """Return the metric called ``name``.
 
     Parameters
@@ -67,18 +73,35 @@ def metric(name: AnyMetric, *, convention: str | Convention = "standard") -> Met
         metric, which is returned as it is.
     convention : str or Convention
         Where parameters come from that the name leaves out.
+    label_gain : sequence of float
+        The gain of grade 0, 1, 2, ... in ndcg or dcg, as LightGBM's parameter of that name; the
+        same as ``gain`` in the name of the metric, as in ``ndcg(gain=0:1:3:7)@10``.
 
     Examples
     --------
     >>> metric("NDCG(gain=linear)@5")
     ndcg(gain=linear)@5
+    >>> metric("ndcg@10", label_gain=[0, 1, 3, 10])
+    ndcg(gain=0:1:3:10)@10
     """
-    if not isinstance(name, str):
-        return _metric_of(name)
-    found = list(_measures(name, Convention.named(convention)))
-    if len(found) != 1:
-        raise UsageError(f"'{name}' names {len(found)} measures, where one is expected.")
-    return found[0][1]
+    if isinstance(name, str):
+        found = list(_measures(name, Convention.named(convention)))
+        if len(found) != 1:
+            raise UsageError(f"'{name}' names {len(found)} measures, where one is expected.")
+        made = found[0][1]
+    else:
+        made = _metric_of(name)
+    if label_gain is None:
+        return made
+    if not has_gain(made):
+        raise UsageError(f"{made!r} has no gain of a grade; leave label_gain out, or use ndcg@10.")
+    changes: dict[str, Any] = {"gain": checked_gains(label_gain)}
+    return replace(made, **changes)
+
+
+def has_gain(metric: Metric) -> bool:
+    """Whether documents earn a gain by their grade, which ``label_gain`` may change."""
+    return any(field.name == "gain" for field in fields(metric))
 
 
 def metric_name(given: AnyMetric, made: Metric) -> str:

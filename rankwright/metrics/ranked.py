@@ -26,6 +26,7 @@ from rankwright.core.parallel import map_queries
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, AnyArray
 from rankwright.data.ranking_data import RankingData
+from rankwright.errors import DataError
 
 LINEAR, EXP2, BINARY, ABOVE = range(4)
 SAMPLED_ORDERS = 100  # of ties, where the mean over all of them has no closed form
@@ -145,6 +146,8 @@ class Judged:
         Cut grades to whole numbers.
     max_per_group
         Keep that many documents of each group of a query.
+    gains
+        The gain of each grade from 0, which then stands for the grade.
     float32_scores
         Compare scores in single precision.
     retrieved, judged : (n,) bool, optional
@@ -158,6 +161,7 @@ class Judged:
         *,
         integer_grades: bool = False,
         max_per_group: int | None = None,
+        gains: tuple[float, ...] | None = None,
         float32_scores: bool = False,
         retrieved: AnyArray | None = None,
         judged: AnyArray | None = None,
@@ -168,6 +172,8 @@ class Judged:
         self.retrieved = retrieved
         self.judged = judged
         self.grades: F64 = np.trunc(data.y) if integer_grades else data.y
+        if gains is not None:
+            self.grades = _gains_of_grades(self.grades, gains)
         self.max_per_group = max_per_group
         self.n_jobs = n_jobs
         self._group = None if max_per_group is None else data.group_codes()
@@ -281,6 +287,18 @@ class Judged:
     def map_best(self, function: Callable[..., None], *args: Any) -> None:
         """Call a kernel for the best lists of all queries."""
         map_queries(function, self.best_indptr, *args, n_jobs=self.n_jobs)
+
+
+def _gains_of_grades(grades: F64, gains: tuple[float, ...]) -> F64:
+    """Return the gain of each document, or name the first grade that has none."""
+    known = (grades == np.trunc(grades)) & (grades < len(gains))
+    if not known.all():
+        grade = grades[int(np.argmin(known))]
+        raise DataError(
+            f"grade {grade:g} has no gain: {len(gains)} gains are given, for the whole grades 0 to "
+            f"{len(gains) - 1}."
+        )
+    return np.array(gains, np.float64)[grades.astype(np.int64)]
 
 
 class Ranked:

@@ -50,6 +50,11 @@ class WTA(PositionMetric):
 
     modified: bool = False
 
+    @property
+    def gains_by_grade(self) -> tuple[float, ...] | None:  # noqa: D102
+        gain = self.setting("gain")
+        return gain if self.modified and isinstance(gain, tuple) else None
+
     def gain_rule(self, judged: Judged) -> tuple[int, float | F64]:  # noqa: D102
         if not self.modified:
             return BINARY, np.where(judged.top > 0, judged.top, np.inf)

@@ -298,6 +298,18 @@ def deviations(X: FloatMatrix, weight: F64, *, scale: bool = True) -> F64:
 
 def deviations_of(total: float, sums: F64, squares: F64) -> F64:
     """Return the same from the weight of all documents and the weighted sums of x and x^2."""
+    spread = _spreads_of(total, sums, squares)
+    return np.where(spread > 0.0, spread, 1.0)
+
+
+def spreads(X: FloatMatrix, fill: F64 | None = None) -> F64:
+    """Return each feature's standard deviation over all documents, 0 where it is constant."""
+    whole, ones = filled(X, fill, "linear"), np.ones(X.shape[0])
+    sums = transposed_times_vector(whole, ones), transposed_squares_times_vector(whole, ones)
+    return _spreads_of(float(X.shape[0]), *sums)
+
+
+def _spreads_of(total: float, sums: F64, squares: F64) -> F64:
     mean, square = sums / total, squares / total
     deviation = np.sqrt(np.maximum(square - mean**2, 0.0))
-    return np.where(deviation > 1e-9 * np.abs(mean), deviation, 1.0)
+    return np.where(deviation > 1e-9 * np.abs(mean), deviation, 0.0)

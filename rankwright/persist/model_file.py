@@ -19,6 +19,7 @@ from safetensors.numpy import save as save_arrays
 
 from rankwright import __version__, registry
 from rankwright.core.parts import params_of, part_name
+from rankwright.core.types import F64
 from rankwright.errors import PluginError, UsageError
 from rankwright.metrics.base import Metric
 from rankwright.persist.container import ModelFileError, read_parts, write_parts
@@ -88,6 +89,7 @@ def save_model(ranker: Ranker, path: str | Path) -> None:
         if (package := registry.package_of(kind, name)) is not None:
             packages[what] = package
     names = getattr(ranker, "feature_names_in_", None)
+    deviation = getattr(ranker, "feature_deviation_", None)
     receipt = {
         "rankwright": __version__,
         "libraries": {name: version(name) for name in _LIBRARIES},
@@ -98,6 +100,7 @@ def save_model(ranker: Ranker, path: str | Path) -> None:
         "convention": ranker.convention,
         "n_features": ranker.n_features_in_,
         "feature_names": None if names is None else list(names),
+        **({} if deviation is None else {"feature_deviation": plain(deviation)}),
         "best_iteration": ranker.best_iteration_,
         "curve": plain(ranker.curve_),
         **({"packages": packages} if packages else {}),
@@ -128,11 +131,21 @@ def load_model(path: str | Path) -> Ranker:
         ranker.best_iteration_ = receipt["best_iteration"]
         ranker.data_digest_ = receipt["data"]
         ranker.curve_ = {name: list(restored(v)) for name, v in receipt["curve"].items()}
+        if "feature_deviation" in receipt:
+            ranker.feature_deviation_ = _deviation(receipt["feature_deviation"], ranker)
     except FAULTS as fault:
         raise ModelFileError(f"{path} does not hold what its receipt says: {fault}") from None
     if names is not None:
         ranker.feature_names_in_ = np.array(names, object)
     return ranker
+
+
+def _deviation(held: Any, ranker: Ranker) -> F64:
+    """Return the standard deviations of the features, which feature importances are made of."""
+    deviation = np.array(restored(held), np.float64)
+    if deviation.shape != (ranker.n_features_in_,):
+        raise UsageError(f"{deviation.size} deviations for {ranker.n_features_in_} features.")
+    return deviation
 
 
 def _ranker_of(receipt: dict[str, Any]) -> Ranker:

@@ -19,7 +19,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from functools import wraps
 from numbers import Integral
@@ -45,23 +45,34 @@ from rankwright.core.parts import (
 )
 from rankwright.core.rng import seed_of
 from rankwright.core.types import F64, FittedModel, Loss, Model
-from rankwright.data.content import content_digest
+from rankwright.data.columns import listed
+from rankwright.data.content import content_digest, digest_of_prints, query_prints
+from rankwright.data.leakage import warn_of_outcomes
 from rankwright.data.ranking_data import RankingData, concatenate
 from rankwright.data.rankings import Ranking
 from rankwright.errors import DataError, IncompatibleError, RankwrightError, UsageError, quoted
 from rankwright.metrics.evaluation import evaluate
-from rankwright.metrics.names import metric
+from rankwright.metrics.names import has_gain, metric
 from rankwright.rankers.footprint import check_room
 from rankwright.rankers.inputs import (
+    data_in_columns,
+    documents_of,
     eval_sets,
     features_like,
+    how_to_route_qid,
     ranking_data,
     refuse_misnamed,
     tell_of_equal_grades,
     tell_of_equal_scores,
+    warn_of_cut_queries,
 )
 from rankwright.rankers.search_space import Domain
-from rankwright.rankers.selection import Progress, Selection
+from rankwright.rankers.selection import (
+    IterationCallback,
+    Progress,
+    Selection,
+    check_callbacks,
+)
 
 if TYPE_CHECKING:
     from rankwright.persist.checkpoint import Checkpoint
@@ -338,8 +349,13 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     @property
     def selection_metric(self) -> Any:
-        """The metric that selects on the validation set."""
-        return getattr(self, "select_metric", None) or self.metric
+        """The metric that selects on the validation set, with ``label_gain`` where it has gains."""
+        given = getattr(self, "select_metric", None) or self.metric
+        gains = getattr(self, "label_gain", None)
+        if gains is None:
+            return given
+        made = metric(given, convention=self.convention)
+        return metric(made, label_gain=gains) if has_gain(made) else given
 
     def fit(
         self,
@@ -350,8 +366,11 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         group_sizes: Any = None,
         sample_weight: Any = None,
         query_weight: Any = None,
+        features: Any = None,
+        drop: Any = (),
         eval_set: Any = None,
         start: Any = None,
+        callbacks: Sequence[IterationCallback] = (),
         progress: Progress | None = None,
         checkpoint: Checkpoint | str | Path | None = None,
         **misnamed: Any,
@@ -361,23 +380,36 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : array, sparse matrix, frame or RankingData
-            With a frame, ``y`` and ``qid`` may be names of its columns.
+            With a frame, ``y``, ``qid`` and the weights may be names of its columns. Columns with
+            usual names, such as ``doc_id``, are then found as `rankwright.load` finds them, and are
+            no features.
         sample_weight, query_weight : array
             Weight of each document, and of each query. A document of weight 0 is left out.
+        features, drop : str or sequence of str
+            Columns of a frame, or of RankingData with feature names, that are features (by default
+            all that have no other role), and that are not.
         eval_set : RankingData, (X, y, qid), a list of them, or a mapping from names to them
             Validation data: selects the best iteration, and what is "auto". Of several sets the
             last selects; ``evals_result_`` has the metric on each.
         start : fitted ranker, or fitted model of LightGBM
             Continue from its model; ``n_estimators``, ``n_rounds`` or ``epochs`` are added to it.
+        callbacks : sequence of callables
+            Each is called after each iteration with a `rankwright.Iteration`: its number, the loss,
+            the metric on the training and each validation set, and the best iteration so far. One
+            that returns True ends the fit, as early stopping does.
         progress : callable
             Called with the round and a short text after each round.
         checkpoint : rankwright.Checkpoint, or a folder
             Where to keep the run, so that one that was killed can go on.
         """
         refuse_misnamed(misnamed)
-        given = ranking_data(X, y, qid, group_sizes, sample_weight, query_weight)
+        check_callbacks(callbacks)
+        given = ranking_data(
+            X, y, qid, group_sizes, sample_weight, query_weight, features=features, drop=drop
+        )
         data = given.present()
         tell_of_equal_grades(data)
+        warn_of_outcomes(data, chosen=listed(features) or ())
         self._with_qid = qid is not None or group_sizes is not None or given.n_queries > 1
         sets = {} if eval_set is None else eval_sets(eval_set, data)
         valid = concatenate([*sets.values()], shared_ids=True) if len(sets) > 1 else None
@@ -391,6 +423,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             valid=valid,
             eval_sets=sets,
             early_stopping_rounds=getattr(self, "early_stopping_rounds", None),
+            callbacks=callbacks,
             progress=progress or (print_round if self.verbose else None),
             n_jobs=self.n_jobs,
             checkpoint=self._checkpoint(checkpoint),
@@ -402,11 +435,18 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         finally:
             if callback.checkpoint is not None:
                 callback.checkpoint.end()
-        self.data_digest_ = content_digest(given, n_jobs=self.n_jobs)
+        prints = query_prints(given, n_jobs=self.n_jobs)
+        self.data_digest_ = digest_of_prints([prints], given.n_documents, given.n_features)
+        by_ids = qid is not None and given.sample_weight is None
+        self._fitted_queries = (given.qid, prints[0]) if by_ids else None
         self.curve_, self.evals_result_ = callback.curve, callback.evals_result()
         self.best_iteration_ = callback.best()
         self.interrupted_ = callback.interrupted
         self._note_features(data)
+        if _is_linear(self.model_):
+            from rankwright.models.linear import spreads
+
+            self.feature_deviation_ = spreads(data.X, getattr(self.model_, "fill", None))
         tell_of_equal_scores(self.model_, data)
         return self
 
@@ -552,7 +592,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         """Return a score for each row; a higher one ranks first.
 
         For arrays and frames in the caller's order of rows, for RankingData in its own. ``qid``
-        matters to models that look at whole lists alone: networks with a list context.
+        matters to models that look at whole lists alone: networks with a list context. The
+        features of a frame are found by their names, in any order; other columns are ignored.
         """
         features = features_like(self, X)
         model: Any = self._fitted()
@@ -562,7 +603,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         if isinstance(X, RankingData):
             in_lists: F64 = model.scores_of(replace(X, X=features), n_jobs=self.n_jobs)
             return in_lists
-        data = RankingData.from_arrays(features, None, qid=qid)
+        data = documents_of(self, X, qid=qid)
         in_order: F64 = data.in_caller_order(model.scores_of(data, n_jobs=self.n_jobs))
         return in_order
 
@@ -580,10 +621,12 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : array, sparse matrix, frame or RankingData
-        qid : array
-            Query of each row; without it all rows are one query.
-        group : array (n,) or (n, topics)
-            Host or topic of each row; a matrix has a column for each of topics that overlap.
+        qid : array or str
+            Query of each row, or the name of its column in a frame; without it all rows are one
+            query, unless the frame has a column with a usual name, such as ``query``.
+        group : array (n,) or (n, topics), or str
+            Host or topic of each row, or the name of its column; a matrix has a column for each of
+            topics that overlap.
         per_group : int
             Keep at most this many documents of each group in a query.
         top : int
@@ -598,9 +641,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         if isinstance(X, RankingData):
             data = X if group is None else replace(X, group=as_groups(group, "group", len(X.y)))
         else:
-            features = features_like(self, X)
-            ids = np.zeros(features.shape[0], np.int64) if qid is None else qid
-            data = RankingData.from_arrays(features, None, qid=ids, group=group)
+            data = documents_of(self, X, qid=qid, group=group)
         scores = self.predict(data)
         return Ranking.of(data, scores, per_group=per_group, top=top, n_jobs=self.n_jobs)
 
@@ -614,10 +655,11 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             raise UsageError("metrics have no weights of documents; leave sample_weight out.")
         if qid is None and not isinstance(X, RankingData) and getattr(self, "_with_qid", False):
             raise UsageError(
-                "this ranker was fitted with qid: score needs qid=... too "
-                "(in cross-validation, pass params={'qid': qid})."
+                f"this ranker was fitted with qid, so score needs qid=... too; {how_to_route_qid()}"
             )
-        data = ranking_data(X, y, qid)
+        data = data_in_columns(getattr(self, "feature_names_in_", None), X, y, qid)
+        if qid is not None:
+            warn_of_cut_queries(self, data)
         selects = metric(self.selection_metric, convention=self.convention).for_selection()
         return next(iter(evaluate(data, self.predict(data), selects).values()))
 
@@ -658,6 +700,30 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         return {str(names[column]): float(coef[column]) for column in order}
 
     @property
+    def feature_importances_(self) -> F64:
+        """Importance of each feature, in the order of the columns.
+
+        Of trees the total gain of the splits on it, as LightGBM's booster reports with
+        ``importance_type="gain"``. Of a linear model its absolute weight times the standard
+        deviation of the feature in the training data. Not normalised. Other models have none:
+        `rankwright.importance` measures it for any model by permutation.
+        """
+        model: Any = self._fitted()
+        if hasattr(model, "importance"):
+            gain: F64 = model.importance("gain")
+            return gain
+        deviation = getattr(self, "feature_deviation_", None)
+        if not _is_linear(model) or deviation is None:
+            why = "was fitted in parts" if _is_linear(model) else f"fits '{self.model_name}'"
+            raise AttributeError(
+                f"{type(self).__name__} has no feature_importances_: it {why}, and only trees and "
+                "linear models fitted in one process have them; use rankwright.importance(ranker, "
+                "'permutation', data=data)."
+            )
+        weights: F64 = np.abs(model.coef) * deviation
+        return weights
+
+    @property
     def booster_(self) -> Any:
         """LightGBM's own model of a tree ensemble."""
         return self._part("booster", "tree")
@@ -689,6 +755,11 @@ def _shown(start: Ranker) -> str:
     """Return what a ranker to start from is, in a sentence."""
     library = getattr(start.model, "library", None)
     return f"a model of {library}" if library else f"a model '{start.model_name}'"
+
+
+def _is_linear(model: Any) -> bool:
+    """Whether a fitted model has one weight for each feature."""
+    return getattr(getattr(model, "coef", None), "ndim", 0) == 1
 
 
 def _digest_of(digests: list[str]) -> str:

@@ -11,15 +11,25 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
+from sklearn import get_config
 
 from rankwright.core.dtypes import as_feature_matrix
 from rankwright.core.memory import taken_columns
 from rankwright.core.queries import first_of_runs
 from rankwright.core.types import FittedModel, FloatMatrix
-from rankwright.data.columns import USUAL_NAMES
-from rankwright.data.frames import default_names, frame_columns, refuse_other_index
+from rankwright.data.columns import USUAL_NAMES, choose_columns, listed, usual_column
+from rankwright.data.content import query_prints
+from rankwright.data.frames import (
+    arrays_of_columns,
+    checked_ids,
+    columns_of_frame,
+    default_names,
+    frame_columns,
+    refuse_other_index,
+)
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError, quoted
+from rankwright.registry import unknown
 
 _LOOKED_AT = 256  # rows that tell whether a model gives all the same score
 
@@ -46,13 +56,27 @@ def ranking_data(
     group_sizes: Any = None,
     sample_weight: Any = None,
     query_weight: Any = None,
+    *,
+    features: Any = None,
+    drop: Any = (),
 ) -> RankingData:
-    """Return the caller's data as RankingData; without ``qid`` all rows are one query."""
+    """Return the caller's data as RankingData; without ``qid`` all rows are one query.
+
+    ``features`` and ``drop`` name the columns of a frame, or of RankingData with feature names,
+    that are features and that are not.
+    """
     if isinstance(X, RankingData):
-        return X
+        return _with_features(X, features, drop)
     names = frame_columns(X)
+    if names is None and (features is not None or listed(drop)):
+        given = "drop" if features is None else "features"
+        raise UsageError(
+            f"{given}= names columns of a frame, but X is {type(X).__name__}, which has no column "
+            "names; select its columns yourself, as in X[:, [0, 2]]."
+        )
     if isinstance(qid, str) or isinstance(y, str):
-        return _by_column_names(X, names, y, qid)
+        weights = {"sample_weight": sample_weight, "query_weight": query_weight}
+        return _by_column_names(X, names, y, qid, weights, features, drop)
     if isinstance(X, str | PathLike):
         as_feature_matrix(X)  # which says what to do with a path
     if y is None:
@@ -60,19 +84,21 @@ def ranking_data(
             "learning requires y to be passed, but the target y is None: "
             "give the grade of each row, or RankingData."
         )
+    columns = None
     if names is not None:
         refuse_other_index(X, "X", y=y, qid=qid)
+        names, columns = _feature_columns(names, features, drop)
         _refuse_grades_in_features(X, names, y)
+    table = _table(X, columns)
     if qid is None and group_sizes is None:
-        features = as_feature_matrix(_table(X))
         warnings.warn(
             "no qid was given: all rows are taken as one query; pass qid=... or group_sizes=... "
-            "(in cross-validation params={'qid': qid}, in a search fit(X, y, qid=qid)).",
+            f"({how_to_route_qid()})",
             stacklevel=3,
         )
-        group_sizes = [features.shape[0]]
+        group_sizes = [as_feature_matrix(table).shape[0]]
     return RankingData.from_arrays(
-        _table(X),
+        table,
         y,
         qid=qid,
         group_sizes=group_sizes,
@@ -114,7 +140,7 @@ def valid_data(eval_set: Any, data: RankingData) -> RankingData:
                 "a validation set is (X, y, qid), with the query id of each row, or "
                 f"RankingData; this one has {len(eval_set)} parts."
             )
-        valid = ranking_data(*eval_set)
+        valid = data_in_columns(data.feature_names, *eval_set, where="the valid data")
     elif isinstance(eval_set, RankingData):
         valid = eval_set
     else:
@@ -144,13 +170,10 @@ def features_like(ranker: Any, X: Any) -> FloatMatrix:
         ordinary = default_names(ranker.n_features_in_)  # which a table of no names is written with
         known = ordinary if set(names) == set(ordinary) else None
     columns = _columns_by_name(known, names, "X")
-    if columns is not None:
-        if features is None:
-            features = as_feature_matrix(_table(X)[:, columns])
-        else:
-            features = taken_columns(features, columns)
-    elif features is None:
-        features = as_feature_matrix(_table(X))
+    if features is None:
+        features = as_feature_matrix(_table(X, columns))
+    elif columns is not None:
+        features = taken_columns(features, columns)
     if features.shape[1] != ranker.n_features_in_:
         raise DataError(
             f"X has {features.shape[1]} features, but {type(ranker).__name__} is expecting "
@@ -158,6 +181,81 @@ def features_like(ranker: Any, X: Any) -> FloatMatrix:
             "in that order."
         )
     return features
+
+
+def data_in_columns(
+    known: Sequence[str] | None, X: Any, y: Any, qid: Any, *, where: str = "X"
+) -> RankingData:
+    """Return data with grades; of a frame the ``known`` features alone, whatever else it has."""
+    names = frame_columns(X)
+    if names is None or known is None:
+        return ranking_data(X, y, qid)
+    _columns_by_name(known, names, where)  # which names the one that is missing
+    return ranking_data(X, y, qid, features=[str(name) for name in known])
+
+
+def documents_of(ranker: Any, X: Any, *, qid: Any = None, group: Any = None) -> RankingData:
+    """Return documents to be ranked, without grades, in the columns the ranker was fitted on.
+
+    Of a frame ``qid`` and ``group`` may be names of columns; a query id and document ids that it
+    has under their usual names, and the ranker does not know as features, are found.
+    """
+    features = features_like(ranker, X)
+    names = frame_columns(X)
+    given: dict[str, Any] = {"qid": qid, "group": group}
+    if names is not None:
+        known = set(map(str, getattr(ranker, "feature_names_in_", names)))
+        column = columns_of_frame(X) if all(isinstance(name, str) for name in names) else None
+        for role in ("qid", "doc_id"):
+            usual = usual_column(role, [str(name) for name in names if str(name) not in known])
+            if given.get(role) is None and usual is not None and column is not None:
+                given[role] = usual
+        for role, value in given.items():
+            if isinstance(value, str):
+                if column is None:
+                    raise DataError("column names must be text; rename the columns first.")
+                given[role] = checked_ids(column(value), value, role)
+    if given["qid"] is None:
+        given["qid"] = np.zeros(features.shape[0], np.int64)
+    names_in = getattr(ranker, "feature_names_in_", None)
+    return RankingData.from_arrays(features, None, feature_names=names_in, **given)
+
+
+def data_of_frame(ranker: Any, X: Any, qid: str | None, where: str) -> RankingData:
+    """Return RankingData, or a frame as such: with its grades, if a column is named like them."""
+    if isinstance(X, RankingData):
+        return X
+    names = frame_columns(X)
+    if names is None:
+        what = f"a tuple of {len(X)} parts" if isinstance(X, tuple) else type(X).__name__
+        raise UsageError(
+            f"{where} takes RankingData, or a frame with a column of query ids, not {what}; "
+            "RankingData.from_arrays(X, y, qid=qid) makes RankingData of arrays."
+        )
+    ranker._fitted()
+    known = [str(name) for name in getattr(ranker, "feature_names_in_", [])] or None
+    _columns_by_name(known, names, "the frame")
+    free = [name for name in map(str, names) if known is None or name not in known]
+    label = usual_column("label", free) or ""
+    roles, features = choose_columns(
+        names, {**dict.fromkeys(USUAL_NAMES), "qid": qid, "label": label}, features=known
+    )
+    own = {role: roles[role] for role in roles if role not in ("qid", "label")}
+    grades = roles.get("label")
+    return RankingData.from_frame(X, qid=roles["qid"], label=grades, features=features, **own)
+
+
+def how_to_route_qid() -> str:
+    """Return how query ids reach rankers in scikit-learn's tools, as one sentence."""
+    if get_config()["enable_metadata_routing"]:
+        switched = ""
+    else:
+        switched = "sklearn.set_config(enable_metadata_routing=True) first, then "
+    return (
+        f"in scikit-learn's cross-validation and searches: {switched}cv=rankwright.QueryFolds(5) "
+        "and params={'qid': qid} or fit(X, y, qid=qid); or rankwright.cross_validate(ranker, X, y, "
+        "qid=qid, cv=5), which needs no setting."
+    )
 
 
 def refuse_misnamed(arguments: dict[str, Any]) -> None:
@@ -191,29 +289,104 @@ def tell_of_equal_scores(model: FittedModel, data: RankingData) -> None:
         )
 
 
+def warn_of_cut_queries(ranker: Any, data: RankingData) -> None:
+    """Warn where a query that is scored was fitted on too, with other documents.
+
+    That is what folds by rows do, such as a plain ``cv=3`` of scikit-learn's tools.
+    """
+    seen = getattr(ranker, "_fitted_queries", None)
+    if seen is None:
+        return
+    ids, codes = seen
+    known = dict(zip(ids.tolist(), codes.tolist(), strict=True))
+    shared = np.array([number for number, one in enumerate(data.qid.tolist()) if one in known], int)
+    if not len(shared):
+        return
+    part = data if len(shared) == data.n_queries else data.select(shared)
+    now = query_prints(part, n_jobs=ranker.n_jobs)[0].tolist()
+    cut = [one for one, code in zip(part.qid.tolist(), now, strict=True) if known[one] != code]
+    if cut:
+        warnings.warn(
+            f"{len(cut)} of {data.n_queries} queries that are scored, such as {quoted(cut[0])}, "
+            "have other documents in the training data: folds that cut queries, such as cv=5 of "
+            "scikit-learn, overrate a ranker; use cv=rankwright.QueryFolds(5) or "
+            "rankwright.cross_validate. (If these are different queries, give them different ids.)",
+            stacklevel=3,
+        )
+
+
 # --- frames ------------------------------------------------------------------------------------
 
 
-def _by_column_names(X: Any, names: list[str] | None, y: Any, qid: Any) -> RankingData:
+def _by_column_names(
+    X: Any,
+    names: list[str] | None,
+    y: Any,
+    qid: Any,
+    weights: dict[str, Any],
+    features: Any,
+    drop: Any,
+) -> RankingData:
     if names is None:
         named = "qid" if isinstance(qid, str) else "y"
         raise DataError(
             f"{named}={(qid if named == 'qid' else y)!r} names a column, but X is no frame; "
             f"give {named} as an array with a value for each row."
         )
-    if not (isinstance(qid, str) and isinstance(y, str)):
+    if not all(one is None or isinstance(one, str) for one in (y, qid)):
         raise DataError(
             "y and qid must both be names of columns of the frame, as in fit(frame, 'label', "
             "qid='qid'), or both be arrays."
         )
-    return RankingData.from_frame(X, qid=qid, label=y)
+    if not all(isinstance(name, str) for name in names):
+        raise DataError("column names must be text; rename the columns first.")
+    columns = {role: one for role, one in weights.items() if isinstance(one, str)}
+    arrays = {role: one for role, one in weights.items() if one is not None and role not in columns}
+    given: dict[str, Any] = {**dict.fromkeys(USUAL_NAMES), "qid": qid, "label": y, **columns}
+    roles, chosen = choose_columns(names, given, features=features, drop=drop)
+    found = arrays_of_columns(columns_of_frame(X), roles, chosen)
+    return RankingData.from_arrays(**{**found, **arrays})
+
+
+def _with_features(data: RankingData, features: Any, drop: Any) -> RankingData:
+    """Return ranking data with the chosen features alone."""
+    if features is None and not listed(drop):
+        return data
+    if data.feature_names is None:
+        raise UsageError(
+            "features= and drop= go by names, and these features have none; give them names with "
+            "RankingData.from_arrays(..., feature_names=...)."
+        )
+    names, columns = _feature_columns(data.feature_names, features, drop)
+    if columns is None:
+        return data
+    X = as_feature_matrix(taken_columns(data.X, columns))
+    return replace(data, X=X, feature_names=tuple(names))
+
+
+def _feature_columns(
+    names: Sequence[Any], features: Any, drop: Any
+) -> tuple[list[str], list[int] | None]:
+    """Return the names of the features, and where they stand; None: all columns as they are."""
+    text = [str(name) for name in names]
+    wanted, dropped = listed(features), listed(drop) or []
+    for name in [*(wanted or []), *dropped]:
+        if name not in text:
+            raise DataError(unknown("column", name, text))
+    if wanted is None and not dropped:
+        return text, None
+    chosen = [name for name in (text if wanted is None else wanted) if name not in dropped]
+    return chosen, [text.index(name) for name in chosen]
 
 
 def _columns_by_name(
     known: Sequence[str] | None, names: Sequence[str] | None, where: str
 ) -> list[int] | None:
     """Return where the ``known`` features stand among ``names``; None: as they are."""
-    if known is None or names is None or list(names) == list(known):
+    if known is None or names is None:
+        return None
+    known, names = [str(name) for name in known], [str(name) for name in names]
+    if names == known:
         return None
     place = {name: number for number, name in enumerate(names)}
     absent = [name for name in known if name not in place]
@@ -237,19 +410,23 @@ def _refuse_grades_in_features(X: Any, names: list[str], y: Any) -> None:
                 )
 
 
-def _table(X: Any) -> Any:
+def _table(X: Any, columns: list[int] | None = None) -> Any:
+    """Return the features of X as an array: of a frame these columns alone, None for all."""
     names = frame_columns(X)
     if names is None:
         return X
     import narwhals as nw
 
-    table = nw.from_native(X, eager_only=True).to_numpy()
+    frame = nw.from_native(X, eager_only=True)
+    if columns is not None:
+        frame, names = frame[:, columns], [names[column] for column in columns]
+    table = frame.to_numpy()
     if table.dtype.kind not in "fiub":
         for name, values in zip(names, table.T, strict=True):
             value = next((v for v in values.tolist() if isinstance(v, str | date)), None)
             if value is not None:
                 raise DataError(
                     f"column {quoted(name)} of X holds {value!r}, and features must be numbers; "
-                    "encode it as numbers, or leave the column out."
+                    f"encode it as numbers, or leave the column out with drop=[{quoted(name)}]."
                 )
     return table

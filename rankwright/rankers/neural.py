@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from rankwright.rankers.base import Ranker
@@ -130,6 +131,9 @@ class LambdaRank(Ranker):
     normalize : bool, default True
         Normalise gradients within and between queries as LightGBM's ``lambdarank_norm``, so that
         long lists do not outweigh others.
+    label_gain : sequence of float or None, default None
+        Gain of grade 0, 1, 2, ... in ndcg or dcg, which are optimised and select with it; None is
+        2^g - 1, or what ``metric`` says.
     hidden_layer_sizes : sequence of int, default (32,)
         Units of each hidden layer; () for a linear score.
     activation : {"sigmoid", "relu", "tanh", "elu"}, default "sigmoid"
@@ -181,6 +185,7 @@ class LambdaRank(Ranker):
         truncation: int | None = 30,
         sigma: float = 1.0,
         normalize: bool = True,
+        label_gain: Sequence[float] | None = None,
         hidden_layer_sizes: tuple[int, ...] = (32,),
         activation: str = "sigmoid",
         dropout: float = 0.0,
@@ -202,6 +207,7 @@ class LambdaRank(Ranker):
         self.truncation = truncation
         self.sigma = sigma
         self.normalize = normalize
+        self.label_gain = label_gain
         self.hidden_layer_sizes = hidden_layer_sizes
         self.activation = activation
         self.dropout = dropout

@@ -6,7 +6,7 @@ orders, whatever the convention of reports says (`rankwright.metrics.base.Metric
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ import numpy as np
 from rankwright.core.parallel import thread_count
 from rankwright.core.types import F64, AnyArray, CheckpointState
 from rankwright.data.ranking_data import RankingData
+from rankwright.errors import UsageError
 from rankwright.metrics.base import Metric
 from rankwright.metrics.evaluation import Evaluator
 from rankwright.metrics.names import metric, metric_name
@@ -25,6 +26,54 @@ if TYPE_CHECKING:
 Progress = Callable[[int, str], None]
 Arrays = Callable[[], Mapping[str, AnyArray]]
 _OWN = "watch."  # begins the names of what the callback itself keeps
+
+
+@dataclass(frozen=True, slots=True)
+class Iteration:
+    """What the callbacks of `Ranker.fit` are called with after an iteration.
+
+    Attributes
+    ----------
+    number : int
+        The iteration, counted from 1.
+    loss : float
+        The training loss.
+    metrics : dict of str to float
+        The selection metric on the training and each validation set, by the name of the set, as in
+        ``evals_result_``; empty without a validation set.
+    best_iteration : int
+        The best iteration so far on the validation set that selects; without one, this iteration.
+    """
+
+    number: int
+    loss: float
+    metrics: dict[str, float]
+    best_iteration: int
+
+
+IterationCallback = Callable[[Iteration], bool | None]
+"""A function of an `Iteration`; returning True ends the fit."""
+
+
+def check_callbacks(callbacks: Any) -> None:
+    """Refuse what is no sequence of functions, and the callbacks of other libraries."""
+    if callable(callbacks) or not isinstance(callbacks, Sequence):
+        raise UsageError(
+            f"callbacks is a list of functions, not {type(callbacks).__name__}; write "
+            "callbacks=[function]."
+        )
+    for one in callbacks:
+        library = type(one).__module__.partition(".")[0]
+        if library in ("lightgbm", "xgboost", "catboost"):
+            raise UsageError(
+                f"{type(one).__name__} is a callback of {library}; early_stopping_rounds= and "
+                "verbose= are parameters of the ranker here, evals_result_ has the metric of each "
+                "iteration, and a callback is a function of a rankwright.Iteration."
+            )
+        if not callable(one):
+            raise UsageError(
+                f"a callback is a function of a rankwright.Iteration, not {type(one).__name__}."
+            )
 
 
 @dataclass
@@ -43,6 +92,8 @@ class Selection:
         selects. Without it ``valid`` is one set.
     early_stopping_rounds
         End the run after this many rounds without a better value; None never does.
+    callbacks
+        Called with an `Iteration` after each round; one that returns True ends the run.
     progress
         Called with the round and a short text after each round; one that has a method ``tell`` is
         also told the round and the metric on valid, and may end the run by raising.
@@ -56,6 +107,7 @@ class Selection:
     valid: RankingData | None
     eval_sets: Mapping[str, RankingData] = field(default_factory=dict)
     early_stopping_rounds: int | None = None
+    callbacks: Sequence[IterationCallback] = ()
     progress: Progress | None = None
     n_jobs: int | None = None
     curve: dict[str, list[float]] = field(default_factory=dict)
@@ -115,11 +167,21 @@ class Selection:
             self.progress(t, text)
             if valid is not None and hasattr(self.progress, "tell"):
                 self.progress.tell(t, past[-1])
-        return (
+        stopped = (
             self.early_stopping_rounds is not None
             and self._best > 0
             and t - self._best >= self.early_stopping_rounds
         )
+        return self._call_back(t, value) or stopped
+
+    def _call_back(self, t: int, value: float) -> bool:
+        """Call every callback of the caller's; return whether one of them ends the run."""
+        if not self.callbacks:
+            return False
+        metrics = {name: curve[self._name][-1] for name, curve in self.evals_result().items()}
+        seen = Iteration(t, float(value), metrics, self.best())
+        ended = [callback(seen) is True for callback in self.callbacks]  # all are called
+        return any(ended)
 
     def evals_result(self) -> dict[str, dict[str, list[float]]]:
         """Return the curves of the metric by data set, under the caller's names."""

@@ -28,6 +28,9 @@ class LambdaMART(Ranker):
     normalize : bool, default True
         Normalise gradients within and between queries as LightGBM's ``lambdarank_norm``, so that
         long lists do not outweigh others.
+    label_gain : sequence of float or None, default None
+        Gain of grade 0, 1, 2, ... in ndcg or dcg, which are optimised and select with it; None is
+        2^g - 1, or what ``metric`` says.
     n_estimators : int, default 100
         Number of trees.
     learning_rate : float, default 0.1
@@ -90,6 +93,7 @@ class LambdaMART(Ranker):
         metric: Any = "ndcg@10",
         truncation: int | None = 30,
         normalize: bool = True,
+        label_gain: Sequence[float] | None = None,
         n_estimators: int = 100,
         learning_rate: float = 0.1,
         num_leaves: int = 31,
@@ -113,6 +117,7 @@ class LambdaMART(Ranker):
         self.metric = metric
         self.truncation = truncation
         self.normalize = normalize
+        self.label_gain = label_gain
         self.n_estimators = n_estimators
         self.learning_rate = learning_rate
         self.num_leaves = num_leaves

@@ -148,7 +148,7 @@ def test_the_ranking_of_a_query_is_split_against_its_mean():
 
 
 def test_names_of_documents_queries_and_features_are_the_callers():
-    names = ("price", "rating", "clicks", "age", "size", "stock")
+    names = ("price", "margin", "weight_kg", "age", "size", "stock")
     data = RankingData.from_arrays(
         DATA.X[:4], DATA.y[:4], qid=["q"] * 4, doc_id=list("abcd"), feature_names=names
     )

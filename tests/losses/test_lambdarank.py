@@ -168,6 +168,21 @@ def test_gradients_and_curvatures_are_those_of_lightgbm(normalize, l2):
     np.testing.assert_allclose(output, newton[leaf], atol=3e-4 if l2 < 1 else 2e-5)  # it tabulates
 
 
+def test_gradients_under_label_gain_are_those_of_lightgbm():
+    rng = np.random.default_rng(5)
+    y, s = rng.integers(0, 4, 72), rng.normal(size=72)
+    data = RankingData.from_arrays(np.zeros((72, 1)), y, group_sizes=[12] * 6)
+    gains = [0, 1, 5, 20]
+    _, grad, curv = parts(LambdaRank(label_gain=gains), data, s)
+    leaf, output = leaf_values("lambdarank", data, s, 1.0, sigmoid=1.0, label_gain=gains)
+    newton = -np.bincount(leaf, grad) / (np.bincount(leaf, curv) + 1.0)
+    np.testing.assert_allclose(output, newton[leaf], atol=2e-5)  # it tabulates
+    plain = parts(LambdaRank(), data, s)[1]
+    assert np.abs(plain - grad).max() > 0.01
+    usual = parts(LambdaRank(label_gain=(0, 1, 3, 7)), data, s)[1]
+    np.testing.assert_array_equal(usual, plain)
+
+
 # --- refusals ------------------------------------------------------------------------------------
 
 

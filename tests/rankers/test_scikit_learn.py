@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sklearn import config_context
+from sklearn.linear_model import Ridge
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
@@ -15,8 +16,11 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 from small_data import small_data
 
+from rankwright.data.query_folds import QueryFolds
 from rankwright.data.ranking_data import RankingData
+from rankwright.metrics.evaluation import evaluate
 from rankwright.rankers.base import ranker
+from rankwright.rankers.scorer import scorer
 
 
 @pytest.fixture(autouse=True)
@@ -131,10 +135,88 @@ def test_the_tags_say_whether_missing_values_are_taken(name, parameters, takes):
     assert get_tags(ranker(name, **parameters)).input_tags.allow_nan == takes
 
 
-def test_without_routing_a_forgotten_qid_is_told():
-    """With routing off scikit-learn would drop qid: one big query, and a score of nothing."""
-    data = small_data(queries=12, documents=6)
-    qid = np.repeat(data.qid, data.sizes)
-    fitted = ranker("ranksvm").fit(data.X, data.y, qid=qid)
-    with pytest.raises(ValueError, match="score needs qid"):
-        fitted.score(data.X, data.y)
+def test_without_routing_the_error_names_the_setting_and_what_needs_none(arrays):
+    """With routing off scikit-learn passes qid to fit alone, and none to score."""
+    X, y, qid = arrays
+    with config_context(enable_metadata_routing=False):
+        with pytest.raises(ValueError, match="score needs qid") as found:
+            cross_val_score(ranker("ranksvm"), X, y, params={"qid": qid}, error_score="raise")
+        assert "sklearn.set_config(enable_metadata_routing=True)" in str(found.value)
+        assert "QueryFolds" in str(found.value)
+        assert "rankwright.cross_validate(" in str(found.value)
+        with pytest.warns(UserWarning, match=r"no qid was given.*set_config.*QueryFolds"):
+            cross_val_score(ranker("ranksvm"), X, y)
+
+
+@pytest.mark.parametrize("scoring", [None, scorer("ndcg@10")])
+def test_folds_that_cut_queries_are_warned_of(arrays, scoring):
+    X, y, qid = arrays
+    with pytest.warns(UserWarning, match=r"18 of 18 queries that are scored.*QueryFolds"):
+        cross_val_score(ranker("ranksvm"), X, y, cv=3, params={"qid": qid}, scoring=scoring)
+
+
+def test_scores_on_the_training_data_are_no_cut_queries(arrays):
+    X, y, qid = arrays
+    folds = {"cv": QueryFolds(3), "params": {"qid": qid}, "return_train_score": True}
+    found = cross_validate(ranker("ranksvm"), X, y, **folds)
+    assert np.isfinite(found["train_score"]).all()
+
+
+def test_grid_search_by_a_metric(arrays):
+    """The metric is computed here from the predictions of a loop that is written out."""
+    X, y, qid = arrays
+    folds = QueryFolds(3)
+    search = GridSearchCV(
+        ranker("ranksvm"), {"l2": [1e-3, 10.0]}, cv=folds, scoring=scorer("ndcg@3")
+    ).fit(X, y, qid=qid)
+    for number, l2 in enumerate([1e-3, 10.0]):
+        values = []
+        for train, test in folds.split(X, y, qid=qid):
+            fitted = ranker("ranksvm", l2=l2).fit(X[train], y[train], qid=qid[train])
+            s = fitted.predict(X[test])
+            values.append(
+                np.mean(
+                    [
+                        ndcg(y[test][qid[test] == q], s[qid[test] == q], 3)
+                        for q in np.unique(qid[test])
+                    ]
+                )
+            )
+        assert search.cv_results_["mean_test_score"][number] == pytest.approx(np.mean(values))
+
+
+def ndcg(y, s, k):
+    gains, discounts = 2.0**y - 1, 1 / np.log2(np.arange(k) + 2)
+    best = np.sort(gains)[::-1][:k] @ discounts
+    return gains[np.argsort(-s)][:k] @ discounts / best if best > 0 else 0.0
+
+
+def test_several_metrics_and_a_falling_one(arrays):
+    X, y, qid = arrays
+    several = scorer("ndcg@10,pair_error")
+    search = GridSearchCV(
+        ranker("ranksvm"), {"l2": [1e-3]}, cv=QueryFolds(3), scoring=several, refit="pair_error"
+    ).fit(X, y, qid=qid)
+    assert -0.5 < search.best_score_ < 0.0
+    assert 0.5 < search.cv_results_["mean_test_ndcg@10"][0] <= 1.0
+    fitted = search.best_estimator_
+    direct = evaluate(y, fitted.predict(X), "ndcg@10,pair_error", qid=qid)
+    assert several(fitted, X, y, qid=qid) == pytest.approx(
+        {"ndcg@10": direct["ndcg@10"], "pair_error": -direct["pair_error"]}
+    )
+
+
+def test_a_scorer_takes_estimators_that_are_no_rankers(arrays):
+    X, y, qid = arrays
+    fitted = Ridge().fit(X, y)
+    expected = evaluate(y, fitted.predict(X), "map", qid=qid)["map"]
+    assert scorer("map")(fitted, X, y, qid=qid) == expected
+
+
+def test_a_scorer_without_qid_or_of_no_metric_is_refused(arrays):
+    X, y, qid = arrays
+    fitted = ranker("ranksvm").fit(X, y, qid=qid)
+    with pytest.raises(ValueError, match=r"needs the query id of each row.*QueryFolds"):
+        scorer("ndcg@10")(fitted, X, y)
+    with pytest.raises(ValueError, match="ndgc"):
+        scorer("ndgc@10")

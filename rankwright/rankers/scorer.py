@@ -1,0 +1,68 @@
+"""Metrics as scorers of scikit-learn: ``GridSearchCV(ranker, grid, scoring=scorer("ndcg@10"))``."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from sklearn.base import BaseEstimator
+
+from rankwright.errors import UsageError
+from rankwright.metrics.convention import Convention
+from rankwright.metrics.evaluation import evaluate
+from rankwright.metrics.names import AnyMetrics, measures
+from rankwright.rankers.base import Ranker
+from rankwright.rankers.inputs import data_in_columns, how_to_route_qid, warn_of_cut_queries
+
+
+def scorer(metrics: AnyMetrics, *, convention: str | Convention = "standard") -> Scorer:
+    """Return a scorer for scikit-learn's cross-validation and searches.
+
+    It takes the query ids by metadata routing, as rankers do::
+
+        sklearn.set_config(enable_metadata_routing=True)
+        search = GridSearchCV(ranker, grid, cv=QueryFolds(5), scoring=scorer("ndcg@10"))
+        search.fit(X, y, qid=qid)
+
+    Parameters
+    ----------
+    metrics : str, Metric, callable, an iterable of them, or a mapping from names to them
+        As for `rankwright.evaluate`. One metric gives a number; several give a dict, which
+        scikit-learn takes as several metrics (a search then needs ``refit="ndcg@10"``).
+    convention : str or Convention
+        What metrics mean where their names leave it open.
+
+    Returns
+    -------
+    Scorer
+        Called as ``scorer(estimator, X, y, qid=qid)`` with anything that predicts. Higher is
+        better: a metric that falls as rankings improve, such as ``pair_error``, is negated.
+    """
+    measures(metrics, convention=convention)  # which says what is wrong with a name
+    return Scorer(metrics, convention=convention)
+
+
+class Scorer(BaseEstimator):  # type: ignore[misc]
+    """What `scorer` returns: a function of an estimator, X, y and qid."""
+
+    __metadata_request__score: ClassVar[dict[str, bool]] = {"qid": True}
+
+    def __init__(self, metrics: Any, *, convention: Any = "standard") -> None:
+        self.metrics = metrics
+        self.convention = convention
+
+    def score(self, estimator: Any, X: Any, y: Any, *, qid: Any = None) -> float | dict[str, float]:
+        """Return the metric of what ``estimator`` predicts for X, or several by name."""
+        if qid is None:
+            raise UsageError(f"this scorer needs the query id of each row; {how_to_route_qid()}")
+        made = measures(self.metrics, convention=self.convention)
+        if isinstance(estimator, Ranker):
+            data = data_in_columns(getattr(estimator, "feature_names_in_", None), X, y, qid)
+            warn_of_cut_queries(estimator, data)
+            found = evaluate(data, estimator.predict(data), made, convention=self.convention)
+        else:
+            scores = estimator.predict(X)
+            found = evaluate(y, scores, made, qid=qid, convention=self.convention)
+        signed = {name: value if made[name].maximise else -value for name, value in found.items()}
+        return next(iter(signed.values())) if len(signed) == 1 else signed
+
+    __call__ = score

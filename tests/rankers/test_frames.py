@@ -1,0 +1,128 @@
+"""Rankers on frames: columns go by their names, and what is no feature is ignored."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from small_data import small_data
+
+import rankwright as rw
+from rankwright.errors import DataError, UsageError
+
+DATA = small_data(queries=12, documents=8, features=4)
+QID = np.repeat(DATA.qid, DATA.sizes)
+FEATURES = ["price", "age", "bm25", "length"]
+
+
+def frame_of(kind=pd.DataFrame):
+    columns = {name: DATA.X[:, number] for number, name in enumerate(FEATURES)}
+    names = {
+        "query": [f"q{q}" for q in QID],
+        "doc": [f"d{row}" for row in range(len(QID))],
+        "title": ["a title"] * len(QID),
+        "grade": DATA.y,
+    }
+    return kind({**names, **columns})
+
+
+FRAME = frame_of()
+FITTED = rw.RankSVM().fit(FRAME, "grade", qid="query", drop=["title"])
+ALONE = rw.RankSVM().fit(DATA.X, DATA.y, qid=QID)
+
+
+def test_fit_takes_features_and_drop_and_finds_documents():
+    assert list(FITTED.feature_names_in_) == FEATURES
+    np.testing.assert_array_equal(FITTED.coef_, ALONE.coef_)
+    some = rw.RankSVM().fit(FRAME, "grade", qid="query", features=["bm25", "price"])
+    by_hand = rw.RankSVM().fit(DATA.X[:, [2, 0]], DATA.y, qid=QID)
+    assert list(some.feature_names_in_) == ["bm25", "price"]
+    np.testing.assert_array_equal(some.coef_, by_hand.coef_)
+
+
+def test_fit_takes_features_and_drop_beside_arrays_and_of_ranking_data():
+    beside = rw.RankSVM().fit(FRAME, DATA.y, qid=QID, features=FEATURES)
+    np.testing.assert_array_equal(beside.coef_, ALONE.coef_)
+    left = FRAME.drop(columns=["query", "doc", "title", "grade"])
+    without = rw.RankSVM().fit(left, DATA.y, qid=QID, drop="age,length")
+    data = rw.RankingData.from_arrays(DATA.X, DATA.y, qid=QID, feature_names=FEATURES)
+    of_data = rw.RankSVM().fit(data, drop=["age", "length"], eval_set=data)
+    assert list(without.feature_names_in_) == list(of_data.feature_names_in_) == ["price", "bm25"]
+    np.testing.assert_array_equal(without.coef_, of_data.coef_)
+
+
+def test_names_that_are_usual_need_not_be_given():
+    found = rw.RankSVM().fit(FRAME, "grade", drop=["title"])
+    np.testing.assert_array_equal(found.coef_, ALONE.coef_)
+    found = rw.RankSVM().fit(FRAME, qid="query", drop=["title"])
+    np.testing.assert_array_equal(found.coef_, ALONE.coef_)
+
+
+def test_weights_may_be_columns():
+    weight = np.where(QID % 2, 1.0, 3.0)
+    weighted = FRAME.assign(trust=weight)
+    named = rw.RankSVM().fit(weighted, "grade", qid="query", sample_weight="trust", drop=["title"])
+    given = rw.RankSVM().fit(FRAME, "grade", qid="query", sample_weight=weight, drop=["title"])
+    by_hand = rw.RankSVM().fit(DATA.X, DATA.y, qid=QID, sample_weight=weight)
+    np.testing.assert_array_equal(named.coef_, by_hand.coef_)
+    np.testing.assert_array_equal(given.coef_, by_hand.coef_)
+    assert (by_hand.coef_ != ALONE.coef_).any()
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame])
+def test_predict_rank_and_score_ignore_other_columns_and_their_order(kind):
+    frame = frame_of(kind)
+    mixed = frame[["title", "length", "query", "bm25", "age", "doc", "grade", "price"]]
+    expected = ALONE.predict(DATA.X)
+    np.testing.assert_array_equal(FITTED.predict(mixed), expected)
+    best = ALONE.rank(DATA.X, qid=QID)
+    for ranking in (FITTED.rank(mixed), FITTED.rank(mixed, qid="query")):
+        np.testing.assert_array_equal(ranking.order, best.order)
+        assert ranking.doc_id.tolist() == [f"d{row}" for row in best.order]
+    value = ALONE.score(DATA.X, DATA.y, qid=QID)
+    assert FITTED.score(mixed, "grade", qid="query") == value
+    assert FITTED.score(mixed, mixed["grade"], qid=mixed["query"]) == value
+
+
+def test_validation_frames_may_have_more_columns():
+    wide = (FRAME.assign(note="text"), "grade", "query")
+    found = rw.LambdaMART(n_estimators=3, min_child_samples=3).fit(
+        FRAME, "grade", qid="query", drop=["title"], eval_set=wide
+    )
+    assert len(found.evals_result_["valid"]["ndcg@10"]) == 3
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda frame: FITTED.predict(frame),
+        lambda frame: FITTED.rank(frame),
+        lambda frame: FITTED.score(frame, "grade", qid="query"),
+        lambda frame: rw.explain(FITTED, frame, query="q1"),
+    ],
+)
+def test_a_missing_feature_is_one_sentence(use):
+    with pytest.raises(DataError, match=r"^the feature 'age' of the fitted ranker is missing"):
+        use(FRAME.drop(columns="age"))
+
+
+def test_text_among_the_features_says_what_to_do():
+    with pytest.raises(DataError, match=r"'title'.*features=\.\.\..*drop=\['title'\]"):
+        rw.RankSVM().fit(FRAME, "grade", qid="query")
+    with pytest.raises(DataError, match=r"'title'.*drop=\['title'\]"):
+        rw.RankSVM().fit(FRAME[["title", *FEATURES]], DATA.y, qid=QID)
+    with pytest.raises(DataError, match="no column 'titel'; did you mean title"):
+        rw.RankSVM().fit(FRAME, "grade", qid="query", drop=["titel"])
+
+
+def test_explanations_of_a_frame_are_those_of_its_data():
+    data = rw.RankingData.from_frame(
+        FRAME, qid="query", label="grade", doc_id="doc", drop=["title"]
+    )
+    for docs in (None, ["d9", "d11"]):
+        expected = str(rw.explain(FITTED, data, query="q1", docs=docs))
+        assert str(rw.explain(FITTED, FRAME, query="q1", docs=docs)) == expected
+    renamed = FRAME.rename(columns={"query": "search"}).drop(columns="grade")
+    assert "query q1" in str(rw.explain(FITTED, renamed, query="q1", qid="search"))
+    assert rw.importance(FITTED, "shap", data=FRAME) == rw.importance(FITTED, "shap", data=data)
+    with pytest.raises(UsageError, match=r"explain takes RankingData, or a frame.*of 3 parts"):
+        rw.explain(FITTED, (DATA.X, DATA.y, QID), query=1)
