@@ -24,7 +24,7 @@ from rankwright.metrics.names import metric as measure
 from rankwright.metrics.names import metric_name
 from rankwright.rankers.base import Ranker, ranker
 from rankwright.rankers.candidates import Candidate, Outline, candidates
-from rankwright.rankers.inputs import ranking_data, valid_data
+from rankwright.rankers.inputs import ranking_data, refuse_nothing_to_rank, valid_data
 
 _ROUNDS = {"trees": "n_estimators", "network": "epochs", "additive": "n_rounds"}
 _CROSSED = 100  # with fewer queries than this, every query is held out once
@@ -92,6 +92,9 @@ def auto(
     """
     data = ranking_data(X, y, qid, group_sizes)
     valid = None if eval_set is None else valid_data(eval_set, data)
+    refuse_nothing_to_rank(data)
+    if valid is not None:
+        refuse_nothing_to_rank(valid, " in the validation set")
     outline = Outline.of(data)
     seed = seed_of(random_state)
     measured = measure(metric, convention=convention)

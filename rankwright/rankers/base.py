@@ -667,7 +667,8 @@ def _named_parameters(init: Callable[..., None]) -> Callable[..., None]:
     def checked(self: Any, *args: Any, **params: Any) -> None:
         for name in params:
             if name not in known:
-                raise unknown_parameter(type(self).__name__, name, known)
+                model = resolve_part("models", params.get("model"))
+                raise unknown_parameter(type(self).__name__, name, known, model)
         init(self, *args, **params)
 
     return checked

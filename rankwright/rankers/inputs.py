@@ -167,9 +167,34 @@ def refuse_misnamed(arguments: dict[str, Any]) -> None:
         raise UsageError(f"fit takes no argument '{name}': {hint}.")
 
 
+def nothing_to_rank(data: RankingData) -> str | None:
+    """Return why no ranking of ``data`` is better than another, None where one is."""
+    present = np.count_nonzero(data.sizes)
+    if first_of_runs(data.y, data.indptr).sum() > present:
+        return None
+    if data.n_documents == present:
+        return (
+            "every query has one document; check that qid names the query of each row, not the "
+            "document"
+        )
+    if (data.y == data.y[0]).all():
+        return f"all documents have the grade {data.y[0]:g}; check the column of grades"
+    return (
+        "within each query all documents have the same grade; check the grades, and that qid "
+        "names the query of each row"
+    )
+
+
+def refuse_nothing_to_rank(data: RankingData, where: str = "") -> None:
+    """Refuse data on which every ranking is as good as any other."""
+    why = nothing_to_rank(data)
+    if why is not None:
+        raise DataError(f"nothing to rank{where}: {why}.")
+
+
 def tell_of_equal_grades(data: RankingData) -> None:
     """Warn where no query has two grades: there is no order to learn."""
-    if first_of_runs(data.y, data.indptr).sum() == np.count_nonzero(data.sizes):
+    if nothing_to_rank(data) is not None:
         warnings.warn(
             "no query has documents of different grades, so there is no order to learn; check "
             "the grades, and that qid tells queries and not documents.",
