@@ -25,8 +25,8 @@ from rankwright.metrics.names import metric_name
 from rankwright.rankers.base import Ranker, ranker
 from rankwright.rankers.candidates import Candidate, Outline, candidates
 from rankwright.rankers.inputs import ranking_data, refuse_nothing_to_rank, valid_data
+from rankwright.rankers.selection import ROUNDS
 
-_ROUNDS = {"trees": "n_estimators", "network": "epochs", "additive": "n_rounds"}
 _CROSSED = 100  # with fewer queries than this, every query is held out once
 _FOLDS = 5
 
@@ -138,7 +138,7 @@ class _Tried:
 
     def rounds(self) -> dict[str, int]:
         """Return as many rounds as the fits chose, for a model that is a sum of rounds."""
-        name = _ROUNDS.get(self.last.model_name)
+        name = ROUNDS.get(self.last.model_name)
         if name is None:
             return {}
         return {name: max(1, round(np.mean([fit.best_iteration_ for fit in self.fits])))}
