@@ -56,6 +56,7 @@ from rankwright.rankers.inputs import (
     eval_sets,
     features_like,
     ranking_data,
+    refuse_categories,
     refuse_misnamed,
     tell_of_equal_grades,
     tell_of_equal_scores,
@@ -124,6 +125,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         The iteration that the fit resumed from, by its checkpoint.
     n_features_in_ : int
     feature_names_in_ : array of str, where the features had names
+    categories_ : dict from names to Categories, where features are categories
+        What their codes stand for; ``predict`` finds the categories of a frame by value.
 
     See Also
     --------
@@ -377,6 +380,9 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         refuse_misnamed(misnamed)
         given = ranking_data(X, y, qid, group_sizes, sample_weight, query_weight)
         data = given.present()
+        refuse_categories(self, data)
+        if start is not None:  # its trees know categories by their codes
+            data = data.in_categories(getattr(start, "categories_", None))
         tell_of_equal_grades(data)
         self._with_qid = qid is not None or group_sizes is not None or given.n_queries > 1
         sets = {} if eval_set is None else eval_sets(eval_set, data)
@@ -437,6 +443,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         query_weight: Any = None,
     ) -> Self:
         data = ranking_data(X, y, qid, group_sizes, sample_weight, query_weight)
+        refuse_categories(self, data)
         before: Any = getattr(self, "model_", None)
         if before is not None:
             known = getattr(self, "feature_names_in_", None)
@@ -494,6 +501,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             self.feature_names_in_ = np.array(data.feature_names, object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
+        if data.categories:
+            self.categories_ = dict(data.categories)
+        elif hasattr(self, "categories_"):
+            del self.categories_
 
     def _fit_model(
         self, data: RankingData, callback: Selection, start: FittedModel | None
@@ -580,7 +591,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
                 "this ranker was fitted with qid: score needs qid=... too "
                 "(in cross-validation, pass params={'qid': qid})."
             )
-        data = ranking_data(X, y, qid)
+        known = getattr(self, "categories_", None)
+        data = ranking_data(X, y, qid, categories=known)
         selects = metric(self.selection_metric, convention=self.convention).for_selection()
         return next(iter(evaluate(data, self.predict(data), selects).values()))
 

@@ -16,10 +16,17 @@ from rankwright.core.dtypes import as_feature_matrix
 from rankwright.core.memory import taken_columns
 from rankwright.core.queries import first_of_runs
 from rankwright.core.types import FittedModel, FloatMatrix
+from rankwright.data.categories import AllCategories, recoded
 from rankwright.data.columns import USUAL_NAMES
-from rankwright.data.frames import default_names, frame_columns, refuse_other_index
+from rankwright.data.frames import (
+    default_names,
+    encoded_features,
+    frame_categories,
+    frame_columns,
+    refuse_other_index,
+)
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import DataError, UsageError, quoted
+from rankwright.errors import DataError, IncompatibleError, UsageError, quoted
 
 _LOOKED_AT = 256  # rows that tell whether a model gives all the same score
 
@@ -46,8 +53,12 @@ def ranking_data(
     group_sizes: Any = None,
     sample_weight: Any = None,
     query_weight: Any = None,
+    categories: AllCategories | None = None,
 ) -> RankingData:
-    """Return the caller's data as RankingData; without ``qid`` all rows are one query."""
+    """Return the caller's data as RankingData; without ``qid`` all rows are one query.
+
+    Columns of a frame that are not of the type category hold ``categories`` where some are known.
+    """
     if isinstance(X, RankingData):
         return X
     names = frame_columns(X)
@@ -63,8 +74,10 @@ def ranking_data(
     if names is not None:
         refuse_other_index(X, "X", y=y, qid=qid)
         _refuse_grades_in_features(X, names, y)
+    known = {} if names is None else {**_named(categories, names), **frame_categories(X)}
+    table = encoded_features(X, names or [], known) if known else _table(X)
     if qid is None and group_sizes is None:
-        features = as_feature_matrix(_table(X))
+        features = as_feature_matrix(table)
         warnings.warn(
             "no qid was given: all rows are taken as one query; pass qid=... or group_sizes=... "
             "(in cross-validation params={'qid': qid}, in a search fit(X, y, qid=qid)).",
@@ -72,13 +85,14 @@ def ranking_data(
         )
         group_sizes = [features.shape[0]]
     return RankingData.from_arrays(
-        _table(X),
+        table,
         y,
         qid=qid,
         group_sizes=group_sizes,
         sample_weight=sample_weight,
         query_weight=query_weight,
         feature_names=names,
+        categories=known,
     )
 
 
@@ -114,7 +128,7 @@ def valid_data(eval_set: Any, data: RankingData) -> RankingData:
                 "a validation set is (X, y, qid), with the query id of each row, or "
                 f"RankingData; this one has {len(eval_set)} parts."
             )
-        valid = ranking_data(*eval_set)
+        valid = ranking_data(*eval_set, categories=data.categories)
     elif isinstance(eval_set, RankingData):
         valid = eval_set
     else:
@@ -131,7 +145,7 @@ def valid_data(eval_set: Any, data: RankingData) -> RankingData:
             f"the valid data has {valid.n_features} features, the training data "
             f"{data.n_features}; give both the same columns in the same order."
         )
-    return valid
+    return valid.in_categories(data.categories, "the validation set")
 
 
 def features_like(ranker: Any, X: Any) -> FloatMatrix:
@@ -144,6 +158,12 @@ def features_like(ranker: Any, X: Any) -> FloatMatrix:
         ordinary = default_names(ranker.n_features_in_)  # which a table of no names is written with
         known = ordinary if set(names) == set(ordinary) else None
     columns = _columns_by_name(known, names, "X")
+    categories = getattr(ranker, "categories_", None)
+    if isinstance(X, RankingData):
+        features = recoded(X.X, X.feature_names, X.categories, categories, "X")
+    elif names is not None and (categories or frame_categories(X)):
+        wanted = [str(name) for name in (names if known is None else known)]
+        features, columns = as_feature_matrix(encoded_features(X, wanted, categories)), None
     if columns is not None:
         if features is None:
             features = as_feature_matrix(_table(X)[:, columns])
@@ -165,6 +185,19 @@ def refuse_misnamed(arguments: dict[str, Any]) -> None:
     for name in arguments:
         hint = _MISNAMED.get(name, "help(Ranker.fit) shows what it takes")
         raise UsageError(f"fit takes no argument '{name}': {hint}.")
+
+
+def refuse_categories(ranker: Any, data: Any) -> None:
+    """Refuse categories where the model takes numbers alone; ``data`` is ranking data or parts."""
+    if not data.categories or getattr(ranker._part_of("model"), "takes_categories", False):
+        return
+    named = list(data.categories)
+    shown = ", ".join(quoted(name) for name in named)
+    raise IncompatibleError(
+        f"model '{ranker.model_name}' of {type(ranker).__name__} takes numbers, and "
+        f"{shown} {'are categories' if len(named) > 1 else 'is a category'}; use a model of trees, "
+        f"such as LambdaMART, leave the column out with drop={named}, or encode it as numbers."
+    )
 
 
 def nothing_to_rank(data: RankingData) -> str | None:
@@ -234,6 +267,10 @@ def _by_column_names(X: Any, names: list[str] | None, y: Any, qid: Any) -> Ranki
     return RankingData.from_frame(X, qid=qid, label=y)
 
 
+def _named(categories: AllCategories | None, names: Sequence[str]) -> AllCategories:
+    return {name: own for name, own in (categories or {}).items() if name in names}
+
+
 def _columns_by_name(
     known: Sequence[str] | None, names: Sequence[str] | None, where: str
 ) -> list[int] | None:
@@ -274,7 +311,8 @@ def _table(X: Any) -> Any:
             value = next((v for v in values.tolist() if isinstance(v, str | date)), None)
             if value is not None:
                 raise DataError(
-                    f"column {quoted(name)} of X holds {value!r}, and features must be numbers; "
-                    "encode it as numbers, or leave the column out."
+                    f"column {quoted(name)} of X holds {value!r}, and features must be numbers or "
+                    'categories; make it a category for trees with astype("category"), encode it '
+                    "as numbers, or leave the column out."
                 )
     return table

@@ -336,12 +336,13 @@ def _range(name: str, given: tuple[Any, ...], default: Any, kind: str) -> Domain
         raise UsageError(f"{shown}, which is reversed; write ({high}, {low}).")
     if log and low <= 0:
         raise UsageError(f"{shown}: a range with 'log' begins above 0.")
-    takes_whole, takes_any = "int" in kind, "float" in kind
-    if isinstance(default, bool) or not (takes_whole or takes_any or _is_number(default)):
-        if kind not in ("", "Any"):
-            raise UsageError(
-                f"{shown}, but {name} takes no numbers (it is {default!r}); give a list of choices."
-            )
+    kinds = {one.strip() for one in kind.split("|")}
+    takes_whole, takes_any = "int" in kinds, "float" in kinds
+    free = default is None and kinds <= {"", "Any"}
+    if isinstance(default, bool) or not (takes_whole or takes_any or free or _is_number(default)):
+        raise UsageError(
+            f"{shown}, but {name} takes no numbers (it is {default!r}); give a list of choices."
+        )
     for end in (low, high):
         check_range(name.rpartition("__")[2], end)
     whole = isinstance(low, Integral) and isinstance(high, Integral)
