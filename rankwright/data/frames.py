@@ -23,6 +23,7 @@ from rankwright.registry import unknown
 ROLES = ("query_weight", "sample_weight", "doc_id", "group", "position")
 """The optional columns, by the name of what they become in `RankingData`."""
 
+_ENUM = b"_PL_ENUM_VALUES"  # begins what polars notes of an Enum, which Arrow takes for ordered
 _WEIGHTS = ("query_weight", "sample_weight")
 _BACKENDS = ("pandas", "polars", "pyarrow")
 
@@ -146,12 +147,9 @@ class FrameColumns:
             place, order = own.codes(texts), seen.to_physical().to_numpy()
             return _translated(native.to_physical().to_numpy(), order, place), own
         if values.implementation.is_pyarrow():
-            joined = native.unify_dictionaries().combine_chunks()
-            chunks = joined.chunks if hasattr(joined, "chunks") else [joined]
-            if not chunks:
-                return np.empty(0, np.int64), Categories(())
-            texts, ordered = chunks[0].dictionary.to_pylist(), native.type.ordered
-            codes = chunks[0].indices.fill_null(-1).to_numpy(zero_copy_only=False)
+            about = self._table.to_native().schema.field(name).metadata or {}
+            ordered = native.type.ordered and not any(key.startswith(_ENUM) for key in about)
+            texts, codes = _of_chunks(native.chunks)
         else:
             texts, ordered = native.cat.categories.tolist(), bool(native.cat.ordered)
             codes = native.cat.codes.to_numpy()
@@ -170,6 +168,17 @@ class FrameColumns:
 def columns_of_frame(frame: Any) -> FrameColumns:
     """Return the columns of a pandas or polars frame or an Arrow table, to be had by name."""
     return FrameColumns(_as_table(frame))
+
+
+def _of_chunks(chunks: Sequence[Any]) -> tuple[list[Any], AnyArray]:
+    """Return the values of an Arrow dictionary in chunks, and codes over all (-1: missing)."""
+    number: dict[Any, int] = {}
+    codes = [np.empty(0, np.int64)]
+    for chunk in chunks:
+        values = chunk.dictionary.to_pylist()
+        here = np.array([*(number.setdefault(v, len(number)) for v in values), -1], np.int64)
+        codes.append(here[chunk.indices.cast("int64").fill_null(-1).to_numpy()])
+    return list(number), np.concatenate(codes)
 
 
 def _translated(codes: AnyArray, seen: AnyArray, place: F64) -> F64:

@@ -63,8 +63,10 @@ class Parquet(Table):
 
         def writer(target: BinaryIO, schema: Any) -> Any:
             # Features repeat too little for a dictionary; trying one takes most of the time.
-            ids = [name for name in schema.names if name in ID_ROLES]
-            return parquet.ParquetWriter(target, schema, use_dictionary=ids)
+            # Those of categories are written as they are, which keeps their order.
+            kept = {*ID_ROLES, *_dictionaries_of(schema)}
+            named = [name for name in schema.names if name in kept]
+            return parquet.ParquetWriter(target, schema, use_dictionary=named)
 
         return ArrowSink(stream, writer)
 
