@@ -157,7 +157,7 @@ def _number(
 ) -> float:
     """Return a value as it stands in its column: a category by its code, NaN where it is missing.
 
-    A category that the model does not know counts as missing.
+    A category that the model does not know counts as missing, and is refused where holes are.
     """
     if value is None:
         return _MISSING
@@ -177,7 +177,7 @@ def _number(
         raise RequestError(
             422,
             f"{which}: the model does not know the category {quoted(value)} of feature "
-            f"{quoted(name)}; send null, or start the server with --missing nan.",
+            f"{quoted(name)}; send one of its own, or start the server with --missing nan.",
         )
     return _MISSING if code is None else float(code)
 
