@@ -52,7 +52,8 @@ class LambdaMART(Ranker):
         1 or -1 for features whose score must rise or fall with them, by name, by column or in
         order.
     categorical_feature : sequence or None, default None
-        Features that hold category numbers, by name or column.
+        Features that hold category numbers, by name or column; columns of the type category are
+        found without it.
     model : model, str or None, default None
         Replaces the default model: an object such as ``models.Linear(l2=1)``, or a name of
         ``rankwright list models``. None is boosted trees, with the parameters given here.
@@ -294,7 +295,8 @@ class GBDT(Ranker):
         1 or -1 for features whose score must rise or fall with them, by name, by column or in
         order.
     categorical_feature : sequence or None, default None
-        Features that hold category numbers, by name or column.
+        Features that hold category numbers, by name or column; columns of the type category are
+        found without it.
     model : model, str or None, default None
         Replaces the default model: an object such as ``models.Linear(l2=1)``, or a name of
         ``rankwright list models``. None is boosted trees, with the parameters given here.
@@ -402,7 +404,8 @@ class GBRank(Ranker):
         1 or -1 for features whose score must rise or fall with them, by name, by column or in
         order.
     categorical_feature : sequence or None, default None
-        Features that hold category numbers, by name or column.
+        Features that hold category numbers, by name or column; columns of the type category are
+        found without it.
     model : model, str or None, default None
         Replaces the default model: an object such as ``models.Linear(l2=1)``, or a name of
         ``rankwright list models``. None is boosted trees, with the parameters given here.
@@ -511,7 +514,8 @@ class XENDCG(Ranker):
         1 or -1 for features whose score must rise or fall with them, by name, by column or in
         order.
     categorical_feature : sequence or None, default None
-        Features that hold category numbers, by name or column.
+        Features that hold category numbers, by name or column; columns of the type category are
+        found without it.
     model : model, str or None, default None
         Replaces the default model: an object such as ``models.Linear(l2=1)``, or a name of
         ``rankwright list models``. None is boosted trees, with the parameters given here.
@@ -623,7 +627,8 @@ class RandomForest(Ranker):
         1 or -1 for features whose score must rise or fall with them, by name, by column or in
         order.
     categorical_feature : sequence or None, default None
-        Features that hold category numbers, by name or column.
+        Features that hold category numbers, by name or column; columns of the type category are
+        found without it.
     model : model, str or None, default None
         Replaces the default model: an object such as ``models.Linear(l2=1)``, or a name of
         ``rankwright list models``. None is a forest, with the parameters given here.

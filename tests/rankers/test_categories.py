@@ -352,7 +352,7 @@ def test_a_server_takes_categories_as_text(fitted, served):
     in_order = [[one["x"], one["shop"], one.get("size")] for one in DOCUMENTS]
     request = {"documents": [{"features": one} for one in in_order]}
     assert web.post("/v1/models/m/score", json=request).json()["scores"] == wanted
-    about = web.get("/v1/models/m").json()["versions"][0]
+    about = web.get("/v1/models/m").json()["models"][0]
     assert about["categories"] == {"shop": SHOPS, "size": ["s", "m", "l"]}
 
 
