@@ -83,7 +83,11 @@ class CategoryColumn:
 
     codes: AnyArray
     categories: Categories
-    dtype: Any = np.dtype(object)
+
+    @property
+    def dtype(self) -> Any:
+        """The type of the values."""
+        return np.dtype(object)
 
     def tolist(self) -> list[Any]:
         """Return the values, None where one is missing."""
@@ -155,7 +159,9 @@ def recoded(
                 "as a number; give it as a number."
             )
     differ = [
-        name for name, own in (there or {}).items() if name in columns and here[name] != own  # type: ignore[index]
+        name
+        for name, own in (there or {}).items()
+        if name in columns and here[name] != own  # type: ignore[index]
     ]
     if not differ:
         return X

@@ -9,6 +9,7 @@ grade or weight is an error.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module
 from typing import Any, Literal
 
 import numpy as np
@@ -264,19 +265,16 @@ def _native(values: Any, backend: str) -> Any:
     if backend == "pyarrow":
         return arrow_dictionary(values)
     if backend == "polars":
-        import polars as pl
-
+        pl = import_module("polars")
         text = all(isinstance(value, str) for value in own.values)
         return pl.Series(values.tolist(), dtype=pl.Enum(list(own.values)) if text else None)
-    import pandas as pd
-
+    pd = import_module("pandas")
     return pd.Series(pd.Categorical.from_codes(codes, list(own.values), ordered=own.ordered))
 
 
 def arrow_dictionary(values: CategoryColumn) -> Any:
     """Return a column of categories as an Arrow dictionary."""
-    import pyarrow as pa
-
+    pa = import_module("pyarrow")
     codes = values.categories.whole(values.codes)
     indices = pa.array(codes.astype(np.int32), mask=codes < 0)
     kept = pa.array(list(values.categories.values))
@@ -285,7 +283,7 @@ def arrow_dictionary(values: CategoryColumn) -> Any:
 
 def columns_of_data(data: RankingData) -> dict[str, Any]:
     """Return column name -> values, one value per document; sparse features become dense."""
-    columns: dict[str, AnyArray] = {
+    columns: dict[str, Any] = {
         "qid": np.repeat(data.qid, data.sizes),
         "label": data.y,
     }
@@ -444,12 +442,12 @@ def codes_of(column: Columns, name: str, categories: Categories) -> AnyArray:
         return categories.recoded(*coded)
     values = column(name)
     texts = [value for value in categories.values if isinstance(value, str)]
-    if values.dtype.kind in "fiub" and len(texts) == len(categories) and len(texts):
-        if not (values.dtype.kind == "f" and np.isnan(values).all()):
-            raise DataError(
-                f"column {quoted(name)} holds numbers, where categories such as {categories} are "
-                "known; give the categories themselves."
-            )
+    numbers = values.dtype.kind in "fiub" and not np.isnan(values.astype(np.float64)).all()
+    if numbers and texts and len(texts) == len(categories):
+        raise DataError(
+            f"column {quoted(name)} holds numbers, where categories such as {categories} are "
+            "known; give the categories themselves."
+        )
     kept, place = _distinct(values)
     return np.append(categories.codes(kept), np.nan)[place]
 

@@ -236,7 +236,9 @@ def _ranker(given: Any) -> Ranker:
     if not isinstance(given, Ranker):
         kind = given.__name__ if isinstance(given, type) else type(given).__name__
         hint = f"; make one: {kind}()" if isinstance(given, type) else ""
-        raise UsageError(f"tune takes a ranker or its name, such as 'lambdamart', not {kind}{hint}.")
+        raise UsageError(
+            f"tune takes a ranker or its name, such as 'lambdamart', not {kind}{hint}."
+        )
     return given
 
 

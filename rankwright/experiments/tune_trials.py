@@ -216,7 +216,7 @@ class Search:
         if best.number not in self._fitted:
             fitted = clone(self.ranker).set_params(**chosen)
             self._fitted = {best.number: fitted.fit(self.train, eval_set=self.valid)}
-        return self._fitted[best.number], chosen, float(best.value)
+        return self._fitted[best.number], chosen, float(study.best_value)
 
     def values(self, kept: Mapping[str, Any]) -> dict[str, Any]:
         """Return the parameters of a trial from what Optuna keeps of them."""
@@ -254,8 +254,7 @@ def fit_and_judge(
     """Fit one trial's ranker, wherever this runs; return the fits and their mean metric."""
     fits = [clone(ranker).fit(train, eval_set=valid) for train, valid in pairs]
     found = [
-        judged(fitted, valid, measure, name)
-        for fitted, (_, valid) in zip(fits, pairs, strict=True)
+        judged(fitted, valid, measure, name) for fitted, (_, valid) in zip(fits, pairs, strict=True)
     ]
     return fits, fmean(found)
 

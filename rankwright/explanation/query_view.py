@@ -135,9 +135,7 @@ def in_columns_of(ranker: Ranker, data: RankingData) -> RankingData:
     names = getattr(ranker, "feature_names_in_", None)
     kept = None if names is None else tuple(str(name) for name in names)
     categories = getattr(ranker, "categories_", None)
-    return replace(
-        data, X=features_like(ranker, data), feature_names=kept, categories=categories
-    )
+    return replace(data, X=features_like(ranker, data), feature_names=kept, categories=categories)
 
 
 def _place(data: RankingData, query: Any) -> int:

@@ -3,8 +3,9 @@
 ``parity.jsonl`` has a vector per line: what it is for, its features (null: missing), the score that
 the export should give it and how far off that may be. ``export.json`` names the format, the ranker,
 versions, precision, the policy for missing values, the features in order (of a category with its
-values, whose places are the codes that the model takes), and the SHA-256 of every other file. A folder of its own appears whole or not at all; beside other files (``force``), the
-export counts from the moment its ``export.json`` is there, which comes last.
+values, whose places are the codes that the model takes), and the SHA-256 of every other file. A
+folder of its own appears whole or not at all; beside other files (``force``), the export counts
+from the moment its ``export.json`` is there, which comes last.
 """
 
 from __future__ import annotations

@@ -130,8 +130,10 @@ class RuntimeModel:
             known, names = self.feature_names, X.feature_names
             if known is not None and names is not None and names != known:
                 raise DataError("the data has other features, or in another order, than the model.")
-            X = X.in_categories(self.categories)
-            return X if group is None else replace(X, group=as_groups(group, "group", len(X.y)))
+            data = X.in_categories(self.categories)
+            if group is None:
+                return data
+            return replace(data, group=as_groups(group, "group", len(X.y)))
         if hasattr(X, "columns") or hasattr(X, "column_names"):
             raise UsageError(
                 "runtime models take arrays: pass the columns of the frame in the order of "

@@ -128,7 +128,8 @@ def valid_data(eval_set: Any, data: RankingData) -> RankingData:
                 "a validation set is (X, y, qid), with the query id of each row, or "
                 f"RankingData; this one has {len(eval_set)} parts."
             )
-        valid = ranking_data(*eval_set, categories=data.categories)
+        features, grades, queries = eval_set
+        valid = ranking_data(features, grades, queries, categories=data.categories)
     elif isinstance(eval_set, RankingData):
         valid = eval_set
     else:

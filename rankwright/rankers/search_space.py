@@ -284,9 +284,7 @@ def _default_and_kind(ranker: Ranker, name: str) -> tuple[Any, str]:
         owner = ranker
         if name not in known:
             own = ranker.get_params(deep=False)
-            raise unknown_parameter(
-                type(ranker).__name__, name, own, ranker._part_of("model")
-            )
+            raise unknown_parameter(type(ranker).__name__, name, own, ranker._part_of("model"))
     return known[name], _annotation(owner, field if dots else name)
 
 

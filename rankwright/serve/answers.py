@@ -165,7 +165,9 @@ def _number(
     if known is None:
         if isinstance(value, str | bool):
             place = f".features[{feature}]" if isinstance(feature, int) else f".features.{feature}"
-            raise RequestError(422, f"{which}{place[:80]} must be a number; null is a missing value.")
+            raise RequestError(
+                422, f"{which}{place[:80]} must be a number; null is a missing value."
+            )
         return value
     code = known.get(value)
     name = list(model.columns)[column]

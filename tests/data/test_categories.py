@@ -26,9 +26,7 @@ def chunks(values):
 FRAMES = {
     "pandas": pd.DataFrame({**COLUMNS, "shop": pd.Categorical(SHOPS)}),
     "pandas-reversed": pd.DataFrame({**COLUMNS, "shop": pd.Categorical(SHOPS, ["z", "m", "a"])}),
-    "polars-categorical": pl.DataFrame(
-        {**COLUMNS, "shop": pl.Series(SHOPS, dtype=pl.Categorical)}
-    ),
+    "polars-categorical": pl.DataFrame({**COLUMNS, "shop": pl.Series(SHOPS, dtype=pl.Categorical)}),
     "polars-enum": pl.DataFrame(
         {**COLUMNS, "shop": pl.Series(SHOPS, dtype=pl.Enum(["m", "z", "a"]))}
     ),
@@ -152,7 +150,7 @@ def test_text_has_their_values_and_is_told_which_columns_they_are(data, tmp_path
     with pytest.warns(UserWarning, match=r"read them back with categorical=\['shop'\]"):
         save(data, path)
     same(rw.load(path, categorical="shop"), data)
-    with pytest.raises(DataError, match="'shop'.*astype"):
+    with pytest.raises(DataError, match=r"'shop'.*astype"):
         rw.load(path)
     with pytest.raises(DataError, match="no feature column 'shops'; did you mean shop"):
         rw.load(path, categorical=["shops"])

@@ -17,7 +17,9 @@ def frame():
     rng = np.random.default_rng(0)
     n = 800
     made = pd.DataFrame({"qid": np.arange(n) // 10, "x": rng.normal(size=n)})
-    shops = np.where(np.arange(n) < n // 2, rng.choice(list("abcd"), n), rng.choice(list("cdef"), n))
+    shops = np.where(
+        np.arange(n) < n // 2, rng.choice(list("abcd"), n), rng.choice(list("cdef"), n)
+    )
     made["shop"] = pd.Categorical(shops)
     worth = made["shop"].astype(str).map(dict(zip("abcdef", (0, 3, 1, 4, 0, 3), strict=True)))
     made["label"] = np.digitize(made["x"] + worth, [1, 3])

@@ -315,7 +315,10 @@ def test_choices_may_be_tuples_and_are_kept_in_a_storage(parts, tmp_path):
     [
         ({}, "space is empty; name a parameter"),
         ([("num_leaves", (7, 63))], "space is a mapping.* not list"),
-        ({"num_leafs": (7, 63)}, "LambdaMART has no parameter 'num_leafs'; did you mean num_leaves"),
+        (
+            {"num_leafs": (7, 63)},
+            "LambdaMART has no parameter 'num_leafs'; did you mean num_leaves",
+        ),
         ({"max_leaves": (7, 63)}, "LambdaMART has no parameter 'max_leaves'; .* num_leaves"),
         ({"max_bins": (7, 63)}, "LambdaMART has no parameter 'max_bins', its model has: .*model__"),
         ({"model__max_bin": (7, 63)}, "Trees has no parameter 'max_bin'; it is called max_bins"),
@@ -361,7 +364,9 @@ def test_after_folds_trees_have_the_rounds_that_were_best_on_average(parts, tmp_
     found = tune(made, train, **given)
     assert set(found.parameters) == {"num_leaves", "n_estimators"}
     best = [
-        made.__class__(**{**made.get_params(deep=False), "num_leaves": found.parameters["num_leaves"]})
+        made.__class__(
+            **{**made.get_params(deep=False), "num_leaves": found.parameters["num_leaves"]}
+        )
         .fit(fold.train, eval_set=fold.test)
         .best_iteration_
         for fold in k_folds(train, 2, valid=False, seed=0)

@@ -372,6 +372,8 @@ def test_a_server_says_what_is_wrong_with_a_category(served, features, said):
 
 def test_a_server_that_takes_no_gaps_takes_no_unknown_category(served):
     whole = {"x": 1.0, "shop": "none", "size": "s"}
-    answer = served(missing="error").post("/v1/models/m/score", json={"documents": [{"features": whole}]})
+    answer = served(missing="error").post(
+        "/v1/models/m/score", json={"documents": [{"features": whole}]}
+    )
     assert answer.status_code == 422
     assert "does not know the category 'none' of feature 'shop'" in answer.json()["error"]
