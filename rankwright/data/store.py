@@ -2,9 +2,9 @@
 
 ``meta.json`` (format, version, shapes, types, feature names, categories) stands beside plain
 ``.npy`` files: ``X`` dense, or ``X_data``, ``X_indices`` and ``X_indptr`` for sparse features;
-``y``, ``indptr``, ``qid``, and the optional arrays. Opening a store reads the grades, weights and query
-boundaries; features, doc ids, groups and positions stay on disk until they are used. Text is kept
-in arrays of fixed width. Nothing in a store is ever unpickled.
+``y``, ``indptr``, ``qid``, and the optional arrays. Opening a store reads the grades, weights and
+query boundaries; features, doc ids, groups and positions stay on disk until they are used. Text is
+kept in arrays of fixed width. Nothing in a store is ever unpickled.
 
 A store is written to a hidden folder beside its name and renamed when complete.
 """
