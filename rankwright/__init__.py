@@ -65,8 +65,8 @@ if TYPE_CHECKING:
     from rankwright.metrics.convention import Convention as Convention
     from rankwright.metrics.evaluation import evaluate as evaluate
     from rankwright.metrics.names import metric as metric
-    from rankwright.model_files import load_model as load_model
     from rankwright.metrics.runs import evaluate_run as evaluate_run
+    from rankwright.model_files import load_model as load_model
     from rankwright.persist.checkpoint import Checkpoint as Checkpoint
     from rankwright.persist.other_libraries import import_model as import_model
     from rankwright.rankers.auto import auto as auto

@@ -42,3 +42,19 @@ def parse_value(text: str) -> Any:
     else:
         return _NAMED.get(text, text)
     return tuple(value) if isinstance(value, list) else value
+
+
+def parse_space(settings: Iterable[str], where: str = "--space") -> dict[str, Any]:
+    """Return ``key=LOW:HIGH``, ``key=LOW:HIGH:log`` and ``key=A,B,C`` as a space to search.
+
+    A range is a tuple, choices are a list.
+    """
+    return {name: _searched(value) for name, value in parse_settings(settings, where).items()}
+
+
+def _searched(value: Any) -> Any:
+    if isinstance(value, str) and ":" in value:
+        return tuple(parse_value(part.strip()) for part in value.split(":"))
+    if isinstance(value, str) and "," in value:
+        return [parse_value(part.strip()) for part in value.split(",")]
+    return list(value) if isinstance(value, tuple) else [value]

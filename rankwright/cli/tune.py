@@ -1,4 +1,4 @@
-"""``rankwright tune``: choose a ranker's parameters on valid data, with Optuna."""
+"""``rankwright tune``: choose a ranker's parameters on validation data or folds, with Optuna."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from rankwright.cli.settings import (
     read_options,
 )
 from rankwright.errors import UsageError
+from rankwright.key_values import parse_space
 
 if TYPE_CHECKING:
     from rankwright.experiments.tune import Tuning
@@ -34,7 +35,13 @@ def tune(
     context: typer.Context,
     ranker: Annotated[str, typer.Argument(help="`rankwright list rankers` shows the names.")],
     train: Annotated[str, typer.Option("--train", help="Training data.")],
-    valid: Annotated[str, typer.Option(help="Judges every trial.")],
+    valid: Annotated[
+        str | None, typer.Option(help="Judges every trial; without it, --folds does.")
+    ] = None,
+    folds: Annotated[
+        int | None,
+        typer.Option(help="Without --valid: cross-validate in this many folds; 5 by default."),
+    ] = None,
     test: Annotated[str | None, typer.Option(help="Evaluated once, at the end.")] = None,
     model: ModelOption = None,
     metric: Annotated[
@@ -44,6 +51,14 @@ def tune(
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", help="A parameter that stays, as key=value; repeatable."),
+    ] = None,
+    space: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=LOW:HIGH",
+            help="What to search instead of the ranker's own space: num_leaves=7:63, "
+            "learning_rate=0.01:0.3:log, reg_lambda=0,1,10; repeatable.",
+        ),
     ] = None,
     trials: Annotated[int, typer.Option(help="Trials in all, earlier runs included.")] = 20,
     timeout: Annotated[
@@ -76,24 +91,28 @@ def tune(
     from rankwright.cli.held_back import load_held_back, score_and_save
     from rankwright.cli.progress import step_progress
     from rankwright.data.files import load
-    from rankwright.experiments.tune import checked_space
+    from rankwright.experiments.tune import checked_folds, checked_space
     from rankwright.experiments.tune import tune as search
 
     fixed = ranker_settings(settings, model=model, metric=metric)
     made = checked_ranker(ranker, **fixed, convention=convention, random_state=seed, n_jobs=threads)
-    checked_space(made, trials, fixed=fixed)
+    searched = parse_space(space) if space else None
+    checked_space(made, trials, space=searched, fixed=fixed)
+    checked_folds(folds, valid is not None)
     _check_targets(save, storage)
     options = read_options(read, format=format)
     gauge = bound_memory(context, memory)
     elsewhere = _elsewhere(context, dask, at_once)
     data = load(train, **options)
     parts = load_held_back(data.n_features, options, valid=valid, test=test)
-    judge = parts.pop("valid")
+    judge = parts.pop("valid", None)
     with step_progress(f"tune {made.name}", trials) as told:
         found = search(
             made,
             data,
             judge,
+            space=searched,
+            folds=folds,
             trials=trials,
             timeout=timeout,
             fixed=fixed,
@@ -105,9 +124,9 @@ def tune(
         )
     results = score_and_save(found.ranker, parts, save, gauge).get("test", {})
     if json:
-        console.print_json({**_record(found, results, save), **in_record(gauge)})
+        console.print_json({**_record(found, results, save, judge is None), **in_record(gauge)})
     else:
-        _print_result(found, results, save)
+        _print_result(found, results, save, judge is None)
         print_peak(gauge)
 
 
@@ -149,7 +168,16 @@ def _dotted(name: str) -> str:
     return name.replace("__", ".")
 
 
-def _record(found: Tuning, test: dict[str, Any], save: Path | None) -> dict[str, Any]:
+def _typed(value: Any) -> str:
+    """Return a value as ``--set`` reads it: ``8,4`` for a tuple of two."""
+    if isinstance(value, list | tuple) and len(value) > 1:
+        return ",".join(map(str, value))
+    return str(list(value) if isinstance(value, tuple) else value)
+
+
+def _record(
+    found: Tuning, test: dict[str, Any], save: Path | None, judged_by_folds: bool
+) -> dict[str, Any]:
     return {
         "saved": None if save is None else str(save),
         "ranker": found.ranker.name,
@@ -157,7 +185,7 @@ def _record(found: Tuning, test: dict[str, Any], save: Path | None) -> dict[str,
         "metric": found.metric,
         "convention": found.convention,
         "parameters": dict(found.parameters),
-        "valid": {found.metric: found.value},
+        ("folds" if judged_by_folds else "valid"): {found.metric: found.value},
         "test": test,
         "seconds": found.seconds,
         "trials": [
@@ -174,14 +202,16 @@ def _record(found: Tuning, test: dict[str, Any], save: Path | None) -> dict[str,
     }
 
 
-def _print_result(found: Tuning, test: dict[str, Any], save: Path | None) -> None:
+def _print_result(
+    found: Tuning, test: dict[str, Any], save: Path | None, judged_by_folds: bool
+) -> None:
     from rich.table import Table
 
     finished = [trial for trial in found.trials if trial.state == "complete"]
     best = sorted(finished, key=lambda trial: abs((trial.value or 0.0) - found.value))
     table = Table(box=None, pad_edge=False)
     table.add_column("trial", justify="right")
-    table.add_column(f"valid {found.metric}", justify="right")
+    table.add_column(f"{'folds' if judged_by_folds else 'valid'} {found.metric}", justify="right")
     table.add_column("parameters", overflow="fold")
     for trial in best[:_SHOWN]:
         table.add_row(str(trial.number + 1), f"{trial.value:.4f}", _settings(trial.parameters))
@@ -197,7 +227,7 @@ def _print_result(found: Tuning, test: dict[str, Any], save: Path | None) -> Non
         console.say(f"a trial failed: {failed[0].sentence}")
     for name, value in test.items():
         console.show(f"test {name} {value:.4f}")
-    settings = (f"--set {_dotted(name)}={value}" for name, value in found.parameters.items())
+    settings = (f"--set {_dotted(name)}={_typed(v)}" for name, v in found.parameters.items())
     console.show(f"best: {' '.join(settings)}")
     if save is not None:
         console.show(f"saved {save}")

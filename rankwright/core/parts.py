@@ -221,11 +221,21 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
 """What other libraries, and Rankwright 0.1, call a parameter -> what it may be called here."""
 
 
-def unknown_parameter(owner: str, name: str, known: Any) -> UsageError:
-    """Return the error for a parameter that ``owner`` lacks, with what it may be called here."""
+def unknown_parameter(owner: str, name: str, known: Any, model: Any = None) -> UsageError:
+    """Return the error for a parameter that ``owner`` lacks, with what it may be called here.
+
+    A parameter of the chosen ``model`` is given by the name of that model's parameter.
+    """
     known = list(known)
     for ours in ELSEWHERE.get(name, ()):
         if ours in known:
             return UsageError(f"{owner} has no parameter '{name}'; it is called {ours} here.")
+    of_model = params_of(model)
+    for ours in (name, *ELSEWHERE.get(name, ())):
+        if ours in of_model:
+            return UsageError(
+                f"{owner} has no parameter {quoted(name)}, its model has: write model__{ours} "
+                f"(on the command line --set model.{ours}=VALUE)."
+            )
     hint = registry.nearest(name, known)
     return UsageError(f"{owner} has no parameter {quoted(name)}; {hint}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -14,6 +15,7 @@ from rankwright.core.order import ranking
 from rankwright.core.parallel import map_ranges, row_ranges
 from rankwright.core.rng import stream
 from rankwright.core.types import I64, AnyArray
+from rankwright.data.categories import AllCategories, as_json
 from rankwright.data.ranking_data import RankingData
 
 _ROWS = 1 << 15
@@ -129,7 +131,7 @@ def content_digest(data: RankingData, *, n_jobs: int | None = None) -> str:
     Shuffled rows and renamed queries leave it as it is; anything else changes it.
     """
     prints = query_prints(data, n_jobs=n_jobs)
-    return digest_of_prints([prints], data.n_documents, data.n_features)
+    return digest_of_prints([prints], data.n_documents, data.n_features, data.categories)
 
 
 def query_prints(
@@ -144,12 +146,17 @@ def query_prints(
 
 
 def digest_of_prints(
-    prints: Sequence[tuple[AnyArray, AnyArray, AnyArray]], n_documents: int, n_features: int
+    prints: Sequence[tuple[AnyArray, AnyArray, AnyArray]],
+    n_documents: int,
+    n_features: int,
+    categories: AllCategories | None = None,
 ) -> str:
     """Return the digest of data whose parts have these `query_prints`."""
     columns = [np.concatenate(column) for column in zip(*prints, strict=True)]
     order = np.argsort(columns[0], kind="stable")
     digest = hashlib.sha256(f"{n_documents} x {n_features}".encode())
+    if categories:
+        digest.update(json.dumps(as_json(categories), sort_keys=True).encode())
     for column in columns:
         digest.update(np.ascontiguousarray(column[order]).tobytes())
     return digest.hexdigest()

@@ -20,10 +20,11 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from rankwright.core.types import AnyArray
-from rankwright.data.frames import Columns, columns_of_frame
+from rankwright.data.categories import CategoryColumn
+from rankwright.data.frames import Columns, arrow_dictionary, columns_of_frame
 from rankwright.errors import DataError, quoted
 
-_MISSING = ["", "NaN", "nan", "NULL", "null", "NA", "N/A"]
+MISSING_CELLS = ["", "NaN", "nan", "NULL", "null", "NA", "N/A"]
 _TRUTH = {  # the words that pyarrow takes for booleans
     **dict.fromkeys(("true", "True", "TRUE", "1"), 1.0),
     **dict.fromkeys(("false", "False", "FALSE", "0"), 0.0),
@@ -131,11 +132,15 @@ def _whole_lines(block: bytes) -> bytes:
     return block
 
 
-def arrow_table(columns: dict[str, AnyArray]) -> Any:
-    """Return columns as an Arrow table."""
+def arrow_table(columns: dict[str, Any]) -> Any:
+    """Return columns as an Arrow table, categories as dictionaries."""
     pa = import_module("pyarrow")
     try:
-        return pa.table(columns)
+        made = {
+            name: arrow_dictionary(values) if isinstance(values, CategoryColumn) else values
+            for name, values in columns.items()
+        }
+        return pa.table(made)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as fault:
         raise DataError(f"a column cannot be written: {one_line(fault)}") from None
 
@@ -168,7 +173,7 @@ class DelimitedSink:
 def is_numeric_cell(cell: str) -> bool:
     """Return whether a cell holds a number, or nothing."""
     try:
-        return cell in _MISSING or not math.isnan(_number(cell))
+        return cell in MISSING_CELLS or not math.isnan(_number(cell))
     except ValueError:
         return False
 
@@ -190,7 +195,7 @@ def _arrow_options(
         "read_options": reader.ReadOptions(block_size=_BATCH_BYTES, column_names=names),
         "parse_options": reader.ParseOptions(delimiter=separator, newlines_in_values=True),
         "convert_options": reader.ConvertOptions(
-            include_columns=wanted, column_types=kinds, null_values=_MISSING
+            include_columns=wanted, column_types=kinds, null_values=MISSING_CELLS
         ),
     }
 
@@ -251,12 +256,12 @@ def _read_with_csv(raw: BinaryIO, separator: str, text: list[str], named: bool) 
 
 def _numbers(cells: list[str]) -> AnyArray:
     """Return the cells as numbers if all of them are, else as text."""
-    if all(cell in _TRUTH or cell in _MISSING for cell in cells):
+    if all(cell in _TRUTH or cell in MISSING_CELLS for cell in cells):
         return np.array([_TRUTH.get(cell, np.nan) for cell in cells])
     try:
-        return np.array([np.nan if cell in _MISSING else _number(cell) for cell in cells])
+        return np.array([np.nan if cell in MISSING_CELLS else _number(cell) for cell in cells])
     except ValueError:
-        return np.array([None if cell in _MISSING else cell for cell in cells], object)
+        return np.array([None if cell in MISSING_CELLS else cell for cell in cells], object)
 
 
 def _number(cell: str) -> float:

@@ -1,19 +1,22 @@
 """Frames of pandas, polars and Arrow to ranking data and back, through narwhals.
 
 Columns play roles: the query id, the grade, features, and the optional ``query_weight``,
-``sample_weight``, ``doc_id``, ``group`` and ``position``. Features must be numbers or booleans; a
-null feature is a missing value (NaN). A null query id, grade or weight is an error.
+``sample_weight``, ``doc_id``, ``group`` and ``position``. Features must be numbers, booleans or
+categories (`rankwright.data.categories`); a null feature is a missing value (NaN). A null query id,
+grade or weight is an error.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module
 from typing import Any, Literal
 
 import numpy as np
 from scipy import sparse
 
 from rankwright.core.types import F64, AnyArray
+from rankwright.data.categories import AllCategories, Categories, CategoryColumn, plain_value
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, MissingExtraError, UsageError, quoted
 from rankwright.registry import unknown
@@ -21,6 +24,7 @@ from rankwright.registry import unknown
 ROLES = ("query_weight", "sample_weight", "doc_id", "group", "position")
 """The optional columns, by the name of what they become in `RankingData`."""
 
+_ENUM = b"_PL_ENUM_VALUES"  # begins what polars notes of an Enum, which Arrow takes for ordered
 _WEIGHTS = ("query_weight", "sample_weight")
 _BACKENDS = ("pandas", "polars", "pyarrow")
 
@@ -69,7 +73,10 @@ def arrays_of_frame(
 
 
 def arrays_of_columns(
-    column: Columns, roles: Mapping[str, str], features: Sequence[str]
+    column: Columns,
+    roles: Mapping[str, str],
+    features: Sequence[str],
+    categories: AllCategories | None = None,
 ) -> dict[str, Any]:
     """Return the arguments of `RankingData.from_arrays`.
 
@@ -81,16 +88,21 @@ def arrays_of_columns(
         Role -> column: ``qid``, and where there is one ``label`` and any of ``ROLES``.
     features
         Feature columns; float32 where all are, else float64.
+    categories
+        Of features that are categories; by default of those whose columns are of that type.
     """
+    if categories is None:
+        categories = categories_of(column, features)
     label = roles.get("label")
     if label in features:
         raise DataError(f"column {quoted(label)} holds the grades and cannot be a feature too.")
     queries = checked_ids(column(roles["qid"]), roles["qid"], "query id")
     return {
-        "X": feature_matrix(column, features, len(queries)),
+        "X": feature_matrix(column, features, len(queries), categories),
         "y": None if label is None else checked_numbers(column(label), label, "grade"),
         "qid": queries,
         "feature_names": list(features),
+        "categories": categories,
         **{
             role: (checked_numbers if role in _WEIGHTS else checked_ids)(column(name), name, role)
             for role, name in roles.items()
@@ -99,16 +111,17 @@ def arrays_of_columns(
     }
 
 
-def columns_of_frame(frame: Any) -> Columns:
-    """Return the columns of a pandas or polars frame or an Arrow table, to be had by name."""
-    import narwhals as nw
+class FrameColumns:
+    """The columns of a frame, to be had by name; and which of them are of the type category."""
 
-    table = _as_table(frame)
+    def __init__(self, table: Any) -> None:
+        self._table = table
 
-    def column(name: str) -> AnyArray:
-        if name not in table.columns:
-            raise DataError(unknown("column", name, table.columns))
-        values = table[name]
+    def __call__(self, name: str) -> AnyArray:
+        """Return the values of a column."""
+        import narwhals as nw
+
+        values = self._series(name)
         if values.dtype == nw.Boolean or values.is_null().all():
             values = values.cast(nw.Float64)
         array: AnyArray = values.to_numpy()
@@ -119,7 +132,99 @@ def columns_of_frame(frame: Any) -> Columns:
         marked[missing] = None  # each package has its own word for it
         return marked
 
-    return column
+    def coded(self, name: str) -> tuple[AnyArray, Categories] | None:
+        """Return codes (-1: missing) and categories of a column of the type category, else None."""
+        import narwhals as nw
+
+        values = self._series(name)
+        if not isinstance(values.dtype, nw.Categorical | nw.Enum):
+            return None
+        native = values.to_native()
+        if values.implementation.is_polars():
+            seen = native.unique()
+            texts = seen.cast(str).to_list()
+            declared = native.dtype.categories.to_list() if values.dtype == nw.Enum else texts
+            own = Categories.of(declared)
+            place, order = own.codes(texts), seen.to_physical().to_numpy()
+            return _translated(native.to_physical().to_numpy(), order, place), own
+        if values.implementation.is_pyarrow():
+            about = self._table.to_native().schema.field(name).metadata or {}
+            ordered = native.type.ordered and not any(key.startswith(_ENUM) for key in about)
+            texts, codes = _of_chunks(native.chunks)
+        else:
+            texts, ordered = native.cat.categories.tolist(), bool(native.cat.ordered)
+            codes = native.cat.codes.to_numpy()
+        own = Categories.of(texts, ordered=ordered)
+        return np.append(own.codes(texts), np.nan)[codes], own
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def _series(self, name: str) -> Any:
+        if name not in self._table.columns:
+            raise DataError(unknown("column", name, self._table.columns))
+        return self._table[name]
+
+
+def columns_of_frame(frame: Any) -> FrameColumns:
+    """Return the columns of a pandas or polars frame or an Arrow table, to be had by name."""
+    return FrameColumns(_as_table(frame))
+
+
+def _of_chunks(chunks: Sequence[Any]) -> tuple[list[Any], AnyArray]:
+    """Return the values of an Arrow dictionary in chunks, and codes over all (-1: missing)."""
+    number: dict[Any, int] = {}
+    codes = [np.empty(0, np.int64)]
+    for chunk in chunks:
+        values = chunk.dictionary.to_pylist()
+        here = np.array([*(number.setdefault(v, len(number)) for v in values), -1], np.int64)
+        codes.append(here[chunk.indices.cast("int64").fill_null(-1).to_numpy()])
+    return list(number), np.concatenate(codes)
+
+
+def _translated(codes: AnyArray, seen: AnyArray, place: F64) -> F64:
+    """Return for each code what stands at its place in ``seen``; NaN where it is null."""
+    known = ~np.isnan(seen.astype(np.float64))
+    order = np.argsort(seen[known])
+    sorted_codes, places = seen[known][order], place[known][order]
+    valid = ~np.isnan(codes.astype(np.float64))
+    found = np.full(len(codes), np.nan)
+    found[valid] = places[np.searchsorted(sorted_codes, codes[valid])]
+    return found
+
+
+def categories_of(column: Columns, features: Sequence[str]) -> dict[str, Categories]:
+    """Return the categories of those features whose columns are of the type category."""
+    if not isinstance(column, FrameColumns):
+        return {}
+    coded = {name: column.coded(name) for name in features}
+    return {name: found[1] for name, found in coded.items() if found is not None}
+
+
+def frame_categories(frame: Any) -> dict[str, Categories]:
+    """Return the categories of those columns of a frame that are of the type category."""
+    import narwhals as nw
+
+    schema = nw.from_native(frame, eager_only=True).schema
+    named = [name for name, kind in schema.items() if isinstance(kind, nw.Categorical | nw.Enum)]
+    return categories_of(columns_of_frame(frame), named) if named else {}
+
+
+def encoded_features(
+    frame: Any, features: Sequence[str], categories: AllCategories | None
+) -> AnyArray:
+    """Return features of a frame in the codes of known categories, found by value.
+
+    A column of the type category that is not among them is refused.
+    """
+    column, known = columns_of_frame(frame), categories or {}
+    for name in features:
+        if name not in known and column.coded(name) is not None:
+            raise DataError(
+                f"column {quoted(name)} of X is a category, and the ranker was fitted to it as a "
+                "number; give it as a number."
+            )
+    return feature_matrix(column, features, len(column), known)
 
 
 def frame_of_data(
@@ -144,16 +249,41 @@ def frame_of_columns(
     if backend not in _BACKENDS:
         raise UsageError(unknown("frame backend", backend, _BACKENDS))
     try:
-        return nw.from_dict(dict(columns), backend=backend).to_native()
+        native = {name: _native(values, backend) for name, values in columns.items()}
+        return nw.from_dict(native, backend=backend).to_native()
     except ModuleNotFoundError:
         if backend == "pyarrow":
             raise MissingExtraError("pyarrow", "parquet", "an Arrow table") from None
         raise UsageError(f"{backend} is not installed: pip install {backend}") from None
 
 
-def columns_of_data(data: RankingData) -> dict[str, AnyArray]:
+def _native(values: Any, backend: str) -> Any:
+    """Return a column of categories as ``backend`` has them; any other as it is."""
+    if not isinstance(values, CategoryColumn):
+        return values
+    own, codes = values.categories, values.categories.whole(values.codes)
+    if backend == "pyarrow":
+        return arrow_dictionary(values)
+    if backend == "polars":
+        pl = import_module("polars")
+        text = all(isinstance(value, str) for value in own.values)
+        return pl.Series(values.tolist(), dtype=pl.Enum(list(own.values)) if text else None)
+    pd = import_module("pandas")
+    return pd.Series(pd.Categorical.from_codes(codes, list(own.values), ordered=own.ordered))
+
+
+def arrow_dictionary(values: CategoryColumn) -> Any:
+    """Return a column of categories as an Arrow dictionary."""
+    pa = import_module("pyarrow")
+    codes = values.categories.whole(values.codes)
+    indices = pa.array(codes.astype(np.int32), mask=codes < 0)
+    kept = pa.array(list(values.categories.values))
+    return pa.DictionaryArray.from_arrays(indices, kept, ordered=values.categories.ordered)
+
+
+def columns_of_data(data: RankingData) -> dict[str, Any]:
     """Return column name -> values, one value per document; sparse features become dense."""
-    columns: dict[str, AnyArray] = {
+    columns: dict[str, Any] = {
         "qid": np.repeat(data.qid, data.sizes),
         "label": data.y,
     }
@@ -169,7 +299,8 @@ def columns_of_data(data: RankingData) -> dict[str, AnyArray]:
             raise DataError(
                 f"a feature is named {quoted(name)}, as is the column of another thing; rename it."
             )
-        columns[name] = values
+        known = (data.categories or {}).get(name)
+        columns[name] = values if known is None else CategoryColumn(values, known)
     return columns
 
 
@@ -263,28 +394,69 @@ def _as_table(frame: Any) -> Any:
     return table
 
 
-def feature_matrix(column: Columns, features: Sequence[str], rows: int) -> AnyArray:
-    """Return the features side by side, or name every one that is not numeric."""
+def feature_matrix(
+    column: Columns,
+    features: Sequence[str],
+    rows: int,
+    categories: AllCategories | None = None,
+) -> AnyArray:
+    """Return the features side by side, or name every one that is not numeric.
+
+    Those with ``categories`` become their codes, found by value.
+    """
+    known = categories or {}
     faults: dict[str, Any] = {}
     kinds = set()
     for name in features:
+        if name in known:
+            continue
         values = column(name)
         kinds.add(values.dtype)
         if (at := _first_not_number(values)) is not None:
             faults[name] = values.tolist()[at]
     if faults:
         listed = ", ".join(f"{quoted(name)} (it holds {value!r})" for name, value in faults.items())
+        many = len(faults) > 1
         raise DataError(
-            f"{'these feature columns are' if len(faults) > 1 else 'this feature column is'} not "
-            f"numeric: {listed}; encode {'them' if len(faults) > 1 else 'it'} as numbers, name the "
+            f"{'these feature columns are' if many else 'this feature column is'} not "
+            f"numeric: {listed}; make {'them categories' if many else 'it a category'} for trees "
+            'with astype("category"), encode as numbers, name the '
             "features with features=..., or leave these out with "
             f"drop={list(faults)} "
             f"(--read drop={','.join(faults)})."
         )
     X = np.empty((rows, len(features)), np.float32 if kinds == {np.dtype("f4")} else np.float64)
     for number, name in enumerate(features):
-        X[:, number] = column(name)
+        X[:, number] = codes_of(column, name, known[name]) if name in known else column(name)
     return X
+
+
+def codes_of(column: Columns, name: str, categories: Categories) -> AnyArray:
+    """Return a column in the codes of known categories, found by value.
+
+    A column of another type has the values themselves; one of numbers where the categories are
+    text is refused.
+    """
+    coded = column.coded(name) if isinstance(column, FrameColumns) else None
+    if coded is not None:
+        return categories.recoded(*coded)
+    values = column(name)
+    texts = [value for value in categories.values if isinstance(value, str)]
+    numbers = values.dtype.kind in "fiub" and not np.isnan(values.astype(np.float64)).all()
+    if numbers and texts and len(texts) == len(categories):
+        raise DataError(
+            f"column {quoted(name)} holds numbers, where categories such as {categories} are "
+            "known; give the categories themselves."
+        )
+    kept, place = _distinct(values)
+    return np.append(categories.codes(kept), np.nan)[place]
+
+
+def _distinct(values: AnyArray) -> tuple[list[Any], AnyArray]:
+    """Return the different values, and the place of each row's among them."""
+    number: dict[Any, int] = {}
+    place = [number.setdefault(plain_value(value), len(number)) for value in values.tolist()]
+    return list(number), np.array(place, np.int64)
 
 
 def checked_numbers(values: AnyArray, name: str, role: str) -> F64:

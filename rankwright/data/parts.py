@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import DataError
+from rankwright.errors import DataError, quoted
 
 PER_DOCUMENT = ("sample_weight", "doc_id", "group", "position")
 """The optional arrays with one value per document."""
 
-EVERYTHING = frozenset({*PER_DOCUMENT, "query_weight", "feature_names", "qid", "empty queries"})
+EVERYTHING = frozenset(
+    {*PER_DOCUMENT, "query_weight", "feature_names", "categories", "qid", "empty queries"}
+)
 """All that a format may say it ``holds`` besides features, grades and query boundaries."""
 
 _TEXT_HOLDS = frozenset({"doc_id", "qid"})
@@ -84,8 +86,17 @@ def consecutive(data: RankingData, lo: int, hi: int) -> RankingData:
 
 
 def warn_of_loss(data: RankingData, name: str, chosen: Any) -> None:
-    """Warn of the parts of ``data`` that format ``name`` cannot hold."""
+    """Warn of the parts of ``data`` that format ``name`` cannot hold.
+
+    Categories are refused there: their codes alone would be taken for numbers.
+    """
     holds = getattr(chosen, "holds", _TEXT_HOLDS)
+    if data.categories and "categories" not in holds:
+        named = ", ".join(quoted(feature) for feature in data.categories)
+        raise DataError(
+            f"format '{name}' cannot hold categories ({named}); write parquet, arrow, csv or a "
+            f"store, or leave them out with drop={list(data.categories)}."
+        )
     optional = (*PER_DOCUMENT, "query_weight", "feature_names")
     lost = [part for part in optional if part not in holds and getattr(data, part) is not None]
     if "qid" not in holds and data.qid.tolist() != list(range(data.n_queries)):

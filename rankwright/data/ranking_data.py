@@ -7,7 +7,7 @@ order of first appearance and stably within a query; ``row`` remembers where eac
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Literal
 
@@ -17,6 +17,8 @@ from scipy import sparse
 from rankwright.core.dtypes import as_feature_matrix, as_float_vector, as_groups, as_vector
 from rankwright.core.memory import scratch, taken_rows
 from rankwright.core.types import F64, I64, AnyArray, FloatMatrix
+from rankwright.data.categories import AllCategories, Categories, checked_categories, recoded
+from rankwright.data.categories import joined as joined_categories
 from rankwright.data.grouping import (
     boundaries_of_sizes,
     checked_weights,
@@ -88,6 +90,8 @@ class RankingData(ByQuery[Query]):
     feature_names : tuple of str or None
     row : (n,) int64 or None
         The caller's row number of each row; None where the order was kept.
+    categories : dict from feature names to Categories, or None
+        Of the features that are categories: what their codes in ``X`` stand for.
     """
 
     instead_of_slices: ClassVar[str] = "select takes the numbers of queries"
@@ -103,6 +107,7 @@ class RankingData(ByQuery[Query]):
     position: AnyArray | None = None
     feature_names: tuple[str, ...] | None = None
     row: I64 | None = None
+    categories: AllCategories | None = None
 
     # --- building ----------------------------------------------------------------------------
 
@@ -120,6 +125,7 @@ class RankingData(ByQuery[Query]):
         group: Any = None,
         position: Any = None,
         feature_names: Sequence[str] | None = None,
+        categories: Mapping[str, Categories | Sequence[Any]] | None = None,
     ) -> RankingData:
         """Check and group arrays; rows may come in any order.
 
@@ -136,6 +142,8 @@ class RankingData(ByQuery[Query]):
             One weight per query in order of first appearance, or one per row, equal in a query.
         sample_weight, doc_id, group, position : array-like (n,)
         feature_names : sequence of str, of length d
+        categories : mapping from names of features to their values
+            Of features that hold codes 0, 1, ... of categories: what each code stands for.
         """
         features = as_feature_matrix(X)
         n = features.shape[0]
@@ -160,12 +168,14 @@ class RankingData(ByQuery[Query]):
             per_document[name] = None if values is None else take(values, name, n)
         if sample_weight is not None:
             per_document["sample_weight"] = checked_weights(sample_weight, "sample_weight", n)
+        names = _names(feature_names, features.shape[1])
         data = cls(
             X=features,
             y=np.zeros(n) if y is None else as_float_vector(y, "y", n),
             indptr=np.array([0, n], np.int64),
             qid=ids[:1],
-            feature_names=_names(feature_names, features.shape[1]),
+            feature_names=names,
+            categories=checked_categories(categories, names),
             **per_document,
         )
         weight = None if query_weight is None else query_weights(query_weight, n, indptr, row)
@@ -193,7 +203,9 @@ class RankingData(ByQuery[Query]):
         qid, label
             Names of the columns with query ids and grades (``label=None``: only to be ranked).
         features
-            Feature columns; by default all that are not named otherwise.
+            Feature columns; by default all that are not named otherwise. Columns of numbers and
+            booleans, and of the type category (pandas ``category``, polars ``Categorical`` and
+            ``Enum``, Arrow dictionaries), which trees take.
         drop
             Columns to leave out of the features.
         **columns
@@ -232,6 +244,7 @@ class RankingData(ByQuery[Query]):
     def __repr__(self) -> str:
         kind = "sparse" if sparse.issparse(self.X) else str(self.X.dtype)
         named = "" if self.feature_names is None else ", named"
+        named += f", {len(self.categories)} of categories" if self.categories else ""
         optional = ("query_weight", "sample_weight", "doc_id", "group", "position")
         given = [name for name in optional if getattr(self, name) is not None]
         about = [
@@ -272,7 +285,8 @@ class RankingData(ByQuery[Query]):
         """Return a frame with a row for each document, query after query.
 
         The columns are ``qid``, ``label``, the optional arrays that the data has, and the features
-        (``f1``, ``f2``, ... where they have no names); `from_frame` reads it back.
+        (``f1``, ``f2``, ... where they have no names); `from_frame` reads it back. Categories are
+        columns of the type category: in polars an Enum where they are text, else plain values.
 
         Parameters
         ----------
@@ -335,6 +349,18 @@ class RankingData(ByQuery[Query]):
         padding = sparse.csr_array((self.n_documents, extra), dtype=self.X.dtype)
         wide = sparse.csr_array(sparse.hstack([self.X, padding]))
         return replace(self, X=wide, feature_names=None)
+
+    def in_categories(
+        self, categories: AllCategories | None, where: str = "the data"
+    ) -> RankingData:
+        """Return the data with the codes of other ``categories``; what they lack is missing.
+
+        ``where`` is what a refusal calls the data.
+        """
+        if self.categories == categories:
+            return self
+        X = recoded(self.X, self.feature_names, self.categories, categories, where)
+        return replace(self, X=X, categories=categories)
 
     def in_caller_order(self, values: AnyArray) -> AnyArray:
         """Return per-document ``values`` of this data in the order of the caller's rows."""
@@ -412,6 +438,8 @@ def concatenate(parts: Sequence[RankingData], *, shared_ids: bool = False) -> Ra
     width = {part.n_features for part in parts}
     if len(width) > 1:
         raise DataError(f"the parts have different numbers of features: {sorted(width)}.")
+    categories = joined_categories([part.categories for part in parts])
+    parts = [part.in_categories(categories) for part in parts]
     ids = np.concatenate([part.qid for part in parts])
     if not shared_ids and len(set(ids.tolist())) < len(ids):
         twice = _first_repeated(ids.tolist())
@@ -430,6 +458,7 @@ def concatenate(parts: Sequence[RankingData], *, shared_ids: bool = False) -> Ra
         qid=ids,
         query_weight=joined("query_weight"),
         feature_names=parts[0].feature_names,
+        categories=categories,
         **{name: joined(name) for name in _PER_DOCUMENT},
     )
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from rankwright.core.rng import seed_of, stream
 from rankwright.core.types import I64, AnyArray
-from rankwright.data.frames import frame_columns
+from rankwright.data.frames import encoded_features, frame_categories, frame_columns
 from rankwright.data.ranking_data import RankingData, concatenate
 from rankwright.data.source import COMPRESSED, packed_or_plain
 from rankwright.errors import DataError, UsageError
@@ -264,8 +264,16 @@ def _ranking_data(
                 "train_valid_test_split(frame, 'grade', qid='query'), or both arrays."
             )
         return RankingData.from_frame(X, qid=qid, label=y, **columns)
+    known = {} if names is None else frame_categories(X)
+    table = encoded_features(X, names or [], known) if known else X
     return RankingData.from_arrays(
-        X, y, qid=qid, group_sizes=group_sizes, feature_names=names, **columns
+        table,
+        y,
+        qid=qid,
+        group_sizes=group_sizes,
+        feature_names=names,
+        categories=known,
+        **columns,
     )
 
 

@@ -1,10 +1,10 @@
 """A folder of memory-mapped arrays, for data larger than memory.
 
-``meta.json`` (format, version, shapes, types, feature names) stands beside plain ``.npy``
-files: ``X`` dense, or ``X_data``, ``X_indices`` and ``X_indptr`` for sparse features; ``y``,
-``indptr``, ``qid``, and the optional arrays. Opening a store reads the grades, weights and query
-boundaries; features, doc ids, groups and positions stay on disk until they are used. Text is kept
-in arrays of fixed width. Nothing in a store is ever unpickled.
+``meta.json`` (format, version, shapes, types, feature names, categories) stands beside plain
+``.npy`` files: ``X`` dense, or ``X_data``, ``X_indices`` and ``X_indptr`` for sparse features;
+``y``, ``indptr``, ``qid``, and the optional arrays. Opening a store reads the grades, weights and
+query boundaries; features, doc ids, groups and positions stay on disk until they are used. Text is
+kept in arrays of fixed width. Nothing in a store is ever unpickled.
 
 A store is written to a hidden folder beside its name and renamed when complete.
 """
@@ -22,6 +22,7 @@ import numpy as np
 from scipy import sparse
 
 from rankwright.core.types import AnyArray
+from rankwright.data.categories import AllCategories, from_json
 from rankwright.data.parts import EVERYTHING, parts_of
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.store_writer import (
@@ -60,6 +61,7 @@ class Store:
             indptr=arrays["indptr"],
             qid=arrays["qid"],
             feature_names=None if names is None else tuple(names),
+            categories=_categories(folder, meta),
             **{name: arrays[name] for name in OPTIONAL if name in arrays},
         )
         _check_shapes(folder, data)
@@ -107,6 +109,13 @@ def _read_meta(folder: Path) -> dict[str, Any]:
     ):
         raise _damaged(folder, f"{META} is not complete")
     return meta
+
+
+def _categories(folder: Path, meta: dict[str, Any]) -> AllCategories | None:
+    try:
+        return from_json(meta.get("categories"), meta["feature_names"])
+    except (KeyError, TypeError, ValueError):
+        raise _damaged(folder, f"{META} has categories that cannot be read") from None
 
 
 def _open_array(folder: Path, name: str, said: dict[str, Any]) -> AnyArray:

@@ -16,6 +16,7 @@ from scipy import sparse
 
 from rankwright.core.dtypes import as_feature_matrix
 from rankwright.core.types import AnyArray
+from rankwright.data.categories import AllCategories, as_json
 from rankwright.data.parts import PER_DOCUMENT, DistinctQueries, PartsDifferError
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError
@@ -51,6 +52,7 @@ class StoreWriter:
         self.columns: dict[str, _Column] = {}
         self.names: tuple[str, ...] | None = None
         self.optional: set[str] = set()
+        self.categories: AllCategories | None = None
         self.queries = DistinctQueries()
         self.documents = self.features = self.entries = 0
 
@@ -83,10 +85,13 @@ class StoreWriter:
         first = not self.columns
         if first:
             self.names, self.optional, self.features = part.feature_names, optional, part.n_features
+            self.categories = part.categories
             self.sparse = sparse.issparse(part.X)
             self._column("indptr", np.zeros(1, np.int64))
             if self.sparse:
                 self._column("X_indptr", np.zeros(1, np.int64))
+        if part.categories != self.categories:
+            raise PartsDifferError("the parts of the data have different categories.")
         if optional != self.optional:
             name = sorted(optional ^ self.optional)[0]
             raise PartsDifferError(f"some parts of the data have {name}, others do not.")
@@ -139,6 +144,7 @@ class StoreWriter:
             "features": self.features,
             "feature_names": None if self.names is None else list(self.names),
             "arrays": arrays,
+            **({"categories": as_json(self.categories)} if self.categories else {}),
         }
         text = json.dumps(meta, indent=1, ensure_ascii=False)
         (self.folder / META).write_text(text + "\n", encoding="utf-8")

@@ -10,7 +10,7 @@ import io
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
@@ -18,27 +18,41 @@ from typing import Any, BinaryIO, ClassVar
 import numpy as np
 
 from rankwright.core.types import AnyArray
-from rankwright.data.columns import USUAL_NAMES, choose_columns
+from rankwright.data.categories import AllCategories, Categories, joined
+from rankwright.data.columns import USUAL_NAMES, choose_columns, listed
 from rankwright.data.delimited import one_line, refuse_repeated
-from rankwright.data.frames import Columns, arrays_of_columns, columns_of_frame, default_names
+from rankwright.data.frames import (
+    Columns,
+    arrays_of_columns,
+    categories_of,
+    columns_of_frame,
+    default_names,
+)
 from rankwright.data.parts import EVERYTHING, PartsDifferError, parts_of
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.source import display_name, open_bytes, reads_file
 from rankwright.data.table_writer import ID_ROLES, TableWriter
 from rankwright.data.target import open_target
 from rankwright.errors import DataError, UsageError
+from rankwright.registry import unknown
 
 Source = Path | io.BytesIO
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to read from a table: role -> column, features, and ids that are known to be text."""
+    """What to read from a table: role -> column, features, and ids that are known to be text.
+
+    Features in ``categorical`` are categories whatever their type; ``categories`` are those of the
+    whole table, where it is read in parts.
+    """
 
     roles: dict[str, str]
     features: list[str]
     dtype: str | None
+    categorical: tuple[str, ...] = ()
     text_ids: frozenset[str] = frozenset()
+    categories: AllCategories | None = None
 
     @property
     def wanted(self) -> list[str]:
@@ -49,6 +63,11 @@ class Plan:
     def ids(self) -> list[str]:
         """The columns that name things."""
         return [self.roles[role] for role in ID_ROLES if role in self.roles]
+
+    @property
+    def texts(self) -> list[str]:
+        """The columns whose cells are kept as they are written."""
+        return [*self.ids, *self.categorical]
 
 
 class Table(ABC):
@@ -71,6 +90,7 @@ class Table(ABC):
         doc_id: str | None = None,
         group: str | None = None,
         position: str | None = None,
+        categorical: str | Sequence[str] = (),
         dtype: str | None = None,
         grades: bool = True,
     ) -> RankingData:
@@ -82,6 +102,9 @@ class Table(ABC):
             ``""`` for documents without grades, that are only to be ranked.
         features, drop
             Names, or one text with commas.
+        categorical
+            Features that are categories although their columns are text or numbers; columns of the
+            type category (a dictionary of Arrow) are without being named.
         dtype
             ``"float32"`` or ``"float64"``; by default that of the columns, or float64.
         grades
@@ -99,7 +122,13 @@ class Table(ABC):
         with _naming(path):
             source = _seekable(path)
             plan = self._plan(
-                source, given, features=features, drop=drop, dtype=dtype, grades=grades
+                source,
+                given,
+                features=features,
+                drop=drop,
+                categorical=categorical,
+                dtype=dtype,
+                grades=grades,
             )
             return self._data(self._columns(source, plan), plan)
 
@@ -109,6 +138,7 @@ class Table(ABC):
         *,
         features: str | Sequence[str] | None = None,
         drop: str | Iterable[str] = (),
+        categorical: str | Sequence[str] = (),
         dtype: str | None = None,
         grades: bool = True,
         **columns: str | None,
@@ -121,7 +151,13 @@ class Table(ABC):
         with _naming(path):
             source = _seekable(path)
             plan = self._plan(
-                source, given, features=features, drop=drop, dtype=dtype, grades=grades
+                source,
+                given,
+                features=features,
+                drop=drop,
+                categorical=categorical,
+                dtype=dtype,
+                grades=grades,
             )
             scanned = self._scan(source, plan)
             if scanned is None:
@@ -177,17 +213,25 @@ class Table(ABC):
         *,
         features: str | Sequence[str] | None,
         drop: str | Iterable[str],
+        categorical: str | Sequence[str],
         dtype: str | None,
         grades: bool,
     ) -> Plan:
         if dtype not in (None, "float32", "float64"):
             raise UsageError(f"dtype must be 'float32' or 'float64', not {dtype!r}.")
         names = refuse_repeated(self._names(source))
-        chosen = choose_columns(names, given, features=features, drop=drop, grades=grades)
-        return Plan(*chosen, dtype)
+        roles, chosen = choose_columns(names, given, features=features, drop=drop, grades=grades)
+        named = listed(categorical) or []
+        for name in named:
+            if name not in chosen:
+                raise DataError(unknown("feature column", name, chosen))
+        return Plan(roles, chosen, dtype, tuple(named))
 
     def _data(self, column: Columns, plan: Plan) -> RankingData:
-        arrays = arrays_of_columns(column, plan.roles, plan.features)
+        categories = plan.categories
+        if categories is None:
+            categories = _categories(column, plan.features, plan.categorical)
+        arrays = arrays_of_columns(column, plan.roles, plan.features, categories)
         if not len(arrays["qid"]):
             raise DataError("there are no rows.")
         for role in ("query_weight", "sample_weight"):
@@ -196,17 +240,25 @@ class Table(ABC):
                 raise PartsDifferError(f"every {role} is zero, so nothing would count.")
         if plan.dtype is not None:
             arrays["X"] = arrays["X"].astype(plan.dtype, copy=False)
-        if tuple(plan.features) == default_names(len(plan.features)):
+        if tuple(plan.features) == default_names(len(plan.features)) and not categories:
             arrays["feature_names"] = None
         return RankingData.from_arrays(**arrays)
 
     def _scan(self, source: Source, plan: Plan) -> Plan | None:
         """Return the plan to read in parts, or None where the rows of a query lie apart."""
-        runs, name = Runs(), plan.roles["qid"]
-        for batch in self._batches(source, [name], plan):
-            if runs.come_back(columns_of_frame(batch)(name)):
+        runs, name, found = Runs(), plan.roles["qid"], []
+        typed = [column for column in self._dictionaries(source) if column in plan.features]
+        named = list(dict.fromkeys([*typed, *plan.categorical]))
+        for batch in self._batches(source, [name, *named], plan):
+            column = columns_of_frame(batch)
+            if runs.come_back(column(name)):
                 return None
-        return plan
+            found.append(_categories(column, named, plan.categorical))
+        return replace(plan, categories=joined(found) or {})
+
+    def _dictionaries(self, source: Source) -> list[str]:  # noqa: ARG002
+        """Return the columns of the type category."""
+        return []
 
     # What each format does in its own way:
 
@@ -228,6 +280,16 @@ class Table(ABC):
 
 
 # --- reading ---------------------------------------------------------------------------------
+
+
+def _categories(
+    column: Columns, features: Sequence[str], named: Sequence[str]
+) -> dict[str, Categories]:
+    """Return the categories of columns of that type, and of those that are ``named``."""
+    found = categories_of(column, features)
+    return found | {
+        name: Categories.of(column(name).tolist()) for name in named if name not in found
+    }
 
 
 class Runs:

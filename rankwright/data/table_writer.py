@@ -27,6 +27,7 @@ class TableWriter:
     def __init__(self, sink: Any, *, keeps_id_types: bool) -> None:
         self.sink = sink
         self.kinds: dict[str, str] = {}
+        self.keeps_types = keeps_id_types
         self.queries = DistinctQueries()
         self.unsure = set() if keeps_id_types else set(ID_ROLES)
 
@@ -46,6 +47,12 @@ class TableWriter:
         if not self.kinds:
             self.kinds = kinds
             _warn_of_names(part)
+            if part.categories and not self.keeps_types:
+                warnings.warn(
+                    "categories are written as text; read them back with "
+                    f"categorical={list(part.categories)}.",
+                    stacklevel=4,
+                )
         if kinds != self.kinds:
             other = next(iter(kinds.items() ^ self.kinds.items()))[0]
             raise PartsDifferError(f"the parts of the data differ in column {quoted(other)}.")

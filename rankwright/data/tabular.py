@@ -4,7 +4,8 @@
 names. csv and tsv read ids as whole numbers where all are written so, else as text; an empty
 feature cell, ``NaN``, ``NULL`` and ``NA`` are missing values. Numbers are written with as few
 digits as bring back the same bits; for those of float32 features, read csv with
-``dtype="float32"``. Sparse features are written dense.
+``dtype="float32"``. Sparse features are written dense. Dictionary columns of Parquet and Arrow are
+categories; csv and tsv have their values as text, which ``categorical=[...]`` reads back.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from typing import Any, BinaryIO, ClassVar
 import numpy as np
 
 from rankwright.core.types import AnyArray
+from rankwright.data.categories import Categories, joined
 from rankwright.data.delimited import (
+    MISSING_CELLS,
     DelimitedSink,
     column_names,
     has_pyarrow,
@@ -44,6 +47,9 @@ class Parquet(Table):
     def _names(self, source: Source) -> list[str]:
         return list(self._open(source).schema_arrow.names)
 
+    def _dictionaries(self, source: Source) -> list[str]:
+        return _dictionaries_of(self._open(source).schema_arrow)
+
     def _columns(self, source: Source, plan: Plan) -> Columns:
         return columns_of_frame(_valid(self._open(source).read(columns=plan.wanted)))
 
@@ -57,8 +63,10 @@ class Parquet(Table):
 
         def writer(target: BinaryIO, schema: Any) -> Any:
             # Features repeat too little for a dictionary; trying one takes most of the time.
-            ids = [name for name in schema.names if name in ID_ROLES]
-            return parquet.ParquetWriter(target, schema, use_dictionary=ids)
+            # Those of categories are written as they are, which keeps their order.
+            kept = {*ID_ROLES, *_dictionaries_of(schema)}
+            named = [name for name in schema.names if name in kept]
+            return parquet.ParquetWriter(target, schema, use_dictionary=named)
 
         return ArrowSink(stream, writer)
 
@@ -74,6 +82,9 @@ class Arrow(Table):
 
     def _names(self, source: Source) -> list[str]:
         return list(self._open(source).schema.names)
+
+    def _dictionaries(self, source: Source) -> list[str]:
+        return _dictionaries_of(self._open(source).schema)
 
     def _columns(self, source: Source, plan: Plan) -> Columns:
         return columns_of_frame(_valid(self._open(source).read_all().select(plan.wanted)))
@@ -106,11 +117,12 @@ class Csv(Table):
 
     def _columns(self, source: Source, plan: Plan) -> Columns:
         with _opened(source) as raw:
-            return read_columns(raw, self.separator, plan.wanted, plan.ids)
+            return read_columns(raw, self.separator, plan.wanted, plan.texts)
 
     def _batches(self, source: Source, wanted: list[str], plan: Plan) -> Iterator[Any]:
         with _opened(source) as raw:
-            for batch in read_batches(raw, self.separator, wanted, plan.ids):
+            texts = [name for name in plan.texts if name in wanted]
+            for batch in read_batches(raw, self.separator, wanted, texts):
                 yield _as_table(batch)
 
     def _scan(self, source: Source, plan: Plan) -> Plan | None:
@@ -119,13 +131,15 @@ class Csv(Table):
             return None
         runs = Runs()
         text: set[str] = set()
-        for batch in self._batches(source, plan.ids, plan):
+        categories = []
+        for batch in self._batches(source, plan.texts, plan):
             column = columns_of_frame(batch)
+            categories.append({name: _named_in(column, name) for name in plan.categorical})
             if runs.come_back(column(plan.roles["qid"])):
                 return None
             unsettled = [name for name in plan.ids if name not in text]
             text.update(name for name in unsettled if ids_of_text(column(name)).dtype.kind == "U")
-        return replace(plan, text_ids=frozenset(text))
+        return replace(plan, text_ids=frozenset(text), categories=joined(categories) or {})
 
     def _data(self, column: Columns, plan: Plan) -> RankingData:
         typed = {name: column(name) for name in plan.ids}
@@ -138,6 +152,7 @@ class Csv(Table):
         if "position" in plan.roles:
             name = plan.roles["position"]
             typed[name] = _whole_where_all_are(column(name))
+        typed |= {name: _cells(column, name) for name in plan.categorical}
         return super()._data(lambda name: typed[name] if name in typed else column(name), plan)
 
     def _sink(self, stream: BinaryIO) -> Any:
@@ -152,6 +167,21 @@ class Tsv(Csv):
 
 
 # --- reading ---------------------------------------------------------------------------------
+
+
+def _cells(column: Columns, name: str) -> AnyArray:
+    """Return a column of categories as text, None where a cell says that the value is missing."""
+    cells = column(name).tolist()
+    return np.array([None if cell in MISSING_CELLS else cell for cell in cells], object)
+
+
+def _named_in(column: Columns, name: str) -> Categories:
+    return Categories.of(_cells(column, name).tolist())
+
+
+def _dictionaries_of(schema: Any) -> list[str]:
+    is_dictionary = import_module("pyarrow").types.is_dictionary
+    return [field.name for field in schema if is_dictionary(field.type)]
 
 
 def _whole_where_all_are(values: AnyArray) -> AnyArray:

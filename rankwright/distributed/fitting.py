@@ -27,7 +27,7 @@ from rankwright.persist.checkpoint import Checkpoint
 from rankwright.persist.run_receipt import digest_in_order, run_receipt
 from rankwright.rankers.base import Ranker, print_round
 from rankwright.rankers.boosting import MetricRanker
-from rankwright.rankers.inputs import valid_data
+from rankwright.rankers.inputs import refuse_categories, valid_data
 from rankwright.rankers.selection import (
     IterationCallback,
     Progress,
@@ -84,6 +84,7 @@ def fit(
     parts = partitions(
         train, client=client, n_parts=n_parts, **(options if _is_read(train) else {})
     )
+    refuse_categories(ranker, parts)
     own = options if _is_read(valid) else {}
     watched = None if valid is None else _valid_data(ranker, valid, parts, own)
     kept = ranker._checkpoint(checkpoint)
@@ -105,7 +106,9 @@ def fit(
         if kept is not None:
             kept.end()
     prints = parts.map(_prints)
-    ranker.data_digest_ = digest_of_prints(prints, parts.n_documents, parts.n_features)
+    ranker.data_digest_ = digest_of_prints(
+        prints, parts.n_documents, parts.n_features, parts.categories
+    )
     ranker.curve_, ranker.evals_result_ = callback.curve, callback.evals_result()
     ranker.best_iteration_ = callback.best()
     ranker.interrupted_ = callback.interrupted

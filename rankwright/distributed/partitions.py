@@ -41,12 +41,14 @@ class Partitions:
         None after `local`.
     n_features, n_queries, n_documents : int
     feature_names : tuple of str or None
+    categories : dict from names of features to Categories, or None
     """
 
     def __init__(self, place: Place, parts: list[Any], shapes: list[Shape]) -> None:
         self.place, self.parts, self._shapes = place, parts, shapes
         self.n_features = shapes[0].n_features
         self.feature_names = shapes[0].feature_names
+        self.categories = shapes[0].categories
         self.n_queries = sum(len(shape.qid) for shape in shapes)
         self.n_documents = int(sum(shape.sizes.sum() for shape in shapes))
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from rankwright.core.memory import shown_size
 from rankwright.core.types import I64, AnyArray
+from rankwright.data.categories import AllCategories, joined
 from rankwright.data.parts import PER_DOCUMENT
 from rankwright.data.ranking_data import RankingData, concatenate
 from rankwright.distributed.cluster import Place
@@ -38,6 +39,8 @@ class Shape:
         Its queries in order, and their numbers of documents.
     row_bytes
         Bytes of a document, roughly.
+    categories
+        Of its features.
     """
 
     n_features: int
@@ -46,6 +49,7 @@ class Shape:
     qid: AnyArray
     sizes: I64
     row_bytes: float
+    categories: AllCategories | None = None
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,8 @@ def shape_of(raw: RankingData | None) -> Shape | None:
         return None
     optional = tuple(name for name in _OPTIONAL if getattr(raw, name) is not None)
     row_bytes = sys.getsizeof(raw) / max(1, raw.n_documents)
-    return Shape(raw.n_features, raw.feature_names, optional, raw.qid, raw.sizes, row_bytes)
+    names, categories = raw.feature_names, raw.categories
+    return Shape(raw.n_features, names, optional, raw.qid, raw.sizes, row_bytes, categories)
 
 
 def regrouped(
@@ -97,6 +102,10 @@ def regrouped(
         made = place.call(_widened, raws, [width] * len(raws), [as_text] * len(raws))
         raws = [raw if same else new for raw, new, same in zip(raws, made, plain, strict=True)]
         shapes = [_reshaped(shape, width, as_text) for shape in shapes]
+    categories = joined([shape.categories for shape in shapes])
+    if any(shape.categories != categories for shape in shapes):
+        raws = place.call(_in_categories, raws, [categories] * len(raws))
+        shapes = [replace(shape, categories=categories) for shape in shapes]
     plan = _plan(shapes, n_parts)
     found = [_shape_of_plan(shapes, pieces) for pieces in plan]
     check_memory(found, place.memory_limit())
@@ -139,6 +148,10 @@ def join(*pieces: RankingData) -> RankingData:
         qid=ids[starts],
         query_weight=weight,
     )
+
+
+def _in_categories(raw: RankingData, categories: AllCategories | None) -> RankingData:
+    return raw.in_categories(categories)
 
 
 def _widened(raw: RankingData, width: int, as_text: bool) -> RankingData:

@@ -8,6 +8,7 @@ was killed goes on where it was.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from rankwright.metrics.evaluation import Evaluator
 from rankwright.metrics.names import measures
 from rankwright.metrics.names import metric as measure
 from rankwright.metrics.significance import Interval, bootstrap_interval, holm, randomisation
+from rankwright.rankers.inputs import nothing_to_rank
 from rankwright.registry import unknown
 
 METRICS = "ndcg@10,ndcg@5,ndcg@1,map"
@@ -99,6 +101,7 @@ def compare(
     kept = RunCache(cache)
     work = Work(chosen, select, common, tune, kept, n_jobs, jobs)
     work.run(parts, report)
+    _warn_of_nothing_to_rank(work.tests)
     runs, failures = work.found()
     against = _baseline(labels, baseline, failures)
     per_query = _measure(work.tests, runs, measured, n_jobs)
@@ -120,6 +123,16 @@ def compare(
         failures=failures,
         fits=work.fits,
     )
+
+
+def _warn_of_nothing_to_rank(tests: Sequence[RankingData]) -> None:
+    """Warn where every ranking of the test queries is as good as any other."""
+    reasons = [nothing_to_rank(test) for test in tests]
+    if reasons and all(reasons):
+        warnings.warn(
+            f"nothing to rank in the test queries, so the rankers cannot differ: {reasons[0]}.",
+            stacklevel=3,
+        )
 
 
 def _baseline(labels: Sequence[str], asked: str | None, failures: Mapping[str, str]) -> str:

@@ -215,6 +215,8 @@ def _data_digest(data: RankingData) -> bytes:
     for array in (*features, data.y, data.indptr, data.qid, *optional):
         digest.update(b"none" if array is None else _bytes(array))
     digest.update(repr((X.shape, str(X.dtype), data.feature_names)).encode())
+    if data.categories:
+        digest.update(repr(dict(data.categories)).encode())
     return digest.digest()
 
 

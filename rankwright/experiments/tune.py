@@ -1,7 +1,8 @@
-"""Choose a ranker's parameters on valid data, with Optuna.
+"""Choose a ranker's parameters on a validation set, or by cross-validation, with Optuna.
 
 Each trial fits the ranker with parameters from its search space (`rankwright.rankers.search_space`)
-and is judged by the selection metric on valid. The first trial stands at the defaults, so tuning
+and is judged by the selection metric on valid; without valid, by its mean over folds of whole
+queries. The first trial stands at the defaults, so tuning
 never ends below them on valid; the others are drawn by Optuna's TPE sampler. A trial whose learning
 curve falls behind the median of those before it is pruned.
 
@@ -15,9 +16,13 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import numpy as np
+
+from rankwright.core.parts import check_kind
 from rankwright.core.rng import seed_of
+from rankwright.data.frames import frame_of_columns
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.experiments.tune_trials import (
@@ -29,7 +34,11 @@ from rankwright.experiments.tune_trials import (
     quiet,
 )
 from rankwright.rankers.base import Ranker
-from rankwright.rankers.search_space import Domain, space_of
+from rankwright.rankers.base import ranker as ranker_called
+from rankwright.rankers.inputs import ranking_data, valid_data
+from rankwright.rankers.search_space import Domain, checked_domains, space_of
+
+_FOLDS = 5
 
 Report = Callable[[Trial], None]
 """Called with each trial that has ended."""
@@ -44,11 +53,12 @@ class Tuning:
     ranker : Ranker
         Fitted to train with the best parameters.
     parameters : mapping
-        Those that were chosen.
+        Those that were chosen; after cross-validation with the number of rounds that was best on
+        average, where the model has rounds.
     metric, convention : str
-        What valid was judged by.
+        What the trials were judged by.
     value : float
-        The best trial's metric on valid.
+        The best trial's metric on valid, or its mean over the folds.
     trials : tuple of Trial
         All that ended, also in earlier runs on the same storage.
     seconds : float
@@ -63,15 +73,48 @@ class Tuning:
     trials: tuple[Trial, ...]
     seconds: float
 
+    def to_frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
+        """Return a frame with a row for each trial, in order.
+
+        The columns are ``trial`` (from 0), ``state``, ``value``, ``seconds``, one for each searched
+        parameter, and ``error``, the sentence of a trial that failed.
+        """
+        searched = list(dict.fromkeys(name for one in self.trials for name in one.parameters))
+        columns: dict[str, list[Any]] = {
+            "trial": [one.number for one in self.trials],
+            "state": [one.state for one in self.trials],
+            "value": [np.nan if one.value is None else one.value for one in self.trials],
+            "seconds": [one.seconds for one in self.trials],
+            **{name: [_cell(one.parameters.get(name)) for one in self.trials] for name in searched},
+            "error": [one.sentence for one in self.trials],
+        }
+        return frame_of_columns({name: _column(cells) for name, cells in columns.items()}, backend)
+
+
+def _cell(value: Any) -> Any:
+    plain = value is None or isinstance(value, bool | int | float | str)
+    return value if plain else repr(value)
+
+
+def _column(cells: list[Any]) -> Any:
+    """Return the cells of a column; as objects where they are of several kinds."""
+    kinds = {type(cell) for cell in cells} - {type(None)}
+    if None not in cells and (len(kinds) == 1 or kinds == {int, float}):
+        return np.array(cells)
+    made = np.empty(len(cells), object)
+    made[:] = cells if len(kinds) < 2 else [None if one is None else str(one) for one in cells]
+    return made
+
 
 def tune(
-    ranker: Ranker,
-    train: RankingData,
-    valid: RankingData,
+    ranker: Ranker | str,
+    train: Any,
+    valid: Any = None,
     *,
+    space: Mapping[str, Any] | None = None,
+    folds: int | None = None,
     trials: int = 20,
     timeout: float | None = None,
-    space: Mapping[str, Domain] | None = None,
     fixed: Collection[str] = (),
     storage: str | Path | None = None,
     study: str | None = None,
@@ -80,20 +123,28 @@ def tune(
     at_once: int = 1,
     random_state: Any = 0,
 ) -> Tuning:
-    """Return ``ranker`` fitted with the parameters that are best on ``valid``.
+    """Return ``ranker`` fitted with the best parameters of its search space.
 
     Parameters
     ----------
-    ranker
-        With the parameters that are not to be searched; it is left as it is. Its ``metric``, or
+    ranker : Ranker or str
+        With the parameters that are not to be searched; it is left as it is. A name such as
+        ``"lambdamart"`` stands for that ranker with its defaults. Its ``metric``, or
         ``select_metric``, judges the trials: a name or a function.
+    train, valid : RankingData or (X, y, qid)
+        Trials are fitted to ``train`` and judged on ``valid``.
+    space : mapping, default None
+        What to search: ``{"num_leaves": (7, 63), "learning_rate": (0.01, 0.3, "log"),
+        "reg_lambda": [0, 1, 10]}``. A tuple is a range with both ends, of whole numbers where the
+        parameter takes them; a list has choices; distributions of Optuna do as well.
+        ``model__max_bins`` is a parameter of the model. None is the ranker's own search space.
+    folds : int, default None
+        Without ``valid``: cross-validate in this many folds of whole queries, 5 for None. In the
+        end the ranker is fitted to all of ``train``.
     trials
         How many in all, those of earlier runs on the same storage included.
     timeout
         Seconds after which no trial is begun; one trial is always run.
-    space
-        What to search, such as ``{"model__num_leaves": Ints(4, 64)}``; the ranker's own search
-        space by default.
     fixed
         Parameters that stay as they are, although they stand at their defaults.
     storage
@@ -114,12 +165,16 @@ def tune(
     """
     if at_once < 1 or (at_once > 1 and executor is None):
         raise UsageError(f"at_once must be 1, or more with an executor, not {at_once}.")
-    searched = checked_space(ranker, trials, space=space, fixed=fixed)
+    made = _ranker(ranker)
+    searched = checked_space(made, trials, space=space, fixed=fixed)
+    known = _data(train, "train")
+    judge = None if valid is None else valid_data(_data(valid, "valid"), known)
+    count = checked_folds(folds, judge is not None)
     optuna = import_optuna()
     began = time.perf_counter()
     with quiet(optuna):
-        search = Search(optuna, ranker, train, valid, searched, seed_of(random_state))
-        kept = open_study(search, storage, study or ranker.name)
+        search = Search(optuna, made, known, judge, searched, seed_of(random_state), count)
+        kept = open_study(search, storage, study or made.name)
         for trial in search.ended(kept):
             report(trial)
         while (done := len(search.ended(kept))) < trials:
@@ -128,31 +183,71 @@ def tune(
             if executor is None:
                 report(search.run_trial(kept, done))
                 continue
-            count = min(at_once - done % at_once, trials - done)
-            for trial in search.run_elsewhere(kept, done, count, executor):
+            most = min(at_once - done % at_once, trials - done)
+            for trial in search.run_elsewhere(kept, done, most, executor):
                 report(trial)
         found = search.ended(kept)
-        fitted, best = search.best(kept)
+        fitted, chosen, value = search.best(kept)
     taken = time.perf_counter() - began
-    chosen = best.params, search.metric, ranker.convention, best.value
-    return Tuning(fitted, *chosen, tuple(found), taken)
+    return Tuning(fitted, chosen, search.metric, made.convention, value, tuple(found), taken)
 
 
 def checked_space(
     ranker: Ranker,
     trials: int,
     *,
-    space: Mapping[str, Domain] | None = None,
+    space: Mapping[str, Any] | None = None,
     fixed: Collection[str] = (),
 ) -> dict[str, Domain]:
     """Return what `tune` searches; what it would refuse is told here, without any data."""
     import_optuna()
+    check_kind("the number of trials", trials, ["int"])
     if trials < 1:
         raise UsageError(f"the number of trials must be 1 or more, not {trials}.")
-    searched = dict(space_of(ranker, fixed=fixed) if space is None else space)
+    if space is not None:
+        return checked_domains(ranker, space)
+    searched = dict(space_of(ranker, fixed=fixed))
     if not searched:
         raise UsageError(
             f"{ranker.name} on model '{ranker.model_name}' has nothing to search that is not set "
             "already; train it as it is, or set fewer parameters."
         )
     return searched
+
+
+def checked_folds(folds: int | None, has_valid: bool) -> int:
+    """Return the number of folds: 0 where a validation set judges the trials."""
+    if folds is None:
+        return 0 if has_valid else _FOLDS
+    if has_valid:
+        raise UsageError(
+            "valid and folds both judge the trials; give a validation set, or folds to "
+            "cross-validate on the training data."
+        )
+    check_kind("folds", folds, ["int"])
+    if folds < 2:
+        raise UsageError(f"folds must be 2 or more, not {folds}.")
+    return folds
+
+
+def _ranker(given: Any) -> Ranker:
+    if isinstance(given, str):
+        return ranker_called(given)
+    if not isinstance(given, Ranker):
+        kind = given.__name__ if isinstance(given, type) else type(given).__name__
+        hint = f"; make one: {kind}()" if isinstance(given, type) else ""
+        raise UsageError(
+            f"tune takes a ranker or its name, such as 'lambdamart', not {kind}{hint}."
+        )
+    return given
+
+
+def _data(given: Any, name: str) -> RankingData:
+    if isinstance(given, tuple) and len(given) == 3:
+        return ranking_data(*given)
+    if not isinstance(given, RankingData):
+        raise UsageError(
+            f"{name} is RankingData or (X, y, qid), not {type(given).__name__}; rankwright.load "
+            "reads a file, RankingData.from_frame a frame."
+        )
+    return given

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, Protocol
 
 from sklearn.base import clone
@@ -20,6 +21,7 @@ from sklearn.base import clone
 from rankwright.core.rng import stream
 from rankwright.data.content import content_digest
 from rankwright.data.ranking_data import RankingData
+from rankwright.data.split import k_folds
 from rankwright.data.target import check_target
 from rankwright.errors import DataError, MissingExtraError, RankwrightError, UsageError
 from rankwright.metrics.base import Metric
@@ -27,14 +29,15 @@ from rankwright.metrics.evaluation import evaluate
 from rankwright.metrics.names import metric, metric_name
 from rankwright.persist.model_file import kept_parameters
 from rankwright.rankers.base import Ranker
-from rankwright.rankers.search_space import Domain
+from rankwright.rankers.search_space import Choice, Domain
+from rankwright.rankers.selection import ROUNDS
 
 if TYPE_CHECKING:
     import optuna
 
 _STARTUP_TRIALS = 5  # trials that are never pruned, so that there is a median to fall behind
 _WARMUP_ROUNDS = 10
-_SENTENCE = "sentence"
+_SENTENCE, _ROUNDS = "sentence", "rounds"  # attributes of trials
 
 
 class Runs(Protocol):
@@ -71,20 +74,26 @@ class Trial:
     sentence: str | None = None
 
 
+Pair = tuple[RankingData, RankingData]
+"""Data to fit to, and data that judges the fit."""
+
+
 class Search:
-    """Trials of one ranker on one pair of train and valid."""
+    """Trials of one ranker on train and valid, or on the folds of train where valid is None."""
 
     def __init__(
         self,
         optuna: Any,
         ranker: Ranker,
         train: RankingData,
-        valid: RankingData,
+        valid: RankingData | None,
         space: Mapping[str, Domain],
         seed: int,
+        folds: int = 0,
     ) -> None:
         self.optuna, self.ranker, self.train, self.valid = optuna, ranker, train, valid
-        self.space, self.seed = space, seed
+        self.space, self.seed, self.folds = space, seed, folds
+        self.pairs = [(train, valid)] if valid is not None else _folds(train, folds, seed)
         given = ranker.selection_metric
         self.measure = metric(given, convention=ranker.convention)
         self.metric, self.maximise = metric_name(given, self.measure), self.measure.maximise
@@ -92,8 +101,9 @@ class Search:
 
     def digest(self) -> str:
         """Return what decides the trials: the data, the ranker, the space and the seed."""
+        judge = f"{self.folds} folds" if self.valid is None else content_digest(self.valid)
         told = {
-            "data": [content_digest(self.train), content_digest(self.valid)],
+            "data": [content_digest(self.train), judge],
             "ranker": self.ranker.name,
             "parameters": kept_parameters(self.ranker),
             "space": {name: repr(domain) for name, domain in self.space.items()},
@@ -114,7 +124,7 @@ class Search:
             Trial(
                 number,
                 names[trial.state],
-                trial.params,
+                self.values(trial.params),
                 trial.value,
                 trial.duration.total_seconds() if trial.duration else 0.0,
                 trial.user_attrs.get(_SENTENCE),
@@ -137,21 +147,24 @@ class Search:
     ) -> list[Trial]:
         """Run ``count`` trials at a time on an executor and return how they ended."""
         asked = [self._ask(study, first + k) for k in range(count)]
-        judged_by = (self.train, self.valid, self.measure, self.metric)
+        judged_by = (self.pairs, self.measure, self.metric)
         running = [executor.submit(fit_and_judge, made, *judged_by) for _, made in asked]
         before = len(self.ended(study))
         for (trial, _), future in zip(asked, running, strict=True):
             try:
-                fitted, value = future.result()
-                self._tell(study, trial, fitted, value)
+                fits, value = future.result()
+                self._tell(study, trial, fits, value)
             except RankwrightError as fault:
                 self._tell_fault(study, trial, fault)
         return self.ended(study)[before:]
 
-    def _tell(self, study: optuna.Study, trial: optuna.Trial, fitted: Ranker, value: float) -> None:
+    def _tell(
+        self, study: optuna.Study, trial: optuna.Trial, fits: list[Ranker], value: float
+    ) -> None:
+        trial.set_user_attr(_ROUNDS, [fit.best_iteration_ for fit in fits])
         study.tell(trial, value)
-        if study.best_trial.number == trial.number:
-            self._fitted = {trial.number: fitted}
+        if study.best_trial.number == trial.number and self.valid is not None:
+            self._fitted = {trial.number: fits[0]}
 
     def _tell_fault(self, study: optuna.Study, trial: optuna.Trial, fault: Exception) -> None:
         trial.set_user_attr(_SENTENCE, str(fault))
@@ -159,44 +172,91 @@ class Search:
 
     def run_trial(self, study: optuna.Study, number: int) -> Trial:
         """Run one trial and return how it ended."""
-        trial, fitted = self._ask(study, number)
+        trial, made = self._ask(study, number)
+        fits: list[Ranker] = []
+        found: list[float] = []
         try:
-            watcher = _Pruner(trial, self.optuna, self.maximise)
-            fitted.fit(self.train, eval_set=self.valid, progress=watcher)
-            if fitted.interrupted_:  # half a fit is not a trial
-                raise KeyboardInterrupt
-            value = judged(fitted, self.valid, self.measure, self.metric)
-            self._tell(study, trial, fitted, value)
+            for train, valid in self.pairs:
+                watcher = None
+                if self.valid is not None:
+                    watcher = _Pruner(trial, self.optuna, self.maximise)
+                fitted = clone(made) if fits else made
+                fits.append(fitted.fit(train, eval_set=valid, progress=watcher))
+                if fitted.interrupted_:  # half a fit is not a trial
+                    raise KeyboardInterrupt
+                found.append(judged(fitted, valid, self.measure, self.metric))
+                if self.valid is None:
+                    self._prune_by_folds(trial, found)
+            self._tell(study, trial, fits, fmean(found))
         except self.optuna.TrialPruned:
             study.tell(trial, state=self.optuna.trial.TrialState.PRUNED)
         except RankwrightError as fault:
             self._tell_fault(study, trial, fault)
         return self.ended(study)[-1]
 
-    def best(self, study: optuna.Study) -> tuple[Ranker, Any]:
-        """Return the best trial, and its ranker: fitted again where an earlier run had it."""
+    def _prune_by_folds(self, trial: optuna.Trial, found: list[float]) -> None:
+        """End a trial whose mean over the folds so far falls behind that of the others."""
+        trial.report(fmean(found), _WARMUP_ROUNDS + len(found))
+        if len(found) < len(self.pairs) and trial.should_prune():
+            raise self.optuna.TrialPruned
+
+    def best(self, study: optuna.Study) -> tuple[Ranker, dict[str, Any], float]:
+        """Return the ranker of the best trial, its parameters and its value.
+
+        It is fitted again where an earlier run had it, and after folds: to all of train, with as
+        many rounds as were best on average.
+        """
         states = self.optuna.trial.TrialState
         if not study.get_trials(deepcopy=False, states=(states.COMPLETE,)):
             raise DataError(f"no trial succeeded; the last one: {self.ended(study)[-1].sentence}")
         best = study.best_trial
+        chosen = self.values(best.params)
+        if self.valid is None:
+            chosen |= self._rounds(best.user_attrs.get(_ROUNDS, []))
         if best.number not in self._fitted:
-            fitted = clone(self.ranker).set_params(**best.params)
+            fitted = clone(self.ranker).set_params(**chosen)
             self._fitted = {best.number: fitted.fit(self.train, eval_set=self.valid)}
-        return self._fitted[best.number], best
+        return self._fitted[best.number], chosen, float(study.best_value)
+
+    def values(self, kept: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the parameters of a trial from what Optuna keeps of them."""
+        return {
+            name: domain.value(kept[name]) if isinstance(domain, Choice) else kept[name]
+            for name, domain in self.space.items()
+            if name in kept
+        }
+
+    def _rounds(self, best: list[int]) -> dict[str, int]:
+        """Return the parameter for the mean number of rounds, of a model that has one."""
+        name = ROUNDS.get(self.ranker.model_name)
+        if name is None or not best:
+            return {}
+        own = self.ranker._has_own_model() and name in self.ranker.get_params(deep=False)
+        return {name if own else f"model__{name}": max(1, round(fmean(best)))}
 
     def _defaults(self) -> dict[str, Any]:
         known = self.ranker.get_params(deep=True)
         return {
-            name: known[name] for name, domain in self.space.items() if domain.holds(known[name])
+            name: domain.kept(known[name]) if isinstance(domain, Choice) else known[name]
+            for name, domain in self.space.items()
+            if domain.holds(known[name])
         }
 
 
+def _folds(train: RankingData, folds: int, seed: int) -> list[Pair]:
+    """Return each part of the queries with all others, which are fitted to."""
+    return [(fold.train, fold.test) for fold in k_folds(train, folds, valid=False, seed=seed)]
+
+
 def fit_and_judge(
-    ranker: Ranker, train: RankingData, valid: RankingData, measure: Metric, name: str
-) -> tuple[Ranker, float]:
-    """Fit one trial's ranker, wherever this runs; return it and its metric on valid."""
-    fitted = ranker.fit(train, eval_set=valid)
-    return fitted, judged(fitted, valid, measure, name)
+    ranker: Ranker, pairs: list[Pair], measure: Metric, name: str
+) -> tuple[list[Ranker], float]:
+    """Fit one trial's ranker, wherever this runs; return the fits and their mean metric."""
+    fits = [clone(ranker).fit(train, eval_set=valid) for train, valid in pairs]
+    found = [
+        judged(fitted, valid, measure, name) for fitted, (_, valid) in zip(fits, pairs, strict=True)
+    ]
+    return fits, fmean(found)
 
 
 def judged(fitted: Ranker, valid: RankingData, measure: Metric, name: str) -> float:

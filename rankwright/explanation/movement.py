@@ -18,7 +18,7 @@ import numpy as np
 
 from rankwright.core.types import F64
 from rankwright.errors import UsageError
-from rankwright.explanation.pair import Place
+from rankwright.explanation.pair import Place, formatted
 from rankwright.explanation.parts import document_parts
 from rankwright.explanation.query_view import QueryView
 
@@ -30,7 +30,7 @@ class Shift:
     """What one feature speaks for a document, (1), before and after."""
 
     feature: str
-    value: float
+    value: float | str
     before: float
     after: float
 
@@ -75,7 +75,7 @@ class MovementExplanation:
             change = shift.after - shift.before
             if change != 0.0:
                 lines.append(
-                    f"  {change:+12.6g}  {shift.feature} = {shift.value:g}: "
+                    f"  {change:+12.6g}  {shift.feature} = {formatted(shift.value)}: "
                     f"{shift.before:+.3g} before, {shift.after:+.3g} after"
                 )
         if self.passed_by:
@@ -92,7 +92,6 @@ def explain_movement(before: QueryView, after: QueryView, document: Any) -> Move
     row = before.document(document)
     first, second = _standings(before)[row], _standings(after)[row]
     order = np.argsort(-np.abs(second - first)[:-1], kind="stable")
-    value = before.X[row]
     was_above, is_above = (view.ranks < view.ranks[row] for view in (before, after))
     return MovementExplanation(
         query=str(before.data.qid[0]),
@@ -100,7 +99,7 @@ def explain_movement(before: QueryView, after: QueryView, document: Any) -> Move
         after=Place.of(after, row),
         standing=(float(first.sum()), float(second.sum())),
         shifts=[
-            Shift(before.features[f], float(value[f]), float(first[f]), float(second[f]))
+            Shift(before.features[f], before.value(row, int(f)), float(first[f]), float(second[f]))
             for f in order
         ],
         passed_by=[after.names[i] for i in after.order if is_above[i] and not was_above[i]],

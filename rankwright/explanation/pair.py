@@ -44,11 +44,14 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one feature adds to a lead: its values in the upper and lower document, and d_f."""
+    """What one feature adds to a lead: its values in the upper and lower document, and d_f.
+
+    A value is a number, or the name of a category.
+    """
 
     feature: str
-    upper: float
-    lower: float
+    upper: float | str
+    lower: float | str
     part: float
 
 
@@ -92,7 +95,8 @@ class PairExplanation:
         ]
         shown = [part for part in self.parts if part.part != 0.0][:_LINES]
         lines += [
-            f"  {part.part:+12.6g}  {part.feature}: {part.upper:g} against {part.lower:g}"
+            f"  {part.part:+12.6g}  {part.feature}: {formatted(part.upper)} against "
+            f"{formatted(part.lower)}"
             for part in shown
         ]
         others = self.lead - sum(part.part for part in shown)
@@ -104,11 +108,19 @@ class PairExplanation:
         if not self.swaps:
             return "  no change of a single feature swaps them"
         best = self.swaps[0]
+        change = f"  they swap when {best.feature} of {best.document} goes from "
+        if isinstance(best.needed, str):
+            return f"{change}{best.value} to {best.needed}"
         unseen = "" if best.seen else "; no document of the data has such a value"
         return (
-            f"  they swap when {best.feature} of {best.document} goes from {best.value:g} to "
-            f"{best.needed:.9g} ({best.size:.2g} standard deviations{unseen})"
+            f"{change}{formatted(best.value)} to {best.needed:.9g} "
+            f"({best.size:.2g} standard deviations{unseen})"
         )
+
+
+def formatted(value: float | str) -> str:
+    """Return the value of a feature as text: a number in short, a category by its name."""
+    return value if isinstance(value, str) else f"{value:g}"
 
 
 def explain_pair(view: QueryView, one: Any, other: Any, data: RankingData) -> PairExplanation:
@@ -116,7 +128,6 @@ def explain_pair(view: QueryView, one: Any, other: Any, data: RankingData) -> Pa
     rows = sorted((view.document(one), view.document(other)), key=lambda row: view.ranks[row])
     upper, lower = rows[0], rows[-1]
     parts, method = difference_parts(view, upper, lower)
-    X = view.X
     order = np.argsort(-np.abs(parts[:-1]), kind="stable")
     return PairExplanation(
         query=str(view.data.qid[0]),
@@ -124,7 +135,7 @@ def explain_pair(view: QueryView, one: Any, other: Any, data: RankingData) -> Pa
         lower=Place.of(view, lower),
         lead=float(view.scores[upper] - view.scores[lower]),
         parts=[
-            Part(view.features[f], float(X[upper, f]), float(X[lower, f]), float(parts[f]))
+            Part(view.features[f], view.value(upper, f), view.value(lower, f), float(parts[f]))
             for f in order
         ],
         rest=float(parts[-1]),

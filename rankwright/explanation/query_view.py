@@ -11,6 +11,7 @@ from scipy import sparse
 
 from rankwright.core.order import ranking
 from rankwright.core.types import F64, I64, AnyArray
+from rankwright.data.categories import Categories
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError, quoted
 from rankwright.rankers.inputs import features_like
@@ -87,6 +88,21 @@ class QueryView:
             return list(self.data.feature_names)
         return [str(number) for number in range(1, self.data.n_features + 1)]
 
+    def value(self, row: int, column: int) -> float | str:
+        """Return a feature of a document: a number, or the name of its category."""
+        return self.shown(column, float(self.X[row, column]))
+
+    def shown(self, column: int, value: float) -> float | str:
+        """Return a value of a feature as a user knows it: a number, or the name of a category."""
+        own = self.categories(column)
+        if own is None:
+            return value
+        return "missing" if own.value(value) is None else str(own.value(value))
+
+    def categories(self, column: int) -> Categories | None:
+        """Return the categories of a feature, None where it is a number."""
+        return (self.data.categories or {}).get(self.features[column])
+
     def document(self, name: Any) -> int:
         """Return the row of the document called ``name``."""
         try:
@@ -118,7 +134,8 @@ def in_columns_of(ranker: Ranker, data: RankingData) -> RankingData:
     """Return the data with the columns that a fitted ranker knows, in its order and names."""
     names = getattr(ranker, "feature_names_in_", None)
     kept = None if names is None else tuple(str(name) for name in names)
-    return replace(data, X=features_like(ranker, data), feature_names=kept)
+    categories = getattr(ranker, "categories_", None)
+    return replace(data, X=features_like(ranker, data), feature_names=kept, categories=categories)
 
 
 def _place(data: RankingData, query: Any) -> int:

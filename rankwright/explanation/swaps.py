@@ -35,18 +35,18 @@ class Swap:
     Attributes
     ----------
     document, feature : str
-    value, needed : float
-        What the feature is, and what it would have to be.
+    value, needed : float or str
+        What the feature is, and what it would have to be; of a category, the names.
     size : float
-        The change in standard deviations of the feature.
+        The change in standard deviations of the feature; 1 for a change of category.
     seen : bool
         Whether ``needed`` lies between the smallest and the largest value in the data.
     """
 
     document: str
     feature: str
-    value: float
-    needed: float
+    value: float | str
+    needed: float | str
     size: float
     seen: bool
 
@@ -66,8 +66,10 @@ def smallest_swaps(view: QueryView, upper: int, lower: int, data: RankingData) -
             value = float(view.X[row, column])
             size = abs(needed - value) / spread
             seen = bool(values.min() <= needed <= values.max())
-            name = view.names[row]
-            found.append(Swap(name, view.features[column], value, needed, size, seen))
+            if view.categories(column) is not None:
+                size = 1.0
+            shown = view.shown(column, value), view.shown(column, needed)
+            found.append(Swap(view.names[row], view.features[column], *shown, size, seen))
     return sorted(found, key=lambda swap: (swap.size, swap.document, swap.feature))
 
 
@@ -78,6 +80,8 @@ def _needed(
     start = view.X[row, column]
     if np.isnan(start):
         return None
+    if (own := view.categories(column)) is not None:
+        return _of_category(view, row, other, sign, column, values, own.ordered)
     model: Any = view.ranker.model_
     if hasattr(model, "coef"):
         return _of_slope(view, row, other, sign, column, float(model.coef[column]))
@@ -93,6 +97,18 @@ def _needed(
         return None
     needed = tried[swaps[0]]
     return float(needed if steps else _nearer(view, row, other, sign, column, needed))
+
+
+def _of_category(
+    view: QueryView, row: int, other: int, sign: float, column: int, values: F64, ordered: bool
+) -> float | None:
+    """Return the most frequent category of the data that swaps the two, of ordered the nearest."""
+    codes, counts = np.unique(values, return_counts=True)
+    start = view.X[row, column]
+    codes = codes[np.argsort(np.abs(codes - start) if ordered else -counts, kind="stable")]
+    codes = codes[codes != start]
+    swaps = np.flatnonzero(_crosses(view, row, other, sign, column, codes))
+    return float(codes[swaps[0]]) if len(swaps) else None
 
 
 def _of_slope(

@@ -2,9 +2,10 @@
 
 ``parity.jsonl`` has a vector per line: what it is for, its features (null: missing), the score that
 the export should give it and how far off that may be. ``export.json`` names the format, the ranker,
-versions, precision, the policy for missing values, the features in order, and the SHA-256 of every
-other file. A folder of its own appears whole or not at all; beside other files (``force``), the
-export counts from the moment its ``export.json`` is there, which comes last.
+versions, precision, the policy for missing values, the features in order (of a category with its
+values, whose places are the codes that the model takes), and the SHA-256 of every other file. A
+folder of its own appears whole or not at all; beside other files (``force``), the export counts
+from the moment its ``export.json`` is there, which comes last.
 """
 
 from __future__ import annotations
@@ -215,13 +216,14 @@ def _about(
 
 def _features(job: Job, written: Written) -> list[dict[str, Any]]:
     takes = np.broadcast_to(written.takes_missing, len(job.names)).tolist()
-    given = getattr(job.ranker, "feature_names_in_", None)
+    given, known = getattr(job.ranker, "feature_names_in_", None), job.categories
     return [
         {
             "name": name,
             "column": j,
             "in_training": str(j + 1) if given is None else str(given[j]),
             "may_be_missing": may,
+            **({"categories": list(known[name].values)} if name in known else {}),
         }
         for j, (name, may) in enumerate(zip(job.names, takes, strict=True))
     ]

@@ -7,7 +7,8 @@ it there, ``zero_left`` and ``zero_right`` do the same with 0 too, ``category`` 
 ``categories`` lists for the node; so do ``member`` and ``member_or_nan``, of numbers from 0 alone,
 and the latter sends a missing value left too. Scores start from ``initial``. A network has
 ``layers`` of ``weights`` (a row for each input) and ``constants``, with ``activation`` after all
-but the last. ``fill`` has what stands for a missing value.
+but the last. ``fill`` has what stands for a missing value. ``categories`` has the values of
+features that are categories: the model takes the place of a value among them, from 0.
 """
 
 from __future__ import annotations
@@ -35,7 +36,10 @@ class Json(Target):
 
     def write(self, job: Job) -> Written:
         """Return model.json."""
-        text = json.dumps(plain_model(job.model, job.names), indent=1, allow_nan=False)
+        plain = plain_model(job.model, job.names)
+        if job.categories:
+            plain["categories"] = {name: list(own.values) for name, own in job.categories.items()}
+        text = json.dumps(plain, indent=1, allow_nan=False)
         takes = taken(job.model)
         return Written(
             files={"model.json": text.encode()},

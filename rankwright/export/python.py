@@ -28,12 +28,24 @@ from rankwright.export.target import (
 
 _HEAD = '''"""A {family} model, written by rankwright: score(features), higher is better.
 
-Features come in the order of FEATURES, or by name; a missing one is None or NaN.
+Features come in the order of FEATURES, or by name; a missing one is None or NaN. Those in
+CATEGORIES may be given by value, as text; one that is not there is missing.
 """
 
 import math
 
 FEATURES = {names}
+CATEGORIES = {categories}
+_CODES = {{name: {{value: code for code, value in enumerate(values)}}
+          for name, values in CATEGORIES.items()}}
+
+
+def _number(name, x):
+    if isinstance(x, str):
+        if name not in _CODES:
+            raise ValueError(f"{{name}} is {{x!r}}, which is no number")
+        return _CODES[name].get(x, math.nan)
+    return math.nan if x is None else float(x)
 
 
 def _values(features):
@@ -41,7 +53,7 @@ def _values(features):
         features = [features.get(name) for name in FEATURES]
     if len(features) != len(FEATURES):
         raise ValueError(f"{{len(features)}} features where {{len(FEATURES)}} are expected")
-    return [math.nan if x is None else float(x) for x in features]
+    return [_number(name, x) for name, x in zip(FEATURES, features)]
 
 '''
 _LINEAR = """
@@ -129,7 +141,10 @@ class Python(Target):
     def write(self, job: Job) -> Written:
         """Return NAME.py."""
         model = job.model
-        head = _HEAD.format(family=model.family, names=json.dumps(list(job.names)))
+        categories = {name: list(own.values) for name, own in job.categories.items()}
+        head = _HEAD.format(
+            family=model.family, names=json.dumps(list(job.names)), categories=repr(categories)
+        )
         if isinstance(model, Forest):
             body = _FOREST.format(initial=repr(model.initial), trees=_trees(model))
         elif isinstance(model, Linear):

@@ -20,6 +20,7 @@ import numpy as np
 from rankwright import registry
 from rankwright.core.dtypes import not_above
 from rankwright.core.types import F64
+from rankwright.data.categories import Categories
 from rankwright.errors import RankwrightError, UsageError
 from rankwright.export.forest import Forest
 from rankwright.export.portable import Portable
@@ -44,6 +45,14 @@ class Job:
     model: Portable
     names: tuple[str, ...]
     title: str
+
+    @property
+    def categories(self) -> dict[str, Categories]:
+        """The categories of features that have some, by their names in the export."""
+        given = getattr(self.ranker, "feature_names_in_", ())
+        known = getattr(self.ranker, "categories_", {})
+        pairs = zip(self.names, map(str, given), strict=False)
+        return {name: known[own] for name, own in pairs if own in known}
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 - random: documents near the thresholds, or around the mean document;
 - threshold: the way to a split, whose threshold is hit exactly, then by the numbers next to it;
 - missing: one feature or several, all of them;
+- category: codes of categories, one that is beyond them, none;
 - extreme: zeros of both signs, the smallest and the largest numbers, ends of float32.
 
 Vectors that the format cannot tell apart are thinned out: any two that remain either score the same
@@ -48,6 +49,7 @@ class Vectors:
 def parity_vectors(job: Job, written: Written, *, single: bool) -> Vectors:
     """Return vectors with the scores that the export of ``job`` should give them."""
     made = list(_drawn(job.model, written, single))
+    made += _of_categories(job, [x for kind, x in made if kind == "random"])
     X = np.array([x for _, x in made])
     kinds = [kind for kind, _ in made]
     if single:
@@ -140,6 +142,20 @@ def _drawn(model: Portable, written: Written, single: bool) -> Iterator[tuple[st
     row = draw[0].copy()
     row[takes] = np.nan
     yield "missing", row
+
+
+def _of_categories(job: Job, draw: list[F64]) -> list[tuple[str, F64]]:
+    """Return random vectors whose categories have codes of theirs, one beyond, or none."""
+    columns = {job.names.index(name): len(own) for name, own in job.categories.items()}
+    rng = stream(0, "export", "categories")
+    found = []
+    for row in draw[:_SPLITS] if columns else ():
+        made = row.copy()
+        for column, count in columns.items():
+            code = int(rng.integers(-1, count + 1))
+            made[column] = np.nan if code < 0 else code
+        found.append(("category", made))
+    return found
 
 
 def _used(model: Portable) -> I64:

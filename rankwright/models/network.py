@@ -10,9 +10,10 @@ NumPy alone.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -147,7 +148,13 @@ class Network(Part):
 
     def _hidden(self) -> tuple[int, ...]:
         given: Any = self.hidden_layer_sizes
-        return (int(given),) if np.ndim(given) == 0 else tuple(int(n) for n in given)
+        sizes = tuple(given) if isinstance(given, Sequence | np.ndarray) else (given,)
+        if isinstance(given, str) or not all(isinstance(size, Integral) for size in sizes):
+            raise UsageError(
+                f"hidden_layer_sizes must be whole numbers, such as (8, 4) (on the command line "
+                f"hidden_layer_sizes=8,4), not {given!r}."
+            )
+        return tuple(int(size) for size in sizes)
 
     def _check(self) -> None:
         hidden, heads = self._hidden(), self.list_context

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,15 +33,22 @@ CATEGORICAL, DEFAULT_LEFT = 1, 2  # bits of a split's decision_type; the missing
 _VALUES = re.compile(r"^(leaf_value|internal_value)=(.*)$", flags=re.MULTILINE)
 
 
-def model_text(names: Sequence[str], blocks: Sequence[str]) -> str:
-    """Return the text of a model with these features and the lines of each tree."""
+def model_text(
+    names: Sequence[str], blocks: Sequence[str], categories: Sequence[Sequence[Any]] = ()
+) -> str:
+    """Return the text of a model with these features and the lines of each tree.
+
+    LightGBM finds the ``categories`` of the columns of a pandas frame that have the type by value.
+    """
     head = _HEAD.format(
         last=len(names) - 1,
         names=" ".join(names),
         ranges=" ".join(["[-inf:inf]"] * len(names)),
         sizes="",
     )
-    return _assemble(head, blocks)
+    text = _assemble(head, blocks)
+    kept = [list(values) for values in categories]
+    return f"{text}\npandas_categorical:{json.dumps(kept)}\n" if kept else text
 
 
 def first_trees(text: str, n_trees: int) -> str:

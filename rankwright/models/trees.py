@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -58,10 +58,13 @@ class Trees(Part):
     monotone_constraints : mapping or sequence
         1 or -1 for features whose score must rise or fall with them, by name, column or in order.
     categorical_feature : sequence
-        Features that hold category numbers, by name or column.
+        Features that hold category numbers, by name or column. Columns of the type category are
+        categories without being named; ordered ones are split as numbers, in their order.
     max_bins
         Number of thresholds tried for a feature.
     """
+
+    takes_categories: ClassVar[bool] = True
 
     n_estimators: int = 100
     num_leaves: int = 31
@@ -208,12 +211,13 @@ class Trees(Part):
             "lambda_l1": self.reg_alpha,
             "lambda_l2": self.reg_lambda,
         }
+        categorical = _categorical(self.categorical_feature, data)
+        if categorical:
+            params["categorical_feature"] = categorical
         if self.monotone_constraints is not None:
-            params["monotone_constraints"] = _signs(self.monotone_constraints, data)
-        if self.categorical_feature is not None:
-            params["categorical_feature"] = [
-                _column(name, data) for name in self.categorical_feature
-            ]
+            signs = _signs(self.monotone_constraints, data)
+            _refuse_monotone_categories(signs, categorical, data)
+            params["monotone_constraints"] = signs
         return params
 
 
@@ -406,6 +410,24 @@ def _column(name: str | int, data: RankingData) -> int:
     raise UsageError(
         f"there is no feature {name!r}; use a name or a column from 0 to {data.n_features - 1}."
     )
+
+
+def _categorical(named: Sequence[str | int] | None, data: RankingData) -> list[int]:
+    """Return the columns that are split as categories: those named, and those of that type."""
+    of_type = [name for name, own in (data.categories or {}).items() if not own.ordered]
+    return sorted({_column(name, data) for name in (*(named or ()), *of_type)})
+
+
+def _refuse_monotone_categories(
+    signs: Sequence[int], categorical: Sequence[int], data: RankingData
+) -> None:
+    for column in categorical:
+        if signs[column]:
+            name = column if data.feature_names is None else data.feature_names[column]
+            raise UsageError(
+                f"monotone_constraints has a sign for {name!r}, which is a category without order; "
+                "leave it out, or make the category ordered."
+            )
 
 
 def _signs(monotone: Mapping[str | int, int] | Sequence[int], data: RankingData) -> list[int]:

@@ -20,6 +20,7 @@ from safetensors.numpy import save as save_arrays
 from rankwright import __version__, registry
 from rankwright.core.parts import params_of, part_name
 from rankwright.core.types import F64
+from rankwright.data.categories import as_json, from_json
 from rankwright.errors import PluginError, UsageError
 from rankwright.metrics.base import Metric
 from rankwright.persist.container import ModelFileError, read_parts, write_parts
@@ -90,6 +91,7 @@ def save_model(ranker: Ranker, path: str | Path) -> None:
             packages[what] = package
     names = getattr(ranker, "feature_names_in_", None)
     deviation = getattr(ranker, "feature_deviation_", None)
+    categories = getattr(ranker, "categories_", None)
     receipt = {
         "rankwright": __version__,
         "libraries": {name: version(name) for name in _LIBRARIES},
@@ -104,6 +106,7 @@ def save_model(ranker: Ranker, path: str | Path) -> None:
         "best_iteration": ranker.best_iteration_,
         "curve": plain(ranker.curve_),
         **({"packages": packages} if packages else {}),
+        **({"categories": as_json(categories)} if categories else {}),
     }
     arrays = {name: np.ascontiguousarray(array) for name, array in model.arrays().items()}
     parts = {f"{name}.txt": text.encode() for name, text in model.texts().items()}
@@ -124,6 +127,7 @@ def load_model(path: str | Path) -> Ranker:
     try:
         ranker = _ranker_of(receipt)
         ranker.n_features_in_, names = checked_shape(receipt)
+        categories = from_json(receipt.get("categories"), names)
         family = family_of(receipt)
         ranker.model_ = fitted_model(family, parts, ranker.n_features_in_)
         if ranker.model_name != family:
@@ -137,6 +141,8 @@ def load_model(path: str | Path) -> Ranker:
         raise ModelFileError(f"{path} does not hold what its receipt says: {fault}") from None
     if names is not None:
         ranker.feature_names_in_ = np.array(names, object)
+    if categories is not None:
+        ranker.categories_ = categories
     return ranker
 
 

@@ -18,6 +18,7 @@ from scipy import sparse
 
 from rankwright import __version__
 from rankwright.core.types import FittedModel
+from rankwright.data.categories import as_json
 from rankwright.data.content import row_codes
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
@@ -83,7 +84,9 @@ def digest_in_order(data: RankingData | str, n_jobs: int | None) -> str:
     columns = (row_codes(data, n_jobs=n_jobs), data.indptr, group)
     for column in (*columns, data.sample_weight, data.query_weight):
         digest.update(b"-" if column is None else np.ascontiguousarray(column).tobytes())
-    names = [data.qid.tolist(), data.feature_names]
+    names: list[Any] = [data.qid.tolist(), data.feature_names]
+    if data.categories:
+        names.append(as_json(data.categories))
     digest.update(json.dumps(names, default=str).encode())
     return digest.hexdigest()
 

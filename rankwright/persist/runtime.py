@@ -24,6 +24,7 @@ from safetensors.numpy import load as load_arrays
 from rankwright import registry
 from rankwright.core.dtypes import as_feature_matrix, as_groups, as_vector
 from rankwright.core.types import F64, AnyArray, FittedModel, FloatMatrix
+from rankwright.data.categories import AllCategories, from_json
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.rankings import Ranking
 from rankwright.errors import DataError, UsageError, quoted
@@ -54,6 +55,8 @@ class RuntimeModel:
     n_features : int
     feature_names : tuple of str or None
         In the order of the columns; None where the training data had no names.
+    categories : dict from names to Categories, or None
+        Of the features that are categories: what their codes in an array stand for.
     receipt : dict
         Parameters, versions, a digest of the training data, learning curves.
     """
@@ -63,6 +66,15 @@ class RuntimeModel:
     n_features: int
     feature_names: tuple[str, ...] | None
     receipt: dict[str, Any]
+    categories: AllCategories | None = None
+
+    @cached_property
+    def coded(self) -> dict[int, dict[Any, int]]:
+        """Code of each value of the features that are categories, by column."""
+        return {
+            self.columns[name]: {value: code for code, value in enumerate(own.values)}
+            for name, own in (self.categories or {}).items()
+        }
 
     @cached_property
     def columns(self) -> dict[str, int]:
@@ -83,7 +95,7 @@ class RuntimeModel:
         """
         data = self._data(X, qid, None)
         scores = self.scores_of(data, n_jobs=n_jobs)
-        return scores if data is X else data.in_caller_order(scores)
+        return scores if isinstance(X, RankingData) else data.in_caller_order(scores)
 
     def rank(
         self,
@@ -119,11 +131,15 @@ class RuntimeModel:
             known, names = self.feature_names, X.feature_names
             if known is not None and names is not None and names != known:
                 raise DataError("the data has other features, or in another order, than the model.")
-            return X if group is None else replace(X, group=as_groups(group, "group", len(X.y)))
+            data = X.in_categories(self.categories)
+            if group is None:
+                return data
+            return replace(data, group=as_groups(group, "group", len(X.y)))
         if hasattr(X, "columns") or hasattr(X, "column_names"):
             raise UsageError(
                 "runtime models take arrays: pass the columns of the frame in the order of "
-                "model.feature_names, such as frame[list(model.feature_names)].to_numpy()."
+                "model.feature_names, such as frame[list(model.feature_names)].to_numpy(); "
+                "categories go in a RankingData.from_frame."
             )
         features = as_feature_matrix(X)
         self._check_width(features)
@@ -147,7 +163,8 @@ def load(path: str | Path) -> RuntimeModel:
     try:
         n_features, names = checked_shape(receipt)
         model = fitted_model(family_of(receipt), parts, n_features)
-        return RuntimeModel(str(receipt["ranker"]), model, n_features, names, receipt)
+        categories = from_json(receipt.get("categories"), names)
+        return RuntimeModel(str(receipt["ranker"]), model, n_features, names, receipt, categories)
     except FAULTS as fault:
         raise ModelFileError(f"{path} does not hold what its receipt says: {fault}") from None
 

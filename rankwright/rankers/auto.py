@@ -24,9 +24,9 @@ from rankwright.metrics.names import metric as measure
 from rankwright.metrics.names import metric_name
 from rankwright.rankers.base import Ranker, ranker
 from rankwright.rankers.candidates import Candidate, Outline, candidates
-from rankwright.rankers.inputs import ranking_data, valid_data
+from rankwright.rankers.inputs import ranking_data, refuse_nothing_to_rank, valid_data
+from rankwright.rankers.selection import ROUNDS
 
-_ROUNDS = {"trees": "n_estimators", "network": "epochs", "additive": "n_rounds"}
 _CROSSED = 100  # with fewer queries than this, every query is held out once
 _FOLDS = 5
 
@@ -92,6 +92,9 @@ def auto(
     """
     data = ranking_data(X, y, qid, group_sizes)
     valid = None if eval_set is None else valid_data(eval_set, data)
+    refuse_nothing_to_rank(data)
+    if valid is not None:
+        refuse_nothing_to_rank(valid, " in the validation set")
     outline = Outline.of(data)
     seed = seed_of(random_state)
     measured = measure(metric, convention=convention)
@@ -135,7 +138,7 @@ class _Tried:
 
     def rounds(self) -> dict[str, int]:
         """Return as many rounds as the fits chose, for a model that is a sum of rounds."""
-        name = _ROUNDS.get(self.last.model_name)
+        name = ROUNDS.get(self.last.model_name)
         if name is None:
             return {}
         return {name: max(1, round(np.mean([fit.best_iteration_ for fit in self.fits])))}

@@ -61,6 +61,7 @@ from rankwright.rankers.inputs import (
     features_like,
     how_to_route_qid,
     ranking_data,
+    refuse_categories,
     refuse_misnamed,
     tell_of_equal_grades,
     tell_of_equal_scores,
@@ -135,6 +136,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         The iteration that the fit resumed from, by its checkpoint.
     n_features_in_ : int
     feature_names_in_ : array of str, where the features had names
+    categories_ : dict from names to Categories, where features are categories
+        What their codes stand for; ``predict`` finds the categories of a frame by value.
 
     See Also
     --------
@@ -408,6 +411,9 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             X, y, qid, group_sizes, sample_weight, query_weight, features=features, drop=drop
         )
         data = given.present()
+        refuse_categories(self, data)
+        if start is not None:  # its trees know categories by their codes
+            data = data.in_categories(getattr(start, "categories_", None))
         tell_of_equal_grades(data)
         warn_of_outcomes(data, chosen=listed(features) or ())
         self._with_qid = qid is not None or group_sizes is not None or given.n_queries > 1
@@ -477,6 +483,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         query_weight: Any = None,
     ) -> Self:
         data = ranking_data(X, y, qid, group_sizes, sample_weight, query_weight)
+        refuse_categories(self, data)
         before: Any = getattr(self, "model_", None)
         if before is not None:
             known = getattr(self, "feature_names_in_", None)
@@ -571,6 +578,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             self.feature_names_in_ = np.array(data.feature_names, object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
+        if data.categories:
+            self.categories_ = dict(data.categories)
+        elif hasattr(self, "categories_"):
+            del self.categories_
 
     def _fit_model(
         self, data: RankingData, callback: Selection, start: FittedModel | None
@@ -657,7 +668,13 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             raise UsageError(
                 f"this ranker was fitted with qid, so score needs qid=... too; {how_to_route_qid()}"
             )
-        data = data_in_columns(getattr(self, "feature_names_in_", None), X, y, qid)
+        data = data_in_columns(
+            getattr(self, "feature_names_in_", None),
+            X,
+            y,
+            qid,
+            categories=getattr(self, "categories_", None),
+        )
         if qid is not None:
             warn_of_cut_queries(self, data)
         selects = metric(self.selection_metric, convention=self.convention).for_selection()
@@ -781,7 +798,8 @@ def _named_parameters(init: Callable[..., None]) -> Callable[..., None]:
     def checked(self: Any, *args: Any, **params: Any) -> None:
         for name in params:
             if name not in known:
-                raise unknown_parameter(type(self).__name__, name, known)
+                model = resolve_part("models", params.get("model"))
+                raise unknown_parameter(type(self).__name__, name, known, model)
         init(self, *args, **params)
 
     return checked

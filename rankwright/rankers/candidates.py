@@ -35,6 +35,7 @@ class Outline:
     missing: bool
     grades: int
     ratings: bool
+    categories: int = 0
 
     @classmethod
     def of(cls, data: RankingData) -> Outline:
@@ -49,6 +50,7 @@ class Outline:
             missing=any(np.isnan(values[block]).any() for block in blocks(values)),
             grades=len(np.unique(data.y)),
             ratings=_are_ratings(data),
+            categories=len(data.categories or ()),
         )
 
     @property
@@ -70,6 +72,8 @@ class Outline:
         ]
         if self.filled < SPARSE:
             parts[1] += f" of which {self.filled:.1%} are not zero"
+        if self.categories:
+            parts[1] += f" of which {_of(self.categories, 'is a category', 'are categories')}"
         if self.missing:
             parts.append("missing values")
         return ", ".join(parts)
@@ -93,10 +97,11 @@ def _suited(outline: Outline) -> Iterator[tuple[str, str]]:
     if outline.ratings:
         yield "cofirank", "ratings: learns users and items, and the order of each user's items"
         yield "mmmf", "ratings: learns users and items, and the levels of the ratings"
-    elif outline.missing:
-        yield "xendcg", "missing values: trees take them"
-        yield "gbdt", "missing values: trees take them"
-        yield "lambdamart", "missing values: trees take them"
+    elif outline.missing or outline.categories:
+        why = f"{'categories' if outline.categories else 'missing values'}: trees take them"
+        yield "xendcg", why
+        yield "gbdt", why
+        yield "lambdamart", why
     elif outline.filled < SPARSE and outline.features >= MANY_FEATURES:
         yield "domination", "sparse features: few weights, the others exactly 0"
         yield "pamir", "sparse features: a step costs the entries of two rows"

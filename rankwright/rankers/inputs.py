@@ -17,18 +17,22 @@ from rankwright.core.dtypes import as_feature_matrix
 from rankwright.core.memory import taken_columns
 from rankwright.core.queries import first_of_runs
 from rankwright.core.types import FittedModel, FloatMatrix
+from rankwright.data.categories import AllCategories, recoded
 from rankwright.data.columns import USUAL_NAMES, choose_columns, listed, usual_column
 from rankwright.data.content import query_prints
 from rankwright.data.frames import (
     arrays_of_columns,
+    categories_of,
     checked_ids,
     columns_of_frame,
     default_names,
+    encoded_features,
+    frame_categories,
     frame_columns,
     refuse_other_index,
 )
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import DataError, UsageError, quoted
+from rankwright.errors import DataError, IncompatibleError, UsageError, quoted
 from rankwright.registry import unknown
 
 _LOOKED_AT = 256  # rows that tell whether a model gives all the same score
@@ -59,11 +63,13 @@ def ranking_data(
     *,
     features: Any = None,
     drop: Any = (),
+    categories: AllCategories | None = None,
 ) -> RankingData:
     """Return the caller's data as RankingData; without ``qid`` all rows are one query.
 
     ``features`` and ``drop`` name the columns of a frame, or of RankingData with feature names,
-    that are features and that are not.
+    that are features and that are not. Columns of a frame that are not of the type category hold
+    ``categories`` where some are known.
     """
     if isinstance(X, RankingData):
         return _with_features(X, features, drop)
@@ -76,7 +82,7 @@ def ranking_data(
         )
     if isinstance(qid, str) or isinstance(y, str):
         weights = {"sample_weight": sample_weight, "query_weight": query_weight}
-        return _by_column_names(X, names, y, qid, weights, features, drop)
+        return _by_column_names(X, names, y, qid, weights, features, drop, categories)
     if isinstance(X, str | PathLike):
         as_feature_matrix(X)  # which says what to do with a path
     if y is None:
@@ -89,7 +95,8 @@ def ranking_data(
         refuse_other_index(X, "X", y=y, qid=qid)
         names, columns = _feature_columns(names, features, drop)
         _refuse_grades_in_features(X, names, y)
-    table = _table(X, columns)
+    known = {} if names is None else _named({**(categories or {}), **frame_categories(X)}, names)
+    table = encoded_features(X, names or [], known) if known else _table(X, columns)
     if qid is None and group_sizes is None:
         warnings.warn(
             "no qid was given: all rows are taken as one query; pass qid=... or group_sizes=... "
@@ -105,6 +112,7 @@ def ranking_data(
         sample_weight=sample_weight,
         query_weight=query_weight,
         feature_names=names,
+        categories=known,
     )
 
 
@@ -140,7 +148,9 @@ def valid_data(eval_set: Any, data: RankingData) -> RankingData:
                 "a validation set is (X, y, qid), with the query id of each row, or "
                 f"RankingData; this one has {len(eval_set)} parts."
             )
-        valid = data_in_columns(data.feature_names, *eval_set, where="the valid data")
+        valid = data_in_columns(
+            data.feature_names, *eval_set, where="the valid data", categories=data.categories
+        )
     elif isinstance(eval_set, RankingData):
         valid = eval_set
     else:
@@ -157,23 +167,28 @@ def valid_data(eval_set: Any, data: RankingData) -> RankingData:
             f"the valid data has {valid.n_features} features, the training data "
             f"{data.n_features}; give both the same columns in the same order."
         )
-    return valid
+    return valid.in_categories(data.categories, "the validation set")
 
 
 def features_like(ranker: Any, X: Any) -> FloatMatrix:
     """Return the features of ``X`` in the columns the ranker was fitted on."""
     ranker._fitted()
     names = X.feature_names if isinstance(X, RankingData) else frame_columns(X)
-    features = X.X if isinstance(X, RankingData) else None
     known = getattr(ranker, "feature_names_in_", None)
     if known is None and names is not None:
         ordinary = default_names(ranker.n_features_in_)  # which a table of no names is written with
         known = ordinary if set(names) == set(ordinary) else None
     columns = _columns_by_name(known, names, "X")
-    if features is None:
+    categories = getattr(ranker, "categories_", None)
+    if isinstance(X, RankingData):
+        features: FloatMatrix = recoded(X.X, X.feature_names, X.categories, categories, "X")
+        if columns is not None:
+            features = taken_columns(features, columns)
+    elif names is not None and (categories or frame_categories(X)):
+        wanted = [str(name) for name in (names if known is None else known)]
+        features = as_feature_matrix(encoded_features(X, wanted, categories))
+    else:
         features = as_feature_matrix(_table(X, columns))
-    elif columns is not None:
-        features = taken_columns(features, columns)
     if features.shape[1] != ranker.n_features_in_:
         raise DataError(
             f"X has {features.shape[1]} features, but {type(ranker).__name__} is expecting "
@@ -184,14 +199,20 @@ def features_like(ranker: Any, X: Any) -> FloatMatrix:
 
 
 def data_in_columns(
-    known: Sequence[str] | None, X: Any, y: Any, qid: Any, *, where: str = "X"
+    known: Sequence[str] | None,
+    X: Any,
+    y: Any,
+    qid: Any,
+    *,
+    where: str = "X",
+    categories: AllCategories | None = None,
 ) -> RankingData:
     """Return data with grades; of a frame the ``known`` features alone, whatever else it has."""
     names = frame_columns(X)
     if names is None or known is None:
-        return ranking_data(X, y, qid)
+        return ranking_data(X, y, qid, categories=categories)
     _columns_by_name(known, names, where)  # which names the one that is missing
-    return ranking_data(X, y, qid, features=[str(name) for name in known])
+    return ranking_data(X, y, qid, features=[str(name) for name in known], categories=categories)
 
 
 def documents_of(ranker: Any, X: Any, *, qid: Any = None, group: Any = None) -> RankingData:
@@ -218,7 +239,10 @@ def documents_of(ranker: Any, X: Any, *, qid: Any = None, group: Any = None) -> 
     if given["qid"] is None:
         given["qid"] = np.zeros(features.shape[0], np.int64)
     names_in = getattr(ranker, "feature_names_in_", None)
-    return RankingData.from_arrays(features, None, feature_names=names_in, **given)
+    coded = getattr(ranker, "categories_", None)
+    return RankingData.from_arrays(
+        features, None, feature_names=names_in, categories=coded, **given
+    )
 
 
 def data_of_frame(ranker: Any, X: Any, qid: str | None, where: str) -> RankingData:
@@ -240,9 +264,10 @@ def data_of_frame(ranker: Any, X: Any, qid: str | None, where: str) -> RankingDa
     roles, features = choose_columns(
         names, {**dict.fromkeys(USUAL_NAMES), "qid": qid, "label": label}, features=known
     )
-    own = {role: roles[role] for role in roles if role not in ("qid", "label")}
-    grades = roles.get("label")
-    return RankingData.from_frame(X, qid=roles["qid"], label=grades, features=features, **own)
+    column = columns_of_frame(X)
+    coded = _named(getattr(ranker, "categories_", None), features)
+    categories = {**coded, **categories_of(column, features)}
+    return RankingData.from_arrays(**arrays_of_columns(column, roles, features, categories))
 
 
 def how_to_route_qid() -> str:
@@ -265,9 +290,47 @@ def refuse_misnamed(arguments: dict[str, Any]) -> None:
         raise UsageError(f"fit takes no argument '{name}': {hint}.")
 
 
+def refuse_categories(ranker: Any, data: Any) -> None:
+    """Refuse categories where the model takes numbers alone; ``data`` is ranking data or parts."""
+    if not data.categories or getattr(ranker._part_of("model"), "takes_categories", False):
+        return
+    named = list(data.categories)
+    shown = ", ".join(quoted(name) for name in named)
+    raise IncompatibleError(
+        f"model '{ranker.model_name}' of {type(ranker).__name__} takes numbers, and "
+        f"{shown} {'are categories' if len(named) > 1 else 'is a category'}; use a model of trees, "
+        f"such as LambdaMART, leave the column out with drop={named}, or encode it as numbers."
+    )
+
+
+def nothing_to_rank(data: RankingData) -> str | None:
+    """Return why no ranking of ``data`` is better than another, None where one is."""
+    present = np.count_nonzero(data.sizes)
+    if first_of_runs(data.y, data.indptr).sum() > present:
+        return None
+    if data.n_documents == present:
+        return (
+            "every query has one document; check that qid names the query of each row, not the "
+            "document"
+        )
+    if (data.y == data.y[0]).all():
+        return f"all documents have the grade {data.y[0]:g}; check the column of grades"
+    return (
+        "within each query all documents have the same grade; check the grades, and that qid "
+        "names the query of each row"
+    )
+
+
+def refuse_nothing_to_rank(data: RankingData, where: str = "") -> None:
+    """Refuse data on which every ranking is as good as any other."""
+    why = nothing_to_rank(data)
+    if why is not None:
+        raise DataError(f"nothing to rank{where}: {why}.")
+
+
 def tell_of_equal_grades(data: RankingData) -> None:
     """Warn where no query has two grades: there is no order to learn."""
-    if first_of_runs(data.y, data.indptr).sum() == np.count_nonzero(data.sizes):
+    if nothing_to_rank(data) is not None:
         warnings.warn(
             "no query has documents of different grades, so there is no order to learn; check "
             "the grades, and that qid tells queries and not documents.",
@@ -326,6 +389,7 @@ def _by_column_names(
     weights: dict[str, Any],
     features: Any,
     drop: Any,
+    categories: AllCategories | None,
 ) -> RankingData:
     if names is None:
         named = "qid" if isinstance(qid, str) else "y"
@@ -344,7 +408,9 @@ def _by_column_names(
     arrays = {role: one for role, one in weights.items() if one is not None and role not in columns}
     given: dict[str, Any] = {**dict.fromkeys(USUAL_NAMES), "qid": qid, "label": y, **columns}
     roles, chosen = choose_columns(names, given, features=features, drop=drop)
-    found = arrays_of_columns(columns_of_frame(X), roles, chosen)
+    column = columns_of_frame(X)
+    known = {**_named(categories, chosen), **categories_of(column, chosen)}
+    found = arrays_of_columns(column, roles, chosen, known)
     return RankingData.from_arrays(**{**found, **arrays})
 
 
@@ -361,7 +427,8 @@ def _with_features(data: RankingData, features: Any, drop: Any) -> RankingData:
     if columns is None:
         return data
     X = as_feature_matrix(taken_columns(data.X, columns))
-    return replace(data, X=X, feature_names=tuple(names))
+    known = _named(data.categories, names) or None
+    return replace(data, X=X, feature_names=tuple(names), categories=known)
 
 
 def _feature_columns(
@@ -377,6 +444,10 @@ def _feature_columns(
         return text, None
     chosen = [name for name in (text if wanted is None else wanted) if name not in dropped]
     return chosen, [text.index(name) for name in chosen]
+
+
+def _named(categories: AllCategories | None, names: Sequence[str]) -> AllCategories:
+    return {name: own for name, own in (categories or {}).items() if name in names}
 
 
 def _columns_by_name(
@@ -426,7 +497,8 @@ def _table(X: Any, columns: list[int] | None = None) -> Any:
             value = next((v for v in values.tolist() if isinstance(v, str | date)), None)
             if value is not None:
                 raise DataError(
-                    f"column {quoted(name)} of X holds {value!r}, and features must be numbers; "
-                    f"encode it as numbers, or leave the column out with drop=[{quoted(name)}]."
+                    f"column {quoted(name)} of X holds {value!r}, and features must be numbers or "
+                    'categories; make it a category for trees with astype("category"), encode it '
+                    f"as numbers, or leave the column out with drop=[{quoted(name)}]."
                 )
     return table

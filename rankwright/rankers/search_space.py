@@ -6,16 +6,25 @@ A ranker's space is that of its model, given here once, with what the ranker its
     class LambdaMART(Ranker):
         search_space = {"truncation": Ints(5, 100, log=True)}
 
-Parameters that the user sets are never searched.
+Parameters that the user sets are never searched. A space of the user's own, as `tune` takes it, is
+written with plain values, which `checked_domains` reads::
+
+    {"num_leaves": (7, 63), "learning_rate": (0.01, 0.3, "log"), "reg_lambda": [0, 1, 10]}
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
+from math import isfinite
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Protocol
 
-from rankwright.core.parts import params_of, same
+import numpy as np
+
+from rankwright.core.parts import check_range, params_of, same, unknown_parameter
+from rankwright.errors import UsageError
 
 if TYPE_CHECKING:
     from rankwright.rankers.base import Ranker
@@ -91,11 +100,50 @@ class Choice:
 
     def suggest(self, trial: Any, name: str) -> Any:
         """Return a value that an Optuna trial chooses."""
-        return trial.suggest_categorical(name, self.values)
+        return self.value(trial.suggest_categorical(name, [self.kept(one) for one in self.values]))
 
     def holds(self, value: Any) -> bool:
         """Whether ``value`` is one of them."""
         return value in self.values
+
+    def kept(self, value: Any) -> Any:
+        """Return what Optuna keeps of a value: itself, or its text where it is no plain value."""
+        plain = value is None or isinstance(value, bool | int | float | str)
+        return value if plain else repr(value)
+
+    def value(self, kept: Any) -> Any:
+        """Return the value that Optuna keeps as ``kept``."""
+        return next((one for one in self.values if same(self.kept(one), kept)), kept)
+
+
+@dataclass(frozen=True, slots=True)
+class OptunaDistribution:
+    """A distribution of Optuna: ``optuna.distributions.IntDistribution(7, 63, step=4)``."""
+
+    distribution: Any
+
+    def suggest(self, trial: Any, name: str) -> Any:
+        """Return a value that an Optuna trial chooses."""
+        own = self.distribution
+        if hasattr(own, "choices"):
+            return trial.suggest_categorical(name, own.choices)
+        suggest = trial.suggest_int if self.whole else trial.suggest_float
+        return suggest(name, own.low, own.high, step=own.step, log=own.log)
+
+    @property
+    def whole(self) -> bool:
+        """Whether it gives whole numbers alone."""
+        return "Int" in type(self.distribution).__name__
+
+    def holds(self, value: Any) -> bool:
+        """Whether ``value`` is one of them."""
+        own = self.distribution
+        if hasattr(own, "choices"):
+            return value in own.choices
+        if not _is_number(value) or not own.low <= value <= own.high:
+            return False
+        steps = 0.0 if own.step is None else (value - own.low) / own.step
+        return isinstance(value, int) if self.whole and own.step == 1 else steps == round(steps)
 
 
 Space = Mapping[str, Domain]
@@ -192,3 +240,119 @@ def given_parameters(ranker: Ranker) -> dict[str, Any]:
         for name, value in ranker.get_params(deep=False).items()
         if not same(value, default[name])
     }
+
+
+# --- a space of the user's own ---------------------------------------------------------------
+
+
+def checked_domains(ranker: Ranker, space: Any) -> dict[str, Domain]:
+    """Return a space of the user's own as domains, or say what is wrong with it.
+
+    Parameters
+    ----------
+    space : mapping from names of parameters to
+        ``(low, high)`` or ``(low, high, "log")``, a range with both ends: whole numbers for a
+        parameter that takes them, else any; a list of choices; a domain of this module; or a
+        distribution of Optuna. ``model__max_bins`` is a parameter of the model.
+    """
+    if not isinstance(space, Mapping):
+        raise UsageError(
+            "space is a mapping from parameters to what to try, such as {'num_leaves': (7, 63)}, "
+            f"not {type(space).__name__}."
+        )
+    if not space:
+        raise UsageError(
+            "space is empty; name a parameter, such as {'num_leaves': (7, 63)}, or leave space out "
+            "to search the ranker's own."
+        )
+    found = {}
+    for given, values in space.items():
+        name = str(given).replace(".", "__")
+        found[name] = _domain(name, values, *_default_and_kind(ranker, name))
+    return found
+
+
+def _default_and_kind(ranker: Ranker, name: str) -> tuple[Any, str]:
+    """Return the value of a parameter before tuning, and the text of its annotation."""
+    known = ranker.get_params(deep=True)
+    part, dots, field = name.partition("__")
+    if dots and part in ("loss", "model", "solver") and part in known:
+        owner = ranker._part_of(part)
+        if name not in known:
+            raise unknown_parameter(type(owner).__name__, field, params_of(owner))
+    else:
+        owner = ranker
+        if name not in known:
+            own = ranker.get_params(deep=False)
+            raise unknown_parameter(type(ranker).__name__, name, own, ranker._part_of("model"))
+    return known[name], _annotation(owner, field if dots else name)
+
+
+def _annotation(owner: Any, name: str) -> str:
+    kinds: dict[str, Any] = {}
+    if is_dataclass(owner):
+        kinds = {field.name: field.type for field in fields(owner)}
+    else:
+        parameters = inspect.signature(type(owner).__init__).parameters
+        kinds = {key: parameter.annotation for key, parameter in parameters.items()}
+    kind = kinds.get(name, "")
+    return kind.__name__ if isinstance(kind, type) else str(kind)
+
+
+def _domain(name: str, given: Any, default: Any, kind: str) -> Domain:
+    if hasattr(given, "suggest") and hasattr(given, "holds"):
+        domain: Domain = given
+        return domain
+    if type(given).__module__.startswith("optuna.distributions"):
+        return OptunaDistribution(given)
+    if isinstance(given, list | range | np.ndarray):
+        choices = [one.item() if isinstance(one, np.generic) else one for one in given]
+        if not choices:
+            raise UsageError(f"space[{name!r}] is an empty list; name the values to choose from.")
+        for choice in choices:
+            check_range(name.rpartition("__")[2], choice)
+        return Choice(*choices)
+    if not isinstance(given, tuple):
+        raise UsageError(
+            f"space[{name!r}] is {given!r}: give a range (low, high), (low, high, 'log') or a list "
+            "of choices; a value that stays is set on the ranker itself."
+        )
+    return _range(name, given, default, kind)
+
+
+def _range(name: str, given: tuple[Any, ...], default: Any, kind: str) -> Domain:
+    shown = f"space[{name!r}] is {given!r}"
+    if len(given) not in (2, 3) or not all(_is_number(end) for end in given[:2]):
+        raise UsageError(
+            f"{shown}: a range is (low, high) or (low, high, 'log') with two finite numbers; "
+            "choices are a list."
+        )
+    if len(given) == 3 and given[2] != "log":
+        raise UsageError(f"{shown}: after low and high comes 'log' or nothing.")
+    low, high, log = given[0], given[1], len(given) == 3
+    if low > high:
+        raise UsageError(f"{shown}, which is reversed; write ({high}, {low}).")
+    if log and low <= 0:
+        raise UsageError(f"{shown}: a range with 'log' begins above 0.")
+    kinds = {one.strip() for one in kind.split("|")}
+    takes_whole, takes_any = "int" in kinds, "float" in kinds
+    free = default is None and kinds <= {"", "Any"}
+    if isinstance(default, bool) or not (takes_whole or takes_any or free or _is_number(default)):
+        raise UsageError(
+            f"{shown}, but {name} takes no numbers (it is {default!r}); give a list of choices."
+        )
+    for end in (low, high):
+        check_range(name.rpartition("__")[2], end)
+    whole = isinstance(low, Integral) and isinstance(high, Integral)
+    only_whole = isinstance(default, Integral) or (takes_whole and not takes_any)
+    if only_whole and not takes_any:
+        if not whole:
+            raise UsageError(f"{shown}, but {name} takes whole numbers; write such ends.")
+        return Ints(int(low), int(high), log)
+    if whole and not takes_any and not isinstance(default, float):
+        return Ints(int(low), int(high), log)
+    return Log(float(low), float(high)) if log else Floats(float(low), float(high))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and isfinite(value)

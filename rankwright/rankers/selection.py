@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 Progress = Callable[[int, str], None]
 Arrays = Callable[[], Mapping[str, AnyArray]]
+ROUNDS = {"trees": "n_estimators", "network": "epochs", "additive": "n_rounds"}
+"""The parameter of each model that is a sum of rounds which says how many there are."""
+
 _OWN = "watch."  # begins the names of what the callback itself keeps
 
 

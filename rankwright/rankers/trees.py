@@ -55,7 +55,8 @@ class LambdaMART(Ranker):
         1 or -1 for features whose score must rise or fall with them, by name, by column or in
         order.
     categorical_feature : sequence or None, default None
-        Features that hold category numbers, by name or column.
+        Features that hold category numbers, by name or column; columns of the type category are
+        found without it.
     model : model, str or None, default None
         Replaces the default model: an object such as ``models.Linear(l2=1)``, or a name of
         ``rankwright list models``. None is boosted trees, with the parameters given here.
@@ -299,7 +300,8 @@ class GBDT(Ranker):
         1 or -1 for features whose score must rise or fall with them, by name, by column or in
         order.
     categorical_feature : sequence or None, default None
-        Features that hold category numbers, by name or column.
+        Features that hold category numbers, by name or column; columns of the type category are
+        found without it.
     model : model, str or None, default None
         Replaces the default model: an object such as ``models.Linear(l2=1)``, or a name of
         ``rankwright list models``. None is boosted trees, with the parameters given here.
@@ -407,7 +409,8 @@ class GBRank(Ranker):
         1 or -1 for features whose score must rise or fall with them, by name, by column or in
         order.
     categorical_feature : sequence or None, default None
-        Features that hold category numbers, by name or column.
+        Features that hold category numbers, by name or column; columns of the type category are
+        found without it.
     model : model, str or None, default None
         Replaces the default model: an object such as ``models.Linear(l2=1)``, or a name of
         ``rankwright list models``. None is boosted trees, with the parameters given here.
@@ -516,7 +519,8 @@ class XENDCG(Ranker):
         1 or -1 for features whose score must rise or fall with them, by name, by column or in
         order.
     categorical_feature : sequence or None, default None
-        Features that hold category numbers, by name or column.
+        Features that hold category numbers, by name or column; columns of the type category are
+        found without it.
     model : model, str or None, default None
         Replaces the default model: an object such as ``models.Linear(l2=1)``, or a name of
         ``rankwright list models``. None is boosted trees, with the parameters given here.
@@ -628,7 +632,8 @@ class RandomForest(Ranker):
         1 or -1 for features whose score must rise or fall with them, by name, by column or in
         order.
     categorical_feature : sequence or None, default None
-        Features that hold category numbers, by name or column.
+        Features that hold category numbers, by name or column; columns of the type category are
+        found without it.
     model : model, str or None, default None
         Replaces the default model: an object such as ``models.Linear(l2=1)``, or a name of
         ``rankwright list models``. None is a forest, with the parameters given here.

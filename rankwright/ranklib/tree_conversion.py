@@ -98,7 +98,7 @@ def _parse_block(block: str, share: float) -> Tree:
     if (_whole(fields["decision_type"]) & _CATEGORICAL).any():
         raise UsageError(
             "the model has splits on categories, which RankLib does not know; "
-            "fit it without categorical=..."
+            "fit it without categorical_feature and columns of categories."
         )
     n_inner = len(value) - 1
     threshold = np.append(not_above(_numbers(fields["threshold"])), np.zeros(len(value)))

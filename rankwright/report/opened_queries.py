@@ -120,7 +120,11 @@ def _shorten(
     for column in sorted(used):
         values = test.X[at][:, [column]]
         dense = values if isinstance(values, np.ndarray) else values.toarray()
-        entry["features"][str(column)] = [short(x) for x in dense.ravel()]
+        own = (test.categories or {}).get((test.feature_names or {column: ""})[column])
+        shown = dense.ravel() if own is None else own.column(dense.ravel())
+        entry["features"][str(column)] = [
+            short(x) if own is None else None if x is None else str(x) for x in shown
+        ]
 
 
 class About:

@@ -85,7 +85,14 @@ def score_queries(
         X = _columns(model, request.documents, settings, where)
         n = len(X)
         ids = np.array([request.query], object)
-        data = RankingData(X, np.zeros(n), np.array([0, n]), ids, feature_names=model.feature_names)
+        data = RankingData(
+            X,
+            np.zeros(n),
+            np.array([0, n]),
+            ids,
+            feature_names=model.feature_names,
+            categories=model.categories,
+        )
         found.append(Scored(request, slot, model, data, _scores(model, data, where)))
     return found
 
@@ -115,7 +122,9 @@ def _columns(
             for feature, value in features.items():
                 column = model.columns.get(feature)
                 if column is not None:
-                    X[number, column] = _MISSING if value is None else value
+                    X[number, column] = _number(
+                        model, column, value, settings, f"{where}documents[{number}]", feature
+                    )
                 elif settings.unknown == "error":
                     raise RequestError(
                         422,
@@ -123,7 +132,10 @@ def _columns(
                         "leave it out, or start the server with --unknown ignore.",
                     )
         elif len(features) == model.n_features:
-            X[number] = features  # null becomes NaN
+            X[number] = [
+                _number(model, column, value, settings, f"{where}documents[{number}]", column)
+                for column, value in enumerate(features)
+            ]
         else:
             raise RequestError(
                 422,
@@ -133,6 +145,43 @@ def _columns(
         if settings.missing == "error":  # row by row: the first hole ends it
             _refuse_hole(model, X[number], f"{where}documents[{number}]")
     return X
+
+
+def _number(
+    model: RuntimeModel,
+    column: int,
+    value: float | str | bool | None,
+    settings: Settings,
+    which: str,
+    feature: str | int,
+) -> float:
+    """Return a value as it stands in its column: a category by its code, NaN where it is missing.
+
+    A category that the model does not know counts as missing, and is refused where holes are.
+    """
+    if value is None:
+        return _MISSING
+    known = model.coded.get(column)
+    if known is None:
+        if isinstance(value, str | bool):
+            place = f".features[{feature}]" if isinstance(feature, int) else f".features.{feature}"
+            raise RequestError(
+                422, f"{which}{place[:80]} must be a number; null is a missing value."
+            )
+        return value
+    code = known.get(value)
+    name = list(model.columns)[column]
+    if code is None and not isinstance(value, str) and all(isinstance(k, str) for k in known):
+        raise RequestError(
+            422, f"{which}: feature {quoted(name)} is a category; give it as text, not {value!r}."
+        )
+    if code is None and settings.missing == "error":
+        raise RequestError(
+            422,
+            f"{which}: the model does not know the category {quoted(value)} of feature "
+            f"{quoted(name)}; send one of its own, or start the server with --missing nan.",
+        )
+    return _MISSING if code is None else float(code)
 
 
 def _refuse_hole(model: RuntimeModel, row: F64, which: str) -> None:

@@ -61,6 +61,9 @@ class Slot:
             "ranker": model.ranker,
             "n_features": model.n_features,
             "feature_names": None if model.feature_names is None else list(model.feature_names),
+            "categories": {
+                name: list(own.values) for name, own in (model.categories or {}).items()
+            },
             "data": model.receipt.get("data"),
         }
 

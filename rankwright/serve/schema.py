@@ -15,8 +15,12 @@ _ADVICE = {
     "float_type": "must be a number; null is a missing value",
     "string_type": "must be a text or a whole number",
 }
+_KINDS = ("str", "int", "float", "bool", "constrained-str", "constrained-int")
 _MOST = 2**31 - 1  # kernels count in machine words
 Name = Annotated[str, Field(max_length=1024)] | Annotated[int, Field(ge=-(2**63), lt=2**63)]
+Value = Annotated[
+    float | Annotated[str, Field(max_length=1024)] | bool | None, Field(union_mode="left_to_right")
+]  # a text is a category
 Count = Annotated[int, Field(ge=1, le=_MOST)]
 
 
@@ -30,8 +34,8 @@ class Document(_Strict):
     """A document: features in the order of the model's columns, or by name."""
 
     features: Annotated[
-        list[float | None] | dict[str, float | None],
-        Field(union_mode="left_to_right", examples=[[0.3, 12.0], {"bm25": 12.0}]),
+        list[Value] | dict[str, Value],
+        Field(union_mode="left_to_right", examples=[[0.3, 12.0], {"bm25": 12.0, "shop": "a"}]),
     ]
     id: Name | None = None
     group: Name | None = Field(None, description="Host or topic, for per_group.")
@@ -145,7 +149,7 @@ def _place(path: tuple[int | str, ...]) -> str:
     for step in path:
         if isinstance(step, int):
             text += f"[{step}]"
-        elif step not in ("str", "int", "constrained-str", "constrained-int") and "[" not in step:
+        elif step not in _KINDS and "[" not in step:
             text += f".{step[:64]}"
     return text.removeprefix(".") or "the request"
 

@@ -155,3 +155,19 @@ def test_a_failed_save_leaves_nothing_behind(files, tmp_path):
         *GBDT, "--train", files / "train.txt", "--save", target
     )
     assert not list(tmp_path.iterdir())
+
+
+def test_hidden_layers_are_a_list_and_go_by_their_name_here(tmp_path):
+    given = ("--train", "no-such-file.txt")
+    said = sentence("train", "ranknet", *given, "--set", "hidden=8,4")
+    assert "RankNet has no parameter 'hidden'; it is called hidden_layer_sizes here" in said
+    said = sentence("train", "listnet", *given, "--model", "network", "--set", "hidden=8,4")
+    assert "its model has: write model__hidden_layer_sizes" in said
+    data = tmp_path / "data.txt"
+    save(small_data(queries=3, documents=4), data)
+    model = tmp_path / "m.rw"
+    layers = ("--set", "hidden_layer_sizes=8,4", "--set", "epochs=1")
+    run("train", "ranknet", "--train", data, *layers, "--save", model)
+    assert load_model(model).hidden_layer_sizes == (8, 4)
+    said = sentence("train", "ranknet", "--train", data, "--set", "hidden_layer_sizes=8,a")
+    assert "hidden_layer_sizes must be whole numbers" in said

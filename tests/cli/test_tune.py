@@ -56,3 +56,22 @@ def test_parameters_of_a_model_are_searched_by_dotted_names(files):
 def test_what_has_nothing_to_search_is_told(files):
     said = sentence("tune", "ranksvm", *files, "--set", "l2=1", "--set", "pairs=query")
     assert "has nothing to search" in said
+
+
+def test_a_space_and_folds_are_searched_without_valid(files):
+    space = ("--space", "l2=0.01:1:log", "--space", "pairs=uniform,query")
+    found = run_json("tune", "ranksvm", *files[:2], *space, "--folds", 2, "--trials", 3)
+    assert set(found["parameters"]) == {"l2", "pairs"}
+    assert all(0.01 <= trial["parameters"]["l2"] <= 1 for trial in found["trials"][1:])
+    assert found["folds"]["ndcg@10"] == max(trial["value"] for trial in found["trials"])
+    shown = run("tune", "ranksvm", *files[:2], *space, "--folds", 2, "--trials", 1).stdout
+    assert "folds ndcg@10" in shown
+
+
+def test_a_wrong_space_is_told_before_data_are_read():
+    given = ("tune", "lambdamart", "--train", "no-such-file.txt")
+    assert "is reversed; write (7, 63)" in sentence(*given, "--space", "num_leaves=63:7")
+    assert "'num_leafs'; did you mean num_leaves" in sentence(*given, "--space", "num_leafs=7:63")
+    assert "key=value" in sentence(*given, "--space", "num_leaves")
+    both = sentence(*given, "--valid", "no-such-file.txt", "--folds", 3)
+    assert "valid and folds both" in both

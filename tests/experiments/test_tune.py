@@ -11,12 +11,20 @@ import pytest
 from small_data import small_data
 
 import rankwright as rw
+from rankwright.data.split import k_folds
 from rankwright.errors import DataError, MissingExtraError, UsageError
 from rankwright.experiments import tune_trials as module
 from rankwright.experiments.tune import tune
 from rankwright.metrics.evaluation import evaluate
 from rankwright.rankers.base import ranker
-from rankwright.rankers.search_space import Choice, Floats, Log, space_of
+from rankwright.rankers.search_space import (
+    Choice,
+    Floats,
+    Ints,
+    Log,
+    checked_domains,
+    space_of,
+)
 
 optuna = pytest.importorskip("optuna")
 
@@ -231,3 +239,168 @@ def test_without_optuna_the_extra_is_named(parts, monkeypatch):
 def test_floats_stay_within_their_bounds(parts):
     found = tune(ranker("dorm"), *parts, trials=3, space={"decay": Floats(0.5, 2.0)})
     assert all(0.5 <= trial.parameters["decay"] <= 2.0 for trial in found.trials)
+
+
+# --- by name, over a space of one's own, by cross-validation ---------------------------------
+
+
+def test_a_name_stands_for_the_ranker_with_its_defaults(parts):
+    named, made = (tune(one, *parts, trials=2) for one in ("ranksvm", ranker("ranksvm")))
+    assert settings(named) == settings(made)
+    with pytest.raises(UsageError, match="no ranker 'lambdamat'; did you mean lambdamart"):
+        tune("lambdamat", *parts)
+    with pytest.raises(UsageError, match=r"a ranker or its name.*not RankSVM; make one: RankSVM"):
+        tune(rw.RankSVM, *parts)
+
+
+SPACE = {
+    "num_leaves": (7, 63),
+    "learning_rate": (0.01, 0.3, "log"),
+    "reg_lambda": [0, 1, 10],
+    "model__max_bins": (15, 255, "log"),
+    "colsample_bytree": (1, 1),
+    "max_depth": (2, 9),
+}
+
+
+def test_tuples_are_ranges_by_the_kind_of_the_parameter_and_lists_are_choices():
+    assert checked_domains(rw.LambdaMART(), SPACE) == {
+        "num_leaves": Ints(7, 63),
+        "learning_rate": Log(0.01, 0.3),
+        "reg_lambda": Choice(0, 1, 10),
+        "model__max_bins": Ints(15, 255, log=True),
+        "colsample_bytree": Floats(1.0, 1.0),
+        "max_depth": Ints(2, 9),
+    }
+
+
+def test_every_trial_lies_in_the_space_and_the_first_at_the_defaults(parts):
+    made = rw.LambdaMART(n_estimators=3, min_child_samples=2)
+    found = tune(made, *parts, space=SPACE, trials=6)
+    assert found.trials[0].parameters["num_leaves"] == made.num_leaves
+    for trial in found.trials:
+        chosen = trial.parameters
+        assert set(chosen) == set(SPACE)
+        assert type(chosen["num_leaves"]) is int
+        assert 7 <= chosen["num_leaves"] <= 63
+        assert 0.01 <= chosen["learning_rate"] <= 0.3
+        assert chosen["reg_lambda"] in (0, 1, 10)
+    assert found.ranker.model_name == "trees"
+
+
+def test_distributions_of_optuna_are_searched(parts):
+    space = {
+        "num_leaves": optuna.distributions.IntDistribution(3, 15, step=4),
+        "learning_rate": optuna.distributions.FloatDistribution(0.01, 0.3, log=True),
+        "leaves": optuna.distributions.CategoricalDistribution(["newton"]),
+    }
+    made = rw.Ranker(loss="ranknet", model=rw.models.Trees(n_estimators=2, num_leaves=4))
+    space = {f"model__{name}": values for name, values in space.items()}
+    found = tune(made, *parts, space=space, trials=5)
+    assert {trial.parameters["model__num_leaves"] for trial in found.trials} <= {3, 7, 11, 15}
+
+
+def test_choices_may_be_tuples_and_are_kept_in_a_storage(parts, tmp_path):
+    pytest.importorskip("torch")
+    made = rw.RankNet(epochs=1)
+    space = {"hidden_layer_sizes": [(4,), (3, 2)]}
+    runs = [tune(made, *parts, space=space, trials=3, storage=tmp_path / "t.log") for _ in "ab"]
+    assert settings(runs[0]) == settings(runs[1])
+    assert {trial.parameters["hidden_layer_sizes"] for trial in runs[0].trials} <= {(4,), (3, 2)}
+    assert runs[1].ranker.hidden_layer_sizes in ((4,), (3, 2))
+
+
+@pytest.mark.parametrize(
+    ("space", "sentence"),
+    [
+        ({}, "space is empty; name a parameter"),
+        ([("num_leaves", (7, 63))], "space is a mapping.* not list"),
+        (
+            {"num_leafs": (7, 63)},
+            "LambdaMART has no parameter 'num_leafs'; did you mean num_leaves",
+        ),
+        ({"max_leaves": (7, 63)}, "LambdaMART has no parameter 'max_leaves'; .* num_leaves"),
+        ({"max_bins": (7, 63)}, "LambdaMART has no parameter 'max_bins', its model has: .*model__"),
+        ({"model__max_bin": (7, 63)}, "Trees has no parameter 'max_bin'; it is called max_bins"),
+        ({"num_leaves": (63, 7)}, r"is \(63, 7\), which is reversed; write \(7, 63\)"),
+        ({"num_leaves": (7.5, 63)}, "num_leaves takes whole numbers"),
+        ({"num_leaves": (1, 63)}, "num_leaves must be 2 or more, not 1"),
+        ({"num_leaves": []}, "is an empty list; name the values"),
+        ({"num_leaves": [1, 5]}, "num_leaves must be 2 or more, not 1"),
+        ({"num_leaves": 31}, r"is 31: give a range \(low, high\).*set on the ranker itself"),
+        ({"num_leaves": "7:63"}, "is '7:63': give a range"),
+        ({"num_leaves": (7,)}, r"a range is \(low, high\)"),
+        ({"num_leaves": (7, 15, 31)}, "after low and high comes 'log' or nothing"),
+        ({"num_leaves": ("a", "b")}, "two finite numbers; choices are a list"),
+        ({"learning_rate": (0.1, float("inf"))}, "two finite numbers"),
+        ({"reg_lambda": (0, 1, "log")}, "a range with 'log' begins above 0"),
+        ({"metric": (1, 2)}, "metric takes no numbers .* give a list of choices"),
+        ({"categorical_feature": (0, 1)}, "categorical_feature takes no numbers"),
+        ({"verbose": (0, 1)}, "verbose takes no numbers .* give a list of choices"),
+    ],
+)
+def test_a_wrong_space_is_told(parts, space, sentence):
+    with pytest.raises(UsageError, match=sentence):
+        tune(rw.LambdaMART(n_estimators=1), *parts, space=space, trials=1)
+
+
+def test_folds_judge_by_the_mean_over_held_out_queries(parts):
+    train = parts[0]
+    found = tune("ranksvm", train, folds=3, trials=3, space={"l2": (1e-4, 10.0, "log")})
+    for trial in found.trials:
+        by_hand = []
+        for fold in k_folds(train, 3, valid=False, seed=0):
+            fitted = ranker("ranksvm", **trial.parameters).fit(fold.train, eval_set=fold.test)
+            by_hand.append(fitted.score(fold.test))
+        assert trial.value == pytest.approx(np.mean(by_hand), abs=1e-12)
+    again = ranker("ranksvm").set_params(**found.parameters).fit(train)
+    np.testing.assert_array_equal(found.ranker.coef_, again.coef_)
+
+
+def test_after_folds_trees_have_the_rounds_that_were_best_on_average(parts, tmp_path):
+    train, storage = parts[0], tmp_path / "t.log"
+    given = {"space": {"num_leaves": (3, 7)}, "folds": 2, "trials": 2, "storage": storage}
+    made = rw.LambdaMART(n_estimators=12, min_child_samples=2, learning_rate=0.5)
+    found = tune(made, train, **given)
+    assert set(found.parameters) == {"num_leaves", "n_estimators"}
+    best = [
+        made.__class__(
+            **{**made.get_params(deep=False), "num_leaves": found.parameters["num_leaves"]}
+        )
+        .fit(fold.train, eval_set=fold.test)
+        .best_iteration_
+        for fold in k_folds(train, 2, valid=False, seed=0)
+    ]
+    assert found.parameters["n_estimators"] == max(1, round(np.mean(best)))
+    assert found.ranker.booster_.num_trees() == found.parameters["n_estimators"]
+    resumed = tune(made, train, **given)
+    assert resumed.parameters == found.parameters
+    np.testing.assert_array_equal(resumed.ranker.predict(train), found.ranker.predict(train))
+
+
+def test_wrong_data_and_folds_are_told(parts):
+    with pytest.raises(UsageError, match="valid and folds both judge the trials"):
+        tune("ranksvm", *parts, folds=3)
+    with pytest.raises(UsageError, match="folds must be 2 or more, not 1"):
+        tune("ranksvm", parts[0], folds=1)
+    with pytest.raises(DataError, match="12 queries cannot be cut into 40 folds"):
+        tune("ranksvm", parts[0], folds=40)
+    with pytest.raises(UsageError, match=r"train is RankingData or \(X, y, qid\), not ndarray"):
+        tune("ranksvm", parts[0].X)
+    X, y = parts[0].X, parts[0].y
+    qid = np.repeat(parts[0].qid, parts[0].sizes)
+    tupled = tune("ranksvm", (X, y, qid), trials=1, folds=2)
+    assert tupled.value == tune("ranksvm", parts[0], trials=1, folds=2).value
+
+
+@pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
+def test_trials_are_a_frame(parts, backend):
+    space = {"pairs": ["uniform", "no such pairs"], "l2": (1e-3, 1.0, "log")}
+    found = tune("ranksvm", *parts, space=space, trials=8)
+    frame = found.to_frame(backend)
+    names = list(frame.columns if backend != "pyarrow" else frame.column_names)
+    assert names == ["trial", "state", "value", "seconds", "pairs", "l2", "error"]
+    values = frame["value"].to_numpy()
+    assert {trial.state for trial in found.trials} == {"complete", "failed"}
+    for trial, value in zip(found.trials, values.tolist(), strict=True):
+        assert value == trial.value or (np.isnan(value) and trial.value is None)

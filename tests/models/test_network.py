@@ -444,6 +444,8 @@ def test_a_saved_network_scores_without_torch(tmp_path, monkeypatch):
     ("parameters", "sentence"),
     [
         ({"hidden_layer_sizes": (4, 0)}, "hidden layers have 1 unit or more, not 0"),
+        ({"hidden_layer_sizes": "8,a"}, r"must be whole numbers, such as \(8, 4\).* not '8,a'"),
+        ({"hidden_layer_sizes": (8.5, 4)}, r"must be whole numbers.* not \(8.5, 4\)"),
         ({"list_context": 3}, "needs a last hidden layer of a multiple of its heads"),
         ({"hidden_layer_sizes": (), "list_context": 1}, "needs a last hidden layer"),
         ({"dropout": 1.0}, "dropout must be from 0 to below 1, not 1.0"),

@@ -9,7 +9,7 @@ from small_data import small_data
 
 import rankwright
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import UsageError
+from rankwright.errors import DataError, UsageError
 from rankwright.rankers import auto as module
 from rankwright.rankers import candidates as outlines
 from rankwright.rankers.auto import auto
@@ -263,3 +263,38 @@ def test_ctrl_c_before_anything_is_fitted_leaves_nothing(monkeypatch):
 def test_a_metric_that_is_not_there_is_told():
     with pytest.raises(UsageError, match="there is no metric"):
         auto(small_data(), metric="nccg@10")
+
+
+# --- nothing to rank -------------------------------------------------------------------------
+
+
+DEGENERATE = {
+    "one grade": (np.ones(24), np.arange(24) // 4, "all documents have the grade 1"),
+    "one document": (np.arange(24) % 3, np.arange(24), "every query has one document.*qid"),
+    "one grade a query": (np.arange(24) // 4 % 3, np.arange(24) // 4, "within each query all"),
+}
+
+
+@pytest.mark.parametrize(("y", "qid", "sentence"), DEGENERATE.values(), ids=DEGENERATE)
+def test_data_with_nothing_to_rank_is_refused(quick, y, qid, sentence):
+    X = np.random.default_rng(0).normal(size=(24, 2))
+    with pytest.raises(DataError, match=f"nothing to rank: {sentence}"):
+        auto(X, y, qid=qid)
+    usual = np.arange(24) % 3, np.arange(24) // 4
+    with pytest.raises(DataError, match=f"nothing to rank in the validation set: {sentence}"):
+        auto(X, usual[0], qid=usual[1], eval_set=(X, y, qid))
+
+
+def test_one_query_with_two_grades_is_something_to_rank(quick):
+    X = np.random.default_rng(0).normal(size=(24, 2))
+    y = np.zeros(24)
+    y[0] = 1
+    assert auto(X, y, qid=np.arange(24) // 4).ranker.name in ("memr", "gbdt")
+
+
+@pytest.mark.parametrize(("y", "qid", "sentence"), DEGENERATE.values(), ids=DEGENERATE)
+def test_compare_warns_that_there_is_nothing_to_rank(y, qid, sentence, tmp_path):
+    X = np.random.default_rng(0).normal(size=(24, 2))
+    data = RankingData.from_arrays(X, y, qid=qid)
+    with pytest.warns(UserWarning, match=f"nothing to rank in the test queries.*{sentence}"):
+        rankwright.compare(data, "listnet", folds=3, cache=tmp_path, jobs=1)

@@ -4,7 +4,7 @@ const by = (id) => document.getElementById(id);
 const rankers = Object.fromEntries(content.rankers.map((ranker) => [ranker.label, ranker]));
 const labels = content.rankers.map((ranker) => ranker.label);
 const signed = (x, digits = 4) => (x > 0 ? "+" : x < 0 ? "−" : "") + Math.abs(x).toFixed(digits);
-const brief = (x) => (x === null || x === undefined ? "missing" : String(Number(x.toPrecision(4))));
+const brief = (x) => (x === null || x === undefined ? "missing" : typeof x === "string" ? x : String(Number(x.toPrecision(4))));
 
 function element(name, attributes = {}, ...children) {
   const made = document.createElement(name);
