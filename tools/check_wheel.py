@@ -28,11 +28,12 @@ ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = {"rankwright"}
 NEEDED = {
     "rankwright/py.typed",
+    "rankwright/references.bib",
     "rankwright/report/templates/report.html",
     "rankwright/report/templates/report.css",
     "rankwright/report/templates/report.js",
 }
-ENDINGS = (".py", "/py.typed", ".toml", ".html", ".css", ".js")
+ENDINGS = (".py", "/py.typed", ".bib", ".toml", ".html", ".css", ".js")
 
 
 # --- what is in the files --------------------------------------------------------------------

@@ -123,8 +123,8 @@ def comparison_table(found: Comparison) -> Table:
 
 def _print(found: Comparison) -> None:
     console.out.print(comparison_table(found))
-    for label, why in found.failures.items():
-        console.show(f"{label}: {why}")
+    for line in found.remarks():
+        console.show(line)
     console.show(found.about())
 
 
