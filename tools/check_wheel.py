@@ -165,7 +165,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "tune": (
         "rankwright tune gbdt --train train.txt --valid vali.txt --trials 2 --set n_estimators=3",
     ),
-    "report": ("rankwright reproduce figure.toml -o figure.svg",),
+    "plot": ("rankwright reproduce figure.toml -o figure.svg",),
     "serve": ("rankwright serve model.rw --port 0",),
     "onnx": (
         "rankwright export model.rw --to onnx -o onnx",
@@ -218,7 +218,7 @@ def check_extra(environment: Environment, extra: str) -> None:
     """Use what one extra brings."""
     for line in START:
         environment.run(line)
-    if extra == "report":
+    if extra == "plot":
         environment.run(_FIGURE)
     if extra in SPECIAL:
         SPECIAL[extra](environment)

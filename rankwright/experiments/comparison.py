@@ -254,18 +254,21 @@ class Comparison:
                 return test if test.ranker == ranker else test.reversed()
         return None
 
-    def learning_curve(self, ranker: str) -> dict[str, Any] | None:
+    def learning_curve(self, ranker: str, metric: str | None = None) -> dict[str, Any] | None:
         """Return train and valid by round, averaged over the folds as far as all of them go.
+
+        ``metric`` is the first that was recorded by default: the one that selects the round.
 
         The keys are "metric", "rounds" (from 1), "valid", "train" where it is known, and "best":
         the round that each fold kept. None of an entry without rounds or validation data.
         """
-        runs = [
-            run for run in self.runs[ranker] if any(name.startswith("valid ") for name in run.curve)
-        ]
+        valid = "valid "
+        if metric is None:
+            names = [n for run in self.runs[ranker] for n in run.curve if n.startswith(valid)]
+            metric = names[0].removeprefix(valid) if names else ""
+        runs = [run for run in self.runs[ranker] if valid + metric in run.curve]
         if not runs:
             return None
-        metric = next(n for n in runs[0].curve if n.startswith("valid ")).removeprefix("valid ")
         length = min(len(run.curve[f"valid {metric}"]) for run in runs)
         lines = {
             part: np.mean([run.curve[f"{part} {metric}"][:length] for run in runs], axis=0)
@@ -281,20 +284,119 @@ class Comparison:
         """Return a plain record for each entry and metric, rankers in their order."""
         return [self._record(label, metric) for label in self.rankers for metric in self.metrics]
 
-    def frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
-        """Return the records as a frame of pandas, polars or pyarrow."""
+    def to_frame(
+        self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas", *, long: bool = False
+    ) -> Any:
+        """Return the table as a frame of pandas, polars or pyarrow.
+
+        A row per ranker; of each metric the mean, ``low`` and ``high`` of its interval, the
+        adjusted ``p`` against the baseline, and the ``mark``: "+" or "-" where it is significantly
+        better or worse, or the letters of the rankers it is better than, where all pairs were
+        tested. With ``long=True`` a row per ranker and metric, as `records` returns them.
+        """
         import narwhals as nw
+
+        from rankwright.experiments.paper_table import columns as paper_columns
 
         if backend not in FRAMES:
             raise UsageError(unknown("frame backend", backend, FRAMES))
-        records = self.records()
-        columns = {name: [record[name] for record in records] for name in records[0]}
+        records = self.records() if long else []
+        columns = (
+            {name: [record[name] for record in records] for name in records[0]}
+            if long
+            else paper_columns(self)
+        )
         try:
             return nw.from_dict(columns, backend=backend).to_native()
         except ModuleNotFoundError:
             if backend == "pyarrow":
                 raise MissingExtraError("pyarrow", "parquet", "an Arrow table") from None
             raise UsageError(f"{backend} is not installed: pip install {backend}") from None
+
+    def to_latex(
+        self,
+        *,
+        metrics: Sequence[str] | None = None,
+        digits: int = 4,
+        intervals: bool = False,
+        names: Mapping[str, str] | None = None,
+        caption: str | None = None,
+        label: str = "tab:comparison",
+    ) -> str:
+        """Return the table in LaTeX (package booktabs): best in bold, marks, and a caption.
+
+        Parameters
+        ----------
+        metrics : sequence of str
+            Those to show; all by default.
+        digits : int, default 4
+            Of the means.
+        intervals : bool, default False
+            Show the 95 % intervals too.
+        names : mapping of str to str
+            What to print instead of a ranker's or a metric's name.
+        caption : str
+            In LaTeX, instead of the one that says how the table was made and tested.
+        label : str
+            By which the text refers to the table.
+        """
+        from rankwright.experiments.paper_table import to_latex
+
+        return to_latex(
+            self, metrics=metrics, digits=digits, intervals=intervals, names=names,
+            caption=caption, label=label,
+        )  # fmt: skip
+
+    def to_markdown(
+        self,
+        *,
+        metrics: Sequence[str] | None = None,
+        digits: int = 4,
+        intervals: bool = False,
+        names: Mapping[str, str] | None = None,
+    ) -> str:
+        """Return the table in Markdown: best in bold, marks, and a caption below.
+
+        The parameters are those of `to_latex`.
+        """
+        from rankwright.experiments.paper_table import to_markdown
+
+        return to_markdown(self, metrics=metrics, digits=digits, intervals=intervals, names=names)
+
+    def write(self, path: str | Path) -> None:
+        """Write a report (.html), a table (.tex, .md, .csv) or all figures (.json)."""
+        from rankwright.experiments.paper_table import write
+
+        write(self, path)
+
+    def plot(self, kind: str = "metrics", **options: Any) -> Any:
+        """Draw the comparison with matplotlib and return the Axes.
+
+        Parameters
+        ----------
+        kind : {"metrics", "differences", "metric_at_k", "curves"}, default "metrics"
+            Means with their intervals; differences from the baseline query by query, sorted; a
+            metric at cut-offs 1 to 20; learning curves on validation and training data.
+        metric : str
+            The headline metric by default; "ndcg" for ``kind="metric_at_k"``.
+        rankers : sequence of str
+            Labels to draw; all by default.
+        ks : sequence of int, default 1 to 20
+            Cut-offs of ``kind="metric_at_k"``.
+        ax : matplotlib Axes
+            Where to draw; a new figure by default.
+        """
+        from rankwright.experiments.comparison_plot import plot
+
+        return plot(self, kind, **options)
+
+    def cite(self) -> str:
+        """Return BibTeX of Rankwright and of the papers of the named rankers that were run."""
+        from rankwright.citation import cite, keys_of_part
+
+        named = [entry.ranker for entry in self.entries if entry.scorer is None]
+        keys = [key for name in named for key in keys_of_part("rankers", name)]
+        return "\n\n".join([cite(), *([cite(*dict.fromkeys(keys))] if keys else [])])
 
     def as_json(self) -> dict[str, Any]:
         """Return what ``rankwright compare --json`` prints."""

@@ -3,7 +3,7 @@ import pytest
 from sklearn.linear_model import Ridge
 
 import rankwright as rw
-from rankwright.errors import DataError, UsageError
+from rankwright.errors import RankwrightError
 from rankwright.experiments.comparison import Entry
 from rankwright.experiments.entries import entries_of, parse_entry, selection
 from rankwright.rankers.base import ranker
@@ -117,5 +117,5 @@ class _OwnRanker(rw.RankSVM):
     ],
 )
 def test_wrong_entries_are_told_in_a_sentence(given, sentence):
-    with pytest.raises((UsageError, DataError), match=sentence):
+    with pytest.raises(RankwrightError, match=sentence):
         entries_of(given)
