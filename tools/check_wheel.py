@@ -126,6 +126,8 @@ BASE = (
     "rankwright export model.rw --to json -o exported",
     "rankwright verify exported",
     "rankwright compare train.txt --rankers gbdt,linear_regression --folds 3 -o report.html",
+    "rankwright compare train.txt --rankers gbdt,first=column:1 --folds 3 -o table.tex",
+    "rankwright cite intervalrank",
     "rankwright reproduce list",
 )
 

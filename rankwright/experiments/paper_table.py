@@ -77,8 +77,8 @@ def to_latex(
         text += rf"$^{{{mark}}}$" if one.mark else ""
         return text + (rf" {{\scriptsize [{one.interval}]}}" if intervals else "")
 
-    told = caption if caption is not None else " ".join(_latex(s) for s in table.caption)
-    told = told.replace("††", r"$\dagger$").replace("‡‡", r"$\ddagger$")
+    made = _latex(" ".join(table.caption))
+    made = made.replace("††", r"$\dagger$").replace("‡‡", r"$\ddagger$")
     skipped = [f"% {line}" for line in found.remarks()]
     rows = [
         (rf"$^{{\mathrm{{{letter}}}}}$ " if table.all_pairs else "")
@@ -91,7 +91,7 @@ def to_latex(
             *skipped,
             r"\begin{table}[t]",
             r"  \centering",
-            rf"  \caption{{{told}}}",
+            rf"  \caption{{{made if caption is None else caption}}}",
             rf"  \label{{{label}}}",
             rf"  \begin{{tabular}}{{{'l' * (1 + len(table.head))}}}",
             r"    \toprule",
