@@ -26,9 +26,12 @@ def rows(found: Comparison) -> list[list[str]]:
     return [head, *(_row(found, label) for label in found.rankers)]
 
 
-def about(found: Comparison) -> str:
-    """Return the sentence under the table: how it was made and what its marks mean."""
-    if found.all_pairs:
+def about(found: Comparison, *, arrows: bool = False) -> str:
+    """Return the sentence under the table: how it was made and what its marks mean.
+
+    With ``arrows`` the marks are those against the baseline, also where all pairs were tested.
+    """
+    if found.all_pairs and not arrows:
         marks = "a letter after a value: significantly better than the ranker of that letter"
     else:
         marks = f"▲ ▼: significantly better or worse than {found.baseline}"

@@ -16,6 +16,7 @@ from rankwright.core.types import F64, I64
 from rankwright.data.ranking_data import RankingData
 from rankwright.experiments.comparison import Comparison
 from rankwright.experiments.comparison_table import CORRECTIONS
+from rankwright.experiments.comparison_table import about as sentence_of
 from rankwright.report.opened_queries import About, chosen_queries, opened_queries, short
 
 _POINTS = 120  # of a learning curve
@@ -40,7 +41,7 @@ def report_content(comparison: Comparison) -> dict[str, Any]:
         first += test.n_queries
     return {
         "name": comparison.name,
-        "about": comparison.about(),
+        "about": sentence_of(comparison, arrows=True),
         "metrics": list(comparison.metrics),
         "maximise": dict(comparison.maximise),
         "baseline": comparison.baseline,

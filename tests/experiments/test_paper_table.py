@@ -15,6 +15,7 @@ from rankwright.data.split import Fold
 from rankwright.errors import UsageError
 from rankwright.experiments.compare import compare
 from rankwright.metrics.significance import Interval
+from rankwright.report.content import report_content
 
 QUERIES = 40
 
@@ -190,3 +191,8 @@ def test_its_papers_are_cited(data, tmp_path):
     fold = Fold(data, None, data)
     found = compare(fold, {"a": "memr", "b": "mr", "c": right_in(3)}, cache=tmp_path, metrics="p@1")
     assert re.findall(r"@\w+\{(\w+),", found.cite()) == ["rankwright", "acharyya2014memr"]
+
+
+def test_the_report_of_all_pairs_explains_the_arrows_that_it_shows(pairs):
+    assert "▲ ▼: significantly better or worse than base_1" in report_content(pairs)["about"]
+    assert "▲" not in pairs.about()
