@@ -18,6 +18,7 @@ _PUBLIC = {
     "Ranking": "rankwright.data.rankings",
     "RankingData": "rankwright.data.ranking_data",
     "auto": "rankwright.rankers.auto",
+    "cite": "rankwright.citation",
     "compare": "rankwright.experiments.compare",
     "cross_validate": "rankwright.experiments.cross_validation",
     "evaluate": "rankwright.metrics.evaluation",
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from rankwright import models as models
     from rankwright import solvers as solvers
     from rankwright import testing as testing
+    from rankwright.citation import cite as cite
     from rankwright.core.memory import memory_limit as memory_limit
     from rankwright.data.files import load as load
     from rankwright.data.query_folds import QueryFolds as QueryFolds

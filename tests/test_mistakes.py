@@ -486,7 +486,7 @@ def test_matplotlib_is_not_installed(monkeypatch, tmp_path):
     from rankwright.experiments.figure import check_drawable
 
     absent(monkeypatch, "matplotlib")
-    with pytest.raises(MissingExtraError, match=r"pip install 'rankwright\[report\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'rankwright\[plot\]'"):
         check_drawable(tmp_path / "a.svg")
 
 

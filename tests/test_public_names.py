@@ -23,6 +23,7 @@ FREE = {
     "Ranking",
     "RankingData",
     "auto",
+    "cite",
     "compare",
     "evaluate",
     "explain",

@@ -1,4 +1,4 @@
-"""Every paper cited in the code is in docs/references.bib."""
+"""Every paper cited in the code is in rankwright/references.bib."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import rankwright
 
 ROOT = Path(rankwright.__file__).parent
-BIB = ROOT.parent / "docs" / "references.bib"
+BIB = ROOT / "references.bib"
 CITED = re.compile(r"[`\[](?!mq)([a-z]+\d{4}[a-z]*)[`\]]")
 
 

@@ -28,11 +28,12 @@ ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = {"rankwright"}
 NEEDED = {
     "rankwright/py.typed",
+    "rankwright/references.bib",
     "rankwright/report/templates/report.html",
     "rankwright/report/templates/report.css",
     "rankwright/report/templates/report.js",
 }
-ENDINGS = (".py", "/py.typed", ".toml", ".html", ".css", ".js")
+ENDINGS = (".py", "/py.typed", ".bib", ".toml", ".html", ".css", ".js")
 
 
 # --- what is in the files --------------------------------------------------------------------
@@ -125,6 +126,8 @@ BASE = (
     "rankwright export model.rw --to json -o exported",
     "rankwright verify exported",
     "rankwright compare train.txt --rankers gbdt,linear_regression --folds 3 -o report.html",
+    "rankwright compare train.txt --rankers gbdt,first=column:1 --folds 3 -o table.tex",
+    "rankwright cite intervalrank",
     "rankwright reproduce list",
 )
 
@@ -164,7 +167,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "tune": (
         "rankwright tune gbdt --train train.txt --valid vali.txt --trials 2 --set n_estimators=3",
     ),
-    "report": ("rankwright reproduce figure.toml -o figure.svg",),
+    "plot": ("rankwright reproduce figure.toml -o figure.svg",),
     "serve": ("rankwright serve model.rw --port 0",),
     "onnx": (
         "rankwright export model.rw --to onnx -o onnx",
@@ -217,7 +220,7 @@ def check_extra(environment: Environment, extra: str) -> None:
     """Use what one extra brings."""
     for line in START:
         environment.run(line)
-    if extra == "report":
+    if extra == "plot":
         environment.run(_FIGURE)
     if extra in SPECIAL:
         SPECIAL[extra](environment)

@@ -31,6 +31,8 @@ def compare(
         str,
         typer.Option(
             help="Such as gbdt,lambdamart:num_leaves=7,small=ranksvm:l2=0.1 (name=ranker:key=value)"
+            "; bm25=column:BM25 is a feature, other=run:RUN.txt a TREC run, mine=model:model.rw a "
+            "fitted model."
         ),
     ],
     tune: Annotated[
@@ -43,11 +45,26 @@ def compare(
     select: Annotated[str, typer.Option(help="The metric that chooses on valid.")] = "ndcg@10",
     convention: ConventionOption = "standard",
     baseline: Annotated[
-        str | None, typer.Option(help="What the others are tested against; the first by default.")
+        str | None,
+        typer.Option(
+            help="What the others are tested against; the first by default; all: every pair."
+        ),
     ] = None,
+    test: Annotated[
+        str, typer.Option(help="Paired test over queries: randomisation, t or wilcoxon.")
+    ] = "randomisation",
+    correction: Annotated[
+        str, typer.Option(help="For several tests: holm, bh (Benjamini-Hochberg) or none.")
+    ] = "holm",
     folds: Annotated[int, typer.Option(help="Folds to cut, where the data has none.")] = 5,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Write a report to this HTML file.")
+        list[Path] | None,
+        typer.Option(
+            "-o",
+            "--output",
+            help="Write a report (.html), a table (.tex, .md, .csv) or all figures (.json); may be "
+            "given several times.",
+        ),
     ] = None,
     cache: Annotated[
         Path | None,
@@ -72,8 +89,11 @@ def compare(
     from rankwright.cli.progress import step_progress
     from rankwright.data.target import check_target
     from rankwright.experiments.compare import compare as run
+    from rankwright.experiments.paper_table import check_suffix
 
-    check_target(output, "-o")
+    for path in output or ():
+        check_suffix(path)
+        check_target(path, "-o")
     with step_progress("compare", None) as report:
         found = run(
             data,
@@ -82,6 +102,8 @@ def compare(
             convention=convention,
             select=select,
             baseline=baseline,
+            test=test,
+            correction=None if correction == "none" else correction,
             folds=folds,
             tune=tune,
             read=read_options(read),
@@ -91,16 +113,14 @@ def compare(
             random_state=seed,
             n_jobs=threads,
         )
-    if output is not None:
-        from rankwright.report import write_report
-
-        write_report(found, output)
+    for path in output or ():
+        found.write(path)
     if json:
-        console.print_json({**found.as_json(), "report": None if output is None else str(output)})
+        console.print_json({**found.as_json(), "written": [str(path) for path in output or ()]})
         return
     _print(found)
-    if output is not None:
-        console.show(f"report: {output}")
+    for path in output or ():
+        console.show(f"written: {path}")
 
 
 def comparison_table(found: Comparison) -> Table:
@@ -123,8 +143,8 @@ def comparison_table(found: Comparison) -> Table:
 
 def _print(found: Comparison) -> None:
     console.out.print(comparison_table(found))
-    for label, why in found.failures.items():
-        console.show(f"{label}: {why}")
+    for line in found.remarks():
+        console.show(line)
     console.show(found.about())
 
 

@@ -12,6 +12,7 @@ import typer
 from rankwright import __version__
 from rankwright.cli import console
 from rankwright.cli.bench import bench
+from rankwright.cli.cite import cite
 from rankwright.cli.compare import compare
 from rankwright.cli.convert import convert
 from rankwright.cli.demo import demo
@@ -54,6 +55,7 @@ app.command()(export)
 app.command()(verify)
 app.command()(serve)
 app.command()(bench)
+app.command()(cite)
 app.command(context_settings=ANY_WORDS)(ranklib)
 
 _verbose = False

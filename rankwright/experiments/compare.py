@@ -1,15 +1,17 @@
-"""Which ranker is better, and is it luck? Rankers on the same folds, judged on the same queries.
+"""Which ranker is better, and is it significant? Rankers on the same folds and test queries.
 
 In every fold each ranker is fitted to train, its round (and what tuning searches) is chosen on
 valid, and test is scored once. Queries are pooled over the folds. Each fit is kept in a cache
 (`rankwright.experiments.run_cache`), so adding a ranker fits that one alone, and a comparison that
-was killed goes on where it was.
+was killed goes on where it was. Entries of other libraries, columns of scores and run files
+(`rankwright.experiments.scorers`) are judged on the same test queries, and not kept.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +30,26 @@ from rankwright.metrics.base import Metric
 from rankwright.metrics.evaluation import Evaluator
 from rankwright.metrics.names import measures
 from rankwright.metrics.names import metric as measure
-from rankwright.metrics.significance import Interval, bootstrap_interval, holm, randomisation
+from rankwright.metrics.significance import (
+    Interval,
+    TestResult,
+    benjamini_hochberg,
+    bootstrap_interval,
+    holm,
+    paired_t,
+    randomisation,
+    wilcoxon,
+)
 from rankwright.rankers.inputs import nothing_to_rank
 from rankwright.registry import unknown
 
 METRICS = "ndcg@10,ndcg@5,ndcg@1,map"
+TESTS = ("randomisation", "t", "wilcoxon")
+CORRECTIONS: dict[str, Callable[[Any], Any]] = {
+    "holm": holm,
+    "bh": benjamini_hochberg,
+}
+ALL = "all"
 _TIE = 1e-12
 
 
@@ -44,6 +61,8 @@ def compare(
     convention: str = "standard",
     select: Any = "ndcg@10",
     baseline: str | None = None,
+    test: str = "randomisation",
+    correction: str | None = "holm",
     folds: int = 5,
     tune: int = 0,
     read: dict[str, Any] | None = None,
@@ -59,8 +78,13 @@ def compare(
     ----------
     data : path, name of a data set, RankingData, (train, valid, test), or sequence of such folds
         LETOR's folds are used as they are; other data is cut into folds of whole queries.
-    rankers : str, Ranker, list of them, or mapping from names to them
-        Such as ``"lambdamart,ranksvm:l2=0.1"``, or ``Ranker(loss=MyLoss(), model="trees")``.
+    rankers : str, ranker, estimator, fitted model, list of them, or mapping from names to them
+        Such as ``"lambdamart,ranksvm:l2=0.1"``, or ``Ranker(loss=MyLoss(), model="trees")``. A
+        regressor or classifier of scikit-learn, or a ranker of LightGBM or XGBoost, is cloned and
+        fitted in each fold (a classifier ranks by the expected grade). What is fitted already, a
+        booster, a ranker or ``"model:FILE"``, is only scored. So are ``"column:NAME"``, a feature
+        as scores; ``"run:FILE"``, a TREC run; and an array with a score for each row of the data
+        (where the data comes in folds: for each row of their test parts, one after the other).
     metrics, convention
         What is reported, as for `rankwright.evaluate`, functions included, and how it is computed;
         wins and losses of tables are by the first.
@@ -68,16 +92,25 @@ def compare(
         The metric that chooses on valid, a name or a function, where a ranker does not set its own:
         ``select_metric``, or ``metric`` where that is all it has.
     baseline
-        The entry that the others are tested against; the first by default.
+        The entry that the others are tested against; the first by default. "all" tests every pair.
+    test : "randomisation", "t" or "wilcoxon"
+        The paired test over queries, two-sided: Fisher's randomisation test, Student's t-test, or
+        Wilcoxon's signed-rank test, which leaves out queries without a difference.
+    correction : "holm", "bh" or None
+        How p-values are adjusted for the number of tests of a metric: by Holm (the chance of any
+        false finding is at most 5 %), by Benjamini and Hochberg (the expected share of false ones
+        among the findings is), or not at all.
     folds
         How many to cut, where the data does not come in folds.
     tune
-        Trials of tuning for each ranker and fold, on valid alone; 0: rankers as given.
+        Trials of tuning for each ranker and fold, on valid alone; 0: rankers as given. Entries
+        that are no rankers of ours are not tuned.
     read
         Options of the reader of files.
     cache
         Folder of fits done before; a user-wide one by default. A ranker with a function, or with a
-        part that no installed package announces, is fitted anew in each comparison.
+        part that no installed package announces, is fitted anew in each comparison, as is an
+        estimator of another library.
     jobs
         Fits at a time, in processes that share the threads; by default one for each fold.
     report
@@ -93,6 +126,7 @@ def compare(
     chosen = entries_of(rankers)
     labels = [entry.label for entry in chosen]
     _check_options(labels, baseline, folds, tune, jobs)
+    _check_tests(labels, baseline, test, correction)
     measured = measures(metrics, convention=convention)
     measure(select, convention=convention)  # as all of these, told before anything is read
     seed = seed_of(random_state)
@@ -103,13 +137,17 @@ def compare(
     work.run(parts, report)
     _warn_of_nothing_to_rank(work.tests)
     runs, failures = work.found()
-    against = _baseline(labels, baseline, failures)
+    all_pairs = baseline == ALL
+    against = _baseline(labels, None if all_pairs else baseline, failures)
     per_query = _measure(work.tests, runs, measured, n_jobs)
     maximise = {metric: found.maximise for metric, found in measured.items()}
     return Comparison(
         name=name,
         entries=chosen,
         baseline=against,
+        all_pairs=all_pairs,
+        test_name=test,
+        correction=correction,
         metrics=tuple(measured),
         maximise=maximise,
         convention=convention,
@@ -119,7 +157,16 @@ def compare(
         runs=runs,
         per_query=per_query,
         intervals=_intervals(kept, per_query, seed),
-        tests=tuple(_tests(kept, per_query, against, maximise, seed)),
+        tests=tuple(
+            _tests(
+                per_query,
+                _pairs(list(per_query), None if all_pairs else against),
+                maximise,
+                lambda a, b: kept.test(test, _TESTS[test], a, b, seed=seed),
+                correction,
+            )
+        ),
+        notes=work.notes(),
         failures=failures,
         fits=work.fits,
     )
@@ -147,8 +194,8 @@ def _baseline(labels: Sequence[str], asked: str | None, failures: Mapping[str, s
 def _check_options(
     labels: Sequence[str], baseline: str | None, folds: int, tune: int, jobs: int | None
 ) -> None:
-    if baseline is not None and baseline not in labels:
-        raise UsageError(unknown("ranker in this comparison called", baseline, labels))
+    if baseline not in (None, ALL) and baseline not in labels:
+        raise UsageError(unknown("ranker in this comparison called", str(baseline), labels))
     if folds < 3:
         raise UsageError(
             f"the number of folds must be 3 or more, for train, valid and test, not {folds}."
@@ -161,6 +208,18 @@ def _check_options(
         from rankwright.experiments.tune_trials import import_optuna
 
         import_optuna()  # says at once that it is missing
+
+
+def _check_tests(
+    labels: Sequence[str], baseline: str | None, test: str, correction: str | None
+) -> None:
+    if baseline == ALL and ALL in labels:
+        raise UsageError("baseline 'all' tests every pair; give the ranker 'all' another name.")
+    if test not in TESTS:
+        raise UsageError(unknown("test called", str(test), TESTS))
+    if correction is not None and correction not in CORRECTIONS:
+        known = (*CORRECTIONS, "none")
+        raise UsageError(unknown("correction called", str(correction), known))
 
 
 # --- judging ---------------------------------------------------------------------------------
@@ -206,40 +265,56 @@ def _bounds(values: F64, *, seed: int) -> tuple[float, ...]:
     return found.mean, found.low, found.high, found.level
 
 
-def _difference(a: F64, b: F64, *, seed: int) -> tuple[float, float]:
-    found = randomisation(a, b, seed=seed)
-    return found.difference, found.p_value
+def _randomisation(a: F64, b: F64, *, seed: int) -> tuple[float, float]:
+    return _found(randomisation(a, b, seed=seed))
+
+
+def _paired_t(a: F64, b: F64, *, seed: int) -> tuple[float, float]:  # noqa: ARG001
+    return _found(paired_t(a, b))
+
+
+def _wilcoxon(a: F64, b: F64, *, seed: int) -> tuple[float, float]:  # noqa: ARG001
+    return _found(wilcoxon(a, b))
+
+
+def _found(result: TestResult) -> tuple[float, float]:
+    return result.difference, result.p_value
+
+
+_TESTS = dict(zip(TESTS, (_randomisation, _paired_t, _wilcoxon), strict=True))
+
+
+def _pairs(labels: Sequence[str], baseline: str | None) -> list[tuple[str, str]]:
+    """Return which entry is tested against which; without a baseline, each against each."""
+    if baseline is None:
+        return [(later, earlier) for earlier, later in combinations(labels, 2)]
+    return [(label, baseline) for label in labels if label != baseline]
 
 
 def _tests(
-    cache: RunCache,
     per_query: Mapping[str, Mapping[str, F64]],
-    baseline: str,
+    pairs: Sequence[tuple[str, str]],
     maximise: Mapping[str, bool],
-    seed: int,
+    tested: Callable[[F64, F64], Sequence[float]],
+    correction: str | None,
 ) -> Iterator[PairedTest]:
-    """Yield each entry against the baseline, p-values adjusted within a metric."""
-    others = [label for label in per_query if label != baseline]
+    """Yield the test of each pair and metric, p-values adjusted within a metric."""
     for metric, more_is_better in maximise.items():
-        reference = per_query[baseline][metric]
-        found = {
-            label: cache.test(
-                "randomisation", _difference, per_query[label][metric], reference, seed=seed
-            )
-            for label in others
-        }
-        adjusted = holm({label: p_value for label, (_, p_value) in found.items()})
-        for label in others:
-            gain = per_query[label][metric] - reference
+        values = {label: columns[metric] for label, columns in per_query.items()}
+        found = {pair: tested(values[pair[0]], values[pair[1]]) for pair in pairs}
+        p_values = {pair: p_value for pair, (_, p_value) in found.items()}
+        adjusted: Any = CORRECTIONS[correction](p_values) if correction else p_values
+        for label, other in pairs:
+            gain = values[label] - values[other]
             gain = (gain if more_is_better else -gain)[~np.isnan(gain)]
             wins, losses = int((gain > _TIE).sum()), int((gain < -_TIE).sum())
             yield PairedTest(
                 ranker=label,
-                baseline=baseline,
+                baseline=other,
                 metric=metric,
-                difference=found[label][0],
-                p_value=found[label][1],
-                adjusted=adjusted[label],
+                difference=found[label, other][0],
+                p_value=p_values[label, other],
+                adjusted=adjusted[label, other],
                 wins=wins,
                 ties=len(gain) - wins - losses,
                 losses=losses,

@@ -23,8 +23,11 @@ from rankwright.errors import DataError, UsageError
 class LazyFolds(Sequence[Fold]):
     """Folds that are made when they are asked for; the last one is kept."""
 
-    def __init__(self, count: int, make: Callable[[int], Fold]) -> None:
+    def __init__(
+        self, count: int, make: Callable[[int], Fold], whole: RankingData | None = None
+    ) -> None:
         self._count, self._make = count, make
+        self.whole = whole  # what the folds were cut from
         self._last: tuple[int, Fold] | None = None
 
     def __len__(self) -> int:
@@ -80,7 +83,9 @@ def compared_folds(
 def cut_folds(data: RankingData, k: int, seed: int) -> LazyFolds:
     """Return k folds of ``data``; every query is tested in one of them."""
     k_folds(data, k, seed=seed)  # says at once what is wrong with k
-    return LazyFolds(k, lambda number: next(islice(k_folds(data, k, seed=seed), number, None)))
+    return LazyFolds(
+        k, lambda number: next(islice(k_folds(data, k, seed=seed), number, None)), whole=data
+    )
 
 
 def _folds_of_path(path: str | Path, k: int, seed: int, options: dict[str, Any]) -> Sequence[Fold]:

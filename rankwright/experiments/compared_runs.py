@@ -1,30 +1,41 @@
-"""Every ranker on every fold: found in the cache, or fitted, several folds at a time."""
+"""Every ranker on every fold: found in the cache, or fitted, several folds at a time.
+
+The time of a fit does not hold what only the first fit of a process takes, imports and compiled
+kernels: a fit to a few queries, ended after two rounds, comes before the first of each kind.
+"""
 
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from rankwright.core.parallel import thread_count
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.split import Fold
 from rankwright.errors import DataError, RankwrightError
-from rankwright.experiments.compared_folds import checked_fold
+from rankwright.experiments.compared_folds import LazyFolds, checked_fold
 from rankwright.experiments.comparison import Entry, Run
 from rankwright.experiments.entries import selection
 from rankwright.experiments.run_cache import RunCache, StoredRun, fold_digest, run_key
+from rankwright.experiments.scorers import FittedScorer, TestRows, called
 from rankwright.persist.model_file import kept_parameters, restored
 from rankwright.rankers.base import Ranker, ranker
 from rankwright.rankers.search_space import space_of
 
 Report = Callable[[str], None]
 """Takes a line for each ranker and fold, when it is fitted or found in the cache."""
+
+_WARM_QUERIES = 6
+_WARM_SOUGHT = 200
+_WARM_ROUNDS = 2
 
 
 @dataclass(frozen=True)
@@ -54,10 +65,12 @@ class Work:
         n_jobs: int | None,
         jobs: int | None,
     ) -> None:
-        self._entries, self._tune, self._cache = entries, tune, cache
+        self._entries = [entry for entry in entries if entry.scorer is None]
+        self._others = [entry for entry in entries if entry.scorer is not None]
+        self._tune, self._cache, self._seed = tune, cache, common["random_state"]
         self._settings = {
             entry.label: {**selection(entry.ranker, select), **common, **entry.parameters}
-            for entry in entries
+            for entry in self._entries
         }
         self._threads, self._jobs = thread_count(n_jobs), jobs
         self._runs: dict[str, dict[int, Run]] = {entry.label: {} for entry in entries}
@@ -69,6 +82,7 @@ class Work:
     def run(self, folds: Sequence[Fold], report: Report) -> None:
         """Make every run of every fold."""
         self._cache.drop_old()
+        self._run_others(folds, report)
         jobs = min(self._threads, len(folds)) if self._jobs is None else self._jobs
         tasks = self._tasks(folds, max(1, self._threads // jobs), report)
         first = next(tasks, None)
@@ -97,6 +111,75 @@ class Work:
             if label not in self._failures
         }
         return runs, {label: self._failures[label] for label in self._runs if label not in runs}
+
+    def notes(self) -> dict[str, str]:
+        """Return what to know about the scores of entries that are no named rankers."""
+        found = {entry.label: entry.scorer.note for entry in self._others if entry.scorer}
+        return {
+            label: note
+            for label, note in found.items()
+            if note is not None and label not in self._failures
+        }
+
+    def _run_others(self, folds: Sequence[Fold], report: Report) -> None:
+        """Run the entries that are no named rankers, in this process and one after the other."""
+        if not self._others:
+            return
+        whole = folds.whole if isinstance(folds, LazyFolds) else None
+        query_of = {} if whole is None else {qid: q for q, qid in enumerate(whole.qid.tolist())}
+        before, of_train_alone = 0, {entry.label: True for entry in self._others}
+        for number in range(len(folds)):
+            fold = checked_fold(folds[number], number)
+            n = fold.test.n_documents
+            if whole is None:
+                total = before + n if number + 1 == len(folds) else None
+                at = TestRows(np.arange(before, before + n), total)
+            else:
+                rows = whole.rows_of(np.array([query_of[qid] for qid in fold.test.qid.tolist()]))
+                at = TestRows(rows if whole.row is None else whole.row[rows], whole.n_documents)
+            before += n
+            for entry in self._others:
+                if entry.label in self._failures:
+                    continue
+                if isinstance(entry.scorer, FittedScorer):
+                    of_train_alone[entry.label] &= entry.scorer.fitted_to(fold.train)
+                report(
+                    f"fold {number + 1} of {len(folds)}, {self._run_other(entry, fold, number, at)}"
+                )
+        for entry in self._others:
+            fitted = isinstance(entry.scorer, FittedScorer) and entry.label not in self._failures
+            if fitted and not of_train_alone[entry.label]:
+                warnings.warn(
+                    f"{entry.label} was fitted before this comparison and is only scored here; if "
+                    "it was trained on test queries, its figures are too good.",
+                    stacklevel=4,
+                )
+
+    def _run_other(self, entry: Entry, fold: Fold, number: int, at: TestRows) -> str:
+        """Keep the run of one entry on one fold; return the line to report."""
+        scorer = entry.scorer
+        assert scorer is not None
+        try:
+            found = called(lambda: scorer.run(fold, at, self._seed))
+        except RankwrightError as fault:
+            self._failures[entry.label] = str(fault)
+            return f"{entry.label}: {fault}"
+        self._runs[entry.label][number] = Run(
+            label=entry.label,
+            fold=number,
+            parameters=entry.parameters,
+            tuned={},
+            model=None,
+            scores=found.scores,
+            curve=found.curve,
+            best_iteration=found.best_iteration,
+            seconds=found.seconds,
+            size=None,
+        )
+        if found.seconds is None:
+            return f"{entry.label}: scored"
+        self.fits += 1
+        return f"{entry.label}: {found.seconds:.2f} s"
 
     def _tasks(self, folds: Sequence[Fold], threads: int, report: Report) -> Iterator[Task]:
         """Yield what is not in the cache; a fold is read when its turn comes."""
@@ -176,10 +259,11 @@ def _fit_and_tell(task: Task) -> tuple[str, str | None]:
 def _fit(task: Task) -> str | None:
     """Fit and keep one run; return a sentence where the ranker cannot take the data."""
     train, valid, test = task.fold
-    began = time.perf_counter()
     tuned: Mapping[str, Any] = {}
     try:
         made = ranker(task.ranker, **task.settings)
+        warm_up(made, train, valid)
+        began = time.perf_counter()
         space = space_of(made, fixed=task.settings) if task.tune else {}
         if space and valid is not None:
             from rankwright.experiments.tune import tune
@@ -206,3 +290,51 @@ def _fit(task: Task) -> str | None:
     }
     RunCache(task.cache).store(task.key, fitted, scores, about)
     return None
+
+
+# --- warming up ------------------------------------------------------------------------------
+
+
+_warm: set[tuple[str, ...]] = set()  # kinds of fits that this process has made
+
+
+class _EnoughError(Exception):
+    """Ends a fit that only warms up."""
+
+
+def _end_soon(t: int, text: str) -> None:  # noqa: ARG001
+    if t >= _WARM_ROUNDS:
+        raise _EnoughError
+
+
+def warm_up(made: Ranker, train: RankingData, valid: RankingData | None) -> None:
+    """Fit to a few queries, the first time for this ranker, model and kind of features.
+
+    What the process imports and compiles for it is then there, and the fits that follow are timed
+    without.
+    """
+    features = train.X
+    key = (
+        made.name, repr(made.make_model()), str(features.dtype), type(features).__name__,
+        str(valid is None),
+    )  # fmt: skip
+    if key in _warm:
+        return
+    _warm.add(key)
+    parts = [None if part is None else _some_queries(part) for part in (train, valid)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # on so few queries they mean nothing
+        try:
+            small = clone(made).fit(parts[0], eval_set=parts[1], progress=_end_soon)
+        except Exception:  # the fit that counts will say what is wrong
+            return
+    if small.interrupted_:
+        raise KeyboardInterrupt
+
+
+def _some_queries(data: RankingData) -> RankingData:
+    """Return some of the first queries, with different grades where there are such."""
+    ends = data.indptr[: _WARM_SOUGHT + 1].tolist()
+    differ = [len({*data.y[lo:hi].tolist()}) > 1 for lo, hi in pairwise(ends)]
+    chosen = np.flatnonzero(differ) if any(differ) else np.arange(len(differ))
+    return data.select(chosen[:_WARM_QUERIES])

@@ -10,10 +10,10 @@ folds in their order, so ``per_query``, ``qid`` and ``fold_of_query`` go togethe
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -23,26 +23,33 @@ from rankwright.errors import MissingExtraError, UsageError
 from rankwright.metrics.significance import LEVEL, Interval
 from rankwright.registry import unknown
 
+if TYPE_CHECKING:
+    from rankwright.experiments.scorers import Scorer
+
 FRAMES = ("pandas", "polars", "pyarrow")
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A ranker as it was asked for.
+    """A ranker, or anything else that gives scores, as it was asked for.
 
     Attributes
     ----------
     label : str
         Its name in the comparison, such as ``lambdamart`` or ``lambdamart:num_leaves=7``.
     ranker : str
-        Its registered name, such as ``lambdamart``.
+        Its registered name, such as ``lambdamart``; what it is, where it is no named ranker.
     parameters : mapping
         Those that were given; the others stand at their defaults.
+    scorer : Scorer or None
+        What gives the scores of an entry that is no named ranker: an estimator of another library,
+        a fitted model, a column, an array or a run file.
     """
 
     label: str
     ranker: str
     parameters: Mapping[str, Any]
+    scorer: Scorer | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -59,18 +66,20 @@ class Run:
         All that decide on the fit of the ranker, with those that tuning chose.
     tuned : mapping
         What tuning chose, by parameter; empty without tuning.
-    model : Path
-        The model file, for `rankwright.load_model`.
+    model : Path or None
+        The model file, for `rankwright.load_model`; None of entries that are no named ranker.
     scores : (n,) array
         A score for each document of the fold's test part, in the order of its rows.
     curve : mapping of lists
         Learning curves, as ``curve_`` of a ranker: "loss", and the selection metric of each round
         as "train ndcg@10" and "valid ndcg@10".
-    best_iteration : int
+    best_iteration : int or None
         The round that valid chose, counted from 1.
-    seconds : float
-        Time of the fit, with tuning that of all trials, when it was run.
-    size : int
+    seconds : float or None
+        Time of the fit, with tuning that of all trials, when it was run: without imports and the
+        compilation of kernels, which a small fit before it takes care of. None of what was not
+        fitted here.
+    size : int or None
         Bytes of the model file.
     """
 
@@ -78,26 +87,27 @@ class Run:
     fold: int
     parameters: Mapping[str, Any]
     tuned: Mapping[str, Any]
-    model: Path
+    model: Path | None
     scores: F64
     curve: Mapping[str, Sequence[float]]
-    best_iteration: int
-    seconds: float
-    size: int
+    best_iteration: int | None
+    seconds: float | None
+    size: int | None
 
 
 @dataclass(frozen=True)
 class PairedTest:
-    """An entry against the baseline on one metric, over the same queries.
+    """An entry against another, mostly the baseline, on one metric and over the same queries.
 
     Attributes
     ----------
     difference : float
         Mean of the entry less that of the baseline.
     p_value : float
-        Two-sided, of a paired randomisation test.
+        Two-sided, of the test of the comparison.
     adjusted : float
-        The p-value after Holm's correction over the entries, for each metric by itself.
+        The p-value after correction over all tests of the same metric; the p-value itself where
+        the comparison has no correction.
     wins, ties, losses : int
         Queries on which the entry is better than the baseline, as good, and worse.
     """
@@ -114,8 +124,19 @@ class PairedTest:
 
     @property
     def significant(self) -> bool:
-        """Whether the difference is beyond luck at the level of 5 %."""
+        """Whether the difference is statistically significant at the level of 5 %."""
         return self.adjusted <= LEVEL
+
+    def reversed(self) -> PairedTest:
+        """Return the same test seen from the other side."""
+        return replace(
+            self,
+            ranker=self.baseline,
+            baseline=self.ranker,
+            difference=-self.difference,
+            wins=self.losses,
+            losses=self.wins,
+        )
 
 
 @dataclass(frozen=True)
@@ -129,7 +150,13 @@ class Comparison:
     entries : tuple of Entry
         All rankers asked for, in their order, also those that failed.
     baseline : str
-        Label of the entry that the tests are against.
+        Label of the entry that the tests are against; of all pairs, the first entry.
+    all_pairs : bool
+        Whether every entry is tested against every other.
+    test_name : str
+        "randomisation", "t" or "wilcoxon".
+    correction : str or None
+        "holm", "bh" or None: how p-values are adjusted for the number of tests.
     metrics : tuple of str
         As the caller spelled them; the first one is the headline.
     maximise : mapping of str to bool
@@ -149,7 +176,10 @@ class Comparison:
     intervals : mapping
         ``intervals[label][metric]``: the mean over queries and its 95 % bootstrap interval.
     tests : tuple of PairedTest
-        Of every other entry and metric, against the baseline.
+        Of every other entry and metric, against the baseline; or of every pair and metric, the
+        later entry against the earlier.
+    notes : mapping
+        What to know about the scores of a label, such as that it was not fitted here.
     failures : mapping
         A sentence for each label that could not be run; it has no runs, values or tests.
     fits : int
@@ -159,6 +189,9 @@ class Comparison:
     name: str
     entries: tuple[Entry, ...]
     baseline: str
+    all_pairs: bool
+    test_name: str
+    correction: str | None
     metrics: tuple[str, ...]
     maximise: Mapping[str, bool]
     convention: str
@@ -169,6 +202,7 @@ class Comparison:
     per_query: Mapping[str, Mapping[str, F64]]
     intervals: Mapping[str, Mapping[str, Interval]]
     tests: tuple[PairedTest, ...]
+    notes: Mapping[str, str]
     failures: Mapping[str, str]
     fits: int
 
@@ -184,28 +218,65 @@ class Comparison:
 
     @cached_property
     def models(self) -> dict[str, tuple[Path, ...]]:
-        """Model files of every fold, by label."""
-        return {label: tuple(run.model for run in runs) for label, runs in self.runs.items()}
-
-    @cached_property
-    def seconds(self) -> dict[str, float]:
-        """Time of a fit, by label: the median over the folds."""
-        return {
-            label: float(np.median([run.seconds for run in runs]))
+        """Model files of every fold, by label, of entries that have them."""
+        files = {
+            label: tuple(run.model for run in runs if run.model is not None)
             for label, runs in self.runs.items()
         }
+        return {label: found for label, found in files.items() if found}
 
     @cached_property
-    def sizes(self) -> dict[str, float]:
-        """Mean bytes of an entry's model files, by label."""
+    def seconds(self) -> dict[str, float | None]:
+        """Time of a fit, by label: the median over the folds; None of what was not fitted here."""
+        times = {label: [run.seconds for run in runs] for label, runs in self.runs.items()}
         return {
-            label: float(np.mean([run.size for run in runs])) for label, runs in self.runs.items()
+            label: None if None in found else float(np.median(np.array(found, np.float64)))
+            for label, found in times.items()
         }
 
-    def test(self, ranker: str, metric: str) -> PairedTest | None:
-        """Return the test of an entry against the baseline; None for the baseline itself."""
-        found = [t for t in self.tests if t.ranker == ranker and t.metric == metric]
-        return found[0] if found else None
+    @cached_property
+    def sizes(self) -> dict[str, float | None]:
+        """Mean bytes of an entry's model files, by label; None where there are none."""
+        sizes = {label: [run.size for run in runs] for label, runs in self.runs.items()}
+        return {
+            label: None if None in found else float(np.mean(np.array(found, np.float64)))
+            for label, found in sizes.items()
+        }
+
+    def test(self, ranker: str, metric: str, against: str | None = None) -> PairedTest | None:
+        """Return the test of an entry against another, the baseline by default.
+
+        None where there was no such test, as for the baseline itself.
+        """
+        other = self.baseline if against is None else against
+        for test in self.tests:
+            if test.metric == metric and {test.ranker, test.baseline} == {ranker, other} != {other}:
+                return test if test.ranker == ranker else test.reversed()
+        return None
+
+    def learning_curve(self, ranker: str, metric: str | None = None) -> dict[str, Any] | None:
+        """Return train and valid by round, averaged over the folds as far as all of them go.
+
+        ``metric`` is the first that was recorded by default: the one that selects the round.
+
+        The keys are "metric", "rounds" (from 1), "valid", "train" where it is known, and "best":
+        the round that each fold kept. None of an entry without rounds or validation data.
+        """
+        valid = "valid "
+        if metric is None:
+            names = [n for run in self.runs[ranker] for n in run.curve if n.startswith(valid)]
+            metric = names[0].removeprefix(valid) if names else ""
+        runs = [run for run in self.runs[ranker] if valid + metric in run.curve]
+        if not runs:
+            return None
+        length = min(len(run.curve[f"valid {metric}"]) for run in runs)
+        lines = {
+            part: np.mean([run.curve[f"{part} {metric}"][:length] for run in runs], axis=0)
+            for part in ("train", "valid")
+            if all(f"{part} {metric}" in run.curve for run in runs)
+        }
+        best = [run.best_iteration for run in runs if run.best_iteration is not None]
+        return {"metric": metric, "rounds": np.arange(1, length + 1), "best": best, **lines}
 
     # --- what it prints as -------------------------------------------------------------------
 
@@ -213,20 +284,119 @@ class Comparison:
         """Return a plain record for each entry and metric, rankers in their order."""
         return [self._record(label, metric) for label in self.rankers for metric in self.metrics]
 
-    def frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
-        """Return the records as a frame of pandas, polars or pyarrow."""
+    def to_frame(
+        self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas", *, long: bool = False
+    ) -> Any:
+        """Return the table as a frame of pandas, polars or pyarrow.
+
+        A row per ranker; of each metric the mean, ``low`` and ``high`` of its interval, the
+        adjusted ``p`` against the baseline, and the ``mark``: "+" or "-" where it is significantly
+        better or worse, or the letters of the rankers it is better than, where all pairs were
+        tested. With ``long=True`` a row per ranker and metric, as `records` returns them.
+        """
         import narwhals as nw
+
+        from rankwright.experiments.paper_table import columns as paper_columns
 
         if backend not in FRAMES:
             raise UsageError(unknown("frame backend", backend, FRAMES))
-        records = self.records()
-        columns = {name: [record[name] for record in records] for name in records[0]}
+        records = self.records() if long else []
+        columns = (
+            {name: [record[name] for record in records] for name in records[0]}
+            if long
+            else paper_columns(self)
+        )
         try:
             return nw.from_dict(columns, backend=backend).to_native()
         except ModuleNotFoundError:
             if backend == "pyarrow":
                 raise MissingExtraError("pyarrow", "parquet", "an Arrow table") from None
             raise UsageError(f"{backend} is not installed: pip install {backend}") from None
+
+    def to_latex(
+        self,
+        *,
+        metrics: Sequence[str] | None = None,
+        digits: int = 4,
+        intervals: bool = False,
+        names: Mapping[str, str] | None = None,
+        caption: str | None = None,
+        label: str = "tab:comparison",
+    ) -> str:
+        """Return the table in LaTeX (package booktabs): best in bold, marks, and a caption.
+
+        Parameters
+        ----------
+        metrics : sequence of str
+            Those to show; all by default.
+        digits : int, default 4
+            Of the means.
+        intervals : bool, default False
+            Show the 95 % intervals too.
+        names : mapping of str to str
+            What to print instead of a ranker's or a metric's name.
+        caption : str
+            In LaTeX, instead of the one that says how the table was made and tested.
+        label : str
+            By which the text refers to the table.
+        """
+        from rankwright.experiments.paper_table import to_latex
+
+        return to_latex(
+            self, metrics=metrics, digits=digits, intervals=intervals, names=names,
+            caption=caption, label=label,
+        )  # fmt: skip
+
+    def to_markdown(
+        self,
+        *,
+        metrics: Sequence[str] | None = None,
+        digits: int = 4,
+        intervals: bool = False,
+        names: Mapping[str, str] | None = None,
+    ) -> str:
+        """Return the table in Markdown: best in bold, marks, and a caption below.
+
+        The parameters are those of `to_latex`.
+        """
+        from rankwright.experiments.paper_table import to_markdown
+
+        return to_markdown(self, metrics=metrics, digits=digits, intervals=intervals, names=names)
+
+    def write(self, path: str | Path) -> None:
+        """Write a report (.html), a table (.tex, .md, .csv) or all figures (.json)."""
+        from rankwright.experiments.paper_table import write
+
+        write(self, path)
+
+    def plot(self, kind: str = "metrics", **options: Any) -> Any:
+        """Draw the comparison with matplotlib and return the Axes.
+
+        Parameters
+        ----------
+        kind : {"metrics", "differences", "metric_at_k", "curves"}, default "metrics"
+            Means with their intervals; differences from the baseline query by query, sorted; a
+            metric at cut-offs 1 to 20; learning curves on validation and training data.
+        metric : str
+            The headline metric by default; "ndcg" for ``kind="metric_at_k"``.
+        rankers : sequence of str
+            Labels to draw; all by default.
+        ks : sequence of int, default 1 to 20
+            Cut-offs of ``kind="metric_at_k"``.
+        ax : matplotlib Axes
+            Where to draw; a new figure by default.
+        """
+        from rankwright.experiments.comparison_plot import plot
+
+        return plot(self, kind, **options)
+
+    def cite(self) -> str:
+        """Return BibTeX of Rankwright and of the papers of the named rankers that were run."""
+        from rankwright.citation import cite, keys_of_part
+
+        named = [entry.ranker for entry in self.entries if entry.scorer is None]
+        keys = [key for name in named for key in keys_of_part("rankers", name)]
+        return "\n\n".join([cite(), *([cite(*dict.fromkeys(keys))] if keys else [])])
 
     def as_json(self) -> dict[str, Any]:
         """Return what ``rankwright compare --json`` prints."""
@@ -236,6 +406,9 @@ class Comparison:
             "queries": len(self.qid),
             "convention": self.convention,
             "baseline": self.baseline,
+            "all_pairs": self.all_pairs,
+            "test": self.test_name,
+            "correction": self.correction,
             "metrics": {
                 label: {
                     metric: {"mean": found.mean, "low": found.low, "high": found.high}
@@ -251,6 +424,7 @@ class Comparison:
                 for label, runs in self.runs.items()
                 if any(run.tuned for run in runs)
             },
+            "notes": dict(self.notes),
             "failures": dict(self.failures),
             "fits": self.fits,
         }
@@ -272,6 +446,12 @@ class Comparison:
             "seconds": self.seconds[label],
             "bytes": self.sizes[label],
         }
+
+    def remarks(self) -> list[str]:
+        """Return a line for each entry that failed, or whose scores need a word."""
+        from rankwright.experiments.comparison_table import remarks
+
+        return remarks(self)
 
     def about(self) -> str:
         """Return the sentence under the table: how it was made and what its marks mean."""

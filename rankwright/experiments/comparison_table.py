@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 from html import escape
+from string import ascii_lowercase
 from typing import TYPE_CHECKING
+
+from rankwright.metrics.significance import LEVEL
 
 if TYPE_CHECKING:
     from rankwright.experiments.comparison import Comparison
+
+
+TESTS = {
+    "randomisation": "two-sided paired randomisation test",
+    "t": "two-sided paired t-test",
+    "wilcoxon": "two-sided Wilcoxon signed-rank test",
+}
+CORRECTIONS = {"holm": "Holm's correction", "bh": "Benjamini-Hochberg correction"}
 
 
 def rows(found: Comparison) -> list[list[str]]:
@@ -15,15 +26,66 @@ def rows(found: Comparison) -> list[list[str]]:
     return [head, *(_row(found, label) for label in found.rankers)]
 
 
-def about(found: Comparison) -> str:
-    """Return the sentence under the table: how it was made and what its marks mean."""
-    folds = f"{len(found.folds)} folds" if len(found.folds) > 1 else "one fold"
+def about(found: Comparison, *, arrows: bool = False) -> str:
+    """Return the sentence under the table: how it was made and what its marks mean.
+
+    With ``arrows`` the marks are those against the baseline, also where all pairs were tested.
+    """
+    if found.all_pairs and not arrows:
+        marks = "a letter after a value: significantly better than the ranker of that letter"
+    else:
+        marks = f"▲ ▼: significantly better or worse than {found.baseline}"
     return (
-        f"{found.name}: mean and 95 % bootstrap interval over {len(found.qid)} test queries of "
-        f"{folds}, convention {found.convention}; ▲ ▼: better or worse than {found.baseline} "
-        "beyond luck (paired randomisation test, 5 %, Holm's correction); wins, ties and "
-        f"losses are queries against {found.baseline} by {found.metrics[0]}."
+        f"{found.name}: mean and 95 % bootstrap interval over {tested_queries(found)}; {marks} "
+        f"({test_words(found)}); wins, ties and losses are queries against {found.baseline} by "
+        f"{found.metrics[0]}; seconds are those of a fit, the median over folds, without "
+        "compilation."
     )
+
+
+def tested_queries(found: Comparison) -> str:
+    """Return how many queries of how many folds were tested, and under which convention."""
+    folds = f"{len(found.folds)} folds" if len(found.folds) > 1 else "one fold"
+    return f"{len(found.qid):,} test queries of {folds}, convention {found.convention}"
+
+
+def test_words(found: Comparison) -> str:
+    """Return the test, its level and the correction."""
+    count = len({(test.ranker, test.baseline) for test in found.tests})
+    if found.correction is None:
+        corrected = "no correction"
+    else:
+        of = f"the {count} tests" if count != 1 else "the one test"
+        corrected = f"{CORRECTIONS[found.correction]} over {of} of each metric"
+    return f"{TESTS[found.test_name]}, p at most {LEVEL:g}, {corrected}"
+
+
+def letters(found: Comparison) -> dict[str, str]:
+    """Return the letter that stands for each entry where all pairs are tested: a, b, ... aa."""
+    alphabet = ascii_lowercase
+    return {
+        label: alphabet[k] if k < 26 else alphabet[k // 26 - 1] + alphabet[k % 26]
+        for k, label in enumerate(found.rankers)
+    }
+
+
+def marks(found: Comparison, label: str, metric: str) -> str:
+    """Return what a value differs from significantly.
+
+    That is "+" or "-", where it is better or worse than the baseline; where all pairs are tested,
+    the letters of the entries that it is better than.
+    """
+
+    def better(other: str) -> bool | None:
+        test = found.test(label, metric, other)
+        if test is None or not test.significant:
+            return None
+        return (test.difference > 0) == found.maximise[metric]
+
+    if found.all_pairs:
+        beaten = [name for other, name in letters(found).items() if better(other)]
+        return ("," if len(found.rankers) > 26 else "").join(beaten)
+    return {None: "", True: "+", False: "-"}[better(found.baseline)]
 
 
 def as_text(found: Comparison) -> str:
@@ -37,8 +99,12 @@ def as_text(found: Comparison) -> str:
         )
         for row in table
     ]
-    failed = [f"{label}: {why}" for label, why in found.failures.items()]
-    return "\n".join([*lines, *failed, about(found)])
+    return "\n".join([*lines, *remarks(found), about(found)])
+
+
+def remarks(found: Comparison) -> list[str]:
+    """Return a line for each entry that failed, or whose scores need a word."""
+    return [f"{label}: {why}" for label, why in {**found.notes, **found.failures}.items()]
 
 
 def as_html(found: Comparison) -> str:
@@ -52,7 +118,7 @@ def as_html(found: Comparison) -> str:
         html.append(f"<tr><th>{closed[0]}</th>")
         html.extend(f"<td>{cell}</td>" for cell in closed[1:])
         html.append("</tr>")
-    for label, why in found.failures.items():
+    for label, why in {**found.notes, **found.failures}.items():
         html.append(
             f"<tr><th>{escape(label)}</th><td colspan={len(head) - 1}>{escape(why)}</td></tr>"
         )
@@ -63,19 +129,26 @@ def _row(found: Comparison, label: str) -> list[str]:
     cells = [_cell(found, label, metric) for metric in found.metrics]
     test = found.test(label, found.metrics[0])
     counts = "baseline" if test is None else f"{test.wins}/{test.ties}/{test.losses}"
-    return [label, *cells, counts, f"{found.seconds[label]:.2f}", _size(found.sizes[label])]
+    name = f"{letters(found)[label]}  {label}" if found.all_pairs else label
+    seconds = found.seconds[label]
+    time = "–" if seconds is None else f"{seconds:.2f}"
+    return [name, *cells, counts, time, _size(found.sizes[label])]
 
 
 def _cell(found: Comparison, label: str, metric: str) -> str:
-    """Return a mean, with a mark where it differs beyond luck, and its interval below."""
-    interval, test = found.intervals[label][metric], found.test(label, metric)
-    mark = ""
-    if test is not None and test.significant:
-        mark = "▲ " if (test.difference > 0) == found.maximise[metric] else "▼ "
-    return f"{mark}{interval.mean:.4f}\n{interval.low:.3f}–{interval.high:.3f}"
+    """Return a mean, with a mark where it differs significantly, and its interval below."""
+    interval, mark = found.intervals[label][metric], marks(found, label, metric)
+    value = f"{interval.mean:.4f}"
+    if found.all_pairs:
+        value = f"{value} {mark}".rstrip()
+    elif mark:
+        value = f"{'▲' if mark == '+' else '▼'} {value}"
+    return f"{value}\n{interval.low:.3f}–{interval.high:.3f}"
 
 
-def _size(count: float) -> str:
+def _size(count: float | None) -> str:
+    if count is None:
+        return "–"
     for unit in ("B", "kB", "MB"):
         if count < 1000:
             return f"{count:.0f} {unit}"

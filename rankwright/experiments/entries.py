@@ -2,20 +2,24 @@
 
 ``lambdamart`` is a ranker as it stands, ``lambdamart:num_leaves=7:model.max_bins=63`` one with
 parameters of its own and of its model, and ``small=lambdamart:num_leaves=7`` gives it a name of its
-own. In Python an entry may also be a ranker object, whose parts may be objects too, and a mapping
-gives names to entries.
+own. ``bm25=column:BM25`` is a feature of the data as scores, ``other=run:RUN.txt`` a TREC run and
+``mine=model:model.rw`` a fitted model. In Python an entry may also be a ranker object, whose parts
+may be objects too, an estimator or fitted model of another library, or an array of scores; and a
+mapping gives names to entries.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from rankwright import registry
 from rankwright.core.parts import PARTS
 from rankwright.errors import UsageError
 from rankwright.experiments.comparison import Entry
+from rankwright.experiments.scorers import KINDS_OF_TEXT, RunScorer, scorer_of, text_scorer
 from rankwright.key_values import parse_settings
 from rankwright.metrics.names import metric
 from rankwright.rankers.base import Ranker, ranker
@@ -23,6 +27,7 @@ from rankwright.rankers.search_space import given_parameters
 
 _COMMA = re.compile(r",(?![^\[({]*[\])}])")  # not within brackets
 _COLON = re.compile(r":(?![^\[({]*[\])}])")
+_TEXT = re.compile(rf"(?:([^:=]+)=)?\s*({'|'.join(KINDS_OF_TEXT)}):(.*)")
 _OF_THE_COMPARISON = ("n_jobs", "verbose", "convention")
 
 
@@ -31,15 +36,17 @@ def entries_of(rankers: Any) -> tuple[Entry, ...]:
 
     Parameters
     ----------
-    rankers : str, Ranker, an iterable of them, or a mapping from names to them
+    rankers : str, ranker, estimator, fitted model, an iterable of them, or a mapping
+        A mapping goes from names to them, and may hold arrays of scores too.
     """
     found: list[Entry] = []
     if isinstance(rankers, Mapping):
         for label, given in rankers.items():
             made = _entry(given)
-            found.append(Entry(str(label), made.ranker, made.parameters))
+            found.append(replace(made, label=str(label)))
     else:
-        listed = [rankers] if isinstance(rankers, str | Ranker) else rankers
+        single = isinstance(rankers, str) or hasattr(rankers, "predict")  # a Pipeline has a length
+        listed = [rankers] if single else rankers
         if not isinstance(listed, Iterable):
             raise UsageError(f"rankers must be names or rankers, not {type(rankers).__name__}.")
         for given in listed:
@@ -50,7 +57,14 @@ def entries_of(rankers: Any) -> tuple[Entry, ...]:
 
 
 def parse_entry(text: str) -> Entry:
-    """Return the entry that ``[label=]ranker[:key=value]...`` names."""
+    """Return the entry that ``[label=]ranker[:key=value]...`` or ``[label=]run:FILE`` names."""
+    scored = _TEXT.fullmatch(text.strip())
+    if scored is not None:
+        label, kind, value = scored.groups()
+        scorer = text_scorer(kind, value.strip())
+        if isinstance(scorer, RunScorer):
+            scorer.check()
+        return Entry((label or text).strip(), scorer.kind, {}, scorer)
     head, *settings = (part.strip() for part in _COLON.split(text.strip()))
     label, equals, name = head.rpartition("=")
     parameters = parse_settings(settings, f"'{text}'")
@@ -60,6 +74,10 @@ def parse_entry(text: str) -> Entry:
 def _entry(given: Any) -> Entry:
     if isinstance(given, str):
         return parse_entry(given)
+    scored = scorer_of(given)
+    if scored is not None:
+        label, scorer = scored
+        return Entry(label, scorer.kind, dict(getattr(scorer, "parameters", {})), scorer)
     if isinstance(given, Ranker):
         parameters = given_parameters(given)
         shown = "".join(f":{name}={_shown(name, value)}" for name, value in parameters.items())
@@ -67,7 +85,10 @@ def _entry(given: Any) -> Entry:
         if name is None:
             raise UsageError(_unnamed("rankers", type(given).__name__))
         return Entry(name + shown, name, parameters)
-    raise UsageError(f"an entry must be a name or a ranker, not {type(given).__name__}.")
+    raise UsageError(
+        "an entry must be a name, a ranker, an estimator or fitted model with predict, or an array "
+        f"of scores, not {type(given).__name__}."
+    )
 
 
 def _check(entries: list[Entry]) -> None:
@@ -76,9 +97,10 @@ def _check(entries: list[Entry]) -> None:
     labels = [entry.label for entry in entries]
     for entry in entries:
         if labels.count(entry.label) > 1:
-            raise UsageError(
-                f"'{entry.label}' is listed twice; give one another name: other={entry.label}."
-            )
+            other = f"other={entry.label}" if entry.scorer is None else "{'other': ...}"
+            raise UsageError(f"'{entry.label}' is listed twice; give one another name: {other}.")
+        if entry.scorer is not None:
+            continue
         usual = registry.resolve("rankers", entry.ranker)().get_params(deep=False)
         for name in _OF_THE_COMPARISON:
             if entry.parameters.get(name, usual[name]) != usual[name]:

@@ -3,7 +3,7 @@
 A TOML file in the folder ``experiments``, by the name of which ``rankwright reproduce`` knows it::
 
     title = "IntervalRank, Table 1"
-    paper = "moon2010intervalrank"      # key in docs/references.bib
+    paper = "moon2010intervalrank"      # key in rankwright/references.bib
     kind = "table"                      # or "figure": curves over the number of trees, or over the
                                         # cut-offs of the columns; or "time": how long fits take;
                                         # or "topics": a ranking function per topic; or "ranks":

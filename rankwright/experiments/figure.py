@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rankwright.experiments.experiment import Row
 
 _ENDINGS = (".svg", ".png", ".pdf")
-_COLOURS = (
+COLOURS = (
     "#0072B2",
     "#D55E00",
     "#009E73",
@@ -24,26 +24,26 @@ _COLOURS = (
     "#56B4E9",
     "#000000",
 )  # Okabe, Ito
-_DASHES: tuple[Any, ...] = (
+DASHES: tuple[Any, ...] = (
     "solid",
     (0, (4, 1.6)),
     (0, (1, 1.2)),
     (0, (6, 1.4, 1, 1.4)),
     (0, (2, 2)),
 )
-_MARKS = ("o", "s", "^", "D", "v", "P", "X")
+MARKS = ("o", "s", "^", "D", "v", "P", "X")
 
 
 def check_drawable(path: Path) -> None:
     """Say before any work whether a figure can be drawn to ``path``."""
     if path.suffix.lower() not in _ENDINGS:
         raise UsageError(f"a figure ends in {', '.join(_ENDINGS)}; '{path.name}' does not.")
-    _matplotlib()
+    import_matplotlib()
 
 
 def draw(result: FigureResult, path: Path) -> None:
     """Draw every curve of ``result`` to an SVG, PNG or PDF file, alike to the byte each time."""
-    _matplotlib()
+    import_matplotlib()
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -81,9 +81,9 @@ def _panel(axis: Any, curves: Sequence[Curve], rows: Sequence[Row]) -> None:
             curve.x,
             curve.ours,
             label=row.name,
-            color=_COLOURS[family % len(_COLOURS)],
-            linestyle=_DASHES[_place(row, rows) % len(_DASHES)],
-            marker=_MARKS[family % len(_MARKS)],
+            color=COLOURS[family % len(COLOURS)],
+            linestyle=DASHES[_place(row, rows) % len(DASHES)],
+            marker=MARKS[family % len(MARKS)],
             markersize=3.2,
             markevery=max(1, len(curve.x) // 6),
             linewidth=1.5,
@@ -106,8 +106,9 @@ def _place(row: Row, rows: Sequence[Row]) -> int:
     return [other.name for other in rows if other.family == row.family].index(row.name)
 
 
-def _matplotlib() -> None:
+def import_matplotlib() -> None:
+    """Say which extra brings matplotlib, where it is not installed."""
     try:
         import matplotlib  # noqa: F401
     except ImportError:
-        raise MissingExtraError("matplotlib", "report", "drawing a figure") from None
+        raise MissingExtraError("matplotlib", "plot", "drawing a figure") from None

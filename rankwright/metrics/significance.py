@@ -1,4 +1,4 @@
-"""Is one ranking better than another, or was it luck? Tests over per-query values.
+"""Significance tests over per-query values, intervals, and corrections for several tests.
 
 Each takes the values that `rankwright.evaluate` gives in ``per_query``; a query that is left out
 (NaN) on one side is left out on both in the paired tests. Differences are a - b, tests two-sided.
@@ -79,13 +79,18 @@ def welch_t(a: Any, b: Any) -> TestResult:
 
 
 def wilcoxon(a: Any, b: Any) -> TestResult:
-    """Wilcoxon's signed-rank test on the differences of the same queries."""
+    """Wilcoxon's signed-rank test on the differences of the same queries.
+
+    Queries without a difference are left out (Wilcoxon's own rule, ``zero_method="wilcox"`` of
+    SciPy), and equal differences share their rank; differences count as equal up to 1e-12.
+    """
     from scipy import stats
 
     a, b = _paired(a, b)
-    if (a == b).all():
-        return _certain("Wilcoxon", a, b, len(a))
-    return _result("Wilcoxon", a, b, stats.wilcoxon(a, b), len(a))
+    d = np.round(a - b, 12)
+    if not d.any():
+        return TestResult("Wilcoxon", 0.0, 0.0, 1.0, len(a))
+    return _result("Wilcoxon", a, b, stats.wilcoxon(d), len(a))
 
 
 def randomisation(a: Any, b: Any, *, rounds: int = 10_000, seed: int = 0) -> TestResult:
@@ -162,6 +167,22 @@ def holm(p_values: Sequence[float] | Mapping[str, float]) -> Any:
     stepped = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
     adjusted = np.empty(len(p))
     adjusted[order] = np.minimum(stepped, 1.0)
+    return adjusted.tolist()
+
+
+def benjamini_hochberg(p_values: Sequence[float] | Mapping[str, float]) -> Any:
+    """Adjust p-values of several tests by Benjamini and Hochberg's step-up rule.
+
+    The i-th smallest of m is multiplied with m / i, and none is larger than the one after: where
+    those of at most q are called significant, a share q of these is expected to be false.
+    """
+    if isinstance(p_values, Mapping):
+        return dict(zip(p_values, benjamini_hochberg(list(p_values.values())), strict=True))
+    p = np.asarray(p_values, np.float64)
+    order = np.argsort(p, kind="stable")
+    stepped = p[order] * len(p) / np.arange(1, len(p) + 1)
+    adjusted = np.empty(len(p))
+    adjusted[order] = np.minimum(np.minimum.accumulate(stepped[::-1])[::-1], 1.0)
     return adjusted.tolist()
 
 

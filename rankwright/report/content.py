@@ -14,7 +14,9 @@ import numpy as np
 
 from rankwright.core.types import F64, I64
 from rankwright.data.ranking_data import RankingData
-from rankwright.experiments.comparison import Comparison, Run
+from rankwright.experiments.comparison import Comparison
+from rankwright.experiments.comparison_table import CORRECTIONS
+from rankwright.experiments.comparison_table import about as sentence_of
 from rankwright.report.opened_queries import About, chosen_queries, opened_queries, short
 
 _POINTS = 120  # of a learning curve
@@ -39,16 +41,19 @@ def report_content(comparison: Comparison) -> dict[str, Any]:
         first += test.n_queries
     return {
         "name": comparison.name,
-        "about": comparison.about(),
+        "about": sentence_of(comparison, arrows=True),
         "metrics": list(comparison.metrics),
         "maximise": dict(comparison.maximise),
         "baseline": comparison.baseline,
+        "corrected": f" after {CORRECTIONS[comparison.correction]}"
+        if comparison.correction
+        else "",
         "profile": profile.found(comparison),
         "rankers": [
             {**_ranker(comparison, label), **about[label].found(), "grades": calibration.of(label)}
             for label in comparison.rankers
         ],
-        "failures": dict(comparison.failures),
+        "failures": {**comparison.notes, **comparison.failures},
         "qid": [str(qid) for qid in comparison.qid],
         "values": _values(comparison),
         "opened": {str(q): queries[q] for q in sorted(queries)},
@@ -66,7 +71,7 @@ def _ranker(comparison: Comparison, label: str) -> dict[str, Any]:
         "tests": {
             metric: {
                 "p": short(test.adjusted),
-                "beyond": test.significant,
+                "significant": test.significant,
                 "better": (test.difference > 0) == comparison.maximise[metric],
                 "wins": test.wins,
                 "ties": test.ties,
@@ -77,26 +82,24 @@ def _ranker(comparison: Comparison, label: str) -> dict[str, Any]:
         },
         "seconds": comparison.seconds[label],
         "bytes": comparison.sizes[label],
-        "curve": _curve(comparison.runs[label]),
+        "curve": _curve(comparison, label),
     }
 
 
-def _curve(runs: tuple[Run, ...]) -> dict[str, Any] | None:
-    """Return train and valid by round, averaged over the folds as far as all of them go."""
-    runs = tuple(run for run in runs if any(name.startswith("valid ") for name in run.curve))
-    if not runs:  # no valid data, or nothing was learnt
+def _curve(comparison: Comparison, label: str) -> dict[str, Any] | None:
+    """Return the learning curve in as many points as the page has room for."""
+    found = comparison.learning_curve(label)
+    if found is None:
         return None
-    names = [name for name in runs[0].curve if name.startswith("valid ")]
-    metric = names[0].removeprefix("valid ")
-    length = min(len(run.curve[names[0]]) for run in runs)
-    rounds = np.unique(np.linspace(0, length - 1, min(length, _POINTS)).round().astype(int))
-    lines = {
-        part: [short(np.mean([run.curve[f"{part} {metric}"][t] for run in runs])) for t in rounds]
+    length = len(found["rounds"])
+    kept = np.unique(np.linspace(0, length - 1, min(length, _POINTS)).round().astype(int))
+    lines: dict[str, Any] = {
+        part: [short(value) for value in found[part][kept]]
         for part in ("train", "valid")
-        if f"{part} {metric}" in runs[0].curve
+        if part in found
     }
-    best = [run.best_iteration for run in runs]
-    return {"metric": metric, "rounds": (rounds + 1).tolist(), "best": best, **lines}
+    rounds = found["rounds"][kept].tolist()
+    return {"metric": found["metric"], "rounds": rounds, "best": found["best"], **lines}
 
 
 def _values(comparison: Comparison) -> dict[str, dict[str, list[float | None]]]:

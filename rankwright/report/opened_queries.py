@@ -44,17 +44,21 @@ def opened_queries(
     """Return the documents of ``queries`` with ranks, scores and contributions of each ranker."""
     shown = [_documents(comparison, fold, test, int(q)) for q in queries]
     found = [_query(test, int(q), rows) for q, rows in zip(queries, shown, strict=True)]
+    kinds = {entry.label: entry.ranker for entry in comparison.entries}
     for label in comparison.rankers:
         run = comparison.runs[label][fold]
-        fitted = load_model(run.model)
-        about[label].note(fitted)
+        fitted = None if run.model is None else load_model(run.model)
+        if fitted is None:
+            about[label].note_kind(kinds[label])
+        else:
+            about[label].note(fitted)
         for entry, q, rows in zip(found, queries, shown, strict=True):
             begin, end = test.indptr[q], test.indptr[q + 1]
             order = _best_first(run.scores[begin:end])
             ranks = np.empty(len(order), np.int64)
             ranks[order] = np.arange(1, len(order) + 1)
             entry["ranks"][label] = ranks[rows].tolist()
-            parts = _parts(fitted, test, int(q), rows)
+            parts = None if fitted is None else _parts(fitted, test, int(q), rows)
             if parts is not None:
                 about[label].add(parts)
                 entry["parts"][label] = parts
@@ -136,6 +140,10 @@ class About:
         self._kind = ""
         self._names: list[str] = []
         self._main: I64 | None = None
+
+    def note_kind(self, kind: str) -> None:
+        """Take note of what an entry without a model file is."""
+        self._kind = kind
 
     def note(self, fitted: Any) -> None:
         """Take note of the model, the first time."""

@@ -4,8 +4,10 @@ import pytest
 from command import run, run_json, sentence
 from small_data import small_data
 
+import rankwright
 from rankwright.data.files import save
 from rankwright.data.ranking_data import RankingData
+from rankwright.data.scores import write_run
 
 
 @pytest.fixture(scope="module")
@@ -57,8 +59,48 @@ def test_a_ranker_that_cannot_take_the_data_is_named_and_the_exit_is_0(tmp_path,
     assert none.stderr.splitlines()[-1].startswith("rankwright: no ranker could be run; ranksvm: ")
 
 
+def test_columns_runs_and_models_are_compared_by_their_names(tmp_path, cache):
+    data = small_data(queries=15, documents=8, doc_id=[f"d{k}" for k in range(120)])
+    save(data, tmp_path / "data.csv")
+    write_run(data, data.X[:, 0], tmp_path / "run.txt")
+    rankwright.MEMR().fit(data).save(tmp_path / "model.rw")
+    rankers = f"first=column:1,run=run:{tmp_path / 'run.txt'},mine=model:{tmp_path / 'model.rw'}"
+    done = run("compare", tmp_path / "data.csv", "--rankers", rankers, "--folds", 3, "--cache",
+               cache, "--metrics", "map")  # fmt: skip
+    first, same, mine = (line.split() for line in done.stdout.splitlines()[1:6:2])
+    assert (first[0], same[0], mine[0]) == ("first", "run", "mine")
+    assert first[1] == same[1]
+    assert "mine: fitted before this comparison, only scored here" in done.stdout
+    assert "warning: mine was fitted before this comparison" in done.stderr
+
+
+def test_tests_and_tables_are_chosen_by_options(file, cache, tmp_path):
+    files = [tmp_path / name for name in ("t.tex", "t.md", "t.csv", "t.html")]
+    written = [word for path in files for word in ("-o", path)]
+    told = run_json(
+        "compare", file, "--rankers", "ranksvm,memr,first=column:1", "--folds", 3, "--cache", cache,
+        "--metrics", "map", "--baseline", "all", "--test", "wilcoxon", "--correction", "bh",
+        *written,
+    )  # fmt: skip
+    assert (told["test"], told["correction"], told["all_pairs"]) == ("wilcoxon", "bh", True)
+    assert len(told["tests"]) == 3
+    assert told["written"] == [str(path) for path in files]
+    assert "Benjamini-Hochberg" in files[0].read_text()
+    assert files[1].read_text().startswith("| Ranker | MAP |")
+    assert files[2].read_text().startswith("ranker,letter,map,")
+    plain = run_json("compare", file, "--rankers", "ranksvm,memr", "--folds", 3, "--cache", cache,
+                     "--metrics", "map", "--correction", "none")  # fmt: skip
+    assert plain["correction"] is None
+    assert plain["tests"][0]["adjusted"] == plain["tests"][0]["p_value"]
+
+
 def test_wrong_names_are_told_before_anything_is_read(file, cache, tmp_path):
     said = sentence("compare", "no-such-file.txt", "--rankers", "rankswm")
     assert said.startswith("there is no ranker 'rankswm'; did you mean ranksvm")
     said = sentence("compare", file, "--rankers", "ranksvm", "-o", tmp_path / "no" / "report.html")
     assert "is not a folder; make it" in said
+    said = sentence("compare", file, "--rankers", "ranksvm", "-o", tmp_path / "report.pdf")
+    assert said.startswith("unknown file extension of 'report.pdf'")
+    assert "no test called 'anova'" in sentence(
+        "compare", file, "--rankers", "ranksvm", "--test", "anova"
+    )

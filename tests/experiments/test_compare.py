@@ -10,6 +10,7 @@ import time
 
 import numpy as np
 import pytest
+from scipy import stats
 from small_data import small_data
 from tiny_experiment import write_folds
 
@@ -25,6 +26,7 @@ from rankwright.metrics.evaluation import evaluate
 from rankwright.rankers.base import Ranker, ranker
 
 module = importlib.import_module("rankwright.experiments.compare")
+runs_module = importlib.import_module("rankwright.experiments.compared_runs")
 QUICK = ["gbdt:n_estimators=5", "ranknet:model=linear", "ranksvm"]
 
 
@@ -45,6 +47,7 @@ def found(data, cache):
 
 def count_fits(monkeypatch):
     fitted = []
+    monkeypatch.setattr(runs_module, "warm_up", lambda *_: None)  # its fits do not count
     original = Ranker.fit
 
     def spy(self, *args, **more):
@@ -204,6 +207,105 @@ def test_intervals_are_the_percentiles_of_means_of_redrawn_queries(found):
     spread = means.std()
     assert interval.low == pytest.approx(np.quantile(means, 0.025), abs=0.1 * spread)
     assert interval.high == pytest.approx(np.quantile(means, 0.975), abs=0.1 * spread)
+
+
+@pytest.mark.parametrize(
+    ("test", "expected"),
+    [
+        ("t", lambda a, b: stats.ttest_rel(a, b).pvalue),
+        ("wilcoxon", lambda a, b: stats.wilcoxon(np.round(a - b, 12)).pvalue),
+    ],
+)
+def test_t_and_wilcoxon_are_scipys(test, expected, data, cache):
+    found = compare(data, QUICK, folds=3, cache=cache, test=test, correction=None)
+    assert len(found.tests) == 2 * 4
+    for one in found.tests:
+        a, b = (found.per_query[label][one.metric] for label in (one.ranker, one.baseline))
+        assert one.p_value == pytest.approx(expected(a, b))
+        assert one.adjusted == one.p_value
+    assert found.test_name == test
+    assert "no correction" in found.about()
+
+
+@pytest.mark.parametrize("correction", ["holm", "bh"])
+def test_all_pairs_are_tested_and_corrected_together(correction, data, cache):
+    found = compare(
+        data, QUICK, folds=3, cache=cache, baseline="all", test="t", correction=correction,
+        metrics="ndcg@10,map",
+    )  # fmt: skip
+    a, b, c = QUICK
+    for metric in found.metrics:
+        tests = [test for test in found.tests if test.metric == metric]
+        assert [(test.ranker, test.baseline) for test in tests] == [(b, a), (c, a), (c, b)]
+        p = [test.p_value for test in tests]
+        if correction == "bh":
+            expected = stats.false_discovery_control(p)
+        else:
+            order = np.argsort(p)
+            steps = np.maximum.accumulate(np.array(p)[order] * [3, 2, 1])
+            expected = np.minimum(1.0, steps[np.argsort(order)])
+        assert [test.adjusted for test in tests] == pytest.approx(expected)
+    there, back = found.test(c, "map", b), found.test(b, "map", c)
+    assert there.difference == -back.difference
+    assert (there.wins, there.losses) == (back.losses, back.wins)
+    assert found.test(a, "map", a) is None
+    assert found.baseline == a
+
+
+def test_letters_name_what_a_ranker_is_significantly_better_than(data, cache):
+    given = {"good": "ranksvm", "none": np.zeros(240), "bad": np.random.default_rng(0).random(240)}
+    found = compare(data, given, folds=3, cache=cache, baseline="all", metrics="ndcg@10")
+    lines = str(found).splitlines()
+    assert lines[1].split()[:4] == [
+        "a",
+        "good",
+        f"{found.intervals['good']['ndcg@10'].mean:.4f}",
+        "bc",
+    ]
+    assert lines[2].split()[:2] == ["b", "none"]
+    assert "a letter after a value: significantly better" in lines[-1]
+
+
+# --- time --------------------------------------------------------------------------------------
+
+
+def test_seconds_hold_no_warm_up(data, tmp_path, monkeypatch):
+    """The first fit of a process takes 100 s longer by this clock, as if it had to compile."""
+    clock = [0.0]
+    original = Ranker.fit
+
+    def slow_at_first(self, *args, **more):
+        clock[0] += 1.0 if clock[0] else 101.0
+        return original(self, *args, **more)
+
+    monkeypatch.setattr(Ranker, "fit", slow_at_first)
+    monkeypatch.setattr(runs_module, "_warm", set(), raising=False)
+    monkeypatch.setattr(runs_module.time, "perf_counter", lambda: clock[0])
+    found = compare(data, "gbdt:n_estimators=3", folds=3, cache=tmp_path, jobs=1)
+    assert [run.seconds for run in found.runs["gbdt:n_estimators=3"]] == [1.0, 1.0, 1.0]
+
+
+def test_a_warm_up_ends_after_two_rounds_and_changes_nothing(data, tmp_path, monkeypatch):
+    rounds = []
+    original = runs_module._end_soon
+
+    def spy(t, text):
+        rounds.append(t)
+        original(t, text)
+
+    monkeypatch.setattr(runs_module, "_warm", set())
+    monkeypatch.setattr(runs_module, "_end_soon", spy)
+    state = np.random.RandomState(3)
+    given = {"a": ranker("gbdt", n_estimators=20, subsample=0.5, random_state=state)}
+    warm = compare(data, given, folds=3, cache=tmp_path / "a", jobs=1)
+    assert rounds == [1, 2]  # once for three folds
+    monkeypatch.setattr(runs_module, "warm_up", lambda *_: None)
+    given = {
+        "a": ranker("gbdt", n_estimators=20, subsample=0.5, random_state=np.random.RandomState(3))
+    }
+    cold = compare(data, given, folds=3, cache=tmp_path / "b", jobs=1)
+    for x, y in zip(warm.scores["a"], cold.scores["a"], strict=True):
+        np.testing.assert_array_equal(x, y)
 
 
 # --- data --------------------------------------------------------------------------------------
@@ -388,6 +490,7 @@ def test_killed_at_any_moment_and_started_again_the_table_is_the_same(tmp_path):
 
 def test_tuning_looks_at_train_and_valid_alone_and_is_kept(data, tmp_path, monkeypatch):
     seen = []
+    monkeypatch.setattr(runs_module, "warm_up", lambda *_: None)
     original = Ranker.fit
 
     def spy(self, X, *args, eval_set=None, **more):
@@ -448,6 +551,9 @@ def test_if_all_fail_or_the_named_baseline_does_that_is_an_error(with_a_hole, tm
         ({"rankers": "gbdt", "jobs": 0}, "jobs must be 1 or more"),
         ({"rankers": "gbdt", "metrics": "ncdg@3"}, "no metric 'ncdg'"),
         ({"rankers": "gbdtt"}, "no ranker 'gbdtt'"),
+        ({"rankers": "gbdt", "test": "anova"}, "no test called 'anova'; known: randomisation, t"),
+        ({"rankers": "gbdt", "correction": "bonferroni"}, "no correction called 'bonferroni'"),
+        ({"rankers": "all=gbdt", "baseline": "all"}, "give the ranker 'all' another name"),
         ({"rankers": "gbdt", "folds": 2}, "folds must be 3 or more, for train, valid and test"),
     ],
 )

@@ -1,7 +1,9 @@
+import numpy as np
 import pytest
+from sklearn.linear_model import Ridge
 
 import rankwright as rw
-from rankwright.errors import UsageError
+from rankwright.errors import RankwrightError
 from rankwright.experiments.comparison import Entry
 from rankwright.experiments.entries import entries_of, parse_entry, selection
 from rankwright.rankers.base import ranker
@@ -23,6 +25,19 @@ from rankwright.rankers.base import ranker
 )
 def test_an_entry_is_a_name_with_parameters(text, expected):
     assert parse_entry(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "label", "kind"),
+    [
+        ("bm25=column:BM25", "bm25", "column BM25"),
+        ("column:7", "column:7", "column 7"),
+        (" a = column:x=y:z ", "a", "column x=y:z"),
+    ],
+)
+def test_a_column_is_named_in_text(text, label, kind):
+    (found,) = entries_of(text)
+    assert (found.label, found.ranker, found.scorer.kind) == (label, kind, kind)
 
 
 def test_commas_part_entries_but_not_lists():
@@ -89,10 +104,18 @@ class _OwnRanker(rw.RankSVM):
         (rw.Ranker(loss=sum), "is no loss: it has no bind"),
         (rw.Ranker(model=_OwnModel()), "_OwnModel has no registered name"),
         (_OwnRanker(), "_OwnRanker has no registered name"),
-        ([3], "must be a name or a ranker, not int"),
+        ([3], "must be a name, a ranker, an estimator or fitted model .*, not int"),
+        ([rw.MEMR], r"MEMR is a class; write MEMR\(\)"),
+        ({"a": [[1.0]]}, "an array of scores, not list"),
+        ({"a": np.zeros((2, 2))}, "has one dimension"),
+        ({"a": np.array(["x"])}, "must hold numbers"),
+        ("a=run:", "'run:' is followed by the name of a TREC run"),
+        ("a=run:none.txt", "none.txt"),
+        ("a=model:none.rw", "none.rw"),
+        ([Ridge(), Ridge(alpha=2.0)], "'Ridge' is listed twice; give one another name"),
         (3, "must be names or rankers, not int"),
     ],
 )
 def test_wrong_entries_are_told_in_a_sentence(given, sentence):
-    with pytest.raises(UsageError, match=sentence):
+    with pytest.raises(RankwrightError, match=sentence):
         entries_of(given)

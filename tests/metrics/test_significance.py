@@ -8,6 +8,7 @@ from scipy import stats
 
 from rankwright.errors import DataError
 from rankwright.metrics.significance import (
+    benjamini_hochberg,
     bootstrap_interval,
     holm,
     paired_t,
@@ -116,3 +117,22 @@ def test_what_cannot_be_compared_is_refused(a, b, sentence):
 def test_an_interval_needs_queries():
     with pytest.raises(DataError, match="two queries or more, not 0"):
         bootstrap_interval([np.nan])
+
+
+def test_wilcoxon_leaves_equal_queries_out_and_ranks_past_rounding():
+    """Four gains of 0.1 and a loss of 0.3: ranks 2.5 four times, and 5."""
+    a = np.array([0.3, 0.4, 0.5, 0.9, 0.1, 0.7, 0.7])
+    b = np.array([0.2, 0.3, 0.4, 0.8, 0.4, 0.7, 0.7])
+    assert len({*(a - b)[:4].tolist()}) > 1  # not equal as they are computed
+    found = wilcoxon(a, b)
+    assert found.statistic == 5.0
+    assert found.p_value == stats.wilcoxon([1, 1, 1, 1, -3]).pvalue
+    assert wilcoxon(a, a).p_value == 1.0
+
+
+def test_benjamini_and_hochbergs_rule_is_scipys():
+    assert benjamini_hochberg([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.04, 0.04])  # by hand
+    for m in (1, 2, 7):
+        p = np.random.default_rng(m).random(m)
+        assert benjamini_hochberg(p) == pytest.approx(stats.false_discovery_control(p))
+    assert benjamini_hochberg({"a": 0.5, "b": 0.02}) == {"a": 0.5, "b": 0.04}

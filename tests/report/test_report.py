@@ -7,6 +7,7 @@ import axe_core_python
 import numpy as np
 import pytest
 from browser import opened
+from sklearn.linear_model import Ridge
 from small_data import small_data
 
 from rankwright import load_model
@@ -38,6 +39,19 @@ def test_it_opens_without_faults_or_network(report):
         assert page.locator("h1").inner_text() == "4 rankers on data"
         assert page.faults == []
         assert page.asked == [report.absolute().as_uri()]
+
+
+def test_entries_without_time_size_or_model_are_shown_too(tmp_path):
+    given = {"ridge": Ridge(), "first": "column:1", "ours": "ranksvm"}
+    found = compare(
+        small_data(queries=12), given, folds=3, cache=tmp_path, jobs=1, test="t", correction="bh"
+    )
+    write_report(found, tmp_path / "report.html")
+    with opened(tmp_path / "report.html") as page:
+        cells = page.locator("#table tbody tr[data-label=first] td").all_inner_texts()
+        assert cells[-2:] == ["–", "–"]
+        assert "Ridge of scikit-learn" in page.locator("body").inner_text()
+        assert page.faults == []
 
 
 def test_the_table_sorts_by_each_column(report, comparison):

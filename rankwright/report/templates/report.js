@@ -198,20 +198,22 @@ function curvePanel(ranker) {
 
 function costChart() {
   const metric = content.metrics[0], width = 540, height = 260;
-  const seconds = content.rankers.map((ranker) => Math.max(1e-3, ranker.seconds)), figures = content.rankers.map((ranker) => ranker.means[metric]);
-  const x = scale(Math.log10(Math.min(...seconds)), Math.log10(Math.max(...seconds)), 70, width - 30);
+  const seconds = content.rankers.map((ranker) => ranker.seconds === null ? null : Math.max(1e-3, ranker.seconds)), known = seconds.filter((s) => s !== null), figures = content.rankers.map((ranker) => ranker.means[metric]);
+  if (!known.length) return element("p", { class: "soft" }, "Nothing was fitted here.");
+  const x = scale(Math.log10(Math.min(...known)), Math.log10(Math.max(...known)), 70, width - 30);
   const low = Math.min(...figures.map((f) => f[1])), high = Math.max(...figures.map((f) => f[2])), y = scale(low, high, height - 34, 12);
   const marks = content.rankers.flatMap((ranker, k) => {
+    if (seconds[k] === null) return [];
     const at = x(Math.log10(seconds[k])), middle = y(figures[k][0]);
     return [line(at, y(figures[k][1]), at, y(figures[k][2]), "a"), drawing("circle", { cx: at, cy: middle, r: 5, class: "a-fill" }), text(at + 8, middle + 4, String(k + 1))];
   });
   const label = `${metric} against seconds of a fit; the table below has the figures`;
   return chart(width, height, label, line(60, height - 26, width - 20, height - 26, "axis"), ...marks, text(0, 16, high.toFixed(3)), text(0, height - 32, low.toFixed(3)),
-    text(60, height - 8, `${Math.min(...seconds).toPrecision(2)} s`), text(width - 20, height - 8, `${Math.max(...seconds).toPrecision(2)} s`, "end"));
+    text(60, height - 8, `${Math.min(...known).toPrecision(2)} s`), text(width - 20, height - 8, `${Math.max(...known).toPrecision(2)} s`, "end"));
 }
 
 function costTable() {
-  const metric = content.metrics[0], cells = (ranker) => [ranker.means[metric][0].toFixed(4), ranker.seconds.toPrecision(3), `${Math.round(ranker.bytes / 1000).toLocaleString("en")} kB`, ranker.kind];
+  const metric = content.metrics[0], cells = (ranker) => [ranker.means[metric][0].toFixed(4), ranker.seconds === null ? "–" : ranker.seconds.toPrecision(3), ranker.bytes === null ? "–" : `${Math.round(ranker.bytes / 1000).toLocaleString("en")} kB`, ranker.kind];
   return element("table", {}, element("thead", {}, element("tr", {}, ...["ranker", metric, "seconds", "file", "model"].map((word) => element("th", { scope: "col" }, word)))),
     element("tbody", {}, ...content.rankers.map((ranker, k) => element("tr", {}, element("th", { scope: "row" }, `${k + 1}  ${ranker.label}`), ...cells(ranker).map((cell) => element("td", {}, cell))))));
 }

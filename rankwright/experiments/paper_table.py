@@ -1,0 +1,284 @@
+"""A comparison as a table for a paper: LaTeX, Markdown or columns, with marks and a caption.
+
+The best mean of a metric is bold and the second best underlined, as they are printed: means that
+round to the same digits are equally good. Marks are superscripts: a dagger and a double dagger
+where a value is significantly better and worse than the baseline, or, where all pairs were tested,
+the letters of the rankers that it is significantly better than.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rankwright.data.target import atomic_text
+from rankwright.errors import UsageError
+from rankwright.experiments.comparison_table import letters, marks, test_words, tested_queries
+from rankwright.registry import unknown
+
+if TYPE_CHECKING:
+    from rankwright.experiments.comparison import Comparison
+
+SUFFIXES = (".html", ".tex", ".md", ".csv", ".json")
+_UPPER = frozenset({"auc", "dcg", "err", "eru", "f1", "map", "mrr", "ndcg", "p", "rbp", "wta"})
+_METRIC = re.compile(r"([a-z0-9_]+)(@\d+)?")
+_LATEX = {
+    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "%": r"\%",
+    "#": r"\#", "_": r"\_", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+    "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """A mean as it is printed, its place among those of its metric, and its mark."""
+
+    text: str
+    best: bool
+    second: bool
+    mark: str
+    interval: str
+
+
+@dataclass(frozen=True)
+class _Table:
+    """What every form of the table shows."""
+
+    head: list[str]
+    rows: list[tuple[str, str, list[_Cell]]]  # letter, name, cells
+    caption: list[str]  # sentences
+    all_pairs: bool
+
+
+def to_latex(
+    found: Comparison,
+    *,
+    metrics: Sequence[str] | None,
+    digits: int,
+    intervals: bool,
+    names: Mapping[str, str] | None,
+    caption: str | None,
+    label: str,
+) -> str:
+    """Return the table in LaTeX, for the package booktabs."""
+    table = _table(found, metrics, digits, names)
+    signs = {"+": r"\dagger", "-": r"\ddagger"}
+
+    def cell(one: _Cell) -> str:
+        text = rf"\textbf{{{one.text}}}" if one.best else one.text
+        text = rf"\underline{{{text}}}" if one.second else text
+        mark = rf"\mathrm{{{one.mark}}}" if table.all_pairs else signs.get(one.mark, "")
+        text += rf"$^{{{mark}}}$" if one.mark else ""
+        return text + (rf" {{\scriptsize [{one.interval}]}}" if intervals else "")
+
+    made = _latex(" ".join(table.caption))
+    made = made.replace("††", r"$\dagger$").replace("‡‡", r"$\ddagger$")
+    skipped = [f"% {line}" for line in found.remarks()]
+    rows = [
+        (rf"$^{{\mathrm{{{letter}}}}}$ " if table.all_pairs else "")
+        + " & ".join([_latex(name), *map(cell, cells)])
+        for letter, name, cells in table.rows
+    ]
+    return "\n".join(
+        [
+            r"% \usepackage{booktabs}",
+            *skipped,
+            r"\begin{table}[t]",
+            r"  \centering",
+            rf"  \caption{{{made if caption is None else caption}}}",
+            rf"  \label{{{label}}}",
+            rf"  \begin{{tabular}}{{{'l' * (1 + len(table.head))}}}",
+            r"    \toprule",
+            "    " + " & ".join(["Ranker", *(_latex(name) for name in table.head)]) + r" \\",
+            r"    \midrule",
+            *(rf"    {row} \\" for row in rows),
+            r"    \bottomrule",
+            r"  \end{tabular}",
+            r"\end{table}",
+            "",
+        ]
+    ).replace("↓", r"$\downarrow$")
+
+
+def to_markdown(
+    found: Comparison,
+    *,
+    metrics: Sequence[str] | None,
+    digits: int,
+    intervals: bool,
+    names: Mapping[str, str] | None,
+) -> str:
+    """Return the table in Markdown, its caption below."""
+    table = _table(found, metrics, digits, names)
+
+    def cell(one: _Cell) -> str:
+        text = f"**{one.text}**" if one.best else one.text
+        text = f"<u>{text}</u>" if one.second else text
+        sign = one.mark if table.all_pairs else {"+": "†", "-": "‡"}.get(one.mark, "")
+        sign = f"<sup>{sign}</sup>" if table.all_pairs and sign else sign
+        return text + sign + (f" [{one.interval}]" if intervals else "")
+
+    lines = [["Ranker", *map(_markdown, table.head)], ["---", *("---:" for _ in table.head)]]
+    for letter, name, cells in table.rows:
+        shown = f"<sup>{letter}</sup> {_markdown(name)}" if table.all_pairs else _markdown(name)
+        lines.append([shown, *map(cell, cells)])
+    below = _markdown(" ".join(table.caption)).replace("††", "†").replace("‡‡", "‡")
+    remarks = [f"\n{_markdown(line)}" for line in found.remarks()]
+    body = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return "\n".join([body, "", below, *remarks, ""])
+
+
+def columns(found: Comparison) -> dict[str, list[Any]]:
+    """Return a row per ranker: of each metric the mean, its interval, p-value and mark."""
+    table = {"ranker": list(found.rankers)} | (
+        {"letter": list(letters(found).values())} if found.all_pairs else {}
+    )
+    result: dict[str, list[Any]] = dict(table)
+    for metric in found.metrics:
+        at = [found.intervals[label][metric] for label in found.rankers]
+        result[metric] = [one.mean for one in at]
+        result[f"{metric} low"] = [one.low for one in at]
+        result[f"{metric} high"] = [one.high for one in at]
+        if not found.all_pairs:
+            tests = [found.test(label, metric) for label in found.rankers]
+            result[f"{metric} p"] = [None if test is None else test.adjusted for test in tests]
+        result[f"{metric} mark"] = [marks(found, label, metric) for label in found.rankers]
+    result["seconds"] = [found.seconds[label] for label in found.rankers]
+    return result
+
+
+def to_csv(found: Comparison) -> str:
+    """Return `columns` as comma-separated text."""
+    table = columns(found)
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(table)
+    writer.writerows(zip(*table.values(), strict=True))
+    return stream.getvalue()
+
+
+def check_suffix(path: str | Path) -> None:
+    """Say before any work whether a comparison can be written to a file of this name."""
+    if Path(path).suffix.lower() not in SUFFIXES:
+        raise UsageError(
+            f"unknown file extension of '{Path(path).name}': a comparison is written to "
+            f"{', '.join(SUFFIXES)}."
+        )
+
+
+def write(found: Comparison, path: str | Path) -> None:
+    """Write a report, a table or the figures, as the suffix of ``path`` says."""
+    check_suffix(path)
+    suffix = Path(path).suffix.lower()
+    if suffix == ".html":
+        from rankwright.report import write_report
+
+        write_report(found, path)
+        return
+    makers: dict[str, Callable[[], str]] = {
+        ".tex": found.to_latex,
+        ".md": found.to_markdown,
+        ".csv": lambda: to_csv(found),
+        ".json": lambda: _json(found),
+    }
+    with atomic_text(path) as stream:
+        stream.write(makers[suffix]())
+
+
+def _json(found: Comparison) -> str:
+    import json
+
+    text = json.dumps(found.as_json(), indent=2, ensure_ascii=False, default=lambda x: x.tolist())
+    return text + "\n"
+
+
+# --- what every form shows -------------------------------------------------------------------
+
+
+def _table(
+    found: Comparison,
+    metrics: Sequence[str] | None,
+    digits: int,
+    names: Mapping[str, str] | None,
+) -> _Table:
+    chosen = [metrics] if isinstance(metrics, str) else list(metrics or found.metrics)
+    for metric in chosen:
+        if metric not in found.metrics:
+            raise UsageError(unknown("metric in this comparison called", metric, found.metrics))
+    names = names or {}
+    for name in names:
+        if name not in (*found.rankers, *found.metrics, *found.failures):
+            known = (*found.rankers, *found.metrics)
+            raise UsageError(unknown("ranker or metric in this comparison called", name, known))
+    by_metric = [_cells(found, metric, digits) for metric in chosen]
+    letter = letters(found)
+    rows = [
+        (letter[label], names.get(label, label), [cells[label] for cells in by_metric])
+        for label in found.rankers
+    ]
+    head = [names.get(m, _metric_name(m)) + ("" if found.maximise[m] else " ↓") for m in chosen]
+    shown = {label: names.get(label, label) for label in found.rankers}
+    lower = any(not found.maximise[metric] for metric in chosen)
+    return _Table(head, rows, _caption(found, shown, lower), found.all_pairs)
+
+
+def _cells(found: Comparison, metric: str, digits: int) -> dict[str, _Cell]:
+    at = {label: found.intervals[label][metric] for label in found.rankers}
+    sign = 1.0 if found.maximise[metric] else -1.0
+    places = sorted(
+        {sign * round(one.mean, digits) for one in at.values() if math.isfinite(one.mean)},
+        reverse=True,
+    )
+
+    def place(mean: float) -> int:
+        return places.index(sign * round(mean, digits)) if math.isfinite(mean) else len(places)
+
+    return {
+        label: _Cell(
+            text=f"{one.mean:.{digits}f}" if math.isfinite(one.mean) else "–",
+            best=place(one.mean) == 0,
+            second=place(one.mean) == 1 and len(at) > 2,
+            mark=marks(found, label, metric),
+            interval=f"{one.low:.{digits}f}, {one.high:.{digits}f}",
+        )
+        for label, one in at.items()
+    }
+
+
+def _caption(found: Comparison, shown: Mapping[str, str], lower: bool) -> list[str]:
+    """Return sentences: what is shown, and what marks mean. Doubled signs stand for the marks."""
+    second = ", the second best underlined" if len(found.rankers) > 2 else ""
+    named = "Mean" if found.name == "data" else f"{Path(found.name).name}: mean"
+    sentences = [
+        f"{named} over {tested_queries(found)}.",
+        f"The best value of each metric is bold{second}{'; ↓: lower is better' if lower else ''}.",
+    ]
+    if not found.tests:
+        return sentences
+    if found.all_pairs:
+        what = "A superscript after a value: significantly better than the ranker of that letter"
+    else:
+        what = f"†† and ‡‡: significantly better and worse than {shown[found.baseline]}"
+    return [*sentences, f"{what} ({test_words(found)})."]
+
+
+def _metric_name(metric: str) -> str:
+    """Return a metric as papers print it: NDCG@10 for ndcg@10."""
+    match = _METRIC.fullmatch(metric)
+    if match is None or match[1] not in _UPPER:
+        return metric
+    return match[1].upper() + (match[2] or "")
+
+
+def _latex(text: str) -> str:
+    return "".join(_LATEX.get(character, character) for character in text)
+
+
+def _markdown(text: str) -> str:
+    return re.sub(r"([\\`*_|<>\[\]])", r"\\\1", text)
