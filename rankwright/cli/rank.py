@@ -23,13 +23,14 @@ def rank(
     model: Annotated[Path, typer.Argument(help="A model file.")],
     data: Annotated[str, typer.Argument(help="A file, or the name of a data set.")],
     output: Annotated[
-        str, typer.Option("-o", "--output", help="Where the TREC run goes; - is standard output.")
+        str, typer.Option("-o", "--output", help="TREC run file to write; - is standard output.")
     ] = "-",
     per_group: Annotated[
-        int | None, typer.Option(min=1, help="At most so many documents of each group per query.")
+        int | None, typer.Option(min=1, help="Maximum number of documents of each group per query.")
     ] = None,
     top: Annotated[
-        int | None, typer.Option(min=1, help="Only the best so many documents of each query.")
+        int | None,
+        typer.Option(min=1, help="Maximum number of documents per query: the best ones."),
     ] = None,
     format: FormatOption = None,  # noqa: A002
     read: ReadOption = None,

@@ -89,7 +89,7 @@ class DataProfile:
     duplicate_features: tuple[tuple[Label, ...], ...]
     duplicate_documents: Copies
     scattered_queries: int
-    """Queries whose rows did not stand together in the file."""
+    """Queries whose rows are not contiguous in the file."""
     scattered_examples: tuple[str, ...]
     order: FileOrder
 

@@ -163,7 +163,7 @@ def _read_run(path: str | Path) -> tuple[list[str], list[str], F64, F64]:
     seen = set()
     for line, (query, _, name, place, value, _) in _rows(path, RUN, "a line of a run"):
         if (query, name) in seen:
-            fault_at(path, line, f"document {quoted(name)} of query {query} is there twice")
+            fault_at(path, line, f"document {quoted(name)} of query {query} appears twice")
         seen.add((query, name))
         qid.append(query)
         doc.append(name)

@@ -1,4 +1,4 @@
-"""Which ranker is better, and is it luck? Rankers on the same folds, judged on the same queries.
+"""Which ranker is better, and is it chance? Rankers on the same folds, judged on the same queries.
 
 In every fold each ranker is fitted to train, its round (and what tuning searches) is chosen on
 valid, and test is scored once. Queries are pooled over the folds. Each fit is kept in a cache

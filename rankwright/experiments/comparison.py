@@ -114,7 +114,7 @@ class PairedTest:
 
     @property
     def significant(self) -> bool:
-        """Whether the difference is beyond luck at the level of 5 %."""
+        """Whether the difference is statistically significant at the 5 % level."""
         return self.adjusted <= LEVEL
 
 

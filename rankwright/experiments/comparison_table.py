@@ -20,8 +20,8 @@ def about(found: Comparison) -> str:
     folds = f"{len(found.folds)} folds" if len(found.folds) > 1 else "one fold"
     return (
         f"{found.name}: mean and 95 % bootstrap interval over {len(found.qid)} test queries of "
-        f"{folds}, convention {found.convention}; ▲ ▼: better or worse than {found.baseline} "
-        "beyond luck (paired randomisation test, 5 %, Holm's correction); wins, ties and "
+        f"{folds}, convention {found.convention}; ▲ ▼: significantly better or worse than "
+        f"{found.baseline} (paired randomisation test, 5 %, Holm's correction); wins, ties and "
         f"losses are queries against {found.baseline} by {found.metrics[0]}."
     )
 
@@ -67,7 +67,7 @@ def _row(found: Comparison, label: str) -> list[str]:
 
 
 def _cell(found: Comparison, label: str, metric: str) -> str:
-    """Return a mean, with a mark where it differs beyond luck, and its interval below."""
+    """Return a mean, with a mark where it differs significantly, and its interval below."""
     interval, test = found.intervals[label][metric], found.test(label, metric)
     mark = ""
     if test is not None and test.significant:

@@ -125,8 +125,8 @@ class Forest:
         rules = set(self.rule[self.splits].tolist())
         if RULES.index("category") in rules:
             raise UsageError(
-                f"{target} knows no splits on categories; fit without categorical=..., or export "
-                "to lightgbm, json, c or python."
+                f"{target} does not support splits on categories; fit without categorical=..., "
+                "or export to lightgbm, json, c or python."
             )
         if rules & {RULES.index("zero_left"), RULES.index("zero_right")}:
             raise UsageError(

@@ -1,4 +1,4 @@
-"""Is one ranking better than another, or was it luck? Tests over per-query values.
+"""Is one ranking better than another, or was it chance? Tests over per-query values.
 
 Each takes the values that `rankwright.evaluate` gives in ``per_query``; a query that is left out
 (NaN) on one side is left out on both in the paired tests. Differences are a - b, tests two-sided.

@@ -27,13 +27,13 @@ from rankwright.serve.settings import Settings
 from rankwright.serve.work import Work
 
 _REFUSALS = {
-    400: "The body is no JSON.",
+    400: "The body is not JSON.",
     401: "The API key is wrong or missing.",
     404: "There is no such model.",
     408: "The request took too long to arrive.",
     413: "The request, or a list in it, is too long.",
     415: "The body is not application/json.",
-    422: "The request does not go with the model.",
+    422: "The request does not match the model.",
     503: "Too many requests, or one that takes too long.",
 }
 _SCHEMAS = "#/components/schemas/{model}"
@@ -50,7 +50,7 @@ class Service:
         self.api = FastAPI(
             title="Rankwright",
             version=__version__,
-            description="Rankings and scores of documents by learnt models.",
+            description="Rank and score documents with trained models.",
             lifespan=self._lifespan,
         )
         self.gate = Gate(self.api, settings, self.measures)
@@ -67,7 +67,7 @@ class Service:
         self._add("score/batch", schema.ScoreBatch, schema.ScoreBatchAnswer, score_answers)
         self._document_requests()
 
-        @self.api.get("/v1/models", summary="What is served")
+        @self.api.get("/v1/models", summary="Models that are served")
         async def models() -> Any:
             return {"models": [slot.about for slot in self.library.slots]}
 
@@ -147,11 +147,11 @@ class Service:
     # --- health ------------------------------------------------------------------------------
 
     def _add_health(self) -> None:
-        @self.api.get("/healthz", summary="Whether the process answers")
+        @self.api.get("/healthz", summary="Liveness: whether the process answers")
         async def healthz() -> Any:
             return {"status": "ok"}
 
-        @self.api.get("/readyz", summary="Whether requests should be sent here")
+        @self.api.get("/readyz", summary="Readiness: whether to send requests here")
         async def readyz() -> Response:
             draining = self.gate.draining
             told = {
@@ -161,7 +161,7 @@ class Service:
             return JSONResponse(told, 503 if draining else 200)
 
         @self.api.get(
-            "/metrics", summary="Figures for Prometheus", response_class=PlainTextResponse
+            "/metrics", summary="Metrics for Prometheus", response_class=PlainTextResponse
         )
         async def metrics() -> Response:
             return Response(self.measures.text(), media_type=CONTENT_TYPE_LATEST)

@@ -92,7 +92,7 @@ def _key(headers: Headers) -> str:
 
 
 async def _refuse(send: Send, request_id: str) -> None:
-    sentence = "this server wants an API key: Authorization: Bearer KEY, or X-API-Key: KEY."
+    sentence = "an API key is required: Authorization: Bearer KEY, or X-API-Key: KEY."
     body = json.dumps({"error": sentence, "request_id": request_id}).encode()
     headers = [
         (b"content-type", b"application/json"),

@@ -10,7 +10,7 @@ from rankwright.serve.faults import RequestError
 
 _ADVICE = {
     "missing": "is missing",
-    "extra_forbidden": "is no field of a request",
+    "extra_forbidden": "is not a field of a request",
     "finite_number": "must be a finite number; null is a missing value",
     "float_type": "must be a number; null is a missing value",
     "string_type": "must be a text or a whole number",
@@ -49,10 +49,12 @@ class ScoreRequest(_Strict):
 class RankRequest(ScoreRequest):
     """Documents of one query, to be put in order."""
 
-    top: Count | None = Field(None, description="Only the best so many documents.")
-    per_group: Count | None = Field(None, description="At most so many of each group.")
+    top: Count | None = Field(
+        None, description="Maximum number of documents to return, the best ones."
+    )
+    per_group: Count | None = Field(None, description="Maximum number of documents of each group.")
     explain: Count | None = Field(
-        None, description="What the most important so many features add, per document."
+        None, description="Number of features whose contributions are given, per document."
     )
 
 

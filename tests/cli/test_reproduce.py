@@ -27,7 +27,7 @@ def test_a_table_is_printed_with_the_paper_s_figures_ours_and_intervals(tiny):
         "In parentheses: nobody2010.",
         "chosen on valid by ndcg@5 (standard)",
         "95 % bootstrap interval over 18 test queries",
-        "above or below GBDT beyond luck",
+        "significantly above or below GBDT",
     ):
         assert words in done.stdout
     assert "1 of 12: tiny fold 1 of 3, GBDT: ndcg@5 0." in done.stderr

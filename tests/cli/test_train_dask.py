@@ -97,7 +97,7 @@ def test_a_scheduler_that_does_not_answer_is_told_in_a_sentence(files):
 @pytest.mark.parametrize(
     ("where", "told"),
     [
-        ("somewhere", "'somewhere' is no cluster: give local:4, the address of a scheduler"),
+        ("somewhere", "'somewhere' is not a cluster: give local:4, the address of a scheduler"),
         ("local:0", "local:N needs one worker or more, such as local:4."),
     ],
 )
@@ -110,7 +110,7 @@ def test_what_is_no_cluster_is_told(where, told):
 def test_a_file_that_is_no_scheduler_file_is_told(tmp_path, content):
     wrong = tmp_path / "scheduler.json"
     wrong.write_text(content)
-    with pytest.raises(UsageError, match=r"scheduler.json' is no cluster"), cluster(str(wrong)):
+    with pytest.raises(UsageError, match=r"scheduler.json' is not a cluster"), cluster(str(wrong)):
         pass
 
 

@@ -32,7 +32,7 @@ BAD_LINES = {
     "id is empty": (b"1 qid:1 :1", "feature id '' is not a whole number"),
     "id is a fraction": (b"1 qid:1 1.5:1", "feature id '1.5' is not a whole number"),
     "negative id": (b"1 qid:1 -3:1", "feature id '-3' is negative; ids start at 1"),
-    "id 0": (b"1 qid:1 0:1", "feature id 0 stands in a file whose ids start at 1"),
+    "id 0": (b"1 qid:1 0:1", "feature id 0 is in a file whose ids start at 1"),
     "id 10^9": (b"1 qid:1 1000000000:1", "feature id 1000000000 is above 67108864"),
     "id of 30 digits": (b"1 qid:1 " + b"7" * 30 + b":1", "7" * 30 + " is above 67108864"),
     "repeated id": (b"1 qid:1 2:1 3:1 2:5", "feature id 2 is given twice"),
@@ -172,7 +172,7 @@ def test_a_damaged_gz_is_named(tmp_path, damage):
     packed = gzip.compress(GOOD * 1000)
     path.write_bytes(packed[: len(packed) // 2] if damage == "cut" else b"not gz at all")
     for read in (Letor.read, lambda path: list(Letor.read_parts(path))):
-        with pytest.raises(DataError, match=rf"{re.escape(str(path))} is damaged or cut short"):
+        with pytest.raises(DataError, match=rf"{re.escape(str(path))} is damaged or truncated"):
             read(path)
 
 

@@ -85,7 +85,7 @@ def test_standard_input_is_a_dash_and_stays_open(monkeypatch, pack):
 def test_a_file_cut_short_is_named(tmp_path, suffix):
     path = tmp_path / f"data.txt{suffix}"
     path.write_bytes(PACK[suffix](bytes(range(256)) * 100)[:-20])
-    said = pytest.raises(DataError, match=r"data\.txt\.\w+ is damaged or cut short: .*[^.]\.$")
+    said = pytest.raises(DataError, match=r"data\.txt\.\w+ is damaged or truncated: .*[^.]\.$")
     with said, open_bytes(path) as stream:
         stream.read()
 

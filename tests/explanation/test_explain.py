@@ -180,5 +180,5 @@ def test_what_cannot_be_explained_is_told():
     with pytest.raises(UsageError, match="name one document"):
         explain(fitted_of("linear"), DATA, query=DATA.qid[0], against=fitted_of("trees"))
     users = registry.resolve("rankers", "cofirank")().fit(DATA)
-    with pytest.raises(UsageError, match="goes by users and items"):
+    with pytest.raises(UsageError, match="scores users and items"):
         explain(users, DATA, query=DATA.qid[0], docs=(1, 2))

@@ -376,7 +376,7 @@ def test_an_evaluator_sorts_out_the_grades_once():
 
 @pytest.mark.parametrize("name", ["dcg", "ndcg@2", "wta(modified=true)", "err(max=3000)"])
 def test_a_grade_whose_gain_is_beyond_all_numbers_is_refused(name):
-    with pytest.raises(DataError, match=r"beyond all numbers; .*make the grades 0, 1, 2"):
+    with pytest.raises(DataError, match=r"which overflows; .*make the grades 0, 1, 2"):
         evaluate(lists([2000, 0, 1]), [1, 2, 3], name)
 
 

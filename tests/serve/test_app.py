@@ -188,7 +188,7 @@ def test_an_unknown_feature_is_refused_or_left_out(files, web):
         (b"[]", 422, "the request must be an object"),
         (b"{}", 422, "documents is missing"),
         (b'{"documents": 3}', 422, "documents must be a valid array"),
-        (b'{"documents": [], "topp": 3}', 422, "topp is no field of a request"),
+        (b'{"documents": [], "topp": 3}', 422, "topp is not a field of a request"),
         (b'{"documents": [], "top": 0}', 422, "top must be greater than or equal to 1"),
         (b'{"documents": [], "top": "3"}', 422, "top must be a valid integer"),
         (b'{"documents": [], "top": 9999999999}', 422, "top must be less than or equal to"),
