@@ -7,10 +7,11 @@ import json
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from importlib.resources import files
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
-from fastapi.responses import JSONResponse, PlainTextResponse
+from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.exceptions import HTTPException
 
@@ -36,6 +37,11 @@ _REFUSALS = {
     422: "The request does not match the model.",
     503: "Too many requests, or one that takes too long.",
 }
+# The page may run its own script and ask this server, and nobody else.
+_PAGE_POLICY = (
+    "default-src 'none'; connect-src 'self'; img-src data:; script-src 'unsafe-inline'; "
+    "style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
 _SCHEMAS = "#/components/schemas/{model}"
 Answers = Callable[[Sequence[Scored]], list[dict[str, Any]]]
 
@@ -52,11 +58,14 @@ class Service:
             version=__version__,
             description="Rank and score documents with trained models.",
             lifespan=self._lifespan,
+            docs_url=None,  # FastAPI's pages load their scripts from other servers
+            redoc_url=None,
         )
         self.gate = Gate(self.api, settings, self.measures)
         self._add_faults()
         self._add_models()
         self._add_health()
+        self._add_page()
 
     # --- models ------------------------------------------------------------------------------
 
@@ -165,6 +174,16 @@ class Service:
         )
         async def metrics() -> Response:
             return Response(self.measures.text(), media_type=CONTENT_TYPE_LATEST)
+
+    # --- the page ----------------------------------------------------------------------------
+
+    def _add_page(self) -> None:
+        """Add ``/docs``, a page to try requests on, which loads nothing from elsewhere."""
+        page = files("rankwright.serve").joinpath("docs.html").read_text("utf-8")
+
+        @self.api.get("/docs", include_in_schema=False)
+        async def docs() -> Response:
+            return HTMLResponse(page, headers={"content-security-policy": _PAGE_POLICY})
 
     # --- faults ------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from rankwright.serve.log import logger, tell
 from rankwright.serve.measures import Measures
 from rankwright.serve.settings import Settings
 
-OPEN_TO_ALL = ("/healthz", "/readyz")
+OPEN_TO_ALL = ("/healthz", "/readyz", "/docs")  # the page says nothing of the models
 _OWN_ID = re.compile(r"[\x21-\x7e]{1,128}")
 _WENT_AWAY = 499  # what proxies log for a client that did not wait
 
