@@ -31,23 +31,29 @@ class Document(_Strict):
 
     features: Annotated[
         list[float | None] | dict[str, float | None],
-        Field(union_mode="left_to_right", examples=[[0.3, 12.0], {"bm25": 12.0}]),
+        Field(
+            union_mode="left_to_right",
+            examples=[[0.3, 12.0], {"bm25": 12.0}],
+            description="Features by name, or all of them in the order of training.",
+        ),
     ]
-    id: Name | None = None
-    group: Name | None = Field(None, description="Host or topic, for per_group.")
+    id: Name | None = Field(None, description="Id of the document, returned in the answer.")
+    group: Name | None = Field(
+        None, description="Group of the document, such as its host, for per_group."
+    )
 
 
 class ScoreRequest(_Strict):
-    """Documents to score."""
+    """Score the documents of one query."""
 
-    documents: list[Document]
+    documents: list[Document] = Field(description="The documents to rank or score.")
     query: Name | None = Field(
-        None, description="Id of the query; the same one always meets the same version."
+        None, description="Id of the query; it decides which version of the model answers."
     )
 
 
 class RankRequest(ScoreRequest):
-    """Documents of one query, to be put in order."""
+    """Rank the documents of one query."""
 
     top: Count | None = Field(
         None, description="Maximum number of documents to return, the best ones."
@@ -59,19 +65,19 @@ class RankRequest(ScoreRequest):
 
 
 class ScoreBatch(_Strict):
-    """Many queries in one request."""
+    """Score the documents of many queries."""
 
     queries: list[ScoreRequest]
 
 
 class RankBatch(_Strict):
-    """Many queries in one request."""
+    """Rank the documents of many queries."""
 
     queries: list[RankRequest]
 
 
 class Explanation(BaseModel):
-    """Why a document stands there: the part of each feature in its lead over the mean score."""
+    """Why a document has its rank: the part of each feature in its lead over the mean score."""
 
     above_mean: float
     parts: dict[str, float]
