@@ -15,6 +15,8 @@ import numpy as np
 from rankwright.core.types import F64, I64
 from rankwright.data.ranking_data import RankingData
 from rankwright.experiments.comparison import Comparison, Run
+from rankwright.report.conclusion import conclusion
+from rankwright.report.metric_help import explain_metric
 from rankwright.report.opened_queries import About, chosen_queries, opened_queries, short
 
 _POINTS = 120  # of a learning curve
@@ -40,8 +42,13 @@ def report_content(comparison: Comparison) -> dict[str, Any]:
     return {
         "name": comparison.name,
         "about": comparison.about(),
+        "conclusion": list(conclusion(comparison)),
         "metrics": list(comparison.metrics),
         "maximise": dict(comparison.maximise),
+        "explained": {
+            metric: explain_metric(metric, maximise=comparison.maximise[metric])
+            for metric in comparison.metrics
+        },
         "baseline": comparison.baseline,
         "profile": profile.found(comparison),
         "rankers": [
@@ -66,7 +73,7 @@ def _ranker(comparison: Comparison, label: str) -> dict[str, Any]:
         "tests": {
             metric: {
                 "p": short(test.adjusted),
-                "beyond": test.significant,
+                "significant": test.significant,
                 "better": (test.difference > 0) == comparison.maximise[metric],
                 "wins": test.wins,
                 "ties": test.ties,
@@ -84,7 +91,7 @@ def _ranker(comparison: Comparison, label: str) -> dict[str, Any]:
 def _curve(runs: tuple[Run, ...]) -> dict[str, Any] | None:
     """Return train and valid by round, averaged over the folds as far as all of them go."""
     runs = tuple(run for run in runs if any(name.startswith("valid ") for name in run.curve))
-    if not runs:  # no valid data, or nothing was learnt
+    if not runs:  # no validation data, or nothing was learnt
         return None
     names = [name for name in runs[0].curve if name.startswith("valid ")]
     metric = names[0].removeprefix("valid ")
