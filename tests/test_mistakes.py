@@ -373,7 +373,11 @@ def test_files_of_other_tools_are_named(X, y, tmp_path):
         path.write_bytes(content)
         with told(did):
             rw.load_model(path)
-    for content, words in {b'{"learner": {}}': "JSON", b"": "is empty", b"?": "no model"}.items():
+    for content, words in {
+        b'{"learner": {}}': "JSON",
+        b"": "is empty",
+        b"?": "not a model",
+    }.items():
         path.write_bytes(content)
         with pytest.raises(ModelFileError, match=words):
             rw.load_model(path)

@@ -87,7 +87,9 @@ def _refuse_binary(head: bytes, comment: bytes) -> None:
     if found:
         byte = found.group()[0]
         advice = "take it out" if byte else "text in UTF-16 must be saved as UTF-8 first"
-        raise DataError(f"there is a byte {byte} here, so this is not a text file; {advice}.")
+        raise DataError(
+            f"byte {byte} is a control character, so this is not a text file; {advice}."
+        )
     try:
         head.decode()
     except UnicodeDecodeError as fault:

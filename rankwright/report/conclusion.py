@@ -59,7 +59,7 @@ def _against_baseline(comparison: Comparison, best: str, order: list[str]) -> tu
         first = f"{best} is best {shown}, a statistically significant difference "
         return (
             f"{first}({_p(test)}, {_queries(comparison)}).",
-            f"Use {best}{_cost(comparison, best, baseline)}{_runner_up(comparison, order)}.",
+            f"Use {best}{_next_best(comparison, order)}.",
         )
     return (
         f"{best} is first {shown}, but the difference is not statistically significant "
@@ -116,13 +116,15 @@ def _cost(comparison: Comparison, label: str, other: str) -> str:
     return f" ({label} trains in {_seconds(own)}, {other} in {_seconds(others)})"
 
 
-def _runner_up(comparison: Comparison, order: list[str]) -> str:
-    """Return the hint that the tests say nothing about the second, unless it is the baseline."""
-    if order[1] == comparison.baseline:
-        return ""
+def _next_best(comparison: Comparison, order: list[str]) -> str:
+    """Return the cost of the best, and the second, of which the tests say nothing, if it is new."""
+    best, second = order[:2]
+    if second == comparison.baseline:
+        return _cost(comparison, best, second)
     return (
-        f"; whether it also beats {order[1]} ({_mean(comparison, order[1])}) is not tested here, "
-        f"so compare with {order[1]} as the baseline if that matters"
+        f", which trains in {_seconds(comparison.seconds[best])}; the next best, {second} "
+        f"({_mean(comparison, second)}, {_seconds(comparison.seconds[second])}), was not tested "
+        "against it"
     )
 
 

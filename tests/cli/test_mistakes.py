@@ -148,7 +148,7 @@ def test_options_that_cannot_be_meant(told, did, arguments):
         (("--set", "convention=letor3"), "convention is set by --convention"),
         (("--set", "name=memr"), "GBDT has no parameter 'name'"),
         (("--model", "trees", "--set", "model=trees"), "model is given twice"),
-        (("--memory", "9" * 400), "an amount of memory must be one that a machine can have"),
+        (("--memory", "9" * 400), "an amount of memory must be realistic"),
     ],
 )
 def test_settings_that_have_another_place(run, arguments, words):

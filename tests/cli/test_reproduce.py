@@ -25,7 +25,7 @@ def test_a_table_is_printed_with_the_paper_s_figures_ours_and_intervals(tiny):
         "Tiny, Table 0",
         "(0.7000)",
         "In parentheses: nobody2010.",
-        "chosen on valid by ndcg@5 (standard)",
+        "selected on validation data by ndcg@5 (standard)",
         "95 % bootstrap interval over 18 test queries",
         "significantly above or below GBDT",
     ):

@@ -118,7 +118,7 @@ def test_options_that_go_together():
     told = sentence("train", "gbdt", "--train", "t", "--parts", 3)
     assert told == "--parts needs --dask, the cluster that the parts go to."
     told = sentence("train", "auto", "--train", "t", "--dask", "local:2")
-    assert "auto tries rankers as they stand and takes no --dask" in told
+    assert "auto tries rankers with their default parameters and takes no --dask" in told
 
 
 class _Cluster:

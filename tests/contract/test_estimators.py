@@ -333,7 +333,9 @@ def test_mr_begins_with_the_grades_only_where_weights_are_solved_for():
 
 
 def test_what_is_no_loss_model_or_solver_is_told():
-    with pytest.raises(UsageError, match=r"is no loss: .*losses.from_function makes a loss of a"):
+    with pytest.raises(
+        UsageError, match=r"is not a loss: .*losses.from_function makes a loss of a"
+    ):
         rw.Ranker(loss=lambda scores, grades: (0.0, scores)).fit(DATA)
     with pytest.raises(UsageError, match=r"ListNet is a class; pass an object: ListNet\(\)"):
         rw.Ranker(loss=rw.losses.ListNet).fit(DATA)

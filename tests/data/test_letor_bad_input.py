@@ -41,10 +41,13 @@ BAD_LINES = {
     "NaN grade": (b"nan qid:1 1:1", "grade 'nan' is not a number"),
     "infinite grade": (b"1e400 qid:1 1:1", "grade '1e400' is too large"),
     "header": (b"label qid f1 f2", "grade 'label' is not a number; .* without a header line"),
-    "NUL": (b"1 qid:1 1:1\x00", "byte 0 stands here, so this is not a text file; text in UTF-16"),
-    "NUL in a comment": (b"1 qid:1 1:1 # \x00", "byte 0 stands here"),
-    "control letter": (b"1 qid:\x07 1:1", "byte 7 stands here, .*; take it out"),
-    "binary": (b"\x89PNG\x1a", "byte 26 stands here"),
+    "NUL": (
+        b"1 qid:1 1:1\x00",
+        "byte 0 is a control character, so this is not a text file; text in UTF-16",
+    ),
+    "NUL in a comment": (b"1 qid:1 1:1 # \x00", "byte 0 is a control character"),
+    "control letter": (b"1 qid:\x07 1:1", "byte 7 is a control character, .*; take it out"),
+    "binary": (b"\x89PNG\x1a", "byte 26 is a control character"),
     "latin-1": (b"caf\xe9 qid:1 1:1", "byte 233 is not UTF-8"),
     "latin-1 query": (b"1 qid:caf\xe9 1:1", "the query id is not UTF-8"),
 }

@@ -47,7 +47,7 @@ def test_sparse_parts_may_bring_features(path):
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"qid": [1]}, "query 1 is there twice"),
+        ({"qid": [1]}, "query 1 appears twice"),
         ({"X": np.ones((1, 3))}, "have 1 and 3 features"),
         ({"doc_id": ["d"]}, "some parts of the data have doc_id"),
         ({"qid": np.array(["2024-01-01"], "datetime64[D]")}, "types that do not fit together"),
