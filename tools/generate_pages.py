@@ -10,6 +10,7 @@ from pathlib import Path
 
 from architecture import architecture_svg
 from checks import checks_tables
+from ranking_picture import ranking_svg
 from scale_page import scale_tables
 from selection_ties import selection_table
 
@@ -35,6 +36,7 @@ def main() -> int:
     pages["docs/scale.md"] = _filled("docs/scale.md", "tables", scale_tables())
     pages["docs/checks.md"] = _filled("docs/checks.md", "checks", checks_tables())
     pages["docs/architecture.svg"] = architecture_svg()
+    pages["docs/ranking.svg"] = ranking_svg()
     stale = [name for name, text in pages.items() if _read(name) != text]
     if "--check" in sys.argv:
         for name in stale:

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 from html import escape
 from math import log2
-from pathlib import Path
-
-PICTURE = Path(__file__).resolve().parents[1] / "docs" / "ranking.svg"
 
 # Product, text match, grade and score. docs/tutorial.md computes the same NDCG with the package.
 DOCUMENTS = [("A", "0.9", 2, 0.7), ("B", "0.8", 0, 0.4), ("C", "0.7", 1, 0.9), ("D", "0.1", 0, 0.1)]
 WORDS = {2: "very good", 1: "acceptable", 0: "bad"}
 
 STYLE = """
-  .card { fill: #ffffff; } .ink { fill: #1d232b; } .soft { fill: #566171; } .line { stroke: #d9dfe6; }
-  .g2 { fill: #0b5fd0; } .g1 { fill: #7fb2f0; } .g0 { fill: #dde3ea; } .on2 { fill: #ffffff; }
-  .on1 { fill: #10233c; } .on0 { fill: #1d232b; } .mark { fill: #0b5fd0; } .move { stroke: #8a96a5; }
+  .card { fill: #ffffff; } .ink { fill: #1d232b; } .soft { fill: #566171; }
+  .line { stroke: #d9dfe6; } .mark { fill: #0b5fd0; } .move { stroke: #8a96a5; }
+  .g2 { fill: #0b5fd0; } .g1 { fill: #7fb2f0; } .g0 { fill: #dde3ea; }
+  .on2 { fill: #ffffff; } .on1 { fill: #10233c; } .on0 { fill: #1d232b; }
   @media (prefers-color-scheme: dark) {
-    .card { fill: #1b2027; } .ink { fill: #e6e9ee; } .soft { fill: #a3aebc; } .line { stroke: #353e4a; }
-    .g2 { fill: #74b4ff; } .g1 { fill: #2f5f9c; } .g0 { fill: #353e4a; } .on2 { fill: #0d1a2b; }
-    .on1 { fill: #e6e9ee; } .on0 { fill: #e6e9ee; } .mark { fill: #74b4ff; } .move { stroke: #7b8898; }
+    .card { fill: #1b2027; } .ink { fill: #e6e9ee; } .soft { fill: #a3aebc; }
+    .line { stroke: #353e4a; } .mark { fill: #74b4ff; } .move { stroke: #7b8898; }
+    .g2 { fill: #74b4ff; } .g1 { fill: #2f5f9c; } .g0 { fill: #353e4a; }
+    .on2 { fill: #0d1a2b; } .on1 { fill: #e6e9ee; } .on0 { fill: #e6e9ee; }
   }
-  text { font: 15px system-ui, sans-serif; } .small { font-size: 13px; } .head { font-weight: 600; }
-  .big { font-size: 17px; font-weight: 600; } .number { font-variant-numeric: tabular-nums; }
-  .move { fill: none; stroke-width: 1.6; }
+  text { font: 15px system-ui, sans-serif; } .small { font-size: 13px; }
+  .head { font-weight: 600; } .big { font-size: 17px; font-weight: 600; }
+  .number { font-variant-numeric: tabular-nums; } .move { fill: none; stroke-width: 1.6; }
 """
 
 
@@ -37,7 +36,7 @@ def dcg(grades: list[int]) -> float:
     return sum(gain(grade) / log2(rank + 1) for rank, grade in enumerate(grades, start=1))
 
 
-def draw() -> str:
+def ranking_svg() -> str:
     """Return the picture."""
     ranked = sorted(DOCUMENTS, key=lambda document: -document[3])
     grades = [document[2] for document in ranked]
@@ -145,12 +144,3 @@ def _ndcg(grades: list[int], found: float, ideal: float) -> list[str]:
         _text(932, 332, f"{found:.4f} / {ideal:.4f} = {found / ideal:.4f}", "head mark", "end"),
         _text(28, 356, "1 is perfect. A metric @10 looks at the first ten ranks.", "small soft"),
     ]
-
-
-def main() -> None:
-    """Write the picture."""
-    PICTURE.write_text(draw(), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()
