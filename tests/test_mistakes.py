@@ -205,7 +205,7 @@ def test_a_series_in_another_order(frame, y):
 
 
 def test_a_name_of_a_column_where_there_are_none(X, y):
-    with pytest.raises(RankwrightError, match="qid='qid' names a column, but X is no frame"):
+    with pytest.raises(RankwrightError, match="qid='qid' names a column, but X is not a frame"):
         gbdt().fit(X, y, qid="qid")
 
 
@@ -230,7 +230,7 @@ def test_fewer_columns_to_predict(X, y):
 
 
 def test_valid_data_with_more_columns(X, y):
-    with told("gave valid data with columns that train lacks"):
+    with told("gave validation data with columns that train lacks"):
         gbdt().fit(X, y, qid=QID, eval_set=(np.c_[X, X[:, :2]], y, QID))
 
 
@@ -242,7 +242,7 @@ def test_valid_data_with_a_name_that_train_lacks(frame, y):
 
 @pytest.mark.parametrize("wrapped", [False, True])
 def test_valid_data_without_qid(X, y, wrapped):
-    with told("gave valid data without qid"):
+    with told("gave validation data without qid"):
         gbdt().fit(X, y, qid=QID, eval_set=[(X, y)] if wrapped else (X, y))
 
 
@@ -404,7 +404,11 @@ def test_files_of_other_tools_are_named(X, y, tmp_path):
         path.write_bytes(content)
         with told(did):
             rw.load_model(path)
-    for content, words in {b'{"learner": {}}': "JSON", b"": "is empty", b"?": "no model"}.items():
+    for content, words in {
+        b'{"learner": {}}': "JSON",
+        b"": "is empty",
+        b"?": "not a model",
+    }.items():
         path.write_bytes(content)
         with pytest.raises(ModelFileError, match=words):
             rw.load_model(path)

@@ -132,7 +132,7 @@ def test_formats_and_exports_on_the_command_line(installed, data, tmp_path):
     rankwright("verify", tmp_path / "out", plugin=installed)
     assert len((tmp_path / "out" / "weights.txt").read_text().splitlines()) == 5
     told = rankwright("inspect", lines, code=2).stderr
-    assert "suffix '.samplelines', which tells no format" in told
+    assert "unknown file extension '.samplelines'" in told
 
 
 def test_compare_and_tune_on_the_command_line(installed, data, tmp_path):

@@ -1,4 +1,4 @@
-"""Draw the table that ``rankwright demo`` prints, for the README: docs/demo.svg."""
+"""Draw the table that ``rankwright demo`` prints, for the first page of docs: docs/demo.svg."""
 
 from __future__ import annotations
 

@@ -98,14 +98,14 @@ SETS = {
         "MQ2008: 470 queries of 20 documents, 46 features, 3 grades", _letor("mq2008")
     ),
     "wide": DataSet(
-        "made up as web search: 100 queries of 60 documents, 136 features, 5 grades",
+        "synthetic web search: 100 queries of 60 documents, 136 features, 5 grades",
         _made_up(
             100, 150, name="wide", documents=15_000, features=136, shortest=5,
             grades=(0.52, 0.32, 0.13, 0.02, 0.01),
         ),
     ),
     "text": DataSet(
-        "made up as text: 60 queries of 100 documents, 5,000 features of which 1% are not zero, "
+        "synthetic text: 60 queries of 100 documents, 5,000 features of which 1% are not zero, "
         "2 grades",
         _made_up(
             60, 100, name="text", documents=16_000, features=5_000, shortest=20, grades=(0.9, 0.1),
@@ -113,14 +113,14 @@ SETS = {
         ),
     ),
     "few": DataSet(
-        "made up, few queries: 15 queries of 80 documents, 45 features, 3 grades",
+        "synthetic, few queries: 15 queries of 80 documents, 45 features, 3 grades",
         _made_up(
             15, 150, name="few", documents=13_200, features=45, shortest=20,
             grades=(0.7, 0.16, 0.14),
         ),
     ),
     "long": DataSet(
-        "made up, long lists: 12 queries of 1,000 documents, 20 features, 2 grades, 2% good",
+        "synthetic, long lists: 12 queries of 1,000 documents, 20 features, 2 grades, 2% good",
         _made_up(
             12, 30, name="long", documents=42_000, features=20, shortest=400, grades=(0.98, 0.02),
         ),
@@ -131,7 +131,7 @@ SETS = {
         only=RATINGS,
     ),
     "large": DataSet(
-        "made up as web search: 400 queries of 100 documents, 136 features, 5 grades",
+        "synthetic web search: 400 queries of 100 documents, 136 features, 5 grades",
         _made_up(
             400, 200, name="large", documents=60_000, features=136, shortest=5,
             grades=(0.52, 0.32, 0.13, 0.02, 0.01),

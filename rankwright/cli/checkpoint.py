@@ -14,13 +14,15 @@ if TYPE_CHECKING:
 
 FolderOption = Annotated[
     Path | None,
-    typer.Option("--checkpoint", help="Keep the run in this folder, to go on if it is killed."),
+    typer.Option(
+        "--checkpoint", help="Save checkpoints to this folder, to resume a run that was killed."
+    ),
 ]
 EveryOption = Annotated[
-    int | None, typer.Option("--every", help="Rounds between checkpoints; 10 by default.")
+    int | None, typer.Option("--every", help="Iterations between checkpoints; 10 by default.")
 ]
 ResumeOption = Annotated[
-    bool, typer.Option("--resume", help="Go on from the last checkpoint of the folder.")
+    bool, typer.Option("--resume", help="Resume from the last checkpoint in the folder.")
 ]
 
 
@@ -29,7 +31,7 @@ def checkpoint_of(folder: Path | None, every: int | None, resume: bool) -> Check
     if folder is None:
         if every is not None or resume:
             option = "--resume" if resume else "--every"
-            raise UsageError(f"{option} needs --checkpoint FOLDER, the folder that keeps the run.")
+            raise UsageError(f"{option} needs --checkpoint FOLDER, the folder for the checkpoints.")
         return None
     from rankwright.persist.checkpoint import EVERY, Checkpoint
 

@@ -37,17 +37,21 @@ def compare(
     ],
     tune: Annotated[
         int,
-        typer.Option(metavar="N", help="Tune each ranker with N trials, on valid; 0: as given."),
+        typer.Option(
+            metavar="N", help="Tune each ranker with N trials on the validation set; 0: no tuning."
+        ),
     ] = 0,
     metrics: Annotated[
-        str, typer.Option(help="What is reported; the first one counts wins and losses.")
+        str, typer.Option(help="Metrics to report; wins and losses are counted by the first.")
     ] = "ndcg@10,ndcg@5,ndcg@1,map",
-    select: Annotated[str, typer.Option(help="The metric that chooses on valid.")] = "ndcg@10",
+    select: Annotated[
+        str, typer.Option(help="The metric for model selection on the validation set.")
+    ] = "ndcg@10",
     convention: ConventionOption = "standard",
     baseline: Annotated[
         str | None,
         typer.Option(
-            help="What the others are tested against; the first by default; all: every pair."
+            help="The ranker that the others are tested against; the first by default; all: every pair."
         ),
     ] = None,
     test: Annotated[
@@ -56,7 +60,7 @@ def compare(
     correction: Annotated[
         str, typer.Option(help="For several tests: holm, bh (Benjamini-Hochberg) or none.")
     ] = "holm",
-    folds: Annotated[int, typer.Option(help="Folds to cut, where the data has none.")] = 5,
+    folds: Annotated[int, typer.Option(help="Number of folds, where the data has none.")] = 5,
     output: Annotated[
         list[Path] | None,
         typer.Option(
@@ -68,10 +72,13 @@ def compare(
     ] = None,
     cache: Annotated[
         Path | None,
-        typer.Option(help="Folder of fits done before; a user-wide one by default."),
+        typer.Option(help="Cache folder of fitted models; one per user by default."),
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option(help="Fits at a time, each in a process; by default one a fold.")
+        int | None,
+        typer.Option(
+            help="Number of fits in parallel, each in its process; one per fold by default."
+        ),
     ] = None,
     read: ReadOption = None,
     seed: SeedOption = 0,
@@ -80,8 +87,8 @@ def compare(
 ) -> None:
     """Compare rankers: metrics with intervals, paired tests, wins, time and size.
 
-    Every choice is made on the valid part of a fold, and test is looked at once. Fits are kept:
-    adding a ranker fits that one alone, and a comparison that was killed goes on where it was. A
+    Models are selected on the validation part of a fold; test data is used once. Fits are cached:
+    adding a ranker fits that one alone, and a comparison that was killed resumes where it was. A
     ranker that cannot take the data is named with the reason; exit 2 only if none can.
 
     There is no --memory: fits run in processes of their own, and --jobs 1 runs one at a time.

@@ -21,11 +21,15 @@ def convert(
     target: Annotated[str, typer.Argument(metavar="OUT", help="A file, a store folder, or - .")],
     from_: Annotated[
         str | None,
-        typer.Option("--from", metavar="FORMAT", help="Format of IN, if not its suffix's."),
+        typer.Option(
+            "--from", metavar="FORMAT", help="Format of IN; by default from its file extension."
+        ),
     ] = None,
     to: Annotated[
         str | None,
-        typer.Option("--to", metavar="FORMAT", help="Format of OUT, if not its suffix's."),
+        typer.Option(
+            "--to", metavar="FORMAT", help="Format of OUT; by default from its file extension."
+        ),
     ] = None,
     qid: Annotated[str | None, typer.Option(help="Column of query ids (tables).")] = None,
     label: Annotated[str | None, typer.Option(help="Column of grades (tables).")] = None,
@@ -34,7 +38,7 @@ def convert(
         typer.Option("--zero-based/--one-based", help="Lowest feature id of IN (LETOR text)."),
     ] = None,
     absent: Annotated[
-        str | None, typer.Option(help="What an unnamed feature is: zero or missing (LETOR text).")
+        str | None, typer.Option(help="Value of absent features: zero or missing (LETOR text).")
     ] = None,
     dtype: Annotated[str | None, typer.Option(help="float32 or float64.")] = None,
     read: ReadOption = None,
@@ -52,7 +56,7 @@ def convert(
     from rankwright.data import files
 
     if json and target == "-":
-        raise UsageError("--json and OUT '-' both want standard output; name a file for OUT.")
+        raise UsageError("--json and OUT '-' both write to standard output; name a file for OUT.")
     named = {"qid": qid, "label": label, "zero_based": zero_based, "absent": absent, "dtype": dtype}
     options = read_options(read, **named)
     for_writer = parse_settings(write or [], "--write")

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 def demo(
-    report: Annotated[Path, typer.Option("-o", "--report", help="Where the report goes.")] = Path(
+    report: Annotated[Path, typer.Option("-o", "--report", help="HTML file of the report.")] = Path(
         "report.html"
     ),
-    seed: Annotated[int, typer.Option(help="Seed of the data and of every ranker.")] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed of the data and of every ranker.")] = 0,
     json: console.JsonOption = False,
 ) -> None:
     """Compare rankers of every family on handwritten digits; print a table and write a report."""

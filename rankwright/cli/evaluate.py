@@ -39,7 +39,7 @@ def evaluate(
         float | None,
         typer.Option("-l", "--relevance-level", help="With --run: lowest grade that is relevant."),
     ] = None,
-    load: Annotated[Path | None, typer.Option(help="Evaluate this model file.")] = None,
+    load: Annotated[Path | None, typer.Option(help="Model file to evaluate.")] = None,
     scores: Annotated[
         Path | None,
         typer.Option(help="One score per line, RankLib's three columns, or a TREC run."),
@@ -58,7 +58,7 @@ def evaluate(
         ),
     ] = None,
     per_query: Annotated[
-        Path | None, typer.Option(help="Write the values of each query to this TSV file.")
+        Path | None, typer.Option(help="Write the metric of each query to this TSV file.")
     ] = None,
     format: FormatOption = None,  # noqa: A002
     read: ReadOption = None,
@@ -164,7 +164,8 @@ def _check_choice(
     """Refuse options that do not go together, and a file of scores that is not there."""
     if sum(choice is not None for choice in (run, model, scores, feature)) != 1:
         raise UsageError(
-            "say what to evaluate, one of --load MODEL, --scores FILE, --feature ID, and --run RUN."
+            "specify what to evaluate: --load MODEL, --scores FILE, --feature ID or --run RUN, one of "
+            "them."
         )
     if dask is not None and model is None:
         raise UsageError("--dask evaluates models: give --load MODEL, or leave --dask out.")
@@ -229,7 +230,9 @@ def _column(data: RankingData, feature: str) -> F64:
     values = np.asarray(X.todense() if sparse.issparse(X) else X, np.float64).ravel()
     if np.isnan(values).any():
         row = int(np.flatnonzero(np.isnan(values))[0])
-        raise DataError(f"feature {feature} is missing in row {row}; it cannot rank by itself.")
+        raise DataError(
+            f"feature {feature} is missing in row {row}; documents cannot be ranked by it alone."
+        )
     return values
 
 

@@ -1,4 +1,4 @@
-"""``rankwright inspect``: what data hold and what in them will mislead, or what a model goes by."""
+"""``rankwright inspect``: problems in ranking data, or what a model file holds."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def inspect(
     memory: MemoryOption = None,
     json: console.JsonOption = False,
 ) -> None:
-    """Show what data sets hold, and what in them will spoil training or flatter an evaluation.
+    """Summarise data sets, and report problems that bias training or evaluation.
 
     Of a model file: its parameters, and its weights or most used features.
     """
@@ -75,7 +75,7 @@ def inspect(
     for one in profile.data:
         _print_shape(one)
     console.show("findings", "bold")
-    for sentence in sentences or ["nothing to remark."]:
+    for sentence in sentences or ["no problems found."]:
         console.show(f"- {sentence}")
     print_peak(gauge)
 
@@ -90,8 +90,8 @@ def findings(profile: Profile) -> list[str]:
                 (
                     0,
                     f"{pair.first} and {pair.second} share {_count(pair.queries, 'query')} "
-                    f"({_some(pair.examples, pair.queries)}): what is learned on one is no "
-                    "surprise on the other.",
+                    f"({_some(pair.examples, pair.queries)}): this leaks training "
+                    "data into the evaluation.",
                 )
             )
         if pair.documents:
@@ -114,7 +114,7 @@ def _about_lists(one: DataProfile) -> Iterator[tuple[int, str]]:
         yield (
             2,
             "all documents are of one query, so a ranker learns from one list alone; is this the "
-            "column (or qid:) that tells queries apart?",
+            "column (or qid:) that identifies queries?",
         )
     elif one.list_lengths.longest == 1 and one.documents > 1:
         yield (
@@ -125,7 +125,7 @@ def _about_lists(one: DataProfile) -> Iterator[tuple[int, str]]:
     if one.scattered_queries:
         yield (
             3,
-            f"the rows of {_count(one.scattered_queries, 'query')} do not stand together "
+            f"the rows of {_count(one.scattered_queries, 'query')} are not contiguous "
             f"({_some(one.scattered_examples, one.scattered_queries)}); they were joined here, "
             "where RankLib takes each run of rows for a list of its own.",
         )
@@ -168,8 +168,8 @@ def _about_documents(one: DataProfile) -> Iterator[tuple[int, str]]:
             2,
             f"file order alone earns: equal scores for all documents have NDCG@10 "
             f"{order.file_ndcg10:.4f} where ties stand in file order, {order.mean_ndcg10:.4f} on "
-            "average over their orders. Figures of tools that break ties by file order are "
-            "flattered where scores tie.",
+            "average over their orders. Tools that break ties by file order report metrics "
+            "that are too high where scores tie.",
         )
     if copies.documents:
         conflict = (

@@ -1,4 +1,4 @@
-"""``rankwright inspect MODEL``: what a model file holds, and what its model goes by."""
+"""``rankwright inspect MODEL``: what a model file holds, and its feature importance."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LISTED = 20
 def inspect_model(
     path: str, json: bool, *, train: str | None = None, read: dict[str, Any] | None = None
 ) -> None:
-    """Print the ranker of a model file: its parameters, what chose it, and what it goes by.
+    """Print the ranker of a model file: its parameters, what chose it, and its feature importance.
 
     With the data ``train``, also whether its objective is jointly convex.
     """

@@ -1,4 +1,4 @@
-"""``rankwright list KIND``: the names of what is there, with a line on each."""
+"""``rankwright list KIND``: the names of the components, with a line on each."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def list_names(
     ],
     json: console.JsonOption = False,
 ) -> None:
-    """List what is there by name, with a line on each: rankers, losses, metrics, data sets, ..."""
+    """List available components, a line on each: rankers, losses, metrics, data sets, ..."""
     entries = _entries(kind)
     if json:
         console.print_json({kind: entries})

@@ -38,10 +38,11 @@ def rank(
         ),
     ] = None,
     per_group: Annotated[
-        int | None, typer.Option(min=1, help="At most so many documents of each group per query.")
+        int | None, typer.Option(min=1, help="Maximum number of documents of each group per query.")
     ] = None,
     top: Annotated[
-        int | None, typer.Option(min=1, help="Only the best so many documents of each query.")
+        int | None,
+        typer.Option(min=1, help="Maximum number of documents per query: the best ones."),
     ] = None,
     format: FormatOption = None,  # noqa: A002
     read: ReadOption = None,

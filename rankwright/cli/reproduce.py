@@ -52,9 +52,9 @@ def reproduce(
     threads: ThreadsOption = None,
     json: console.JsonOption = False,
 ) -> None:
-    """Run a paper's table or figure again: what it printed, ours, and how sure ours is.
+    """Run a paper's table or figure again: its printed figures beside ours.
 
-    Everything is chosen on the valid part of each fold, and test is looked at once. 'all' runs
+    Models are selected on the validation part of each fold; the test part is used once. 'all' runs
     every experiment that has no result in DIR yet and writes the page DIR.md from the results.
     Exits with 1 where ours misses a figure that the experiment expects, or one of all fails.
     """
@@ -213,10 +213,10 @@ def _print_result(result: TableResult) -> None:
         queries = result.queries[study.name]
         about = (
             f"{study.name}: median, least and most of {study.repeats} fits to {queries} queries; "
-            "measures are on the training data."
+            "metrics are on the training data."
             if chosen.kind == "time"
-            else f"{study.name}: chosen on valid by {study.select} ({study.convention}); mean and "
-            f"95 % bootstrap interval over {queries} "
+            else f"{study.name}: selected on validation data by {study.select} "
+            f"({study.convention}); mean and 95 % bootstrap interval over {queries} "
             f"{'topics' if chosen.kind == 'topics' else 'test queries'}."
         )
         console.show(about)
@@ -224,7 +224,7 @@ def _print_result(result: TableResult) -> None:
         console.show(f"In parentheses: {chosen.paper}.")
     if chosen.baseline in {row.name for row in chosen.rows}:
         console.show(
-            f"▲ ▼: above or below {chosen.baseline} beyond luck (paired randomisation test over "
+            f"▲ ▼: significantly above or below {chosen.baseline} (paired randomisation test over "
             "queries, 5 %, Holm's correction over the rows of a column)."
         )
     for contrast in result.contrasts:

@@ -18,36 +18,36 @@ def serve(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port; 0 takes a free one.")] = 8000,
     missing: Annotated[
-        str, typer.Option(help="A feature that is not sent: error, or nan.")
+        str, typer.Option(help="How to treat a missing feature: error, or nan.")
     ] = "error",
     unknown: Annotated[
-        str, typer.Option(help="A feature that the model does not have: error, or ignore.")
+        str, typer.Option(help="How to treat an unknown feature: error, or ignore.")
     ] = "error",
-    max_body: Annotated[int, typer.Option(help="Bytes of a request.")] = 8 << 20,
-    max_documents: Annotated[int, typer.Option(help="Documents of a list.")] = 10_000,
-    max_queries: Annotated[int, typer.Option(help="Queries of a batch.")] = 1_000,
+    max_body: Annotated[int, typer.Option(help="Maximum bytes of a request.")] = 8 << 20,
+    max_documents: Annotated[int, typer.Option(help="Maximum documents of a query.")] = 10_000,
+    max_queries: Annotated[int, typer.Option(help="Maximum queries of a batch.")] = 1_000,
     max_values: Annotated[
-        int, typer.Option(help="Documents times features of a request.")
+        int, typer.Option(help="Maximum documents x features of a request.")
     ] = 50_000_000,
-    seconds: Annotated[float, typer.Option(help="Time for a request.")] = 10.0,
+    seconds: Annotated[float, typer.Option(help="Timeout of a request in seconds.")] = 10.0,
     max_waiting: Annotated[
-        int, typer.Option(help="Requests waiting for a thread before others are turned away.")
+        int, typer.Option(help="Maximum number of queued requests; more are answered 503.")
     ] = 256,
     threads: ThreadsOption = None,
     reload_seconds: Annotated[
-        float, typer.Option(help="How often model files are looked at; 0 is never.")
+        float, typer.Option(help="Interval at which model files are checked for changes; 0: never.")
     ] = 1.0,
     api_keys: Annotated[
         Path | None,
-        typer.Option(help="File with an API key a line; RANKWRIGHT_API_KEYS holds some too."),
+        typer.Option(help="File with one API key per line; RANKWRIGHT_API_KEYS may hold more."),
     ] = None,
     tls_cert: Annotated[Path | None, typer.Option(help="Certificate, for https.")] = None,
     tls_key: Annotated[Path | None, typer.Option(help="Its private key.")] = None,
     drain_seconds: Annotated[
-        float, typer.Option(help="How long connections are still taken after SIGTERM.")
+        float, typer.Option(help="How long connections are accepted after SIGTERM.")
     ] = 1.0,
 ) -> None:
-    """Serve models over HTTP: rankings, scores, health, figures; /docs shows how."""
+    """Serve models over HTTP: rankings, scores, health checks, metrics; see /docs."""
     from rankwright.serve import serve as run
     from rankwright.serve.settings import Listening, Settings, with_keys
 

@@ -27,9 +27,10 @@ ConventionOption = Annotated[
     str, typer.Option("--convention", help="How metrics are computed; one of `list conventions`.")
 ]
 FormatOption = Annotated[
-    str | None, typer.Option("--format", help="The data's format, where its name does not tell.")
+    str | None,
+    typer.Option("--format", help="Format of the data; by default from the file extension."),
 ]
-SeedOption = Annotated[int, typer.Option("--seed", help="Seed of everything drawn.")]
+SeedOption = Annotated[int, typer.Option("--seed", help="Random seed.")]
 ThreadsOption = Annotated[
     int | None,
     typer.Option("--threads", callback=_counted, help="Threads; all cores by default."),

@@ -1,4 +1,4 @@
-"""``rankwright synthetic SHAPE OUT``: made-up data in the shape of a well-known set."""
+"""``rankwright synthetic SHAPE OUT``: synthetic data in the shape of a well-known set."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def synthetic(
         int | None, typer.Option(help="How many queries, instead of the shape's own number.")
     ] = None,
     first: Annotated[
-        int, typer.Option(help="Leave out so many queries, such as those of a training set.")
+        int, typer.Option(help="Number of queries to skip, such as those of a training set.")
     ] = 0,
     seed: SeedOption = 0,
     threads: ThreadsOption = None,
     memory: MemoryOption = None,
     json: console.JsonOption = False,
 ) -> None:
-    """Make up ranking data, written part by part, whatever its size."""
+    """Generate synthetic ranking data of any size, written part by part."""
     from dataclasses import asdict
 
     from rankwright.data.files import save_parts

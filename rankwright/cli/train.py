@@ -36,14 +36,18 @@ ROUNDS = ("n_bags", "n_estimators", "epochs", "n_rounds", "n_generations")  # wh
 def train(
     context: typer.Context,
     ranker: Annotated[
-        str, typer.Argument(help="One of `rankwright list rankers`, or auto: what suits the data.")
+        str,
+        typer.Argument(help="One of `rankwright list rankers`, or auto to choose one by the data."),
     ],
     train: Annotated[str, typer.Option("--train", help="Training data.")],
-    valid: Annotated[str | None, typer.Option(help="Chooses the round and what is auto.")] = None,
-    test: Annotated[str | None, typer.Option(help="Evaluated once, at the end.")] = None,
+    valid: Annotated[
+        str | None,
+        typer.Option(help="Validation data: selects the best iteration and what is set to auto."),
+    ] = None,
+    test: Annotated[str | None, typer.Option(help="Test data, evaluated once at the end.")] = None,
     model: ModelOption = None,
     metric: Annotated[
-        str | None, typer.Option(help="What is optimised and selects the model.")
+        str | None, typer.Option(help="The metric to optimise and to select the model by.")
     ] = None,
     convention: ConventionOption = "standard",
     settings: Annotated[
@@ -62,7 +66,7 @@ def train(
     n_parts: PartsOption = None,
     json: console.JsonOption = False,
 ) -> None:
-    """Train a ranker; prints its metrics on valid and test, with their convention."""
+    """Train a ranker; print its metrics on validation and test data, with their convention."""
     from rankwright.cli.held_back import load_held_back, score_and_save
     from rankwright.data.files import load
     from rankwright.data.target import check_target
@@ -134,8 +138,8 @@ def _tell_of_equal_files(train: str, **others: str | None) -> None:
     for name, path in others.items():
         if path == train:
             console.say(
-                f"warning: --{name} is the training file, so its figures flatter the model; hold "
-                "some queries back for it."
+                f"warning: --{name} is the training file, so its metrics are too optimistic; use "
+                "other queries for it."
             )
 
 

@@ -17,8 +17,8 @@ def check(metric: str | None, convention: str, **options: Any) -> None:
     given = [f"--{name}" for name, value in options.items() if value]
     if given:
         raise UsageError(
-            f"auto tries rankers as they stand and takes no {' and no '.join(given)}: leave that "
-            "out, or name a ranker in place of auto."
+            f"auto tries rankers with their default parameters and takes "
+            f"no {' and no '.join(given)}: leave that out, or name a ranker in place of auto."
         )
     from rankwright.metrics.convention import Convention
     from rankwright.metrics.names import metric as measure

@@ -36,21 +36,22 @@ def tune(
     ranker: Annotated[str, typer.Argument(help="`rankwright list rankers` shows the names.")],
     train: Annotated[str, typer.Option("--train", help="Training data.")],
     valid: Annotated[
-        str | None, typer.Option(help="Judges every trial; without it, --folds does.")
+        str | None,
+        typer.Option(help="Validation data: scores each trial; without it, --folds does."),
     ] = None,
     folds: Annotated[
         int | None,
         typer.Option(help="Without --valid: cross-validate in this many folds; 5 by default."),
     ] = None,
-    test: Annotated[str | None, typer.Option(help="Evaluated once, at the end.")] = None,
+    test: Annotated[str | None, typer.Option(help="Test data, evaluated once at the end.")] = None,
     model: ModelOption = None,
     metric: Annotated[
-        str | None, typer.Option(help="What is optimised and judges a trial.")
+        str | None, typer.Option(help="The metric to optimise and to score trials by.")
     ] = None,
     convention: ConventionOption = "standard",
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", help="A parameter that stays, as key=value; repeatable."),
+        typer.Option("--set", help="A fixed parameter, as key=value; repeatable."),
     ] = None,
     space: Annotated[
         list[str] | None,
@@ -60,16 +61,18 @@ def tune(
             "learning_rate=0.01:0.3:log, reg_lambda=0,1,10; repeatable.",
         ),
     ] = None,
-    trials: Annotated[int, typer.Option(help="Trials in all, earlier runs included.")] = 20,
+    trials: Annotated[
+        int, typer.Option(help="Total number of trials, earlier runs included.")
+    ] = 20,
     timeout: Annotated[
-        float | None, typer.Option(help="Seconds after which no trial is begun.")
+        float | None, typer.Option(help="Timeout in seconds: no trial starts after it.")
     ] = None,
     storage: Annotated[
         str | None,
-        typer.Option(help="Keep trials here, to go on later: a file, or sqlite:///t.db."),
+        typer.Option(help="Optuna storage, to resume later: a file, or sqlite:///t.db."),
     ] = None,
     study: Annotated[
-        str | None, typer.Option(help="Name within the storage; the ranker's by default.")
+        str | None, typer.Option(help="Name of the Optuna study; the ranker's by default.")
     ] = None,
     format: FormatOption = None,  # noqa: A002
     read: ReadOption = None,
@@ -84,7 +87,7 @@ def tune(
     ] = None,
     json: console.JsonOption = False,
 ) -> None:
-    """Tune a ranker: the first trial stands at its defaults, those that fall behind are pruned.
+    """Tune a ranker: the first trial has the default parameters, poor trials are pruned.
 
     With --dask whole trials run on the workers, several at a time; none of them is pruned.
     """

@@ -71,7 +71,7 @@ class _FirstCompiled(event.Listener):
         ours = module.startswith("rankwright.")
         if ours and not self.told:
             self.told = True
-            _LOG.info("Compiling for this machine, once for each kind of work: 5 to 30 seconds.")
+            _LOG.info("Compiling for this machine, once for each kind of task: 5 to 30 seconds.")
 
     def on_end(self, event: event.Event) -> None:
         pass

@@ -53,13 +53,13 @@ def parse_size(size: str | float) -> int:
     if isinstance(size, str):
         match = _SIZE.fullmatch(size)
         if match is None:
-            raise UsageError(f"'{size}' is no amount of memory; write 2GB, 500MB or 1.5GiB.")
+            raise UsageError(f"'{size}' is not an amount of memory; write 2GB, 500MB or 1.5GiB.")
         number, power, binary = match.groups()
         found = float(number) * (1024 if binary else 1000) ** _POWERS[power.lower()]
     else:
         found = size
     if not found < sys.maxsize:  # neither is NaN
-        raise UsageError("an amount of memory must be one that a machine can have, such as 2GB.")
+        raise UsageError("an amount of memory must be realistic, such as 2GB.")
     if found < 1:
         raise UsageError(f"an amount of memory must be more than nothing, not {size}.")
     return int(found)
@@ -149,7 +149,7 @@ class Gauge:
         """End the run with a sentence, and ``more``, where the bound was passed."""
         if self.passed and self.limit is not None:
             raise MemoryLimitError(
-                f"the run was ended: it took {shown_size(self.peak)} of anonymous memory, more "
+                f"the run was stopped: it used {shown_size(self.peak)} of anonymous memory, more "
                 f"than the {shown_size(self.limit)} allowed and {SLACK:.0%} of slack; allow more, "
                 f"or use a model that needs less{more}."
             )

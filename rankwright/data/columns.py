@@ -72,7 +72,7 @@ def choose_columns(
     if not found["qid"]:
         raise _not_found("qid", "query id", names)
     if found["label"] is None and grades:
-        raise _not_found("label", "grade", names)
+        raise _not_found("label", "label", names)
     roles = {role: column for role, column in found.items() if column}
     if wanted is None:
         used = {*roles.values(), *dropped}
@@ -99,7 +99,7 @@ def usual_column(role: str, names: Sequence[str]) -> str | None:
     fitting = [name for name in names if name.strip().lower() in USUAL_NAMES[role]]
     if len(fitting) > 1:
         raise DataError(
-            f"columns {' and '.join(map(repr, fitting))} could each be the {role}; say which with "
+            f"columns {' and '.join(map(repr, fitting))} could each be the {role}; specify it with "
             f"{role}=..., and leave the other out with drop=... or name it in features=..."
         )
     return fitting[0] if fitting else None
@@ -109,6 +109,6 @@ def _not_found(role: str, what: str, names: Sequence[str]) -> DataError:
     shown = ", ".join(repr(name) for name in names[:_MOST_NAMES])
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     return DataError(
-        f"no column is named like a {what} ({', '.join(USUAL_NAMES[role])}); the columns are "
-        f"{shown}{more}. Say which it is with {role}=NAME (--read {role}=NAME)."
+        f"no {what} column found ({', '.join(USUAL_NAMES[role])}); the columns are "
+        f"{shown}{more}. Specify it with {role}=NAME (--read {role}=NAME)."
     )

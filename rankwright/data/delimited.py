@@ -54,11 +54,11 @@ def column_names(raw: BinaryIO, separator: str) -> list[str]:
 
 
 def _refuse_other_separator(names: list[str], separator: str) -> None:
-    """Refuse a line of names that is parted by something else, as a spreadsheet may write it."""
+    """Refuse a line of names that is separated by something else, as a spreadsheet may write it."""
     for other, advice in _OTHER_SEPARATORS.items():
         if other != separator and len(names) == 1 and other in names[0]:
             raise DataError(
-                f"its first line is one column, {quoted(names[0])}, and seems to be parted "
+                f"its first line is one column, {quoted(names[0])}, and appears to be separated "
                 f"by {other!r}; {advice}."
             )
 

@@ -217,15 +217,15 @@ def format_of(path: str | Path, *, for_writing: bool = False) -> str:
         refuse_unread(path)
     if suffix == ".rw" and not for_writing:
         raise DataError(
-            f"{path} is a model file, where data is expected; perhaps the two have changed places."
+            f"{path} is a model file, where data is expected; are the two arguments swapped?"
         )
     listed = "; ".join(
         f"{name} ({' '.join(kind.extensions)})" if kind.extensions else name
         for name, kind in registry.all_of("formats").items()
     )
-    ending = f"the suffix '{suffix}'" if suffix else "no suffix"
+    ending = f"the unknown file extension '{suffix}'" if suffix else "no file extension"
     raise UsageError(
-        f"{path} has {ending}, which tells no format; name one (format=..., or --from and --to "
+        f"{path} has {ending}; name the format (format=..., or --from and --to "
         f"for convert): {listed}."
     )
 

@@ -17,7 +17,7 @@ _WHOLE = 2.0**63  # from here on an id is no int64
 def group_rows(qid: AnyArray) -> tuple[I64, AnyArray, I64 | None]:
     """Return query boundaries, ids in order of first appearance, and the rows in that order.
 
-    The last is None where equal ids already stand together.
+    The last is None where equal ids are already contiguous.
     """
     qid = _clean_ids(qid)
     starts = np.concatenate(([0], np.flatnonzero(qid[1:] != qid[:-1]) + 1))
@@ -84,7 +84,7 @@ def checked_sizes(group_sizes: Any) -> I64:
 
 
 def boundaries_of_sizes(group_sizes: Any, n: int) -> tuple[I64, AnyArray, None]:
-    """Return what `group_rows` does, of the sizes of queries whose rows stand together."""
+    """Return what `group_rows` does, of the sizes of queries whose rows are contiguous."""
     sizes = checked_sizes(group_sizes)
     if sizes.sum() != n:
         raise DataError(

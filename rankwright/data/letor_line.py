@@ -87,7 +87,9 @@ def _refuse_binary(head: bytes, comment: bytes) -> None:
     if found:
         byte = found.group()[0]
         advice = "take it out" if byte else "text in UTF-16 must be saved as UTF-8 first"
-        raise DataError(f"byte {byte} stands here, so this is not a text file; {advice}.")
+        raise DataError(
+            f"byte {byte} is a control character, so this is not a text file; {advice}."
+        )
     try:
         head.decode()
     except UnicodeDecodeError as fault:
@@ -151,7 +153,7 @@ def _column(name: bytes, rules: Rules, limit: str) -> int:
         raise DataError(f"feature id {_shown(digits, quote='')} is {limit}.")
     if int(digits) < rules.base:
         raise DataError(
-            "feature id 0 stands in a file whose ids start at 1; if they start at 0, "
+            "feature id 0 is in a file whose ids start at 1; if they start at 0, "
             "pass zero_based=True (--read zero_based=true)."
         )
     return int(digits) - rules.base

@@ -41,7 +41,7 @@ class DistinctQueries:
         for query in part.qid.tolist():
             if query in self.seen:
                 raise PartsDifferError(
-                    f"query {query} is there twice; give the two lists different ids."
+                    f"query {query} appears twice; give the two lists different ids."
                 )
             self.seen.add(query)
 

@@ -91,7 +91,7 @@ class DataProfile:
     """Features that look like outcomes, and why (`rankwright.data.leakage`)."""
     duplicate_documents: Copies
     scattered_queries: int
-    """Queries whose rows did not stand together in the file."""
+    """Queries whose rows are not contiguous in the file."""
     scattered_examples: tuple[str, ...]
     order: FileOrder
 

@@ -81,7 +81,7 @@ def read_reuters(path: str | Path) -> list[Story]:
     stories.sort(key=lambda story: story.number)
     for one, other in pairwise(stories):
         if one.number == other.number:
-            raise DataError(f"{path}: two stories have NEWID {one.number}; is a file there twice?")
+            raise DataError(f"{path}: two stories have NEWID {one.number}; is a file duplicated?")
     return stories
 
 
@@ -128,7 +128,7 @@ def _stories(name: str, text: str) -> Iterator[Story]:
         number = attributes.get("NEWID", "")
         if match is None or not number.isdecimal():
             line = text.count("\n", 0, start) + 1
-            fault = "has no NEWID." if match else "has no end; is the file cut short?"
+            fault = "has no NEWID." if match else "has no end; is the file truncated?"
             raise DataError(f"{name}, line {line}: this story {fault}")
         inner = match[2]
         judged = attributes.get("TOPICS") == "YES"

@@ -1,4 +1,4 @@
-"""Shapes of made-up data: how many queries, documents and features, and how the grades fall.
+"""Shapes of synthetic data: how many queries, documents and features, and how the grades fall.
 
 `rankwright.data.synthetic` makes data of a shape; `SHAPES` has those of the well-known sets, with
 their real numbers.

@@ -81,7 +81,7 @@ def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
         if isinstance(fault, OSError) and fault.errno is not None:  # the system's, not a codec's
             raise DataError(f"{name} cannot be read: {fault.strerror or fault}.") from None
         raise DataError(
-            f"{name} is damaged or cut short: {str(fault).rstrip('.')}; fetch it again, "
+            f"{name} is damaged or truncated: {str(fault).rstrip('.')}; fetch it again, "
             "or rename it if it is not compressed."
         ) from None
 
@@ -126,8 +126,8 @@ def refuse_unread(path: str | Path, first: bytes = b"") -> None:
         if first.startswith(magic) or (not first and Path(path).suffix.lower() in suffixes):
             read = ", ".join(COMPRESSED)
             raise DataError(
-                f"{display_name(path)} is packed in a way that is not read; {advice} first "
-                f"({read} are read as they are)."
+                f"{display_name(path)} is in a compression format that is not supported; "
+                f"{advice} first ({read} are read as they are)."
             )
 
 

@@ -205,7 +205,7 @@ def npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
 def _refuse_foreign(target: Path) -> None:
     if target.is_dir():
         if any(target.iterdir()) and not is_store(target):
-            raise DataError(f"{target} is a folder but no store, and is left as it is.")
+            raise DataError(f"{target} is a folder but not a store, and is left as it is.")
     elif target.exists():
         raise DataError(f"{target} is a file; a store is a folder.")
 

@@ -54,7 +54,7 @@ def synthetic(
     seed: int = 0,
     n_jobs: int | None = None,
 ) -> RankingData:
-    """Make up data of a given shape.
+    """Generate synthetic data of a given shape.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def synthetic_parts(
     seed: int = 0,
     n_jobs: int | None = None,
 ) -> Iterator[RankingData]:
-    """Make up data of a given shape part by part, so that it may be larger than memory.
+    """Generate synthetic data of a given shape part by part, so that it may be larger than memory.
 
     Together the parts are what `synthetic` makes. ``first`` leaves out that many queries, which may
     be those of a training set: the rest is ruled by the same utility.

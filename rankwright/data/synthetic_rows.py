@@ -1,4 +1,4 @@
-"""The documents of made-up data: weights and thresholds of one shape and seed, then the rows.
+"""The documents of synthetic data: weights and thresholds of one shape and seed, then the rows.
 
 Equations (1) and (2), of the utility and the grade, are those of `rankwright.data.synthetic_data`.
 """

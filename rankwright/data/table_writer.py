@@ -72,8 +72,8 @@ def _warn_of_names(data: RankingData) -> None:
         for role, usual in USUAL_NAMES.items():
             if name.strip().lower() in usual:
                 warnings.warn(
-                    f"feature {quoted(name)} will be taken for the {role} by its name, unless the "
-                    "reader is told the features=...",
+                    f"feature {quoted(name)} is read as the {role} because of its name, unless "
+                    "the reader is given features=...",
                     stacklevel=5,
                 )
 

@@ -53,7 +53,7 @@ def check_target(path: str | Path | None, option: str) -> None:
     if not path.parent.is_dir():
         raise UsageError(f"{path.parent} is not a folder; make it, or choose another {option}.")
     if not os.access(path.parent, os.W_OK | os.X_OK):
-        raise UsageError(f"{path.parent} is not yours to write in; choose another {option}.")
+        raise UsageError(f"{path.parent} is not writable; choose another {option}.")
     if path.exists() and not path.is_file():
         raise UsageError(f"{path} is a device or a pipe; {option} takes the name of a file.")
 

@@ -149,7 +149,7 @@ class Cluster:
                 "data from files, and begin again."
             )
         if kind == "CommClosedError":
-            return ClusterError("the scheduler of the cluster does not answer any more.")
+            return ClusterError("the scheduler of the cluster does not respond any more.")
         return fault
 
 

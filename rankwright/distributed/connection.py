@@ -57,7 +57,7 @@ def _client(distributed: Any, where: str) -> Any:
     address = _address_in(Path(where)) if Path(where).is_file() else where
     if not _ADDRESS.fullmatch(address):
         raise UsageError(
-            f"'{where}' is no cluster: give local:4, the address of a scheduler such as "
+            f"'{where}' is not a cluster: give local:4, the address of a scheduler such as "
             "tcp://10.0.0.1:8786, or the file that it wrote (`dask scheduler --scheduler-file`)."
         )
     try:

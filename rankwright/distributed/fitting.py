@@ -196,7 +196,7 @@ def _valid_data(ranker: Ranker, valid: Any, train: Partitions, options: dict[str
         return _in_parts(valid, train, options)
     if not isinstance(valid, RankingData):
         raise UsageError(
-            f"{ranker.model_name} look at valid data in this process: give RankingData or a file."
+            f"{ranker.model_name} read validation data in this process: give RankingData or a file."
         )
     return valid
 
@@ -212,14 +212,15 @@ def _in_parts(valid: Any, train: Partitions, options: dict[str, Any]) -> Partiti
     )
     if parts.n_features != train.n_features:
         raise DataError(
-            f"the valid data has {parts.n_features} features, the training data {train.n_features}."
+            f"the validation data has {parts.n_features} features, the training data "
+            f"{train.n_features}."
         )
     pairs = zip(train.feature_names or (), parts.feature_names or (), strict=False)
     for column, (known, name) in enumerate(pairs):
         if name != known:
             raise DataError(
-                f"column {column} is '{known}' in the training data and '{name}' in the valid "
-                "data; give both the same columns in the same order."
+                f"column {column} is '{known}' in the training data and '{name}' in the "
+                "validation data; give both the same columns in the same order."
             )
     return parts
 

@@ -250,7 +250,7 @@ def partitions(
     if hasattr(source, "to_delayed") and hasattr(source, "columns"):
         return Partitions.from_frame(source, **given)
     raise UsageError(
-        f"{type(source).__name__} is no data for a cluster: give RankingData, Dask arrays "
+        f"{type(source).__name__} is not data for a cluster: give RankingData, Dask arrays "
         "(X, y, qid), a Dask frame, a store, or a folder or pattern of files."
     )
 

@@ -186,7 +186,7 @@ class Work:
         for number in range(len(folds)):
             fold = checked_fold(folds[number], number)
             if self._tune and fold.valid is None:
-                raise DataError(f"fold {number + 1} has no valid part to tune on.")
+                raise DataError(f"fold {number + 1} has no validation set to tune on.")
             nothing = np.empty((fold.test.n_documents, 0))
             self.tests.append(replace(fold.test, X=nothing, feature_names=None))
             digest = fold_digest(fold)

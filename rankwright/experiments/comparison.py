@@ -124,7 +124,7 @@ class PairedTest:
 
     @property
     def significant(self) -> bool:
-        """Whether the difference is statistically significant at the level of 5 %."""
+        """Whether the difference is statistically significant at the 5 % level."""
         return self.adjusted <= LEVEL
 
     def reversed(self) -> PairedTest:

@@ -49,7 +49,7 @@ class ContrastResult:
     def verdict(self) -> str:
         """Which row is better, if any is."""
         if not self.p_value <= LEVEL:
-            return "no difference beyond luck"
+            return "no significant difference"
         return f"{self.row if self.difference > 0 else self.against} is better"
 
     @property

@@ -42,7 +42,7 @@ PANEL: dict[str, dict[str, Any]] = {
     "coordinate_ascent": {},
     "rankgp": {},
 }
-"""Every ranker of the demo with its parameters; valid data chooses the rest."""
+"""Every ranker of the demo with its parameters; validation data chooses the rest."""
 NETWORKS: dict[str, dict[str, Any]] = {"lambdarank": {}, "softrank": {}}
 """Further ones, where torch is installed."""
 

@@ -41,7 +41,7 @@ def load_classes(classes: Mapping[str, Any], folder: Path, *, seed: int = 0) -> 
 
 
 def read_classes(paths: Sequence[Path]) -> tuple[F64, F64]:
-    """Return features and grades of all rows; numbers are parted by commas or blanks.
+    """Return features and grades of all rows; numbers are separated by commas or blanks.
 
     A file may be compressed, and then have the ending of that beyond its name.
     """

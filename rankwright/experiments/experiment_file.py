@@ -306,7 +306,7 @@ def _check_claim(claim: Claim, made: Experiment) -> None:
 def _check_topics(kind: str, study: Study) -> None:
     if (kind == "topics") != (study.topics is not None):
         raise UsageError(
-            f"study '{study.name}': topics = {{...}} and kind = \"topics\" go together."
+            f"study '{study.name}': topics = {{...}} and kind = \"topics\" need each other."
         )
     if study.topics is not None:
         from rankwright.experiments.topic_folds import check_source

@@ -2,7 +2,7 @@
 
 In each fold a row's settings are fitted to train, each with as many trees as valid likes best (of
 a few numbers where the row names them: the best of hundreds of rounds on a few dozen queries is
-mostly luck), and the setting that is best on valid is kept. Test data comes in only when all rows
+mostly chance), and the setting that is best on valid is kept. Test data comes in only when all rows
 of all folds are chosen; its queries are pooled over the folds, so that each counts once.
 
 Where a study has numbers of training queries, the first so many are taken from an order that is

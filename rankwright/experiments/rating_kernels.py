@@ -24,11 +24,11 @@ class JointKernel:
     users : tuple of "all", "each" and "alike"
         The kernels of users that are added.
     rank : int or None
-        Keep so many leading features of the items: the nearest kernel of that rank.
+        Number of leading features of the items to keep: the nearest kernel of that rank.
     n_tastes : int
         Features of items that users are compared by.
     longest : int or None
-        Fit the ranker to users with so many ratings or fewer; others serve the kernels alone.
+        Fit the ranker to users with this many ratings or fewer; others serve the kernels alone.
     **params
         Of the ranker, which takes the features as they are: ``scale`` is False.
     """

@@ -1,4 +1,4 @@
-"""A paper's table run again: its figure, ours, how sure ours is, and what differs beyond luck."""
+"""A paper's table run again: its figure, ours, how sure ours is, and what differs significantly."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Cell:
 
     @property
     def significant(self) -> bool:
-        """Whether the difference to the baseline is beyond luck."""
+        """Whether the difference to the baseline is statistically significant."""
         return self.p_value is not None and self.p_value <= LEVEL
 
 

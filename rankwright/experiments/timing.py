@@ -97,7 +97,7 @@ def _count(made: Any, row: str, name: str) -> float:
     solution = getattr(getattr(made, "model_", None), "solution", None)
     if not hasattr(solution, name):
         raise UsageError(
-            f"the solver of row '{row}' does not tell its {name}; bundle and column_generation do."
+            f"the solver of row '{row}' has no {name}; bundle and column_generation do."
         )
     return float(getattr(solution, name))
 

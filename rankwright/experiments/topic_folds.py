@@ -153,7 +153,7 @@ def _tf_idf(texts: Sequence[Sequence[str]], min_stories: int) -> list[Any]:
     try:
         train = words.fit_transform(texts[0])
     except ValueError as fault:
-        raise DataError(f"the train stories have no words to go by: {fault}") from None
+        raise DataError(f"the train stories have no usable words: {fault}") from None
     return [sparse.csr_array(X) for X in (train, *map(words.transform, texts[1:]))]
 
 

@@ -119,5 +119,7 @@ def topic_method(
     if name == "linear":
         choose_solver(made.solver, made.loss)
     elif not isinstance(made.loss, Domination):
-        raise UsageError("method 'domination' has its own loss; another goes with 'linear'.")
+        raise UsageError(
+            "method 'domination' has its own loss; another loss needs method 'linear'."
+        )
     return made, choice

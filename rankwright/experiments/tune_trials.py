@@ -264,7 +264,9 @@ def judged(fitted: Ranker, valid: RankingData, measure: Metric, name: str) -> fl
     selects = measure.for_selection()
     found = evaluate(valid, fitted.predict(valid), selects)[repr(selects)]
     if not math.isfinite(found):
-        raise DataError(f"{name} has no value on the valid data: it leaves all its queries out.")
+        raise DataError(
+            f"{name} has no value on the validation data: it leaves all its queries out."
+        )
     return found
 
 

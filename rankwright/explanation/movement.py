@@ -88,7 +88,9 @@ class MovementExplanation:
 def explain_movement(before: QueryView, after: QueryView, document: Any) -> MovementExplanation:
     """Explain where ``document`` stands under two rankers of the same features."""
     if before.features != after.features:
-        raise UsageError("the two models go by different features; their parts cannot be compared.")
+        raise UsageError(
+            "the two models use different features; their contributions cannot be compared."
+        )
     row = before.document(document)
     first, second = _standings(before)[row], _standings(after)[row]
     order = np.argsort(-np.abs(second - first)[:-1], kind="stable")

@@ -90,7 +90,7 @@ class PairExplanation:
     def __str__(self) -> str:
         lines = [
             f"query {self.query}: {self.upper}",
-            f"  stands above {self.lower}",
+            f"  ranks above {self.lower}",
             f"  by {self.lead:.6g}, split over the features by {self.method}:",
         ]
         shown = [part for part in self.parts if part.part != 0.0][:_LINES]

@@ -44,7 +44,7 @@ class QueryView:
         model = ranker._fitted()
         if hasattr(model, "scores_of") and not hasattr(model, "contributions_of"):
             raise UsageError(
-                f"{type(ranker).__name__} goes by users and items; there are no features to "
+                f"{type(ranker).__name__} scores users and items; there are no features to "
                 "explain its rankings by."
             )
         one = in_columns_of(ranker, data.select(np.array([place])))

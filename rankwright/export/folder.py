@@ -251,7 +251,7 @@ def _read_about(folder: Path) -> dict[str, Any]:
             and isinstance(about["format"], str)
         )
     except OSError:
-        raise DataError(f"{folder} is no export: it has no {ABOUT}.") from None
+        raise DataError(f"{folder} is not an export: it has no {ABOUT}.") from None
     except (ValueError, KeyError, TypeError, AttributeError):
         whole = False
     if not whole:

@@ -141,8 +141,8 @@ class Forest:
         if self.is_set.any():
             others = "lightgbm, json, c or python" if self.text else "json, c or python"
             raise UsageError(
-                f"{target} knows no splits on categories; fit without categorical_feature and "
-                f"columns of categories, or export to {others}."
+                f"{target} does not support splits on categories; fit without categorical_feature "
+                f"and columns of categories, or export to {others}."
             )
         if rules & {RULES.index("zero_left"), RULES.index("zero_right")}:
             raise UsageError(

@@ -40,7 +40,7 @@ def read_json(path: Path) -> Any:
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) < len(pairs):
-            raise ValueError("a key comes twice")
+            raise ValueError("a key appears twice")
         return found
 
     def refuse(word: str) -> Any:

@@ -39,7 +39,7 @@ class LightGBM(Target):
     families = frozenset({"additive", "trees"})
     single = False
     evaluator = "LightGBM"
-    lacks = ": it knows trees alone"
+    lacks = ": it supports trees only"
 
     def write(self, job: Job) -> Written:
         """Return model.txt."""

@@ -69,7 +69,7 @@ def _features(path: Path) -> tuple[list[str], list[float]]:
     except (KeyError, TypeError):
         _fail(path, "it is no feature set")
     if len(set(names)) < len(names):
-        _fail(path, "a feature comes twice")
+        _fail(path, "a feature appears twice")
     return names, defaults
 
 

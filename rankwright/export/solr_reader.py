@@ -49,7 +49,7 @@ def _defaults(path: Path) -> dict[str, float]:
         if not isinstance(feature, dict) or not {"name", "class", "params"} <= feature.keys():
             _fail(path, "a feature lacks name, class or params")
         if not str(feature["class"]).startswith(f"{_PACKAGE}feature.") or feature["name"] in found:
-            _fail(path, f"feature {feature['name']} has no class of Solr, or comes twice")
+            _fail(path, f"feature {feature['name']} has no class of Solr, or appears twice")
         found[feature["name"]] = float(feature["params"].get("defaultValue", np.nan))
     return found
 

@@ -68,7 +68,7 @@ class _Profile:
             if word == "function":
                 name = self._take()
                 if name in self._functions or name in _FUNCTIONS:
-                    self._fail(f"function {name} comes twice")
+                    self._fail(f"function {name} appears twice")
                 self._expect("(", ")", "{")
                 self._functions[name] = self._expression()
                 self._expect("}")

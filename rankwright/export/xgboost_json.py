@@ -41,7 +41,7 @@ class XGBoostJson(Target):
     families = frozenset({"linear", "additive", "trees"})
     single = True
     evaluator = "XGBoost"
-    lacks = ": it knows trees and weights"
+    lacks = ": it supports trees and linear weights only"
 
     def write(self, job: Job) -> Written:
         """Return model.json."""

@@ -67,7 +67,7 @@ class FunctionLoss(Part):
         check_above_zero("curvature", self.curvature)
         if data.sample_weight is not None:
             raise UsageError(
-                f"loss '{self.name or 'function'}' is a function of scores and grades and knows no "
+                f"loss '{self.name or 'function'}' is a function of scores and grades and takes no "
                 "weights of documents; leave sample_weight out, or use query_weight."
             )
         return BoundFunction(self, data)

@@ -53,7 +53,7 @@ def form_over_ranks(
     form: SwapForm | None = measure.swap_form(data) if hasattr(measure, "swap_form") else None
     if form is None or form.kind not in ((LINEAR_SWAP, MRR_SWAP) if mrr else (LINEAR_SWAP,)):
         raise IncompatibleError(
-            f"{loss} needs a measure that is a sum over ranks; '{measure}' is none. "
+            f"{loss} needs a metric that is a sum over ranks; '{measure}' is not one. "
             f"Use ndcg, dcg, p{', wta, eru or mrr' if mrr else ' or eru'}."
         )
     return form

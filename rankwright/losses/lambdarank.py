@@ -277,7 +277,7 @@ class LambdaRank(Part):
         The measure: ndcg, dcg, p, map, mrr, err or another that knows what a swap changes; with a
         cut-off as in ``ndcg@10``, and under the standard convention.
     truncation : int or None
-        Only pairs with a document among the first so many; None takes all pairs.
+        Only pairs with a document among the first ``truncation``; None takes all pairs.
     sigma : float
         Steepness: how far apart two scores must be to count as decided.
     normalize : bool
@@ -305,7 +305,7 @@ class LambdaRank(Part):
         if not hasattr(measure, "swap_form"):
             raise IncompatibleError(
                 f"lambdarank needs to know what a swap of two documents changes; '{measure}' "
-                "does not tell. Use ndcg, dcg, p, map, mrr or err."
+                "does not provide it. Use ndcg, dcg, p, map, mrr or err."
             )
         seen = present_documents(data)
         form = measure.swap_form(seen)

@@ -156,7 +156,7 @@ class ListNet(Part):
         check_whole("listnet's k", self.k, 1)
         check_whole("listnet's samples", self.samples, 0)
         if self.k > 1 and self.target != "softmax":
-            raise UsageError("listnet's k above 1 goes with target softmax.")
+            raise UsageError("listnet's k above 1 needs target='softmax'.")
         longest = int(data.sizes.max(initial=0))
         if self.k > 1 and not self.samples and math.perm(longest, int(self.k) - 1) > MOST_ORDERS:
             raise UsageError(

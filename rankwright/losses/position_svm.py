@@ -151,7 +151,7 @@ class PositionSVM(Part):
     ties : "score", "mean" or "file"
         Which order of equal grades is aimed at: that of the scores, all on average, or the rows'.
     per_group : int or None
-        At most so many documents of each group (host, topic) in the ranks that count; topics may
+        Maximum number of documents of each group (host, topic) in the ranks that count; topics may
         overlap.
     cost : callable or None
         ``cost(grades)``, grades best first, gives the cost of each document at each rank, in place
@@ -191,7 +191,7 @@ class PositionSVM(Part):
         if self.per_group is not None:
             check_whole("per_group", self.per_group, 1)
         if self.per_group is not None and self.cost is not None:
-            raise UsageError("per_group and cost do not go together; give one of them.")
+            raise UsageError("per_group and cost cannot be combined; give one of them.")
         rank_decay(self.decay, 1, np.ones(1))
 
     def _lists(self, data: RankingData, row: I64) -> Lists:
@@ -264,7 +264,9 @@ class PositionSVM(Part):
         scale, cut = form.scale, np.minimum(form.cut, data.sizes)
         if self.per_group is not None:
             if mrr or self.decay == "metric":
-                raise IncompatibleError("per_group goes with sums over ranks and a decay by rank.")
+                raise IncompatibleError(
+                    "per_group works with sums over ranks and a decay by rank only."
+                )
             if _overlap(data):
                 return mrr, weights, form.gain * np.repeat(scale, data.sizes), cut.astype(np.int64)
             limited: Any = replace(metric(self.metric), max_per_group=int(self.per_group))

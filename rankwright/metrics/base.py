@@ -54,7 +54,7 @@ class Metric(ABC):
     empty, ties
         In place of the convention's clauses.
     max_per_group : int or None
-        Rank only the best so many documents of each group; the best possible list is held to the
+        Maximum number of documents ranked of each group; the best possible list is held to the
         same limit.
     convention : Convention
         Where parameters come from that are not given.
@@ -263,10 +263,10 @@ def checked_scores(s: Any, data: RankingData, *, caller_order: bool = False) -> 
 
 
 def refuse_beyond_exp2(highest: float, advice: str = "") -> None:
-    """Raise where 2^highest is beyond all numbers; ``advice`` says what to do but other grades."""
+    """Raise where 2^highest is which overflows; ``advice`` says what to do but other grades."""
     if highest > _HIGHEST:
         raise DataError(
-            f"grade {highest:g} has a gain of 2^{highest:g} - 1, beyond all numbers; {advice}"
+            f"grade {highest:g} has a gain of 2^{highest:g} - 1, which overflows; {advice}"
             "make the grades 0, 1, 2, ... up to a few."
         )
 

@@ -96,6 +96,6 @@ class ERR(Metric):
             needed = int(np.ceil(judged.top.max()))
             raise DataError(
                 f"query {judged.data.qid[query]} has a document of grade {judged.top[query]:g}, "
-                f"above the highest grade {highest:g} that ERR is told of; "
+                f"above the highest grade {highest:g} that ERR assumes; "
                 f"write err(max={needed})."
             )

@@ -55,7 +55,7 @@ def evaluated_data(
         for name, given in {"scores": scores, **columns}.items():
             if isinstance(given, str):
                 raise UsageError(
-                    f"{name}={given!r} names a column, but the first argument is no frame; give "
+                    f"{name}={given!r} names a column, but the first argument is not a frame; give "
                     f"{name} as an array with a value for each row."
                 )
         refuse_other_index(data, "y", scores=scores, **columns)

@@ -87,7 +87,7 @@ def metric(
     if isinstance(name, str):
         found = list(_measures(name, Convention.named(convention)))
         if len(found) != 1:
-            raise UsageError(f"'{name}' names {len(found)} measures, where one is expected.")
+            raise UsageError(f"'{name}' names {len(found)} metrics, where one is expected.")
         made = found[0][1]
     else:
         made = _metric_of(name)
@@ -126,7 +126,7 @@ def measures(names: AnyMetrics, *, convention: str | Convention = "standard") ->
                     "from_function(f, name=...)."
                 )
     if not found:
-        raise UsageError(f"there is no measure to compute; {_HELP}.")
+        raise UsageError(f"there is no metric to compute; {_HELP}.")
     return found
 
 
@@ -155,7 +155,7 @@ def _metric_of(given: Any) -> Metric:
 def _measures(name: str, convention: Convention) -> Iterator[tuple[str, Metric]]:
     match = _NAME.fullmatch(name.strip())
     if match is None:
-        raise UsageError(f"'{name}' is not the name of a measure; {_HELP}.")
+        raise UsageError(f"'{name}' is not the name of a metric; {_HELP}.")
     kind = resolve("metrics", _key(name, match["key"].lower()))
     parameters = dict(_parameters(name, match["parameters"] or ""))
     if match["minus"]:

@@ -222,7 +222,7 @@ class _GradeProblem:
     def at(self, start: FittedClassifier) -> F64:
         """Return the variables of a fitted model."""
         if not np.array_equal(start.grades, self.grades):
-            raise UsageError("a classifier goes on only from one of the same grades.")
+            raise UsageError("start must be a classifier fitted to the same grades.")
         return np.column_stack([start.coef * self._deviation, start.intercept]).ravel()
 
     def weights(self, v: F64) -> tuple[F64, F64]:

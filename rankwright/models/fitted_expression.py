@@ -218,7 +218,7 @@ class FittedExpression:
         """Build the fitted model from its own arrays and texts."""
         used = columns_of(from_postfix(arrays["code"], arrays["value"]))
         if len(arrays["means"]) != len(used) or any(column >= n_features for column in used):
-            raise UsageError("the formula does not go with its features.")
+            raise UsageError("the formula does not match its features.")
         return cls(
             code=arrays["code"],
             value=arrays["value"],

@@ -36,7 +36,7 @@ class JRank(Part):
         The kernels of users that are added: what all like, what one user likes, and what those
         like whose ratings are alike.
     n_factors : int or None
-        Keep so many leading features of the items; None: all.
+        Number of leading features of the items to keep; None: all.
     n_tastes : int
         How many of them "alike" compares users by.
     n_passes : int
@@ -101,7 +101,7 @@ class JRank(Part):
 
     def _check(self, start: FittedFactorization | None) -> None:
         if start is not None:
-            raise UsageError("JRank learns its kernels from the data it is given: leave start out.")
+            raise UsageError("JRank learns its kernels from the data it is given: leave out start.")
         check_users(self.users)
         for name in ("n_factors", "n_tastes"):
             if getattr(self, name) is not None and getattr(self, name) < 1:

@@ -66,7 +66,7 @@ class Kernel(Part):
     max_iter, tol
         When the solver stops; "auto": at its own default.
     exact_below : int
-        Up to so many documents all are landmarks.
+        With this many documents or fewer, all are landmarks.
     n_landmarks : int
         How many are drawn where there are more.
     """
@@ -181,7 +181,7 @@ def _start(start: FittedKernel, fitted: FittedKernel, P: F64) -> FittedLinear:
     """Return the weights w of (2) that give the scores of ``start``."""
     same = start.points.shape == fitted.points.shape and len(start.weights) == len(fitted.weights)
     if not (same and (start.columns == fitted.columns).all() and _equal(start, fitted)):
-        raise UsageError("a kernel model goes on only from one fitted to the same documents.")
+        raise UsageError("start must be a kernel model fitted to the same documents.")
     length = np.linalg.norm(P, axis=0) ** 2  # 1 / L, for the columns of Q have length 1
     return FittedLinear(
         (P.T @ start.weights) / np.where(length > 0.0, length, 1.0), None, P.shape[1]

@@ -202,10 +202,10 @@ class Linear(Part):
         name = part_name("solvers", chosen)
         if self.nonnegative:
             if "nonnegative" not in field_names(chosen):
-                raise UsageError(f"{name} knows no bounds; for nonnegative=True use lbfgs.")
+                raise UsageError(f"{name} does not support bounds; for nonnegative=True use lbfgs.")
             chosen = with_params(chosen, {"nonnegative": True})
         if self.l1 != 0.0 and not steps_by_column(chosen):
-            raise UsageError(f"{name} knows no l1; use solver='coordinate', or l1=0.")
+            raise UsageError(f"{name} does not support l1; use solver='coordinate', or l1=0.")
         return chosen
 
     def deviations(self, X: FloatMatrix, weight: F64) -> F64:

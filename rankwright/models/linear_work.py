@@ -106,5 +106,5 @@ class OneProcess:
 
     def valid_scores(self, w: F64) -> F64:
         """Return the scores on valid."""
-        assert self._valid is not None, "asked for where there is valid data"
+        assert self._valid is not None, "asked for where there is validation data"
         return times_vector(self._valid, w, n_jobs=self._n_jobs)

@@ -182,13 +182,13 @@ class Network(Part):
         if start.n_features != n_features:
             raise UsageError(
                 f"start takes {start.n_features} features and the data has {n_features}; a network "
-                "goes on with the features that it began with."
+                "can only be continued with the same features."
             )
         hidden = [len(weight) for weight, _ in start.layers[1:]]
         here = (list(self._hidden()), self.list_context, self.activation)
         if (hidden, start.heads, start.activation) != here:
             raise UsageError(
-                f"start is a {start!r}; a network that goes on from it has the same layers."
+                f"start is a {start!r}; a network that continues it needs the same layers."
             )
 
     @contextmanager

@@ -13,7 +13,7 @@ PATH = tuple(float(10.0**power) for power in np.arange(3.0, -7.0, -1.0))
 def check_penalty(name: str, value: float | str, callback: Callback) -> None:
     """Refuse a penalty that is neither a number from 0 nor one that valid data can choose."""
     if value == "auto" and callback.valid is None:
-        raise UsageError(f"{name}='auto' is chosen on valid data: give eval_set, or a number.")
+        raise UsageError(f"{name}='auto' is chosen on validation data: give eval_set, or a number.")
     if value != "auto" and (isinstance(value, str) or not float(value) >= 0.0):
         raise UsageError(f"{name} must be 0 or more, or 'auto', not {value}.")
 

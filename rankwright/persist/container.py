@@ -58,7 +58,7 @@ _FOREIGN = (
     ),
     (
         rb"\s*[-+.\d]\S* qid:",
-        "ranking data, where a model file is expected; perhaps the two have changed places",
+        "ranking data, where a model file is expected, so the two arguments may be swapped",
     ),
 )
 
@@ -98,7 +98,7 @@ def read_parts(path: str | Path) -> tuple[dict[str, Any], dict[str, bytes]]:
         raise ModelFileError(missing_file(path)) from None
     except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError, OSError, NotImplementedError) as e:
         raise ModelFileError(
-            _foreign(path) or f"{path} is no model file, or is damaged: {e}."
+            _foreign(path) or f"{path} is not a model file, or is damaged: {e}."
         ) from None
     except Exception as fault:  # zlib.error and the like, of an altered stream
         raise ModelFileError(f"{path} is damaged: {fault}.") from None

@@ -126,7 +126,7 @@ def check_same(folder: Path, there: Mapping[str, Any], here: Mapping[str, Any]) 
         if made.get(name) != now.get(name):
             raise UsageError(
                 f"{folder} was written with {name} {made.get(name)}, this is {now.get(name)}; "
-                "only the same versions go on to the same model. Choose another folder."
+                "only the same versions can resume it. Choose another folder."
             )
 
 

@@ -249,11 +249,9 @@ def _why(
 ) -> str:
     values = [each for each in found if each.value is not None]
     if not values:
-        return (
-            f"{outline}: {best.ranker} ({best.why}), untried: there is no valid data to choose by."
-        )
+        return f"{outline}: {best.ranker} ({best.why}), not validated: no validation data given."
     told = ", ".join(f"{each.ranker} {each.value:.4f}" for each in values)
     return (
-        f"{outline}: {best.ranker} ({best.why}) is the best of those that suit such data. "
+        f"{outline}: {best.ranker} ({best.why}) is the best of the candidates for such data. "
         f"{metric} on {where}: {told}."
     )

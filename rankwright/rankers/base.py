@@ -287,7 +287,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             made: Loss = resolve_part("losses", self.loss)
             if not hasattr(made, "bind") or not hasattr(made, "traits"):
                 hint = "; losses.from_function makes a loss of a function" if callable(made) else ""
-                raise UsageError(f"{made!r} is no loss: it has no bind(data) and traits{hint}.")
+                raise UsageError(f"{made!r} is not a loss: it has no bind(data) and traits{hint}.")
         else:
             made = self._filled("losses", self.loss_class)
         check_kinds(made)
@@ -301,7 +301,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             made = self._part_of("model")
             self._refuse_parameters_of_own_model()
         if not hasattr(made, "fit"):
-            raise UsageError(f"{made!r} is no model: it has no fit(loss, data).")
+            raise UsageError(f"{made!r} is not a model: it has no fit(loss, data).")
         check_kinds(made)
         for check in ("check_installed", "check"):
             if hasattr(made, check):
@@ -467,7 +467,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         if not hasattr(model, "partial_fit") or not hasattr(solver, "walk"):
             solved = f" with solver='{self.solver}'" if hasattr(model, "partial_fit") else ""
             raise NoPartialFitError(
-                "partial_fit goes on query by query, which only a linear model with "
+                "partial_fit learns query by query, which only a linear model with "
                 f"solver='online' does; the model is '{self.model_name}'{solved}."
             )
         return self._go_on

@@ -119,9 +119,9 @@ def _suited(outline: Outline) -> Iterator[tuple[str, str]]:
         yield "memr", "linear and quick"
         yield "xendcg", "trees that train for NDCG and form no pairs"
         if outline.documents < SMALL and outline.features <= FEW_FEATURES:
-            yield "coordinate_ascent", "few features: climbs the measure itself"
+            yield "coordinate_ascent", "few features: optimises the metric itself"
         else:
-            yield "lambdamart", "many documents: trees that train for the measure"
+            yield "lambdamart", "many documents: trees that optimise the metric"
         if outline.documents < MANY_DOCUMENTS:
             yield "gbdt", "trees on the grades"
 

@@ -41,14 +41,14 @@ _MISNAMED = {
     "group": "the sizes of queries are group_sizes=, the query id of each row is qid=",
     "groups": "the query id of each row is qid=, the sizes of queries are group_sizes=",
     "query_id": "the query id of each row is qid=",
-    "eval_group": "valid data is eval_set=(X, y, qid), with the query id of each row",
-    "eval_qid": "valid data is eval_set=(X, y, qid), with the query id of each row",
-    "valid": "valid data is eval_set=, ranking data or (X, y, qid)",
-    "validation_data": "valid data is eval_set=, ranking data or (X, y, qid)",
+    "eval_group": "validation data is eval_set=(X, y, qid), with the query id of each row",
+    "eval_qid": "validation data is eval_set=(X, y, qid), with the query id of each row",
+    "valid": "validation data is eval_set=, ranking data or (X, y, qid)",
+    "validation_data": "validation data is eval_set=, ranking data or (X, y, qid)",
     "early_stopping_rounds": "early_stopping_rounds= is a parameter of the ranker itself",
     "eval_metric": "metric= is a parameter of the ranker itself",
     "categorical_feature": "categorical_feature= is a parameter of the ranker itself",
-    "init_model": "the fitted ranker to go on from is start=",
+    "init_model": "the fitted ranker to continue from is start=",
     "weight": "weights are sample_weight= (a row each) or query_weight= (a query each)",
 }
 
@@ -158,13 +158,13 @@ def valid_data(eval_set: Any, data: RankingData) -> RankingData:
             f"eval_set is (X, y, qid) or RankingData, not {type(eval_set).__name__}; "
             "rankwright.load reads a file as RankingData."
         )
-    columns = _columns_by_name(data.feature_names, valid.feature_names, "the valid data")
+    columns = _columns_by_name(data.feature_names, valid.feature_names, "the validation data")
     if columns is not None:
         features = as_feature_matrix(taken_columns(valid.X, columns))
         valid = replace(valid, X=features, feature_names=data.feature_names)
     if valid.n_features != data.n_features:
         raise DataError(
-            f"the valid data has {valid.n_features} features, the training data "
+            f"the validation data has {valid.n_features} features, the training data "
             f"{data.n_features}; give both the same columns in the same order."
         )
     return valid.in_categories(data.categories, "the validation set")
@@ -333,7 +333,7 @@ def tell_of_equal_grades(data: RankingData) -> None:
     if nothing_to_rank(data) is not None:
         warnings.warn(
             "no query has documents of different grades, so there is no order to learn; check "
-            "the grades, and that qid tells queries and not documents.",
+            "the grades, and that qid identifies queries, not documents.",
             stacklevel=3,
         )
 
@@ -394,7 +394,7 @@ def _by_column_names(
     if names is None:
         named = "qid" if isinstance(qid, str) else "y"
         raise DataError(
-            f"{named}={(qid if named == 'qid' else y)!r} names a column, but X is no frame; "
+            f"{named}={(qid if named == 'qid' else y)!r} names a column, but X is not a frame; "
             f"give {named} as an array with a value for each row."
         )
     if not all(one is None or isinstance(one, str) for one in (y, qid)):

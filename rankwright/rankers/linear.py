@@ -951,7 +951,7 @@ class Domination(Ranker):
     convention : str, default "standard"
         How metrics are computed: one of ``rankwright list conventions``.
     early_stopping_rounds : int or None, default None
-        Stop a path of penalties after so many without a better value on the validation set.
+        Stop a path of penalties after this many without a better value on the validation set.
     random_state : int, RandomState, Generator or None, default 0
         Seed of everything that is sampled. The same int gives the same model; None does not.
     n_jobs : int or None, default None

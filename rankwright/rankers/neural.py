@@ -123,8 +123,8 @@ class LambdaRank(Ranker):
         Metric that is optimised, and selects the epoch on the validation set: ndcg, dcg, p, map,
         mrr, err or another for which the change by a swap is known.
     truncation : int or None, default 30
-        Count only pairs of which a document is among the first so many by current score; None
-        counts all pairs.
+        Count only pairs of which a document is among the first ``truncation`` by current score;
+        None counts all pairs.
     sigma : float, default 1.0
         Steepness of the logistic function: the larger, the smaller a difference of scores that
         counts as decided.

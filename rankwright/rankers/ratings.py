@@ -191,7 +191,7 @@ class CofiRank(Recommender):
     loss : loss or str, default "retarget"
         What is minimised over each user's list: an object or a name, as for `Ranker`.
     levels : int or None, default None
-        Round ratings to so many levels, for losses that want few grades or whole numbers; None
+        Round ratings to this many levels, for losses that want few grades or whole numbers; None
         takes each value as a level.
     n_factors : int, default 10
         Length of the vectors.
@@ -285,7 +285,7 @@ class MMMF(Recommender):
     Parameters
     ----------
     levels : int or None, default 5
-        Round ratings to so many levels, for losses that want few grades or whole numbers; None
+        Round ratings to this many levels, for losses that want few grades or whole numbers; None
         takes each value as a level.
     margin : float, default 1.0
         How far ratings are to stand from every threshold of their user.
@@ -383,13 +383,13 @@ class JRank(Recommender):
     Parameters
     ----------
     levels : int or None, default None
-        Round ratings to so many levels, for losses that want few grades or whole numbers; None
+        Round ratings to this many levels, for losses that want few grades or whole numbers; None
         takes each value as a level.
     users : sequence of "all", "each" and "alike", default ('all', 'each')
         The kernels of users that are added: what all like, what one user likes, and what those like
         whose ratings are alike.
     n_factors : int or None, default 20
-        Keep so many leading features of the items; None: all.
+        Number of leading features of the items to keep; None: all.
     n_tastes : int, default 5
         How many of them "alike" compares users by.
     n_passes : int, default 10

@@ -23,8 +23,8 @@ class LambdaMART(Ranker):
         Metric that is optimised, and selects the number of trees on the validation set: ndcg, dcg,
         p, map, mrr, err or another for which the change by a swap is known.
     truncation : int or None, default 30
-        Count only pairs of which a document is among the first so many by current score; None
-        counts all pairs.
+        Count only pairs of which a document is among the first ``truncation`` by current score;
+        None counts all pairs.
     normalize : bool, default True
         Normalise gradients within and between queries as LightGBM's ``lambdarank_norm``, so that
         long lists do not outweigh others.

@@ -86,7 +86,7 @@ def read_values(path: str | Path) -> dict[str, float]:
             fault_at(path, line, f"query {cells[1]} has a value already")
         found[cells[1]] = number_at(cells[2], path, line, "the value")
     if "all" not in found:
-        raise DataError(f"{path} has no line 'all', the last that -idv writes; is it cut off?")
+        raise DataError(f"{path} has no line 'all', the last that -idv writes; is it truncated?")
     return found
 
 

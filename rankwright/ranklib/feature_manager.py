@@ -56,7 +56,7 @@ def manage_features(words: Sequence[str], say: Print) -> None:
     if not inputs or not options.has("-output"):
         raise UsageError(f"-input and -output are needed: {_USAGE}.")
     if folds and share:
-        raise UsageError(f"-k and -tts do not go together: {_USAGE}.")
+        raise UsageError(f"-k and -tts cannot be combined: {_USAGE}.")
     if not (folds or share or options.has("-shuffle")):
         raise UsageError(f"there is nothing to do without -shuffle, -k or -tts: {_USAGE}.")
     files = _Lists(inputs, say)

@@ -74,7 +74,7 @@ class Flags:
     tts: float = _flag("-tts", _number, "share of the queries to train on, the rest tests", 0.0)
     norm: str | None = _flag("-norm", _text, "normalise within queries: sum, zscore or linear")
     sparse: bool = _switch("-sparse", "hold features sparsely")
-    kcv: int = _flag("-kcv", _whole, "cross-validate in so many folds", -1)
+    kcv: int = _flag("-kcv", _whole, "number of cross-validation folds", -1)
     kcvmd: str | None = _flag("-kcvmd", _text, "folder for the models of the folds")
     kcvmn: str | None = _flag("-kcvmn", _text, "name of the models of the folds")
     epoch: int | None = _flag("-epoch", _whole, "RankNet, LambdaRank 100; ListNet 1500")
@@ -93,7 +93,7 @@ class Flags:
     leaf: int | None = _flag("-leaf", _whole, "MART, LambdaMART 10, a bag 100: leaves")
     shrinkage: float = _flag("-shrinkage", _number, "trees: learning rate", 0.1)
     mls: int = _flag("-mls", _whole, "trees: least documents of a leaf", 1)
-    estop: int = _flag("-estop", _whole, "trees: stop after so many rounds without gain", 100)
+    estop: int = _flag("-estop", _whole, "trees: rounds without improvement before stopping", 100)
     gcc: int = _flag("-gcc", _whole, "accepted; there is no Java to clean up after", 100)
     bag: int = _flag("-bag", _whole, "Random Forests: bags", 300)
     srate: float = _flag("-srate", _number, "Random Forests: share of queries of a bag", 1.0)
@@ -111,7 +111,7 @@ class Flags:
     keep: bool = _switch("-keep", "accepted without effect, as in RankLib")
     t: int = _flag("-t", _whole, "accepted without effect, as in RankLib", 2000)
     seed: int = _flag("-seed", _whole, "seed of everything random (RankLib has none)", 0)
-    strict: bool = _switch("--strict", "do as RankLib 2.18 does where it is at fault")
+    strict: bool = _switch("--strict", "do as RankLib 2.18 does where it is wrong")
 
 
 NAMES = {about.metadata["spelling"]: about for about in fields(Flags)}

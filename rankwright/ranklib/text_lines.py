@@ -30,7 +30,7 @@ class TextLines:
         """Take the next line; ``wanted`` says what the text lacks if there is none."""
         line = self.peek()
         if line is None:
-            raise DataError(f"{self.name} ends where {wanted} is expected; is it cut off?")
+            raise DataError(f"{self.name} ends where {wanted} is expected; is it truncated?")
         self._at += 1
         self._last = self._at
         return line

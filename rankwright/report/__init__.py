@@ -13,7 +13,7 @@ def write_report(comparison: Comparison, path: str | Path, *, title: str | None 
     """Write a comparison as one HTML page that needs nothing else.
 
     It has the table with intervals and tests, every query's value, learning curves, time and size,
-    what each ranker goes by, and an explorer of queries.
+    feature importance, and an explorer of queries.
     """
     from rankwright.report.page import write_page
 

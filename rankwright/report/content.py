@@ -17,6 +17,8 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.experiments.comparison import Comparison
 from rankwright.experiments.comparison_table import CORRECTIONS
 from rankwright.experiments.comparison_table import about as sentence_of
+from rankwright.report.conclusion import conclusion
+from rankwright.report.metric_help import explain_metric
 from rankwright.report.opened_queries import About, chosen_queries, opened_queries, short
 
 _POINTS = 120  # of a learning curve
@@ -42,8 +44,13 @@ def report_content(comparison: Comparison) -> dict[str, Any]:
     return {
         "name": comparison.name,
         "about": sentence_of(comparison, arrows=True),
+        "conclusion": list(conclusion(comparison)),
         "metrics": list(comparison.metrics),
         "maximise": dict(comparison.maximise),
+        "explained": {
+            metric: explain_metric(metric, maximise=comparison.maximise[metric])
+            for metric in comparison.metrics
+        },
         "baseline": comparison.baseline,
         "corrected": f" after {CORRECTIONS[comparison.correction]}"
         if comparison.correction

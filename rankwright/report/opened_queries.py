@@ -132,7 +132,7 @@ def _shorten(
 
 
 class About:
-    """What a ranker goes by: its size in its own terms, and its features by mean contribution."""
+    """Feature importance of a ranker: its size in its own terms, features by mean contribution."""
 
     def __init__(self) -> None:
         self._sum: F64 | None = None

@@ -140,7 +140,7 @@ def _columns(
             raise RequestError(
                 422,
                 f"{where}documents[{number}] has {len(features)} features, the model has "
-                f"{model.n_features}; name them where some are left out.",
+                f"{model.n_features}; send features by name if some are missing.",
             )
         if settings.missing == "error":  # row by row: the first hole ends it
             _refuse_hole(model, X[number], f"{where}documents[{number}]")

@@ -7,10 +7,11 @@ import json
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from importlib.resources import files
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
-from fastapi.responses import JSONResponse, PlainTextResponse
+from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.exceptions import HTTPException
 
@@ -27,15 +28,20 @@ from rankwright.serve.settings import Settings
 from rankwright.serve.work import Work
 
 _REFUSALS = {
-    400: "The body is no JSON.",
+    400: "The body is not JSON.",
     401: "The API key is wrong or missing.",
     404: "There is no such model.",
     408: "The request took too long to arrive.",
     413: "The request, or a list in it, is too long.",
     415: "The body is not application/json.",
-    422: "The request does not go with the model.",
+    422: "The request does not match the model.",
     503: "Too many requests, or one that takes too long.",
 }
+# The page may run its own script and ask this server, and nobody else.
+_PAGE_POLICY = (
+    "default-src 'none'; connect-src 'self'; img-src data:; script-src 'unsafe-inline'; "
+    "style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
 _SCHEMAS = "#/components/schemas/{model}"
 Answers = Callable[[Sequence[Scored]], list[dict[str, Any]]]
 
@@ -50,13 +56,16 @@ class Service:
         self.api = FastAPI(
             title="Rankwright",
             version=__version__,
-            description="Rankings and scores of documents by learnt models.",
+            description="Rank and score documents with trained models.",
             lifespan=self._lifespan,
+            docs_url=None,  # FastAPI's pages load their scripts from other servers
+            redoc_url=None,
         )
         self.gate = Gate(self.api, settings, self.measures)
         self._add_faults()
         self._add_models()
         self._add_health()
+        self._add_page()
 
     # --- models ------------------------------------------------------------------------------
 
@@ -67,7 +76,7 @@ class Service:
         self._add("score/batch", schema.ScoreBatch, schema.ScoreBatchAnswer, score_answers)
         self._document_requests()
 
-        @self.api.get("/v1/models", summary="What is served")
+        @self.api.get("/v1/models", summary="Models that are served")
         async def models() -> Any:
             return {"models": [slot.about for slot in self.library.slots]}
 
@@ -147,11 +156,11 @@ class Service:
     # --- health ------------------------------------------------------------------------------
 
     def _add_health(self) -> None:
-        @self.api.get("/healthz", summary="Whether the process answers")
+        @self.api.get("/healthz", summary="Liveness: whether the process answers")
         async def healthz() -> Any:
             return {"status": "ok"}
 
-        @self.api.get("/readyz", summary="Whether requests should be sent here")
+        @self.api.get("/readyz", summary="Readiness: whether to send requests here")
         async def readyz() -> Response:
             draining = self.gate.draining
             told = {
@@ -161,10 +170,20 @@ class Service:
             return JSONResponse(told, 503 if draining else 200)
 
         @self.api.get(
-            "/metrics", summary="Figures for Prometheus", response_class=PlainTextResponse
+            "/metrics", summary="Metrics for Prometheus", response_class=PlainTextResponse
         )
         async def metrics() -> Response:
             return Response(self.measures.text(), media_type=CONTENT_TYPE_LATEST)
+
+    # --- the page ----------------------------------------------------------------------------
+
+    def _add_page(self) -> None:
+        """Add ``/docs``, a page to try requests on, which loads nothing from elsewhere."""
+        page = files("rankwright.serve").joinpath("docs.html").read_text("utf-8")
+
+        @self.api.get("/docs", include_in_schema=False)
+        async def docs() -> Response:
+            return HTMLResponse(page, headers={"content-security-policy": _PAGE_POLICY})
 
     # --- faults ------------------------------------------------------------------------------
 

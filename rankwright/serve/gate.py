@@ -17,7 +17,7 @@ from rankwright.serve.log import logger, tell
 from rankwright.serve.measures import Measures
 from rankwright.serve.settings import Settings
 
-OPEN_TO_ALL = ("/healthz", "/readyz")
+OPEN_TO_ALL = ("/healthz", "/readyz", "/docs")  # the page says nothing of the models
 _OWN_ID = re.compile(r"[\x21-\x7e]{1,128}")
 _WENT_AWAY = 499  # what proxies log for a client that did not wait
 
@@ -92,7 +92,7 @@ def _key(headers: Headers) -> str:
 
 
 async def _refuse(send: Send, request_id: str) -> None:
-    sentence = "this server wants an API key: Authorization: Bearer KEY, or X-API-Key: KEY."
+    sentence = "an API key is required: Authorization: Bearer KEY, or X-API-Key: KEY."
     body = json.dumps({"error": sentence, "request_id": request_id}).encode()
     headers = [
         (b"content-type", b"application/json"),

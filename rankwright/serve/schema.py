@@ -10,7 +10,7 @@ from rankwright.serve.faults import RequestError
 
 _ADVICE = {
     "missing": "is missing",
-    "extra_forbidden": "is no field of a request",
+    "extra_forbidden": "is not a field of a request",
     "finite_number": "must be a finite number; null is a missing value",
     "float_type": "must be a number; null is a missing value",
     "string_type": "must be a text or a whole number",
@@ -35,45 +35,53 @@ class Document(_Strict):
 
     features: Annotated[
         list[Value] | dict[str, Value],
-        Field(union_mode="left_to_right", examples=[[0.3, 12.0], {"bm25": 12.0, "shop": "a"}]),
+        Field(
+            union_mode="left_to_right",
+            examples=[[0.3, 12.0], {"bm25": 12.0, "shop": "a"}],
+            description="Features by name, or all of them in the order of training.",
+        ),
     ]
-    id: Name | None = None
-    group: Name | None = Field(None, description="Host or topic, for per_group.")
+    id: Name | None = Field(None, description="Id of the document, returned in the answer.")
+    group: Name | None = Field(
+        None, description="Group of the document, such as its host, for per_group."
+    )
 
 
 class ScoreRequest(_Strict):
-    """Documents to score."""
+    """Score the documents of one query."""
 
-    documents: list[Document]
+    documents: list[Document] = Field(description="The documents to rank or score.")
     query: Name | None = Field(
-        None, description="Id of the query; the same one always meets the same version."
+        None, description="Id of the query; it decides which version of the model answers."
     )
 
 
 class RankRequest(ScoreRequest):
-    """Documents of one query, to be put in order."""
+    """Rank the documents of one query."""
 
-    top: Count | None = Field(None, description="Only the best so many documents.")
-    per_group: Count | None = Field(None, description="At most so many of each group.")
+    top: Count | None = Field(
+        None, description="Maximum number of documents to return, the best ones."
+    )
+    per_group: Count | None = Field(None, description="Maximum number of documents of each group.")
     explain: Count | None = Field(
-        None, description="What the most important so many features add, per document."
+        None, description="Number of features whose contributions are given, per document."
     )
 
 
 class ScoreBatch(_Strict):
-    """Many queries in one request."""
+    """Score the documents of many queries."""
 
     queries: list[ScoreRequest]
 
 
 class RankBatch(_Strict):
-    """Many queries in one request."""
+    """Rank the documents of many queries."""
 
     queries: list[RankRequest]
 
 
 class Explanation(BaseModel):
-    """Why a document stands there: the part of each feature in its lead over the mean score."""
+    """Why a document has its rank: the part of each feature in its lead over the mean score."""
 
     above_mean: float
     parts: dict[str, float]

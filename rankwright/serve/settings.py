@@ -136,7 +136,7 @@ def parse_models(words: Sequence[str]) -> list[Version]:
         path = Path(match["file"] if match else word)
         name = (match and match["name"]) or path.stem
         if match is None or not re.fullmatch(_NAME, name):
-            raise UsageError(f"'{word}' is no model: write NAME=FILE, or NAME@VERSION=FILE:10%.")
+            raise UsageError(f"'{word}' is not a model: write NAME=FILE, or NAME@VERSION=FILE:10%.")
         key = (name, match["version"] or FIRST_VERSION)
         if key in found:
             raise UsageError(

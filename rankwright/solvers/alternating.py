@@ -112,7 +112,7 @@ class Alternating(Part):
                 break
             if before - value <= self.tol * abs(value):
                 if rate == 1.0:
-                    stopped = "the objective stands still"
+                    stopped = "the objective no longer changes"
                     break
                 rate = 1.0
         steepest = float(np.abs(slope).max(initial=0.0))

@@ -62,7 +62,7 @@ class Journal:
             known, answer = next(self._again)
             if known != check:
                 raise DataError(
-                    "the checkpoint does not lead where it came from: this run asked for "
+                    "the checkpoint does not belong to this run: this run asked for "
                     f"something else in step {self._count}. Start again in another folder."
                 )
             if not self._left:

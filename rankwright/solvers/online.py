@@ -117,7 +117,7 @@ class Online(Part):
                 stopped = "the callback ended the run"
                 break
             if stand_still(w, self.answer(before), self.tol):
-                stopped = "the weights stand still"
+                stopped = "the weights no longer change"
                 break
         return self._result(problem, state, curve, stopped)
 

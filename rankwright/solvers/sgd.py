@@ -97,7 +97,7 @@ class SGD(Part):
                 stopped = "the callback ended the run"
                 break
             if stand_still(answer, before, self.tol):
-                stopped = "the weights stand still"
+                stopped = "the weights no longer change"
                 break
         value = problem.grad(answer, slope)
         steepest = float(np.abs(slope).max(initial=0.0))

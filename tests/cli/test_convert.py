@@ -80,10 +80,10 @@ def test_options_of_reader_and_writer(text, tmp_path):
 def test_faults_are_sentences(text, tmp_path):
     assert "no option 'speed'" in refused(text, tmp_path / "t.csv", "--read", "speed=9")
     assert "takes key=value, not 'speed'" in refused(text, tmp_path / "t.csv", "--read", "speed")
-    assert "tells no format" in refused(text, tmp_path / "t.xyz")
+    assert "has the unknown file extension '.xyz'" in refused(text, tmp_path / "t.xyz")
     assert "no format 'cvs'; did you mean csv" in refused(text, tmp_path / "t", "--to", "cvs")
     assert "does not exist" in refused(tmp_path / "none.txt", tmp_path / "t.csv")
-    assert "both want standard output" in refused(text, "-", "--to", "csv", "--json")
+    assert "both write to standard output" in refused(text, "-", "--to", "csv", "--json")
 
 
 def test_pipes():

@@ -26,7 +26,7 @@ def test_two_documents(files):
     assert total == pytest.approx(found["lead"], abs=1e-6)
     assert {found["upper"]["document"], found["lower"]["document"]} == {"2", "5"}
     text = run(*asked).stdout
-    assert "stands above" in text
+    assert "ranks above" in text
     assert "they swap when" in text
 
 

@@ -42,7 +42,7 @@ def folder(tmp_path_factory):
         ((*TUNE, "--set", "l2=1", "--set", "pairs=query"), "has nothing to search"),
         ((*TUNE, "--storage", "no/trials.log"), "no is not a folder; make it"),
         ((*TUNE, "--at-once", "2"), "--at-once needs --dask"),
-        ((*TUNE, "--memory", "lots"), "'lots' is no amount of memory"),
+        ((*TUNE, "--memory", "lots"), "'lots' is not an amount of memory"),
         ((*EVALUATE, "--metrics", "ncdg@10"), "there is no metric 'ncdg'"),
         ((*EVALUATE, "--convention", "standard,foo"), "there is no convention 'foo'"),
         ((*EVALUATE, "--per-query", "no/values.tsv"), "no is not a folder; make it"),

@@ -60,7 +60,7 @@ def test_what_lies_beside_the_files_of_a_fold_is_not_one_of_them(tmp_path):
 
 
 def test_clean_data_leaves_nothing_to_remark(tmp_path):
-    assert run(write(tmp_path / "a.txt", *CLEAN)).endswith("findings\n- nothing to remark.\n")
+    assert run(write(tmp_path / "a.txt", *CLEAN)).endswith("findings\n- no problems found.\n")
 
 
 def test_features_are_named_as_in_the_file(tmp_path):
@@ -93,7 +93,7 @@ def test_faults_of_lists_are_told(tmp_path):
         "2 qid:3 1:5",
     )
     text = run(write(tmp_path / "a.txt", *lines))
-    assert "the rows of 3 queries do not stand together (1, 2, 3)" in text
+    assert "the rows of 3 queries are not contiguous (1, 2, 3)" in text
     assert "1 of 3 queries has no relevant document" in text
     assert "1 of 3 queries has a single grade above 0: every order of it is as good" in text
     assert "1 document in 1 query equals another of the same query in every feature; 1 set" in text

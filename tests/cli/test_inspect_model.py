@@ -1,4 +1,4 @@
-"""`rankwright inspect MODEL` shows what a model goes by."""
+"""`rankwright inspect MODEL` shows a model's feature importance."""
 
 import numpy as np
 import pandas as pd

@@ -116,7 +116,7 @@ def test_data_that_cannot_be_meant(told, folder, did, name, content):
         ("misspelt a file name", ("--train", "trian.txt")),
         ("gave an address on the net", ("--train", "https://example.com/train.txt")),
         ("gave a folder", ("--train", "kept")),
-        ("gave valid data with columns that train lacks", ("--valid", "wide.txt")),
+        ("gave validation data with columns that train lacks", ("--valid", "wide.txt")),
         ("misspelt a parameter", ("--set", "n_estimator=5")),
         ("used another tool's name of a parameter", ("--set", "eta=0.1")),
         ("gave a parameter of the wrong kind", ("--set", "n_estimators=ten")),
@@ -148,7 +148,7 @@ def test_options_that_cannot_be_meant(told, did, arguments):
         (("--set", "convention=letor3"), "convention is set by --convention"),
         (("--set", "name=memr"), "GBDT has no parameter 'name'"),
         (("--model", "trees", "--set", "model=trees"), "model is given twice"),
-        (("--memory", "9" * 400), "an amount of memory must be one that a machine can have"),
+        (("--memory", "9" * 400), "an amount of memory must be realistic"),
     ],
 )
 def test_settings_that_have_another_place(run, arguments, words):
@@ -207,7 +207,7 @@ def test_a_model_where_data_is_expected_and_the_other_way_round(told, run):
     told("exchanged model and data", "evaluate", MODEL, "--load", "train.txt")
     code, _, err = run("evaluate", MODEL, "--feature", "1")
     assert code == 2
-    assert "is a model file, where data is expected; perhaps the two have changed places" in err
+    assert "is a model file, where data is expected; are the two arguments swapped?" in err
 
 
 def test_scores_of_another_number_of_lines(told, folder):
@@ -231,7 +231,7 @@ def test_models_of_other_tools(told, run, folder):
 @pytest.mark.parametrize(
     ("did", "arguments"),
     [
-        ("gave the training file as valid", (*GBDT, "--valid", "train.txt")),
+        ("gave the training file as validation data", (*GBDT, "--valid", "train.txt")),
         (
             "set a penalty so large that nothing is learnt",
             ("train", "ranksvm", "--set", "l2=1e300"),

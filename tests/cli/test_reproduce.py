@@ -25,9 +25,9 @@ def test_a_table_is_printed_with_the_paper_s_figures_ours_and_intervals(tiny):
         "Tiny, Table 0",
         "(0.7000)",
         "In parentheses: nobody2010.",
-        "chosen on valid by ndcg@5 (standard)",
+        "selected on validation data by ndcg@5 (standard)",
         "95 % bootstrap interval over 18 test queries",
-        "above or below GBDT beyond luck",
+        "significantly above or below GBDT",
     ):
         assert words in done.stdout
     assert "1 of 12: tiny fold 1 of 3, GBDT: ndcg@5 0." in done.stderr

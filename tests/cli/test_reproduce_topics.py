@@ -19,7 +19,7 @@ def test_a_table_over_topics_is_printed_with_the_paper_s_figures(tiny):
         "Tiny, Table 5",
         "(0.7000)",
         "(90.00)",
-        "chosen on valid by map (standard)",
+        "selected on validation data by map (standard)",
         "95 % bootstrap interval over 3 topics.",
     ):
         assert words in done.stdout

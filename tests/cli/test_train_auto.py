@@ -39,7 +39,10 @@ def test_json_has_the_reason_and_the_candidates(files):
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        (("--set", "n_estimators=5"), "auto tries rankers as they stand and takes no --set"),
+        (
+            ("--set", "n_estimators=5"),
+            "auto tries rankers with their default parameters and takes no --set",
+        ),
         (("--model", "trees"), "takes no --model: leave that out, or name a ranker"),
         (("--metric", "nccg@10"), "there is no metric 'nccg'"),
     ],

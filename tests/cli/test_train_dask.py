@@ -97,7 +97,7 @@ def test_a_scheduler_that_does_not_answer_is_told_in_a_sentence(files):
 @pytest.mark.parametrize(
     ("where", "told"),
     [
-        ("somewhere", "'somewhere' is no cluster: give local:4, the address of a scheduler"),
+        ("somewhere", "'somewhere' is not a cluster: give local:4, the address of a scheduler"),
         ("local:0", "local:N needs one worker or more, such as local:4."),
     ],
 )
@@ -110,7 +110,7 @@ def test_what_is_no_cluster_is_told(where, told):
 def test_a_file_that_is_no_scheduler_file_is_told(tmp_path, content):
     wrong = tmp_path / "scheduler.json"
     wrong.write_text(content)
-    with pytest.raises(UsageError, match=r"scheduler.json' is no cluster"), cluster(str(wrong)):
+    with pytest.raises(UsageError, match=r"scheduler.json' is not a cluster"), cluster(str(wrong)):
         pass
 
 
@@ -118,7 +118,7 @@ def test_options_that_go_together():
     told = sentence("train", "gbdt", "--train", "t", "--parts", 3)
     assert told == "--parts needs --dask, the cluster that the parts go to."
     told = sentence("train", "auto", "--train", "t", "--dask", "local:2")
-    assert "auto tries rankers as they stand and takes no --dask" in told
+    assert "auto tries rankers with their default parameters and takes no --dask" in told
 
 
 class _Cluster:

@@ -333,11 +333,13 @@ def test_mr_begins_with_the_grades_only_where_weights_are_solved_for():
 
 
 def test_what_is_no_loss_model_or_solver_is_told():
-    with pytest.raises(UsageError, match=r"is no loss: .*losses.from_function makes a loss of a"):
+    with pytest.raises(
+        UsageError, match=r"is not a loss: .*losses.from_function makes a loss of a"
+    ):
         rw.Ranker(loss=lambda scores, grades: (0.0, scores)).fit(DATA)
     with pytest.raises(UsageError, match=r"ListNet is a class; pass an object: ListNet\(\)"):
         rw.Ranker(loss=rw.losses.ListNet).fit(DATA)
-    with pytest.raises(UsageError, match="is no model: it has no fit"):
+    with pytest.raises(UsageError, match="is not a model: it has no fit"):
         rw.Ranker(model=3).fit(DATA)
     with pytest.raises(UsageError, match="does not solve for the weights of a linear model"):
         rw.Ranker(solver="adam").fit(DATA)

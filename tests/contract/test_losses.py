@@ -364,7 +364,7 @@ def test_targets_are_needed_for_every_grade_there_is():
     ],
 )
 def test_a_grade_whose_gain_is_beyond_all_numbers_is_refused(name, params):
-    with pytest.raises(DataError, match=r"grade 2000 has a gain of 2\^2000 - 1, beyond all"):
+    with pytest.raises(DataError, match=r"grade 2000 has a gain of 2\^2000 - 1, which overflows"):
         loss(name, **params).bind(data_of([[2000, 0, 1]]))
 
 

@@ -277,7 +277,7 @@ def test_unlike_features_are_told():
     chosen = ranker("gbdt", n_estimators=2).fit(DATA)
     with pytest.raises(DataError, match="X has 3 features, but GBDT is expecting 6 features"):
         chosen.predict(DATA.X[:, :3])
-    with pytest.raises(DataError, match="the valid data has 5 features"):
+    with pytest.raises(DataError, match="the validation data has 5 features"):
         ranker("gbdt").fit(DATA, eval_set=small_data(features=5))
     with pytest.raises(NotFittedError, match="not fitted yet"):
         ranker("gbdt").predict(DATA)

@@ -78,7 +78,7 @@ def run_past(limit, held_bytes=100 * MB, seconds=10.0):
 
 def test_a_run_past_its_bound_ends_with_a_sentence():
     with pytest.raises(
-        MemoryLimitError, match=r"the run was ended: it took .* [MG]B .* allow more"
+        MemoryLimitError, match=r"the run was stopped: it used .* [MG]B .* allow more"
     ):
         limit = anonymous_bytes() + 20 * MB
         run_past(limit, int(memory.SLACK * limit) + 100 * MB)

@@ -51,7 +51,7 @@ def test_an_empty_name_says_that_there_is_no_such_column():
 
 
 def test_two_candidates_are_asked_about():
-    with pytest.raises(DataError, match=r"'qid' and 'query_id' could each be the qid; say which"):
+    with pytest.raises(DataError, match=r"'qid' and 'query_id' could each be the qid; specify it"):
         chosen(["qid", "query_id", "label"])
     roles, features = chosen(["qid", "query_id", "label"], qid="qid", drop=["query_id"])
     assert (roles, features) == ({"qid": "qid", "label": "label"}, [])
@@ -60,8 +60,8 @@ def test_two_candidates_are_asked_about():
 @pytest.mark.parametrize(
     ("names", "sentence"),
     [
-        (["label", "x"], r"like a query id .*'label', 'x'.*qid=.*--read qid="),
-        (["qid", "x"], r"like a grade .*'qid', 'x'.*label=.*--read label="),
+        (["label", "x"], r"no query id column found .*'label', 'x'.*qid=.*--read qid="),
+        (["qid", "x"], r"no label column found .*'qid', 'x'.*label=.*--read label="),
         ([f"c{i}" for i in range(20)], r"'c11' and 8 more"),
     ],
 )

@@ -84,10 +84,14 @@ def test_bytes_that_are_not_text_are_refused():
 @pytest.mark.parametrize(
     ("text", "separator", "sentence"),
     [
-        (b"qid;label;x\n", ",", "parted by ';'; save it with commas between cells and points in"),
-        (b"qid\tlabel\tx\n", ",", r"parted by '\\t'; read it as tsv"),
-        (b"qid,label,x\n", "\t", "parted by ','; read it as csv"),
-        (b"qid|label|x\n", ",", r"parted by '\|'; save it with commas"),
+        (
+            b"qid;label;x\n",
+            ",",
+            "separated by ';'; save it with commas between cells and points in",
+        ),
+        (b"qid\tlabel\tx\n", ",", r"separated by '\\t'; read it as tsv"),
+        (b"qid,label,x\n", "\t", "separated by ','; read it as csv"),
+        (b"qid|label|x\n", ",", r"separated by '\|'; save it with commas"),
     ],
 )
 def test_another_separator_is_told(text, separator, sentence):

@@ -32,7 +32,7 @@ BAD_LINES = {
     "id is empty": (b"1 qid:1 :1", "feature id '' is not a whole number"),
     "id is a fraction": (b"1 qid:1 1.5:1", "feature id '1.5' is not a whole number"),
     "negative id": (b"1 qid:1 -3:1", "feature id '-3' is negative; ids start at 1"),
-    "id 0": (b"1 qid:1 0:1", "feature id 0 stands in a file whose ids start at 1"),
+    "id 0": (b"1 qid:1 0:1", "feature id 0 is in a file whose ids start at 1"),
     "id 10^9": (b"1 qid:1 1000000000:1", "feature id 1000000000 is above 67108864"),
     "id of 30 digits": (b"1 qid:1 " + b"7" * 30 + b":1", "7" * 30 + " is above 67108864"),
     "repeated id": (b"1 qid:1 2:1 3:1 2:5", "feature id 2 is given twice"),
@@ -41,10 +41,13 @@ BAD_LINES = {
     "NaN grade": (b"nan qid:1 1:1", "grade 'nan' is not a number"),
     "infinite grade": (b"1e400 qid:1 1:1", "grade '1e400' is too large"),
     "header": (b"label qid f1 f2", "grade 'label' is not a number; .* without a header line"),
-    "NUL": (b"1 qid:1 1:1\x00", "byte 0 stands here, so this is not a text file; text in UTF-16"),
-    "NUL in a comment": (b"1 qid:1 1:1 # \x00", "byte 0 stands here"),
-    "control letter": (b"1 qid:\x07 1:1", "byte 7 stands here, .*; take it out"),
-    "binary": (b"\x89PNG\x1a", "byte 26 stands here"),
+    "NUL": (
+        b"1 qid:1 1:1\x00",
+        "byte 0 is a control character, so this is not a text file; text in UTF-16",
+    ),
+    "NUL in a comment": (b"1 qid:1 1:1 # \x00", "byte 0 is a control character"),
+    "control letter": (b"1 qid:\x07 1:1", "byte 7 is a control character, .*; take it out"),
+    "binary": (b"\x89PNG\x1a", "byte 26 is a control character"),
     "latin-1": (b"caf\xe9 qid:1 1:1", "byte 233 is not UTF-8"),
     "latin-1 query": (b"1 qid:caf\xe9 1:1", "the query id is not UTF-8"),
 }
@@ -172,7 +175,7 @@ def test_a_damaged_gz_is_named(tmp_path, damage):
     packed = gzip.compress(GOOD * 1000)
     path.write_bytes(packed[: len(packed) // 2] if damage == "cut" else b"not gz at all")
     for read in (Letor.read, lambda path: list(Letor.read_parts(path))):
-        with pytest.raises(DataError, match=rf"{re.escape(str(path))} is damaged or cut short"):
+        with pytest.raises(DataError, match=rf"{re.escape(str(path))} is damaged or truncated"):
             read(path)
 
 

@@ -33,5 +33,5 @@ def test_a_query_is_in_one_part_alone():
     queries = DistinctQueries()
     for part in parts_of(DATA, rows=4):
         queries.add(part)
-    with pytest.raises(PartsDifferError, match="query 2 is there twice"):
+    with pytest.raises(PartsDifferError, match="query 2 appears twice"):
         queries.add(consecutive(DATA, 2, 3))

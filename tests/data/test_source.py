@@ -54,7 +54,11 @@ def test_zstandard_needs_pyarrow(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "content", "sentence"),
     [
-        ("a.txt", b"PK\x03\x04...", r"a\.txt is packed in a way that is not read; unpack the arch"),
+        (
+            "a.txt",
+            b"PK\x03\x04...",
+            r"a\.txt is in a compression format that is not supported; unpack",
+        ),
         ("a.7z", b"7z\xbc\xaf\x27\x1c", r"unpack the archive first \(\.gz, \.xz, \.bz2, \.zst are"),
         ("a.txt.Z", b"\x1f\x9d\x90", "uncompress it first"),
     ],
@@ -85,7 +89,7 @@ def test_standard_input_is_a_dash_and_stays_open(monkeypatch, pack):
 def test_a_file_cut_short_is_named(tmp_path, suffix):
     path = tmp_path / f"data.txt{suffix}"
     path.write_bytes(PACK[suffix](bytes(range(256)) * 100)[:-20])
-    said = pytest.raises(DataError, match=r"data\.txt\.\w+ is damaged or cut short: .*[^.]\.$")
+    said = pytest.raises(DataError, match=r"data\.txt\.\w+ is damaged or truncated: .*[^.]\.$")
     with said, open_bytes(path) as stream:
         stream.read()
 

@@ -47,7 +47,7 @@ def test_sparse_parts_may_bring_features(path):
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"qid": [1]}, "query 1 is there twice"),
+        ({"qid": [1]}, "query 1 appears twice"),
         ({"X": np.ones((1, 3))}, "have 1 and 3 features"),
         ({"doc_id": ["d"]}, "some parts of the data have doc_id"),
         ({"qid": np.array(["2024-01-01"], "datetime64[D]")}, "types that do not fit together"),
@@ -95,7 +95,7 @@ def test_foreign_folders_and_files_are_left_as_they_are(tmp_path):
     folder = tmp_path / "mine"
     folder.mkdir()
     (folder / "thesis.txt").write_text("text")
-    with pytest.raises(DataError, match=r"mine is a folder but no store, and is left as it is"):
+    with pytest.raises(DataError, match=r"mine is a folder but not a store, and is left as it is"):
         Store().write(full_data(), folder)
     with pytest.raises(DataError, match=r"thesis.txt is a file; a store is a folder"):
         Store().write(full_data(), folder / "thesis.txt")

@@ -42,11 +42,11 @@ def test_text_of_any_width_is_one_type():
 def test_a_query_comes_once():
     writer = TableWriter(DelimitedSink(io.BytesIO(), ","), keeps_id_types=True)
     writer.append(part(1))
-    with pytest.raises(PartsDifferError, match="query 1 is there twice"):
+    with pytest.raises(PartsDifferError, match="query 1 appears twice"):
         writer.append(part(1))
 
 
 def test_a_feature_that_looks_like_something_else_is_warned_about():
     writer = TableWriter(DelimitedSink(io.BytesIO(), ","), keeps_id_types=True)
-    with pytest.warns(UserWarning, match="'Weight' will be taken for the sample_weight"):
+    with pytest.warns(UserWarning, match="'Weight' is read as the sample_weight"):
         writer.append(part(1, feature_names=["Weight"]))

@@ -208,9 +208,9 @@ def test_the_index_that_pandas_writes_is_no_feature(tmp_path):
         ("qid,label,x\n1,0,abc\n", r"'x' \(it holds 'abc'\)"),
         ("qid,label,x\n1,0,inf\n", "infinite at row 0"),
         ("qid,label,x,x\n1,0,1,2\n", "'x' is used twice"),
-        ("1,0,5\n1,1,6\n", "no column is named like a query id"),
+        ("1,0,5\n1,1,6\n", "no query id column found"),
         (",qid,label\n0,1,2\n", "a column has no name"),
-        ("a,b\n1,2\n", r"the columns are 'a', 'b'\. Say which"),
+        ("a,b\n1,2\n", r"the columns are 'a', 'b'\. Specify it"),
     ],
 )
 def test_faults_in_csv_are_sentences_with_the_file(text, sentence, tmp_path, engine):

@@ -89,7 +89,7 @@ def test_options_say_what_they_take(files, option):
         (RUN + "q2 Q0 d2 2 high tag\n", r"line 6: the score 'high' is not a number"),
         (RUN + "q2 Q0 d2 - 1 tag\n", r"line 6: the rank '-' is not a number"),
         (RUN + "q2 Q0 d2 2 1_0 tag\n", r"line 6: the score '1_0' is not a number"),
-        (RUN + "q1 Q0 d2 2 1 tag\n", r"line 6: document 'd2' of query q1 is there twice"),
+        (RUN + "q1 Q0 d2 2 1 tag\n", r"line 6: document 'd2' of query q1 appears twice"),
     ],
 )
 def test_faults_in_runs_name_the_line(files, run, sentence):

@@ -168,10 +168,10 @@ def test_valid_files_are_read_with_the_options_too(name, client, tmp_path):
 
 
 def test_valid_data_of_another_width_are_refused(local):
-    with pytest.raises(DataError, match="the valid data has 3 features, the training data 4"):
+    with pytest.raises(DataError, match="the validation data has 3 features, the training data 4"):
         fit(ranker("ranksvm"), local, small_data(queries=2, features=3))
 
 
 def test_without_valid_data_nothing_can_be_chosen(local):
-    with pytest.raises(UsageError, match="l2='auto' is chosen on valid data"):
+    with pytest.raises(UsageError, match="l2='auto' is chosen on validation data"):
         fit(ranker("ranksvm", l2="auto"), local)

@@ -273,7 +273,7 @@ def test_data_that_are_read_already_take_no_options(client):
 
 
 def test_what_is_no_data_and_what_is_not_there_is_told(client, tmp_path):
-    with pytest.raises(UsageError, match="int is no data for a cluster"):
+    with pytest.raises(UsageError, match="int is not data for a cluster"):
         partitions(3)
     with pytest.raises(DataError, match="does not exist, and no file fits it"):
         partitions(tmp_path / "no-*.parquet")

@@ -5,13 +5,14 @@ import re
 import shlex
 import subprocess
 import sys
-from contextlib import chdir, redirect_stdout
+from contextlib import ExitStack, chdir, redirect_stdout
 from dataclasses import dataclass
 from doctest import ELLIPSIS, NORMALIZE_WHITESPACE, OutputChecker
 from io import StringIO
 from pathlib import Path
 
 from command import run
+from server_process import serving
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -38,9 +39,20 @@ class Block:
 
     @property
     def commands(self):
-        """The lines of a shell block, without a prompt or what a comment says."""
-        lines = [_COMMENT.sub("", line).removeprefix("$ ") for line in self.text.splitlines()]
-        return [line for line in lines if line.strip()]
+        """The commands of a shell block, without a prompt or what a comment says.
+
+        A command ends with its line, or where its last quotation mark closes.
+        """
+        found, begun = [], ""
+        for line in self.text.splitlines():
+            begun += _COMMENT.sub("", line).removeprefix("$ ")
+            if begun.count("'") % 2:
+                begun += "\n"
+                continue
+            if begun.strip():
+                found.append(begun)
+            begun = ""
+        return found
 
 
 def blocks(page):
@@ -57,8 +69,14 @@ def run_page(page, folder, names):
 
     A failing Python block shows the page's own line, as it is compiled under the page's name. An
     ``output`` block has what the blocks since the last one print, ``...`` standing for anything.
+    ``rankwright serve MODEL &`` serves until the end of the page, for the lines of curl below it.
     """
-    printed = ""
+    with ExitStack() as until_the_end:
+        _run_blocks(page, folder, names, until_the_end)
+
+
+def _run_blocks(page, folder, names, until_the_end):
+    printed, server = "", None
     for number, block in enumerate(blocks(page)):
         if block.language == "python":
             file = folder / f"block{number}.py"  # kernels are cached by the file they stand in
@@ -68,13 +86,26 @@ def run_page(page, folder, names):
             printed += said.getvalue()
         elif block.language in SHELL:
             for command in block.commands:
-                if command not in NOT_RUN:
+                if command.startswith("rankwright serve ") and command.endswith(" &"):
+                    server = until_the_end.enter_context(serving(*shlex.split(command)[2:-1]))
+                elif command.startswith("curl "):
+                    printed += run_curl(command, server)
+                elif command not in NOT_RUN:
                     printed += run_command(command, folder, installed=page.name == "README.md")
         elif block.language == "output":
             rules = ELLIPSIS | NORMALIZE_WHITESPACE
             same = OutputChecker().check_output(block.text, printed, rules)
             assert same, f"{page.name}, line {block.line}: what is printed is\n{printed}"
             printed = ""
+
+
+def run_curl(command, server):
+    """Run a line of curl against ``server``, which has a free port in place of 8000."""
+    here = command.replace("localhost:8000", f"127.0.0.1:{server.port}")
+    assert here != command, f"only the page's own server is asked, not '{command}'"
+    done = subprocess.run(shlex.split(here), capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, f"{command}\n{done.stderr}"
+    return done.stdout
 
 
 def run_command(command, folder, *, installed=False):

@@ -331,7 +331,7 @@ def test_valid_may_be_missing_unless_it_is_needed(data, cache):
     train, _, test = next(iter(k_folds(data, 3)))
     found = compare(Fold(train, None, test), "ranksvm", cache=cache)
     assert found.runs["ranksvm"][0].curve.keys() == {"loss"}
-    with pytest.raises(DataError, match="fold 1 has no valid part to tune on"):
+    with pytest.raises(DataError, match="fold 1 has no validation set to tune on"):
         compare(Fold(train, None, test), "ranksvm", tune=2, cache=cache)
 
 

@@ -51,7 +51,7 @@ def test_an_unpaired_contrast_is_over_the_means_of_draws(tmp_path):
     assert found.n == 3
     assert found.p_value == pytest.approx(theirs.pvalue)
     assert [found.low, found.high] == pytest.approx(list(theirs.confidence_interval(0.95)))
-    assert found.verdict == "no difference beyond luck"
+    assert found.verdict == "no significant difference"
 
 
 def test_p_values_are_adjusted_for_the_columns_and_the_worse_row_is_named_so(tmp_path):

@@ -101,7 +101,7 @@ class _OwnRanker(rw.RankSVM):
         ("gbdt:convention=letor4", "convention is set for the whole comparison"),
         ([], "no ranker to compare"),
         ("gbdt:model.max_bin=63", "Trees has no parameter 'max_bin'; it is called max_bins here"),
-        (rw.Ranker(loss=sum), "is no loss: it has no bind"),
+        (rw.Ranker(loss=sum), "is not a loss: it has no bind"),
         (rw.Ranker(model=_OwnModel()), "_OwnModel has no registered name"),
         (_OwnRanker(), "_OwnRanker has no registered name"),
         ([3], "must be a name, a ranker, an estimator or fitted model .*, not int"),

@@ -115,5 +115,5 @@ def test_solvers_by_cutting_planes_tell_what_they_took(tmp_path):
 def test_a_solver_that_does_not_count_is_told(tmp_path):
     changes = {'solver = "column_generation"': 'solver = "online"'}
     made = experiment(write_toml(tmp_path / "t.toml", SOLVED, changes=changes))
-    with pytest.raises(UsageError, match="the solver of row 'ROCArea' does not tell its active"):
+    with pytest.raises(UsageError, match="the solver of row 'ROCArea' has no active"):
         run_timing(made, load_folds(made, None))

@@ -71,5 +71,5 @@ def test_what_cannot_be_cut_is_told(stories):
         reuters_fold(stories, split="modapte", valid=1.0)
     with pytest.raises(DataError, match="no topic has 500 stories"):
         reuters_fold(stories, min_train=500)
-    with pytest.raises(DataError, match="no words to go by"):
+    with pytest.raises(DataError, match="no usable words"):
         reuters_fold(stories, min_train=5, min_stories=110)

@@ -49,7 +49,7 @@ def test_wrong_names_are_told_with_the_nearest():
         topic_method("pamir", n_step=5)
     with pytest.raises(UsageError, match="loss 'domination' has no parameter 'margn'"):
         topic_method("domination", margn="linear")
-    with pytest.raises(UsageError, match="another goes with 'linear'"):
+    with pytest.raises(UsageError, match="another loss needs method 'linear'"):
         topic_method("domination", loss="listnet")
     with pytest.raises(IncompatibleError, match="tron needs"):
         topic_method("linear", loss="lambdarank")

@@ -144,7 +144,7 @@ def test_missing_data_is_told(tiny, tmp_path):
         ('kind = "topics"', 'kind = "table"', "Domination has no parameter 'steps'"),
         ('ranker = "linear"', 'ranker = "dense"', "no method for topics 'dense'"),
         ("min_zero", "min_zeros", "loss 'domination' has no parameter 'min_zeros'"),
-        ("[studies.topics]", "[studies.synthetic]", "go together"),
+        ("[studies.topics]", "[studies.synthetic]", "need each other"),
         ("zero_weights,", "zero_weight,", "zero_weight"),
         ("queries = 3", "querys = 3", "option of topics 'querys'; did you"),
         ("min_train = 5", "min_trian = 5", "option of topics 'min_trian'; did you mean min_train"),

@@ -155,7 +155,7 @@ def test_names_of_documents_queries_and_features_are_the_callers():
     fitted = rankwright.ranker("ranksvm").fit(data)
     text = str(explain(fitted, data, query="q", docs=("a", "c")))
     assert text.startswith("query q: ")
-    assert "stands above" in text
+    assert "ranks above" in text
     assert "they swap when" in text
     assert any(name in text for name in names)
     with pytest.raises(UsageError, match=r"query q has no document 'z'; it has a, b, c, d"):
@@ -180,5 +180,5 @@ def test_what_cannot_be_explained_is_told():
     with pytest.raises(UsageError, match="name one document"):
         explain(fitted_of("linear"), DATA, query=DATA.qid[0], against=fitted_of("trees"))
     users = registry.resolve("rankers", "cofirank")().fit(DATA)
-    with pytest.raises(UsageError, match="goes by users and items"):
+    with pytest.raises(UsageError, match="scores users and items"):
         explain(users, DATA, query=DATA.qid[0], docs=(1, 2))

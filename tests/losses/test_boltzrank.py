@@ -134,5 +134,5 @@ def test_parameters_that_cannot_be_are_refused(loss, said):
 
 
 def test_a_measure_that_is_no_sum_over_ranks_is_refused():
-    with pytest.raises(IncompatibleError, match="boltzrank needs a measure that is a sum"):
+    with pytest.raises(IncompatibleError, match="boltzrank needs a metric that is a sum"):
         BoltzRank(metric="err").bind(query([1, 0]))

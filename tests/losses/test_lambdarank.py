@@ -187,7 +187,7 @@ def test_gradients_under_label_gain_are_those_of_lightgbm():
 
 
 def test_a_measure_that_does_not_know_what_a_swap_changes_is_refused():
-    with pytest.raises(IncompatibleError, match="'kendall' does not tell"):
+    with pytest.raises(IncompatibleError, match="'kendall' does not provide it"):
         LambdaRank(metric="kendall").bind(query([1, 0]))
 
 

@@ -128,7 +128,7 @@ def test_a_document_far_above_leaves_the_others_exact():
     [
         (ListNet(k=0), "k must be 1 or more, not 0"),
         (ListNet(samples=-1), "samples must be 0 or more, not -1"),
-        (ListNet(k=2, target="gain"), "k above 1 goes with target softmax"),
+        (ListNet(k=2, target="gain"), "k above 1 needs target='softmax'"),
         (ListNet(k=9), "k=9 visits too many orders of the 12 documents of query 0"),
     ],
 )

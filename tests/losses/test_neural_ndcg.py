@@ -99,5 +99,5 @@ def test_a_temperature_that_cannot_be_is_refused():
 
 
 def test_a_measure_that_is_no_sum_over_ranks_is_refused():
-    with pytest.raises(IncompatibleError, match="neural_ndcg needs a measure that is a sum"):
+    with pytest.raises(IncompatibleError, match="neural_ndcg needs a metric that is a sum"):
         NeuralNDCG(metric="map").bind(query([1, 0]))

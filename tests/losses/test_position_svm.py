@@ -207,7 +207,7 @@ def test_wrong_parameters_are_told():
     ]:
         with pytest.raises(UsageError, match=sentence):
             PositionSVM(**params).bind(data)
-    with pytest.raises(IncompatibleError, match="needs a measure that is a sum over ranks"):
+    with pytest.raises(IncompatibleError, match="needs a metric that is a sum over ranks"):
         PositionSVM(metric="map").bind(data)
 
 

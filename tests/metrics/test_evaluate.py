@@ -47,9 +47,9 @@ def test_names_are_read(name, canonical):
     ("name", "sentence"),
     [
         ("ncdg@10", "there is no metric 'ncdg'; did you mean ndcg"),
-        ("ndcg@", "not the name of a measure; write it like ndcg@10"),
-        ("ndcg@ten", "not the name of a measure"),
-        ("", "not the name of a measure"),
+        ("ndcg@", "not the name of a metric; write it like ndcg@10"),
+        ("ndcg@ten", "not the name of a metric"),
+        ("", "not the name of a metric"),
         ("ndcg@0", "k must be a whole number from 1, not 0"),
         ("ndcg(gian=linear)", "ndcg has no parameter 'gian'; it has .*gain"),
         ("ndcg(gain=cubic)", "gain must be exp2 or linear, not cubic"),
@@ -63,7 +63,7 @@ def test_names_are_read(name, canonical):
         ("auc@5", "auc looks at the whole list; write it without @5"),
         ("auc(max_per_group=1)", "auc compares all documents; write it without max_per_group"),
         ("ndcg@5:1", "counts down"),
-        ("ndcg@1:3", "names 3 measures, where one is expected"),
+        ("ndcg@1:3", "names 3 metrics, where one is expected"),
     ],
 )
 def test_a_wrong_name_is_answered_with_a_sentence(name, sentence):
@@ -92,7 +92,7 @@ def test_measures_themselves_are_accepted_and_keep_their_convention():
 
 
 def test_no_names_are_refused():
-    with pytest.raises(UsageError, match="there is no measure to compute"):
+    with pytest.raises(UsageError, match="there is no metric to compute"):
         evaluate(lists([1]), [0], [])
 
 
@@ -283,7 +283,7 @@ def test_the_mean_over_ties_is_given_under_a_limit_per_group():
     assert interval.mean == pytest.approx(0.5, abs=0.25)  # 5 standard errors of 100 orders
 
 
-# --- at most so many documents of a group ----------------------------------------------------
+# --- a maximum number of documents of a group ----------------------------------------------------
 
 
 @pytest.mark.parametrize("limit", [1, 2])
@@ -376,7 +376,7 @@ def test_an_evaluator_sorts_out_the_grades_once():
 
 @pytest.mark.parametrize("name", ["dcg", "ndcg@2", "wta(modified=true)", "err(max=3000)"])
 def test_a_grade_whose_gain_is_beyond_all_numbers_is_refused(name):
-    with pytest.raises(DataError, match=r"beyond all numbers; .*make the grades 0, 1, 2"):
+    with pytest.raises(DataError, match=r"which overflows; .*make the grades 0, 1, 2"):
         evaluate(lists([2000, 0, 1]), [1, 2, 3], name)
 
 

@@ -70,7 +70,7 @@ def test_it_agrees_with_the_metric_that_it_writes_out():
 def test_a_mapping_names_its_metrics():
     found = evaluate(Y, SCORES, {"mine": first_grade, "theirs": "p@1"}, qid=QID)
     assert dict(found) == {"mine": 2 / 3, "theirs": 1 / 3}
-    with pytest.raises(UsageError, match="there is no measure to compute"):
+    with pytest.raises(UsageError, match="there is no metric to compute"):
         measures({})
 
 
@@ -169,5 +169,5 @@ def test_losses_that_ask_what_a_swap_changes_refuse_it(given):
         IncompatibleError, match="swap of two documents changes; 'first_grade' does"
     ):
         LambdaRank(metric=given).bind(data)
-    with pytest.raises(IncompatibleError, match="sum over ranks; 'first_grade' is none"):
+    with pytest.raises(IncompatibleError, match="sum over ranks; 'first_grade' is not one"):
         PositionSVM(metric=given).bind(data)

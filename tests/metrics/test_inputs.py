@@ -175,7 +175,10 @@ def test_a_tuple_as_eval_set_takes_it_has_the_grades_and_the_queries():
         (("test.txt", SCORES, "map"), "is a text .test.txt.; read a file with rankwright.load"),
         ((None, SCORES, "map"), "the grades are None"),
         ((7, SCORES, "map"), "the grades are int, where an array is expected"),
-        ((Y, "score", "map"), "scores='score' names a column, but the first argument is no frame"),
+        (
+            (Y, "score", "map"),
+            "scores='score' names a column, but the first argument is not a frame",
+        ),
         (([], [], "map"), "there is no row to evaluate"),
         ((Y, SCORES, QID), "'b' is not the name of a measure|there is no metric 'b'"),
         ((Y, SCORES, [1, 2]), "a metric is a name, a Metric or a function .* not 1"),

@@ -107,7 +107,7 @@ def test_it_goes_on_from_a_start_of_the_same_grades():
     again = ranker("classification", l2=0.1, **EXACT).fit(DATA, start=first)
     assert again.solution_.iterations <= 1
     other = replace(DATA, y=np.minimum(DATA.y, 1.0))
-    with pytest.raises(UsageError, match="one of the same grades"):
+    with pytest.raises(UsageError, match="classifier fitted to the same grades"):
         ranker("classification").fit(other, start=first)
 
 

@@ -186,7 +186,7 @@ def test_any_loss_and_a_warm_start():
         again = Kernel(l2=0.01, **EXACT).fit(loss(name), DATA, callback=Onlooker(), start=first)
         assert again.solution.iterations <= 3
         assert again.scores(DATA.X) == pytest.approx(first.scores(DATA.X), abs=1e-5)
-    with pytest.raises(UsageError, match="only from one fitted to the same documents"):
+    with pytest.raises(UsageError, match="kernel model fitted to the same documents"):
         Kernel().fit(HINGE, small_data(queries=4, documents=10, features=3, seed=8),
                      callback=Onlooker(), start=fit())  # fmt: skip
 

@@ -84,7 +84,7 @@ def test_sparse_features_give_the_same_weights():
 def test_auto_keeps_the_l2_that_is_best_on_valid():
     chosen = ranker("linear_regression", l2="auto").fit(small_data(), eval_set=small_data(seed=1))
     assert len(chosen.curve_["loss"]) == 10
-    with pytest.raises(UsageError, match="l2='auto' is chosen on valid data"):
+    with pytest.raises(UsageError, match="l2='auto' is chosen on validation data"):
         ranker("linear_regression", l2="auto").fit(small_data())
 
 

@@ -47,9 +47,11 @@ def test_a_solver_that_does_not_fit_is_named():
         fit(Linear(), solver="trom")
     with pytest.raises(UsageError, match="adam does not solve for the weights"):
         fit(Linear(), solver="adam")
-    with pytest.raises(UsageError, match="tron knows no bounds; for nonnegative=True use lbfgs"):
+    with pytest.raises(
+        UsageError, match="tron does not support bounds; for nonnegative=True use lbfgs"
+    ):
         fit(Linear(nonnegative=True), solver="tron")
-    with pytest.raises(UsageError, match="lbfgs knows no l1; use solver='coordinate'"):
+    with pytest.raises(UsageError, match="lbfgs does not support l1; use solver='coordinate'"):
         fit(Linear(l1=0.1), solver="lbfgs")
 
 
@@ -97,7 +99,7 @@ def test_auto_tries_a_path_and_keeps_what_the_watch_likes_best():
 
 
 def test_auto_without_valid_data_is_told():
-    with pytest.raises(UsageError, match="l2='auto' is chosen on valid data"):
+    with pytest.raises(UsageError, match="l2='auto' is chosen on validation data"):
         fit(Linear(l2="auto"))
 
 

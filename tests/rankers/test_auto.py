@@ -188,7 +188,7 @@ def test_arrays_are_taken_as_by_fit():
 def test_too_few_queries_to_hold_any_out_leave_the_first_candidate():
     found = auto(small_data(queries=3))
     assert found.ranker.name == "memr"
-    assert "there is no valid data to choose by" in found.why
+    assert "not validated: no validation data given" in found.why
     assert [each.value for each in found.candidates] == [None, None]
 
 

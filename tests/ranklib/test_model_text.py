@@ -127,7 +127,7 @@ def test_features_may_be_called_by_other_numbers():
             "line 1: there is no ranker of RankLib 'LambdaMort'; did you mean Lambda",
         ),
         ("## MART\n\n<ensemble>\n</ensemble>", "line 4: the ensemble has no tree"),
-        (TREE.replace("</ensemble>\n", ""), "ends where </ensemble> is expected; is it cut off"),
+        (TREE.replace("</ensemble>\n", ""), "ends where </ensemble> is expected; is it truncated"),
         (
             TREE.replace("</ensemble>", "</ensemble>\nmore"),
             "line 18: nothing is expected after the",

@@ -16,7 +16,7 @@ def chromium():
 
 @contextmanager
 def opened(path, **how):
-    """Open a file; yield the page, with its ``faults`` and the addresses it ``asked`` for."""
+    """Open a file or an address; yield the page, with its ``faults`` and what it ``asked`` for."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as play:
@@ -26,7 +26,7 @@ def opened(path, **how):
         page.on("pageerror", lambda fault: page.faults.append(str(fault)))
         page.on("console", lambda told: told.type == "error" and page.faults.append(told.text))
         page.on("request", lambda sent: page.asked.append(sent.url))
-        page.goto(path.absolute().as_uri())
+        page.goto(path if isinstance(path, str) else path.absolute().as_uri())
         try:
             yield page
         finally:

@@ -14,6 +14,7 @@ from rankwright import load_model
 from rankwright.data.ranking_data import RankingData
 from rankwright.experiments.compare import compare
 from rankwright.report import write_report
+from rankwright.report.conclusion import conclusion
 from rankwright.report.content import report_content
 
 AXE = Path(axe_core_python.__file__).with_name("axe.min.js")
@@ -73,6 +74,45 @@ def test_figures_are_rounded_once_where_they_are_shown(comparison):
         assert ranker["seconds"] == comparison.seconds[label]
         for name, found in comparison.intervals[label].items():
             assert ranker["means"][name] == [found.mean, found.low, found.high]
+
+
+def test_it_opens_with_the_conclusion(report, comparison):
+    with opened(report) as page:
+        first, second = conclusion(comparison)
+        opening = page.locator("main > :first-child")
+        assert opening.locator("p").all_inner_texts() == [first, second]
+
+
+@pytest.mark.parametrize("by", ["hover", "focus"])
+def test_a_metric_is_explained_by_mouse_and_by_keyboard(report, by):
+    with opened(report) as page:
+        tip = page.locator("#tip")
+        head = page.locator("#table thead button", has_text="ndcg@10")
+        assert tip.is_hidden()
+        getattr(head, by)()
+        assert "the order of the first 10 documents" in tip.inner_text()
+        assert head.get_attribute("aria-describedby") == "tip"
+        page.keyboard.press("Escape")
+        assert tip.is_hidden()
+
+
+@pytest.mark.parametrize("width", [400, 1100])
+def test_points_of_the_plot_of_cost_carry_names_that_do_not_overlap(report, comparison, width):
+    with opened(report, viewport={"width": width, "height": 800}) as page:
+        texts = page.locator("#cost-chart text")
+        shown = [text.rstrip("…") for text in texts.all_text_contents() if len(text) > 3]
+        for label in comparison.rankers:
+            assert any(label.startswith(text) for text in shown), label
+        boxes = [texts.nth(k).bounding_box() for k in range(texts.count())]
+        for k, a in enumerate(boxes):
+            for b in boxes[:k]:
+                apart = (
+                    a["x"] + a["width"] <= b["x"] + 1
+                    or b["x"] + b["width"] <= a["x"] + 1
+                    or a["y"] + a["height"] <= b["y"] + 4
+                    or b["y"] + b["height"] <= a["y"] + 4
+                )
+                assert apart, (a, b)
 
 
 def test_queries_are_listed_by_their_loss_and_found_by_name(report, comparison):

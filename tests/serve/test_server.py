@@ -8,71 +8,18 @@ import signal
 import socket
 import ssl
 import subprocess
-import sys
 import threading
 import time
-from contextlib import contextmanager
 
 import pytest
 from served import documents, save_model
+from server_process import serving
 
 from rankwright.serve.server import _bound
 from rankwright.serve.settings import Listening
 
 BODY = json.dumps({"query": "q", "documents": documents(20)[0]}).encode()
 HEADERS = {"content-type": "application/json"}
-
-
-class Server:
-    """``rankwright serve`` on a free port; ``lines`` are what it logs."""
-
-    def __init__(self, *arguments):
-        command = [sys.executable, "-m", "rankwright", "serve", *map(str, arguments)]
-        self.process = subprocess.Popen(
-            [*command, "--port", "0"], stderr=subprocess.PIPE, text=True, env={**os.environ}
-        )
-        self.lines = []
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-        address = self.wait_for("listening")["address"]
-        self.port = int(address.rpartition(":")[2])
-
-    def _read(self):
-        for line in self.process.stderr:
-            self.lines.append(json.loads(line))
-
-    def wait_for(self, event, seconds=120):
-        """Return the first line about ``event``."""
-        ends = time.monotonic() + seconds
-        while time.monotonic() < ends:
-            for line in list(self.lines):
-                if line["event"] == event:
-                    return line
-            assert self.process.poll() is None or event == "stopped", self.lines
-            time.sleep(0.02)
-        raise AssertionError(f"no line about {event}: {self.lines[-5:]}")
-
-    def count(self, event):
-        """Return the number of lines about ``event``."""
-        return sum(line["event"] == event for line in list(self.lines))
-
-    def end(self):
-        """Wait for the end; return the exit status."""
-        status = self.process.wait(60)
-        self._reader.join(10)
-        self.process.stderr.close()
-        return status
-
-
-@contextmanager
-def serving(*arguments):
-    server = Server(*arguments)
-    try:
-        yield server
-    finally:
-        if server.process.poll() is None:
-            server.process.kill()
-            server.end()
 
 
 class Client(threading.Thread):

@@ -73,7 +73,7 @@ def test_turns_end_in_the_minimum_of_the_marginal_objective():
     np.testing.assert_allclose(found.w, best.w, atol=1e-5)
     assert found.optimality < 1e-4
     assert found.value == Rising().value(found.w)
-    assert found.stopped == "the objective stands still"
+    assert found.stopped == "the objective no longer changes"
 
 
 def test_the_watch_and_the_limit_stop_the_run():

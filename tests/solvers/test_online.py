@@ -99,7 +99,7 @@ def test_passes_come_near_to_the_optimum_and_say_how_near():
     slope = np.empty(3)
     assert found.value == stream.grad(found.w, slope)
     assert found.optimality == np.abs(slope).max() < 0.01
-    assert found.stopped == "the weights stand still"
+    assert found.stopped == "the weights no longer change"
     np.testing.assert_allclose(found.w, stream.best(400), atol=0.01)
 
 

@@ -81,7 +81,7 @@ def test_the_mean_is_nearer_than_the_last_weights():
 
 
 def test_it_stops_when_the_weights_stand_still_or_the_watch_says_so():
-    assert SGD(tol=0.01, learning_rate=0.3).solve(Mean()).stopped == "the weights stand still"
+    assert SGD(tol=0.01, learning_rate=0.3).solve(Mean()).stopped == "the weights no longer change"
     assert SGD().solve(Mean(), callback=lambda t, w, value: t == 3).iterations == 3
 
 

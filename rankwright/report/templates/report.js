@@ -50,6 +50,32 @@ function startTheme() {
   by("theme").addEventListener("click", () => setTheme(next[by("theme").value]));
 }
 
+// --- explanations on hover and focus ------------------------------------------------------------------
+
+function startTips() {
+  const tip = by("tip");
+  const show = (event) => {
+    const on = event.target.closest && event.target.closest("[data-tip]");
+    if (!on) return;
+    tip.textContent = on.dataset.tip;
+    tip.hidden = false;
+    on.setAttribute("aria-describedby", "tip");
+    const at = on.getBoundingClientRect(), size = tip.getBoundingClientRect();
+    const below = at.bottom + 6 + size.height < innerHeight;
+    tip.style.top = `${below ? at.bottom + 6 : Math.max(4, at.top - 6 - size.height)}px`;
+    tip.style.left = `${Math.max(4, Math.min(at.left, document.documentElement.clientWidth - size.width - 4))}px`;
+  };
+  const hide = () => {
+    tip.hidden = true;
+    for (const on of document.querySelectorAll("[aria-describedby='tip']")) on.removeAttribute("aria-describedby");
+  };
+  document.addEventListener("mouseover", (event) => { if (event.target !== tip) { hide(); show(event); } });
+  document.addEventListener("focusin", show);
+  document.addEventListener("focusout", hide);
+  document.addEventListener("scroll", hide, true);
+  document.addEventListener("keydown", (event) => { if (event.key === "Escape") hide(); });
+}
+
 // --- the table of metrics ---------------------------------------------------------------------------
 
 function sortTable(button) {
@@ -81,6 +107,7 @@ function showChanges() {
   const rows = changes(), from = by("from").value, to = by("to").value, metric = by("metric").value;
   const wins = rows.filter((row) => row.gain > 1e-9).length, losses = rows.filter((row) => row.gain < -1e-9).length;
   by("tally").textContent = `From ${from} to ${to}: ${wins} queries better, ${rows.length - wins - losses} as good, ${losses} worse by ${metric}.`;
+  by("metric").dataset.tip = content.explained[metric];
   by("bars").replaceChildren(bars(rows, `Change of ${metric} from ${from} to ${to} of ${rows.length} queries, sorted`));
   const wanted = by("find").value.trim().toLowerCase();
   const shown = rows.filter((row) => !wanted || content.qid[row.q].toLowerCase().includes(wanted)).slice(0, 12);
@@ -98,7 +125,7 @@ function bars(rows, label) {
   const wide = Math.max(0.6, (width - 30) / kept.length - 0.6), at = scale(0, kept.length || 1, 30, width);
   const marks = kept.map((row, k) => drawing("rect", {
     x: at(k), width: wide, y: Math.min(y(0), y(row.change)), height: Math.max(0.5, Math.abs(y(row.change) - y(0))),
-    class: row.gain < 0 ? "bad" : "good" }));
+    class: row.gain < 0 ? "bad" : "good" }, drawing("title", {}, `query ${content.qid[row.q]}: ${signed(row.change)}`)));
   return chart(width, height, label, line(30, y(0), x(rows.length || 1), y(0), "axis"),
     text(0, 14, signed(most, 2)), text(0, height - 4, signed(-most, 2)), ...marks);
 }
@@ -154,7 +181,7 @@ function showExplanation() {
   const query = content.opened[current];
   if (picked.length < 2) {
     const more = query.length > query.documents.length ? ` ${query.documents.length} of its ${query.length} documents are shown: the best of every ranker.` : "";
-    by("explanation").replaceChildren(element("p", { class: "soft" }, `Choose two documents to see why one stands above the other.${more}`));
+    by("explanation").replaceChildren(element("p", { class: "soft" }, `Choose two documents to see why one is ranked above the other.${more}`));
     return;
   }
   by("explanation").replaceChildren(element("div", { class: "split" }, ...[by("from").value, by("to").value].map((label) => pairTable(query, label))));
@@ -185,37 +212,59 @@ const panel = (label, note, drawn) => element("div", { class: "panel" }, element
 
 function curvePanel(ranker) {
   const curve = ranker.curve, width = 300, height = 150;
-  if (!curve || curve.rounds.length < 2) return panel(ranker.label, `${ranker.kind}; nothing to choose by rounds`, element("p", { class: "soft" }, "one round"));
+  if (!curve || curve.rounds.length < 2) return panel(ranker.label, `${ranker.kind}; no learning curve`, element("p", { class: "soft" }, "Trained in one step."));
   const all = [...curve.valid, ...(curve.train || [])], x = scale(curve.rounds[0], curve.rounds.at(-1), 34, width - 6), y = scale(Math.min(...all), Math.max(...all), height - 22, 8);
   const path = (values, kind) => drawing("polyline", { class: kind, points: values.map((v, k) => `${x(curve.rounds[k])},${y(v)}`).join(" ") });
   const best = curve.best.reduce((a, b) => a + b, 0) / curve.best.length;
-  const drawn = chart(width, height, `${ranker.label}: ${curve.metric} by round`, line(34, height - 22, width - 6, height - 22, "axis"),
+  const drawn = chart(width, height, `${ranker.label}: ${curve.metric} by iteration`, line(34, height - 22, width - 6, height - 22, "axis"),
     ...(curve.train ? [path(curve.train, "b")] : []), path(curve.valid, "a"), line(x(Math.min(best, curve.rounds.at(-1))), 8, x(Math.min(best, curve.rounds.at(-1))), height - 22, "axis"),
     text(0, 14, Math.max(...all).toFixed(3)), text(0, height - 24, Math.min(...all).toFixed(3)),
     text(34, height - 6, String(curve.rounds[0])), text(width - 6, height - 6, String(curve.rounds.at(-1)), "end"));
-  return panel(ranker.label, `${curve.metric}: valid blue, train orange; round ${curve.best.join(", ")} kept; ${ranker.kind}`, drawn);
+  return panel(ranker.label, `${curve.metric}: validation blue, training orange; iteration ${curve.best.join(", ")} selected; ${ranker.kind}`, drawn);
 }
 
 function costChart() {
-  const metric = content.metrics[0], width = 540, height = 260;
-  const seconds = content.rankers.map((ranker) => ranker.seconds === null ? null : Math.max(1e-3, ranker.seconds)), known = seconds.filter((s) => s !== null), figures = content.rankers.map((ranker) => ranker.means[metric]);
-  if (!known.length) return element("p", { class: "soft" }, "Nothing was fitted here.");
-  const x = scale(Math.log10(Math.min(...known)), Math.log10(Math.max(...known)), 70, width - 30);
-  const low = Math.min(...figures.map((f) => f[1])), high = Math.max(...figures.map((f) => f[2])), y = scale(low, high, height - 34, 12);
-  const marks = content.rankers.flatMap((ranker, k) => {
-    if (seconds[k] === null) return [];
-    const at = x(Math.log10(seconds[k])), middle = y(figures[k][0]);
-    return [line(at, y(figures[k][1]), at, y(figures[k][2]), "a"), drawing("circle", { cx: at, cy: middle, r: 5, class: "a-fill" }), text(at + 8, middle + 4, String(k + 1))];
-  });
-  const label = `${metric} against seconds of a fit; the table below has the figures`;
-  return chart(width, height, label, line(60, height - 26, width - 20, height - 26, "axis"), ...marks, text(0, 16, high.toFixed(3)), text(0, height - 32, low.toFixed(3)),
-    text(60, height - 8, `${Math.min(...known).toPrecision(2)} s`), text(width - 20, height - 8, `${Math.max(...known).toPrecision(2)} s`, "end"));
+  const metric = content.metrics[0], width = Math.max(300, Math.min(760, by("cost-chart").clientWidth || 540)), height = 300;
+  const fitted = content.rankers.filter((ranker) => ranker.seconds !== null), seconds = fitted.map((ranker) => Math.max(1e-3, ranker.seconds)), figures = fitted.map((ranker) => ranker.means[metric]);
+  if (!fitted.length) return element("p", { class: "soft" }, "Nothing was fitted here.");
+  const x = scale(Math.log10(Math.min(...seconds)), Math.log10(Math.max(...seconds)), 56, width - 20);
+  const low = Math.min(...figures.map((f) => f[1])), high = Math.max(...figures.map((f) => f[2])), y = scale(low, high, height - 40, 14);
+  const points = fitted.map((ranker, k) => ({ ranker, at: x(Math.log10(seconds[k])), y: y(figures[k][0]), low: y(figures[k][1]), high: y(figures[k][2]), seconds: seconds[k], mean: figures[k][0] }));
+  const marks = points.map((point) => drawing("g", {}, drawing("title", {}, `${point.ranker.label}: ${metric} ${point.mean.toFixed(4)}, ${point.seconds.toPrecision(3)} s`),
+    line(point.at, point.low, point.at, point.high, "a"), drawing("circle", { cx: point.at, cy: point.y, r: 5, class: "a-fill" })));
+  const label = `${metric} against training time: ${points.map((point) => `${point.ranker.label} ${point.mean.toFixed(4)} in ${point.seconds.toPrecision(3)} s`).join(", ")}`;
+  return chart(width, height, label, line(46, height - 32, width - 10, height - 32, "axis"), ...pointNames(points, width, height - 40), ...marks,
+    text(0, 16, high.toFixed(3)), text(0, height - 38, low.toFixed(3)), text(46, height - 14, `${Math.min(...seconds).toPrecision(2)} s`),
+    text(width - 10, height - 14, `${Math.max(...seconds).toPrecision(2)} s`, "end"));
+}
+
+// Names stand beside their points, on the side with more room; where two would overlap, the lower one
+// moves to the next free line, with a thin line back to its point.
+function pointNames(points, width, bottom) {
+  const taken = points.map((point) => ({ left: point.at - 6, right: point.at + 6, top: point.y - 6, bottom: point.y + 6 })), made = [];
+  for (const point of [...points].sort((a, b) => a.y - b.y)) {
+    const name = point.ranker.label, long = Math.min(34, Math.max(8, Math.floor(width / 16)));
+    const words = name.length > long ? `${name.slice(0, long - 1)}…` : name, wide = 6.4 * words.length;
+    const place = (side, step) => {
+      const left = side > 0 ? point.at + 10 : point.at - 10 - wide, middle = point.y + 13 * step;
+      return { side, step, left, right: left + wide, top: middle - 6, bottom: middle + 6 };
+    };
+    const sides = point.at + 10 + wide < width ? [1, -1] : [-1, 1], steps = [0, -1, 1, -2, 2, -3, 3, -4, 4, -5, 5, -6, 6, -7, 7, -8, 8];
+    const free = (box) => box.left >= 40 && box.right <= width && box.top >= 0 && box.bottom <= bottom &&
+      !taken.some((other) => box.left < other.right && other.left < box.right && box.top < other.bottom && other.top < box.bottom);
+    const box = steps.flatMap((step) => sides.map((side) => place(side, step))).find(free) || place(sides[0], 0);
+    taken.push(box);
+    const end = box.side > 0 ? box.left - 2 : box.right + 2;
+    if (box.step) made.push(line(point.at, point.y, end, box.top + 6, "axis"));
+    made.push(text(box.side > 0 ? box.left : box.right, box.bottom - 2, words, box.side > 0 ? "start" : "end"));
+  }
+  return made;
 }
 
 function costTable() {
   const metric = content.metrics[0], cells = (ranker) => [ranker.means[metric][0].toFixed(4), ranker.seconds === null ? "–" : ranker.seconds.toPrecision(3), ranker.bytes === null ? "–" : `${Math.round(ranker.bytes / 1000).toLocaleString("en")} kB`, ranker.kind];
   return element("table", {}, element("thead", {}, element("tr", {}, ...["ranker", metric, "seconds", "file", "model"].map((word) => element("th", { scope: "col" }, word)))),
-    element("tbody", {}, ...content.rankers.map((ranker, k) => element("tr", {}, element("th", { scope: "row" }, `${k + 1}  ${ranker.label}`), ...cells(ranker).map((cell) => element("td", {}, cell))))));
+    element("tbody", {}, ...content.rankers.map((ranker) => element("tr", {}, element("th", { scope: "row" }, ranker.label), ...cells(ranker).map((cell) => element("td", {}, cell))))));
 }
 
 function featurePanel(ranker) {
@@ -253,7 +302,8 @@ function bestOther() {
 
 function start() {
   startTheme();
-  for (const button of by("table").querySelectorAll("thead button")) button.addEventListener("click", () => sortTable(button));
+  startTips();
+  for (const button of by("table").querySelectorAll("thead button[data-key]")) button.addEventListener("click", () => sortTable(button));
   fill(by("from"), labels, content.baseline);
   fill(by("to"), labels, bestOther());
   fill(by("metric"), Object.keys(content.values[labels[0]]), content.metrics[0]);
@@ -268,6 +318,7 @@ function start() {
   openQuery(opened[0]);
   by("curve-panels").append(...content.rankers.map(curvePanel));
   by("cost-chart").append(costChart());
+  addEventListener("resize", () => by("cost-chart").replaceChildren(costChart()));
   by("cost-table").append(costTable());
   by("feature-panels").append(...content.rankers.map(featurePanel));
   by("grade-panels").append(...content.rankers.map(gradePanel));
