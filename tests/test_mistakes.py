@@ -392,23 +392,19 @@ def test_a_model_of_another_version(X, y, tmp_path):
         rw.load_model(path)
 
 
-def test_files_of_other_tools_are_named(X, y, tmp_path):
+def test_files_of_other_tools_are_named(tmp_path):
     path = tmp_path / "m"
     foreign = {
         "opened a pickle": pickle.dumps({"a": 1}),
-        "opened a model of LightGBM": gbdt().fit(X, y, qid=QID).booster_.model_to_string().encode(),
-        "opened a model of RankLib in Python": b"## Coordinate Ascent\n## Restart = 5\n1:0.5\n",
+        "opened a binary model of CatBoost": b"CBM1\0\0",
         "exchanged model and data": b"1 qid:1 1:0.5\n",
     }
     for did, content in foreign.items():
         path.write_bytes(content)
         with told(did):
             rw.load_model(path)
-    for content, words in {
-        b'{"learner": {}}': "JSON",
-        b"": "is empty",
-        b"?": "not a model",
-    }.items():
+    some = {b'{"learner": {}}': "XGBoost", b"{}": "JSON", b"": "is empty", b"?": "not a model"}
+    for content, words in some.items():
         path.write_bytes(content)
         with pytest.raises(ModelFileError, match=words):
             rw.load_model(path)

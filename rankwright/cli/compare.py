@@ -51,7 +51,7 @@ def compare(
     baseline: Annotated[
         str | None,
         typer.Option(
-            help="The ranker that the others are tested against; the first by default; all: every pair."
+            help="The ranker to test the others against, by default the first; all: every pair."
         ),
     ] = None,
     test: Annotated[
