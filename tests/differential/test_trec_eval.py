@@ -145,7 +145,7 @@ def test_ir_measures_counts_every_judged_query():
 def test_a_reciprocal_rank_that_is_cut_off():
     """trec_eval has none: its own, 0 beyond the cut-off; without ties also that of MS MARCO.
 
-    The script of MS MARCO, which ir_measures calls for RR@5, puts the lowest of tied document ids first.
+    The script of MS MARCO, which ir_measures calls for RR@5, puts the lowest of tied ids first.
     """
     run, qrels = large(7)
     found, _, _ = theirs(run, qrels, 1, complete=False)
