@@ -25,6 +25,7 @@ FREE = {
     "auto",
     "compare",
     "evaluate",
+    "evaluate_run",
     "explain",
     "importance",
     "joint_convexity",
