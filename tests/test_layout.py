@@ -23,6 +23,7 @@ SHARED = {  # beside one file for each part
         "names",
         "position",
         "ranked",
+        "runs",
         "significance",
         "swap",
         "tied_swap",

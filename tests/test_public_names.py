@@ -26,6 +26,7 @@ FREE = {
     "cite",
     "compare",
     "evaluate",
+    "evaluate_run",
     "explain",
     "import_model",
     "importance",

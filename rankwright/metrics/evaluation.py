@@ -253,7 +253,7 @@ class Evaluation(Mapping[str, float]):
         The query ids, in the order of ``per_query``: that of first appearance.
     n_queries : int
     empty_queries : int
-        Queries in which every document has grade 0.
+        Queries in which every document has grade 0; of a run, those without a relevant document.
     tie_queries : int
         Queries in which documents of different grade have equal scores, so that the convention's
         rule for ties has a say.

@@ -18,6 +18,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from rankwright.data.trec import judge_run
 from rankwright.errors import UsageError
 from rankwright.metrics.convention import Convention
@@ -94,7 +96,9 @@ def evaluate_run(
         judged=both.judged,
         n_jobs=n_jobs,
     )
-    return replace(evaluator(both.scores), left_out=both.left_out)
+    highest = np.maximum.reduceat(both.data.y, both.data.indptr[:-1])
+    empty = int((highest < chosen.min_grade).sum())
+    return replace(evaluator(both.scores), empty_queries=empty, left_out=both.left_out)
 
 
 def with_relevance_level(convention: Convention, level: float | None) -> Convention:

@@ -53,6 +53,7 @@ def test_the_relevance_level_is_named_and_leaves_ndcg_as_it_is():
     found = rw.evaluate_run(RUN, QRELS, "ndcg@10,map", relevance_level=2)
     assert dict(found) == pytest.approx({"ndcg@10": BOTH["ndcg@10"], "map": (1 / 2 + 0) / 2})
     assert found.convention.name == "trec_eval(min_grade=2)"
+    assert found.empty_queries == 1  # q2 has a document of grade 1 at best
     assert rw.evaluate_run(RUN, QRELS, relevance_level=1).convention.name == "trec_eval"
 
 
