@@ -252,7 +252,7 @@ def test_missing_values_under_a_linear_model(X, y):
         rw.RankSVM().fit(X, y, qid=QID)
 
 
-@pytest.mark.parametrize("kind", [list, pd.Categorical])
+@pytest.mark.parametrize("kind", [list, pd.array])
 def test_text_in_a_column(frame, y, kind):
     with told("have text in a feature column"):
         gbdt().fit(frame.assign(colour=kind(["red", "blue"] * (N // 2))), y, qid=QID)

@@ -420,10 +420,9 @@ def feature_matrix(
         raise DataError(
             f"{'these feature columns are' if many else 'this feature column is'} not "
             f"numeric: {listed}; make {'them categories' if many else 'it a category'} for trees "
-            'with astype("category"), encode as numbers, name the '
-            "features with features=..., or leave these out with "
-            f"drop={list(faults)} "
-            f"(--read drop={','.join(faults)})."
+            f'with astype("category") (of a file, --read categorical={",".join(faults)}), '
+            f"encode {'them' if many else 'it'} as numbers, name the features with features=..., "
+            f"or leave these out with drop={list(faults)} (--read drop={','.join(faults)})."
         )
     X = np.empty((rows, len(features)), np.float32 if kinds == {np.dtype("f4")} else np.float64)
     for number, name in enumerate(features):
