@@ -103,5 +103,5 @@ def test_a_file_that_is_no_picture_is_refused_before_any_work(tmp_path):
 
 def test_a_missing_matplotlib_is_named_with_the_command_that_brings_it(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'rankwright\[report\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'rankwright\[plot\]'"):
         check_drawable(tmp_path / "a.svg")
