@@ -81,7 +81,7 @@ def _against_scipy(n: int, grades: int) -> dict[str, float]:
 def _against_liblinear() -> Findings:
     """Fit OHSUMED's first fold by the default solver, by cutting planes and by LIBLINEAR."""
     from rankwright.data.files import load
-    from rankwright.experiments.peers import LiblinearPairs
+    from reproducibility.peers import LiblinearPairs
     from rankwright.rankers.base import ranker
 
     data = load("ohsumed/fold1/train")

@@ -41,10 +41,9 @@ ENDINGS = (".py", "/py.typed", ".toml", ".html", ".css", ".js")
 def wheel_faults(names: Iterable[str], root: Path = ROOT) -> list[str]:
     """Return what a wheel with these files lacks, and what is foreign to it."""
     names = set(names)
-    tables = {f"rankwright/experiments/tables/{p.name}" for p in root.glob("experiments/*.toml")}
     sources = {p.relative_to(root).as_posix() for p in root.glob("rankwright/**/*.py")}
     own = {name for name in names if ".dist-info/" not in name}
-    faults = [f"{name} is missing" for name in sorted((NEEDED | tables | sources) - own)]
+    faults = [f"{name} is missing" for name in sorted((NEEDED | sources) - own)]
     if not any(name.endswith(".dist-info/licenses/LICENSE") for name in names):
         faults.append("the licence is missing")
     foreign = {n for n in own if n.partition("/")[0] not in FOLDERS or not n.endswith(ENDINGS)}
@@ -125,7 +124,6 @@ BASE = (
     "rankwright export model.rw --to json -o exported",
     "rankwright verify exported",
     "rankwright compare train.txt --rankers gbdt,linear_regression --folds 3 -o report.html",
-    "rankwright reproduce list",
 )
 
 _FIGURE = """python -c from pathlib import Path

@@ -17,7 +17,6 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SHELL = ("console", "bash", "sh", "shell")
 NOT_RUN = {
-    "rankwright reproduce intervalrank-table1 --data DIR": "minutes, and data that is not here",
 }
 """Lines that are shown and cannot be run in a test, with the reason."""
 

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from rankwright.experiments.experiment import names
+from reproducibility.experiment import names
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/papers.md").read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ import pytest
 
 from rankwright.data.ranking_data import RankingData
 from rankwright.experiments.baselines import best_feature
-from rankwright.experiments.folds_run import Training, choose
+from reproducibility.folds_run import Training, choose
 from rankwright.experiments.tune_trials import judged
 from rankwright.metrics.convention import CONVENTIONS
 from rankwright.metrics.evaluation import evaluate

@@ -1,0 +1,275 @@
+"""A paper's table run again: its figure, ours, how sure ours is, and what differs beyond luck."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rankwright.core.types import F64
+from rankwright.data.split import Fold
+from rankwright.data.target import atomic_text
+from reproducibility.contrasts import ContrastResult, contrasted
+from reproducibility.experiment import (
+    AVERAGE_RANK,
+    TIMES,
+    ZERO_WEIGHTS,
+    Column,
+    Expected,
+    Experiment,
+    Study,
+)
+from reproducibility.folds_run import (
+    Choice,
+    Folds,
+    Report,
+    choose_all,
+    judge,
+    prefixed,
+    with_train_queries,
+)
+from rankwright.metrics.names import metric
+from rankwright.metrics.significance import LEVEL, bootstrap_interval, holm, randomisation
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One figure of the table, in the paper's units.
+
+    Attributes
+    ----------
+    paper : float or None
+        As printed.
+    ours : float or None
+        Mean over all test queries; low and high bound its 95 % bootstrap interval.
+    p_value : float or None
+        Of a paired randomisation test against the baseline's row, adjusted by Holm's rule for the
+        rows of the column.
+    """
+
+    row: str
+    column: str
+    paper: float | None
+    ours: float | None
+    low: float | None
+    high: float | None
+    difference: float | None = None
+    p_value: float | None = None
+
+    @property
+    def significant(self) -> bool:
+        """Whether the difference to the baseline is beyond luck."""
+        return self.p_value is not None and self.p_value <= LEVEL
+
+
+@dataclass(frozen=True)
+class TableResult:
+    """What came out of a table: its cells row by row, and what valid chose in each fold."""
+
+    experiment: Experiment
+    cells: tuple[Cell, ...]
+    choices: Mapping[str, Sequence[Sequence[Choice]]]
+    queries: Mapping[str, int]
+    contrasts: tuple[ContrastResult, ...] = ()
+
+    def cell(self, row: str, column: str) -> Cell:
+        """Return one figure."""
+        return next(c for c in self.cells if c.row == row and c.column == column)
+
+    def missed(self) -> list[str]:
+        """Return a sentence for each expected figure that was not reached."""
+        return [
+            f"{bound.row}, {bound.column}: {ours:.4f}, where {bound.value:.4f} is expected "
+            f"(tolerance {bound.tolerance:g})"
+            for bound in self.experiment.expected
+            if (ours := self.cell(bound.row, bound.column).ours) is not None
+            and _worse(ours, bound, *self._column(bound.column)) > bound.tolerance
+        ]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the table in the form that every ``reproduce --json`` has."""
+        found: dict[str, Any] = {
+            "table": self.experiment.name,
+            "rows": [
+                {
+                    key: getattr(cell, key)
+                    for key in ("row", "column", "paper", "ours", "low", "high")
+                }
+                for cell in self.cells
+            ],
+        }
+        if self.contrasts:
+            found["contrasts"] = [one.as_json() for one in self.contrasts]
+        return found
+
+    def record(self) -> dict[str, Any]:
+        """Return the table with all that lies behind it: tests, and the choices of each fold."""
+        return {
+            **self.as_json(),
+            "title": self.experiment.title,
+            "paper": self.experiment.paper,
+            "queries": dict(self.queries),
+            "baseline": self.experiment.baseline,
+            "tests": [
+                {
+                    "row": cell.row,
+                    "column": cell.column,
+                    "difference": cell.difference,
+                    "p_value": cell.p_value,
+                    "significant": cell.significant,
+                }
+                for cell in self.cells
+                if cell.p_value is not None
+            ],
+            "chosen": [
+                {
+                    "study": study,
+                    **self._part(study, number),
+                    "row": choice.row,
+                    "setting": dict(choice.setting),
+                    "rounds": getattr(choice.ranker, "best_iteration_", None),
+                    "valid": choice.valid,
+                }
+                for study, folds in self.choices.items()
+                for number, choices in enumerate(folds)
+                for choice in choices
+            ],
+            "missed": self.missed(),
+        }
+
+    def write(self, path: str | Path) -> None:
+        """Write the whole record as JSON."""
+        with atomic_text(path) as stream:
+            stream.write(json.dumps(self.record(), indent=2, ensure_ascii=False) + "\n")
+
+    def _part(self, name: str, number: int) -> dict[str, int]:
+        """Return the fold of a study's choices of that number and, if cut, its train queries."""
+        study = next(one for one in self.experiment.studies if one.name == name)
+        sizes = study.train_queries
+        size, fold = divmod(number, len(self.choices[name]) // max(1, len(sizes)))
+        return {"fold": fold + 1, **({"train_queries": sizes[size]} if sizes else {})}
+
+    def _column(self, name: str) -> tuple[Study, Column]:
+        columns = ((study, c) for study in self.experiment.studies for c in study.columns)
+        return next((study, column) for study, column in columns if column.name == name)
+
+
+def run_table(
+    experiment: Experiment,
+    folds: Folds,
+    *,
+    report: Report = lambda _: None,
+    n_jobs: int | None = None,
+    seed: int = 0,
+) -> TableResult:
+    """Run every study: choose on valid, then look at test once, and set up the table.
+
+    Parameters
+    ----------
+    folds
+        Of each study, as `reproducibility.folds_run.load_folds` reads them.
+    """
+    cut = {
+        study.name: [
+            with_train_queries(folds[study.name], n, seed=seed)
+            for n in study.train_queries or (None,)
+        ]
+        for study in experiment.studies
+    }
+    chosen = {
+        study.name: [
+            choose_all(
+                experiment.rows_of(study), study, parts,
+                report=_told(report, study, parts), n_jobs=n_jobs, seed=seed,
+            )
+            for parts in cut[study.name]
+        ]
+        for study in experiment.studies
+    }  # fmt: skip
+    values: dict[str, dict[str, F64]] = {row.name: {} for row in experiment.rows}
+    for study in experiment.studies:
+        sizes = study.train_queries or (None,)
+        for n, choices, parts in zip(sizes, chosen[study.name], cut[study.name], strict=True):
+            columns = [column for column in study.columns if column.train_queries == n]
+            for row, found in judge(columns, choices, parts).items():
+                values[row].update(found)
+    return TableResult(
+        experiment,
+        tuple(make_cells(experiment, values, seed)),
+        {name: [fold for size in sizes for fold in size] for name, sizes in chosen.items()},
+        {name: sum(fold.test.n_queries for fold in parts) for name, parts in folds.items()},
+        tuple(contrasted(experiment, values, folds, seed=seed)),
+    )
+
+
+def _told(report: Report, study: Study, parts: Sequence[Fold]) -> Report:
+    """Return a report that says from how many training queries, where a study has several."""
+    if not study.train_queries:
+        return report
+    return prefixed(report, f"{parts[0].train.n_queries} queries of ")
+
+
+def make_cells(
+    experiment: Experiment, values: Mapping[str, Mapping[str, F64]], seed: int
+) -> list[Cell]:
+    """Return all cells, from the values of every query by row and column."""
+    columns = [column.name for study in experiment.studies for column in study.columns]
+    tests = {column: _tests(experiment.baseline, values, column, seed) for column in columns}
+    return [
+        _cell(row, column, experiment, values, tests[column].get(row), seed)
+        for row in experiment.row_names
+        for column in columns
+        if column in values.get(row, {}) or column in experiment.printed.get(row, {})
+    ]
+
+
+def _cell(
+    row: str,
+    column: str,
+    experiment: Experiment,
+    values: Mapping[str, Mapping[str, F64]],
+    test: tuple[float, float] | None,
+    seed: int,
+) -> Cell:
+    paper = experiment.printed.get(row, {}).get(column)
+    if column not in values.get(row, {}):
+        return Cell(row, column, paper, None, None, None)
+    found = bootstrap_interval(values[row][column], seed=seed)
+    difference, p_value = test or (None, None)
+    return Cell(row, column, paper, found.mean, found.low, found.high, difference, p_value)
+
+
+def _tests(
+    baseline: str | None, values: Mapping[str, Mapping[str, F64]], column: str, seed: int
+) -> dict[str, tuple[float, float]]:
+    """Return each row's difference to the baseline and its p-value, adjusted over the rows."""
+    if baseline is None or column not in values.get(baseline, {}):
+        return {}
+    found = {
+        row: randomisation(columns[column], values[baseline][column], seed=seed)
+        for row, columns in values.items()
+        if row != baseline and column in columns
+    }
+    adjusted = holm({row: test.p_value for row, test in found.items()}) if found else {}
+    return {row: (test.difference, adjusted[row]) for row, test in found.items()}
+
+
+def _worse(ours: float, bound: Expected, study: Study, column: Column) -> float:
+    """Return by how much ``ours`` falls short; a figure that is not a number always does."""
+    if math.isnan(ours):
+        return math.inf
+    return bound.value - ours if more_is_better(study, column) else ours - bound.value
+
+
+def more_is_better(study: Study, column: Column) -> bool:
+    """Whether the larger of two figures of a column is the better one."""
+    if study.name == AVERAGE_RANK:
+        return False
+    if column.metric in ("speedup", ZERO_WEIGHTS):
+        return True
+    if column.metric in TIMES:
+        return False
+    return metric(column.metric, convention=column.convention).maximise
