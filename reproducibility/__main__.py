@@ -17,8 +17,8 @@ from rankwright.cli.settings import SeedOption, ThreadsOption
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from reproducibility.curves import FigureResult
     from reproducibility.experiment import Column, ColumnGroup
+    from reproducibility.figure import FigureResult
     from reproducibility.table import Cell, TableResult
 
 
@@ -106,8 +106,8 @@ def _run_one(
     json: bool,
 ) -> None:
     from rankwright.data.target import check_target
-    from reproducibility.curves import FigureResult
-    from reproducibility.experiment import experiment
+    from reproducibility.experiment_file import experiment
+    from reproducibility.figure import FigureResult
     from reproducibility.reproduction import Results, run_experiment, summary
 
     chosen = experiment(name)
@@ -138,9 +138,8 @@ def _run_one(
 
 def _run_all(target: Path, folder: Path | None, seed: int, threads: int | None, json: bool) -> None:
     from rankwright.data.target import atomic_text
-    from reproducibility.experiment import overview
-    from reproducibility.reproduction import Results, run_all
-    from reproducibility.reproduction_page import overall, page
+    from reproducibility.experiment_file import overview
+    from reproducibility.reproduction import Results, overall, page, run_all
 
     results, failures = Results(target), dict[str, str]()
 
@@ -173,7 +172,7 @@ def _print_verdicts(verdicts: dict[str, str], failures: dict[str, str], names: l
 
 
 def _print_names(json: bool) -> None:
-    from reproducibility.experiment import overview
+    from reproducibility.experiment_file import overview
 
     found = overview()
     if json:

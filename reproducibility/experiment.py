@@ -36,7 +36,7 @@ A TOML file in the folder ``tables``, by the name of which ``python -m reproduci
     name = "OHSUMED"
     folds = "OHSUMED_LETOR3/QueryLevelNorm"   # below the data folder; or `synthetic = {...}`, with
                                         # sizes of train, valid and test, or sizes = "whole", or
-                                        # `classes = {...}` (`reproducibility.drawn_queries`)
+                                        # `classes = {...}` (`reproducibility.study_data`)
                                         # or `ratings = {...}` (`...drawn_ratings`)
     select = "ndcg@10"                  # what chooses on valid, by `convention`
     trees = [1, 10, 100]                # where a figure's curves are measured; without it, at the
@@ -75,24 +75,20 @@ A TOML file in the folder ``tables``, by the name of which ``python -m reproduci
     value = 0.55
     tolerance = 0.02
 
-In a "topics" experiment studies have ``topics = {...}`` (`reproducibility.topic_folds`) for
-their data, and the rankers of rows are those of `reproducibility.topic_methods`.
+In a "topics" experiment studies have ``topics = {...}`` (`reproducibility.topic_data`) for
+their data, and the rankers of rows are those of `reproducibility.topics`.
 """
 
 from __future__ import annotations
 
-import hashlib
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from rankwright.core.parts import PARTS, resolve_part, with_params
 from rankwright.errors import UsageError
 from rankwright.registry import unknown
 
-_TABLES = Path(__file__).resolve().parent / "tables"
 KINDS = ("table", "figure", "time", "topics", "ranks")
 SOLVES = ("iterations", "active", "qp_share")
 TIMES = ("seconds", "speedup", *SOLVES)
@@ -261,42 +257,3 @@ def with_trees(setting: Mapping[str, Any], count: int) -> dict[str, Any]:
     """Return a setting with this number of trees, in place of its own."""
     others = {key: v for key, v in setting.items() if key not in ("n_estimators", TREES)}
     return {**others, TREES: count}
-
-
-# --- finding ---------------------------------------------------------------------------------
-
-
-def names() -> dict[str, Path]:
-    """Return the experiments that there are, by name, in order."""
-    return {path.stem.replace("_", "-"): path for path in sorted(_TABLES.glob("*.toml"))}
-
-
-def overview() -> dict[str, dict[str, Any]]:
-    """Return what is said of each experiment, without checking the rest of its file.
-
-    That is its title, paper, kind, rough minutes, note, claims, and the digest of the file.
-    """
-    read = {
-        name: {**tomllib.loads(path.read_text("utf-8")), "digest": file_digest(path)}
-        for name, path in names().items()
-    }
-    entries = ("title", "paper", "kind", "minutes", "note", "claims", "digest")
-    return {name: {key: one.get(key) for key in entries} for name, one in read.items()}
-
-
-def file_digest(path: Path) -> str:
-    """Return a hash of an experiment's file, which tells results of other files apart."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
-
-
-def experiment(name: str | Path) -> Experiment:
-    """Return the experiment called ``name``, or the one in a TOML file of your own."""
-    from reproducibility.experiment_file import read
-
-    if str(name).endswith(".toml"):
-        return read(Path(name))
-    there = names()
-    key = str(name).replace("_", "-")
-    if key not in there:
-        raise UsageError(unknown("experiment", str(name), there))
-    return read(there[key])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rankwright.errors import DataError, UsageError
+from rankwright.registry import unknown
 from reproducibility.experiment import (
     KINDS,
     TIMES,
@@ -22,12 +24,11 @@ from reproducibility.experiment import (
     Experiment,
     Row,
     Study,
-    file_digest,
     parameters,
 )
 from reproducibility.peers import PEERS, contender
-from rankwright.registry import unknown
 
+_TABLES = Path(__file__).resolve().parent / "tables"
 _REQUIRED = ("title", "paper", "kind", "studies", "rows")
 _OPTIONAL = (
     *("printed", "shared", "baseline", "expected_metrics", "contrasts", "minutes"),
@@ -35,6 +36,40 @@ _OPTIONAL = (
 )
 _SETTINGS = ("fixed", "grid", "rounds")
 _SOURCES = ("folds", "synthetic", "classes", "ratings", "topics")
+
+
+def names() -> dict[str, Path]:
+    """Return the experiments that there are, by name, in order."""
+    return {path.stem.replace("_", "-"): path for path in sorted(_TABLES.glob("*.toml"))}
+
+
+def overview() -> dict[str, dict[str, Any]]:
+    """Return what is said of each experiment, without checking the rest of its file.
+
+    That is its title, paper, kind, rough minutes, note, claims, and the digest of the file.
+    """
+    contents = {
+        name: {**tomllib.loads(path.read_text("utf-8")), "digest": file_digest(path)}
+        for name, path in names().items()
+    }
+    entries = ("title", "paper", "kind", "minutes", "note", "claims", "digest")
+    return {name: {key: one.get(key) for key in entries} for name, one in contents.items()}
+
+
+def file_digest(path: Path) -> str:
+    """Return a hash of an experiment's file, which tells results of other files apart."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+
+
+def experiment(name: str | Path) -> Experiment:
+    """Return the experiment called ``name``, or the one in a TOML file of your own."""
+    if str(name).endswith(".toml"):
+        return read(Path(name))
+    there = names()
+    key = str(name).replace("_", "-")
+    if key not in there:
+        raise UsageError(unknown("experiment", str(name), there))
+    return read(there[key])
 
 
 def read(path: Path) -> Experiment:
@@ -176,7 +211,7 @@ def _row(content: dict[str, Any], shared: dict[str, Any], kind: str) -> Row:
 
 def _try_to_make(kind: str, ranker: str, setting: Mapping[str, Any]) -> None:
     if kind == "topics":
-        from reproducibility.topic_methods import topic_method
+        from reproducibility.topics import topic_method
 
         topic_method(ranker, **setting)
     else:
@@ -231,11 +266,11 @@ def _check(made: Experiment) -> None:
 def _check_study(made: Experiment, study: Study) -> None:
     _check_topics(made.kind, study)
     if study.classes is not None:
-        from reproducibility.drawn_queries import check_classes
+        from reproducibility.study_data import check_classes
 
         check_classes(study.classes)
     if study.ratings is not None:
-        from reproducibility.drawn_ratings import check_ratings
+        from reproducibility.study_data import check_ratings
 
         check_ratings(study.ratings)
     _check_sizes(made, study)
@@ -272,7 +307,7 @@ def _check_sizes(made: Experiment, study: Study) -> None:
 
 
 def _check_contrast(contrast: Contrast, made: Experiment, columns: list[str]) -> None:
-    from reproducibility.contrasts import TESTS
+    from reproducibility.table import TESTS
 
     if contrast.test not in TESTS:
         raise UsageError(unknown("test of a contrast", contrast.test, TESTS))
@@ -309,7 +344,7 @@ def _check_topics(kind: str, study: Study) -> None:
             f"study '{study.name}': topics = {{...}} and kind = \"topics\" go together."
         )
     if study.topics is not None:
-        from reproducibility.topic_folds import check_source
+        from reproducibility.topic_data import check_source
 
         check_source(study.topics)
     elif any(column.metric == ZERO_WEIGHTS for column in study.columns):

@@ -24,9 +24,10 @@ from rankwright.core.rng import stream
 from rankwright.core.types import F64, FloatMatrix
 from rankwright.data.split import Fold, letor_folds, train_valid_test
 from rankwright.errors import DataError
-from reproducibility.drawn_queries import load_classes
-from reproducibility.drawn_ratings import load_ratings
 from rankwright.experiments.entries import selection
+from rankwright.metrics.evaluation import Evaluation, evaluate
+from rankwright.metrics.names import metric
+from rankwright.rankers.base import ranker
 from reproducibility.experiment import (
     TIMES,
     Column,
@@ -37,10 +38,7 @@ from reproducibility.experiment import (
     with_trees,
 )
 from reproducibility.peers import PEERS, Contender, contender
-from reproducibility.study_data import folder_with
-from rankwright.metrics.evaluation import Evaluation, evaluate
-from rankwright.metrics.names import metric
-from rankwright.rankers.base import ranker
+from reproducibility.study_data import folder_with, load_classes, load_ratings
 
 if TYPE_CHECKING:
     from rankwright.data.ranking_data import RankingData

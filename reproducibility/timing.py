@@ -18,11 +18,11 @@ from typing import Any
 from rankwright.core.types import F64
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
+from rankwright.metrics.significance import bootstrap_interval
 from reproducibility.experiment import SOLVES, TIMES, Column, Experiment, Study, parameters
 from reproducibility.folds_run import Folds, Report, measured, prefixed
 from reproducibility.peers import PEERS, contender
 from reproducibility.table import Cell, TableResult
-from rankwright.metrics.significance import bootstrap_interval
 
 Taken = Mapping[str, Mapping[str, list[float]]]
 """What the fits of each row took: seconds, and what its solver counts."""

@@ -12,24 +12,29 @@ per document.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Protocol
 
 import numpy as np
 from scipy import sparse
 
+from rankwright import registry
+from rankwright.core.blas import one_blas_thread
 from rankwright.core.dtypes import as_feature_matrix
 from rankwright.core.parallel import map_ranges
 from rankwright.core.products import times_vector
-from rankwright.core.types import F64, I64, SolveResult
+from rankwright.core.types import F64, I64, Loss, SolveResult
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
-from reproducibility.topic_choice import Candidate, Offer, Rule, packed
+from rankwright.losses import loss
 from rankwright.losses.base import document_weight, order_weight
 from rankwright.losses.domination import Domination
 from rankwright.metrics.evaluation import Evaluator
 from rankwright.metrics.names import metric as named
+from rankwright.models.linear_problem import LinearProblem
 from rankwright.models.pair_steps import PairState, PassiveAggressive
+from rankwright.registry import unknown
+from rankwright.solvers.choice import choose_solver
 from rankwright.solvers.coordinate import Coordinate, falling_l1
 from rankwright.subproblems.domination_columns import Columns
 from rankwright.subproblems.pair_draws import PairDraws
@@ -279,3 +284,199 @@ def _topic_data(labels: Any, topic: int) -> RankingData:
     y[labels.indices[entries]] = labels.data[entries]
     indptr: I64 = np.array([0, n])
     return RankingData(np.empty((n, 0)), y, indptr, np.array([topic]))
+
+
+# --- choice on validation data ---------------------------------------------------------------
+# Which of the weights that a method offers for a topic are kept.
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Weights that a method offers for a topic, and how they were found."""
+
+    coef: F64
+    setting: dict[str, float]
+    optimality: float = np.nan
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A candidate with its weights as a sparse row, and its value on valid, larger is better."""
+
+    coef: Any
+    setting: dict[str, float]
+    optimality: float
+    value: float
+
+    @property
+    def zero_share(self) -> float:
+        """The share of weights that are 0."""
+        return 1.0 - float(self.coef.nnz) / float(self.coef.shape[1])
+
+
+def packed(measured: tuple[Candidate, float]) -> Offer:
+    """Return a candidate and its value as an offer."""
+    one, value = measured
+    return Offer(sparse.csr_array(one.coef[None]), one.setting, one.optimality, value)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Keep the best on valid of those that are sparse enough; or the first that is near it.
+
+    Parameters
+    ----------
+    within
+        How near, as a share of the best value; 0: the best itself, the first of equals.
+    early_stopping_rounds
+        Look no further after this many candidates without a better one.
+    min_zero
+        The share of weights 0 that makes a candidate sparse enough.
+    """
+
+    within: float
+    early_stopping_rounds: int | None
+    min_zero: float
+
+    def choose(self, measured: Iterable[tuple[Candidate, float]]) -> list[Offer]:
+        """Return the one that is kept for a topic, none where there is none."""
+        kept: list[Offer] = []
+        best, best_at = -np.inf, 0
+        for number, one in enumerate(measured):
+            offer = packed(one)
+            if offer.zero_share < self.min_zero:
+                continue
+            if np.isnan(offer.value):  # without valid the last is kept
+                kept = [offer]
+                continue
+            if offer.value > best:
+                best, best_at = offer.value, number
+                kept = [before for before in kept if self._near(before.value, best)]
+            if self._near(offer.value, best):
+                kept.append(offer)
+            if (
+                self.early_stopping_rounds is not None
+                and number - best_at >= self.early_stopping_rounds
+            ):
+                break
+        return kept[:1]
+
+    def choose_together(self, offers: Sequence[Sequence[Offer]]) -> list[list[Offer]]:
+        """Return for each topic the one whose number is best on average."""
+        able = [found for found in offers if found]
+        numbers = range(min(map(len, able), default=0))
+        mean = {
+            k: float(np.mean([found[k].value for found in able]))
+            for k in numbers
+            if np.mean([found[k].zero_share for found in able]) >= self.min_zero
+        }
+        if not mean:
+            return [[] for _ in offers]
+        best = max(mean.values())
+        chosen = next(k for k, value in mean.items() if self._near(value, best))
+        return [[found[chosen]] if found else [] for found in offers]
+
+    def _near(self, value: float, best: float) -> bool:
+        return value >= best - self.within * abs(best)
+
+
+# --- methods by name -------------------------------------------------------------------------
+# Methods of `reproducibility.topics` by the names that experiment files have for them.
+#
+#     domination   domination loss by coordinate descent, over a path of l1 penalties
+#     pamir        passive-aggressive steps on sampled pairs
+#     linear       any smooth loss with an l2 penalty, and so no weight at 0
+#
+# Beside its own parameters and those of its loss, a setting may say ``within`` and ``min_zero``:
+# how `reproducibility.topics.fit_topics` chooses among what the method offers.
+
+
+@dataclass(frozen=True)
+class DenseLinear:
+    """A loss with a ridge; the candidates are its strengths.
+
+    Parameters
+    ----------
+    loss : Loss
+    l2 : tuple of floats
+        Falling; each is solved from the weights of the one before.
+    solver, tol, max_iter
+        A solver of linear models, such as tron or lbfgs, and when it stops.
+    """
+
+    loss: Loss
+    l2: tuple[float, ...] = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
+    solver: str = "tron"
+    tol: float = 1e-3
+    max_iter: int = 100
+
+    def share(self, X: Any, n_jobs: int | None) -> Any:  # noqa: ARG002
+        """Return X by rows; a CSR matrix is taken as it is."""
+        return X if X.format == "csr" else sparse.csr_array(X)
+
+    def candidates(
+        self,
+        shared: Any,
+        data: RankingData,
+        number: int,  # noqa: ARG002
+    ) -> Iterator[Candidate]:
+        """Yield the solution for each strength."""
+        bound: Any = self.loss.bind(data, n_jobs=1)
+        solver = registry.resolve("solvers", self.solver)(self.tol, self.max_iter)
+        w = np.zeros(shared.shape[1])
+        for l2 in self.l2:
+            problem = LinearProblem(
+                shared,
+                data.indptr,
+                bound,
+                float(order_weight(data).sum()),
+                l2=l2,
+                deviation=np.ones(len(w)),
+                document_weight=document_weight(data),
+                traits=self.loss.traits,
+                n_jobs=1,
+            )
+            with one_blas_thread():
+                result = solver.solve(problem, w)
+            w = result.w
+            yield Candidate(w, {"l2": l2}, result.optimality)
+
+
+METHODS: dict[str, type[Any]] = {
+    "domination": SparseDomination,
+    "pamir": SampledPairs,
+    "linear": DenseLinear,
+}
+
+
+CHOICE = ("within", "min_zero")
+
+
+def topic_method(
+    name: str, *, seed: int = 0, **setting: Any
+) -> tuple[TopicMethod, dict[str, float]]:
+    """Return the method called ``name``, and what its setting says on the choice.
+
+    Parameters
+    ----------
+    **setting
+        Such as ``loss="pair_hinge", pairs="query", l2=[0.1, 0.01]``. ``loss`` is for ``linear``
+        alone, domination by default.
+    """
+    if name not in METHODS:
+        raise UsageError(unknown("method for topics", name, METHODS))
+    kind = METHODS[name]
+    given: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in setting.items()}
+    choice = {key: float(given.pop(key)) for key in CHOICE if key in given}
+    own = {field.name for field in fields(kind)} - {"loss", "seed"}
+    mine = {key: given.pop(key) for key in own & given.keys()}
+    if name == "pamir":
+        for stray in given:
+            raise UsageError(unknown("parameter of method 'pamir'", stray, (*own, *CHOICE)))
+        return SampledPairs(**mine, seed=seed), choice
+    made = kind(loss=loss(given.pop("loss", "domination"), **given), **mine)
+    if name == "linear":
+        choose_solver(made.solver, made.loss)
+    elif not isinstance(made.loss, Domination):
+        raise UsageError("method 'domination' has its own loss; another goes with 'linear'.")
+    return made, choice

@@ -21,13 +21,12 @@ import numpy as np
 
 from rankwright.core.types import F64
 from rankwright.data.ranking_data import RankingData
+from rankwright.metrics.names import metric
 from reproducibility.experiment import ZERO_WEIGHTS, Experiment, Row, Study
 from reproducibility.folds_run import Report, measured
 from reproducibility.table import TableResult, make_cells
-from reproducibility.topic_folds import Part, TopicFold
-from reproducibility.topic_methods import topic_method
-from reproducibility.topics import TopicModels, fit_topics
-from rankwright.metrics.names import metric
+from reproducibility.topic_data import Part, TopicFold
+from reproducibility.topics import TopicModels, fit_topics, topic_method
 
 _TOPICS_PER_LINE = 10
 
@@ -93,7 +92,7 @@ def run_topics(
     Parameters
     ----------
     folds
-        Of each study, as `reproducibility.topic_folds.load_topics` reads them.
+        Of each study, as `reproducibility.topic_data.load_topics` reads them.
     """
     chosen = {
         study.name: {

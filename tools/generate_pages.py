@@ -99,9 +99,8 @@ def embedding_page(page: str, source: str) -> str:
 
 def reproduction_page() -> str:
     """Return the page of what was run again, from the results in docs/reproduction/."""
-    from reproducibility.experiment import overview
-    from reproducibility.reproduction import Results
-    from reproducibility.reproduction_page import page
+    from reproducibility.experiment_file import overview
+    from reproducibility.reproduction import Results, page
 
     return page(Results(ROOT / "docs/reproduction").read(), overview())
 

@@ -16,8 +16,7 @@ from command import run
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SHELL = ("console", "bash", "sh", "shell")
-NOT_RUN = {
-}
+NOT_RUN = {}
 """Lines that are shown and cannot be run in a test, with the reason."""
 
 OWN_PROCESS = ("--dask", "--memory")

@@ -6,8 +6,11 @@ from small_data import small_data
 from tiny_experiment import write_folds, write_toml
 
 from rankwright.errors import DataError
+from rankwright.metrics.evaluation import evaluate
+from rankwright.rankers.base import Ranker, ranker
 from reproducibility import folds_run
-from reproducibility.experiment import Row, experiment
+from reproducibility.experiment import Row
+from reproducibility.experiment_file import experiment
 from reproducibility.folds_run import (
     Training,
     choose,
@@ -17,8 +20,6 @@ from reproducibility.folds_run import (
     load_folds,
     staged_scores,
 )
-from rankwright.metrics.evaluation import evaluate
-from rankwright.rankers.base import Ranker, ranker
 
 
 @pytest.fixture(scope="module")

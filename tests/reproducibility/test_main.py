@@ -3,6 +3,8 @@ import json
 import pytest
 from reproduce import run, run_json, sentence
 from tiny_experiment import FIGURE, TABLE, write_folds, write_toml
+from tiny_reuters import write_reuters
+from tiny_topics import TOPICS
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +29,7 @@ def test_a_table_is_printed_with_the_paper_s_figures_ours_and_intervals(tiny):
         "In parentheses: nobody2010.",
         "chosen on valid by ndcg@5 (standard)",
         "95 % bootstrap interval over 18 test queries",
-        "above or below GBDT beyond luck",
+        "above or below GBDT significantly",
     ):
         assert words in done.stdout
     assert "1 of 12: tiny fold 1 of 3, GBDT: ndcg@5 0." in done.stderr
@@ -72,3 +74,42 @@ def test_wrong_input_is_one_sentence(tiny):
     assert "did you mean intervalrank-table1" in sentence("intervalrank-tabel1")
     assert "pass --data DIR" in sentence(path, RANKWRIGHT_DATA="")
     assert "a figure ends in" in sentence("intervalrank-figure3", "-o", "a.txt")
+
+
+# --- test_main_topics ---
+
+
+@pytest.fixture(scope="module")
+def tiny_topics(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tiny")
+    write_reuters(folder / "data" / "Reuters21578")
+    return write_toml(folder / "tiny.toml", TOPICS), folder / "data"
+
+
+def test_a_table_over_topics_is_printed_with_the_paper_s_figures(tiny_topics):
+    path, folder = tiny_topics
+    done = run(path, "--data", folder)
+    for words in (
+        "Tiny, Table 5",
+        "(0.7000)",
+        "(90.00)",
+        "chosen on valid by map (standard)",
+        "95 % bootstrap interval over 3 topics.",
+    ):
+        assert words in done.stdout
+    assert "1 of 8: random, sparse: 3 of 3 topics" in done.stderr
+
+
+def test_json_is_one_object_also_for_some_rows(tiny_topics):
+    path, folder = tiny_topics
+    found = run_json(path, "--data", folder, "--rows", "pairs")
+    assert list(found) == ["table", "rows"]
+    assert {row["row"] for row in found["rows"]} == {"Oracle", "sparse", "pairs"}
+    assert all(
+        set(row) == {"row", "column", "paper", "ours", "low", "high"} for row in found["rows"]
+    )
+
+
+def test_the_tables_of_the_paper_are_listed():
+    found = run_json("list")["experiments"]
+    assert {"sparse-table12", "sparse-table13"} <= set(found)

@@ -5,12 +5,20 @@ import pytest
 import typer
 from tiny_experiment import FIGURE, TABLE, write_folds, write_toml
 
-from reproducibility.__main__ import reproduce
 from rankwright.errors import DataError
-from reproducibility import experiment as experiments
+from reproducibility import experiment_file as experiments
+from reproducibility.__main__ import reproduce
 from reproducibility.experiment import Column, Study
-from reproducibility.reproduction import Results, run_all, run_experiment, summary, verdict
-from reproducibility.reproduction_page import outcome, overall, page
+from reproducibility.reproduction import (
+    Results,
+    outcome,
+    overall,
+    page,
+    run_all,
+    run_experiment,
+    summary,
+    verdict,
+)
 from reproducibility.table import Cell
 
 RANKS = (

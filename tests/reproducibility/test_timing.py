@@ -4,10 +4,10 @@ import pytest
 from tiny_experiment import write_toml
 
 from rankwright.errors import UsageError
-from reproducibility.experiment import experiment
+from rankwright.rankers.base import ranker
+from reproducibility.experiment_file import experiment
 from reproducibility.folds_run import load_folds
 from reproducibility.timing import run_timing
-from rankwright.rankers.base import ranker
 
 TOML = """
 title = "Tiny, Table T"

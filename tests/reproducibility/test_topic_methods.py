@@ -4,7 +4,7 @@ from scipy import sparse
 
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError, UsageError
-from reproducibility.topic_methods import DenseLinear, topic_method
+from reproducibility.topics import DenseLinear, topic_method
 from reproducibility.topics import SampledPairs, SparseDomination, fit_topics
 from rankwright.losses.domination import Domination
 from rankwright.losses.pair_hinge import PairHinge

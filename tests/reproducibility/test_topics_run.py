@@ -8,10 +8,10 @@ from tiny_topics import TOPICS
 
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError
-from reproducibility.experiment import experiment
-from reproducibility.topic_folds import load_topics
-from reproducibility.topics_run import choose_topics, run_topics, steps
 from rankwright.metrics.evaluation import evaluate
+from reproducibility.experiment_file import experiment
+from reproducibility.topic_data import load_topics
+from reproducibility.topics_run import choose_topics, run_topics, steps
 
 
 @pytest.fixture(scope="module")

@@ -5,12 +5,12 @@ import pytest
 from tiny_experiment import TABLE, write_folds, write_toml
 
 from rankwright.errors import DataError
-from reproducibility.curves import run_curves
-from reproducibility.experiment import experiment, parameters
-from reproducibility.figure import draw
-from reproducibility.folds_run import fits, load_folds, with_train_queries
 from rankwright.metrics.evaluation import evaluate
 from rankwright.rankers.base import ranker
+from reproducibility.experiment import parameters
+from reproducibility.experiment_file import experiment
+from reproducibility.figure import draw, run_curves
+from reproducibility.folds_run import fits, load_folds, with_train_queries
 
 STUDY = """
 [[studies]]

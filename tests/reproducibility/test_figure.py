@@ -6,12 +6,11 @@ import pytest
 from tiny_experiment import FIGURE, TABLE, write_folds, write_toml
 
 from rankwright.errors import MissingExtraError, UsageError
-from reproducibility.curves import run_curves
-from reproducibility.experiment import experiment
-from reproducibility.figure import check_drawable, draw
-from reproducibility.folds_run import load_folds
 from rankwright.metrics.evaluation import evaluate
 from rankwright.rankers.base import ranker
+from reproducibility.experiment_file import experiment
+from reproducibility.figure import check_drawable, draw, run_curves
+from reproducibility.folds_run import load_folds
 
 
 @pytest.fixture(scope="module")

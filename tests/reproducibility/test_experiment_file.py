@@ -2,17 +2,11 @@ import pytest
 from tiny_experiment import FIGURE, TABLE, write_toml
 
 from rankwright.errors import DataError, UsageError
-from reproducibility.experiment import (
-    Column,
-    experiment,
-    names,
-    overview,
-    parameters,
-    with_trees,
-)
 from rankwright.losses import Interval
 from rankwright.models import Trees
 from rankwright.rankers.base import ranker
+from reproducibility.experiment import Column, parameters, with_trees
+from reproducibility.experiment_file import experiment, names, overview
 
 
 @pytest.fixture
