@@ -4,12 +4,17 @@ from scipy import sparse
 
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError, UsageError
-from reproducibility.topics import DenseLinear, topic_method
-from reproducibility.topics import SampledPairs, SparseDomination, fit_topics
 from rankwright.losses.domination import Domination
 from rankwright.losses.pair_hinge import PairHinge
 from rankwright.models.linear import Linear
 from rankwright.rankers.base import Ranker
+from reproducibility.topics import (
+    DenseLinear,
+    SampledPairs,
+    SparseDomination,
+    fit_topics,
+    topic_method,
+)
 
 RNG = np.random.default_rng(0)
 X = sparse.csr_array(sparse.random(120, 15, 0.3, random_state=1))

@@ -6,10 +6,10 @@ from scipy import sparse
 
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
-from reproducibility.topics import SampledPairs, SparseDomination, fit_topics
 from rankwright.losses.domination import Domination
 from rankwright.metrics.evaluation import evaluate
 from rankwright.solvers.coordinate import Coordinate, falling_l1, largest_l1
+from reproducibility.topics import SampledPairs, SparseDomination, fit_topics
 
 TOPICS = 6
 
