@@ -29,6 +29,8 @@ from rankwright.errors import DataError, UsageError
 from rankwright.losses import loss
 from rankwright.losses.base import document_weight, order_weight
 from rankwright.losses.domination import Domination
+from rankwright.losses.domination_columns import Columns
+from rankwright.losses.pair_draws import PairDraws
 from rankwright.metrics.evaluation import Evaluator
 from rankwright.metrics.names import metric as named
 from rankwright.models.linear_problem import LinearProblem
@@ -36,8 +38,6 @@ from rankwright.models.pair_steps import PairState, PassiveAggressive
 from rankwright.registry import unknown
 from rankwright.solvers.choice import choose_solver
 from rankwright.solvers.coordinate import Coordinate, falling_l1
-from rankwright.subproblems.domination_columns import Columns
-from rankwright.subproblems.pair_draws import PairDraws
 
 
 class TopicMethod(Protocol):

@@ -27,7 +27,25 @@ SHARED = {  # beside one file for each part
         "swap",
         "tied_swap",
     },
-    "losses": {"base", "function", "gain_lists", "names"},
+    "losses": {
+        "assignment",
+        "base",
+        "domination_columns",
+        "domination_sums",
+        "function",
+        "gain_lists",
+        "interval_qp",
+        "names",
+        "pair_draws",
+        "pair_sums",
+        "pair_tiles",
+        "pav",
+        "position_max",
+        "position_orders",
+        "retarget_kernels",
+        "top_k",
+        "topic_search",
+    },
     "models": {
         "boosting",
         "evolution",
@@ -59,7 +77,7 @@ SHARED = {  # beside one file for each part
         "tree_text",
         "weight_rounds",
     },
-    "solvers": {"choice", "journal"},
+    "solvers": {"bundle_qp", "choice", "journal"},
 }
 FAMILIES = {"base", "boosting", "linear", "neural", "ratings", "structured", "trees"}  # of rankers
 

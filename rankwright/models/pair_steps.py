@@ -23,8 +23,8 @@ import numpy as np
 from rankwright.core.jit import kernel
 from rankwright.core.types import F64
 from rankwright.errors import UsageError
+from rankwright.losses.pair_draws import PairDraws, draw_pair
 from rankwright.solvers.journal import Answer
-from rankwright.subproblems.pair_draws import PairDraws, draw_pair
 
 # --- kernels ---------------------------------------------------------------------------------
 

@@ -21,13 +21,13 @@ from rankwright.data.content import content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.base import bound_loss, document_weight, order_weight
+from rankwright.losses.pair_draws import PairDraws
 from rankwright.models.interrupt import until_interrupted
 from rankwright.models.linear import FittedLinear
 from rankwright.models.missing import fill_values, filled
 from rankwright.models.pair_steps import PairState, PassiveAggressive
 from rankwright.models.weight_rounds import WeightRounds
 from rankwright.solvers.journal import Journal
-from rankwright.subproblems.pair_draws import PairDraws
 
 _ROUNDS = 10
 

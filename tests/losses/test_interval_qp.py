@@ -7,8 +7,7 @@ import pytest
 from reference import interval as reference
 
 from rankwright.core.jit import kernel
-from rankwright.subproblems.interval_barrier import solve_barrier
-from rankwright.subproblems.interval_chain import (
+from rankwright.losses.interval_qp import (
     HUBER,
     PSEUDO_HUBER,
     ROWS,
@@ -16,8 +15,10 @@ from rankwright.subproblems.interval_chain import (
     Terms,
     X,
     penalty,
+    solve_barrier,
+    solve_hard,
+    solve_newton,
 )
-from rankwright.subproblems.interval_qp import solve_hard, solve_newton
 
 SHAPES = {"squared": SQUARED, "huber": HUBER, "pseudo_huber": PSEUDO_HUBER}
 INF = math.inf

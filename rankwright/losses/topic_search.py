@@ -7,7 +7,7 @@ weights a and c of the ranks,
     such that  sum_j w_(j)t <= limit  for every topic t                                         (1)
 
 (`le2007dorm`, end of section 5.1). Where every document has one topic this is an assignment
-(`subproblems.assignment`); with overlapping topics it contains set packing and is NP-hard, so here
+(`losses.assignment`); with overlapping topics it contains set packing and is NP-hard, so here
 ranks are filled by depth-first search with bounds. Of documents with equal gain and topics only the
 best score not yet taken is tried, since c falls; each next rank tries the best value first, so the
 first order found is the greedy one. A branch is left if its sum so far plus the lesser of

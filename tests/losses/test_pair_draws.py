@@ -7,7 +7,7 @@ import pytest
 
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import document_weight, order_weight
-from rankwright.subproblems.pair_draws import PairDraws, draw_pair
+from rankwright.losses.pair_draws import PairDraws, draw_pair
 
 
 def draws_of(y, sizes, **more):

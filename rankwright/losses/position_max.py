@@ -5,7 +5,7 @@ For documents with scores s and gains b, rank weights a (0 beyond rank ``cut``) 
     maximise over orders  sum_j c_j s_(j) - a_j b_(j)                                           (1)
 
 where (j) is the document at rank j: the most violated order of DORM (`le2007dorm`, (23)). A general
-solver is `subproblems.assignment`; here are the forms that need none.
+solver is `losses.assignment`; here are the forms that need none.
 
 **a = c**: one sort, by s - b.
 

@@ -30,7 +30,7 @@ import numpy as np
 
 from rankwright.core.jit import kernel
 from rankwright.core.types import F64, I64
-from rankwright.subproblems.pair_sums import GradeBlocks
+from rankwright.losses.pair_sums import GradeBlocks
 
 POWERS = 5
 _CHANGE = 0.01  # of Z, at which S_k are summed anew

@@ -1,6 +1,6 @@
 """Coordinate steps for the domination loss: one feature at a time, at the cost of its non-zeros.
 
-The slope and the bend along a feature are (1) and (2) of `rankwright.subproblems.domination_sums`.
+The slope and the bend along a feature are (1) and (2) of `rankwright.losses.domination_sums`.
 With R the range of x within a query, |f'''| <= R f'', so along x the loss stays below
 
     f(u) <= f + slope u + bend (exp(R|u|) - 1 - R|u|) / R^2                                     (1)
@@ -23,8 +23,8 @@ from rankwright.core.jit import kernel
 from rankwright.core.parallel import map_ranges
 from rankwright.core.types import F64, I64, AnyArray, BoundLoss
 from rankwright.errors import UsageError
-from rankwright.subproblems.domination_sums import T, derivatives, move, new_state, refresh
-from rankwright.subproblems.pair_sums import GradeBlocks
+from rankwright.losses.domination_sums import T, derivatives, move, new_state, refresh
+from rankwright.losses.pair_sums import GradeBlocks
 
 STEPS = ("log1p", "bound")
 _FAINT = 1e-7  # share of its positive terms that the bend is taken to be at least: it is not exact

@@ -4,7 +4,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-from rankwright.subproblems.bundle_qp import minimise_over_simplices
+from rankwright.solvers.bundle_qp import minimise_over_simplices
 
 
 def optimum(G, b, block, cap):

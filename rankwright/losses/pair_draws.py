@@ -17,7 +17,7 @@ from rankwright.core.jit import kernel
 from rankwright.core.scalar import hash_step, hash_uniform
 from rankwright.core.types import F64, I64
 from rankwright.data.ranking_data import RankingData
-from rankwright.subproblems.pair_sums import GradeBlocks
+from rankwright.losses.pair_sums import GradeBlocks
 
 
 class PairDraws(NamedTuple):

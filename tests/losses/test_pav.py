@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankwright.subproblems.pav import pav, pav_additive, pav_additive_simplex, simplex_shift
+from rankwright.losses.pav import pav, pav_additive, pav_additive_simplex, simplex_shift
 
 FINITE = st.floats(-100, 100)
 PAIRS = st.lists(st.tuples(FINITE, st.floats(0.1, 10)), min_size=1, max_size=12)

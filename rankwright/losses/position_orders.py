@@ -13,13 +13,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rankwright.core.jit import kernel
+from rankwright.core.order import NO_KEY, sort_query
 from rankwright.core.queries import numbers_of_runs
 from rankwright.core.types import F64, I64
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
-from rankwright.subproblems.assignment import least_cost
-from rankwright.subproblems.position_max import n_states
-from rankwright.subproblems.topic_search import best_order, most_documents
+from rankwright.losses.assignment import (
+    assign,
+    assign_benches,
+    assign_groups,
+    fill_costs,
+    least_cost,
+    sorted_prices,
+)
+from rankwright.losses.position_max import by_classes, by_first_relevant, n_states, share
+from rankwright.losses.topic_search import best_order, most_documents, search_topics
 
 SORT, CLASSES, FIRST, ASSIGN, COST, GROUPS, BENCHES, TOPICS = range(8)
 _MOST_KINDS = 8
@@ -290,3 +298,156 @@ def scratch_of_classes(lists: Lists) -> tuple[int, int]:
         states = max(states, int(n_states(np.bincount(kinds), m)[0]))
         ranks = max(ranks, m)
     return states, ranks
+
+
+# --- worst and reference order of a query, by its method -------------------------------------
+
+
+@kernel
+def sorted_places(first, end, scores, places):  # type: ignore[no-untyped-def]
+    """Return the documents of a query by score, numbered from 0."""
+    sort_query(first, end, scores, NO_KEY, places[0], places[1])
+    ranked = places[0, first:end]
+    ranked -= first
+    return ranked
+
+
+@kernel
+def worst_order(q, limit, lists, ranked, v, worth, choice, position, out):  # type: ignore[no-untyped-def]
+    """Write c at each document's rank in the worst order; return what the measure loses there."""
+    at = slice(lists.begin[q], lists.begin[q + 1])
+    b, a, c, kind = lists.b[at], lists.a[at], lists.c[at], lists.kind[at]
+    method, cut = lists.method[q], lists.cut[q]
+    if method == CLASSES:
+        gain = lists.gain[lists.gain_begin[q] : lists.gain_begin[q + 1]]
+        by_classes(ranked, v, kind, gain, cut, a, c, worth, choice, position)
+    elif method == SORT:
+        return lists.best[q] - _sort_by_lead(v, b, c, position, out)
+    elif method == FIRST:
+        first = by_first_relevant(ranked, v, b > 0.0, cut, lists.best[q], c, position)
+        level = np.zeros(len(v))
+        level[: first - 1], level[first - 1 : min(first, cut)] = 2.0, 1.0
+        share(ranked, v, kind, level, c, position, out)
+        return lists.best[q] * (1.0 - 1.0 / first if first <= cut else 1.0)
+    elif method == COST:
+        return _costliest(q, lists, ranked, v, position, out) + lists.best[q]
+    elif method == ASSIGN:
+        cost = np.empty((len(v), len(v)))
+        fill_costs(v, b, a, c, cut, cost)
+        _assign(cost, ranked, v, c, position)
+    else:
+        group, top = lists.group[at], cut
+        if method == TOPICS:
+            _seats(q, lists, ranked, position)
+            topics = _topics(q, lists)
+            search_topics(ranked, v, b, kind, group, topics, limit, top, a, c, position)
+        elif method == GROUPS:
+            assign_groups(v, b, group, lists.n_groups[q], top, a, c, position)
+        else:
+            assign_benches(v, b, group, lists.n_groups[q], limit, top, a, c, position)
+        _share_in_groups(ranked, v, kind, group, c, position, out)
+        return lists.best[q] - _measure(a, b, position)
+    share(ranked, v, kind, a, c, position, out)
+    return lists.best[q] - _measure(a, b, position)
+
+
+@kernel
+def _seats(q, lists, ranked, position):  # type: ignore[no-untyped-def]
+    """Write each document's rank in the reference order, documents of a class by score."""
+    at = slice(lists.begin[q], lists.begin[q + 1])
+    sequence = np.empty(len(ranked), np.int64)
+    in_grade_order(ranked, lists.block[at], sequence)
+    for i in range(len(sequence)):
+        position[sequence[i]] = lists.seat[lists.begin[q] + i]
+
+
+@kernel
+def _topics(q, lists):  # type: ignore[no-untyped-def]
+    """Return the share of each group of a query in its topics."""
+    part = lists.topic[lists.topic_begin[q] : lists.topic_begin[q + 1]]
+    return part.reshape((lists.n_groups[q], len(part) // lists.n_groups[q]))
+
+
+@kernel
+def _measure(a, b, position):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for i in range(len(b)):
+        if position[i] >= 0:
+            total += a[position[i]] * b[i]
+    return total
+
+
+@kernel
+def _sort_by_lead(v, b, c, position, out):  # type: ignore[no-untyped-def]
+    """Order by v - b, where a = c; return the measure."""
+    lead = v - b
+    ranked, spare = np.empty(len(v), np.int64), np.empty(len(v), np.int64)
+    sort_query(0, len(v), lead, NO_KEY, ranked, spare)
+    for rank in range(len(v)):
+        position[ranked[rank]] = rank
+    share(ranked, lead, np.zeros(len(v), np.int64), c, c, position, out)
+    return (out * b).sum()
+
+
+@kernel
+def _assign(cost, ranked, v, c, position):  # type: ignore[no-untyped-def]
+    prices, row_of = np.empty(len(v)), np.empty(len(v), np.int64)
+    sorted_prices(ranked, v, c, prices)
+    assign(cost, prices, position, row_of)
+
+
+@kernel
+def _costliest(q, lists, ranked, v, position, out):  # type: ignore[no-untyped-def]
+    """As `worst_order`, for costs of documents at ranks; return the cost."""
+    n, c = len(v), lists.c[lists.begin[q] : lists.begin[q + 1]]
+    extra = lists.cost[lists.cost_begin[q] : lists.cost_begin[q + 1]].reshape((n, n))
+    cost, level = np.empty((n, n)), np.empty(n)
+    for i in range(n):
+        level[i] = i  # no two ranks are interchangeable
+        for rank in range(n):
+            cost[i, rank] = -extra[i, rank] - v[i] * c[rank]
+    _assign(cost, ranked, v, c, position)
+    kind = lists.kind[lists.begin[q] : lists.begin[q + 1]]
+    share(ranked, v, kind, level, c, position, out)
+    total = 0.0
+    for i in range(n):
+        total += extra[i, position[i]]
+    return total
+
+
+@kernel
+def _share_in_groups(ranked, v, kind, group, c, position, out):  # type: ignore[no-untyped-def]
+    """Write each document's c, 0 without a rank; equal score, gain and group share the mean."""
+    first = 0
+    for end in range(1, len(ranked) + 1):
+        if end < len(ranked) and v[ranked[end]] == v[ranked[first]]:
+            continue
+        for i in ranked[first:end]:
+            total, alike = 0.0, 0
+            for j in ranked[first:end]:
+                if kind[i] == kind[j] and group[i] == group[j]:
+                    total += c[position[j]] if position[j] >= 0 else 0.0
+                    alike += 1
+            out[i] = total / alike
+        first = end
+
+
+@kernel
+def reference(q, limit, lists, ranked, v, sequence, out):  # type: ignore[no-untyped-def]
+    """Write cref of the documents of a query, tied grades in order of v."""
+    at = slice(lists.begin[q], lists.begin[q + 1])
+    block, c = lists.block[at], lists.c[at]
+    in_grade_order(ranked, block, sequence)
+    if lists.method[q] == TOPICS:
+        seated = np.zeros(len(c))
+        for i in range(len(c)):
+            seat = lists.seat[lists.begin[q] + i]
+            seated[i] = c[seat] if seat >= 0 else 0.0
+        refer(sequence, v, block, seated, out)
+    elif limit > 0:
+        group, top = lists.group[at], lists.cut[q]
+        refer_within_groups(sequence, v, block, group, lists.n_groups[q], limit, top, c, out)
+    elif lists.method[q] == COST:  # c of this place's own rank in the cheapest order
+        refer(sequence, v, block, lists.b[at], out)
+    else:
+        refer(sequence, v, block, c, out)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
-from rankwright.subproblems.assignment import (
+from rankwright.losses.assignment import (
     assign,
     assign_benches,
     assign_groups,

@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankwright.data.ranking_data import RankingData
-from rankwright.subproblems.pair_sums import GradeBlocks, add_partners, find_wrong_pairs
+from rankwright.losses.pair_sums import GradeBlocks, add_partners, find_wrong_pairs
 
 
 def data_of(grades, sizes):

@@ -5,7 +5,7 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 
-from rankwright.subproblems.topic_search import best_order, most_documents, search_topics
+from rankwright.losses.topic_search import best_order, most_documents, search_topics
 
 
 def a_case(seed, n=7, topics=3):
