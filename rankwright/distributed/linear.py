@@ -1,7 +1,7 @@
 """Linear models over data in partitions: every loss, every solver that goes by weights.
 
 A problem in the weights is made of sums over documents and queries
-(`rankwright.models.linear_sums`). Each part gives its own; the driver adds them **in the order of
+(`rankwright.models.linear_problem`). Each part gives its own; the driver adds them **in the order of
 the parts**, so that results are the same bits for any number of workers, and for the same parts in
 one process (`Partitions.local`). A message carries as many numbers as there are features, whatever
 the number of documents.

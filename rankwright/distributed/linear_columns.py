@@ -17,8 +17,7 @@ import numpy as np
 
 from rankwright.core.types import F64, I64
 from rankwright.errors import UsageError
-from rankwright.models.linear_problem import SummedProblem
-from rankwright.models.linear_sums import Sums
+from rankwright.models.linear_problem import SummedProblem, Sums
 from rankwright.solvers.coordinate import residuals
 
 _ALONG = 100  # most passes over a block of columns

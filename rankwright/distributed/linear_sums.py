@@ -1,6 +1,6 @@
 """Sums of a linear problem over parts of the data, added up in the order of the parts.
 
-They are those of `rankwright.models.linear_sums`: each part answers for itself, where it is
+They are those of `rankwright.models.linear_problem`: each part answers for itself, where it is
 (`rankwright.distributed.pieces`), and the driver adds the answers from the first to the last.
 """
 
@@ -19,7 +19,7 @@ from rankwright.errors import UsageError
 
 
 class PartitionedSums:
-    """Sums over parts, added up in their order; see `rankwright.models.linear_sums.Sums`."""
+    """Sums over parts, added up in their order; see `rankwright.models.linear_problem.Sums`."""
 
     def __init__(self, parts: Partitions, recipe: Recipe) -> None:
         self.n_features = parts.n_features
