@@ -14,7 +14,7 @@ from rankwright.core.types import F64, I64, AnyArray
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.experiments.baselines import best_feature, feature_scores
-from rankwright.models.joint_features import JointMap, check_users, item_features, numbers_of
+from rankwright.models.jrank import JointMap, check_users, item_features, numbers_of
 
 
 class Contender(Protocol):

@@ -34,7 +34,7 @@ from rankwright.losses.pair_draws import PairDraws
 from rankwright.metrics.evaluation import Evaluator
 from rankwright.metrics.names import metric as named
 from rankwright.models.linear_problem import LinearProblem
-from rankwright.models.pair_steps import PairState, PassiveAggressive
+from rankwright.models.passive_aggressive import PairState, PassiveAggressive
 from rankwright.registry import unknown
 from rankwright.solvers.choice import choose_solver
 from rankwright.solvers.coordinate import Coordinate, falling_l1

@@ -24,8 +24,8 @@ from rankwright.core.types import FittedModel
 from rankwright.errors import UsageError
 from rankwright.export.portable import gaps_not_zero, portable
 from rankwright.models.additive import FittedAdditive
-from rankwright.models.fitted_network import FittedNetwork
 from rankwright.models.linear import FittedLinear
+from rankwright.models.network import FittedNetwork
 from rankwright.models.trees import FittedTrees
 from rankwright.rankers.base import Ranker
 from rankwright.ranklib.java_numbers import highest_rounded_to

@@ -5,7 +5,7 @@ from scipy import sparse
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.ratings import ratings_of_triples
 from rankwright.errors import UsageError
-from rankwright.models.joint_features import item_features
+from rankwright.models.jrank import item_features
 from reproducibility.peers import contender
 
 
