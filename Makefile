@@ -12,7 +12,7 @@ LOWEST_TESTS := tests/core tests/losses tests/metrics tests/models/test_linear.p
 	tests/contract/test_models.py tests/contract/test_losses.py
 EXTRAS := neural,dask,tune,report,serve,onnx,parquet,xgboost,docs,dev
 
-.PHONY: demo test test-lowest lint format pages docs bench soak wheel setup clean chromium
+.PHONY: demo test test-lowest lint format pages docs bench reproduce soak wheel setup clean chromium
 
 demo: $(VENV)/.core  ## a panel of rankers on embedded data, a table and report.html
 	$(BIN)/rankwright demo
@@ -42,6 +42,9 @@ docs: $(VENV)/.all  ## the documentation site, in build/site; fails at a warning
 
 bench: $(VENV)/.bench  ## everything against peers, and docs/benchmarks.md; AREA="load trees" for some
 	$(BIN)/python -m benchmarks $(AREA) --results $(if $(AREA),build/benchmarks,docs/benchmarks)
+
+reproduce: $(VENV)/.all  ## tables and figures of the papers, and docs/reproduction.md; TABLE=name for one, TABLE=list
+	$(BIN)/python -m reproducibility $(if $(TABLE),$(TABLE),all) --results docs/reproduction
 
 soak: $(VENV)/.soak  ## long fuzzing, kills, a server under load; kept in docs/checks; SOAK_FLAGS="--only kills"
 	$(BIN)/python tools/checks.py soak $(SOAK_FLAGS)

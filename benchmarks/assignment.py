@@ -81,8 +81,8 @@ def _against_scipy(n: int, grades: int) -> dict[str, float]:
 def _against_liblinear() -> Findings:
     """Fit OHSUMED's first fold by the default solver, by cutting planes and by LIBLINEAR."""
     from rankwright.data.files import load
-    from rankwright.experiments.peers import LiblinearPairs
     from rankwright.rankers.base import ranker
+    from reproducibility.peers import LiblinearPairs
 
     data = load("ohsumed/fold1/train")
     planes = {"solver": "bundle", "tol": 1e-2}

@@ -15,7 +15,7 @@ import numpy as np
 
 from rankwright import RankingData, evaluate, ranker
 from rankwright.distributed import Partitions, fit
-from rankwright.distributed.connection import cluster
+from rankwright.distributed.cluster import cluster
 from rankwright.errors import MissingExtraError
 from rankwright.losses.lambdarank import LambdaRank
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from rankwright import RankingData, ranker
-from rankwright.experiments.peers import LiblinearPairs
+from reproducibility.peers import LiblinearPairs
 
 from .contest import Contender, contest
 from .data_sets import ndcg, train_and_test

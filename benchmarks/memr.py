@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 
 from rankwright import RankingData, ranker, synthetic
-from rankwright.experiments.peers import LiblinearPairs
+from reproducibility.peers import LiblinearPairs
 
 from .contest import version
 from .data_sets import ndcg

@@ -17,7 +17,7 @@ import numpy as np
 
 from rankwright import RankingData, synthetic
 from rankwright.distributed import Partitions
-from rankwright.distributed.connection import cluster
+from rankwright.distributed.cluster import cluster
 from rankwright.losses.lambdarank import LambdaRank
 from rankwright.losses.ranknet import RankNet
 from rankwright.losses.retarget import Retarget

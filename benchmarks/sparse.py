@@ -22,8 +22,8 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.data.shapes import SHAPES
 from rankwright.data.synthetic_data import synthetic
 from rankwright.losses.domination import Domination
+from rankwright.losses.domination_columns import Columns
 from rankwright.solvers.coordinate import Coordinate, largest_l1
-from rankwright.subproblems.domination_columns import Columns
 
 from .contest import version
 from .findings import OURS, Curve, Findings, Record

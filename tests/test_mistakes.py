@@ -483,7 +483,7 @@ def test_optuna_is_not_installed(X, y, monkeypatch):
 
 
 def test_matplotlib_is_not_installed(monkeypatch, tmp_path):
-    from rankwright.experiments.figure import check_drawable
+    from reproducibility.figure import check_drawable
 
     absent(monkeypatch, "matplotlib")
     with pytest.raises(MissingExtraError, match=r"pip install 'rankwright\[plot\]'"):

@@ -42,10 +42,9 @@ ENDINGS = (".py", "/py.typed", ".bib", ".toml", ".html", ".css", ".js")
 def wheel_faults(names: Iterable[str], root: Path = ROOT) -> list[str]:
     """Return what a wheel with these files lacks, and what is foreign to it."""
     names = set(names)
-    tables = {f"rankwright/experiments/tables/{p.name}" for p in root.glob("experiments/*.toml")}
     sources = {p.relative_to(root).as_posix() for p in root.glob("rankwright/**/*.py")}
     own = {name for name in names if ".dist-info/" not in name}
-    faults = [f"{name} is missing" for name in sorted((NEEDED | tables | sources) - own)]
+    faults = [f"{name} is missing" for name in sorted((NEEDED | sources) - own)]
     if not any(name.endswith(".dist-info/licenses/LICENSE") for name in names):
         faults.append("the licence is missing")
     foreign = {n for n in own if n.partition("/")[0] not in FOLDERS or not n.endswith(ENDINGS)}
@@ -128,25 +127,14 @@ BASE = (
     "rankwright compare train.txt --rankers gbdt,linear_regression --folds 3 -o report.html",
     "rankwright compare train.txt --rankers gbdt,first=column:1 --folds 3 -o table.tex",
     "rankwright cite intervalrank",
-    "rankwright reproduce list",
 )
 
-_FIGURE = """python -c from pathlib import Path
-Path("figure.toml").write_text('''title = "A figure"
-paper = "none"
-kind = "figure"
-[[rows]]
-name = "GBDT"
-ranker = "gbdt"
-[[studies]]
-name = "web"
-synthetic = { shape = "web", queries = 20, sizes = [0.5, 0.25, 0.25] }
-select = "ndcg@5"
-trees = [1, 2]
-fixed = { n_estimators = 2 }
-[[studies.columns]]
-metrics = "ndcg@5"
-''')"""
+_PLOT = """python -c import rankwright as rw
+found = rw.compare("train.txt", "gbdt,linear_regression", folds=3)
+try:
+    found.plot("metrics")
+except rw.errors.RankwrightError as error:
+    raise SystemExit(f"rankwright: {error}")"""
 _DASK = """python -c import sys
 from rankwright.distributed import executor
 from rankwright.errors import RankwrightError
@@ -167,7 +155,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "tune": (
         "rankwright tune gbdt --train train.txt --valid vali.txt --trials 2 --set n_estimators=3",
     ),
-    "plot": ("rankwright reproduce figure.toml -o figure.svg",),
+    "plot": (_PLOT,),
     "serve": ("rankwright serve model.rw --port 0",),
     "onnx": (
         "rankwright export model.rw --to onnx -o onnx",
@@ -211,7 +199,6 @@ def check_base(environment: Environment, demo: bool) -> None:
     """Use everything that needs no extra, and see every extra asked for."""
     for line in (*BASE, *(["rankwright demo"] if demo else [])):
         environment.run(line)
-    environment.run(_FIGURE)
     for extra, lines in EXTRAS.items():
         environment.run(lines[0], missing=extra)
 
@@ -220,8 +207,6 @@ def check_extra(environment: Environment, extra: str) -> None:
     """Use what one extra brings."""
     for line in START:
         environment.run(line)
-    if extra == "plot":
-        environment.run(_FIGURE)
     if extra in SPECIAL:
         SPECIAL[extra](environment)
         return

@@ -15,7 +15,7 @@ from scale_page import scale_tables
 from selection_ties import selection_table
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("rankwright", "tests", "benchmarks", "fuzz", "tools")
+PACKAGES = ("rankwright", "reproducibility", "tests", "benchmarks", "fuzz", "tools")
 EMBEDDED = {
     "docs/add-a-loss.md": "rankwright/losses/squared.py",
     "docs/add-a-metric.md": "rankwright/metrics/rbp.py",
@@ -101,9 +101,8 @@ def embedding_page(page: str, source: str) -> str:
 
 def reproduction_page() -> str:
     """Return the page of what was run again, from the results in docs/reproduction/."""
-    from rankwright.experiments.experiment import overview
-    from rankwright.experiments.reproduction import Results
-    from rankwright.experiments.reproduction_page import page
+    from reproducibility.experiment_file import overview
+    from reproducibility.reproduction import Results, page
 
     return page(Results(ROOT / "docs/reproduction").read(), overview())
 

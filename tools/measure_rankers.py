@@ -80,7 +80,7 @@ def _made_up(train: int, valid: int, **shape: Any) -> Callable[[int], tuple[Any,
 
 def _jester(fold: int) -> tuple[Any, Any]:
     from rankwright.data.catalog import folder
-    from rankwright.experiments.drawn_ratings import load_ratings
+    from reproducibility.study_data import load_ratings
 
     drawn = load_ratings(
         {"file": "Jester1/jester-data-1.csv.xz", "layout": "jester", "levels": 6, "known": 20,

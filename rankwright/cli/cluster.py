@@ -32,7 +32,7 @@ def client_of(context: typer.Context, where: str | None, n_parts: int | None = N
         return None
     from importlib.util import find_spec
 
-    from rankwright.distributed.connection import cluster
+    from rankwright.distributed.cluster import cluster
 
     client = context.with_resource(cluster(where))
     if find_spec("bokeh"):  # without it there is none

@@ -164,7 +164,8 @@ def _check_choice(
     """Refuse options that do not go together, and a file of scores that is not there."""
     if sum(choice is not None for choice in (run, model, scores, feature)) != 1:
         raise UsageError(
-            "specify what to evaluate, one of --load MODEL, --scores FILE, --feature ID and --run RUN."
+            "specify what to evaluate, one of --load MODEL, --scores FILE, --feature ID and --run "
+            "RUN."
         )
     if dask is not None and model is None:
         raise UsageError("--dask evaluates models: give --load MODEL, or leave --dask out.")

@@ -11,7 +11,6 @@ import typer
 
 from rankwright import __version__
 from rankwright.cli import console
-from rankwright.cli.bench import bench
 from rankwright.cli.cite import cite
 from rankwright.cli.compare import compare
 from rankwright.cli.convert import convert
@@ -23,7 +22,6 @@ from rankwright.cli.inspect import inspect
 from rankwright.cli.list import list_names
 from rankwright.cli.rank import rank
 from rankwright.cli.ranklib import ANY_WORDS, ranklib
-from rankwright.cli.reproduce import reproduce
 from rankwright.cli.serve import serve
 from rankwright.cli.synthetic import synthetic
 from rankwright.cli.train import train
@@ -48,13 +46,11 @@ app.command()(evaluate)
 app.command()(compare)
 app.command()(rank)
 app.command()(explain)
-app.command()(reproduce)
 app.command()(convert)
 app.command()(synthetic)
 app.command()(export)
 app.command()(verify)
 app.command()(serve)
-app.command()(bench)
 app.command()(cite)
 app.command(context_settings=ANY_WORDS)(ranklib)
 
@@ -84,13 +80,13 @@ def _options(
     console.err.quiet = quiet
 
 
-def run() -> None:
+def run(command: typer.Typer = app) -> None:
     """Run the command line; a fault in the input is one sentence on standard error and exit 2."""
     warnings.showwarning = _show_warning  # type: ignore[assignment]
     if console.err.is_terminal:  # where somebody waits
         _tell_of_compiling()
     try:
-        app()
+        command()
     except RankwrightError as fault:
         _fail(str(fault), 2)
     except SystemExit as ended:

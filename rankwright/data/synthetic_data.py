@@ -13,24 +13,25 @@ interactions u is linear in the features.
 
 Queries are drawn in blocks from named random streams: a larger set begins with the queries of a
 smaller one, and any number of threads gives the same bytes. What a `Shape` says is in
-`rankwright.data.shapes`, how the documents are drawn in `rankwright.data.synthetic_rows`.
+`rankwright.data.shapes`, how the documents are drawn in `rankwright.data.synthetic_data`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
+from rankwright.core.jit import kernel
 from rankwright.core.parallel import map_ranges
 from rankwright.core.rng import stream
-from rankwright.core.types import F64, I64
+from rankwright.core.types import F64, I64, AnyArray
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.shapes import SHAPES, Shape
-from rankwright.data.synthetic_rows import Plan, draw_plan, empty_matrix, make_block, rows_stream
 from rankwright.errors import UsageError
 from rankwright.registry import unknown
 
@@ -180,3 +181,234 @@ def _round_of_lengths(shape: Shape, seed: int, number: int) -> I64:
         open_lists = order[lengths[order] < shape.longest]
         lengths[open_lists[:short]] += 1
     return lengths
+
+
+# --- rows of one query -----------------------------------------------------------------------
+# The documents of made-up data: weights and thresholds of one shape and seed, then the rows.
+#
+# Equations (1) and (2), of the utility and the grade, are those of
+# `rankwright.data.synthetic_data`.
+
+
+_SAMPLE_QUERIES, _SAMPLE_LENGTH = 2_000, 8  # to find the thresholds of the grades
+_ENTRY_SPREAD = 0.5
+
+_PLAIN, _RATIO, _COUNT, _SIZE, _RARE, _QUERY = range(6)
+_KINDS = (_PLAIN, _PLAIN, _COUNT, _RATIO, _PLAIN, _RARE, _QUERY, _PLAIN, _SIZE, _RARE)
+_FOLLOW = (0.0, 0.9, 0.8, 0.5, 0.0, 0.7, 0.0, 0.3, 0.6, 0.3)  # correlation with the one before
+_INFORMATIVE = (_PLAIN, _RATIO, _RARE)
+
+# --- kernels ---------------------------------------------------------------------------------
+
+
+@kernel
+def _show_rows(indptr, X, level, kind, follow, fresh):  # type: ignore[no-untyped-def]
+    """Turn the normals in ``X`` into features, in place; ``level`` shifts each query's latents."""
+    for q in range(len(indptr) - 1):
+        for i in range(indptr[q], indptr[q + 1]):
+            t = X[i, 0]
+            for f in range(X.shape[1]):
+                t = follow[f] * t + fresh[f] * X[i, f]
+                x = t + np.float32(0.5) * level[q, f]
+                if kind[f] == _RATIO:
+                    x = 1 / (1 + math.exp(-x))
+                elif kind[f] == _COUNT:
+                    x = np.floor(math.exp(np.float32(1.5) * x))
+                elif kind[f] == _SIZE:
+                    x = math.exp(np.float32(2) * x)
+                elif kind[f] == _RARE:
+                    x = max(x - 1, np.float32(0))
+                elif kind[f] == _QUERY:
+                    x = level[q, f]
+                X[i, f] = x
+
+
+@kernel
+def _utility_rows(X, weight, first, second, product, utility):  # type: ignore[no-untyped-def]
+    for i in range(len(X)):
+        u = 0.0
+        for f in range(X.shape[1]):
+            u += weight[f] * X[i, f]
+        for k in range(len(product)):
+            u += product[k] * X[i, first[k]] * X[i, second[k]]
+        utility[i] = u  # (1)
+
+
+@kernel
+def _fill_sparse(row, uniform, column, value, n_columns, weight, utility):  # type: ignore[no-untyped-def]
+    """Unit-length rows of rising, distinct columns; low columns are common, high ones rare."""
+    for i in range(len(row) - 1):
+        first, last = row[i], row[i + 1]
+        chosen = np.sort((n_columns * uniform[first:last] ** 2.5).astype(np.int64))
+        for j in range(1, len(chosen)):
+            chosen[j] = max(chosen[j], chosen[j - 1] + 1)
+        highest = n_columns - 1
+        for j in range(len(chosen) - 1, -1, -1):
+            chosen[j] = min(chosen[j], highest)
+            highest = chosen[j] - 1
+        square = 0.0
+        for j in range(len(chosen)):
+            value[first + j] = (1 + value[first + j]) * (1 + math.log(1 + chosen[j]))
+            square += value[first + j] * value[first + j]
+        utility[i] = 0.0
+        for j in range(len(chosen)):
+            column[first + j] = chosen[j]
+            value[first + j] /= math.sqrt(square)
+            utility[i] += weight[chosen[j]] * value[first + j]  # (1)
+
+
+# --- blocks ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """What all blocks of one shape and seed share."""
+
+    shape: Shape
+    kind: I64
+    follow: AnyArray
+    weight: F64
+    first: I64
+    second: I64
+    product: F64
+    thresholds: F64
+
+
+def make_block(
+    plan: Plan,
+    rng: np.random.Generator,
+    ends: I64,
+    X: Any,
+    y: F64,
+    utility: F64,
+    group: I64 | None,
+) -> None:
+    """Draw rows ends[0]:ends[-1] and keep those that the arrays have room for."""
+    shape, start, rows = plan.shape, int(ends[0]), int(ends[-1] - ends[0])
+    stop = min(int(ends[-1]), len(y))
+    kept = stop - start
+    u = np.empty(rows)
+    make_rows = _dense_rows if shape.density is None else _sparse_rows
+    make_rows(plan, rng, ends, X, stop, u)
+    v = _grade_scale(shape, rng, u, np.diff(ends))
+    y[start:stop] = np.searchsorted(plan.thresholds, v[:kept], side="right")
+    utility[start:stop] = u[:kept]
+    if group is not None:
+        hosts = (shape.hosts * rng.random(rows) ** 3).astype(np.int64)
+        group[start:stop] = hosts[:kept]
+
+
+def _dense_rows(
+    plan: Plan, rng: np.random.Generator, ends: I64, X: AnyArray, stop: int, u: F64
+) -> None:
+    start = ends[0]
+    whole = stop == ends[-1]
+    block = X[start:stop] if whole else np.empty((len(u), X.shape[1]), np.float32)
+    rng.standard_normal(out=block, dtype=np.float32)
+    level = rng.standard_normal((len(ends) - 1, X.shape[1]), dtype=np.float32)
+    fresh = np.sqrt(1 - plan.follow**2)
+    _show_rows(ends - start, block, level, plan.kind, plan.follow, fresh)
+    _utility_rows(block, plan.weight, plan.first, plan.second, plan.product, u)
+    if not whole:
+        X[start:stop] = block[: stop - start]
+
+
+def _sparse_rows(
+    plan: Plan, rng: np.random.Generator, ends: I64, X: Any, stop: int, u: F64
+) -> None:
+    counts = _entry_counts(plan.shape, rng, len(u))
+    row = np.concatenate(([0], np.cumsum(counts)))
+    uniform = rng.random(row[-1])
+    value = rng.standard_exponential(row[-1])
+    column = np.empty(row[-1], np.int64)
+    _fill_sparse(row, uniform, column, value, X.shape[1], plan.weight, u)
+    first, last = X.indptr[ends[0]], X.indptr[stop]
+    X.indices[first:last] = column[: last - first]
+    X.data[first:last] = value[: last - first]
+
+
+def _grade_scale(shape: Shape, rng: np.random.Generator, u: F64, lengths: I64) -> F64:
+    """Return what the thresholds are compared with in (2)."""
+    noise = rng.standard_normal(len(u))
+    richness = np.repeat(rng.standard_normal(len(lengths)), lengths)
+    known = math.sqrt(1 - shape.noise) * u
+    return known + math.sqrt(shape.noise) * noise + shape.query_spread * richness
+
+
+def rows_stream(shape: Shape, seed: int, block: int) -> np.random.Generator:
+    """Return the random numbers of one block."""
+    return stream(seed, "synthetic", shape.name, "rows", block)
+
+
+def empty_matrix(shape: Shape, seed: int, block_ends: I64, n: int, *, first_block: int = 0) -> Any:
+    """Return room for all features; of a sparse matrix the number of entries is drawn first."""
+    if shape.density is None:
+        return np.empty((n, shape.features), np.float32)
+    counts = np.concatenate(
+        [
+            _entry_counts(shape, rows_stream(shape, seed, block), rows)
+            for block, rows in enumerate(np.diff(block_ends).tolist(), first_block)
+        ]
+    )
+    return _empty_sparse(counts[:n], shape.features)
+
+
+def _empty_sparse(counts: I64, features: int) -> Any:
+    indptr = np.concatenate(([0], np.cumsum(counts)))
+    index_type = np.int32 if indptr[-1] <= np.iinfo(np.int32).max else np.int64
+    value, column = np.empty(indptr[-1], np.float32), np.zeros(indptr[-1], index_type)
+    shape = (len(counts), features)
+    return sparse.csr_array((value, column, indptr.astype(index_type)), shape=shape)
+
+
+def _entry_counts(shape: Shape, rng: np.random.Generator, rows: int) -> I64:
+    assert shape.density is not None
+    middle = math.log(shape.density * shape.features) - _ENTRY_SPREAD**2 / 2
+    counts = np.rint(rng.lognormal(middle, _ENTRY_SPREAD, rows))
+    return np.clip(counts, 1, shape.features).astype(np.int64)
+
+
+# --- what all blocks share -------------------------------------------------------------------
+
+
+def draw_plan(shape: Shape, seed: int) -> Plan:
+    """Draw the weights of (1) and find the thresholds of (2) on a sample of its own."""
+    rng = stream(seed, "synthetic", shape.name, "plan")
+    d = shape.features
+    kind, follow = np.resize(_KINDS, d), np.resize(_FOLLOW, d).astype(np.float32)
+    dense = shape.density is None
+    sparsity = np.where(np.isin(kind, _INFORMATIVE), 0.5, 0.0) if dense else np.full(d, 0.02)
+    weight = np.where(rng.random(d) < sparsity, rng.standard_normal(d), 0.0)
+    weight[0] = weight[0] or 1.0
+    share = shape.interactions if dense else 0.0
+    pairs = min(d, 10) if share else 0
+    first, second = rng.choice(np.flatnonzero(kind == _PLAIN), (2, pairs))
+    product = rng.choice([-1.0, 1.0], pairs)
+    plan = Plan(shape, kind, follow, weight, first, second, product, np.empty(0))
+    linear, _ = _sample(replace(plan, product=0 * product), seed)
+    weight = weight * math.sqrt(1 - share) / _deviation(linear)
+    if share:
+        crossed, _ = _sample(replace(plan, weight=0 * weight), seed)
+        product = product * math.sqrt(share) / _deviation(crossed)
+    plan = replace(plan, weight=weight, product=product)
+    shares = np.cumsum(shape.grades) / np.sum(shape.grades)
+    return replace(plan, thresholds=np.quantile(_sample(plan, seed)[1], shares[:-1]))
+
+
+def _sample(plan: Plan, seed: int) -> tuple[F64, F64]:
+    """Return the utility of many short lists, and what the thresholds are compared with."""
+    shape, rng = plan.shape, stream(seed, "synthetic", plan.shape.name, "sample")
+    ends = np.arange(_SAMPLE_QUERIES + 1) * _SAMPLE_LENGTH
+    u = np.empty(ends[-1])
+    if shape.density is None:
+        _dense_rows(plan, rng, ends, np.empty((len(u), shape.features), np.float32), len(u), u)
+    else:
+        counts = _entry_counts(shape, stream(seed, "synthetic", shape.name, "sample"), len(u))
+        _sparse_rows(plan, rng, ends, _empty_sparse(counts, shape.features), len(u), u)
+    return u, _grade_scale(shape, rng, u, np.diff(ends))
+
+
+def _deviation(u: F64) -> float:
+    """Return the deviation within the sample's lists."""
+    lists = u.reshape(-1, _SAMPLE_LENGTH)
+    return float(np.sqrt(np.mean((lists - lists.mean(axis=1, keepdims=True)) ** 2)))

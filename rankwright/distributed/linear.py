@@ -1,10 +1,10 @@
 """Linear models over data in partitions: every loss, every solver that goes by weights.
 
 A problem in the weights is made of sums over documents and queries
-(`rankwright.models.linear_sums`). Each part gives its own; the driver adds them **in the order of
-the parts**, so that results are the same bits for any number of workers, and for the same parts in
-one process (`Partitions.local`). A message carries as many numbers as there are features, whatever
-the number of documents.
+(`rankwright.models.linear_problem`). Each part gives its own; the driver adds them **in the order
+of the parts**, so that results are the same bits for any number of workers, and for the same parts
+in one process (`Partitions.local`). A message carries as many numbers as there are features,
+whatever the number of documents.
 
 How solvers go over parts:
 
@@ -26,26 +26,30 @@ import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from rankwright.core.types import F64, I64, AnyArray, Callback, Loss
-from rankwright.distributed.linear_columns import PartitionedColumns
-from rankwright.distributed.linear_sums import (
-    PartitionedSums,
-    PerPart,
-    in_order,
-    pairs_in_order,
-)
+from rankwright.distributed.cluster import Here
 from rankwright.distributed.partitions import Partitions
-from rankwright.distributed.pieces import Moments, Recipe, Share, known_values, moments
+from rankwright.distributed.pieces import (
+    Moments,
+    Recipe,
+    Share,
+    ask,
+    ask_with_targets,
+    forget,
+    known_values,
+    moments,
+)
 from rankwright.errors import IncompatibleError, UsageError
 from rankwright.models import missing as missing_values
 from rankwright.models.linear import FittedLinear, Linear, deviations_of
-from rankwright.models.linear_problem import SummedProblem
+from rankwright.models.linear_problem import SummedProblem, Sums
 from rankwright.solvers.alternating import Alternating
 from rankwright.solvers.choice import lacking, steps_by_column
+from rankwright.solvers.coordinate import residuals
 from rankwright.solvers.online import Online, OnlineState
 
 
@@ -223,3 +227,240 @@ def fill_values(parts: Partitions, missing: str | None) -> F64 | None:
     sums, counts = pairs_in_order(parts.map(known_values))
     means: F64 = np.divide(sums, counts, out=np.zeros(parts.n_features), where=counts > 0.0)
     return means
+
+
+# --- by columns ------------------------------------------------------------------------------
+# Coordinate descent over partitions: Newton steps on blocks of columns, with the l1 term whole.
+#
+# A step along a single column would need a message to every part. A sweep over a block of columns
+# is one step in their place: with g and H the gradient and Hessian of the smooth part there,
+#
+#     p = argmin  g'p + 1/2 p'H p + l1 |w + p|_1                                                (1)
+#
+# is found on the driver, a column at a time, and w goes along p as far as the objective falls
+# (`yuan2012glmnet`). The parts give g and H, whose size is that of the block.
+
+
+_ALONG = 100  # most passes over a block of columns
+_HALVINGS = 30
+
+
+class BlockSums(Sums, Protocol):
+    """Sums that tell a block of the Hessian too."""
+
+    def hess_block(self, at: F64, columns: I64) -> F64:
+        """Return the rows and columns ``columns`` of X' H X at the weights ``at``."""
+
+
+class PartitionedColumns:
+    """The problem with an l1 penalty, for `rankwright.solvers.coordinate`.
+
+    ``sweep`` minimises along its columns the second-order model of the loss plus the penalties and
+    goes as far that way as the objective falls.
+    """
+
+    def __init__(self, sums: BlockSums, total_weight: float, deviation: F64) -> None:
+        self.size, self.l1, self.l2 = sums.n_features, 0.0, 0.0
+        self._sums, self._total, self._deviation = sums, total_weight, deviation
+
+    def value(self, w: F64) -> float:
+        """Return the objective."""
+        return self._problem().value(w) + self.l1 * float(np.abs(w).sum())
+
+    def grad(self, w: F64, out: F64) -> float:
+        """Write the gradient of all but the l1 term to ``out`` and return the objective."""
+        return self._problem().grad(w, out) + self.l1 * float(np.abs(w).sum())
+
+    def sweep(self, w: F64, columns: I64, *, step: str = "log1p") -> F64:
+        """Take a step along ``columns`` together, changing ``w``.
+
+        Returns how far from optimal each column was before.
+        """
+        if step != "log1p":
+            raise UsageError("step='bound' runs in one process; leave step out.")
+        slope = np.empty(self.size)
+        before = self.grad(w, slope)
+        missed: F64 = residuals(slope, w, self.l1)[columns]
+        factor = 1.0 / self._deviation[columns]
+        block = self._sums.hess_block(w / self._deviation, columns)
+        H = block * np.outer(factor, factor) / self._total + self.l2 * np.eye(len(columns))
+        p = _along_columns(slope[columns], H, w[columns], self.l1)
+        own = w[columns]
+        promised = float(slope[columns] @ p)
+        promised += self.l1 * float(np.abs(own + p).sum() - np.abs(own).sum())
+        length = 1.0
+        for _ in range(_HALVINGS):
+            w[columns] = own + length * p
+            if self.value(w) <= before + 1e-4 * length * promised:
+                return missed
+            length *= 0.5
+        w[columns] = own
+        return missed
+
+    def _problem(self) -> SummedProblem:
+        return SummedProblem(self._sums, self._total, l2=self.l2, deviation=self._deviation)
+
+
+def _along_columns(g: F64, H: F64, w: F64, l1: float) -> F64:
+    """Return the p of (1), a column at a time."""
+    p, Hp = np.zeros(len(g)), np.zeros(len(g))
+    for _ in range(_ALONG):
+        largest = 0.0
+        for j in range(len(g)):
+            bend = max(H[j, j], 1e-12)
+            at = w[j] + p[j]
+            aim = at - (g[j] + Hp[j]) / bend
+            reached = np.sign(aim) * max(abs(aim) - l1 / bend, 0.0)
+            if reached != at:
+                Hp += (reached - at) * H[:, j]
+                p[j] += reached - at
+                largest = max(largest, bend * abs(reached - at))
+        if largest <= 1e-9 * (np.abs(g).max(initial=0.0) + l1):
+            break
+    return p
+
+
+# --- sums over the parts ---------------------------------------------------------------------
+# Sums of a linear problem over parts of the data, added up in the order of the parts.
+#
+# They are those of `rankwright.models.linear_problem`: each part answers for itself, where it is
+# (`rankwright.distributed.pieces`), and the driver adds the answers from the first to the last.
+
+
+class PartitionedSums:
+    """Sums over parts, added up in their order; see `rankwright.models.linear_problem.Sums`."""
+
+    def __init__(self, parts: Partitions, recipe: Recipe) -> None:
+        self.n_features = parts.n_features
+        self._parts, self._recipe = parts, recipe
+        self._numbers = list(range(len(parts)))
+        self._firsts = parts.first_queries
+        self._at = np.zeros(self.n_features)
+        self._turn = 0
+        self.round = 0  # of the noise, where the loss has any
+
+    def scores(self, w: F64) -> Any:  # noqa: ARG002
+        """Refuse: scores stay where the data are."""
+        raise UsageError("scores of partitions stay on their workers; use distributed.predict.")
+
+    def value(self, w: F64) -> float:
+        """Return the loss."""
+        return float(in_order(self.each("value", w)))
+
+    def grad(self, w: F64) -> tuple[float, F64]:
+        """Return the loss and X' g."""
+        self._at = w.copy()
+        return pairs_in_order(self.each("grad", w))
+
+    def hess_vec(self, u: F64) -> F64:
+        """Return X' H X u at the w of the last ``grad``."""
+        total: F64 = in_order(self.each("hess_vec", self._at, u))
+        return total
+
+    def hess_block(self, at: F64, columns: I64) -> F64:
+        """Return a block of X' H X at the weights ``at``."""
+        total: F64 = in_order(self.each("hess_block", at, columns))
+        return total
+
+    def squares(self) -> F64:
+        """Return the weighted sum of squares of each feature."""
+        total: F64 = in_order(self.each("squares"))
+        return total
+
+    def convex_part(self, w: F64) -> tuple[float, F64]:
+        """Return M and X' times its slope, where the loss is M - N; else as ``grad``."""
+        return pairs_in_order(self.each("convex_part", w))
+
+    def concave_part(self, w: F64) -> tuple[float, F64]:
+        """Return N and X' times its slope."""
+        return pairs_in_order(self.each("concave_part", w))
+
+    def targets(self, w: F64, near: Any, rate: float) -> list[Any]:
+        """Return the targets of each part, which stay where they are."""
+        assert near is None or rate == 1.0, "fit_linear has refused other rates"
+        return self._held("targets", w)
+
+    def with_targets(self, r: list[Any]) -> HeldSums:
+        """Return the sums of coming near to fixed targets."""
+        self._turn += 1
+        return HeldSums(self, r, self._turn)
+
+    def each(self, question: str, *args: Any, only: list[int] | None = None) -> list[Any]:
+        """Return the answers of the parts, or of some of them; ``args`` may hold one per part.
+
+        An argument that is a `PerPart` has its own value for each part that is asked.
+        """
+        return self._parts.place.results(self._held(question, *args, only=only))
+
+    def _held(self, question: str, *args: Any, only: list[int] | None = None) -> list[Any]:
+        chosen = self._numbers if only is None else only
+        columns = [arg.values if isinstance(arg, PerPart) else [arg] * len(chosen) for arg in args]
+        return self._parts.place.call(
+            ask,
+            [self._parts.parts[k] for k in chosen],
+            chosen,
+            [self._firsts[k] for k in chosen],
+            [self._recipe] * len(chosen),
+            [self.round] * len(chosen),
+            [question] * len(chosen),
+            *columns,
+        )
+
+    def each_with_targets(self, r: list[Any], turn: int, *asked: Any) -> list[Any]:
+        """Return the answers of the losses that are held to ``r``."""
+        constant = [self._recipe, turn, *asked]
+        n = len(self._numbers)
+        held = self._parts.place.call(
+            ask_with_targets,
+            self._parts.parts,
+            r,
+            self._numbers,
+            self._firsts,
+            *([value] * n for value in constant),
+        )
+        return self._parts.place.results(held)
+
+    def close(self) -> None:
+        """Let workers forget what they kept."""
+        if isinstance(self._parts.place, Here):
+            forget(self._recipe.key)
+        else:
+            self._parts.client.run(forget, self._recipe.key, on_error="ignore")
+
+
+@dataclass(frozen=True)
+class PerPart:
+    """An argument with a value for each part."""
+
+    values: list[Any]
+
+
+class HeldSums(PartitionedSums):
+    """The sums of losses that are held to targets; only what L-BFGS asks for."""
+
+    def __init__(self, sums: PartitionedSums, r: list[Any], turn: int) -> None:
+        super().__init__(sums._parts, sums._recipe)
+        self._sums, self._r, self._turn = sums, r, turn
+
+    def value(self, w: F64) -> float:
+        """Return the loss."""
+        return float(in_order(self._sums.each_with_targets(self._r, self._turn, "value", w)))
+
+    def grad(self, w: F64) -> tuple[float, F64]:
+        """Return the loss and X' g."""
+        return pairs_in_order(self._sums.each_with_targets(self._r, self._turn, "grad", w))
+
+
+def in_order(values: Any) -> Any:
+    """Add numbers or arrays from the first to the last."""
+    rest = iter(values)
+    total = next(rest)
+    for value in rest:
+        total = total + value
+    return total
+
+
+def pairs_in_order(pairs: Any) -> tuple[Any, Any]:
+    """Add the first of all pairs, and the second, from the first pair to the last."""
+    pairs = list(pairs)
+    return in_order(a for a, _ in pairs), in_order(b for _, b in pairs)

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rankwright.core.types import F64
-from rankwright.errors import UsageError
-from rankwright.experiments.figure import COLOURS, DASHES, MARKS, import_matplotlib
+from rankwright.errors import MissingExtraError, UsageError
 from rankwright.registry import unknown
 
 if TYPE_CHECKING:
@@ -18,6 +17,23 @@ if TYPE_CHECKING:
 
 KINDS = ("metrics", "differences", "metric_at_k", "curves")
 _MOST_MARKS = 20  # of a learning curve
+COLOURS = (
+    "#0072B2",
+    "#D55E00",
+    "#009E73",
+    "#CC79A7",
+    "#E69F00",
+    "#56B4E9",
+    "#000000",
+)  # Okabe, Ito
+DASHES: tuple[Any, ...] = (
+    "solid",
+    (0, (4, 1.6)),
+    (0, (1, 1.2)),
+    (0, (6, 1.4, 1, 1.4)),
+    (0, (2, 2)),
+)
+MARKS = ("o", "s", "^", "D", "v", "P", "X")
 
 
 def plot(
@@ -200,3 +216,11 @@ def _legend(ax: Any) -> None:
 def _plain(ax: Any) -> Any:
     ax.spines[["top", "right"]].set_visible(False)
     return ax
+
+
+def import_matplotlib() -> None:
+    """Say which extra brings matplotlib, where it is not installed."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        raise MissingExtraError("matplotlib", "plot", "drawing a figure") from None

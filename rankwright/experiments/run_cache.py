@@ -41,7 +41,7 @@ from rankwright.persist.model_file import holds_all, kept_parameters
 from rankwright.rankers.base import Ranker
 
 _PACKAGES = (
-    "core", "data", "losses", "metrics", "models", "persist", "rankers", "solvers", "subproblems",
+    "core", "data", "losses", "metrics", "models", "persist", "rankers", "solvers",
 )  # fmt: skip
 _FILES = (
     "registry.py",

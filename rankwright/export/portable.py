@@ -22,10 +22,10 @@ from rankwright.core.types import F64, I64
 from rankwright.errors import UsageError
 from rankwright.export.forest import RULES, ZERO, Forest, added, one_split_each
 from rankwright.models.additive import FittedAdditive
-from rankwright.models.fitted_network import FittedNetwork
 from rankwright.models.forest_scorer import ForestScorer
 from rankwright.models.imported_trees import ImportedForest
 from rankwright.models.linear import FittedLinear
+from rankwright.models.network import FittedNetwork
 from rankwright.models.trees import FittedTrees
 from rankwright.rankers.base import Ranker
 

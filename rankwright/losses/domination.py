@@ -43,8 +43,8 @@ from rankwright.core.types import F64, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
 from rankwright.losses.base import KernelLoss, document_weight, grade_targets
-from rankwright.subproblems.domination_columns import DominationColumns
-from rankwright.subproblems.pair_sums import GradeBlocks
+from rankwright.losses.domination_columns import DominationColumns
+from rankwright.losses.pair_sums import GradeBlocks
 
 # --- kernels ---------------------------------------------------------------------------------
 
@@ -247,7 +247,7 @@ class BoundDomination(KernelLoss):
         total_weight
             What the sum over queries is divided by; the weight of those with an order by default.
         **options
-            See `rankwright.subproblems.domination_columns.DominationColumns`.
+            See `rankwright.losses.domination_columns.DominationColumns`.
         """
         ordered = float(self._weight.sum())
         total = total_weight or ordered or 1.0

@@ -30,7 +30,7 @@ from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.base import KernelLoss, document_weight
-from rankwright.subproblems.pair_sums import GradeBlocks, score_range
+from rankwright.losses.pair_sums import GradeBlocks, score_range
 
 _FAR = 600.0
 

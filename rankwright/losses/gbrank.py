@@ -8,7 +8,7 @@ and T the pairs of different documents of one grade, in both orders, the loss of
          + calibration/2 sum_i w_i (y_i - s_i)^2                                                (3)
 
 as compared in `moon2010intervalrank`. With v = s - y a term of (1) is (v_j - v_i)_+^2, so the sums
-over wrong pairs of `subproblems.pair_sums` give value and gradient in O(n log n). (2) is a
+over wrong pairs of `losses.pair_sums` give value and gradient in O(n log n). (2) is a
 variance within each grade. Within a set of wrong pairs all is quadratic, which gives the Hessian.
 
 The curvature is an upper bound: the Hessian of one pair, 2 w_i w_j [1 -1; -1 1], is at most twice
@@ -34,7 +34,7 @@ from rankwright.losses.base import (
     grade_targets,
     present_documents,
 )
-from rankwright.subproblems.pair_sums import GradeBlocks, add_partners, find_wrong_pairs
+from rankwright.losses.pair_sums import GradeBlocks, add_partners, find_wrong_pairs
 
 # --- kernels ---------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ loss of a query is the value of the paper's problem (6), both slack terms includ
            + calibration/2 sum_i w_i (s_i - y_i)^2                                            (2)
 
 [moon2010intervalrank]. Grades are those that the query has, and g+1 is the next of them. A
-document of weight 0 is no document. `subproblems.interval_qp` solves (1) exactly per query.
+document of weight 0 is no document. `losses.interval_qp` solves (1) exactly per query.
 
 The penalty rho is d^2/2, or any even convex function of which the solver knows two derivatives:
 
@@ -42,9 +42,7 @@ from rankwright.core.types import F64, I64, AnyArray, StatefulLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.base import KernelLoss, document_weight, grade_targets, rows_by_grade
-from rankwright.registry import unknown
-from rankwright.subproblems.interval_barrier import solve_barrier
-from rankwright.subproblems.interval_chain import (
+from rankwright.losses.interval_qp import (
     HUBER,
     PSEUDO_HUBER,
     ROWS,
@@ -52,8 +50,11 @@ from rankwright.subproblems.interval_chain import (
     Terms,
     X,
     penalty,
+    solve_barrier,
+    solve_hard,
+    solve_newton,
 )
-from rankwright.subproblems.interval_qp import solve_hard, solve_newton
+from rankwright.registry import unknown
 
 _PENALTIES = {"squared": SQUARED, "huber": HUBER, "pseudo_huber": PSEUDO_HUBER}
 

@@ -53,10 +53,7 @@ from rankwright.core.types import F64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError
 from rankwright.losses.base import KernelLoss, document_weight, present_documents
-from rankwright.metrics.names import AnyMetric, metric
-from rankwright.metrics.swap import LINEAR_SWAP, changes_below, prepare
-from rankwright.metrics.tied_swap import has_ties, mean_changes_below, tie_sums
-from rankwright.subproblems.pair_tiles import (
+from rankwright.losses.pair_tiles import (
     CURV,
     DISCOUNT,
     GAIN,
@@ -82,6 +79,9 @@ from rankwright.subproblems.pair_tiles import (
     total,
     unload,
 )
+from rankwright.metrics.names import AnyMetric, metric
+from rankwright.metrics.swap import LINEAR_SWAP, changes_below, prepare
+from rankwright.metrics.tied_swap import has_ties, mean_changes_below, tie_sums
 
 _SMOOTH = 0.01  # LightGBM's
 

@@ -34,7 +34,7 @@ from rankwright.core.parts import Part
 from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import KernelLoss, document_weight, grade_targets
-from rankwright.subproblems.pair_sums import GradeBlocks
+from rankwright.losses.pair_sums import GradeBlocks
 
 # --- kernels ---------------------------------------------------------------------------------
 

@@ -49,7 +49,7 @@ from rankwright.losses.base import (
     exp2_of_grades,
     present_documents,
 )
-from rankwright.subproblems.top_k import MOST_ORDERS, top_k_hessian, top_k_queries
+from rankwright.losses.top_k import MOST_ORDERS, top_k_hessian, top_k_queries
 
 TARGETS = ("softmax", "gain")
 

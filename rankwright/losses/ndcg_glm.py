@@ -35,8 +35,8 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.base import KernelLoss, document_weight, exp2_of_grades
 from rankwright.losses.gain_lists import total_discount
+from rankwright.losses.retarget_kernels import LARGEST
 from rankwright.registry import unknown
-from rankwright.subproblems.retarget_kl import LARGEST
 
 # --- kernels ---------------------------------------------------------------------------------
 

@@ -39,7 +39,7 @@ from rankwright.core.parts import Part
 from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import KernelLoss, document_weight
-from rankwright.subproblems.pair_sums import GradeBlocks, score_range
+from rankwright.losses.pair_sums import GradeBlocks, score_range
 
 _FAR = 600.0
 _SURE = 1.0 - 1e-6  # a rule that is never wrong gets a weight of 7.25, not infinity

@@ -18,7 +18,7 @@ that grade a has in the ideal list, the loss of NDCG is (G_a - G_b) (D(a) - D(b)
 of weight w has w places there; a fraction of a place counts as a fraction of its discount.
 
 A pair counts where s_i < s_j + margin, so at the kink of the hinge it has slope 0. Sums over those
-pairs come from `subproblems.pair_sums` in O(n log n), or O(n x grades) for (4), and no pair is
+pairs come from `losses.pair_sums` in O(n log n), or O(n x grades) for (4), and no pair is
 listed. The curvature of p = 2 is an upper bound, as in `gbrank`: 4 w_i times the weight of the
 partners of i bounds the Hessian as a matrix. That of p = 1 is w_i times the weight of the partners
 over the margin, with which no step is longer than the margin.
@@ -37,7 +37,7 @@ from rankwright.core.types import F64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import NOTHING, KernelLoss, document_weight, exp2_of_grades
 from rankwright.losses.gain_lists import total_discount
-from rankwright.subproblems.pair_sums import (
+from rankwright.losses.pair_sums import (
     GradeBlocks,
     add_partners,
     add_weighted,

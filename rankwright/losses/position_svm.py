@@ -7,7 +7,7 @@ For a measure that is a sum over ranks, <a, b>, and falling weights c by rank (`
 where pi(i) is the rank of document i in pi and cref_i is c at its rank in the reference order, by
 falling grade: (27) of the paper. L is at least what the measure loses when documents are put in
 order of s. It is piecewise linear, with slope c_pi(i) - cref_i at the worst order pi, which
-`subproblems.position_max` and `subproblems.assignment` find.
+`losses.position_max` and `losses.assignment` find.
 
 **Tied grades** leave the reference open, and results depend on it. ``ties="mean"``: tied documents
 share the mean of their c, which is the mean of (1) over tied orders. ``"file"``: by row, as
@@ -27,7 +27,7 @@ and c = a for "metric". The reciprocal rank is a sum over ranks only where one d
 reference does, and c is 0 beyond (section 5.1). Where topics overlap, orders hold a weight of at
 most k of each topic, and exactly as many documents as the limits leave room for; the reference is
 the best such order, of grades and topics, by an integer programme, and the worst one is found by
-`subproblems.topic_search`: exactly, or as well as 20,000 steps allow.
+`losses.topic_search`: exactly, or as well as 20,000 steps allow.
 
 ``cost``: a function from the grades of a query, best first, to the cost C_ij of document i at rank
 j, in place of a measure (section 3.4): the reference is then the cheapest order, and the loss of
@@ -57,10 +57,7 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError, UsageError
 from rankwright.losses.base import KernelLoss, rows_by_grade, without_features
 from rankwright.losses.gain_lists import form_over_ranks
-from rankwright.metrics.names import AnyMetric, metric
-from rankwright.metrics.position import rank_weights
-from rankwright.metrics.swap import MRR_SWAP
-from rankwright.subproblems.position_lists import (
+from rankwright.losses.position_orders import (
     BENCHES,
     FIRST,
     GROUPS,
@@ -72,11 +69,16 @@ from rankwright.subproblems.position_lists import (
     classes_or_assignment,
     groups_of_queries,
     lists_with_costs,
+    reference,
     scratch_of_classes,
+    sorted_places,
     sums_of_queries,
     topics_of_queries,
+    worst_order,
 )
-from rankwright.subproblems.worst_order import reference, sorted_places, worst_order
+from rankwright.metrics.names import AnyMetric, metric
+from rankwright.metrics.position import rank_weights
+from rankwright.metrics.swap import MRR_SWAP
 
 TIES = ("score", "mean", "file")
 

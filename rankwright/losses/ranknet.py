@@ -10,7 +10,7 @@ both, which makes the exact diagonal of the Hessian, and sigma^2 w_i w_j p (1 - 
 row i of the Hessian times v. ``normalize=True`` divides the loss of each query by the sum of
 w_i w_j over its pairs.
 
-LambdaRank is the same with other pair weights. The arithmetic is that of `subproblems.pair_tiles`:
+LambdaRank is the same with other pair weights. The arithmetic is that of `losses.pair_tiles`:
 O(n^2) pairs a query, without an exponential for each.
 """
 
@@ -29,8 +29,8 @@ from rankwright.core.scalar import log1p_unit
 from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import KernelLoss, document_weight
-from rankwright.subproblems.pair_sums import GradeBlocks
-from rankwright.subproblems.pair_tiles import (
+from rankwright.losses.pair_sums import GradeBlocks
+from rankwright.losses.pair_tiles import (
     CURV,
     GAIN,
     GRAD,

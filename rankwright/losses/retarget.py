@@ -20,7 +20,7 @@ different grade, where ``rank`` is the number of documents down to the upper one
     large      (15): no margin, but a reward -size (q_i - q_j) (r_i - r_j) at each grade change
 
 The inner problem is one pass of pooling adjacent violators on alpha s + (1 - alpha) q with alpha =
-1 / (1 + C_r) (Lemma 1; `subproblems.pav`); with (15) on alpha (s + c / w) + (1 - alpha) q, c being
+1 / (1 + C_r) (Lemma 1; `losses.pav`); with (15) on alpha (s + c / w) + (1 - alpha) q, c being
 the rewards of r. By the envelope theorem the gradient is w (m(s) - r) + C_w w s. The Hessian has
 the projection's Jacobian J, a mean over each pool, which (13) drops:
 
@@ -54,16 +54,18 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.base import KernelLoss, document_weight, grade_targets
 from rankwright.losses.ndcg_glm import FixedTargets, shares
-from rankwright.registry import unknown
-from rankwright.subproblems.retarget_kl import kl_hessian, retarget_kl
-from rankwright.subproblems.retarget_layout import (
+from rankwright.losses.retarget_kernels import (
     Layout,
     Places,
     Terms,
+    kl_hessian,
     new_desk,
+    retarget_kl,
+    retarget_square,
     running_margins,
+    square_hessian,
 )
-from rankwright.subproblems.retarget_square import retarget_square, square_hessian
+from rankwright.registry import unknown
 
 MARGINS = ("none", "grade", "constant", "sqrt", "power", "large")
 KL_MARGINS = ("ratio", "additive", "surrogate")

@@ -36,9 +36,8 @@ from rankwright.core.types import F64, AnyArray, Callback, FloatMatrix, Loss, So
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
 from rankwright.losses.base import bound_loss, document_weight
-from rankwright.models.linear import deviations
+from rankwright.models.linear import check_penalty, deviations, ridges
 from rankwright.models.missing import fill_values, filled
-from rankwright.models.penalty import check_penalty, ridges
 from rankwright.solvers.choice import choose_solver, solver_needs
 from rankwright.solvers.journal import Journal, journalled
 

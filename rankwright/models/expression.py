@@ -2,33 +2,49 @@
 
 The fitness of a formula f is the mean of the measure when documents are ranked by f
 (`yeh2007rankgp`), averaged over the orders of documents that f scores alike: a formula that is the
-same for all of them gains nothing from the order of the file. `rankwright.models.evolution` breeds
+same for all of them gains nothing from the order of the file. `rankwright.models.expression` breeds
 the formulas, `rankwright.models.formula` says what they are made of. The best of each generation is
 shown to the callback, and the valid data choose between them.
 
-A whole generation is evaluated at once (`rankwright.models.fitted_expression`). A formula met
+A whole generation is evaluated at once (`rankwright.models.formula`). A formula met
 before, after simplification, is not evaluated again.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
+from typing import Any, Protocol
 
 import numpy as np
 
 from rankwright.core.parts import Part
-from rankwright.core.types import F64, Callback, Metric
+from rankwright.core.rng import stream
+from rankwright.core.types import F64, I64, Callback, Metric
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.metrics import base
 from rankwright.metrics.evaluation import Evaluator
-from rankwright.models.evolution import Evolve
-from rankwright.models.fitted_expression import FittedExpression, columns_as_rows, values_of
-from rankwright.models.formula import Formula, columns_of, postfix, size, text
-from rankwright.models.formula_breeding import Breeding
+from rankwright.models.formula import (
+    BINARY,
+    FEATURE,
+    NUMBER,
+    UNARY,
+    FittedExpression,
+    Formula,
+    columns_as_rows,
+    columns_of,
+    depth,
+    is_leaf,
+    parts_of,
+    postfix,
+    simplify,
+    size,
+    text,
+    values_of,
+)
 from rankwright.models.interrupt import until_interrupted
 from rankwright.models.missing import fill_values, filled
 from rankwright.solvers.journal import Journal
@@ -44,7 +60,7 @@ class Expression(Part):
     Parameters
     ----------
     population, n_generations, tournament, crossover, elites, parsimony
-        See `rankwright.models.evolution.Evolve`; the best generation on valid is kept.
+        See `rankwright.models.expression.Evolve`; the best generation on valid is kept.
     max_nodes, max_depth, max_features
         The largest formula: its nodes, the operations on its longest way, its features.
     missing : None, "mean" or "zero"
@@ -161,3 +177,258 @@ def _fitted(tree: Formula, means: F64, fill: F64 | None, data: RankingData) -> F
     code, value = postfix(tree)
     written = text(tree, data.feature_names)
     return FittedExpression(code, value, means[columns_of(tree)], fill, data.n_features, written)
+
+
+# --- evolution -------------------------------------------------------------------------------
+# Evolution: the better candidates are crossed and changed, generation after generation.
+#
+# Each generation keeps its best candidates as they are (elites), so the best fitness never falls.
+# A parent is the best of ``tournament`` candidates drawn at random, by fitness less ``parsimony``
+# for each node of its size; among equals the smaller wins. A child is two parents crossed, or one
+# parent changed; one that the generation already has is drawn again, so that no candidate takes
+# it over.
+#
+# Nothing here knows what a candidate is: the problem draws, crosses, changes and measures them
+# (`koza1992genetic`).
+
+
+_TRIES = 10  # draws of a child that is not there yet, before one that is will do
+
+
+class Species(Protocol):
+    """What candidates are; each is a value that can be compared and hashed."""
+
+    def first(self, number: int, rng: np.random.Generator) -> Any:
+        """Return candidate ``number`` of the first generation."""
+
+    def cross(self, a: Any, b: Any, rng: np.random.Generator) -> Any:
+        """Return a child of two parents."""
+
+    def mutate(self, a: Any, rng: np.random.Generator) -> Any:
+        """Return a changed copy."""
+
+    def size(self, a: Any) -> int:
+        """Return how large a candidate is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evolve:
+    """Genetic search for the candidate of highest fitness.
+
+    Parameters
+    ----------
+    population
+        Candidates of a generation.
+    n_generations
+        Generations, the first one included.
+    tournament
+        Candidates drawn for each choice of a parent; the more, the harder the selection.
+    crossover
+        Share of children that have two parents; the others are changed copies.
+    elites
+        Best candidates that go on as they are.
+    parsimony
+        Fitness that a node costs a candidate when parents are chosen.
+    """
+
+    population: int = 400
+    n_generations: int = 30
+    tournament: int = 7
+    crossover: float = 0.6
+    elites: int = 2
+    parsimony: float = 1e-4
+
+    def check(self) -> None:
+        """Refuse numbers that make no sense."""
+        for name in ("population", "n_generations", "tournament", "elites"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"{name} must be 1 or more, not {getattr(self, name)}.")
+        if self.elites > self.population:
+            raise UsageError(f"elites must be at most population, {self.population}.")
+        if not 0.0 <= self.crossover <= 1.0:
+            raise UsageError(f"crossover must be a share from 0 to 1, not {self.crossover}.")
+        if self.parsimony < 0.0:
+            raise UsageError(f"parsimony must be 0 or more, not {self.parsimony}.")
+
+    def run(
+        self,
+        species: Species,
+        fitness: Callable[[Sequence[Any]], F64],
+        callback: Callable[[int, Any, float], bool],
+        *,
+        start: Iterable[Any] = (),
+        seed: int = 0,
+    ) -> None:
+        """Evolve; ``callback`` is shown the best of each generation and may end the run.
+
+        ``start`` are candidates of the first generation.
+        """
+        self.check()
+        rng = stream(seed, "evolve", 1)
+        drawn = (species.first(number, rng) for number in range(_TRIES * self.population))
+        alive = self._filled([*start], drawn)
+        for t in range(1, self.n_generations + 1):
+            values = fitness(alive)
+            sizes = np.array([species.size(one) for one in alive])
+            order = np.lexsort((sizes, -values))
+            if callback(t, alive[order[0]], float(values[order[0]])) or t == self.n_generations:
+                return
+            rng = stream(seed, "evolve", t + 1)
+            place = np.empty(len(alive), np.int64)
+            place[np.lexsort((sizes, -(values - self.parsimony * sizes)))] = np.arange(len(alive))
+            children = (
+                self._child(species, alive, place, rng) for _ in range(_TRIES * self.population)
+            )
+            alive = self._filled([alive[k] for k in order[: self.elites]], children)
+
+    def _filled(self, kept: list[Any], more: Iterable[Any]) -> list[Any]:
+        """Return ``kept`` and as many of ``more`` as there is room for, each candidate once."""
+        made = list(dict.fromkeys(kept))
+        known, spare = set(made), []
+        for one in more:
+            if len(made) >= self.population:
+                break
+            if one in known:
+                spare.append(one)
+            else:
+                known.add(one)
+                made.append(one)
+        return made + spare[: self.population - len(made)]
+
+    def _child(
+        self, species: Species, alive: list[Any], place: I64, rng: np.random.Generator
+    ) -> Any:
+        a = alive[self._winner(place, rng)]
+        if rng.random() < self.crossover:
+            return species.cross(a, alive[self._winner(place, rng)], rng)
+        return species.mutate(a, rng)
+
+    def _winner(self, place: I64, rng: np.random.Generator) -> int:
+        drawn = rng.integers(len(place), size=self.tournament)
+        return int(drawn[np.argmin(place[drawn])])
+
+
+# --- formulas sampled, crossed and changed ---------------------------------------------------
+# Formulas drawn at random, crossed and changed, within limits of size, depth and features.
+#
+# What is bred is simplified at once, so that the limits count only what matters and formulas of the
+# same meaning are seen to be the same.
+
+
+_NUMBERS = 0.2  # share of leaves that are numbers
+_INNER = 0.9  # share of cuts at an operation, where there is one (Koza)
+_UNARY = 0.2  # share of operations on one part
+_FIRST_DEPTH = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Breeding:
+    """Limits of formulas over some of the ``columns`` of the data."""
+
+    columns: Sequence[int]
+    max_nodes: int
+    max_depth: int
+    max_features: int
+
+    def first(self, number: int, rng: np.random.Generator) -> Formula:
+        """Return a formula of the first generation: ramped half-and-half.
+
+        Depths go from 1 up in turn; of each, half are full and half grow as it falls.
+        """
+        most = min(self.max_depth, _FIRST_DEPTH)
+        deep, full = 1 + (number // 2) % most, number % 2 == 0
+        while True:
+            made = self._within(self._drawn(deep, full, rng))
+            if made is not None:
+                return made
+            deep = max(0, deep - 1)
+
+    def cross(self, a: Formula, b: Formula, rng: np.random.Generator) -> Formula:
+        """Return ``a`` with a part replaced by one of ``b``, or ``a`` if that is too much."""
+        made = _replaced(a, _cut(a, rng), parts_of(b)[_cut(b, rng)])
+        return self._within(made) or a
+
+    def mutate(self, a: Formula, rng: np.random.Generator) -> Formula:
+        """Return ``a`` with a part drawn anew, a node changed, a term added, or a part alone."""
+        at = int(rng.integers(size(a)))
+        kind = rng.random()
+        if kind < 0.25:
+            made = _replaced(a, at, self._drawn(2, False, rng))
+        elif kind < 0.65:
+            made = _replaced(a, at, self._changed(parts_of(a)[at], rng))
+        elif kind < 0.9:
+            term = ("*", self._feature(rng), _number(rng))
+            made = (str(rng.choice(["+", "*", "max", "min"])), a, term)
+        else:
+            made = parts_of(a)[at]
+        return self._within(made) or a
+
+    def size(self, a: Formula) -> int:
+        """Return the number of nodes."""
+        return size(a)
+
+    def _within(self, tree: Formula) -> Formula | None:
+        """Return the formula simplified, or None where it breaks a limit."""
+        tree = simplify(tree)
+        fits = (
+            size(tree) <= self.max_nodes
+            and depth(tree) <= self.max_depth
+            and len(columns_of(tree)) <= self.max_features
+        )
+        return tree if fits else None
+
+    def _drawn(self, deep: int, full: bool, rng: np.random.Generator) -> Formula:
+        if deep == 0 or (not full and rng.random() < 0.3):
+            return _number(rng) if rng.random() < _NUMBERS else self._feature(rng)
+        if rng.random() < _UNARY:
+            return (_pick(UNARY, rng), self._drawn(deep - 1, full, rng))
+        left, right = (self._drawn(deep - 1, full, rng) for _ in range(2))
+        return (_pick(BINARY, rng), left, right)
+
+    def _feature(self, rng: np.random.Generator) -> Formula:
+        return (FEATURE, int(self.columns[int(rng.integers(len(self.columns)))]))
+
+    def _changed(self, node: Formula, rng: np.random.Generator) -> Formula:
+        """Return another node over the same parts."""
+        if node[0] == FEATURE:
+            return self._feature(rng)
+        if node[0] == NUMBER:
+            return (NUMBER, _short(node[1] * np.exp(0.5 * rng.normal())))
+        return (_pick(UNARY if len(node) == 2 else BINARY, rng), *node[1:])
+
+
+def _pick(names: Sequence[str], rng: np.random.Generator) -> str:
+    return names[int(rng.integers(len(names)))]
+
+
+def _number(rng: np.random.Generator) -> Formula:
+    return (NUMBER, _short(rng.normal() * 10.0 ** rng.uniform(-1.0, 1.0)))
+
+
+def _short(value: float) -> float:
+    """Return a number of three digits, which is as good and easier to read."""
+    return float(f"{value:.3g}")
+
+
+def _cut(tree: Formula, rng: np.random.Generator) -> int:
+    """Return a node, counted from the root, at which to cut: mostly an operation."""
+    every = parts_of(tree)
+    inner = [at for at, part in enumerate(every) if not is_leaf(part)]
+    if inner and rng.random() < _INNER:
+        return inner[int(rng.integers(len(inner)))]
+    return int(rng.integers(len(every)))
+
+
+def _replaced(tree: Formula, at: int, new: Formula) -> Formula:
+    """Return the formula with its part at node ``at``, counted as by `parts_of`, replaced."""
+    if at == 0:
+        return new
+    at -= 1
+    parts = list(tree[1:])
+    for k, part in enumerate(parts):
+        length = size(part)
+        if at < length:
+            parts[k] = _replaced(part, at, new)
+            break
+        at -= length
+    return (tree[0], *parts)

@@ -18,28 +18,229 @@ progress say which.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy import sparse
+from scipy.linalg import eigh
 
 from rankwright.core.blas import one_blas_thread
+from rankwright.core.parallel import map_ranges, row_ranges
 from rankwright.core.parameters import check_above_zero
 from rankwright.core.parts import Part
 from rankwright.core.rng import stream
-from rankwright.core.types import F64, I64, Callback, FloatMatrix, Loss
+from rankwright.core.types import F64, I64, AnyArray, Callback, FloatMatrix, Loss, SolveResult
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
 from rankwright.losses.base import document_weight
-from rankwright.models.fitted_kernel import FittedKernel, KernelFunction
-from rankwright.models.kernel_matrix import KERNELS, dense, divided, inverse_root
 from rankwright.models.linear import FittedLinear, Linear, deviations
 from rankwright.models.mapped_callback import MappedCallback
 from rankwright.models.missing import fill_values, filled
 from rankwright.registry import unknown
 
+# --- kernel matrices by name, and their inverse roots ----------------------------------------
+# Matrices of likeness between documents: kernels by name, and their inverse roots.
 
+
+KERNELS = ("rbf", "linear", "polynomial", "precomputed")
+_FEW_COLUMNS = 1000
+
+
+def named_kernel(kernel: str, A: Any, B: Any, *, gamma: float, degree: int, coef0: float) -> F64:
+    """Return k of each row of ``A`` and each row of ``B``, dense or sparse."""
+    if A.shape[1] <= _FEW_COLUMNS:  # the same bits from sparse data as from dense
+        A, B = dense(A), dense(B)
+    products = dense(A @ B.T)
+    if kernel == "linear":
+        return products
+    if kernel == "polynomial":
+        return np.asarray((gamma * products + coef0) ** degree, np.float64)
+    distance = _squares(A)[:, None] + _squares(B)[None, :] - 2.0 * products
+    return np.asarray(np.exp(-gamma * np.maximum(distance, 0.0)), np.float64)
+
+
+def inverse_root(K: F64) -> F64:
+    """Return P with K P P' K = K, for a symmetric K without negative directions.
+
+    With K = Q L Q' it is Q L^-1/2, without the directions that have no extent but for rounding.
+    """
+    if not np.isfinite(K).all():
+        raise DataError("the kernel gives values that are not finite.")
+    size = float(np.abs(K).max(initial=0.0))
+    if float(np.abs(K - K.T).max(initial=0.0)) > 1e-8 * size:
+        raise DataError(
+            "the kernel matrix of the training documents is not symmetric; with 'precomputed', "
+            "column j must belong to the same document as row j."
+        )
+    extent, Q = eigh(0.5 * (K + K.T), check_finite=False)
+    top = float(extent[-1])
+    if extent[0] < -1e-6 * max(top, size):
+        raise DataError(
+            f"the kernel is not positive: its matrix has the eigenvalue {extent[0]:.3g} beside "
+            f"{top:.3g}."
+        )
+    kept = extent > max(top, 0.0) * len(K) * np.finfo(np.float64).eps
+    if not kept.any():
+        return np.zeros((len(K), 1))  # all documents alike: every score is 0
+    return np.ascontiguousarray(Q[:, kept] / np.sqrt(extent[kept]))
+
+
+def divided(X: FloatMatrix, deviation: F64) -> Any:
+    """Return X with each column divided by its deviation, in float64."""
+    if isinstance(X, np.ndarray):
+        return X / deviation
+    scaled = X.astype(np.float64)
+    scaled.data /= deviation[scaled.indices]
+    return scaled
+
+
+def dense(X: Any) -> F64:
+    """Return X as an array, whatever it is."""
+    return np.asarray(X if isinstance(X, np.ndarray) else X.toarray(), np.float64)
+
+
+def _squares(X: Any) -> F64:
+    if isinstance(X, np.ndarray):
+        return np.asarray(np.einsum("ij,ij->i", X, X), np.float64)
+    return np.asarray(X.multiply(X).sum(axis=1), np.float64).ravel()
+
+
+# --- the fitted model ------------------------------------------------------------------------
+# What a kernel model has learnt: landmarks, their weights, and likeness to them.
+#
+#     s(x) = sum_j a_j k(x, z_j)
+#
+# with landmarks z_j among the training documents; `rankwright.models.kernel` finds the a_j.
+
+
+_ROWS = 1024  # of a block: the same whatever the number of threads, and so are the bytes
+
+KernelFunction = Callable[[Any, Any], AnyArray]
+
+
+@dataclass(frozen=True, repr=False)
+class FittedKernel:
+    """Landmarks and their weights a; with a precomputed kernel, the landmarks' columns.
+
+    ``solution`` tells how the solver ended, where the model was just fitted.
+    """
+
+    kernel: str | KernelFunction
+    gamma: float
+    degree: int
+    coef0: float
+    points: FloatMatrix
+    columns: I64
+    weights: F64
+    deviation: F64
+    fill: F64 | None
+    n_features: int
+    n_documents: int
+    solution: SolveResult | None = field(default=None, compare=False)
+
+    @property
+    def exact(self) -> bool:
+        """Whether every training document is a landmark."""
+        return len(self.weights) == self.n_documents
+
+    def __repr__(self) -> str:
+        name = (
+            getattr(self.kernel, "__name__", "function") if callable(self.kernel) else self.kernel
+        )
+        if self.exact:
+            return f"{name} kernel, exact: all {self.n_documents} documents"
+        return f"{name} kernel, Nystroem: {len(self.weights)} of {self.n_documents} documents"
+
+    def scores(self, X: FloatMatrix, *, n_jobs: int | None = None) -> F64:
+        """Return the score of each row."""
+        one = self.weights[:, None]
+        return self.features(filled(X, self.fill, "kernel"), one, n_jobs=n_jobs).ravel()
+
+    def features(self, X: FloatMatrix, P: F64, *, n_jobs: int | None = None) -> F64:
+        """Return the likeness of each row to the landmarks, times P; X has no gaps."""
+        out = np.empty((X.shape[0], P.shape[1]))
+
+        def block(lo: int, hi: int) -> None:
+            out[lo:hi] = self.likeness(X[lo:hi]) @ P
+
+        with one_blas_thread():
+            map_ranges(block, row_ranges(X.shape[0], _ROWS), n_jobs=n_jobs)
+        return out
+
+    def likeness(self, X: FloatMatrix) -> F64:
+        """Return k of each row of X and each landmark."""
+        if self.kernel == "precomputed":
+            return np.asarray(dense(X)[:, self.columns], np.float64)
+        A = divided(X, self.deviation)
+        if callable(self.kernel):
+            k = np.asarray(self.kernel(A, self.points), np.float64)
+            if k.shape != (A.shape[0], self.points.shape[0]):
+                raise DataError(
+                    f"the kernel function returned shape {k.shape} for {A.shape[0]} and "
+                    f"{self.points.shape[0]} rows."
+                )
+            return k
+        name, gamma, degree, coef0 = self.kernel, self.gamma, self.degree, self.coef0
+        return named_kernel(str(name), A, self.points, gamma=gamma, degree=degree, coef0=coef0)
+
+    def contributions(self, X: FloatMatrix) -> F64:  # noqa: ARG002
+        """Refuse: a kernel's score is no sum over features."""
+        raise UsageError(
+            "a kernel model's score is not a sum over features; use permutation importance."
+        )
+
+    def arrays(self) -> dict[str, AnyArray]:
+        """Return landmarks, weights, and how features are scaled."""
+        if callable(self.kernel):
+            raise UsageError(
+                "a model with a kernel function of your own cannot be saved: model files hold no "
+                "code. Use a kernel by name, or kernel='precomputed'."
+            )
+        numbers = np.array([self.gamma, self.degree, self.coef0, self.n_documents])
+        arrays = {"weights": self.weights, "deviation": self.deviation, "numbers": numbers}
+        arrays["columns"] = self.columns
+        if self.fill is not None:
+            arrays["fill"] = self.fill
+        points = self.points
+        if isinstance(points, np.ndarray):
+            return {**arrays, "points": points}
+        begin, columns = points.indptr.astype(np.int64), points.indices.astype(np.int64)
+        places = {"points_begin": begin, "points_columns": columns}
+        return {**arrays, **places, "points_values": points.data}
+
+    def texts(self) -> dict[str, str]:
+        """Return the name of the kernel."""
+        return {"kernel": str(self.kernel)}
+
+    @classmethod
+    def restore(
+        cls, arrays: Mapping[str, AnyArray], texts: Mapping[str, str], n_features: int
+    ) -> FittedKernel:
+        """Build the fitted model from its own arrays and texts."""
+        points: Any = arrays.get("points")
+        if points is None:
+            parts = arrays["points_values"], arrays["points_columns"], arrays["points_begin"]
+            points = sparse.csr_array(parts, shape=(len(parts[2]) - 1, n_features))
+        gamma, degree, coef0, n_documents = arrays["numbers"].tolist()
+        return cls(
+            kernel=texts["kernel"],
+            gamma=gamma,
+            degree=int(degree),
+            coef0=coef0,
+            points=points,
+            columns=arrays["columns"],
+            weights=arrays["weights"],
+            deviation=arrays["deviation"],
+            fill=arrays.get("fill"),
+            n_features=n_features,
+            n_documents=int(n_documents),
+        )
+
+
+# --- the model -------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True, repr=False)
 class Kernel(Part):
     """A weight for each training document, by likeness to it; exact for few documents.

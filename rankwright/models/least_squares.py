@@ -30,8 +30,13 @@ from rankwright.core.types import F64, Callback, FloatMatrix, Loss
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError, UsageError
 from rankwright.losses.base import document_weight
-from rankwright.models.linear import FittedLinear, deviations, restored_weights
-from rankwright.models.penalty import check_penalty, ridges
+from rankwright.models.linear import (
+    FittedLinear,
+    check_penalty,
+    deviations,
+    restored_weights,
+    ridges,
+)
 from rankwright.models.weight_rounds import WeightRounds
 from rankwright.solvers.choice import lacking
 

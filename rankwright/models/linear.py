@@ -13,8 +13,9 @@ the problem that the loss offers by columns.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from scipy import sparse
@@ -26,14 +27,13 @@ from rankwright.core.products import (
     transposed_squares_times_vector,
     transposed_times_vector,
 )
-from rankwright.core.types import F64, AnyArray, Callback, FloatMatrix, Loss, SolveResult
+from rankwright.core.types import F64, I64, AnyArray, Callback, FloatMatrix, Loss, SolveResult
+from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.base import bound_loss, document_weight, order_weight
 from rankwright.models.linear_problem import LinearProblem
-from rankwright.models.linear_work import LinearWork, OneProcess
 from rankwright.models.missing import fill_values, filled
-from rankwright.models.penalty import check_penalty, ridges
 from rankwright.solvers.alternating import VANISHED
 from rankwright.solvers.choice import choose_solver, field_names, steps_by_column
 from rankwright.solvers.coordinate import falling_l1
@@ -313,3 +313,110 @@ def _spreads_of(total: float, sums: F64, squares: F64) -> F64:
     mean, square = sums / total, squares / total
     deviation = np.sqrt(np.maximum(square - mean**2, 0.0))
     return np.where(deviation > 1e-9 * np.abs(mean), deviation, 0.0)
+
+
+# --- the data of a fit, in this process or in many -------------------------------------------
+
+
+class LinearWork(Protocol):
+    """The data of a fit, wherever they are, as `Linear.fit_over` sees them."""
+
+    fill: F64 | None
+    deviation: F64
+
+    def problem(self, l2: float) -> Any:
+        """Return the problem with this penalty."""
+
+    def by_column(self) -> Any:
+        """Return the problem that steps along columns, with penalties to be set."""
+
+    def train_scores(self, problem: Any, v: F64) -> Any:
+        """Return for the callback the scores on train, given the problem and its solution."""
+
+    def valid_scores(self, w: F64) -> Any:
+        """Return for the callback the scores on valid, given weights in the scale of the data."""
+
+
+class OneProcess:
+    """Data in this process."""
+
+    def __init__(
+        self,
+        model: Linear,
+        loss: Loss,
+        data: RankingData,
+        callback: Callback,
+        *,
+        seeded: bool,
+        n_jobs: int | None,
+    ) -> None:
+        self._rows: I64 | slice = slice(None)
+        if seeded:
+            self._rows, data = in_content_order(data, n_jobs=n_jobs)
+        self.fill = fill_values(data.X, model.missing)
+        X = filled(data.X, self.fill, "linear")
+        self.deviation = model.deviations(X, document_weight(data))
+        self._valid = (
+            None if callback.valid is None else filled(callback.valid.X, self.fill, "linear")
+        )
+        self._data, self._loss, self._n_jobs = replace(data, X=X), loss, n_jobs
+        self._weight = order_weight(data)
+        self._total = float(self._weight.sum()) or 1.0
+
+    @cached_property
+    def _bound(self) -> Any:
+        return bound_loss(self._loss, self._data, n_jobs=self._n_jobs)
+
+    def problem(self, l2: float) -> LinearProblem:
+        """Return the problem with this penalty."""
+        return LinearProblem(
+            self._data.X,
+            self._data.indptr,
+            self._bound,
+            self._total,
+            l2=l2,
+            deviation=self.deviation,
+            visited=np.flatnonzero(self._weight),
+            document_weight=self._data.sample_weight,
+            traits=self._loss.traits,
+            n_jobs=self._n_jobs,
+        )
+
+    def by_column(self) -> Any:
+        """Return the problem that steps along columns, with penalties to be set."""
+        return self._bound.by_column(
+            sparse.csc_array(self._data.X),
+            total_weight=self._total,
+            deviation=self.deviation,
+            n_jobs=self._n_jobs,
+        )
+
+    def train_scores(self, problem: Any, v: F64) -> F64:
+        """Return the scores on train, in the order of its rows."""
+        scores = np.empty(self._data.n_documents)
+        scores[self._rows] = problem.scores(v)
+        return scores
+
+    def valid_scores(self, w: F64) -> F64:
+        """Return the scores on valid."""
+        assert self._valid is not None, "asked for where there is validation data"
+        return times_vector(self._valid, w, n_jobs=self._n_jobs)
+
+
+# --- penalties: a number, or "auto", which is chosen on validation data ----------------------
+
+
+PATH = tuple(float(10.0**power) for power in np.arange(3.0, -7.0, -1.0))
+
+
+def check_penalty(name: str, value: float | str, callback: Callback) -> None:
+    """Refuse a penalty that is neither a number from 0 nor one that valid data can choose."""
+    if value == "auto" and callback.valid is None:
+        raise UsageError(f"{name}='auto' is chosen on validation data: give eval_set, or a number.")
+    if value != "auto" and (isinstance(value, str) or not float(value) >= 0.0):
+        raise UsageError(f"{name} must be 0 or more, or 'auto', not {value}.")
+
+
+def ridges(l2: float | str) -> tuple[float, ...]:
+    """Return the l2 penalties to try: the one given, or for "auto" 1000, 100, …, 1e-6."""
+    return PATH if l2 == "auto" else (float(l2),)

@@ -1,39 +1,375 @@
 """Networks under any loss: layers of units between features and score, trained by Adam (torch).
 
-The net is that of `rankwright.models.fitted_network`: any number of hidden layers, none for a
-linear score, and on demand a list context, by which documents see the others of their query.
-Features are standardised inside the model. Training sees queries in an order fixed by their content
-and the seed, so that shuffled rows and renamed queries change nothing. Torch trains; scoring needs
-NumPy alone.
+A net has any number of hidden layers, none for a linear score, and on demand a list context, by
+which documents see the others of their query. Features are standardised inside the model. Training
+sees queries in an order fixed by their content and the seed, so that shuffled rows and renamed
+queries change nothing. Torch trains; scoring needs NumPy alone.
 """
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, fields
+from itertools import pairwise
 from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+from scipy import special
 
+from rankwright.core.blas import one_blas_thread
+from rankwright.core.parallel import map_ranges, query_ranges, row_ranges, thread_count
 from rankwright.core.parts import Part
 from rankwright.core.products import transposed_times_vector
 from rankwright.core.rng import stream
-from rankwright.core.types import F64, I64, Callback, FloatMatrix, Loss
+from rankwright.core.types import F64, I64, AnyArray, Callback, FloatMatrix, Loss
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError, UsageError
-from rankwright.losses.base import bound_loss, document_weight, order_weight
-from rankwright.models.fitted_network import ACTIVATIONS, FittedNetwork
+from rankwright.losses.base import bound_loss, document_weight, order_weight, set_iteration
 from rankwright.models.linear import deviations
 from rankwright.models.missing import fill_values, filled
-from rankwright.models.network_design import Design
-from rankwright.models.network_problem import NetworkProblem
-from rankwright.solvers.adam import Adam, check_torch, load_torch
+from rankwright.solvers.adam import Adam, Arrays, check_torch, load_torch
 from rankwright.solvers.choice import lacking
 
+# --- what a network is made of ---------------------------------------------------------------
+# What a network looks like beside its weights, where these begin, and what they make in the end.
+#
+# Training sees features that are scaled; the weights of a fitted network take them as the data has
+# them, by folding the scaling into the first layer.
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """What a network looks like, beside its weights.
+
+    Parameters
+    ----------
+    sizes
+        Features, hidden units of each layer.
+    activation, dropout, heads
+        See `rankwright.models.network.Network`; no heads: no list context.
+    output_bias
+        Whether the bias of the score is learnt: only where a shift of all scores matters.
+    shift, deviation
+        A feature x comes in as (x - shift) / deviation.
+    centre, fill
+        See `rankwright.models.network.FittedNetwork`.
+    """
+
+    sizes: tuple[int, ...]
+    activation: str
+    dropout: float
+    heads: int
+    output_bias: bool
+    shift: F64
+    deviation: F64
+    centre: F64
+    fill: F64 | None
+
+    def draw(self, seed: int) -> Arrays:
+        """Return weights to begin with: uniform, of a spread that keeps the size of signals."""
+        weights: list[AnyArray] = []
+        ends = (*self.sizes, 1)
+        for number, (n_in, n_out) in enumerate(pairwise(ends)):
+            weights += [_uniform(seed, number, n_in, n_out, self.activation), np.zeros(n_out)]
+        width = self.sizes[-1]
+        for number in range(4 if self.heads else 0):
+            weights.append(_uniform(seed, len(ends) + number, width, width, "linear"))
+        return tuple(weights)
+
+    def unfolded(self, fitted: FittedNetwork) -> Arrays:
+        """Return the weights of a fitted network, for features scaled as here."""
+        (weight, bias), *others = fitted.layers
+        first = (weight * self.deviation[:, None], bias + self.shift @ weight)
+        flat = [array for layer in (first, *others) for array in layer]
+        return (*flat, *fitted.context)
+
+    def fitted(self, weights: Arrays) -> FittedNetwork:
+        """Return a network that takes features as the data has them."""
+        wide = [np.asarray(array, np.float64) for array in weights]
+        n = 2 * len(self.sizes)
+        layers = list(zip(wide[0:n:2], wide[1:n:2], strict=True))
+        weight = layers[0][0] / self.deviation[:, None]
+        layers[0] = (weight, layers[0][1] - self.shift @ weight)
+        return FittedNetwork(
+            layers=tuple(layers),
+            context=tuple(wide[n:]),
+            heads=self.heads,
+            activation=self.activation,
+            centre=self.centre,
+            fill=self.fill,
+            n_features=self.sizes[0],
+        )
+
+
+def _uniform(seed: int, number: int, n_in: int, n_out: int, activation: str) -> F64:
+    """Return weights of variance 2 / n_in for rectifiers and 2 / (n_in + n_out) for others."""
+    variance = 2.0 / n_in if activation in ("relu", "elu") else 2.0 / (n_in + n_out)
+    bound = math.sqrt(3.0 * variance)
+    return stream(seed, "network", "weights", number).uniform(-bound, bound, (n_in, n_out))
+
+
+# --- the fitted model ------------------------------------------------------------------------
+# A trained network without torch: scores, and what each feature adds to them, in NumPy.
+#
+# With h_0 = x the features of a document, a layer is h_l = a(W_l' h_{l-1} + b_l) with an
+# activation a by component; the score is w'h + b of the last h. The scaling of the features is
+# part of W_1 and b_1. With a list context the h_i of the documents of a query look at each other
+# first: with heads k
+#
+#     h_i <- h_i + sum_k sum_j A_kij O_k' V_k' h_j                                               (1)
+#     A_ki = softmax over j of (Q_k' h_i)'(K_k' h_j) / sqrt(m)                                   (2)
+#
+# where m is the width of a head (`vaswani2017attention`).
+#
+# Contributions are those of DeepLIFT's rescale rule (`shrikumar2017deeplift`) against the mean
+# document c of the training data: going back from the score, each activation passes on what comes
+# in times (a(z(x)) - a(z(c))) / (z(x) - z(c)), and a feature adds what arrives at it times x_f -
+# c_f. They add up to score(x) - score(c) exactly. In (1) the shares A stand as they are, so that
+# a score is a sum over the documents of the list and a feature adds what its values in all of
+# them add.
+
+
+_ROWS = 4_096
+_NEAR = 1e-6  # where z(x) and z(c) are this close, their slope is the derivative
+
+Function = Callable[[F64], F64]
+
+
+def _relu(z: F64) -> F64:
+    return np.maximum(z, 0.0)
+
+
+def _elu(z: F64) -> F64:
+    return np.where(z > 0.0, z, np.expm1(np.minimum(z, 0.0)))
+
+
+ACTIVATIONS: dict[str, tuple[Function, Function]] = {  # with their derivatives
+    "relu": (_relu, lambda z: (z > 0.0).astype(np.float64)),
+    "sigmoid": (special.expit, lambda z: special.expit(z) * special.expit(-z)),
+    "tanh": (np.tanh, lambda z: 1.0 - np.tanh(z) ** 2),
+    "elu": (_elu, lambda z: np.exp(np.minimum(z, 0.0))),
+}
+
+
+@dataclass(frozen=True, repr=False)
+class FittedNetwork:
+    """Weights of a network, its first layer in the scale of the data.
+
+    Parameters
+    ----------
+    layers
+        W_l and b_l of each layer; the last one makes the score.
+    context
+        Q, K, V and O of (1), heads side by side; empty without a list context.
+    heads
+        How many.
+    activation
+        Name of a.
+    centre
+        The mean document, which contributions are measured from.
+    fill
+        What stands for a missing value of each feature.
+    """
+
+    layers: tuple[tuple[F64, F64], ...]
+    context: tuple[F64, ...]
+    heads: int
+    activation: str
+    centre: F64
+    fill: F64 | None
+    n_features: int
+
+    split_by: ClassVar[str] = "DeepLIFT's rescale rule"
+
+    def __repr__(self) -> str:
+        sizes = " x ".join(str(len(weight)) for weight, _ in self.layers)
+        about = f", list context of {self.heads} heads" if self.context else ""
+        return f"network {sizes} x 1, {self.activation}{about}"
+
+    def scores(self, X: FloatMatrix, *, n_jobs: int | None = None) -> F64:
+        """Return the score of each row; a network with a list context wants `scores_of`."""
+        self._refuse_context()
+        out, whole = np.empty(X.shape[0]), filled(X, self.fill, "network")
+
+        def score(lo: int, hi: int) -> None:
+            out[lo:hi] = self._score(self._hidden(whole[lo:hi])[-1])
+
+        with one_blas_thread():
+            map_ranges(score, row_ranges(len(out), _ROWS), n_jobs=n_jobs)
+        return out
+
+    def scores_of(self, data: RankingData, *, n_jobs: int | None = None) -> F64:
+        """Return the score of each document, in the list of its query."""
+        if not self.context:
+            return self.scores(data.X, n_jobs=n_jobs)
+        out, whole = np.empty(data.n_documents), filled(data.X, self.fill, "network")
+
+        def score(lo: int, hi: int) -> None:
+            for q in range(lo, hi):
+                rows = slice(*data.indptr[q : q + 2])
+                h = self._hidden(whole[rows])[-1]
+                out[rows] = self._score(h + self._looked_up(h, self._shares(h)))
+
+        with one_blas_thread():
+            map_ranges(score, query_ranges(data.indptr), n_jobs=n_jobs)
+        return out
+
+    @property
+    def looks_at_list(self) -> bool:
+        """Whether a score depends on the other documents of the query."""
+        return bool(self.context)
+
+    def slopes(self, X: FloatMatrix) -> F64:
+        """Return the gradient of each score in the features, for a network without list context."""
+        self._refuse_context()
+        _, derivative = ACTIVATIONS[self.activation]
+        way = self.layers[-1][0][:, 0]
+        back = np.broadcast_to(way, (X.shape[0], len(way)))
+        sums = self._hidden(filled(X, self.fill, "network"))[:-1]
+        for z, (weight, _) in zip(sums[::-1], self.layers[-2::-1], strict=True):
+            back = (back * derivative(z)) @ weight.T
+        return np.array(back, np.float64)
+
+    def contributions(self, X: FloatMatrix) -> F64:
+        """Return what each feature adds to each score, and the score of the mean document last."""
+        self._refuse_context()
+        whole = filled(X, self.fill, "network")
+        bounds = row_ranges(X.shape[0], _ROWS).tolist()
+        with one_blas_thread():
+            parts = [
+                self._attributed(whole[lo:hi], [self.layers[-1][0][:, 0]])[0]
+                for lo, hi in pairwise(bounds)
+            ]
+            rest = self._score(self._middle()[-1])[0]
+        return np.column_stack([np.concatenate(parts), np.full(X.shape[0], rest)])
+
+    def contributions_of(self, data: RankingData) -> F64:
+        """Return what each feature adds to each score through all documents of the query's list."""
+        if not self.context:
+            return self.contributions(data.X)
+        whole, last = filled(data.X, self.fill, "network"), self.layers[-1][0]
+        ways = [last[:, 0], *(value @ out @ last[:, 0] for _, _, value, out in self._by_head())]
+        middle = self._middle()[-1]
+        rest = self._score(middle)[0] + sum(float((middle @ way)[0]) for way in ways[1:])
+        found = np.full((data.n_documents, data.n_features + 1), rest)
+        with one_blas_thread():
+            for lo, hi in zip(data.indptr[:-1], data.indptr[1:], strict=True):
+                own, *through = self._attributed(whole[lo:hi], ways)
+                shares = self._shares(self._hidden(whole[lo:hi])[-1])
+                for share, part in zip(shares, through, strict=True):
+                    own = own + share @ part
+                found[lo:hi, :-1] = own
+        return found
+
+    def arrays(self) -> dict[str, AnyArray]:
+        """Return the weights, the mean document and the fill values."""
+        named: dict[str, AnyArray] = {"centre": self.centre, "heads": np.array([self.heads])}
+        for number, (weight, bias) in enumerate(self.layers):
+            named |= {f"weight_{number}": weight, f"bias_{number}": bias}
+        for number, weight in enumerate(self.context):
+            named[f"context_{number}"] = weight
+        if self.fill is not None:
+            named["fill"] = self.fill
+        return named
+
+    def texts(self) -> dict[str, str]:
+        """Return the name of the activation."""
+        return {"activation": self.activation}
+
+    @classmethod
+    def restore(
+        cls, arrays: Mapping[str, AnyArray], texts: Mapping[str, str], n_features: int
+    ) -> FittedNetwork:
+        """Build the fitted network from its own arrays and texts."""
+        count = sum(name.startswith("weight_") for name in arrays)
+        return cls(
+            layers=tuple((arrays[f"weight_{k}"], arrays[f"bias_{k}"]) for k in range(count)),
+            context=tuple(arrays[f"context_{k}"] for k in range(4) if "context_0" in arrays),
+            heads=int(arrays["heads"][0]),
+            activation=texts["activation"],
+            centre=arrays["centre"],
+            fill=arrays.get("fill"),
+            n_features=n_features,
+        )
+
+    # --- forward ---------------------------------------------------------------------------------
+
+    def _refuse_context(self) -> None:
+        if self.context:
+            raise UsageError(
+                "this network looks at the whole list of a query: give the query of each row, as "
+                "RankingData or qid=..."
+            )
+
+    def _hidden(self, X: Any) -> list[F64]:
+        """Return z of each hidden layer, and the last h."""
+        activate, _ = ACTIVATIONS[self.activation]
+        h = _dense(X) if isinstance(X, np.ndarray) or len(self.layers) == 1 else X
+        sums = []
+        for weight, bias in self.layers[:-1]:
+            sums.append(np.asarray(h @ weight) + bias)
+            h = activate(sums[-1])
+        return [*sums, h]
+
+    def _score(self, h: F64) -> F64:
+        weight, bias = self.layers[-1]
+        scores: F64 = h @ weight[:, 0] + bias[0]
+        return scores
+
+    def _by_head(self) -> list[tuple[F64, ...]]:
+        """Return Q, K, V and O of each head."""
+        query, key, value, out = self.context
+        width = query.shape[1] // self.heads
+        spans = [slice(k * width, (k + 1) * width) for k in range(self.heads)]
+        return [(query[:, s], key[:, s], value[:, s], out[s]) for s in spans]
+
+    def _shares(self, h: F64) -> list[F64]:
+        """Return A of (2) for each head."""
+        return [
+            special.softmax((h @ query) @ (h @ key).T / np.sqrt(query.shape[1]), axis=1)
+            for query, key, _, _ in self._by_head()
+        ]
+
+    def _looked_up(self, h: F64, shares: list[F64]) -> F64:
+        total = np.zeros_like(h)
+        for share, (_, _, value, out) in zip(shares, self._by_head(), strict=True):
+            total += share @ (h @ value) @ out  # (1)
+        return total
+
+    # --- contributions ---------------------------------------------------------------------------
+
+    def _middle(self) -> list[F64]:
+        return self._hidden(self.centre[None, :])
+
+    def _attributed(self, X: Any, ways: list[F64]) -> list[F64]:
+        """Return what each feature adds to h'way in each row, for each of ``ways``."""
+        activate, derivative = ACTIVATIONS[self.activation]
+        rates = []
+        for z, centre in zip(self._hidden(X)[:-1], self._middle()[:-1], strict=True):
+            apart = z - centre
+            near = np.abs(apart) < _NEAR
+            rate = (activate(z) - activate(centre)) / np.where(near, 1.0, apart)
+            rates.append(np.where(near, derivative(z), rate))
+        moved, found = _dense(X) - self.centre, []
+        for way in ways:
+            back = np.broadcast_to(way, (len(moved), len(way)))
+            for rate, (weight, _) in zip(rates[::-1], self.layers[-2::-1], strict=True):
+                back = (back * rate) @ weight.T
+            found.append(back * moved)
+        return found
+
+
+def _dense(X: Any) -> F64:
+    dense: F64 = np.asarray(X if isinstance(X, np.ndarray) else X.toarray(), np.float64)
+    return dense
+
+
+# --- the model -------------------------------------------------------------------------------
 DEVICES = ("auto", "cpu", "cuda")
 PRECISIONS = ("single", "double", "mixed")
 _WORKSPACE = "CUBLAS_WORKSPACE_CONFIG"
@@ -240,3 +576,245 @@ def _rounded(values: F64) -> F64:
     """Return values to nine digits, so that the order in which they were added does not show."""
     part, power = np.frexp(values)
     return np.ldexp(np.rint(part * 2.0**30) / 2.0**30, power)
+
+
+# --- the problem that Adam sees --------------------------------------------------------------
+# A network, a loss on scores and the data, as Adam sees them: gradients by batches of queries.
+#
+# The loss knows scores alone. Its gradient g in the scores of a batch goes back through the
+# network,
+#
+#     dJ/dtheta = (ds/dtheta)' g                                                                 (1)
+#
+# which is torch's part, so that losses have no twin in torch. Queries stand one after the other
+# in a seeded order; a batch is a run of whole queries of about ``batch_size`` documents, and a
+# chunk a part of it. Chunks are worked on by threads, one thread of torch each, and their
+# gradients added in order: the same bytes for any number of threads. On a GPU a batch is one
+# chunk, and the threads share the work of the loss.
+
+
+_CHUNK_WORK = 1 << 24  # multiplications of a forward pass: enough for a thread to be worth it
+_CHUNK_DOCUMENTS = 2_048, 16_384
+_KEPT_CELLS = 1 << 28  # scaled features are kept up to a gigabyte, and made anew each time beyond
+
+
+class NetworkProblem:
+    """(1) on one data set.
+
+    Parameters
+    ----------
+    design, weights
+        The network, and where it begins.
+    X, rows
+        Features, and which row of them each document of ``ordered`` has.
+    ordered
+        Queries in the order in which batches take them; without features.
+    loss
+        The loss, bound to ``ordered``.
+    data
+        The caller's data, which the callback is shown the scores of.
+    """
+
+    def __init__(
+        self,
+        design: Design,
+        weights: Arrays,
+        X: FloatMatrix,
+        rows: I64,
+        ordered: RankingData,
+        loss: Any,
+        data: RankingData,
+        *,
+        batch_size: int,
+        device: str,
+        precision: str,
+        seed: int,
+        n_jobs: int | None,
+    ) -> None:
+        self._torch = torch = load_torch()
+        self._design, self._X, self._rows = design, X, rows
+        self._loss, self._data, self._indptr = loss, data, ordered.indptr
+        self._seed, self._n_jobs, self._device = seed, thread_count(n_jobs), device
+        self._mixed = precision == "mixed" and device == "cuda"
+        self._dtype = torch.float64 if precision == "double" else torch.float32
+        self._all = [
+            torch.tensor(array, dtype=self._dtype, device=device, requires_grad=True)
+            for array in weights
+        ]
+        self._fixed = None if design.output_bias else 2 * len(design.sizes) - 1
+        self.parameters = [p for k, p in enumerate(self._all) if k != self._fixed]
+        self.decayed = [p.ndim == 2 for p in self.parameters]
+        work = max(1, sum(array.size for array in weights))
+        per_chunk = int(np.clip(_CHUNK_WORK // work, *_CHUNK_DOCUMENTS))
+        self._cut(batch_size, len(rows) if device == "cuda" else per_chunk)
+        self._kept: dict[int, Any] | None = {} if math.prod(X.shape) <= _KEPT_CELLS else None
+        self._score, self._slope = np.zeros(len(rows)), np.zeros(len(rows))
+
+    def _cut(self, batch_size: int, chunk_documents: int) -> None:
+        """Cut the queries into batches, and these into chunks."""
+        batches = runs_of_queries(self._indptr, 0, len(self._indptr) - 1, batch_size)
+        cuts = [_even_parts(self._indptr, lo, hi, chunk_documents) for lo, hi in pairwise(batches)]
+        self.n_batches = len(cuts)
+        self._chunks = [span for cut in cuts for span in pairwise(cut)]
+        self._begin = np.concatenate(([0], np.cumsum([len(cut) - 1 for cut in cuts])))
+
+    def begin_epoch(self, t: int) -> None:
+        """Draw the noise of epoch ``t``, where the loss has any."""
+        set_iteration(self._loss, t)
+
+    def state(self) -> dict[str, AnyArray]:
+        """Return what the loss remembers beside the scores."""
+        memory: dict[str, AnyArray] = self._loss.state() if hasattr(self._loss, "state") else {}
+        return memory
+
+    def load_state(self, kept: Mapping[str, AnyArray]) -> None:
+        """Let the loss remember what was kept."""
+        self._loss.load_state(kept)
+
+    def batch_grad(self, t: int, batch: int) -> tuple[float, list[Any]]:
+        """Return the loss of a batch and its gradient in each parameter."""
+        first, last = self._begin[batch : batch + 2].tolist()
+        found: list[Any] = [None] * (last - first)
+
+        def work(lo: int, hi: int) -> None:
+            for chunk in range(lo, hi):
+                found[chunk - first] = self._chunk_grad(t, chunk)
+
+        map_ranges(work, np.arange(first, last + 1), n_jobs=self._n_jobs)
+        total = list(found[0][1])
+        for _, gradient in found[1:]:
+            for whole, part in zip(total, gradient, strict=True):
+                whole += part
+        return math.fsum(value for value, _ in found), total
+
+    def weights(self, changing: Arrays | None = None) -> Arrays:
+        """Return the weights as they are, or with ``changing`` in place of the parameters."""
+        if changing is None:
+            return tuple(p.detach().cpu().numpy() for p in self._all)
+        given = iter(changing)
+        return tuple(
+            self._all[k].detach().cpu().numpy() if k == self._fixed else next(given)
+            for k in range(len(self._all))
+        )
+
+    def watched_scores(self, callback: Callback) -> tuple[F64 | None, F64 | None]:
+        """Return the scores on train and valid, those that ``callback`` wants."""
+        if not callback.wants_train and callback.valid is None:
+            return None, None
+        now = self._design.fitted(self.weights())
+        threads = self._n_jobs
+        train = now.scores_of(self._data, n_jobs=threads) if callback.wants_train else None
+        valid = None if callback.valid is None else now.scores_of(callback.valid, n_jobs=threads)
+        return train, valid
+
+    # --- a chunk -----------------------------------------------------------------------------
+
+    def _chunk_grad(self, t: int, chunk: int) -> tuple[float, tuple[Any, ...]]:
+        torch = self._torch
+        lo, hi = self._chunks[chunk]
+        rows = slice(int(self._indptr[lo]), int(self._indptr[hi]))
+        noise = None
+        if self._design.dropout > 0.0:
+            noise = torch.Generator(device=self._device)
+            noise.manual_seed(int(stream(self._seed, "dropout", t, chunk).integers(2**62)))
+        with self._precision():
+            s = self.forward(self._features(chunk), self._indptr[lo : hi + 1] - rows.start, noise)
+        self._score[rows] = s.detach().to("cpu", torch.float64).numpy()
+        if not math.isfinite(self._score[rows].sum()):
+            raise UsageError(
+                f"the network's scores are no longer finite in epoch {t + 1}; "
+                "use a smaller learning_rate."
+            )
+        value = self._loss_of(lo, hi)
+        g = torch.from_numpy(self._slope[rows]).to(self._device, s.dtype)
+        return value, torch.autograd.grad(s, self.parameters, g)  # (1)
+
+    def _loss_of(self, lo: int, hi: int) -> float:
+        """Write the loss's gradient of the queries lo:hi and return its value."""
+        if self._device == "cpu":  # a thread among others
+            value: float = self._loss.grad_queries(lo, hi, self._score, self._slope)
+            return value
+        bounds = _even_parts(self._indptr, lo, hi, _CHUNK_DOCUMENTS[0] // 2)
+        values = np.zeros(hi)
+
+        def work(first: int, last: int) -> None:
+            values[first] = self._loss.grad_queries(first, last, self._score, self._slope)
+
+        map_ranges(work, bounds, n_jobs=self._n_jobs)
+        return math.fsum(values)
+
+    def forward(self, x: Any, indptr: I64, noise: Any = None) -> Any:
+        """Return the scores of scaled features ``x``, whose lists begin at ``indptr``."""
+        torch, design = self._torch, self._design
+        activate = _activation(torch, design.activation)
+        last = len(design.sizes) - 1
+        for layer in range(last):
+            weight, bias = self._all[2 * layer : 2 * layer + 2]
+            x = self._dropped(activate(torch.addmm(bias, x, weight)), noise)
+        if design.heads:
+            x = x + self._dropped(self._looked_up(x, indptr), noise)
+        weight, bias = self._all[2 * last : 2 * last + 2]
+        with torch.autocast(self._device, enabled=False):  # in bfloat16 near scores would be equal
+            return torch.addmm(bias, x.to(bias.dtype), weight)[:, 0]
+
+    def _looked_up(self, h: Any, indptr: I64) -> Any:
+        """Return what each document sees in its list."""
+        torch, heads = self._torch, self._design.heads
+        query, key, value, out = self._all[-4:]
+        cut = np.diff(indptr).tolist()
+        found = []
+        for q, k, v in zip(*((h @ w).split(cut) for w in (query, key, value)), strict=True):
+            q, k, v = (part.unflatten(1, (heads, -1)).transpose(0, 1) for part in (q, k, v))
+            shares = torch.softmax(q @ k.transpose(1, 2) / math.sqrt(q.shape[2]), dim=2)
+            found.append((shares @ v).transpose(0, 1).flatten(1))
+        return torch.cat(found) @ out
+
+    def _dropped(self, h: Any, noise: Any) -> Any:
+        if noise is None:
+            return h
+        keep = 1.0 - self._design.dropout
+        return h * (self._torch.empty_like(h).bernoulli_(keep, generator=noise) / keep)
+
+    def _features(self, chunk: int) -> Any:
+        """Return the scaled features of a chunk."""
+        if self._kept is not None and chunk in self._kept:
+            return self._kept[chunk]
+        lo, hi = self._chunks[chunk]
+        part: Any = self._X[self._rows[self._indptr[lo] : self._indptr[hi]]]
+        wide = part if isinstance(part, np.ndarray) else part.toarray()
+        scaled = (wide.astype(np.float64) - self._design.shift) / self._design.deviation
+        made = self._torch.tensor(scaled, dtype=self._dtype, device=self._device)
+        if self._kept is not None:
+            self._kept[chunk] = made
+        return made
+
+    def _precision(self) -> AbstractContextManager[Any]:
+        if not self._mixed:
+            return nullcontext()
+        autocast: AbstractContextManager[Any] = self._torch.autocast(
+            "cuda", dtype=self._torch.bfloat16
+        )
+        return autocast
+
+
+def runs_of_queries(indptr: I64, lo: int, hi: int, documents: int) -> I64:
+    """Return where to cut the queries lo:hi into runs of at most ``documents``, or one query."""
+    cuts = [lo]
+    while cuts[-1] < hi:
+        room = int(indptr[cuts[-1]]) + documents
+        end = int(np.searchsorted(indptr[: hi + 1], room, side="right")) - 1
+        cuts.append(min(max(end, cuts[-1] + 1), hi))
+    return np.array(cuts, np.int64)
+
+
+def _even_parts(indptr: I64, lo: int, hi: int, documents: int) -> I64:
+    """Return where to cut the queries lo:hi into as few parts of about ``documents`` as will do."""
+    first, last = int(indptr[lo]), int(indptr[hi])
+    pieces = math.ceil((last - first) / documents)
+    goals = first + (last - first) * np.arange(1, pieces) / max(1, pieces)
+    inner = np.searchsorted(indptr, goals)
+    return np.unique(np.concatenate(([lo], np.clip(inner, lo, hi), [hi]))).astype(np.int64)
+
+
+def _activation(torch: Any, name: str) -> Any:
+    return torch.nn.functional.elu if name == "elu" else getattr(torch, name)

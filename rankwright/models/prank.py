@@ -8,7 +8,7 @@ a document x of grade y, with y_r = 1 where y lies above threshold r and -1 belo
 
 (`crammer2002prank`, Figure 2, with c = 1). Steps of one size keep the thresholds in order. A weight
 of a document or of its query multiplies its step, and then a threshold may pass the next; the
-nearest thresholds in order take their place (`subproblems.pav`), which brings them no further from
+nearest thresholds in order take their place (`losses.pav`), which brings them no further from
 any that are in order, so that the bound on mistakes holds. The answer is the mean of w over all
 steps, which ranks better than the last w.
 
@@ -41,11 +41,11 @@ from rankwright.data.content import content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.base import bound_loss, document_weight, order_weight
+from rankwright.losses.pav import pav
 from rankwright.models.interrupt import until_interrupted
 from rankwright.models.linear import FittedLinear, deviations, restored_weights
 from rankwright.models.weight_rounds import WeightRounds
 from rankwright.solvers.journal import Answer, Journal
-from rankwright.subproblems.pav import pav
 
 # --- kernels ---------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """Weights after each round of a fit: shown to the callback, and those of the best round kept.
 
 For models that find one weight per feature in ways of their own; what `rankwright.models.linear`
-minimises over data that may lie elsewhere goes through `rankwright.models.linear_work`.
+minimises over data that may lie elsewhere goes through `rankwright.models.linear`.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.data.rankings import Ranking
 from rankwright.data.ratings import ratings_of_frame, ratings_of_matrix
 from rankwright.errors import DataError, UsageError
-from rankwright.models.fitted_factorization import FittedFactorization
+from rankwright.models.factorization import FittedFactorization
 from rankwright.rankers.base import Ranker
 from rankwright.rankers.inputs import eval_sets, features_like, ranking_data, valid_data
 

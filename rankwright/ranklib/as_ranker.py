@@ -26,9 +26,9 @@ from rankwright.export.forest import Forest
 from rankwright.export.lightgbm import blocks_of
 from rankwright.export.portable import gaps_not_zero, portable
 from rankwright.models.additive import FittedAdditive
-from rankwright.models.fitted_network import FittedNetwork
 from rankwright.models.imported_trees import ImportedForest
 from rankwright.models.linear import FittedLinear
+from rankwright.models.network import FittedNetwork
 from rankwright.models.tree_text import model_text
 from rankwright.models.trees import FittedTrees
 from rankwright.persist.other_libraries import give_model

@@ -2,7 +2,7 @@
 
 The problem is J(w) = strength/2 |w|^2 + M(w), with M convex and known by planes that touch it from
 below, a'w + b <= M(w). Their maximum in place of M gives a small problem, solved in its dual
-(`subproblems.bundle_qp`),
+(`solvers.bundle_qp`),
 
     D = max over weights x of planes of  b'x - |A'x|^2 / (2 strength),     w = -A'x / strength   (1)
 
@@ -29,7 +29,7 @@ import numpy as np
 from rankwright.core.parts import Part
 from rankwright.core.types import F64, CutProblem, SolveResult
 from rankwright.errors import UsageError
-from rankwright.subproblems.bundle_qp import minimise_over_simplices
+from rankwright.solvers.bundle_qp import minimise_over_simplices
 
 _IDLE = 25  # rounds without weight after which a plane is dropped
 _TRIES = 4  # points on a line

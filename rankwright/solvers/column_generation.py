@@ -29,8 +29,8 @@ from rankwright.core.parts import Part
 from rankwright.core.types import F64, StochasticProblem
 from rankwright.errors import UsageError
 from rankwright.solvers.bundle import CutResult
+from rankwright.solvers.bundle_qp import minimise_over_simplices
 from rankwright.solvers.journal import recall
-from rankwright.subproblems.bundle_qp import minimise_over_simplices
 
 
 @dataclass(frozen=True, slots=True, repr=False)

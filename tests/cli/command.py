@@ -7,27 +7,28 @@ import subprocess
 import sys
 import warnings
 from contextlib import redirect_stderr, redirect_stdout
+from importlib import import_module
 from unittest.mock import patch
 
 from rankwright.cli import main
 
 
-def run(*arguments, code=0, stdin="", alone=False, **environment):
+def run(*arguments, code=0, stdin="", alone=False, module="rankwright", **environment):
     """Run ``rankwright`` with these arguments; its exit status must be ``code``.
 
     It runs in this process, which has imported what takes a second or two in each new one.
     ``alone`` gives it a process of its own: one test of each verb, and where memory, threads,
-    signals or imports are looked at.
+    signals or imports are looked at. ``module`` is another command line in place of ours.
     """
     words, environment = [str(word) for word in arguments], {"NO_COLOR": "1", **environment}
-    done = (_own_process if alone else _this_process)(words, stdin, environment)
+    done = (_own_process if alone else _this_process)(module, words, stdin, environment)
     assert done.returncode == code, f"exit {done.returncode}: {done.stderr}{done.stdout}"
     return done
 
 
-def _own_process(words, stdin, environment):
+def _own_process(module, words, stdin, environment):
     return subprocess.run(
-        [sys.executable, "-m", "rankwright", *words],
+        [sys.executable, "-m", module, *words],
         capture_output=True,
         text=True,
         input=stdin,
@@ -36,21 +37,21 @@ def _own_process(words, stdin, environment):
     )
 
 
-def _this_process(words, stdin, environment):
+def _this_process(module, words, stdin, environment):
     given, out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", newline="") for _ in range(3))
     given.write(stdin)
     given.seek(0)
-    status = 0
+    status, app = 0, main.app if module == "rankwright" else import_module(f"{module}.__main__").app
     with (
         patch.dict(os.environ, environment),
-        patch.multiple(sys, argv=["rankwright", *words], stdin=given),
+        patch.multiple(sys, argv=[module, *words], stdin=given),
         redirect_stdout(out),
         redirect_stderr(err),
         warnings.catch_warnings(),
     ):
         warnings.simplefilter("default")  # each once, as in a process of its own
         try:
-            main.run()
+            main.run(app)
         except SystemExit as ended:
             status = ended.code or 0
     printed = [stream.seek(0) or stream.read() for stream in (out, err)]

@@ -69,7 +69,10 @@ def test_values_of_each_query_go_to_a_file(data, tmp_path):
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ((), "specify what to evaluate, one of --load MODEL, --scores FILE, --feature ID and --run"),
+        (
+            (),
+            "specify what to evaluate, one of --load MODEL, --scores FILE, --feature ID and --run",
+        ),
         (("--feature", "9"), "there is no feature '9'; known: 1 to 2"),
         (("--feature", "1", "--metrics", "ncdg"), "there is no metric 'ncdg'; did you mean ndcg"),
         (("--feature", "1", "--convention", "letor5"), "letor4"),

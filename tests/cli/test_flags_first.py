@@ -68,9 +68,6 @@ def folder(tmp_path_factory):
         ((*EXPLAIN, "--against", "nothing.rw"), "nothing.rw does not exist"),
         ((*EXPLAIN, "--doc", "1", "--docs", "1", "2"), "give --doc or --docs, not both"),
         (("demo", "-o", "no/report.html"), "no is not a folder; make it"),
-        (("reproduce", "memr-table1", "-o", "no/t.json"), "no is not a folder; make it"),
-        (("reproduce", "memr-table1", "--results", "model.rw"), "that is a file"),
-        (("reproduce", "memr-table1", "--rows", "Nobody"), "there is no row 'Nobody'"),
     ],
 )
 def test_the_flag_is_told_and_not_the_file(folder, monkeypatch, arguments, words):

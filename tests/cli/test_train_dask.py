@@ -8,8 +8,7 @@ from distributed import LocalCluster
 from small_data import small_data
 
 from rankwright.data.files import load, save
-from rankwright.distributed.cluster import ClusterError
-from rankwright.distributed.connection import _check_workers, cluster
+from rankwright.distributed.cluster import ClusterError, _check_workers, cluster
 from rankwright.errors import UsageError
 from rankwright.persist.model_file import load_model
 from rankwright.rankers.base import ranker

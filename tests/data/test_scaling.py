@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sklearn.preprocessing import QuantileTransformer
 
+from rankwright.data.normalize import GlobalZScore, Log, Quantile
 from rankwright.data.ranking_data import RankingData
-from rankwright.data.scaling import GlobalZScore, Log, Quantile
 from rankwright.errors import DataError
 
 NAN = math.nan

@@ -17,9 +17,7 @@ from server_process import serving
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SHELL = ("console", "bash", "sh", "shell")
-NOT_RUN = {
-    "rankwright reproduce intervalrank-table1 --data DIR": "minutes, and data that is not here",
-}
+NOT_RUN = {}
 """Lines that are shown and cannot be run in a test, with the reason."""
 
 OWN_PROCESS = ("--dask", "--memory")

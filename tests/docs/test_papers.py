@@ -3,17 +3,17 @@
 import re
 from pathlib import Path
 
-from rankwright.experiments.experiment import names
+from reproducibility.experiment_file import names
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/papers.md").read_text(encoding="utf-8")
 
 
 def test_every_experiment_is_named():
-    assert [name for name in names() if f"`{name}`" not in PAGE and f" {name}`" not in PAGE] == []
+    assert [name for name in names() if not re.search(rf"[`=]{name}`", PAGE)] == []
 
 
 def test_every_file_that_is_named_is_there():
-    paths = re.findall(r"`((?:rankwright|tests)/[\w/.]*)`", PAGE)
+    paths = re.findall(r"`((?:rankwright|reproducibility|tests)/[\w/.]*)`", PAGE)
     assert len(paths) > 30
     assert [path for path in paths if not (ROOT / path).exists()] == []

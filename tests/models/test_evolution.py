@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rankwright.errors import UsageError
-from rankwright.models.evolution import Evolve
+from rankwright.models.expression import Evolve
 
 BITS = 24
 

@@ -15,8 +15,7 @@ from rankwright.errors import DataError, UsageError
 from rankwright.metrics.evaluation import evaluate
 from rankwright.metrics.names import metric
 from rankwright.models.expression import Expression
-from rankwright.models.fitted_expression import FittedExpression
-from rankwright.models.formula import BINARY, UNARY, columns_of, postfix, text
+from rankwright.models.formula import BINARY, UNARY, FittedExpression, columns_of, postfix, text
 
 X1, X2, X3 = ("x", 0), ("x", 1), ("x", 2)
 NDCG = metric("ndcg@10")

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from rankwright.models.expression import Breeding
 from rankwright.models.formula import columns_of, depth, parts_of, simplify, size
-from rankwright.models.formula_breeding import Breeding
 
 SMALL = Breeding(columns=[0, 2, 5, 7], max_nodes=9, max_depth=3, max_features=2)
 

@@ -11,7 +11,7 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
 from rankwright.losses import loss
 from rankwright.models.kernel import Kernel
-from rankwright.models.penalty import PATH
+from rankwright.models.linear import PATH
 from rankwright.persist.model_file import load_model
 from rankwright.rankers.linear import RankSVM
 

@@ -9,7 +9,7 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.metrics.along_line import MeasureLine
 from rankwright.metrics.names import metric
-from rankwright.models.line_search import REACH, Along, LineSearch
+from rankwright.models.coordinate_ascent import REACH, Along, LineSearch
 
 
 @settings(max_examples=20)

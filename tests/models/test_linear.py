@@ -8,9 +8,8 @@ from small_data import Onlooker, small_data
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
 from rankwright.losses.squared import Squared
-from rankwright.models.linear import Linear
+from rankwright.models.linear import PATH, Linear
 from rankwright.models.linear_problem import LinearProblem
-from rankwright.models.penalty import PATH
 
 DATA = small_data()
 

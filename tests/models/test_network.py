@@ -14,9 +14,13 @@ from rankwright.core.types import CheckpointState
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, MissingExtraError, UsageError
 from rankwright.losses import loss
-from rankwright.models.network import Network, _in_seeded_order
-from rankwright.models.network_design import Design
-from rankwright.models.network_problem import NetworkProblem, runs_of_queries
+from rankwright.models.network import (
+    Design,
+    Network,
+    NetworkProblem,
+    _in_seeded_order,
+    runs_of_queries,
+)
 from rankwright.persist.model_file import load_model
 from rankwright.rankers.base import ranker
 

@@ -7,8 +7,8 @@ from scipy import sparse
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.base import document_weight, order_weight
-from rankwright.models.pair_steps import PairState, PassiveAggressive
-from rankwright.subproblems.pair_draws import PairDraws, draw_pair
+from rankwright.losses.pair_draws import PairDraws, draw_pair
+from rankwright.models.passive_aggressive import PairState, PassiveAggressive
 
 
 def sparse_data(seed=0, n=40, features=12):

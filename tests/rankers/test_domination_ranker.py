@@ -10,7 +10,7 @@ from rankwright.errors import IncompatibleError, UsageError
 from rankwright.losses.domination import Domination as Loss
 from rankwright.metrics.evaluation import evaluate
 from rankwright.models import Trees
-from rankwright.models.penalty import PATH
+from rankwright.models.linear import PATH
 from rankwright.persist.model_file import load_model
 from rankwright.rankers.base import ranker
 from rankwright.solvers import Coordinate

@@ -9,7 +9,6 @@ import pytest
 
 from rankwright.data.ranking_data import RankingData
 from rankwright.experiments.baselines import best_feature
-from rankwright.experiments.folds_run import Training, choose
 from rankwright.experiments.tune_trials import judged
 from rankwright.metrics.convention import CONVENTIONS
 from rankwright.metrics.evaluation import evaluate
@@ -20,6 +19,7 @@ from rankwright.rankers.selection import Selection
 from rankwright.ranklib.flags import Flags
 from rankwright.ranklib.measures import Measure
 from rankwright.ranklib.training import make_ranker
+from reproducibility.folds_run import Training, choose
 
 FILE = "ndcg(ties=file)@3"
 

@@ -1,0 +1,453 @@
+"""Queries laid out for losses over orders: best grade first, with weights by rank beside them.
+
+A **place** is a document's number in this layout: places go query after query, and within a query
+from the best grade to the worst, in the order of the rows. Documents of weight 0 have no place.
+The document at place j of a query also is the one at rank j of its reference order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rankwright.core.jit import kernel
+from rankwright.core.order import NO_KEY, sort_query
+from rankwright.core.queries import numbers_of_runs
+from rankwright.core.types import F64, I64
+from rankwright.data.ranking_data import RankingData
+from rankwright.errors import UsageError
+from rankwright.losses.assignment import (
+    assign,
+    assign_benches,
+    assign_groups,
+    fill_costs,
+    least_cost,
+    sorted_prices,
+)
+from rankwright.losses.position_max import by_classes, by_first_relevant, n_states, share
+from rankwright.losses.topic_search import best_order, most_documents, search_topics
+
+SORT, CLASSES, FIRST, ASSIGN, COST, GROUPS, BENCHES, TOPICS = range(8)
+_MOST_KINDS = 8
+
+# --- kernels ---------------------------------------------------------------------------------
+
+
+@kernel
+def in_grade_order(ranked, block, sequence):  # type: ignore[no-untyped-def]
+    """Write places grade by grade, within a grade as in ``ranked``; blocks number the grades."""
+    following = np.zeros(block[-1] + 2, np.int64)
+    for i in range(len(block)):
+        following[block[i] + 1] += 1
+    for k in range(1, len(following)):
+        following[k] += following[k - 1]
+    for place in range(len(ranked)):
+        k = block[ranked[place]]
+        sequence[following[k]] = ranked[place]
+        following[k] += 1
+
+
+@kernel
+def refer(sequence, s, block, c, out):  # type: ignore[no-untyped-def]
+    """Write each document's c in the reference order; equal grade and score share the mean."""
+    first = 0
+    for end in range(1, len(sequence) + 1):
+        if end < len(sequence) and _tied(sequence[end], sequence[first], s, block):
+            continue
+        mean = 0.0
+        for rank in range(first, end):
+            mean += c[rank]
+        for rank in range(first, end):
+            out[sequence[rank]] = mean / (end - first)
+        first = end
+
+
+@kernel
+def refer_within_groups(sequence, s, block, group, n_groups, limit, top, c, out):  # type: ignore[no-untyped-def]
+    """As `refer`, for the best order with at most ``limit`` documents of a group in ``top`` ranks.
+
+    Of tied documents, those of one group share the seats it has left, and all that are seated
+    share the ranks that come next.
+    """
+    seats = np.full(n_groups, limit)
+    tied = np.zeros(n_groups, np.int64)
+    first = rank = 0
+    for end in range(1, len(sequence) + 1):
+        if end < len(sequence) and _tied(sequence[end], sequence[first], s, block):
+            continue
+        tied[:] = 0
+        for i in sequence[first:end]:
+            tied[group[i]] += 1
+        seated = 0
+        for g in range(n_groups):
+            seated += min(tied[g], seats[g])
+        following = min(rank + seated, top)
+        mean = c[rank:following].sum() / seated if seated else 0.0
+        for i in sequence[first:end]:
+            out[i] = mean * min(1.0, seats[group[i]] / tied[group[i]])
+        for g in range(n_groups):
+            seats[g] -= min(tied[g], seats[g])
+        rank, first = following, end
+
+
+@kernel
+def _tied(i, j, s, block):  # type: ignore[no-untyped-def]
+    return block[i] == block[j] and s[i] == s[j]
+
+
+# --- API -------------------------------------------------------------------------------------
+
+
+class Lists(NamedTuple):
+    """All lists of one data set, for kernels.
+
+    Of each query, by its number: ``begin`` (where its places begin), ``cut`` (ranks that count),
+    ``best`` (the measure of the reference order), ``method`` (how its worst order is found),
+    ``gain_begin`` (where its kinds of gain are in ``gain``), ``n_groups``, ``topic_begin`` (where
+    the shares of its groups in topics are in ``topic``) and ``cost_begin`` (where its costs are in
+    ``cost``). Of each place: its row, number of grade and of gain, group, its seat (rank in the
+    reference order under topics, -1: none), gain b, and a and c of the rank of the same number.
+    """
+
+    begin: I64
+    cut: I64
+    best: F64
+    method: I64
+    gain_begin: I64
+    n_groups: I64
+    topic_begin: I64
+    cost_begin: I64
+    row: I64
+    block: I64
+    kind: I64
+    group: I64
+    seat: I64
+    b: F64
+    a: F64
+    c: F64
+    gain: F64
+    cost: F64
+    topic: F64
+
+
+def by_rank(table: F64, begin: I64, cut: I64 | None = None) -> F64:
+    """Return ``table`` for the ranks of each query; 0 beyond ``cut`` where given."""
+    sizes = np.diff(begin)
+    rank = np.arange(begin[-1]) - np.repeat(begin[:-1], sizes)
+    values: F64 = table[rank]
+    if cut is not None:
+        values[rank >= np.repeat(cut, sizes)] = 0.0
+    return values
+
+
+def sums_of_queries(values: F64, begin: I64) -> F64:
+    """Return the sum of the values of each query."""
+    query = np.repeat(np.arange(len(begin) - 1), np.diff(begin))
+    return np.bincount(query, values, len(begin) - 1).astype(np.float64)
+
+
+def groups_of_queries(data: RankingData) -> tuple[I64, I64]:
+    """Return groups numbered from 0 in each query, and how many it has."""
+    codes, group = data.group_codes(), np.empty(data.n_documents, np.int64)
+    n_groups = np.zeros(data.n_queries, np.int64)
+    for q in range(data.n_queries):
+        at = slice(data.indptr[q], data.indptr[q + 1])
+        names, group[at] = np.unique(codes[at], return_inverse=True)
+        n_groups[q] = len(names)
+    return group, n_groups
+
+
+def best_within_groups(limit: int, a: F64, b: F64, group: I64, begin: I64, cut: I64) -> F64:
+    """Return the measure of the best order with at most ``limit`` documents of a group."""
+    best = np.zeros(len(begin) - 1)
+    for q in range(len(best)):
+        seats: dict[int, int] = {}
+        rank = 0
+        for i in range(begin[q], begin[q + 1]):
+            taken = seats.get(int(group[i]), 0)
+            if taken < limit and rank < cut[q]:
+                seats[int(group[i])] = taken + 1
+                best[q] += a[begin[q] + rank] * b[i]
+                rank += 1
+    return best
+
+
+class Topics(NamedTuple):
+    """Overlapping topics of the queries of a layout, and the best order within their limits.
+
+    Groups are documents of the same shares in all topics; ``begin`` and ``share`` are
+    ``topic_begin`` and ``topic`` of `Lists`, ``best`` is the sum of a times gain of that order.
+    """
+
+    group: I64
+    n_groups: I64
+    begin: I64
+    share: F64
+    cut: I64
+    seat: I64
+    block: I64
+    best: F64
+
+
+def topics_of_queries(limit: int, weights: F64, gain: F64, data: RankingData, cut: I64) -> Topics:
+    """Lay out topics; ``gain`` is that of each place, and places of a grade go by their topics."""
+    begin, Q = data.indptr, data.n_queries
+    shares = np.asarray(data.group_shares(), np.float64)
+    group, seat = np.zeros(len(gain), np.int64), np.full(len(gain), -1)
+    n_groups, cuts, best = np.zeros(Q, np.int64), np.zeros(Q, np.int64), np.zeros(Q)
+    held, new = [np.empty(0)], np.ones(len(gain), bool)
+    for q in range(Q):
+        at = slice(begin[q], begin[q + 1])
+        if begin[q] == begin[q + 1]:
+            continue
+        own = shares[at][:, shares[at].any(axis=0)]
+        rows, inverse = np.unique(own, axis=0, return_inverse=True)
+        group[at] = inverse.ravel()  # NumPy 2.0 makes a column of it
+        n_groups[q] = len(rows)
+        held.append(rows.ravel())
+        cuts[q] = most_documents(np.bincount(group[at]), rows, limit, int(cut[q]))
+        new[at][1:] = (np.diff(data.y[at]) != 0) | (np.diff(group[at]) != 0)
+        first = np.flatnonzero(new[at])
+        sizes = np.diff(np.append(first, len(own)))
+        a, b = weights[: cuts[q]], gain[at]
+        order = best_order(b[first], sizes, own[first], limit, a)
+        for rank, k in enumerate(order):
+            place = begin[q] + first[k] + int((order[:rank] == k).sum())
+            seat[place] = rank
+            best[q] += a[rank] * gain[place]
+    block, _ = numbers_of_runs(np.cumsum(new).astype(np.float64), begin)
+    size = np.array([len(part) for part in held[1:]], np.int64)
+    ends = np.zeros(Q, np.int64)
+    ends[np.diff(begin) > 0] = size
+    at_topic = np.append(0, np.cumsum(ends)).astype(np.int64)
+    return Topics(group, n_groups, at_topic, np.concatenate(held), cuts, seat, block, best)
+
+
+def lists_with_costs(cost: Callable[[F64], Any], decay: F64, data: RankingData, row: I64) -> Lists:
+    """Lay out queries whose orders cost what ``cost`` says; b holds c of the cheapest order."""
+    begin, sizes = data.indptr, data.sizes
+    own, best, new = np.empty(len(row)), np.zeros(data.n_queries), np.ones(len(row), bool)
+    costs = [np.empty(0)]
+    for q in range(data.n_queries):
+        at, n = slice(begin[q], begin[q + 1]), int(sizes[q])
+        C = _costs(cost, data, q)
+        rank = least_cost(C)
+        best[q] = -C[np.arange(n), rank].sum()
+        # Documents of one grade are tied where they cost the same at every rank.
+        new[at][1:] = (np.diff(data.y[at]) != 0) | (np.diff(C, axis=0) != 0).any(axis=1)
+        for tied in np.split(np.arange(n), np.flatnonzero(new[at])[1:]):
+            own[at][tied] = decay[np.sort(rank[tied])]
+        costs.append(C.ravel())
+    block, _ = numbers_of_runs(np.cumsum(new).astype(np.float64), begin)
+    none = np.zeros(data.n_queries, np.int64)
+    return Lists(
+        begin=begin,
+        cut=sizes.astype(np.int64),
+        best=best,
+        method=np.full(data.n_queries, COST),
+        gain_begin=np.append(none, 0),
+        n_groups=none,
+        topic_begin=np.append(none, 0),
+        cost_begin=np.append(0, np.cumsum(sizes**2)).astype(np.int64),
+        row=row,
+        block=block,
+        kind=block,
+        group=np.zeros(len(row), np.int64),
+        seat=np.empty(0, np.int64),
+        b=own,
+        a=np.zeros(len(row)),
+        c=by_rank(decay, begin),
+        gain=np.empty(0),
+        cost=np.concatenate(costs),
+        topic=np.empty(0),
+    )
+
+
+def _costs(cost: Callable[[F64], Any], data: RankingData, q: int) -> F64:
+    y = data.y[data.indptr[q] : data.indptr[q + 1]].copy()
+    C = np.ascontiguousarray(cost(y), np.float64) if len(y) else np.zeros((0, 0))
+    if C.shape != (len(y), len(y)) or not np.isfinite(C).all():
+        raise UsageError(
+            f"cost must give a finite number for each document and rank: query {data.qid[q]} "
+            f"needs a matrix of {len(y)} x {len(y)}, not of shape {C.shape}."
+        )
+    return C
+
+
+def classes_or_assignment(kind: I64, begin: I64, cut: I64) -> I64:
+    """Return for each query which of the two finds its worst order sooner."""
+    method = np.full(len(begin) - 1, ASSIGN)
+    for q in range(len(begin) - 1):
+        kinds = kind[begin[q] : begin[q + 1]]
+        if len(kinds) and kinds[-1] < _MOST_KINDS:
+            n = len(kinds)
+            steps = n_states(np.bincount(kinds), min(int(cut[q]), n))[1]
+            if steps <= 7 * n * n + 500:  # about where both take as long
+                method[q] = CLASSES
+    return method
+
+
+def scratch_of_classes(lists: Lists) -> tuple[int, int]:
+    """Return the most states and the most ranks that any query of method CLASSES needs."""
+    states, ranks = 1, 0
+    for q in np.flatnonzero(lists.method == CLASSES):
+        kinds = lists.kind[lists.begin[q] : lists.begin[q + 1]]
+        m = min(int(lists.cut[q]), len(kinds))
+        states = max(states, int(n_states(np.bincount(kinds), m)[0]))
+        ranks = max(ranks, m)
+    return states, ranks
+
+
+# --- worst and reference order of a query, by its method -------------------------------------
+
+
+@kernel
+def sorted_places(first, end, scores, places):  # type: ignore[no-untyped-def]
+    """Return the documents of a query by score, numbered from 0."""
+    sort_query(first, end, scores, NO_KEY, places[0], places[1])
+    ranked = places[0, first:end]
+    ranked -= first
+    return ranked
+
+
+@kernel
+def worst_order(q, limit, lists, ranked, v, worth, choice, position, out):  # type: ignore[no-untyped-def]
+    """Write c at each document's rank in the worst order; return what the measure loses there."""
+    at = slice(lists.begin[q], lists.begin[q + 1])
+    b, a, c, kind = lists.b[at], lists.a[at], lists.c[at], lists.kind[at]
+    method, cut = lists.method[q], lists.cut[q]
+    if method == CLASSES:
+        gain = lists.gain[lists.gain_begin[q] : lists.gain_begin[q + 1]]
+        by_classes(ranked, v, kind, gain, cut, a, c, worth, choice, position)
+    elif method == SORT:
+        return lists.best[q] - _sort_by_lead(v, b, c, position, out)
+    elif method == FIRST:
+        first = by_first_relevant(ranked, v, b > 0.0, cut, lists.best[q], c, position)
+        level = np.zeros(len(v))
+        level[: first - 1], level[first - 1 : min(first, cut)] = 2.0, 1.0
+        share(ranked, v, kind, level, c, position, out)
+        return lists.best[q] * (1.0 - 1.0 / first if first <= cut else 1.0)
+    elif method == COST:
+        return _costliest(q, lists, ranked, v, position, out) + lists.best[q]
+    elif method == ASSIGN:
+        cost = np.empty((len(v), len(v)))
+        fill_costs(v, b, a, c, cut, cost)
+        _assign(cost, ranked, v, c, position)
+    else:
+        group, top = lists.group[at], cut
+        if method == TOPICS:
+            _seats(q, lists, ranked, position)
+            topics = _topics(q, lists)
+            search_topics(ranked, v, b, kind, group, topics, limit, top, a, c, position)
+        elif method == GROUPS:
+            assign_groups(v, b, group, lists.n_groups[q], top, a, c, position)
+        else:
+            assign_benches(v, b, group, lists.n_groups[q], limit, top, a, c, position)
+        _share_in_groups(ranked, v, kind, group, c, position, out)
+        return lists.best[q] - _measure(a, b, position)
+    share(ranked, v, kind, a, c, position, out)
+    return lists.best[q] - _measure(a, b, position)
+
+
+@kernel
+def _seats(q, lists, ranked, position):  # type: ignore[no-untyped-def]
+    """Write each document's rank in the reference order, documents of a class by score."""
+    at = slice(lists.begin[q], lists.begin[q + 1])
+    sequence = np.empty(len(ranked), np.int64)
+    in_grade_order(ranked, lists.block[at], sequence)
+    for i in range(len(sequence)):
+        position[sequence[i]] = lists.seat[lists.begin[q] + i]
+
+
+@kernel
+def _topics(q, lists):  # type: ignore[no-untyped-def]
+    """Return the share of each group of a query in its topics."""
+    part = lists.topic[lists.topic_begin[q] : lists.topic_begin[q + 1]]
+    return part.reshape((lists.n_groups[q], len(part) // lists.n_groups[q]))
+
+
+@kernel
+def _measure(a, b, position):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for i in range(len(b)):
+        if position[i] >= 0:
+            total += a[position[i]] * b[i]
+    return total
+
+
+@kernel
+def _sort_by_lead(v, b, c, position, out):  # type: ignore[no-untyped-def]
+    """Order by v - b, where a = c; return the measure."""
+    lead = v - b
+    ranked, spare = np.empty(len(v), np.int64), np.empty(len(v), np.int64)
+    sort_query(0, len(v), lead, NO_KEY, ranked, spare)
+    for rank in range(len(v)):
+        position[ranked[rank]] = rank
+    share(ranked, lead, np.zeros(len(v), np.int64), c, c, position, out)
+    return (out * b).sum()
+
+
+@kernel
+def _assign(cost, ranked, v, c, position):  # type: ignore[no-untyped-def]
+    prices, row_of = np.empty(len(v)), np.empty(len(v), np.int64)
+    sorted_prices(ranked, v, c, prices)
+    assign(cost, prices, position, row_of)
+
+
+@kernel
+def _costliest(q, lists, ranked, v, position, out):  # type: ignore[no-untyped-def]
+    """As `worst_order`, for costs of documents at ranks; return the cost."""
+    n, c = len(v), lists.c[lists.begin[q] : lists.begin[q + 1]]
+    extra = lists.cost[lists.cost_begin[q] : lists.cost_begin[q + 1]].reshape((n, n))
+    cost, level = np.empty((n, n)), np.empty(n)
+    for i in range(n):
+        level[i] = i  # no two ranks are interchangeable
+        for rank in range(n):
+            cost[i, rank] = -extra[i, rank] - v[i] * c[rank]
+    _assign(cost, ranked, v, c, position)
+    kind = lists.kind[lists.begin[q] : lists.begin[q + 1]]
+    share(ranked, v, kind, level, c, position, out)
+    total = 0.0
+    for i in range(n):
+        total += extra[i, position[i]]
+    return total
+
+
+@kernel
+def _share_in_groups(ranked, v, kind, group, c, position, out):  # type: ignore[no-untyped-def]
+    """Write each document's c, 0 without a rank; equal score, gain and group share the mean."""
+    first = 0
+    for end in range(1, len(ranked) + 1):
+        if end < len(ranked) and v[ranked[end]] == v[ranked[first]]:
+            continue
+        for i in ranked[first:end]:
+            total, alike = 0.0, 0
+            for j in ranked[first:end]:
+                if kind[i] == kind[j] and group[i] == group[j]:
+                    total += c[position[j]] if position[j] >= 0 else 0.0
+                    alike += 1
+            out[i] = total / alike
+        first = end
+
+
+@kernel
+def reference(q, limit, lists, ranked, v, sequence, out):  # type: ignore[no-untyped-def]
+    """Write cref of the documents of a query, tied grades in order of v."""
+    at = slice(lists.begin[q], lists.begin[q + 1])
+    block, c = lists.block[at], lists.c[at]
+    in_grade_order(ranked, block, sequence)
+    if lists.method[q] == TOPICS:
+        seated = np.zeros(len(c))
+        for i in range(len(c)):
+            seat = lists.seat[lists.begin[q] + i]
+            seated[i] = c[seat] if seat >= 0 else 0.0
+        refer(sequence, v, block, seated, out)
+    elif limit > 0:
+        group, top = lists.group[at], lists.cut[q]
+        refer_within_groups(sequence, v, block, group, lists.n_groups[q], limit, top, c, out)
+    elif lists.method[q] == COST:  # c of this place's own rank in the cheapest order
+        refer(sequence, v, block, lists.b[at], out)
+    else:
+        refer(sequence, v, block, c, out)

@@ -1,1 +1,0 @@
-"""Inner problems solved once per query, as pure kernels."""
