@@ -19,8 +19,8 @@ _PUBLIC = {
     "RankingData": "rankwright.data.ranking_data",
     "auto": "rankwright.rankers.auto",
     "cite": "rankwright.citation",
-    "compare": "rankwright.experiments.compare",
-    "cross_validate": "rankwright.experiments.cross_validation",
+    "compare": "rankwright.comparison.compare",
+    "cross_validate": "rankwright.comparison.cross_validation",
     "evaluate": "rankwright.metrics.evaluation",
     "evaluate_run": "rankwright.metrics.runs",
     "explain": "rankwright.explanation",
@@ -36,7 +36,7 @@ _PUBLIC = {
     "scorer": "rankwright.rankers.scorer",
     "synthetic": "rankwright.data.synthetic_data",
     "train_valid_test_split": "rankwright.data.split",
-    "tune": "rankwright.experiments.tune",
+    "tune": "rankwright.comparison.tune",
 }
 
 _SUBMODULES = ("data", "losses", "metrics", "models", "solvers", "testing")
@@ -51,6 +51,9 @@ if TYPE_CHECKING:
     from rankwright import solvers as solvers
     from rankwright import testing as testing
     from rankwright.citation import cite as cite
+    from rankwright.comparison.compare import compare as compare
+    from rankwright.comparison.cross_validation import cross_validate as cross_validate
+    from rankwright.comparison.tune import tune as tune
     from rankwright.core.memory import memory_limit as memory_limit
     from rankwright.data.files import load as load
     from rankwright.data.query_folds import QueryFolds as QueryFolds
@@ -58,9 +61,6 @@ if TYPE_CHECKING:
     from rankwright.data.rankings import Ranking as Ranking
     from rankwright.data.split import train_valid_test_split as train_valid_test_split
     from rankwright.data.synthetic_data import synthetic as synthetic
-    from rankwright.experiments.compare import compare as compare
-    from rankwright.experiments.cross_validation import cross_validate as cross_validate
-    from rankwright.experiments.tune import tune as tune
     from rankwright.explanation import explain as explain
     from rankwright.explanation.importance import importance as importance
     from rankwright.losses import loss as loss

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rankwright.comparison.entries import selection
 from rankwright.core.parallel import thread_count
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, FloatMatrix
 from rankwright.data.split import Fold, letor_folds, train_valid_test
 from rankwright.errors import DataError
-from rankwright.experiments.entries import selection
 from rankwright.metrics.evaluation import Evaluation, evaluate
 from rankwright.metrics.names import metric
 from rankwright.rankers.base import ranker

@@ -10,10 +10,10 @@ from scipy import sparse
 from scipy.special import softmax
 
 import rankwright as rw
+from rankwright.comparison.baselines import best_feature, feature_scores
 from rankwright.core.types import F64, I64, AnyArray
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
-from rankwright.experiments.baselines import best_feature, feature_scores
 from rankwright.models.jrank import JointMap, check_users, item_features, numbers_of
 
 

@@ -474,7 +474,7 @@ def test_torch_is_not_installed(X, y, monkeypatch):
 
 
 def test_optuna_is_not_installed(X, y, monkeypatch):
-    from rankwright.experiments.tune import tune
+    from rankwright.comparison.tune import tune
 
     absent(monkeypatch, "optuna")
     data = rw.RankingData.from_arrays(X, y, qid=QID)

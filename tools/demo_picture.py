@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from rich.console import Console
 
 from rankwright.cli.demo import demo_table
-from rankwright.experiments.demo import run_demo
+from rankwright.comparison.demo import run_demo
 
 PICTURE = Path(__file__).resolve().parents[1] / "docs" / "demo.svg"
 

@@ -30,8 +30,8 @@ def fit(name: str, fold: int, ranker_name: str, ties: str, work: Path) -> dict[s
     """Return the chosen round and the values of all queries of valid and test, kept in ``work``."""
     file = work / f"{name}-{fold}-{ranker_name}-{ties}.json"
     if not file.exists():
+        from rankwright.comparison.entries import selection
         from rankwright.data.catalog import load
-        from rankwright.experiments.entries import selection
         from rankwright.metrics.evaluation import evaluate
         from rankwright.rankers.base import ranker
 

@@ -19,7 +19,7 @@ from rankwright.cli.settings import (
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from rankwright.experiments.comparison import Comparison
+    from rankwright.comparison.result import Comparison
 
 
 def compare(
@@ -94,9 +94,9 @@ def compare(
     There is no --memory: fits run in processes of their own, and --jobs 1 runs one at a time.
     """
     from rankwright.cli.progress import step_progress
+    from rankwright.comparison.compare import compare as run
+    from rankwright.comparison.tables import check_suffix
     from rankwright.data.target import check_target
-    from rankwright.experiments.compare import compare as run
-    from rankwright.experiments.paper_table import check_suffix
 
     for path in output or ():
         check_suffix(path)
@@ -135,7 +135,7 @@ def comparison_table(found: Comparison) -> Table:
     from rich.markup import escape
     from rich.table import Table
 
-    from rankwright.experiments.comparison_table import rows
+    from rankwright.comparison.tables import rows
 
     head, *body = rows(found)
     table = Table(box=None, pad_edge=False)

@@ -13,7 +13,7 @@ from rankwright.cli import console
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from rankwright.experiments.comparison import Comparison
+    from rankwright.comparison.result import Comparison
 
 
 def demo(
@@ -25,8 +25,8 @@ def demo(
 ) -> None:
     """Compare rankers of every family on handwritten digits; print a table and write a report."""
     from rankwright.cli.progress import step_progress
+    from rankwright.comparison.demo import TITLE, panel, run_demo
     from rankwright.data.target import check_target
-    from rankwright.experiments.demo import TITLE, panel, run_demo
     from rankwright.report import write_report
 
     check_target(report, "-o")

@@ -25,8 +25,7 @@ from rankwright.errors import UsageError
 from rankwright.key_values import parse_space
 
 if TYPE_CHECKING:
-    from rankwright.experiments.tune import Tuning
-    from rankwright.experiments.tune_trials import Trial
+    from rankwright.comparison.tune import Trial, Tuning
 
 _SHOWN = 5
 
@@ -93,9 +92,9 @@ def tune(
     """
     from rankwright.cli.held_back import load_held_back, score_and_save
     from rankwright.cli.progress import step_progress
+    from rankwright.comparison.tune import checked_folds, checked_space
+    from rankwright.comparison.tune import tune as search
     from rankwright.data.files import load
-    from rankwright.experiments.tune import checked_folds, checked_space
-    from rankwright.experiments.tune import tune as search
 
     fixed = ranker_settings(settings, model=model, metric=metric)
     made = checked_ranker(ranker, **fixed, convention=convention, random_state=seed, n_jobs=threads)

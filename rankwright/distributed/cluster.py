@@ -217,7 +217,7 @@ class ClusterCall:
 
 
 def executor(client: Any = None) -> ClusterExecutor:
-    """Return what runs calls on the workers, for `rankwright.experiments.tune.tune`."""
+    """Return what runs calls on the workers, for `rankwright.comparison.tune.tune`."""
     return ClusterExecutor(connected(client))
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rankwright.experiments.comparison import Comparison
+    from rankwright.comparison.result import Comparison
 
 
 def write_report(comparison: Comparison, path: str | Path, *, title: str | None = None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from rankwright.experiments.comparison import Comparison, PairedTest
+from rankwright.comparison.result import Comparison, PairedTest
 
 
 def conclusion(comparison: Comparison) -> tuple[str, str]:

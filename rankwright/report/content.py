@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from rankwright.comparison.result import Comparison
+from rankwright.comparison.tables import CORRECTIONS
+from rankwright.comparison.tables import about as sentence_of
 from rankwright.core.types import F64, I64
 from rankwright.data.ranking_data import RankingData
-from rankwright.experiments.comparison import Comparison
-from rankwright.experiments.comparison_table import CORRECTIONS
-from rankwright.experiments.comparison_table import about as sentence_of
 from rankwright.report.conclusion import conclusion
 from rankwright.report.metric_help import explain_metric
 from rankwright.report.opened_queries import About, chosen_queries, opened_queries, short

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from rankwright.comparison.result import Comparison
 from rankwright.core.order import ranking
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
-from rankwright.experiments.comparison import Comparison
 from rankwright.explanation.parts import document_parts
 from rankwright.explanation.query_view import QueryView
 from rankwright.persist.model_file import load_model

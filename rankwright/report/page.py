@@ -11,7 +11,7 @@ from rankwright.data.target import atomic_text
 from rankwright.report.content import report_content
 
 if TYPE_CHECKING:
-    from rankwright.experiments.comparison import Comparison
+    from rankwright.comparison.result import Comparison
 
 
 def write_page(comparison: Comparison, path: str | Path, *, title: str | None = None) -> None:

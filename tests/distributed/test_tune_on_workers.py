@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from small_data import small_data
 
+from rankwright.comparison.tune import tune
 from rankwright.distributed import executor
 from rankwright.errors import UsageError
-from rankwright.experiments.tune import tune
 from rankwright.rankers.base import ranker
 from rankwright.rankers.search_space import Log
 

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from rankwright.comparison.baselines import best_feature
+from rankwright.comparison.tune import judged
 from rankwright.data.ranking_data import RankingData
-from rankwright.experiments.baselines import best_feature
-from rankwright.experiments.tune_trials import judged
 from rankwright.metrics.convention import CONVENTIONS
 from rankwright.metrics.evaluation import evaluate
 from rankwright.metrics.names import metric

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rankwright import registry
-from rankwright.experiments.comparison import Comparison, Entry, PairedTest, Run
+from rankwright.comparison.result import Comparison, Entry, PairedTest, Run
 from rankwright.metrics.significance import Interval
 from rankwright.report.conclusion import conclusion
 from rankwright.report.metric_help import PLAIN, explain_metric

@@ -11,8 +11,8 @@ from sklearn.linear_model import Ridge
 from small_data import small_data
 
 from rankwright import load_model
+from rankwright.comparison.compare import compare
 from rankwright.data.ranking_data import RankingData
-from rankwright.experiments.compare import compare
 from rankwright.report import write_report
 from rankwright.report.conclusion import conclusion
 from rankwright.report.content import report_content

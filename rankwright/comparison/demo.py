@@ -8,10 +8,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from rankwright.comparison.baselines import best_feature, feature_scores, random_scores
+from rankwright.comparison.compare import compare
+from rankwright.comparison.result import Comparison
 from rankwright.data.digits import digits
-from rankwright.experiments.baselines import best_feature, feature_scores, random_scores
-from rankwright.experiments.compare import compare
-from rankwright.experiments.comparison import Comparison
 from rankwright.metrics.evaluation import evaluate
 from rankwright.rankers.base import Ranker, ranker
 

@@ -13,7 +13,8 @@ from rankwright.errors import MissingExtraError, UsageError
 from rankwright.registry import unknown
 
 if TYPE_CHECKING:
-    from rankwright.experiments.comparison import Comparison
+    from rankwright.comparison.result import Comparison
+
 
 KINDS = ("metrics", "differences", "metric_at_k", "curves")
 _MOST_MARKS = 20  # of a learning curve

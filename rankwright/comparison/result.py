@@ -24,7 +24,8 @@ from rankwright.metrics.significance import LEVEL, Interval
 from rankwright.registry import unknown
 
 if TYPE_CHECKING:
-    from rankwright.experiments.scorers import Scorer
+    from rankwright.comparison.scorers import Scorer
+
 
 FRAMES = ("pandas", "polars", "pyarrow")
 
@@ -296,7 +297,7 @@ class Comparison:
         """
         import narwhals as nw
 
-        from rankwright.experiments.paper_table import columns as paper_columns
+        from rankwright.comparison.tables import columns as paper_columns
 
         if backend not in FRAMES:
             raise UsageError(unknown("frame backend", backend, FRAMES))
@@ -340,7 +341,7 @@ class Comparison:
         label : str
             By which the text refers to the table.
         """
-        from rankwright.experiments.paper_table import to_latex
+        from rankwright.comparison.tables import to_latex
 
         return to_latex(
             self, metrics=metrics, digits=digits, intervals=intervals, names=names,
@@ -359,13 +360,13 @@ class Comparison:
 
         The parameters are those of `to_latex`.
         """
-        from rankwright.experiments.paper_table import to_markdown
+        from rankwright.comparison.tables import to_markdown
 
         return to_markdown(self, metrics=metrics, digits=digits, intervals=intervals, names=names)
 
     def write(self, path: str | Path) -> None:
         """Write a report (.html), a table (.tex, .md, .csv) or all figures (.json)."""
-        from rankwright.experiments.paper_table import write
+        from rankwright.comparison.tables import write
 
         write(self, path)
 
@@ -386,7 +387,7 @@ class Comparison:
         ax : matplotlib Axes
             Where to draw; a new figure by default.
         """
-        from rankwright.experiments.comparison_plot import plot
+        from rankwright.comparison.plot import plot
 
         return plot(self, kind, **options)
 
@@ -449,23 +450,23 @@ class Comparison:
 
     def remarks(self) -> list[str]:
         """Return a line for each entry that failed, or whose scores need a word."""
-        from rankwright.experiments.comparison_table import remarks
+        from rankwright.comparison.tables import remarks
 
         return remarks(self)
 
     def about(self) -> str:
         """Return the sentence under the table: how it was made and what its marks mean."""
-        from rankwright.experiments.comparison_table import about
+        from rankwright.comparison.tables import about
 
         return about(self)
 
     def __repr__(self) -> str:
-        from rankwright.experiments.comparison_table import as_text
+        from rankwright.comparison.tables import as_text
 
         return as_text(self)
 
     def _repr_html_(self) -> str:
         """Return the table for a notebook."""
-        from rankwright.experiments.comparison_table import as_html
+        from rankwright.comparison.tables import as_html
 
         return as_html(self)

@@ -45,7 +45,8 @@ _PACKAGES = (
 )  # fmt: skip
 _FILES = (
     "registry.py",
-    *(f"experiments/{name}.py" for name in ("compare", "compared_runs", "tune", "tune_trials")),
+    "comparison/compare.py",
+    "comparison/tune.py",
 )
 _LIBRARIES = ("numpy", "scipy", "numba", "lightgbm", "scikit-learn", "torch", "optuna")
 _DAMAGED = (FileNotFoundError, ValueError, KeyError, EOFError, BadZipFile)

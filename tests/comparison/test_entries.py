@@ -3,9 +3,9 @@ import pytest
 from sklearn.linear_model import Ridge
 
 import rankwright as rw
+from rankwright.comparison.entries import entries_of, parse_entry, selection
+from rankwright.comparison.result import Entry
 from rankwright.errors import RankwrightError
-from rankwright.experiments.comparison import Entry
-from rankwright.experiments.entries import entries_of, parse_entry, selection
 from rankwright.rankers.base import ranker
 
 

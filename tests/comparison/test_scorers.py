@@ -15,11 +15,11 @@ from sklearn.svm import LinearSVC
 from small_data import small_data
 
 import rankwright as rw
+from rankwright.comparison.compare import compare
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.scores import write_run
 from rankwright.data.split import Fold, k_folds
 from rankwright.errors import DataError
-from rankwright.experiments.compare import compare
 from rankwright.metrics.evaluation import evaluate
 
 LGB = {"n_estimators": 8, "min_child_samples": 3, "verbose": -1, "n_jobs": 1}

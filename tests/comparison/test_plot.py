@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from small_data import small_data
 
+from rankwright.comparison.compare import compare
 from rankwright.errors import UsageError
-from rankwright.experiments.compare import compare
 from rankwright.metrics.evaluation import evaluate
 
 mpl.use("agg")

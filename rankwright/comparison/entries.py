@@ -16,10 +16,10 @@ from dataclasses import replace
 from typing import Any
 
 from rankwright import registry
+from rankwright.comparison.result import Entry
+from rankwright.comparison.scorers import KINDS_OF_TEXT, RunScorer, scorer_of, text_scorer
 from rankwright.core.parts import PARTS
 from rankwright.errors import UsageError
-from rankwright.experiments.comparison import Entry
-from rankwright.experiments.scorers import KINDS_OF_TEXT, RunScorer, scorer_of, text_scorer
 from rankwright.key_values import parse_settings
 from rankwright.metrics.names import metric
 from rankwright.rankers.base import Ranker, ranker

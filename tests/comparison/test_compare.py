@@ -15,18 +15,18 @@ from small_data import small_data
 from tiny_experiment import write_folds
 
 import rankwright
+from rankwright.comparison import run_cache
+from rankwright.comparison.compare import compare
+from rankwright.comparison.run_cache import RunCache, source_digest
 from rankwright.data.files import save
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.split import Fold, k_folds
 from rankwright.errors import DataError, UsageError
-from rankwright.experiments import run_cache
-from rankwright.experiments.compare import compare
-from rankwright.experiments.run_cache import RunCache, source_digest
 from rankwright.metrics.evaluation import evaluate
 from rankwright.rankers.base import Ranker, ranker
 
-module = importlib.import_module("rankwright.experiments.compare")
-runs_module = importlib.import_module("rankwright.experiments.compared_runs")
+module = importlib.import_module("rankwright.comparison.compare")
+runs_module = importlib.import_module("rankwright.comparison.compare")
 QUICK = ["gbdt:n_estimators=5", "ranknet:model=linear", "ranksvm"]
 
 

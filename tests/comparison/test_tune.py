@@ -5,16 +5,16 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from importlib import import_module
 
 import numpy as np
 import pytest
 from small_data import small_data
 
 import rankwright as rw
+from rankwright.comparison.tune import tune
 from rankwright.data.split import k_folds
 from rankwright.errors import DataError, MissingExtraError, UsageError
-from rankwright.experiments import tune_trials as module
-from rankwright.experiments.tune import tune
 from rankwright.metrics.evaluation import evaluate
 from rankwright.rankers.base import ranker
 from rankwright.rankers.search_space import (
@@ -41,6 +41,7 @@ def planted(monkeypatch):
     def value(data, scores, selects):
         return {repr(selects): value.of(value.ranker)}
 
+    module = import_module("rankwright.comparison.tune")
     original = module.clone
 
     def watched(made):
@@ -154,7 +155,7 @@ def test_a_study_goes_on_where_it_was(parts, tmp_path, storage):
 KILLED = """
 import sys
 from small_data import small_data
-from rankwright.experiments.tune import tune
+from rankwright.comparison.tune import tune
 from rankwright.rankers.base import ranker
 parts = small_data(queries=12, documents=10), small_data(queries=8, documents=10, seed=1)
 told = lambda trial: print(trial.number, flush=True)

@@ -10,10 +10,10 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from rankwright.comparison.compare import compare
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.split import Fold
 from rankwright.errors import UsageError
-from rankwright.experiments.compare import compare
 from rankwright.metrics.significance import Interval
 from rankwright.report.content import report_content
 

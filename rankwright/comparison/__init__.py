@@ -1,0 +1,1 @@
+"""Compare rankers, cross-validate and tune them; the cache of fits; the demo."""
