@@ -26,7 +26,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from numba.core import codegen, compiler, config, event, sigutils, typing
+from numba.core import codegen, compiler, config, errors, event, sigutils, typing
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import _FunctionCompiler
 from numba.core.registry import CPUDispatcher
@@ -177,7 +177,30 @@ class _Flags(compiler.Flags):  # type: ignore[misc]
             return True
         return bool(super().__eq__(other))
 
-    __hash__ = compiler.Flags.__hash__
+    def __hash__(self) -> int:
+        return _HASH_OF_FLAGS
+
+
+_HASH_OF_FLAGS = hash(compiler.Flags())  # Numba's: of the names of flags alone
+
+
+class _Colourless:
+    """Marks of Numba's error messages, left out."""
+
+    def __getattr__(self, name: str) -> Callable[[str], str]:
+        return str
+
+
+@contextmanager
+def _plain_errors() -> Iterator[None]:
+    """Let Numba write errors without colours: it colours thousands that it then throws away."""
+    with global_compiler_lock:
+        before = getattr(errors, "_termcolor_inst", None)
+        errors._termcolor_inst = _Colourless()
+        try:
+            yield
+        finally:
+            errors._termcolor_inst = before
 
 
 class _Inlined(codegen.JITCodeLibrary):  # type: ignore[misc]
@@ -259,7 +282,7 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
 
     def compile(self, sig: Any) -> Any:
         """Return the machine code for a signature, from a cache or compiled now."""
-        with _timed():
+        with _timed(), _plain_errors():
             return super().compile(sig)
 
     def add_overload(self, cres: Any) -> None:

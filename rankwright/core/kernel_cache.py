@@ -358,9 +358,8 @@ def _parts(result: CompileResult) -> tuple[Any, ...]:
     Kernels that call this one compile it into themselves (see `rankwright.core.jit`), so of its
     LLVM code nothing but the name of its entry point is kept.
     """
-    library, *others = result._reduce()
+    library, *others = result._replace(type_annotation="")._reduce()
     name, kind, (code, _) = library
     entry = result.fndesc.llvm_cpython_wrapper_name
     stub = llvmlite.binding.parse_assembly(f'define void @"{entry}"() {{ ret void }}')
-    others[5] = ""  # the text of type annotations
     return ((name, kind, (code, stub.as_bitcode())), *others)
