@@ -345,7 +345,7 @@ def _target(cpu: tuple[str, ...]) -> str:
 @cache
 def _stamp(function: Callable[..., Any]) -> tuple[str, ...]:
     """Return what tells a kernel of another package from its earlier versions."""
-    path = Path(inspect.getfile(function))
+    path = Path(inspect.getfile(function)).resolve()
     if path.is_relative_to(_PACKAGE):
         return ()  # the hash in the name of the folder covers all of ours
     source = hashlib.sha256(path.read_bytes()).hexdigest()
