@@ -103,6 +103,14 @@ def compare(
         console.show(f"report: {output}")
 
 
+def say_compiling(found: Comparison) -> None:
+    """Say how long kernels were compiled; the seconds of fits are without it."""
+    if found.compile_seconds >= 0.05:
+        console.say(
+            f"Compiling took {found.compile_seconds:.1f} s, once; the seconds of fits are without."
+        )
+
+
 def comparison_table(found: Comparison) -> Table:
     """Return the means with their intervals, wins, time and size."""
     from rich.markup import escape
@@ -126,6 +134,7 @@ def _print(found: Comparison) -> None:
     for label, why in found.failures.items():
         console.show(f"{label}: {why}")
     console.show(found.about())
+    say_compiling(found)
 
 
 def _dimmed(cell: str) -> str:

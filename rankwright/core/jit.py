@@ -11,8 +11,9 @@ callers alone, and optimised once with them; the code for Python is made when Py
 To leave out a part of a kernel that a run does not use, pass None for an argument and test it with
 ``is None``: Numba drops such a branch before it compiles it.
 
-That kernels are being compiled is said once, to the logger ``rankwright.core.jit``; `on_compile`
-takes what shows progress, and a `Stopwatch` tells the seconds of a fit from those of compiling.
+That kernels are being compiled is said once, to the logger ``rankwright.core.jit``, and how far each
+is at level DEBUG, in records with ``kernel``, ``done`` and ``total``. A `Stopwatch` tells the seconds
+of a fit from those of compiling.
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ __all__ = [
     "Stopwatch",
     "cache_root",
     "compile_seconds",
+    "duration",
     "kernel",
     "kernel_hash",
-    "on_compile",
     "quick_kernel",
 ]
 
@@ -71,11 +72,6 @@ def _compiled(function: Callable[..., Any], fastmath: bool | set[str]) -> Callab
 
 # --- how long it takes, and how far it is ----------------------------------------------------
 
-Progress = Callable[[str, int, int], None]
-on_compile: list[Progress] = []
-"""Called with the kernel's name, the number of functions compiled and their number in all, when a
-kernel that Python called begins to compile, after each function, and at its end."""
-
 _of_thread = threading.local()
 
 
@@ -99,6 +95,12 @@ class Stopwatch:
     def seconds(self) -> float:
         """Seconds in which the work itself was done."""
         return max(0.0, time.perf_counter() - self._began - self.compile_seconds)
+
+
+def duration(seconds: float, compiling: float) -> str:
+    """Return the seconds of a fit, with those of compiling where there are any to speak of."""
+    more = f", and {compiling:.2f} s of compiling" if compiling >= 0.05 else ""
+    return f"{seconds:.2f} s{more}"
 
 
 @contextmanager
@@ -138,12 +140,12 @@ class _Compiling:
 
     def count(self) -> None:
         """Tell of a function that is done."""
-        self._done = min(self._done + 1, self._total)
+        self._done = min(self._done + 1, self._total - 1)  # one may be compiled for several types
         self._tell()
 
     def _tell(self) -> None:
-        for progress in on_compile:
-            progress(self._name, self._done, self._total)
+        step = {"kernel": self._name, "done": self._done, "total": self._total}
+        _LOG.debug("Compiling %s: %d of %d.", *step.values(), extra=step)
 
 
 _compiling = _Compiling()

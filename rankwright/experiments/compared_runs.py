@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -11,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from rankwright.core.jit import Stopwatch, duration
 from rankwright.core.parallel import thread_count
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.split import Fold
@@ -87,7 +87,7 @@ class Work:
             self.fits += 1
             for label, number in [(task.label, task.number), *self._alike.pop(task.key)]:
                 self._keep(label, number, stored)
-            report(f"{where}: {stored.about['seconds']:.2f} s")
+            report(f"{where}: {duration(stored.about['seconds'], stored.about['compile_seconds'])}")
 
     def found(self) -> tuple[dict[str, tuple[Run, ...]], dict[str, str]]:
         """Return the runs of each entry in the order of folds, and why others failed."""
@@ -144,6 +144,7 @@ class Work:
             best_iteration=about["best_iteration"],
             seconds=about["seconds"],
             size=about["size"],
+            compile_seconds=about["compile_seconds"],
         )
 
 
@@ -176,7 +177,7 @@ def _fit_and_tell(task: Task) -> tuple[str, str | None]:
 def _fit(task: Task) -> str | None:
     """Fit and keep one run; return a sentence where the ranker cannot take the data."""
     train, valid, test = task.fold
-    began = time.perf_counter()
+    watch = Stopwatch()
     tuned: Mapping[str, Any] = {}
     try:
         made = ranker(task.ranker, **task.settings)
@@ -190,7 +191,7 @@ def _fit(task: Task) -> str | None:
             fitted, tuned = found.ranker, found.parameters
         else:
             fitted = made.fit(train, eval_set=valid)
-        seconds = time.perf_counter() - began
+        seconds, compiling = watch.seconds, watch.compile_seconds
         if fitted.interrupted_:  # a ranker keeps what it has; a comparison is not half done
             raise KeyboardInterrupt
         scores = fitted.predict(test)
@@ -203,6 +204,7 @@ def _fit(task: Task) -> str | None:
         "curve": fitted.curve_,
         "best_iteration": fitted.best_iteration_,
         "seconds": seconds,
+        "compile_seconds": compiling,
     }
     RunCache(task.cache).store(task.key, fitted, scores, about)
     return None

@@ -69,9 +69,11 @@ class Run:
     best_iteration : int
         The round that valid chose, counted from 1.
     seconds : float
-        Time of the fit, with tuning that of all trials, when it was run.
+        Time of the fit, with tuning that of all trials, when it was run; without compiling.
     size : int
         Bytes of the model file.
+    compile_seconds : float
+        Time in which the fit waited for kernels to be compiled or loaded.
     """
 
     label: str
@@ -84,6 +86,7 @@ class Run:
     best_iteration: int
     seconds: float
     size: int
+    compile_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -189,11 +192,16 @@ class Comparison:
 
     @cached_property
     def seconds(self) -> dict[str, float]:
-        """Time of a fit, by label: the median over the folds."""
+        """Time of a fit, by label: the median over the folds, without compiling."""
         return {
             label: float(np.median([run.seconds for run in runs]))
             for label, runs in self.runs.items()
         }
+
+    @cached_property
+    def compile_seconds(self) -> float:
+        """Time in which the fits waited for kernels to be compiled or loaded, all together."""
+        return float(sum(run.compile_seconds for runs in self.runs.values() for run in runs))
 
     @cached_property
     def sizes(self) -> dict[str, float]:
@@ -245,6 +253,7 @@ class Comparison:
             },
             "tests": [{**asdict(test), "significant": test.significant} for test in self.tests],
             "seconds": self.seconds,
+            "compile_seconds": self.compile_seconds,
             "bytes": self.sizes,
             "tuned": {
                 label: [dict(run.tuned) for run in runs]
