@@ -130,6 +130,14 @@ def compare(
         console.show(f"written: {path}")
 
 
+def say_compiling(found: Comparison) -> None:
+    """Say how long kernels were compiled; the seconds of fits are without it."""
+    if found.compile_seconds >= 0.05:
+        console.say(
+            f"Compiling took {found.compile_seconds:.1f} s, once; the seconds of fits are without."
+        )
+
+
 def comparison_table(found: Comparison) -> Table:
     """Return the means with their intervals, wins, time and size."""
     from rich.markup import escape
@@ -153,6 +161,7 @@ def _print(found: Comparison) -> None:
     for line in found.remarks():
         console.show(line)
     console.show(found.about())
+    say_compiling(found)
 
 
 def _dimmed(cell: str) -> str:

@@ -24,6 +24,7 @@ def demo(
     json: console.JsonOption = False,
 ) -> None:
     """Compare rankers of every family on handwritten digits; print a table and write a report."""
+    from rankwright.cli.compare import say_compiling
     from rankwright.cli.progress import step_progress
     from rankwright.comparison.demo import TITLE, panel, run_demo
     from rankwright.data.target import check_target
@@ -43,6 +44,7 @@ def demo(
         return
     console.out.print(demo_table(found, floors))
     console.show(found.about())
+    say_compiling(found)
     console.show(f"Report: {report}")
 
 

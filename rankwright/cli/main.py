@@ -105,11 +105,20 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: Any) -> N
 
 
 def _tell_of_compiling() -> None:
-    handler = logging.Handler()
-    handler.emit = lambda record: console.say(record.getMessage())  # type: ignore[method-assign]
+    from rankwright.cli.progress import CompileLine
+
+    line, handler = CompileLine(), logging.Handler()
+
+    def emit(record: logging.LogRecord) -> None:
+        if record.levelno >= logging.INFO:
+            console.say(record.getMessage())
+        elif hasattr(record, "kernel") and not console.err.quiet:
+            line(record.kernel, record.done, record.total)  # type: ignore[attr-defined]
+
+    handler.emit = emit  # type: ignore[method-assign]
     log = logging.getLogger("rankwright.core.jit")
     log.addHandler(handler)
-    log.setLevel(logging.INFO)
+    log.setLevel(logging.DEBUG)
 
 
 def _fail(sentence: str, code: int) -> None:

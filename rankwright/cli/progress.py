@@ -5,10 +5,67 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rankwright.cli import console
 
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
 SECONDS_PER_LINE = 10.0
+
+
+_bars: list[Progress] = []  # those on the screen, the last one open
+
+
+@contextmanager
+def _shown(bar: Progress) -> Iterator[Progress]:
+    _bars.append(bar)
+    try:
+        with bar:
+            yield bar
+    finally:
+        _bars.remove(bar)
+
+
+class CompileLine:
+    """A line on a terminal that says which kernel is being compiled, and how far it is.
+
+    It stands under the bar of what waits for it, or by itself, and goes away at the end.
+    """
+
+    def __init__(self) -> None:
+        self._bar: Progress | None = None
+        self._own = False
+        self._task: TaskID | None = None
+
+    def __call__(self, name: str, done: int, total: int) -> None:
+        """Show that ``done`` of ``total`` functions of a kernel are compiled."""
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+        if done >= total > 0:
+            self._end()
+            return
+        if self._bar is None or self._task is None:
+            self._own = not _bars
+            if self._own:
+                columns = (TextColumn("{task.description}"), BarColumn(bar_width=24))
+                self._bar = Progress(
+                    *columns, MofNCompleteColumn(), console=console.err, transient=True
+                )
+                self._bar.start()
+            else:
+                self._bar = _bars[-1]
+            self._task = self._bar.add_task(f"compiling {name}", total=total, line="", text="")
+        text = f"compiling {name}"
+        self._bar.update(self._task, description=text, completed=done, total=total, refresh=True)
+
+    def _end(self) -> None:
+        if self._bar is not None and self._task is not None:
+            self._bar.remove_task(self._task)
+            if self._own:
+                self._bar.stop()
+        self._bar = self._task = None
 
 
 @contextmanager
@@ -33,7 +90,7 @@ def step_progress(name: str, steps: int | None) -> Iterator[Callable[[str], None
         TimeElapsedColumn(),
         TextColumn("{task.fields[line]}", markup=False),
     )
-    with Progress(*columns, console=console.err, transient=True) as bar:
+    with _shown(Progress(*columns, console=console.err, transient=True)) as bar:
         task = bar.add_task(name, total=steps, line="")
         yield lambda line: bar.update(task, advance=1, line=line)
 
@@ -57,7 +114,7 @@ def round_progress(name: str, rounds: int | None) -> Iterator[Callable[..., None
         TextColumn("{task.fields[text]}"),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=console.err, transient=True) as bar:
+    with _shown(Progress(*columns, console=console.err, transient=True)) as bar:
         task = bar.add_task(name, total=rounds, text="")
 
         def update(done: int, text: str, total: int | None = rounds) -> None:

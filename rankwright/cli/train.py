@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -68,6 +67,7 @@ def train(
 ) -> None:
     """Train a ranker; print its metrics on validation and test data, with their convention."""
     from rankwright.cli.held_back import load_held_back, score_and_save
+    from rankwright.core.jit import Stopwatch
     from rankwright.data.files import load
     from rankwright.data.target import check_target
 
@@ -90,22 +90,22 @@ def train(
         load(train, **options) if client is None else on_workers(client, train, n_parts, options)
     )
     parts = load_held_back(data.n_features, options, valid=valid, test=test)
-    began = time.perf_counter()
+    watch = Stopwatch()
     why: dict[str, Any] = {}
     if ranker == "auto":
         chosen = train_auto.choose(data, parts.get("valid"), **common)
         fitted, why = chosen.ranker, chosen.to_dict()
     else:
         _fit_with_progress(fitted, data, parts.get("valid"), kept)
-    seconds = time.perf_counter() - began
+    seconds, compiling = watch.seconds, watch.compile_seconds
     if gauge is not None:
         gauge.check("" if kept is None else f"; {kept.folder} has the run so far, for --resume")
     results = score_and_save(fitted, parts, save, gauge)
     if json:
-        told = _record(fitted, results, seconds, save)
+        told = _record(fitted, results, seconds, compiling, save)
         console.print_json({**told, **why, **in_record(gauge)})
     else:
-        _print_results(fitted, results, seconds, save)
+        _print_results(fitted, results, seconds, compiling, save)
         print_peak(gauge)
     if fitted.interrupted_:
         console.say("interrupted: this is the best model so far.")
@@ -144,7 +144,11 @@ def _tell_of_equal_files(train: str, **others: str | None) -> None:
 
 
 def _record(
-    ranker: Ranker, results: dict[str, dict[str, float]], seconds: float, save: Path | None
+    ranker: Ranker,
+    results: dict[str, dict[str, float]],
+    seconds: float,
+    compiling: float,
+    save: Path | None,
 ) -> dict[str, Any]:
     """Return what ``--json`` tells of a fit."""
     return {
@@ -152,6 +156,7 @@ def _record(
         "ranker": ranker.name,
         "model": ranker.model_name,
         "seconds": seconds,
+        "compile_seconds": compiling,
         "resumed_from": ranker.resumed_from_,
         "best_iteration": ranker.best_iteration_,
         "valid": results.get("valid", {}),
@@ -160,7 +165,11 @@ def _record(
 
 
 def _print_results(
-    ranker: Ranker, results: dict[str, dict[str, float]], seconds: float, save: Path | None
+    ranker: Ranker,
+    results: dict[str, dict[str, float]],
+    seconds: float,
+    compiling: float,
+    save: Path | None,
 ) -> None:
     from rich.table import Table
 
@@ -175,6 +184,8 @@ def _print_results(
         console.out.print(table)
         console.show(f"convention {ranker.convention}")
     what: dict[str, Any] = {"rounds": ranker.best_iteration_, "seconds": f"{seconds:.2f}"}
+    if compiling >= 0.05:
+        what["seconds of compiling"] = f"{compiling:.2f}"
     if ranker.resumed_from_ is not None:
         what["resumed from round"] = ranker.resumed_from_
     about = ", ".join(f"{name} {value}" for name, value in what.items())

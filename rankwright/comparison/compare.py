@@ -9,7 +9,6 @@ was killed goes on where it was. Entries of other libraries, columns of scores a
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,6 +23,7 @@ from rankwright.comparison.entries import entries_of, selection
 from rankwright.comparison.result import Comparison, Entry, PairedTest, Run
 from rankwright.comparison.run_cache import RunCache, StoredRun, fold_digest, run_key
 from rankwright.comparison.scorers import FittedScorer, TestRows, called
+from rankwright.core.jit import Stopwatch, duration
 from rankwright.core.parallel import thread_count
 from rankwright.core.rng import seed_of
 from rankwright.core.types import F64
@@ -530,7 +530,7 @@ class Work:
             self.fits += 1
             for label, number in [(task.label, task.number), *self._alike.pop(task.key)]:
                 self._keep(label, number, stored)
-            report(f"{where}: {stored.about['seconds']:.2f} s")
+            report(f"{where}: {duration(stored.about['seconds'], stored.about['compile_seconds'])}")
 
     def found(self) -> tuple[dict[str, tuple[Run, ...]], dict[str, str]]:
         """Return the runs of each entry in the order of folds, and why others failed."""
@@ -656,6 +656,7 @@ class Work:
             best_iteration=about["best_iteration"],
             seconds=about["seconds"],
             size=about["size"],
+            compile_seconds=about["compile_seconds"],
         )
 
 
@@ -691,8 +692,9 @@ def _fit(task: Task) -> str | None:
     tuned: Mapping[str, Any] = {}
     try:
         made = ranker(task.ranker, **task.settings)
+        from_start = Stopwatch()
         warm_up(made, train, valid)
-        began = time.perf_counter()
+        watch = Stopwatch()
         space = space_of(made, fixed=task.settings) if task.tune else {}
         if space and valid is not None:
             from rankwright.comparison.tune import tune
@@ -703,7 +705,7 @@ def _fit(task: Task) -> str | None:
             fitted, tuned = found.ranker, found.parameters
         else:
             fitted = made.fit(train, eval_set=valid)
-        seconds = time.perf_counter() - began
+        seconds, compiling = watch.seconds, from_start.compile_seconds
         if fitted.interrupted_:  # a ranker keeps what it has; a comparison is not half done
             raise KeyboardInterrupt
         scores = fitted.predict(test)
@@ -716,6 +718,7 @@ def _fit(task: Task) -> str | None:
         "curve": fitted.curve_,
         "best_iteration": fitted.best_iteration_,
         "seconds": seconds,
+        "compile_seconds": compiling,
     }
     RunCache(task.cache).store(task.key, fitted, scores, about)
     return None

@@ -82,6 +82,8 @@ class Run:
         fitted here.
     size : int or None
         Bytes of the model file.
+    compile_seconds : float
+        Time in which the fit waited for kernels to be compiled or loaded.
     """
 
     label: str
@@ -94,6 +96,7 @@ class Run:
     best_iteration: int | None
     seconds: float | None
     size: int | None
+    compile_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -234,6 +237,11 @@ class Comparison:
             label: None if None in found else float(np.median(np.array(found, np.float64)))
             for label, found in times.items()
         }
+
+    @cached_property
+    def compile_seconds(self) -> float:
+        """Time in which the fits waited for kernels to be compiled or loaded, all together."""
+        return float(sum(run.compile_seconds for runs in self.runs.values() for run in runs))
 
     @cached_property
     def sizes(self) -> dict[str, float | None]:
@@ -419,6 +427,7 @@ class Comparison:
             },
             "tests": [{**asdict(test), "significant": test.significant} for test in self.tests],
             "seconds": self.seconds,
+            "compile_seconds": self.compile_seconds,
             "bytes": self.sizes,
             "tuned": {
                 label: [dict(run.tuned) for run in runs]

@@ -11,6 +11,8 @@ import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,7 +31,8 @@ if hasattr(os, "register_at_fork"):
 def thread_count(n_jobs: int | None = None) -> int:
     """Return the number of threads: ``n_jobs``, as in joblib one less than all for each below -1.
 
-    None is ``RANKWRIGHT_THREADS``, or else, as -1, all the cores that we may use.
+    None is ``RANKWRIGHT_THREADS``, or else, as -1, all the cores that we may use: those that the
+    process is bound to, and no more than the CPU quota of its container pays for.
     """
     if n_jobs is None:
         text = os.environ.get("RANKWRIGHT_THREADS", "")
@@ -112,5 +115,51 @@ def ordered_sum(values: F64) -> float:
 
 def _cores() -> int:
     if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+        allowed = len(os.sched_getaffinity(0))
+    else:
+        allowed = os.cpu_count() or 1
+    quota = _cpu_quota()
+    return allowed if quota is None else max(1, min(allowed, math.ceil(quota)))
+
+
+@cache
+def _cpu_quota(
+    root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")
+) -> float | None:
+    """Return the cores' worth of time that control groups leave us, None where they set no limit.
+
+    The least of our group and those above it: ``cpu.max`` of version 2, ``cpu.cfs_quota_us`` of
+    version 1. Asked once: a limit that is changed later is not seen.
+    """
+    try:
+        lines = own.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return None  # not Linux
+    limits = []
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if not controllers:
+            folders = [root, root / "unified"]
+        elif "cpu" in controllers.split(","):
+            folders = [root / controllers, root / "cpu"]
+        else:
+            continue
+        for folder in folders:
+            place = folder / path.lstrip("/")
+            limits += [
+                _group_limit(up) for up in (place, *place.parents) if up.is_relative_to(folder)
+            ]
+    return min((limit for limit in limits if limit is not None), default=None)
+
+
+def _group_limit(folder: Path) -> float | None:
+    """Return the limit of one control group in cores."""
+    try:
+        if (modern := folder / "cpu.max").exists():
+            quota, period = modern.read_text(encoding="ascii").split()
+        else:
+            quota = (folder / "cpu.cfs_quota_us").read_text(encoding="ascii")
+            period = (folder / "cpu.cfs_period_us").read_text(encoding="ascii")
+        return int(quota) / int(period) if int(quota) > 0 else None
+    except (OSError, ValueError):  # no such file, or "max"
+        return None

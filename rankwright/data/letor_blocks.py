@@ -209,7 +209,6 @@ class BlockReader:
         array, _, cuts = text.pieces[0]
         n = len(cuts) - 1
         lines, others = np.empty(n, np.int64), np.empty(n, np.int64)
-        kernels.count_lines(0, 0, cuts, array, lines, others)  # compiled with the first file's rest
         if n < _SAMPLE_FROM:
             return None
         self._map(kernels.count_lines, np.arange(n + 1), cuts, array, lines, others)

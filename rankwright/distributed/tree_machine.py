@@ -30,13 +30,12 @@ from rankwright.core.types import AnyArray, CheckpointState, FloatMatrix, Loss
 from rankwright.data.ranking_data import RankingData
 from rankwright.distributed.descents import Descents
 from rankwright.models.tree_text import first_trees
-from rankwright.models.trees import FittedTrees, Trees
+from rankwright.models.trees import FittedTrees, Trees, lightgbm, lightgbm_threads
 
 BIN_ROWS = 200_000
 """Rows whose values make the bins, where there are more."""
 _IDLE = 900.0  # seconds without a call
 _MINUTES_TO_MEET = 2  # how long the machines of a network wait for each other
-_ROWS_PER_THREAD = 4096
 
 
 class TreeMachine:
@@ -95,8 +94,7 @@ class TreeMachine:
 
     def join(self, machines: str, port: int) -> None:
         """Meet the other machines, listed as ``host:port,host:port``."""
-        import lightgbm as lgb
-
+        lgb = lightgbm()
         params = dict(self._params)
         n_machines = machines.count(",") + 1
         if n_machines > 1:
@@ -142,14 +140,13 @@ class TreeMachine:
     def _lightgbm_params(self, data: list[RankingData]) -> dict[str, Any]:
         params = self._model.lightgbm_params(data[0], self._seed, self._n_jobs)
         n = sum(part.n_documents for part in data)
-        params["num_threads"] = min(self._n_jobs, max(1, n // _ROWS_PER_THREAD))
+        params["num_threads"] = lightgbm_threads(n, self._n_jobs)
         params["bin_construct_sample_cnt"] = max(BIN_ROWS, self._sample.shape[0])
         return params
 
     def _binned(self, data: list[RankingData]) -> Any:
         """Return the rows of all parts in the bins of the sample."""
-        import lightgbm as lgb
-
+        lgb = lightgbm()
         categorical = self._params.pop("categorical_feature", "auto")
         bins = None
         for rows in (_as_lightgbm([self._sample]), _as_lightgbm([part.X for part in data])):

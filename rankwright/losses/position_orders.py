@@ -308,45 +308,62 @@ def sorted_places(first, end, scores, places):  # type: ignore[no-untyped-def]
     """Return the documents of a query by score, numbered from 0."""
     sort_query(first, end, scores, NO_KEY, places[0], places[1])
     ranked = places[0, first:end]
-    ranked -= first
+    for k in range(len(ranked)):
+        ranked[k] -= first
     return ranked
 
 
 @kernel
-def worst_order(q, limit, lists, ranked, v, worth, choice, position, out):  # type: ignore[no-untyped-def]
-    """Write c at each document's rank in the worst order; return what the measure loses there."""
+def worst_order(  # type: ignore[no-untyped-def]
+    q, limit, lists, ranked, v, worth, choice, position, out,
+    classes, assigned, sort, first, cost, grouped, topics,
+):  # fmt: skip
+    """Write c at each document's rank in the worst order; return what the measure loses there.
+
+    ``classes`` to ``topics`` are None for methods that no query uses (`used_methods`): their code
+    is left out.
+    """
     at = slice(lists.begin[q], lists.begin[q + 1])
     b, a, c, kind = lists.b[at], lists.a[at], lists.c[at], lists.kind[at]
     method, cut = lists.method[q], lists.cut[q]
-    if method == CLASSES:
-        gain = lists.gain[lists.gain_begin[q] : lists.gain_begin[q + 1]]
-        by_classes(ranked, v, kind, gain, cut, a, c, worth, choice, position)
-    elif method == SORT:
-        return lists.best[q] - _sort_by_lead(v, b, c, position, out)
-    elif method == FIRST:
-        first = by_first_relevant(ranked, v, b > 0.0, cut, lists.best[q], c, position)
-        level = np.zeros(len(v))
-        level[: first - 1], level[first - 1 : min(first, cut)] = 2.0, 1.0
-        share(ranked, v, kind, level, c, position, out)
-        return lists.best[q] * (1.0 - 1.0 / first if first <= cut else 1.0)
-    elif method == COST:
-        return _costliest(q, lists, ranked, v, position, out) + lists.best[q]
-    elif method == ASSIGN:
-        cost = np.empty((len(v), len(v)))
-        fill_costs(v, b, a, c, cut, cost)
-        _assign(cost, ranked, v, c, position)
-    else:
-        group, top = lists.group[at], cut
+    if sort is not None:
+        if method == SORT:
+            return lists.best[q] - _sort_by_lead(v, b, c, position, out)
+    if first is not None:
+        if method == FIRST:
+            place = by_first_relevant(ranked, v, b > 0.0, cut, lists.best[q], c, position)
+            level = np.zeros(len(v))
+            level[: place - 1], level[place - 1 : min(place, cut)] = 2.0, 1.0
+            share(ranked, v, kind, level, c, position, out)
+            return lists.best[q] * (1.0 - 1.0 / place if place <= cut else 1.0)
+    if cost is not None:
+        if method == COST:
+            return _costliest(q, lists, ranked, v, position, out) + lists.best[q]
+    if grouped is not None:
+        if method == GROUPS or method == BENCHES:
+            group = lists.group[at]
+            if method == GROUPS:
+                assign_groups(v, b, group, lists.n_groups[q], cut, a, c, position)
+            else:
+                assign_benches(v, b, group, lists.n_groups[q], limit, cut, a, c, position)
+            _share_in_groups(ranked, v, kind, group, c, position, out)
+            return lists.best[q] - _measure(a, b, position)
+    if topics is not None:
         if method == TOPICS:
             _seats(q, lists, ranked, position)
-            topics = _topics(q, lists)
-            search_topics(ranked, v, b, kind, group, topics, limit, top, a, c, position)
-        elif method == GROUPS:
-            assign_groups(v, b, group, lists.n_groups[q], top, a, c, position)
-        else:
-            assign_benches(v, b, group, lists.n_groups[q], limit, top, a, c, position)
-        _share_in_groups(ranked, v, kind, group, c, position, out)
-        return lists.best[q] - _measure(a, b, position)
+            group, shares = lists.group[at], _topics(q, lists)
+            search_topics(ranked, v, b, kind, group, shares, limit, cut, a, c, position)
+            _share_in_groups(ranked, v, kind, group, c, position, out)
+            return lists.best[q] - _measure(a, b, position)
+    if assigned is not None:
+        if method == ASSIGN:
+            costs = np.empty((len(v), len(v)))
+            fill_costs(v, b, a, c, cut, costs)
+            _assign(costs, ranked, v, c, position)
+    if classes is not None:
+        if method == CLASSES:
+            gain = lists.gain[lists.gain_begin[q] : lists.gain_begin[q + 1]]
+            by_classes(ranked, v, kind, gain, cut, a, c, worth, choice, position)
     share(ranked, v, kind, a, c, position, out)
     return lists.best[q] - _measure(a, b, position)
 
@@ -433,21 +450,35 @@ def _share_in_groups(ranked, v, kind, group, c, position, out):  # type: ignore[
 
 
 @kernel
-def reference(q, limit, lists, ranked, v, sequence, out):  # type: ignore[no-untyped-def]
+def reference(  # type: ignore[no-untyped-def]
+    q, limit, lists, ranked, v, sequence, out, cost, grouped, topics
+):
     """Write cref of the documents of a query, tied grades in order of v."""
     at = slice(lists.begin[q], lists.begin[q + 1])
     block, c = lists.block[at], lists.c[at]
     in_grade_order(ranked, block, sequence)
-    if lists.method[q] == TOPICS:
-        seated = np.zeros(len(c))
-        for i in range(len(c)):
-            seat = lists.seat[lists.begin[q] + i]
-            seated[i] = c[seat] if seat >= 0 else 0.0
-        refer(sequence, v, block, seated, out)
-    elif limit > 0:
-        group, top = lists.group[at], lists.cut[q]
-        refer_within_groups(sequence, v, block, group, lists.n_groups[q], limit, top, c, out)
-    elif lists.method[q] == COST:  # c of this place's own rank in the cheapest order
-        refer(sequence, v, block, lists.b[at], out)
-    else:
-        refer(sequence, v, block, c, out)
+    if topics is not None:
+        if lists.method[q] == TOPICS:
+            seated = np.zeros(len(c))
+            for i in range(len(c)):
+                seat = lists.seat[lists.begin[q] + i]
+                seated[i] = c[seat] if seat >= 0 else 0.0
+            refer(sequence, v, block, seated, out)
+            return
+    if grouped is not None:
+        if limit > 0:
+            group, top = lists.group[at], lists.cut[q]
+            refer_within_groups(sequence, v, block, group, lists.n_groups[q], limit, top, c, out)
+            return
+    if cost is not None:
+        if lists.method[q] == COST:  # c of this place's own rank in the cheapest order
+            refer(sequence, v, block, lists.b[at], out)
+            return
+    refer(sequence, v, block, c, out)
+
+
+def used_methods(lists: Lists) -> tuple[bool | None, ...]:
+    """Return True for each method that a query of ``lists`` uses, else None, for `worst_order`."""
+    used = set(np.unique(lists.method).tolist())
+    families = ({CLASSES}, {ASSIGN}, {SORT}, {FIRST}, {COST}, {GROUPS, BENCHES}, {TOPICS})
+    return tuple(True if family & used else None for family in families)

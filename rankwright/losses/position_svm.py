@@ -74,6 +74,7 @@ from rankwright.losses.position_orders import (
     sorted_places,
     sums_of_queries,
     topics_of_queries,
+    used_methods,
     worst_order,
 )
 from rankwright.metrics.names import AnyMetric, metric
@@ -88,7 +89,7 @@ TIES = ("score", "mean", "file")
 @kernel
 def _queries(  # type: ignore[no-untyped-def]
     lo, hi, indptr, s, lists, by_score, limit, states, ranks, crefs, floats, places,
-    weight, value, grad, curv,
+    classes, assigned, sort, first, cost, grouped, topics, weight, value, grad, curv,
 ):  # fmt: skip
     worth, choice = np.empty((2, states)), np.empty((ranks + 1, states), np.int8)
     for q in range(lo, hi):
@@ -99,12 +100,19 @@ def _queries(  # type: ignore[no-untyped-def]
         row, c, cref = lists.row[at], lists.c[at], crefs[at]
         v, slope = floats[0, at], floats[1, at]
         take(s, row, v)
-        centre = np.mean(v)
-        v -= centre
+        centre = 0.0
+        for i in range(len(v)):
+            centre += v[i]
+        centre /= len(v)
+        for i in range(len(v)):
+            v[i] -= centre
         ranked = sorted_places(lists.begin[q], lists.begin[q + 1], floats[0], places)
-        lost = worst_order(q, limit, lists, ranked, v, worth, choice, places[2, at], slope)
-        if by_score:
-            reference(q, limit, lists, ranked, v, places[2, at], cref)
+        lost = worst_order(
+            q, limit, lists, ranked, v, worth, choice, places[2, at], slope,
+            classes, assigned, sort, first, cost, grouped, topics,
+        )  # fmt: skip
+        if by_score is not None:
+            reference(q, limit, lists, ranked, v, places[2, at], cref, cost, grouped, topics)
         total = lost
         for i in range(len(row)):
             slope[i] -= cref[i]
@@ -118,7 +126,7 @@ def _queries(  # type: ignore[no-untyped-def]
 
 @kernel
 def _references(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, s, lists, limit, floats, places, weight, value, out
+    lo, hi, indptr, s, lists, limit, floats, places, cost, grouped, topics, weight, value, out
 ):
     """Write N of (2) and its slope."""
     for q in range(lo, hi):
@@ -130,7 +138,7 @@ def _references(  # type: ignore[no-untyped-def]
         row, v, cref = lists.row[at], floats[0, at], floats[1, at]
         take(s, row, v)
         ranked = sorted_places(lists.begin[q], lists.begin[q + 1], floats[0], places)
-        reference(q, limit, lists, ranked, v, places[2, at], cref)
+        reference(q, limit, lists, ranked, v, places[2, at], cref, cost, grouped, topics)
         for i in range(len(row)):
             out[row[i]] = weight[q] * cref[i]
             value[q] += weight[q] * cref[i] * v[i]
@@ -289,12 +297,13 @@ class _Bound(KernelLoss):
         self._lists, self._limit, self._by_score = lists, limit, ties == "score"
         self._floats, self._places = np.empty((2, n)), np.empty((3, n), np.int64)
         crefs, room = np.zeros(n), scratch_of_classes(lists)
-        buffers = (self._floats, self._places)
-        args = (lists, self._by_score, limit, *room, crefs, *buffers)
+        self._methods = used_methods(lists)
+        buffers = (self._floats, self._places, *self._methods)
+        args = (lists, self._by_score or None, limit, *room, crefs, *buffers)
         super().__init__(_queries, data, *args, curvature=True, n_jobs=n_jobs)
         self._convex: KernelLoss = self
         if self._by_score:
-            of_none = (lists, False, limit, *room, np.zeros(n), *buffers)
+            of_none = (lists, None, limit, *room, np.zeros(n), *buffers)
             self._convex = KernelLoss(_queries, data, *of_none, n_jobs=n_jobs)
         else:
             s, out = np.zeros(data.n_documents), np.empty(data.n_documents)
@@ -311,7 +320,8 @@ class _Bound(KernelLoss):
 
     def concave_part(self, s: F64, out: F64) -> float:
         """Write the slope of N to ``out`` and return N: the loss is M - N."""
-        args = (self._lists, self._limit, self._floats, self._places, self._weight)
+        buffers = (self._floats, self._places, *self._methods[-3:])  # costs, groups, topics
+        args = (self._lists, self._limit, *buffers, self._weight)
         map_ranges(
             _references,
             self._ranges,

@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from rankwright.core.memory import give_back
+from rankwright.core.openmp import load_lightgbm_library, spare_threads
 from rankwright.core.parallel import thread_count
 from rankwright.core.parts import Part
 from rankwright.core.types import F64, I64, AnyArray, Callback, CheckpointState, FloatMatrix, Loss
@@ -39,6 +41,21 @@ if TYPE_CHECKING:  # imported on use: scoring does without
 
 _MOST_LEAVES = 131_072  # of LightGBM
 _ROWS_PER_THREAD = 4096  # with fewer, LightGBM's threads wait for each other more than they work
+
+
+def lightgbm() -> ModuleType:
+    """Return LightGBM, imported on first use, with threads that sleep while they wait."""
+    load_lightgbm_library()
+    import lightgbm as lgb
+
+    module: ModuleType = lgb
+    return module
+
+
+def lightgbm_threads(rows: int, threads: int) -> int:
+    """Return how many of ``threads`` LightGBM is given for so many rows."""
+    load_lightgbm_library()  # it may be too late to let its threads sleep
+    return spare_threads(min(threads, max(1, rows // _ROWS_PER_THREAD)))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -198,7 +215,7 @@ class Trees(Part):
             "verbosity": -1,
             "deterministic": True,
             ("force_row_wise" if plan.by_row else "force_col_wise"): True,
-            "num_threads": min(thread_count(n_jobs), max(1, data.n_documents // _ROWS_PER_THREAD)),
+            "num_threads": lightgbm_threads(data.n_documents, thread_count(n_jobs)),
             "seed": seed,
             "feature_pre_filter": False,
             "bin_construct_sample_cnt": plan.sample,
@@ -232,9 +249,7 @@ class FittedTrees:
     @cached_property
     def booster(self) -> lgb.Booster:
         """LightGBM's own model, without the initial score."""
-        import lightgbm as lgb
-
-        return lgb.Booster(model_str=self.text)
+        return lightgbm().Booster(model_str=self.text)
 
     @cached_property
     def _scorer(self) -> ForestScorer:
@@ -264,7 +279,9 @@ class FittedTrees:
         """Return SHAP values: one column per feature, and the expected score last."""
         values = np.zeros((X.shape[0], self.n_features + 1))
         if self.n_trees > 0:
-            shap = self.booster.predict(_as_lightgbm(X), pred_contrib=True)
+            shap = self.booster.predict(
+                _as_lightgbm(X), pred_contrib=True, num_threads=spare_threads(thread_count())
+            )
             values += np.asarray(shap, np.float64)
         values[:, -1] += self.initial
         return values
@@ -343,24 +360,24 @@ class BinnedData:
 
     def booster(self, start: FittedTrees) -> lgb.Booster:
         """Return a booster without trees whose scores are those of ``start``."""
-        import lightgbm as lgb
-
         self._train_bins.set_init_score(start.running_scores(self._train.X))
-        booster = lgb.Booster(self._params, self._train_bins)
+        booster = lightgbm().Booster(self._params, self._train_bins)
         for valid, bins in self._valid:
             booster.add_valid(bins.set_init_score(start.running_scores(valid.X)), "valid")
         return booster
 
     def _bins(self, X: FloatMatrix, reference: lgb.Dataset | None) -> lgb.Dataset:
-        import lightgbm as lgb
-
-        return lgb.Dataset(
-            _as_lightgbm(X),
-            np.zeros(X.shape[0], np.float32),
-            reference=reference,
-            params=self._params,
-            categorical_feature=self._categorical,
-        ).construct()
+        return (
+            lightgbm()
+            .Dataset(
+                _as_lightgbm(X),
+                np.zeros(X.shape[0], np.float32),
+                reference=reference,
+                params=self._params,
+                categorical_feature=self._categorical,
+            )
+            .construct()
+        )
 
 
 def _allow_columns(booster: lgb.Booster, columns: I64 | None) -> None:

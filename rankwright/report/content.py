@@ -88,6 +88,7 @@ def _ranker(comparison: Comparison, label: str) -> dict[str, Any]:
             if test is not None
         },
         "seconds": comparison.seconds[label],
+        "compile_seconds": sum(run.compile_seconds for run in comparison.runs[label]),
         "bytes": comparison.sizes[label],
         "curve": _curve(comparison, label),
     }

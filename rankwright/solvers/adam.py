@@ -16,6 +16,7 @@ same bytes as a run that was never stopped.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -23,6 +24,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from rankwright.core.openmp import passive_waiting
 from rankwright.core.parts import Part
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, AnyArray, Callback
@@ -214,7 +216,11 @@ def check_torch() -> None:
 def load_torch() -> Any:
     """Return torch, imported on first use, or say how to install it."""
     check_torch()
-    import torch
+    if "torch" in sys.modules:
+        import torch
+    else:
+        with passive_waiting():  # LightGBM may come to share torch's OpenMP library
+            import torch
 
     return torch
 

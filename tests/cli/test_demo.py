@@ -27,7 +27,7 @@ def content_without_times(html):
     """Return what the page holds, but for how long fits took."""
     content = json.loads(html.split('id="content">')[1].split("</script>")[0])
     for ranker in content["rankers"]:
-        del ranker["seconds"]
+        del ranker["seconds"], ranker["compile_seconds"]
     return content
 
 

@@ -1,8 +1,12 @@
-"""Progress where there is no terminal: a line per step, and one now and then over rounds."""
+"""Progress: on a terminal bars, elsewhere a line per step, and one now and then over rounds."""
 
+from io import StringIO
 from types import SimpleNamespace
 
-from rankwright.cli import progress
+import pytest
+from rich.console import Console
+
+from rankwright.cli import console, progress
 
 
 def test_steps_are_counted(capsys):
@@ -25,3 +29,35 @@ def test_a_fit_that_is_done_at_once_prints_nothing(capsys):
     with progress.round_progress("gbdt", None) as told:
         told(1, "loss 1")
     assert capsys.readouterr().err == ""
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    screen = StringIO()
+    monkeypatch.setattr(console, "err", Console(file=screen, force_terminal=True, width=100))
+    return screen
+
+
+def test_a_line_says_what_is_compiled_and_how_far(terminal):
+    line = progress.CompileLine()
+    for done in (0, 1, 3):
+        line("losses.listnet.sums", done, 3)
+    shown = terminal.getvalue()
+    assert "compiling losses.listnet.sums" in shown
+    assert "1/3" in shown
+    line("losses.listnet.other", 0, 2)  # and the next one
+    line("losses.listnet.other", 2, 2)
+    assert "compiling losses.listnet.other" in terminal.getvalue()
+
+
+def test_the_line_stands_under_the_bar_of_the_fit_that_waits(terminal):
+    line = progress.CompileLine()
+    with progress.round_progress("gbdt", 50) as told:
+        told(1, "loss 1")
+        line("core.order.sort", 1, 3)
+        line("core.order.sort", 3, 3)
+        told(2, "loss 2")
+    shown = terminal.getvalue()
+    assert "compiling core.order.sort" in shown
+    assert "gbdt" in shown
+    assert not progress._bars

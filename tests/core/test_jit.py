@@ -1,14 +1,17 @@
+import logging
 import os
+import pickle
 import subprocess
 import sys
-import tempfile
-from pathlib import Path
+import time
 
+import numpy as np
 import pytest
 from numba.core import config
+from numba.core.caching import NullCache
 
-from rankwright.core import jit
-from rankwright.core.jit import kernel, kernel_hash
+from rankwright.core import jit, order
+from rankwright.core.jit import Stopwatch, kernel, kernel_hash
 
 
 @kernel
@@ -55,11 +58,101 @@ compiled_alone = pytest.mark.skipif(
 )
 
 
+@kernel
+def twice(x):
+    return 2.0 * x
+
+
+@kernel
+def sum_of_twice(values):
+    total = 0.0
+    for value in values:
+        total += twice(value)
+    return total
+
+
+@kernel
+def half_or_none(values, wanted):
+    if wanted is not None:
+        return len(values) // wanted
+    return -1
+
+
 @compiled_alone
-def test_kernels_are_kept_in_the_folder_that_rankwright_cache_names(tmp_path):
-    run(SORT, RANKWRIGHT_CACHE=str(tmp_path))
-    kept = list(tmp_path.glob(f"kernels-{kernel_hash()}/*/*.nbi"))
-    assert any("sort_query" in path.name for path in kept)
+def test_a_kernel_that_kernels_call_is_compiled_into_them_alone():
+    assert sum_of_twice(np.array([1.0, 2.5])) == 7.0
+    assert list(twice.inner) and not twice.overloads
+    assert twice(4.0) == 8.0  # and for Python when Python calls it
+    assert list(twice.overloads)
+
+
+@compiled_alone
+def test_an_error_within_an_inlined_kernel_is_raised_in_python():
+    with pytest.raises(ValueError, match="negative"):
+        outer_allocates(-1)
+
+
+@kernel
+def allocates(n):
+    return np.empty(n)
+
+
+@kernel
+def outer_allocates(n):
+    return len(allocates(n))
+
+
+def test_a_branch_for_an_argument_that_is_none_is_left_out():
+    assert half_or_none(np.zeros(4), 2) == 2
+    assert half_or_none(np.zeros(4), None) == -1
+
+
+@compiled_alone
+def test_a_kernel_is_pickled_by_its_name():
+    assert pickle.loads(pickle.dumps(order.sort_query)) is order.sort_query
+
+
+@compiled_alone
+def test_progress_counts_to_the_number_of_functions(caplog):
+    caplog.set_level(logging.DEBUG, jit.__name__)
+    kernel_of(counted)(np.zeros(1))
+    said = [step for step in caplog.records if hasattr(step, "kernel")]
+    assert {step.kernel for step in said} == {f"{__name__}.counted"}
+    assert [step.done for step in said] == [0, 1, 2]
+    assert {step.total for step in said} == {2}
+
+
+def kernel_of(one):
+    """The kernel without its cache, so that it is compiled now."""
+    made = kernel(one.py_func)
+    made._cache = NullCache()
+    return made
+
+
+@kernel
+def thrice(x):
+    return 3.0 * x
+
+
+@kernel
+def counted(values):
+    return thrice(values[0])
+
+
+@kernel
+def timed(values):
+    return values.sum()
+
+
+@compiled_alone
+def test_a_stopwatch_tells_the_work_from_compiling():
+    watch = Stopwatch()
+    kernel_of(timed)(np.zeros(3))
+    in_compiler = watch.compile_seconds
+    assert in_compiler > 0.0
+    time.sleep(0.01)
+    assert watch.compile_seconds == in_compiler
+    assert watch.seconds >= 0.01
 
 
 UNICODE = """
@@ -86,32 +179,5 @@ def test_compiling_is_told_once_and_not_where_the_cache_has_all(tmp_path):
     assert "Compiling" not in warm
 
 
-def test_a_folder_that_another_process_drops_at_the_same_time_is_no_trouble(tmp_path):
-    (tmp_path / "kernels-dropped").symlink_to(tmp_path / "nowhere")  # listed, but not there
-    assert run("import rankwright.core.order as o; print(1)", RANKWRIGHT_CACHE=str(tmp_path))
-
-
-def test_a_cache_that_is_not_ours_to_write_is_left_for_the_temporary_folder(tmp_path, monkeypatch):
-    theirs, temporary, real = tmp_path / "theirs", tmp_path / "temporary", os.utime
-    monkeypatch.setenv("RANKWRIGHT_CACHE", str(theirs))
-    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-
-    def utime(path, *args, **options):
-        if Path(path).is_relative_to(theirs):
-            raise PermissionError
-        real(path, *args, **options)
-
-    monkeypatch.setattr(os, "utime", utime)
-    assert jit._cache_folder.__wrapped__().is_relative_to(temporary)
-
-
 def test_without_the_compiler_kernels_run_as_python():
     assert run(SORT, NUMBA_DISABLE_JIT="1").split("\n")[:2] == ["[1, 2, 0]", "function"]
-
-
-def test_other_users_of_numba_keep_their_own_cache_folder():
-    code = (
-        "from numba.core import config; before = config.CACHE_DIR\n"
-        "import rankwright.core.order\nprint(config.CACHE_DIR == before)"
-    )
-    assert run(code).strip() == "True"

@@ -1,0 +1,304 @@
+"""Kept machine code is found again, trusted only where it may be, and never in the way."""
+
+import io
+import logging
+import os
+import pickle
+import stat
+import subprocess
+import sys
+import tempfile
+import zipfile
+
+import numpy as np
+import pytest
+from numba.core import config
+
+from rankwright.core import kernel_cache
+from rankwright.core.jit import kernel
+from rankwright.core.kernel_cache import kernel_hash, private_folder
+
+pytestmark = pytest.mark.skipif(
+    bool(config.DISABLE_JIT), reason="NUMBA_DISABLE_JIT leaves nothing to compile"
+)
+
+ADD = """
+import logging, sys
+logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(levelname)s %(message)s")
+import numpy as np
+from rankwright.core.copies import copy_values
+out = np.empty(2)
+copy_values(np.array([1.0, 2.0]), out)
+print(out.tolist(), copy_values.stats.cache_hits and "loaded" or "compiled")
+"""
+
+
+def run(tmp_path, code=ADD, **environment):
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "RANKWRIGHT_CACHE": str(tmp_path / "cache"), **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "[1.0, 2.0]" in done.stdout
+    return done.stdout
+
+
+def entries(tmp_path):
+    return sorted((tmp_path / "cache").glob(f"kernels-{kernel_hash()}/*/*.kernel"))
+
+
+@pytest.fixture
+def fresh(monkeypatch):
+    """Forget which folders this process uses, before and after."""
+    for remembered in (kernel_cache._folder, kernel_cache._archive, kernel_cache.warn_once):
+        remembered.cache_clear()
+    yield
+    for remembered in (kernel_cache._folder, kernel_cache._archive, kernel_cache.warn_once):
+        remembered.cache_clear()
+
+
+def test_code_is_kept_in_the_folder_that_rankwright_cache_names_and_found_again(tmp_path):
+    assert "compiled" in run(tmp_path)
+    (entry,) = entries(tmp_path)
+    assert entry.name.startswith("core.copies.copy_values-")
+    assert "loaded" in run(tmp_path)
+
+
+def test_folders_are_for_this_user_alone(tmp_path):
+    run(tmp_path)
+    (entry,) = entries(tmp_path)
+    for folder in (entry.parent, entry.parent.parent, tmp_path / "cache"):
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize("damage", [b"", b"garbage", "cut", "flipped"])
+def test_a_damaged_entry_is_dropped_and_compiled_anew(tmp_path, damage):
+    run(tmp_path)
+    (entry,) = entries(tmp_path)
+    whole = entry.read_bytes()
+    flipped = whole[:-9] + bytes([whole[-9] ^ 1]) + whole[-8:]
+    entry.write_bytes({"cut": whole[:-100], "flipped": flipped}.get(damage, damage))
+    said = run(tmp_path)
+    assert said.count("WARNING") == 1
+    assert "was damaged; it is compiled anew" in said
+    assert "loaded" in run(tmp_path)
+
+
+def test_a_damaged_entry_does_not_blame_the_data(tmp_path):
+    data = tmp_path / "tr.txt"
+    data.write_text("1 qid:1 1:0.5\n0 qid:1 1:0.25\n")
+    load = f"import rankwright as rw; print(rw.load({str(data)!r}).y.tolist(), [1.0, 2.0])"
+    run(tmp_path, load)
+    for entry in entries(tmp_path):
+        entry.write_bytes(b"")
+    assert "[1.0, 0.0]" in run(tmp_path, load)
+
+
+@kernel
+def first(values):
+    return values[0]
+
+
+@kernel
+def last(values):
+    return values[-1]
+
+
+def test_a_full_disk_leaves_the_code_in_memory(tmp_path, monkeypatch, caplog, fresh):
+    monkeypatch.setenv("RANKWRIGHT_CACHE", str(tmp_path))
+
+    def write_bytes(path, text):
+        path.open("wb").close()
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(kernel_cache.Path, "write_bytes", write_bytes)
+    with caplog.at_level(logging.WARNING):
+        assert first(np.array([3.0, 4.0])) == 3.0
+        assert last(np.array([3.0, 4.0])) == 4.0
+    (said,) = caplog.messages
+    assert "No space left on device" in said
+    assert "compiled in each run" in said
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+# --- who may have written it -----------------------------------------------------------------
+
+
+def test_a_folder_that_others_may_write_to_is_refused(tmp_path):
+    for level in ("a", "a/b"):
+        path = tmp_path / "a" / "b"
+        private_folder(path)
+        (tmp_path / level).chmod(0o777)
+        with pytest.raises(PermissionError, match="written to by others"):
+            private_folder(path)
+        (tmp_path / level).chmod(0o700)
+    assert private_folder(path) == path
+
+
+def test_a_link_is_refused(tmp_path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    with pytest.raises(PermissionError, match="not a folder of this user"):
+        private_folder(tmp_path / "link")
+
+
+def test_the_folder_of_another_user_is_refused(tmp_path, monkeypatch):
+    path = private_folder(tmp_path / "a")
+    monkeypatch.setattr(os, "geteuid", lambda: path.stat().st_uid + 1)
+    with pytest.raises(PermissionError, match="not a folder of this user"):
+        private_folder(path)
+
+
+def planted(folder, proof):
+    """Entries that would run a command if they were loaded."""
+
+    class Command:
+        def __reduce__(self):
+            return os.system, (f"touch {proof}",)
+
+    body = pickle.dumps(Command())
+    for path in folder.rglob("*.kernel"):
+        kernel_cache.Folder(path.parent).save(path.name, body)
+
+
+def test_what_another_user_planted_in_the_temporary_folder_is_not_loaded(tmp_path):
+    temporary, proof = tmp_path / "temporary", tmp_path / "proof"
+    temporary.mkdir(mode=0o777)
+    temporary.chmod(0o777)
+    (tmp_path / "cache").write_text("no folder")  # a home that cannot be written to
+    settings = {"TMPDIR": str(temporary)}
+    assert "compiled" in run(tmp_path, **settings)
+    assert "loaded" in run(tmp_path, **settings)  # kept where the home allows nothing
+    (own,) = temporary.glob(f"rankwright-{os.getuid()}")
+    planted(own, proof)
+    own.chmod(0o777)  # as if it had been made by somebody else
+    said = run(tmp_path, **settings)
+    assert not proof.exists()
+    assert "not kept after this run" in said
+    assert not list(temporary.glob("rankwright-[!0-9]*"))  # the private folder went with it
+
+
+def test_the_default_root_is_closed_where_a_umask_left_it_open(tmp_path, monkeypatch, fresh):
+    monkeypatch.delenv("RANKWRIGHT_CACHE", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    (tmp_path / "rankwright").mkdir()
+    (tmp_path / "rankwright").chmod(0o775)
+    assert kernel_cache._folder("here").path.is_relative_to(tmp_path)
+    assert stat.S_IMODE((tmp_path / "rankwright").stat().st_mode) == 0o700
+
+
+def test_a_folder_that_another_process_drops_at_the_same_time_is_no_trouble(tmp_path, fresh):
+    (tmp_path / "cache").mkdir(mode=0o700)
+    (tmp_path / "cache" / "kernels-dropped").symlink_to(tmp_path / "nowhere")
+    assert "compiled" in run(tmp_path)
+
+
+# --- what came with the package --------------------------------------------------------------
+
+
+@pytest.fixture
+def packaged(tmp_path, monkeypatch, fresh):
+    """An archive with the code of `last`, as a wheel would carry it; where it lies."""
+    archives = tmp_path / "compiled"
+    archives.mkdir()
+    monkeypatch.setattr(kernel_cache, "_ARCHIVES", archives)
+    monkeypatch.setenv("RANKWRIGHT_CACHE", str(tmp_path / "built"))
+    monkeypatch.delenv("RANKWRIGHT_COMPILE", raising=False)
+    assert kernel(last.py_func)(np.ones(2)) == 1.0
+    for cpu in kernel_cache.BASELINES[kernel_cache.machine()]:
+        assert kernel_cache.write_archive(tmp_path / "built", archives / f"{cpu}.zip") == 1
+    monkeypatch.setenv("RANKWRIGHT_CACHE", str(tmp_path / "cache"))
+    kernel_cache._folder.cache_clear()
+    kernel_cache._archive.cache_clear()
+    return archives
+
+
+def was_loaded():
+    made = kernel(last.py_func)
+    assert made(np.array([3.0, 4.0])) == 4.0
+    return bool(made.stats.cache_hits)
+
+
+def test_code_of_the_package_is_loaded_and_nothing_is_written(packaged, tmp_path):
+    assert was_loaded()
+    assert not list((tmp_path / "cache").rglob("*.kernel"))
+
+
+def test_what_the_package_lacks_is_compiled_and_kept(packaged, tmp_path):
+    made = kernel(first.py_func)
+    assert made(np.array([3.0, 4.0])) == 3.0
+    assert not made.stats.cache_hits
+    assert len(list((tmp_path / "cache").rglob("*.kernel"))) == 1
+
+
+def test_rankwright_compile_passes_over_the_package(packaged, monkeypatch):
+    monkeypatch.setenv("RANKWRIGHT_COMPILE", "1")
+    assert not was_loaded()
+
+
+@pytest.mark.parametrize("name", ["kernels", "python", "numba", "llvmlite", "machine"])
+def test_code_of_another_version_is_not_loaded(packaged, monkeypatch, name):
+    others = {**kernel_cache.versions(), name: "another"}
+    monkeypatch.setattr(kernel_cache, "versions", lambda: others)
+    assert not was_loaded()
+
+
+def test_code_for_another_cpu_is_not_loaded(packaged):
+    assert kernel_cache._archive("+sse2,-avx2") is None
+
+
+def test_the_best_code_that_the_cpu_can_run_is_chosen(packaged, monkeypatch):
+    monkeypatch.setattr(kernel_cache, "machine", lambda: "x86_64")
+    others = kernel_cache.versions()
+    monkeypatch.setattr(kernel_cache, "versions", lambda: others)
+    seen = []
+    monkeypatch.setattr(kernel_cache, "Archive", lambda path: seen.append(path.stem) or Stub())
+    for cpu in kernel_cache.BASELINES["x86_64"]:
+        (packaged / f"{cpu}.zip").touch()
+    levels = kernel_cache.BASELINES["x86_64"]
+    for cpu, needed in levels.items():
+        kernel_cache._archive("-avx512f," + ",".join(f"+{one}" for one in sorted(needed)))
+        assert seen.pop() == cpu
+    kernel_cache._archive("+sse3")
+    assert not seen
+
+
+class Stub:
+    def load(self, name):
+        return b"{}"
+
+
+@pytest.mark.parametrize("damage", [b"", b"garbage"])
+def test_a_damaged_archive_is_passed_over(packaged, damage, caplog):
+    for path in packaged.glob("*.zip"):
+        path.write_bytes(damage)
+    with caplog.at_level(logging.WARNING):
+        assert not was_loaded()
+    assert "compiled on first use" in caplog.text
+
+
+def test_a_damaged_entry_of_an_archive_is_passed_over(packaged, caplog):
+    for path in packaged.glob("*.zip"):
+        with zipfile.ZipFile(path) as file:
+            kept = {name: file.read(name) for name in file.namelist()}
+        written = io.BytesIO()
+        with zipfile.ZipFile(written, "w") as file:
+            for name, body in kept.items():
+                file.writestr(name, body if name == "about.json" else body[:50])
+        path.write_bytes(written.getvalue())
+    with caplog.at_level(logging.WARNING):
+        assert not was_loaded()
+    assert "compiled anew" in caplog.text
+
+
+def test_a_temporary_folder_is_the_last_resort(tmp_path, monkeypatch, fresh):
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    monkeypatch.setenv("RANKWRIGHT_CACHE", str(blocked))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    (tmp_path / f"rankwright-{os.getuid()}").write_text("not a folder either")
+    folder = kernel_cache._folder("here").path
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert folder.parent == tmp_path
