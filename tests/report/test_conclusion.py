@@ -12,7 +12,9 @@ from rankwright.report.conclusion import conclusion
 from rankwright.report.metric_help import PLAIN, explain_metric
 
 
-def comparison(means, p_values, *, metric="ndcg@10", maximise=True, seconds=None):
+def comparison(
+    means, p_values, *, metric="ndcg@10", maximise=True, seconds=None, all_pairs=False, pairs=()
+):
     """Return a comparison of the given means; the first ranker is the baseline."""
     labels = list(means)
     baseline = labels[0]
@@ -24,7 +26,7 @@ def comparison(means, p_values, *, metric="ndcg@10", maximise=True, seconds=None
     tests = tuple(
         PairedTest(label, baseline, metric, means[label] - means[baseline], p, p, 1, 0, 0)
         for label, p in p_values.items()
-    )
+    ) + tuple(PairedTest(a, b, metric, means[a] - means[b], p, p, 1, 0, 0) for a, b, p in pairs)
     return Comparison(
         name="books.csv",
         entries=tuple(Entry(label, label, {}) for label in labels),
@@ -41,6 +43,10 @@ def comparison(means, p_values, *, metric="ndcg@10", maximise=True, seconds=None
         tests=tests,
         failures={},
         fits=0,
+        all_pairs=all_pairs,
+        test_name="randomisation",
+        correction="holm",
+        notes={},
     )
 
 
@@ -53,6 +59,22 @@ def test_a_significant_gain_names_both_figures_and_says_use_it():
         "statistically significant difference (p < 0.001, 40 test queries)."
     )
     assert second == "Use trees."
+
+
+def test_where_all_pairs_were_tested_the_next_best_is_compared_with_the_best():
+    means = {"regression": 0.7, "forest": 0.79, "trees": 0.8}
+    p_values = {"trees": 0.001, "forest": 0.002}
+    for p, words in ((0.4, "is not significantly worse (p = 0.400)"), (0.01, "is significantly")):
+        pairs = [("forest", "trees", p)]
+        _, second = conclusion(comparison(means, p_values, all_pairs=True, pairs=pairs))
+        assert f"the next best, forest (0.7900, 1 s), {words}" in second
+
+
+def test_what_was_not_fitted_has_no_seconds():
+    means = {"regression": 0.7, "column": 0.75, "trees": 0.8}
+    seconds = {"regression": 1.0, "column": None, "trees": None}
+    _, second = conclusion(comparison(means, {"trees": 0.001, "column": 0.5}, seconds=seconds))
+    assert second == "Use trees; the next best, column (0.7500), was not tested against it."
 
 
 def test_a_gain_by_chance_is_called_not_significant_and_the_baseline_is_kept():
