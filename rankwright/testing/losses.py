@@ -245,8 +245,8 @@ def check_curvature(loss: Any) -> None:
         row = int(short.argmax())
         require(
             not short.any(),
-            f"at row {row} it is {curv[row]:.4g}, and finite differences give {diagonal[row]:.4g}, so "
-            "Newton steps of trees would be too long; return a larger curvature (from_function: "
+            f"at row {row} it is {curv[row]:.4g}, and finite differences give {diagonal[row]:.4g}, "
+            "so Newton steps of trees would be too long; return a larger curvature (from_function: "
             "a third value of the function, or curvature=).",
         )
 

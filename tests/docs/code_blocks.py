@@ -1,7 +1,7 @@
 """The fenced blocks of a page of Markdown, and how to run them as a reader would.
 
-``python code_blocks.py PAGE FOLDER`` runs a page in ``FOLDER`` with the rankwright that is installed
-beside this Python: ``tools/check_wheel.py`` does so in an empty environment.
+``python code_blocks.py PAGE FOLDER`` runs a page in ``FOLDER`` with the rankwright installed beside
+this Python: ``tools/check_wheel.py`` does so in an empty environment.
 """
 
 import os
@@ -91,7 +91,7 @@ def run_page(page, folder, names, *, installed=False):
 
 @contextmanager
 def modules_of(folder):
-    """Find modules in ``folder``, as Python does where it is started, and forget them at the end."""
+    """Find modules in ``folder``, as Python does where it is started; forget them at the end."""
     before = set(sys.modules)
     sys.path.insert(0, str(folder))
     try:
