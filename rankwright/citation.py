@@ -81,6 +81,15 @@ def keys_of_part(kind: str, name: str) -> list[str]:
     return _cited(getdoc(part), sys.modules[part.__module__].__doc__)  # a file holds one part
 
 
+def keys_of_parts(loss: Any, model: Any, solver: Any) -> list[str]:
+    """Return the keys of the papers of a ranker's parts, by name or object; there may be none."""
+    keys: list[str] = []
+    for part, kind in ((loss, "losses"), (model, "models"), (solver, "solvers")):
+        name = part if isinstance(part, str) else registry.name_of(kind, type(part))
+        keys += keys_of_part(kind, name) if name in registry.names(kind) else []
+    return list(dict.fromkeys(keys))
+
+
 def _loss_of(ranker: str) -> str | None:
     return getattr(registry.resolve("rankers", ranker), "loss_class", None)
 
@@ -92,12 +101,9 @@ def _keys_of_object(part: Any) -> list[str]:
             continue
         if name != "ranker":
             return keys_of(name)
-        keys: list[str] = []
-        for own, of in ((part.loss, "losses"), (part.model, "models"), (part.solver, "solvers")):
-            given = own if isinstance(own, str) else registry.name_of(of, type(own))
-            keys += keys_of_part(of, given) if given in registry.names(of) else []
+        keys = keys_of_parts(part.loss, part.model, part.solver)
         if keys:
-            return list(dict.fromkeys(keys))
+            return keys
     raise UsageError(
         f"{type(part).__name__} is not known to come from a paper; name a ranker, a loss or a "
         "metric, such as 'intervalrank'."

@@ -65,3 +65,25 @@ def test_every_extra_for_users_is_tried_by_make_wheel(check_wheel):
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     developers = {"bench", "dev", "docs", "release", "soak"}
     assert set(check_wheel.EXTRAS) == set(project["optional-dependencies"]) - developers
+
+
+def test_a_walk_is_run_with_what_its_first_line_installs(check_wheel, tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("# A\n\n```text\npip install 'rankwright[serve,tune]' pandas  # frames\n```\n")
+    assert check_wheel.installed_by(page) == ("serve,tune", ["pandas"])
+    page.write_text("pip install rankwright\n")
+    assert check_wheel.installed_by(page) == ("", [])
+    page.write_text("pip install pandas\n")
+    with pytest.raises(SystemExit, match=r"page\.md has no line 'pip install rankwright'"):
+        check_wheel.installed_by(page)
+
+
+def test_every_walk_installs_extras_that_exist(check_wheel):
+    assert {page.stem for page in check_wheel.walks()} == {
+        "data-scientist",
+        "researcher",
+        "search-engineer",
+    }
+    for page in check_wheel.walks():
+        extras, _ = check_wheel.installed_by(page)
+        assert set(extras.split(",")) <= set(check_wheel.EXTRAS)

@@ -4,9 +4,12 @@
     python tools/check_wheel.py --extras neural,onnx     and with each of these extras alone; or all
     python tools/check_wheel.py --pythons python3.12,python3.13
     python tools/check_wheel.py --demo                   and `rankwright demo`
+    python tools/check_wheel.py --walks only             the pages of docs/walks alone; or none
 
 Without an extra, its feature must answer with the sentence that names the extra; with it, the
-feature must work. `uv` installs where it is found, else pip.
+feature must work. Each page of docs/walks is run outside the checkout, in an environment that holds
+what its `pip install` names and no more, and must print what it shows. `uv` installs where it is
+found, else pip.
 """
 
 from __future__ import annotations
@@ -14,11 +17,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
 import tarfile
 import tempfile
+import time
 import urllib.request
 import zipfile
 from collections.abc import Callable, Iterable
@@ -33,6 +38,7 @@ NEEDED = {
     "rankwright/report/templates/report.css",
     "rankwright/report/templates/report.js",
 }
+_PIP = "pip install "
 ENDINGS = (".py", "/py.typed", ".bib", ".toml", ".html", ".css", ".js")
 
 
@@ -81,15 +87,17 @@ def build(target: Path) -> Path:
 class Environment:
     """A fresh environment that holds the wheel, and an empty folder."""
 
-    def __init__(self, python: str, wheel: Path, folder: Path, extra: str = "") -> None:
+    def __init__(
+        self, python: str, wheel: Path, folder: Path, extra: str = "", packages: Iterable[str] = ()
+    ) -> None:
         self.folder, self.bin = folder / "work", folder / "env" / "bin"
         self.folder.mkdir(parents=True)
         _run(python, "-m", "venv", folder / "env")
-        what = f"{wheel}[{extra}]" if extra else str(wheel)
+        what = [f"{wheel}[{extra}]" if extra else str(wheel), *packages]
         if uv := shutil.which("uv"):
-            _run(uv, "pip", "install", "--quiet", "--python", self.bin / "python", what)
+            _run(uv, "pip", "install", "--quiet", "--python", self.bin / "python", *what)
         else:
-            _run(self.bin / "python", "-m", "pip", "install", "--quiet", what)
+            _run(self.bin / "python", "-m", "pip", "install", "--quiet", *what)
 
     def run(self, line: str, *, missing: str = "") -> None:
         """Run a line of the program, or of Python; ``missing`` is the extra it must ask for."""
@@ -214,6 +222,43 @@ def check_extra(environment: Environment, extra: str) -> None:
         environment.run(line)
 
 
+# --- the pages of docs/walks -----------------------------------------------------------------
+
+
+def walks() -> list[Path]:
+    """Return the pages that a new user follows from `pip install` on."""
+    return sorted((ROOT / "docs" / "walks").glob("*.md"))
+
+
+def installed_by(page: Path) -> tuple[str, list[str]]:
+    """Return the extras and the other packages that the `pip install` line of a page names."""
+    line = next((one for one in page.read_text("utf-8").splitlines() if one.startswith(_PIP)), "")
+    names = shlex.split(line, comments=True)[len(_PIP.split()) :]
+    ours = [name for name in names if name.partition("[")[0] == "rankwright"]
+    if len(ours) != 1:
+        raise SystemExit(f"{page.name} has no line '{_PIP}rankwright' to begin with")
+    return ours[0].partition("[")[2].rstrip("]"), [name for name in names if name not in ours]
+
+
+def check_walk(page: Path, python: str, wheel: Path, folder: Path) -> None:
+    """Run a page outside the checkout with the wheel and what the page installs."""
+    extras, packages = installed_by(page)
+    environment = Environment(python, wheel, folder, extras, packages)
+    tests = [str(ROOT / "tests" / part) for part in ("docs", "cli", "serve")]
+    command = [environment.bin / "python", ROOT / "tests/docs/code_blocks.py"]
+    began = time.monotonic()
+    done = subprocess.run(
+        [*command, page, environment.folder],
+        cwd=environment.folder,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(tests)},
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        raise SystemExit(f"{page.name}\n{done.stderr}{done.stdout}")
+    print(f"  works: {page.name}, {time.monotonic() - began:.0f} s")
+
+
 def _run(*command: str | Path) -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     if done.returncode:
@@ -227,6 +272,7 @@ def main() -> None:
     options.add_argument("--pythons", default=sys.executable, help="comma-separated")
     options.add_argument("--demo", action="store_true", help="run the demo too: minutes")
     options.add_argument("--wheel", type=Path, help="use this wheel and build none")
+    options.add_argument("--walks", choices=("all", "none", "only"), default="all")
     given = options.parse_args()
     extras = list(EXTRAS) if given.extras == "all" else [e for e in given.extras.split(",") if e]
     if unknown := set(extras) - set(EXTRAS):
@@ -234,14 +280,19 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         wheel = given.wheel.resolve() if given.wheel else build(folder / "dist")
-        for number, python in enumerate(given.pythons.split(",")):
+        pythons = [] if given.walks == "only" else given.pythons.split(",")
+        for number, python in enumerate(pythons):
             print(f"{python}, no extra")
             check_base(Environment(python, wheel, folder / f"base{number}"), given.demo)
+        first = given.pythons.partition(",")[0]
         for extra in extras:
-            print(f"{given.pythons.partition(',')[0]}, {extra}")
-            python = given.pythons.partition(",")[0]
-            check_extra(Environment(python, wheel, folder / extra, extra), extra)
+            print(f"{first}, {extra}")
+            check_extra(Environment(first, wheel, folder / extra, extra), extra)
             shutil.rmtree(folder / extra)
+        for page in [] if given.walks == "none" else walks():
+            print(f"{first}, docs/walks/{page.name}")
+            check_walk(page, first, wheel, folder / page.stem)
+            shutil.rmtree(folder / page.stem)
 
 
 if __name__ == "__main__":

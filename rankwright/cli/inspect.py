@@ -192,7 +192,8 @@ def _about_features(one: DataProfile) -> Iterator[tuple[int, str]]:
             1,
             f"{_count(len(why), 'feature')} {_verb(len(why), 'looks', 'look')} like outcomes, "
             f"which are not known when documents are ranked: {_list(why)}. Leave "
-            f"{_verb(len(why), 'it', 'them')} out with --read drop=..., unless known beforehand.",
+            f"{_verb(len(why), 'it', 'them')} out with --read "
+            f"drop={','.join(one.outcome_features)}, unless known beforehand.",
         )
     if one.missing_values:
         share = one.missing_values / (one.documents * one.features)

@@ -21,6 +21,7 @@ from rankwright.explanation.query_view import QueryView
 from rankwright.explanation.swaps import Swap, smallest_swaps
 
 _LINES = 8
+_ROUNDING = 1e-9  # of the largest part: what sums in another order may differ by
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,8 @@ class PairExplanation:
             for part in shown
         ]
         others = self.lead - sum(part.part for part in shown)
-        lines.append(f"  {others:+12.6g}  everything else")
+        if abs(others) > _ROUNDING * max((abs(part.part) for part in shown), default=0.0):
+            lines.append(f"  {others:+12.6g}  everything else")
         lines.append(self._smallest())
         return "\n".join(lines)
 

@@ -242,7 +242,13 @@ def check_curvature(loss: Any) -> None:
         diagonal = np.diag(central_differences(lambda x: value_and_grad(bound, x)[1], s))
         curv = with_curvature(loss, bound, s)[2]
         short = curv < diagonal - 1e-6 * np.abs(diagonal).max()
-        require(not short.any(), f"at row {short.argmax()} it is less by finite differences.")
+        row = int(short.argmax())
+        require(
+            not short.any(),
+            f"at row {row} it is {curv[row]:.4g}, and finite differences give {diagonal[row]:.4g}, "
+            "so Newton steps of trees would be too long; return a larger curvature (from_function: "
+            "a third value of the function, or curvature=).",
+        )
 
 
 @_promised("hess_vec")

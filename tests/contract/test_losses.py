@@ -238,7 +238,10 @@ def test_check_loss_takes_an_object_a_function_and_a_name():
             "A convex loss lies below its chords and above its tangents': between two points",
         ),
         (from_function(squared, shift_invariant=True), "Adding a constant to the scores of a"),
-        (from_function(squared, curvature=0.5), "The curvature is at least the diagonal"),
+        (
+            from_function(squared, curvature=0.5),
+            "it is 0.5, and finite differences give 1, so .*third",
+        ),
         (
             from_function(lambda s, y: (0.5 * (s**2).sum(), s), name="blind"),
             "loss 'blind' breaks the contract 'From equal scores a step down the gradient puts "

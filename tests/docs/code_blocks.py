@@ -1,11 +1,15 @@
-"""The fenced blocks of a page of Markdown, and how to run them as a reader would."""
+"""The fenced blocks of a page of Markdown, and how to run them as a reader would.
+
+``python code_blocks.py PAGE FOLDER`` runs a page in ``FOLDER`` with the rankwright installed beside
+this Python: ``tools/check_wheel.py`` does so in an empty environment.
+"""
 
 import os
 import re
 import shlex
 import subprocess
 import sys
-from contextlib import ExitStack, chdir, redirect_stdout
+from contextlib import ExitStack, chdir, contextmanager, redirect_stdout
 from dataclasses import dataclass
 from doctest import ELLIPSIS, NORMALIZE_WHITESPACE, OutputChecker
 from io import StringIO
@@ -23,17 +27,22 @@ NOT_RUN = {}
 OWN_PROCESS = ("--dask", "--memory")
 """Options whose commands get a process of their own: workers are started, memory is bounded."""
 
-_FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"^```(\w*)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_TITLE = re.compile(r'title="([\w.-]+)"')
 _COMMENT = re.compile(r"\s+# .*$")
 
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block, and the line of the page that it begins on."""
+    """A fenced block, and the line of the page that it begins on.
+
+    One with a ``file`` (its title) is a file that the reader saves, and is not run by itself.
+    """
 
     language: str
     text: str
     line: int
+    file: str = ""
 
     @property
     def commands(self):
@@ -57,26 +66,49 @@ def blocks(page):
     """Return the fenced blocks of a page, in order."""
     text = page.read_text(encoding="utf-8")
     return [
-        Block(match[1], match[2], text.count("\n", 0, match.start()) + 2)
+        Block(match[1], match[3], text.count("\n", 0, match.start()) + 2, _title(match[2]))
         for match in _FENCE.finditer(text)
     ]
 
 
-def run_page(page, folder, names):
+def _title(options):
+    found = _TITLE.search(options)
+    return found[1] if found else ""
+
+
+def run_page(page, folder, names, *, installed=False):
     """Run all Python and shell blocks of a page in ``folder``, Python in one namespace.
 
     A failing Python block shows the page's own line, as it is compiled under the page's name. An
     ``output`` block has what the blocks since the last one print, ``...`` standing for anything.
     ``rankwright serve MODEL &`` serves until the end of the page, for the lines of curl below it.
+    ``installed`` runs each command as a process of the script that is installed.
     """
     with ExitStack() as until_the_end:
-        _run_blocks(page, folder, names, until_the_end)
+        until_the_end.enter_context(modules_of(folder))
+        _run_blocks(page, folder, names, installed, until_the_end)
 
 
-def _run_blocks(page, folder, names, until_the_end):
+@contextmanager
+def modules_of(folder):
+    """Find modules in ``folder``, as Python does where it is started; forget them at the end."""
+    before = set(sys.modules)
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
+        for name in set(sys.modules) - before:
+            if str(getattr(sys.modules[name], "__file__", "")).startswith(str(folder)):
+                del sys.modules[name]
+
+
+def _run_blocks(page, folder, names, installed, until_the_end):
     printed, server = "", None
     for number, block in enumerate(blocks(page)):
-        if block.language == "python":
+        if block.file:
+            (folder / block.file).write_text(block.text, encoding="utf-8")
+        elif block.language == "python":
             file = folder / f"block{number}.py"  # kernels are cached by the file they stand in
             file.write_text("\n" * (block.line - 1) + block.text, encoding="utf-8")
             with redirect_stdout(StringIO()) as said:
@@ -89,7 +121,7 @@ def _run_blocks(page, folder, names, until_the_end):
                 elif command.startswith("curl "):
                     printed += run_curl(command, server)
                 elif command not in NOT_RUN:
-                    printed += run_command(command, folder, installed=page.name == "README.md")
+                    printed += run_command(command, folder, installed=installed)
         elif block.language == "output":
             rules = ELLIPSIS | NORMALIZE_WHITESPACE
             same = OutputChecker().check_output(block.text, printed, rules)
@@ -123,3 +155,17 @@ def run_command(command, folder, *, installed=False):
     )
     assert done.returncode == 0, f"{command}\n{done.stderr}{done.stdout}"
     return done.stdout
+
+
+def _main(page, folder):
+    """Run a page with the package that is installed, which must not be that of the checkout."""
+    import rankwright
+
+    package = Path(rankwright.__file__).resolve()
+    assert not package.is_relative_to(ROOT), f"{package} is in the checkout"
+    with chdir(folder):
+        run_page(Path(page), Path(folder), {}, installed=True)
+
+
+if __name__ == "__main__":
+    _main(*sys.argv[1:])

@@ -12,6 +12,7 @@ from rankwright import registry
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.explanation import explain
+from rankwright.explanation.pair import PairExplanation, Part, Place
 from rankwright.models import Kernel
 
 DATA = small_data()
@@ -43,6 +44,15 @@ def test_the_parts_of_a_pair_sum_to_its_lead(family, docs):
     assert found.lead == pytest.approx(abs(scores[0] - scores[1]))
     total = sum(part.part for part in found.parts) + found.rest
     assert total == pytest.approx(found.lead, abs=1e-6)
+
+
+def test_a_pair_prints_no_line_for_what_rounding_leaves():
+    places = [Place("a", 1, 0.3, 1.0), Place("b", 2, 0.0, 0.0)]
+    parts = [Part("x", 1.0, 0.0, 0.2), Part("y", 1.0, 0.0, 0.1)]
+    exact = PairExplanation("q", *places, 0.3, parts, 0.0, "weights", [])
+    assert 0.3 - (0.2 + 0.1) != 0.0
+    assert "everything else" not in str(exact)
+    assert "+0.1  everything else" in str(replace(exact, lead=0.4))
 
 
 def test_a_linear_pair_is_split_by_weights():
