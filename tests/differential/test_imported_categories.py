@@ -234,9 +234,11 @@ def test_rank_explain_and_compare_take_the_frame(library):
     np.testing.assert_allclose(found, np.sort(above), atol=1e-5)
     summed = np.sort([sum(one.parts.values()) for one in shown.documents])
     np.testing.assert_allclose(summed, np.sort(above), atol=1e-5)
-    data = RankingData.from_frame(full)
+    data = RankingData.from_frame(full, qid="qid", label="label")
     assert list(data.categories["town"].values) != TOWNS  # under other codes
-    result = rw.compare({"imported": ranker, "booster": booster}, data, folds=2, cache=None)
-    expected = rw.evaluate(data.y, theirs, qid=QID, metrics="ndcg@10")
-    for entry in ("imported", "booster"):
-        assert result[entry] == expected
+    with pytest.warns(UserWarning, match="was fitted before this comparison"):
+        found = rw.compare(data, {"imported": ranker, "booster": booster}, folds=3)
+    for number, fold in enumerate(found.folds):
+        expected = np.concatenate([theirs[QID == query] for query in fold.test.qid])
+        for label in ("imported", "booster"):
+            np.testing.assert_array_equal(found.scores[label][number], expected)
