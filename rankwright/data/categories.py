@@ -32,14 +32,10 @@ class Categories:
     ordered : bool
         Whether the order of the values has a meaning, as small < medium < large has: trees then
         split the codes as numbers.
-    unseen : int or None
-        The code of a value that is not among them, for a model that tells it from a missing one;
-        by default it is missing.
     """
 
     values: tuple[Any, ...]
     ordered: bool = False
-    unseen: int | None = None
 
     @classmethod
     def of(cls, values: Iterable[Any], *, ordered: bool = False) -> Categories:
@@ -49,13 +45,9 @@ class Categories:
         return cls(tuple(plain if ordered else sorted(plain, key=_order)), ordered)
 
     def codes(self, values: Sequence[Any]) -> F64:
-        """Return the code of each value; NaN where it is missing, or `unseen` and that is None."""
+        """Return the code of each value; NaN where it is missing, or not among the categories."""
         known: dict[Any, float] = {value: float(code) for code, value in enumerate(self.values)}
-        other = np.nan if self.unseen is None else float(self.unseen)
-        plain = map(plain_value, values)
-        return np.array(
-            [np.nan if value is None else known.get(value, other) for value in plain], np.float64
-        )
+        return np.array([known.get(plain_value(value), np.nan) for value in values], np.float64)
 
     def value(self, code: float) -> Any:
         """Return what a code stands for, None where it is missing or none of the codes."""
@@ -185,11 +177,7 @@ def recoded(
 def as_json(categories: AllCategories | None) -> dict[str, Any]:
     """Return categories as JSON holds them."""
     return {
-        name: {
-            "values": list(own.values),
-            "ordered": own.ordered,
-            **({} if own.unseen is None else {"unseen": own.unseen}),
-        }
+        name: {"values": list(own.values), "ordered": own.ordered}
         for name, own in (categories or {}).items()
     }
 
@@ -204,8 +192,5 @@ def from_json(held: Any, names: Sequence[str] | None) -> dict[str, Categories] |
         )
         if not plain or len(set(values)) < len(values):
             raise ValueError(f"categories of {name} that are no list of different values")
-        unseen = own.get("unseen")
-        found[name] = Categories(
-            tuple(values), bool(own["ordered"]), None if unseen is None else int(unseen)
-        )
+        found[name] = Categories(tuple(values), bool(own["ordered"]))
     return checked_categories(found, names)

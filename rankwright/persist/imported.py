@@ -45,11 +45,9 @@ def distinct_names(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def category_list(
-    values: Sequence[Any], *, ordered: bool = False, unseen: int | None = None
-) -> Categories:
+def category_list(values: Sequence[Any], *, ordered: bool = False) -> Categories:
     """Return the categories that a file lists by code; they are texts, numbers or booleans."""
     plain = all(isinstance(value, bool | int | float | str) for value in values)
     if not plain or len(set(values)) < len(values):
         raise DataError("the categories of a feature are no list of different values.")
-    return Categories(tuple(values), ordered, unseen)
+    return Categories(tuple(values), ordered)

@@ -32,7 +32,6 @@ _SAME = {
     "binary:hinge",
 }  # fmt: skip
 _MOST_CATEGORIES = 1 << 24  # of XGBoost
-_UNSEEN = -1  # goes left, where a missing value goes the default way
 
 
 def read_xgboost(content: bytes) -> ImportedModel:
@@ -125,7 +124,7 @@ def _categories(held: Mapping[str, Any], names: Sequence[str]) -> dict[str, Cate
         else:
             listed = values.tolist()
         if listed:
-            found[name] = category_list(listed, unseen=_UNSEEN)
+            found[name] = category_list(listed)
     return found or None
 
 
