@@ -1,7 +1,7 @@
 """Damage files of every kind that is read: each is read or refused in a sentence, nothing else.
 
-Model files (bytes, and parts under a receipt that is right again), RankLib's model texts, runs,
-judgments, ratings and tables. ``python fuzz/fuzz_files.py -max_total_time=60``, or ``--runs N``.
+Model files (bytes, and parts under a receipt that is right again), models of LightGBM, XGBoost,
+CatBoost and RankLib, runs, judgments, ratings and tables. ``python fuzz/fuzz_files.py -max_total_time=60``, or ``--runs N``.
 A file that brings another fault is kept beside where the run began, and its name is told.
 """
 
@@ -59,6 +59,8 @@ def seeds(folder: Path) -> Iterator[tuple[str, Path, Reader]]:
             text = folder / f"{name}.txt"
             save_ranklib(ranker, text)
             yield "RankLib model", text, _ranklib_scores
+    for path in _of_other_libraries(folder):
+        yield "model of another library", path, _scores
     for ending in ("csv", "tsv", "txt"):
         save(DATA, folder / f"table.{ending}")
         yield ending, folder / f"table.{ending}", load
@@ -69,6 +71,35 @@ def seeds(folder: Path) -> Iterator[tuple[str, Path, Reader]]:
     yield "run", run, lambda path: load(path, format="trec", qrels=qrels)
     yield "judgments", qrels, lambda path: load(run, format="trec", qrels=path)
     yield "ratings", ratings, lambda path: load(path, format="ratings")
+
+
+def _of_other_libraries(folder: Path) -> Iterator[Path]:
+    """Write a model in each format of LightGBM, XGBoost and CatBoost, with categories of a frame."""
+    import catboost
+    import lightgbm
+    import pandas
+    import xgboost
+
+    frame = pandas.DataFrame(DATA.X, columns=list("abc"))
+    towns = pandas.Categorical([f"town {row % 3}" for row in range(len(frame))])
+    frame["c"] = pandas.Series(towns)
+    params = {"min_data_in_leaf": 1, "min_data_per_group": 1, "cat_smooth": 0, "verbosity": -1}
+    lightgbm.train(params, lightgbm.Dataset(frame, DATA.y), 3).save_model(folder / "lightgbm.txt")
+    yield folder / "lightgbm.txt"
+    forest = {**params, "boosting": "rf", "bagging_freq": 1, "bagging_fraction": 0.5}
+    lightgbm.train(forest, lightgbm.Dataset(frame, DATA.y), 3).save_model(folder / "forest.txt")
+    yield folder / "forest.txt"
+    matrix = xgboost.DMatrix(frame, DATA.y, enable_categorical=True)
+    for ending, kind in (("json", "gbtree"), ("ubj", "dart")):
+        booster = xgboost.train({"booster": kind, "max_cat_to_onehot": 1}, matrix, 3)
+        booster.save_model(folder / f"xgboost.{ending}")
+        yield folder / f"xgboost.{ending}"
+    for policy in ("SymmetricTree", "Lossguide"):
+        quiet = {"verbose": 0, "allow_writing_files": False}
+        model = catboost.CatBoost({"iterations": 3, "depth": 3, "grow_policy": policy, **quiet})
+        path = folder / f"catboost-{policy}.json"
+        model.fit(DATA.X, DATA.y).save_model(str(path), format="json")
+        yield path
 
 
 def _scores(path: Path) -> None:

@@ -60,6 +60,7 @@ SHARED = {  # beside one file for each part
         "quasi_newton",
         "reweighting",
         "rules",
+        "symmetric_trees",
         "tree_memory",
         "tree_shap",
         "tree_text",

@@ -167,7 +167,18 @@ class FittedScorer:
         """Return the scores of the test part."""
         width = getattr(self.fitted, "n_features_in_", None)
         test = fold.test if width is None else fold.test.with_n_features(int(width))
-        return Scored(_scores(self.fitted, test))
+        return Scored(_scores(self._by_category(test), test))
+
+    def _by_category(self, test: RankingData) -> Any:
+        """Return it as a ranker where it knows the categories of a frame, whose codes may differ."""
+        if not test.categories or isinstance(self.fitted, Ranker):
+            return self.fitted
+        from rankwright.persist.other_libraries import import_model, is_importable
+
+        if not is_importable(self.fitted):
+            return self.fitted
+        imported = import_model(self.fitted)
+        return imported if hasattr(imported, "categories_") else self.fitted
 
     def fitted_to(self, train: RankingData) -> bool:
         """Whether it is known to have been fitted to ``train`` and nothing else."""

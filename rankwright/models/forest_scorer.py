@@ -39,6 +39,7 @@ from rankwright.core.jit import kernel
 from rankwright.core.parallel import map_ranges, row_ranges
 from rankwright.core.types import F64, I64, AnyArray, FloatMatrix
 from rankwright.errors import DataError
+from rankwright.models import symmetric_trees
 from rankwright.models.tree_text import CATEGORICAL, DEFAULT_LEFT, TextTree, tree_blocks
 
 _RANGE = 256  # rows of a range for one thread
@@ -260,7 +261,9 @@ class ForestScorer:
         out = np.empty(X.shape[0])
         begin = self.value.dtype.type(begin)
         bounds = row_ranges(X.shape[0], _RANGE)
-        if isinstance(X, np.ndarray):
+        if self._levels is not None:
+            self._score_symmetric(X, bounds, (begin, initial, out), n_jobs)
+        elif isinstance(X, np.ndarray):
             dense = np.ascontiguousarray(X)
             more = (*self.arrays_for(dense), begin, initial, out)
             map_ranges(
@@ -272,6 +275,45 @@ class ForestScorer:
             more = (*self.arrays_for(values), begin, initial, out)
             map_ranges(_score_sparse, bounds, *own, *more, n_jobs=n_jobs)
         return out
+
+    def _score_symmetric(self, X: FloatMatrix, bounds: I64, sums: Any, n_jobs: int | None) -> None:
+        values = np.ascontiguousarray(X if isinstance(X, np.ndarray) else X.data)
+        single = values.dtype == np.float32
+        more = (*(self._symmetric_float32 if single else self._symmetric_float64), *sums)
+        if isinstance(X, np.ndarray):
+            map_ranges(symmetric_trees.score_dense, bounds, values, *more, n_jobs=n_jobs)
+        else:
+            own = (X.indptr, X.indices, values)
+            map_ranges(symmetric_trees.score_sparse, bounds, *own, *more, n_jobs=n_jobs)
+
+    @cached_property
+    def _levels(self) -> symmetric_trees.Levels | None:
+        """The splits of symmetric trees; None where trees are to be walked."""
+        exact = np.isin(self.rule, (EXACT_LEFT, EXACT_RIGHT)).all()
+        nodes = (self.roots, self.leaves, self.left, self.right, self.view, self.threshold)
+        return symmetric_trees.levels_of(*nodes) if exact else None
+
+    @cached_property
+    def _symmetric_float32(self) -> tuple[Any, Any, Any]:
+        return self._symmetric(not_above(self.threshold))
+
+    @cached_property
+    def _symmetric_float64(self) -> tuple[Any, Any, Any]:
+        return self._symmetric(self.threshold)
+
+    def _symmetric(self, threshold: AnyArray) -> tuple[Any, Any, Any]:
+        assert self._levels is not None
+        at = self._levels.node
+        return symmetric_trees.kernel_arrays(
+            self._levels,
+            self.view[at],
+            threshold[at],
+            self.value[self.left == np.arange(len(self.left))],
+            self.feature,
+            self.rule == EXACT_RIGHT,
+            self.n_features,
+            np.nan if self.absent_is_missing else 0.0,
+        )
 
     def arrays_for(self, values: AnyArray) -> tuple[Any, Any]:
         """Return the views and the trees as kernels take them for features of the type given."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from rankwright.core.types import FittedModel
+from rankwright.data.categories import Categories
 from rankwright.errors import DataError, quoted
 
 
@@ -23,6 +25,8 @@ class ImportedModel:
         The features in the order of the columns; None where they have no names.
     rounds : int
         Number of boosting iterations.
+    categories : mapping from names to Categories, or None
+        Of features that were columns of the type category, in the codes of the library.
     """
 
     library: str
@@ -30,6 +34,7 @@ class ImportedModel:
     model: FittedModel
     names: tuple[str, ...] | None
     rounds: int
+    categories: Mapping[str, Categories] | None = None
 
 
 def distinct_names(names: Sequence[str]) -> tuple[str, ...]:
@@ -38,3 +43,11 @@ def distinct_names(names: Sequence[str]) -> tuple[str, ...]:
     if often > 1:
         raise DataError(f"{often} of its features are called {quoted(name)}.")
     return tuple(names)
+
+
+def category_list(values: Sequence[Any], *, ordered: bool = False) -> Categories:
+    """Return the categories that a file lists by code; they are texts, numbers or booleans."""
+    plain = all(isinstance(value, bool | int | float | str) for value in values)
+    if not plain or len(set(values)) < len(values):
+        raise DataError("the categories of a feature are no list of different values.")
+    return Categories(tuple(values), ordered)

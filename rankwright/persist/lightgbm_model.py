@@ -1,23 +1,37 @@
-"""LightGBM's model text as a fitted model: the trees of `Trees`, or the mean of a random forest."""
+"""LightGBM's model text as a fitted model: the trees of `Trees`, or the mean of a random forest.
+
+Of a pandas frame the text lists the categories of each column of the type category, in the order of
+the columns, and not which columns these are. That is found from what it says of each feature: the
+codes of a category, or the range of a number, which an ordered category is to LightGBM.
+"""
 
 from __future__ import annotations
 
+import json
 import re
+import warnings
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from rankwright.errors import DataError, IncompatibleError
+from rankwright.data.categories import Categories
+from rankwright.errors import DataError, IncompatibleError, UsageError
 from rankwright.models.forest_scorer import ForestScorer
 from rankwright.models.imported_trees import FittedMean
 from rankwright.models.tree_text import first_trees, tree_blocks
 from rankwright.models.trees import FittedTrees
-from rankwright.persist.imported import ImportedModel, distinct_names
+from rankwright.persist.imported import ImportedModel, category_list, distinct_names
 
+_NO_FIT, _PASSED_OVER = 1e9, 1e3
 _DEFAULT_NAME = re.compile(r"Column_\d+$")
 
 
-def read_lightgbm(content: bytes) -> ImportedModel:
-    """Return the model of LightGBM's text."""
+def read_lightgbm(content: bytes, frame_columns: Sequence[str] | None = None) -> ImportedModel:
+    """Return the model of LightGBM's text.
+
+    ``frame_columns`` are the columns of the type category, where the caller says which they are.
+    """
     text = content.decode().replace("\r\n", "\n")
     head, _, rest = text.partition("\nTree=")
     lines = dict(line.partition("=")[::2] for line in head.splitlines())
@@ -42,11 +56,93 @@ def read_lightgbm(content: bytes) -> ImportedModel:
         raise DataError("a threshold or leaf is no number.")
     mean = "average_output" in lines and blocks
     model = FittedMean.of(whole, width) if mean else FittedTrees(whole, 0.0, width)
-    unnamed = all(map(_DEFAULT_NAME.match, names))
+    infos = lines.get("feature_infos", "").split()
+    if len(infos) != width:
+        raise DataError(f"it describes {len(infos)} of {width} features.")
+    categories = _categories(text, names, infos, frame_columns)
+    unnamed = all(map(_DEFAULT_NAME.match, names)) and not categories
     return ImportedModel(
         library="LightGBM",
         objective=lines.get("objective", "custom").split(" ")[0],
         model=model,
         names=None if unnamed else distinct_names(names),
         rounds=len(blocks),
+        categories=categories,
     )
+
+
+# --- categories of a pandas frame ----------------------------------------------------------------
+
+
+def _categories(
+    text: str, names: Sequence[str], infos: Sequence[str], told: Sequence[str] | None
+) -> dict[str, Categories] | None:
+    """Return the categories of the frame that the model was trained on, by the name of a column."""
+    _, _, listed = text.partition("\nend of trees")[2].rpartition("\npandas_categorical:")
+    lists: list[list[Any]] = json.loads(listed.partition("\n")[0] or "null") or []
+    if told is None:
+        columns = _columns_of(list(map(len, lists)), infos)
+    else:
+        columns = _columns_told(told, names, len(lists))
+    found: dict[str, Categories] = {}
+    for column, values in zip(columns, lists, strict=True):
+        ordered = column is not None and infos[column].startswith("[")
+        own = category_list(values, ordered=ordered)
+        if column is None:
+            warnings.warn(
+                f"LightGBM's text does not tell which column has the categories {own}; name the "
+                "columns of the type category in order, as in rankwright.import_model("
+                "lightgbm.Booster(model_file='model.txt'), categories=['colour', 'size']).",
+                stacklevel=6,
+            )
+        else:
+            found[names[column]] = own
+    return found or None
+
+
+def _columns_told(told: Sequence[str], names: Sequence[str], lists: int) -> list[int]:
+    """Return the columns that the caller named."""
+    known = [names.index(name) for name in told if name in names]
+    if len(known) != len(told) or len(known) != lists or sorted(set(known)) != known:
+        raise UsageError(
+            f"categories={list(told)!r} does not fit the model, which has {lists} columns of the "
+            "type category: name each of them once, in the order of the features."
+        )
+    return known
+
+
+def _columns_of(sizes: Sequence[int], infos: Sequence[str]) -> list[int | None]:
+    """Return the column of each list of categories, in order; None where others fit as well.
+
+    ``best[k]`` has the least misfit of the first k lists over the columns so far, and the columns.
+    """
+    best: list[tuple[float, list[int | None]]] = [(0.0, [])]
+    best += [(_NO_FIT, [None] * (k + 1)) for k in range(len(sizes))]
+    for column, info in enumerate(infos):
+        passed = 0.0 if info == "none" or info.startswith("[") else _PASSED_OVER
+        after = [(misfit + passed, taken) for misfit, taken in best]
+        for k, size in enumerate(sizes):
+            misfit, taken = best[k][0] + _misfit(info, size), [*best[k][1], column]
+            other, theirs = after[k + 1]
+            if misfit < other:
+                after[k + 1] = misfit, taken
+            elif misfit == other:
+                same = [a if a == b else None for a, b in zip(taken, theirs, strict=True)]
+                after[k + 1] = misfit, same
+        best = after
+    misfit, columns = best[-1]
+    return columns if misfit < _NO_FIT else [None] * len(sizes)
+
+
+def _misfit(info: str, size: int) -> float:
+    """Return how badly what is said of a feature fits so many categories; 0 where it has all."""
+    if info == "none":  # it does not vary, or is not used
+        return 2.0
+    if info.startswith("["):
+        low, high = map(float, info.strip("[]").split(":"))
+        whole = low == int(low) and high == int(high)
+        return (high != size - 1 or low != 0) if whole and 0 <= low <= high < size else _NO_FIT
+    codes = {int(code) for code in info.split(":")} - {-1}
+    if min(codes, default=0) < 0 or max(codes, default=0) >= size:
+        return _NO_FIT
+    return float(len(codes) != size)

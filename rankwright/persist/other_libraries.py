@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,7 +57,7 @@ def read_other(path: str | Path) -> ImportedModel | None:
         raise _refused(str(path), library, fault) from None
 
 
-def import_model(model: Any) -> Ranker:
+def import_model(model: Any, *, categories: Sequence[str] | None = None) -> Ranker:
     """Return a model of LightGBM, XGBoost or CatBoost as a fitted ranker.
 
     It scores as the library does, to the last bit: ``predict`` gives what the library calls raw
@@ -69,6 +69,9 @@ def import_model(model: Any) -> Ranker:
     ----------
     model : lightgbm.Booster or LGBMModel, xgboost.Booster or XGBModel, catboost.CatBoost
         Fitted; `load_model` reads their files.
+    categories : list of str, optional
+        Columns of the type category in the frame that LightGBM was trained on, in order; by
+        default they are found from the model, which warns where it leaves them open.
 
     Examples
     --------
@@ -83,8 +86,13 @@ def import_model(model: Any) -> Ranker:
         raise UsageError("import_model takes a fitted object; rankwright.load_model reads a file.")
     for package, (library, taken) in _OBJECTS.items():
         if package in _packages(model):
+            if categories is not None and library != "LightGBM":
+                raise UsageError(
+                    f"categories= is for models of LightGBM; one of {library} holds its own."
+                )
+            more = {} if categories is None else {"frame_columns": list(categories)}
             try:
-                return as_ranker(taken(model))
+                return as_ranker(taken(model, **more))
             except (RankwrightError, *_FAULTS) as fault:
                 raise _refused(f"this {type(model).__name__}", library, fault) from None
     raise UsageError(
@@ -112,6 +120,8 @@ def as_ranker(imported: ImportedModel) -> Ranker:
     give_model(made, imported.model, best_iteration=imported.rounds)
     if imported.names is not None:
         made.feature_names_in_ = np.array(imported.names, object)
+    if imported.categories:
+        made.categories_ = dict(imported.categories)
     return made
 
 
@@ -125,7 +135,7 @@ def give_model(ranker: Ranker, model: FittedModel, *, best_iteration: int) -> No
     ranker.interrupted_ = False
 
 
-def _reader(library: str) -> Callable[[bytes], ImportedModel]:
+def _reader(library: str) -> Callable[..., ImportedModel]:
     if library == "LightGBM":
         from rankwright.persist.lightgbm_model import read_lightgbm
 
@@ -155,12 +165,13 @@ def _refused(what: str, library: str, fault: Exception) -> RankwrightError:
 # --- objects -----------------------------------------------------------------------------------
 
 
-def _from_lightgbm(model: Any) -> ImportedModel:
+def _from_lightgbm(model: Any, frame_columns: Sequence[str] | None = None) -> ImportedModel:
     if not hasattr(model, "model_to_string"):  # of scikit-learn's interface
         if not model.__sklearn_is_fitted__():
             raise _not_fitted(model)
         model = model.booster_
-    return _reader("LightGBM")(model.model_to_string().encode())  # up to its best iteration
+    content = model.model_to_string().encode()  # up to its best iteration
+    return _reader("LightGBM")(content, frame_columns)
 
 
 def _from_xgboost(model: Any) -> ImportedModel:
@@ -201,7 +212,7 @@ def _not_fitted(model: Any) -> UsageError:
     return UsageError(f"this {type(model).__name__} is not fitted yet: call its fit first.")
 
 
-_OBJECTS: dict[str, tuple[str, Callable[[Any], ImportedModel]]] = {
+_OBJECTS: dict[str, tuple[str, Callable[..., ImportedModel]]] = {
     "lightgbm": ("LightGBM", _from_lightgbm),
     "xgboost": ("XGBoost", _from_xgboost),
     "catboost": ("CatBoost", _from_catboost),

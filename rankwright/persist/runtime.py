@@ -157,7 +157,9 @@ def load(path: str | Path) -> RuntimeModel:
     other = read_other(path)
     if other is not None:
         about = {"library": other.library, "objective": other.objective, "data": None}
-        return RuntimeModel("ranker", other.model, other.model.n_features, other.names, about)
+        return RuntimeModel(
+            "ranker", other.model, other.model.n_features, other.names, about, other.categories
+        )
     receipt, parts = read_parts(path)
     check_packages(path, receipt, ("model",))
     try:

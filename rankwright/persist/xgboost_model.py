@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+import warnings
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from rankwright.core.dtypes import highest_rounded_to
 from rankwright.core.types import AnyArray
+from rankwright.data.categories import Categories
 from rankwright.errors import DataError, IncompatibleError, quoted
 from rankwright.models.forest_scorer import EXACT_LEFT, EXACT_RIGHT, MEMBER, MEMBER_OR_NAN
 from rankwright.models.imported_trees import ImportedForest, NodeTree, joined
-from rankwright.persist.imported import ImportedModel, distinct_names
+from rankwright.persist.imported import ImportedModel, category_list, distinct_names
 from rankwright.persist.ubjson import read_ubjson
 
 _LOGISTIC = {"binary:logistic", "binary:logitraw", "reg:logistic"}
@@ -86,7 +89,43 @@ def model_of(found: Mapping[str, Any], rounds: int | None) -> ImportedModel:
         model=forest,
         names=distinct_names(names) if names else None,
         rounds=n_rounds,
+        categories=_categories(model.get("cats") or {}, names),
     )
+
+
+def _categories(held: Mapping[str, Any], names: Sequence[str]) -> dict[str, Categories] | None:
+    """Return the categories of the frame that the model was trained on; files since 3.1 have them.
+
+    Texts are one run of bytes with the place where each begins. For a pandas frame XGBoost 3.2 counts
+    those places in characters, which cuts the run wrongly where a character has several bytes: such
+    texts are not to be had from the file.
+    """
+    encodings = held.get("enc") or []
+    if not names or not encodings:
+        return None
+    if len(encodings) != len(names):
+        raise DataError(f"it has categories of {len(encodings)} features for {len(names)} names.")
+    found = {}
+    for name, one in zip(names, encodings, strict=True):
+        values = np.array(one["values"], np.int64)
+        if "offsets" in one:
+            run = values.astype(np.uint8).tobytes()
+            if not run.isascii():
+                warnings.warn(
+                    f"XGBoost does not keep categories beyond ASCII, and feature {quoted(name)} has "
+                    "some; give its codes 0, 1, ... in their place, as .cat.codes has them.",
+                    stacklevel=6,
+                )
+                continue
+            cuts = np.array(one["offsets"], np.int64).tolist()
+            if sorted(cuts) != cuts or (cuts and (cuts[0] != 0 or cuts[-1] != len(run))):
+                raise DataError(f"the categories of {quoted(name)} are cut wrongly.")
+            listed = [run[a:b].decode() for a, b in pairwise(cuts)]
+        else:
+            listed = values.tolist()
+        if listed:
+            found[name] = category_list(listed)
+    return found or None
 
 
 def _rounds(model: Mapping[str, Any], n_trees: int) -> list[int]:

@@ -246,6 +246,46 @@ def test_boosters_and_fitted_rankers_are_only_scored(data, cache):
             np.testing.assert_array_equal(found.scores[label][number], scores)
 
 
+def test_an_imported_model_its_booster_and_the_library_refitted_in_one(data, cache, tmp_path):
+    given = {}
+    for name, fitted in {
+        "lgb": lightgbm.LGBMRanker(**LGB, random_state=0).fit(data.X, data.y, group=data.sizes),
+        "xgb": xgboost.XGBRanker(**XGB, random_state=0).fit(data.X, data.y, qid=codes(data)),
+    }.items():
+        booster = getattr(fitted, "booster_", None) or fitted.get_booster()
+        path = tmp_path / {"lgb": "lgb.txt", "xgb": "xgb.json"}[name]
+        booster.save_model(path)
+        given[f"{name} imported"] = rw.load_model(path)
+        given[f"{name} file"] = f"model:{path}"
+        given[f"{name} booster"] = booster
+        given[f"{name} fitted"] = fitted
+    given["lgb again"] = lightgbm.LGBMRanker(**LGB)
+    given["xgb again"] = xgboost.XGBRanker(**XGB)
+    with pytest.warns(UserWarning, match="was fitted before this comparison"):
+        found = compare(data, given, folds=3, cache=cache, metrics="ndcg@10")
+    assert found.rankers == tuple(given)
+    assert found.failures == {}
+    assert found.fits == 6  # of the two that are fitted again
+    for number, fold in enumerate(found.folds):
+        for name in ("lgb", "xgb"):
+            expected = given[f"{name} fitted"].predict(fold.test.X)
+            for how in ("imported", "file", "booster", "fitted"):
+                np.testing.assert_array_equal(found.scores[f"{name} {how}"][number], expected)
+    by_hand = {
+        "lgb again": lambda train, test: lightgbm.LGBMRanker(**LGB, random_state=0)
+        .fit(train.X, train.y, group=train.sizes)
+        .predict(test.X),
+        "xgb again": lambda train, test: xgboost.XGBRanker(**XGB, random_state=0)
+        .fit(train.X, train.y, qid=codes(train))
+        .predict(test.X),
+    }
+    for label, scores in by_hand.items():
+        for ours, fold in zip(found.scores[label], found.folds, strict=True):
+            np.testing.assert_array_equal(ours, scores(fold.train, fold.test))
+    result = found.test("lgb again", "ndcg@10")
+    assert result.losses > result.wins  # of what had seen the test queries
+
+
 def test_a_ranker_fitted_to_the_train_part_alone_is_not_suspected(data, cache, tmp_path):
     fold = next(iter(k_folds(data, 3)))
     fitted = rw.MEMR().fit(fold.train, eval_set=fold.valid)
