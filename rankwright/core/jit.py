@@ -18,6 +18,7 @@ of a fit from those of compiling.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import logging
 import threading
@@ -194,15 +195,22 @@ class _Colourless:
 
 
 @contextmanager
-def _plain_errors() -> Iterator[None]:
-    """Let Numba write errors without colours: it colours thousands that it then throws away."""
+def _undisturbed() -> Iterator[None]:
+    """Let Numba compile a tenth quicker.
+
+    It colours thousands of errors that it then throws away, and makes millions of objects that the
+    garbage collector would look at again and again.
+    """
     with global_compiler_lock:
-        before = getattr(errors, "_termcolor_inst", None)
+        before, collecting = getattr(errors, "_termcolor_inst", None), gc.isenabled()
         errors._termcolor_inst = _Colourless()
+        gc.disable()
         try:
             yield
         finally:
             errors._termcolor_inst = before
+            if collecting:
+                gc.enable()
 
 
 class _Inlined(codegen.JITCodeLibrary):  # type: ignore[misc]
@@ -284,7 +292,7 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
 
     def compile(self, sig: Any) -> Any:
         """Return the machine code for a signature, from a cache or compiled now."""
-        with _timed(), _plain_errors():
+        with _timed(), _undisturbed():
             return super().compile(sig)
 
     def add_overload(self, cres: Any) -> None:

@@ -60,8 +60,8 @@ BASELINES: dict[str, dict[str, frozenset[str]]] = {
         ),
         "x86-64-v2": frozenset("cx16 popcnt sahf sse3 sse4.1 sse4.2 ssse3".split()),
     },
-    "aarch64": {"generic": frozenset({"neon"})},
-    "arm64": {"apple-m1": frozenset({"neon"})},
+    "aarch64": {"generic": frozenset()},
+    "arm64": {"apple-m1": frozenset()},  # Apple's, all of which have what the first one had
 }
 """CPUs that wheels carry code for, best first, with the features that code for them may use."""
 

@@ -256,6 +256,11 @@ class FittedTrees:
         """Number of trees."""
         return self._scorer.n_trees if self.text else 0
 
+    @property
+    def is_constant(self) -> bool:
+        """Whether all rows have the same score."""
+        return self.n_trees == 0 or self._scorer.is_constant
+
     def scores(self, X: FloatMatrix, *, n_jobs: int | None = None) -> F64:
         """Return the score of each row: LightGBM's to the last bit, without LightGBM."""
         if self.n_trees == 0:
