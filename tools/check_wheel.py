@@ -126,7 +126,9 @@ def found_pythons() -> list[str]:
                 done = subprocess.run(command, capture_output=True, text=True)
             except FileNotFoundError:
                 continue
-            if done.returncode == 0 and done.stdout.strip() == str(tuple(map(int, version.split(".")))):
+            if done.returncode == 0 and done.stdout.strip() == str(
+                tuple(map(int, version.split(".")))
+            ):
                 found.append(python)
                 break
     return found
@@ -280,7 +282,11 @@ def check_kernels(environment: Environment) -> None:
     """Train from an empty cache: nothing is compiled, unless that is asked for."""
     for what, settings, compiles in (
         ("the instructions of this CPU", {}, False),
-        ("those of an old CPU", OLD_CPU if platform.machine() in ("x86_64", "AMD64") else {}, False),
+        (
+            "those of an old CPU",
+            OLD_CPU if platform.machine() in ("x86_64", "AMD64") else {},
+            False,
+        ),
         ("RANKWRIGHT_COMPILE=1", {"RANKWRIGHT_COMPILE": "1"}, True),
     ):
         with tempfile.TemporaryDirectory() as cache:

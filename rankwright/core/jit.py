@@ -279,7 +279,10 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
         self._compiler = _KernelCompiler(self, inlined=False)
         self._inner_compiler = _KernelCompiler(self, inlined=True)
         self.inner: dict[tuple[Any, ...], Any] = {}
-        if function.__code__.co_filename.endswith(".py") and "<locals>" not in function.__qualname__:
+        if (
+            function.__code__.co_filename.endswith(".py")
+            and "<locals>" not in function.__qualname__
+        ):
             self._cache = KernelCache(function)
 
     def __reduce__(self) -> Any:

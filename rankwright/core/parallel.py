@@ -123,7 +123,9 @@ def _cores() -> int:
 
 
 @cache
-def _cpu_quota(root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> float | None:
+def _cpu_quota(
+    root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")
+) -> float | None:
     """Return the cores' worth of time that control groups leave us, None where they set no limit.
 
     The least of our group and those above it: ``cpu.max`` of version 2, ``cpu.cfs_quota_us`` of
@@ -144,7 +146,9 @@ def _cpu_quota(root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self
             continue
         for folder in folders:
             place = folder / path.lstrip("/")
-            limits += [_group_limit(up) for up in (place, *place.parents) if up.is_relative_to(folder)]
+            limits += [
+                _group_limit(up) for up in (place, *place.parents) if up.is_relative_to(folder)
+            ]
     return min((limit for limit in limits if limit is not None), default=None)
 
 

@@ -368,13 +368,17 @@ class BinnedData:
         return booster
 
     def _bins(self, X: FloatMatrix, reference: lgb.Dataset | None) -> lgb.Dataset:
-        return lightgbm().Dataset(
-            _as_lightgbm(X),
-            np.zeros(X.shape[0], np.float32),
-            reference=reference,
-            params=self._params,
-            categorical_feature=self._categorical,
-        ).construct()
+        return (
+            lightgbm()
+            .Dataset(
+                _as_lightgbm(X),
+                np.zeros(X.shape[0], np.float32),
+                reference=reference,
+                params=self._params,
+                categorical_feature=self._categorical,
+            )
+            .construct()
+        )
 
 
 def _allow_columns(booster: lgb.Booster, columns: I64 | None) -> None:

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from rankwright import ranker, synthetic
 from rankwright.errors import DataError, IncompatibleError
 from rankwright.models.forest_scorer import ForestScorer
 
