@@ -9,7 +9,9 @@
 
 A wheel for a platform carries kernels compiled ahead (``tools/compile_kernels.py``), minutes for
 each Python; rankers must then train from an empty cache without compiling, with the instructions
-of this CPU and with those of an old one. Without an extra, its feature must answer with the sentence that names the extra; with it, the
+of this CPU and with those of an old one.
+
+Without an extra, its feature must answer with the sentence that names the extra; with it, the
 feature must work. `uv` installs where it is found, else pip.
 """
 

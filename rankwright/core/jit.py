@@ -11,9 +11,9 @@ callers alone, and optimised once with them; the code for Python is made when Py
 To leave out a part of a kernel that a run does not use, pass None for an argument and test it with
 ``is None``: Numba drops such a branch before it compiles it.
 
-That kernels are being compiled is said once, to the logger ``rankwright.core.jit``, and how far each
-is at level DEBUG, in records with ``kernel``, ``done`` and ``total``. A `Stopwatch` tells the seconds
-of a fit from those of compiling.
+That kernels are being compiled is said once, to the logger ``rankwright.core.jit``, and how far
+each is at level DEBUG, in records with ``kernel``, ``done`` and ``total``. A `Stopwatch` tells the
+seconds of a fit from those of compiling.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def quick_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _compiled(function: Callable[..., Any], fastmath: bool | set[str]) -> Callable[..., Any]:
-    if config.DISABLE_JIT:  # type: ignore[attr-defined]
+    if config.DISABLE_JIT:
         return np.errstate(all="ignore")(function)  # hashes wrap around, as compiled ones do
     return Kernel(function, targetoptions={**_OPTIONS, "fastmath": fastmath})
 
