@@ -245,7 +245,8 @@ class FittedTrees:
     @cached_property
     def booster(self) -> lgb.Booster:
         """LightGBM's own model, without the initial score."""
-        return lightgbm().Booster(model_str=self.text)
+        booster: lgb.Booster = lightgbm().Booster(model_str=self.text)
+        return booster
 
     @cached_property
     def _scorer(self) -> ForestScorer:
@@ -362,23 +363,20 @@ class BinnedData:
     def booster(self, start: FittedTrees) -> lgb.Booster:
         """Return a booster without trees whose scores are those of ``start``."""
         self._train_bins.set_init_score(start.running_scores(self._train.X))
-        booster = lightgbm().Booster(self._params, self._train_bins)
+        booster: lgb.Booster = lightgbm().Booster(self._params, self._train_bins)
         for valid, bins in self._valid:
             booster.add_valid(bins.set_init_score(start.running_scores(valid.X)), "valid")
         return booster
 
     def _bins(self, X: FloatMatrix, reference: lgb.Dataset | None) -> lgb.Dataset:
-        return (
-            lightgbm()
-            .Dataset(
-                _as_lightgbm(X),
-                np.zeros(X.shape[0], np.float32),
-                reference=reference,
-                params=self._params,
-                categorical_feature=self._categorical,
-            )
-            .construct()
+        bins: lgb.Dataset = lightgbm().Dataset(
+            _as_lightgbm(X),
+            np.zeros(X.shape[0], np.float32),
+            reference=reference,
+            params=self._params,
+            categorical_feature=self._categorical,
         )
+        return bins.construct()
 
 
 def _allow_columns(booster: lgb.Booster, columns: I64 | None) -> None:
