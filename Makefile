@@ -49,8 +49,8 @@ reproduce: $(VENV)/.all  ## tables and figures of the papers, and docs/reproduct
 soak: $(VENV)/.soak  ## long fuzzing, kills, a server under load; kept in docs/checks; SOAK_FLAGS="--only kills"
 	$(BIN)/python tools/checks.py soak $(SOAK_FLAGS)
 
-wheel: $(VENV)/.release  ## build wheel and sdist, check them, use the wheel in empty environments
-	$(BIN)/python tools/check_wheel.py $(WHEEL_FLAGS)
+wheel: $(VENV)/.release  ## build wheels with compiled kernels and the sdist, use each in an empty environment
+	$(BIN)/python tools/check_wheel.py --keep dist $(WHEEL_FLAGS)
 
 setup: $(VENV)/.all  ## .venv with every extra
 

@@ -13,8 +13,9 @@ from typing import Any
 
 from .findings import OURS, Curve, Findings, Record
 
-ORDER = ("load", "metrics", "trees", "linear", "additive", "networks", "factorization", "ascent",
-         "scoring", "imported", "training_memory", "memory", "growth")  # fmt: skip
+ORDER = ("start", "busy", "load", "metrics", "trees", "linear", "additive", "networks",
+         "factorization", "ascent", "scoring", "imported", "training_memory", "memory",
+         "growth")  # fmt: skip
 CLOSE, CLOSE_QUALITY = 1.05, 0.001  # less than this apart is called equal
 HEAD = """# Benchmarks
 

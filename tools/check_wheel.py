@@ -1,10 +1,16 @@
-"""Build the wheel and the sdist, check them, and use the wheel in empty environments.
+"""Build the wheels and the sdist, check them, and use the wheels in empty environments.
 
-    python tools/check_wheel.py                          the wheel alone, in this Python
-    python tools/check_wheel.py --extras neural,onnx     and with each of these extras alone; or all
+    python tools/check_wheel.py                          with every Python from 3.11 that is found
     python tools/check_wheel.py --pythons python3.12,python3.13
+    python tools/check_wheel.py --extras neural,onnx     and with each of these extras alone; or all
+    python tools/check_wheel.py --pure                   the wheel without compiled kernels
     python tools/check_wheel.py --demo                   and `rankwright demo`
     python tools/check_wheel.py --walks only             the pages of docs/walks alone; or none
+    python tools/check_wheel.py --keep dist              and keep what was built
+
+A wheel for a platform carries kernels compiled ahead (``tools/compile_kernels.py``), minutes for
+each Python; rankers must then train from an empty cache without compiling, with the instructions
+of this CPU and with those of an old one.
 
 Without an extra, its feature must answer with the sentence that names the extra; with it, the
 feature must work. Each page of docs/walks is run outside the checkout, in an environment that holds
@@ -17,6 +23,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import platform
 import shlex
 import shutil
 import subprocess
@@ -40,6 +47,12 @@ NEEDED = {
 }
 _PIP = "pip install "
 ENDINGS = (".py", "/py.typed", ".bib", ".toml", ".html", ".css", ".js")
+COMPILED = "rankwright/compiled/"
+VERSIONS = ("3.11", "3.12", "3.13", "3.14")
+OLD_CPU = {  # no AVX
+    "NUMBA_CPU_NAME": "nehalem",
+    "NUMBA_CPU_FEATURES": "+cx16,+popcnt,+sahf,+sse3,+sse4.1,+sse4.2,+ssse3",
+}
 
 
 # --- what is in the files --------------------------------------------------------------------
@@ -54,6 +67,7 @@ def wheel_faults(names: Iterable[str], root: Path = ROOT) -> list[str]:
     if not any(name.endswith(".dist-info/licenses/LICENSE") for name in names):
         faults.append("the licence is missing")
     foreign = {n for n in own if n.partition("/")[0] not in FOLDERS or not n.endswith(ENDINGS)}
+    foreign -= {n for n in own if n.startswith(COMPILED) and n.endswith(".zip")}
     return faults + [f"{name} does not belong there" for name in sorted(foreign)]
 
 
@@ -76,9 +90,56 @@ def build(target: Path) -> Path:
         faults += [f"sdist: {fault}" for fault in sdist_faults(file.getnames())]
     if faults:
         raise SystemExit("\n".join(faults))
-    sizes = [f"{file.name}: {file.stat().st_size / 1000:.0f} kB" for file in (wheel, sdist)]
-    print("\n".join(sizes))
+    for file_of in (wheel, sdist):
+        print(f"{file_of.name}: {file_of.stat().st_size / 1000:.0f} kB")
     return wheel
+
+
+def build_compiled(python: str, pure: Path, folder: Path) -> Path:
+    """Build the wheel with kernels for ``python``, where the dependencies of ``pure`` are."""
+    builder = Environment(python, pure, folder)
+    builder.install("build", "hatchling")
+    # The sources are those of the checkout; the environment is there for what they need.
+    command = [builder.bin / "python", "-m", "build", "--wheel", "--no-isolation"]
+    done = subprocess.run(
+        [*command, "--outdir", folder / "dist", ROOT],
+        env={**_environment(), "RANKWRIGHT_KERNELS": "1"},
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        raise SystemExit(f"{done.stdout}{done.stderr}")
+    (wheel,) = (folder / "dist").glob("*.whl")
+    _run(sys.executable, "-m", "twine", "check", "--strict", wheel)
+    with zipfile.ZipFile(wheel) as file:
+        names = file.namelist()
+    faults = wheel_faults(names)
+    if not any(name.startswith(COMPILED) for name in names):
+        faults.append(f"{wheel.name} has no compiled kernels")
+    if faults:
+        raise SystemExit("\n".join(faults))
+    print(f"{wheel.name}: {wheel.stat().st_size / 1000:.0f} kB")
+    return wheel
+
+
+def found_pythons() -> list[str]:
+    """Return the Pythons of `VERSIONS` that are on the path or that pyenv has, and that start."""
+    found = []
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    for version in VERSIONS:
+        named = [f"python{version}", *map(str, sorted(pyenv.glob(f"{version}.*/bin/python")))]
+        for python in named:
+            command = [python, "-c", "import ensurepip, sys; print(sys.version_info[:2])"]
+            try:
+                done = subprocess.run(command, capture_output=True, text=True)
+            except FileNotFoundError:
+                continue
+            if done.returncode == 0 and done.stdout.strip() == str(
+                tuple(map(int, version.split(".")))
+            ):
+                found.append(python)
+                break
+    return found
 
 
 # --- an environment and a folder to work in --------------------------------------------------
@@ -93,20 +154,26 @@ class Environment:
         self.folder, self.bin = folder / "work", folder / "env" / "bin"
         self.folder.mkdir(parents=True)
         _run(python, "-m", "venv", folder / "env")
-        what = [f"{wheel}[{extra}]" if extra else str(wheel), *packages]
+        self.install(f"{wheel}[{extra}]" if extra else str(wheel), *packages)
+
+    def install(self, *what: str) -> None:
+        """Install packages."""
         if uv := shutil.which("uv"):
             _run(uv, "pip", "install", "--quiet", "--python", self.bin / "python", *what)
         else:
             _run(self.bin / "python", "-m", "pip", "install", "--quiet", *what)
 
-    def run(self, line: str, *, missing: str = "") -> None:
+    def run(self, line: str, *, missing: str = "", **settings: str) -> None:
         """Run a line of the program, or of Python; ``missing`` is the extra it must ask for."""
         program, _, rest = line.partition(" ")
         arguments = [rest.removeprefix("-c ")] if program == "python" else rest.split()
         command = [self.bin / program, *(["-c"] if program == "python" else []), *arguments]
-        environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
         done = subprocess.run(
-            command, cwd=self.folder, env=environment, capture_output=True, text=True
+            command,
+            cwd=self.folder,
+            env={**_environment(), **settings},
+            capture_output=True,
+            text=True,
         )
         said = done.stderr + done.stdout
         if missing and (done.returncode == 0 or f"'rankwright[{missing}]'" not in said):
@@ -211,6 +278,26 @@ def check_base(environment: Environment, demo: bool) -> None:
         environment.run(lines[0], missing=extra)
 
 
+def check_kernels(environment: Environment) -> None:
+    """Train from an empty cache: nothing is compiled, unless that is asked for."""
+    for what, settings, compiles in (
+        ("the instructions of this CPU", {}, False),
+        (
+            "those of an old CPU",
+            OLD_CPU if platform.machine() in ("x86_64", "AMD64") else {},
+            False,
+        ),
+        ("RANKWRIGHT_COMPILE=1", {"RANKWRIGHT_COMPILE": "1"}, True),
+    ):
+        with tempfile.TemporaryDirectory() as cache:
+            for ranker in ("lambdamart", "dorm"):
+                line = f"rankwright train {ranker} --train train.txt --save model.rw"
+                environment.run(line, RANKWRIGHT_CACHE=cache, **settings)
+            compiled = sorted(path.name for path in Path(cache).rglob("*.kernel"))
+        if bool(compiled) != compiles:
+            raise SystemExit(f"with {what} these kernels were compiled: {compiled}")
+
+
 def check_extra(environment: Environment, extra: str) -> None:
     """Use what one extra brings."""
     for line in START:
@@ -259,6 +346,11 @@ def check_walk(page: Path, python: str, wheel: Path, folder: Path) -> None:
     print(f"  works: {page.name}, {time.monotonic() - began:.0f} s")
 
 
+def _environment() -> dict[str, str]:
+    """Return the variables of this process without what would find the checkout."""
+    return {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+
+
 def _run(*command: str | Path) -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     if done.returncode:
@@ -269,7 +361,9 @@ def main() -> None:
     """Check what the options ask for; ends at the first fault, with what was said."""
     options = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     options.add_argument("--extras", default="", help="comma-separated, or all")
-    options.add_argument("--pythons", default=sys.executable, help="comma-separated")
+    options.add_argument("--pythons", default="", help="comma-separated; all that are found")
+    options.add_argument("--pure", action="store_true", help="build no wheel with kernels")
+    options.add_argument("--keep", type=Path, help="a folder for what was built")
     options.add_argument("--demo", action="store_true", help="run the demo too: minutes")
     options.add_argument("--wheel", type=Path, help="use this wheel and build none")
     options.add_argument("--walks", choices=("all", "none", "only"), default="all")
@@ -280,11 +374,22 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         wheel = given.wheel.resolve() if given.wheel else build(folder / "dist")
-        pythons = [] if given.walks == "only" else given.pythons.split(",")
-        for number, python in enumerate(pythons):
+        pythons = given.pythons.split(",") if given.pythons else found_pythons()
+        first = pythons[0]
+        for number, python in enumerate([] if given.walks == "only" else pythons):
+            own = wheel
+            if not (given.pure or given.wheel):
+                print(f"{python}: building the wheel with kernels")
+                own = build_compiled(python, wheel, folder / f"build{number}")
+                shutil.copy(own, folder / "dist")
+                shutil.rmtree(folder / f"build{number}" / "env")
             print(f"{python}, no extra")
-            check_base(Environment(python, wheel, folder / f"base{number}"), given.demo)
-        first = given.pythons.partition(",")[0]
+            environment = Environment(python, own, folder / f"base{number}")
+            check_base(environment, given.demo)
+            if COMPILED in " ".join(zipfile.ZipFile(own).namelist()):
+                check_kernels(environment)
+        if given.keep is not None:
+            shutil.copytree(folder / "dist", given.keep, dirs_exist_ok=True)
         for extra in extras:
             print(f"{first}, {extra}")
             check_extra(Environment(first, wheel, folder / extra, extra), extra)

@@ -52,15 +52,12 @@ _KEEP_SECONDS = 30 * 86_400
 _HEAD = b"rankwright kernel 1\n"
 _DIGEST_BYTES = 32
 
+_V2 = frozenset({"cx16", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3"})
+_V3 = _V2 | {"avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave"}
 BASELINES: dict[str, dict[str, frozenset[str]]] = {
-    "x86_64": {
-        "x86-64-v3": frozenset(
-            ["avx", "avx2", "bmi", "bmi2", "cx16", "f16c", "fma", "lzcnt", "movbe", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3", "xsave"]
-        ),
-        "x86-64-v2": frozenset(["cx16", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3"]),
-    },
-    "aarch64": {"generic": frozenset({"neon"})},
-    "arm64": {"apple-m1": frozenset({"neon"})},
+    "x86_64": {"x86-64-v3": _V3, "x86-64-v2": _V2},
+    "aarch64": {"generic": frozenset()},
+    "arm64": {"apple-m1": frozenset()},  # Apple's, all of which have what the first one had
 }
 """CPUs that wheels carry code for, best first, with the features that code for them may use."""
 

@@ -235,9 +235,10 @@ class BlockReader:
         room = n_values if layout.sparse else n_rows * layout.width
         make = np.zeros if isinstance(text.buffer, mmap.mmap) else _pages
         arrays = _Arrays(y, make(room, self.options.dtype), indices, ends, spans)
+        places = (indices, ends) if layout.sparse else (None, None)
         chunk = 0
         for array, origin, cuts in text.pieces:
-            into = (first[chunk:], tuple(rules), *arrays)
+            into = (first[chunk:], tuple(rules), y, arrays.out, *places, spans)
             self._map(kernels.parse, np.arange(len(cuts)), cuts, array, origin, *into)
             chunk += len(cuts) - 1
         return arrays

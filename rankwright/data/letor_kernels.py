@@ -225,13 +225,12 @@ def survey(lo, hi, cuts, text, counts):  # type: ignore[no-untyped-def]
 def parse(lo, hi, cuts, text, origin, first, rules, y, out, indices, ends, spans):  # type: ignore[no-untyped-def]
     """Read the lines of chunks ``lo:hi``, whose rows and values start at ``first[chunk]``.
 
-    Row r is ``out[r * width : (r + 1) * width]``; or where ``ends`` is not empty (CSR), it ends
+    Row r is ``out[r * width : (r + 1) * width]``; or where ``ends`` is not None (CSR), it ends
     at ``ends[r + 1]``, and values of only 0s are left out. ``rules`` are those of `Rules`.
     ``spans[r]`` tells where query id and document name stand, each as start and length;
     ``origin`` is the place of ``text`` in the whole.
     """
     has_qid, base, width, top, fill = rules
-    dense = len(ends) == 0
     for chunk in range(lo, hi):
         i, row, k = cuts[chunk], first[chunk, 0], first[chunk, 1]
         while i < cuts[chunk + 1]:
@@ -244,7 +243,7 @@ def parse(lo, hi, cuts, text, origin, first, rules, y, out, indices, ends, spans
                 stop = k
                 if end >= 0:
                     end, stop = _parse_features(
-                        text, end, row * width, k, base, width, top, out, indices, dense
+                        text, end, row * width, k, base, width, top, out, indices
                     )
                 if end >= 0:
                     end = _parse_comment(text, end, origin, row, spans)
@@ -254,7 +253,7 @@ def parse(lo, hi, cuts, text, origin, first, rules, y, out, indices, ends, spans
                     stop = k + values
                 i, k = end, stop
                 row += 1
-                if not dense:
+                if ends is not None:
                     ends[row] = k
             i = _line_end(text, i) + 1
 
@@ -282,7 +281,7 @@ def _parse_head(text, i, origin, row, has_qid, y, spans):  # type: ignore[no-unt
 
 
 @kernel
-def _parse_features(text, i, shift, k, base, width, top, out, indices, dense):  # type: ignore[no-untyped-def]
+def _parse_features(text, i, shift, k, base, width, top, out, indices):  # type: ignore[no-untyped-def]
     """Read features to ``out[shift:]``, or from ``k`` on (CSR); return the ends of both, or -1."""
     first, first_value, last, ascending = i, k, -1, True
     while at(text, i) != _NEWLINE and at(text, i) != _HASH:
@@ -309,7 +308,7 @@ def _parse_features(text, i, shift, k, base, width, top, out, indices, dense):  
             return -1, k
         ascending &= column > last
         last = column
-        if dense:
+        if indices is None:
             out[shift + column] = value
         elif not zeros:
             out[k] = value
@@ -319,7 +318,7 @@ def _parse_features(text, i, shift, k, base, width, top, out, indices, dense):  
     if not ascending:
         if _repeats_a_feature(text, first):
             return -1, k
-        if not dense:
+        if indices is not None:
             _sort(indices[first_value:k], out[first_value:k])
     return i, k
 

@@ -326,44 +326,37 @@ def worst_order(  # type: ignore[no-untyped-def]
     at = slice(lists.begin[q], lists.begin[q + 1])
     b, a, c, kind = lists.b[at], lists.a[at], lists.c[at], lists.kind[at]
     method, cut = lists.method[q], lists.cut[q]
-    if sort is not None:
-        if method == SORT:
-            return lists.best[q] - _sort_by_lead(v, b, c, position, out)
-    if first is not None:
-        if method == FIRST:
-            place = by_first_relevant(ranked, v, b > 0.0, cut, lists.best[q], c, position)
-            level = np.zeros(len(v))
-            level[: place - 1], level[place - 1 : min(place, cut)] = 2.0, 1.0
-            share(ranked, v, kind, level, c, position, out)
-            return lists.best[q] * (1.0 - 1.0 / place if place <= cut else 1.0)
-    if cost is not None:
-        if method == COST:
-            return _costliest(q, lists, ranked, v, position, out) + lists.best[q]
-    if grouped is not None:
-        if method == GROUPS or method == BENCHES:
-            group = lists.group[at]
-            if method == GROUPS:
-                assign_groups(v, b, group, lists.n_groups[q], cut, a, c, position)
-            else:
-                assign_benches(v, b, group, lists.n_groups[q], limit, cut, a, c, position)
-            _share_in_groups(ranked, v, kind, group, c, position, out)
-            return lists.best[q] - _measure(a, b, position)
-    if topics is not None:
-        if method == TOPICS:
-            _seats(q, lists, ranked, position)
-            group, shares = lists.group[at], _topics(q, lists)
-            search_topics(ranked, v, b, kind, group, shares, limit, cut, a, c, position)
-            _share_in_groups(ranked, v, kind, group, c, position, out)
-            return lists.best[q] - _measure(a, b, position)
-    if assigned is not None:
-        if method == ASSIGN:
-            costs = np.empty((len(v), len(v)))
-            fill_costs(v, b, a, c, cut, costs)
-            _assign(costs, ranked, v, c, position)
-    if classes is not None:
-        if method == CLASSES:
-            gain = lists.gain[lists.gain_begin[q] : lists.gain_begin[q + 1]]
-            by_classes(ranked, v, kind, gain, cut, a, c, worth, choice, position)
+    if sort is not None and method == SORT:
+        return lists.best[q] - _sort_by_lead(v, b, c, position, out)
+    if first is not None and method == FIRST:
+        place = by_first_relevant(ranked, v, b > 0.0, cut, lists.best[q], c, position)
+        level = np.zeros(len(v))
+        level[: place - 1], level[place - 1 : min(place, cut)] = 2.0, 1.0
+        share(ranked, v, kind, level, c, position, out)
+        return lists.best[q] * (1.0 - 1.0 / place if place <= cut else 1.0)
+    if cost is not None and method == COST:
+        return _costliest(q, lists, ranked, v, position, out) + lists.best[q]
+    if grouped is not None and method == GROUPS:
+        assign_groups(v, b, lists.group[at], lists.n_groups[q], cut, a, c, position)
+        _share_in_groups(ranked, v, kind, lists.group[at], c, position, out)
+        return lists.best[q] - _measure(a, b, position)
+    if grouped is not None and method == BENCHES:
+        assign_benches(v, b, lists.group[at], lists.n_groups[q], limit, cut, a, c, position)
+        _share_in_groups(ranked, v, kind, lists.group[at], c, position, out)
+        return lists.best[q] - _measure(a, b, position)
+    if topics is not None and method == TOPICS:
+        _seats(q, lists, ranked, position)
+        group, shares = lists.group[at], _topics(q, lists)
+        search_topics(ranked, v, b, kind, group, shares, limit, cut, a, c, position)
+        _share_in_groups(ranked, v, kind, group, c, position, out)
+        return lists.best[q] - _measure(a, b, position)
+    if assigned is not None and method == ASSIGN:
+        costs = np.empty((len(v), len(v)))
+        fill_costs(v, b, a, c, cut, costs)
+        _assign(costs, ranked, v, c, position)
+    if classes is not None and method == CLASSES:
+        gain = lists.gain[lists.gain_begin[q] : lists.gain_begin[q + 1]]
+        by_classes(ranked, v, kind, gain, cut, a, c, worth, choice, position)
     share(ranked, v, kind, a, c, position, out)
     return lists.best[q] - _measure(a, b, position)
 
@@ -457,23 +450,20 @@ def reference(  # type: ignore[no-untyped-def]
     at = slice(lists.begin[q], lists.begin[q + 1])
     block, c = lists.block[at], lists.c[at]
     in_grade_order(ranked, block, sequence)
-    if topics is not None:
-        if lists.method[q] == TOPICS:
-            seated = np.zeros(len(c))
-            for i in range(len(c)):
-                seat = lists.seat[lists.begin[q] + i]
-                seated[i] = c[seat] if seat >= 0 else 0.0
-            refer(sequence, v, block, seated, out)
-            return
-    if grouped is not None:
-        if limit > 0:
-            group, top = lists.group[at], lists.cut[q]
-            refer_within_groups(sequence, v, block, group, lists.n_groups[q], limit, top, c, out)
-            return
-    if cost is not None:
-        if lists.method[q] == COST:  # c of this place's own rank in the cheapest order
-            refer(sequence, v, block, lists.b[at], out)
-            return
+    if topics is not None and lists.method[q] == TOPICS:
+        seated = np.zeros(len(c))
+        for i in range(len(c)):
+            seat = lists.seat[lists.begin[q] + i]
+            seated[i] = c[seat] if seat >= 0 else 0.0
+        refer(sequence, v, block, seated, out)
+        return
+    if grouped is not None and limit > 0:
+        group, top = lists.group[at], lists.cut[q]
+        refer_within_groups(sequence, v, block, group, lists.n_groups[q], limit, top, c, out)
+        return
+    if cost is not None and lists.method[q] == COST:
+        refer(sequence, v, block, lists.b[at], out)  # c of this place's rank in the cheapest order
+        return
     refer(sequence, v, block, c, out)
 
 

@@ -31,6 +31,7 @@ from rankwright.errors import DataError
 LINEAR, EXP2, BINARY, ABOVE = range(4)
 SAMPLED_ORDERS = 100  # of ties, where the mean over all of them has no closed form
 _LEVELS = 32  # grades that are whole and below this are sorted by counting
+_MANY = 100_000  # documents from which counting is worth a kernel of its own
 
 # --- kernels ---------------------------------------------------------------------------------
 
@@ -202,7 +203,8 @@ class Judged:
     def ideal(self) -> F64:
         """Grades of the best list under the limit per group, query after query."""
         y, indptr = self.grades, self.data.indptr
-        if self._group is None and len(y) and y.max() < _LEVELS and (y == np.trunc(y)).all():
+        many = len(y) >= _MANY and self._group is None
+        if many and y.max() < _LEVELS and (y == np.trunc(y)).all():
             out = np.empty(len(y))
             map_queries(_sort_by_counting, indptr, y, out, n_jobs=self.n_jobs)
             return out

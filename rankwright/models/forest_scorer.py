@@ -245,6 +245,15 @@ class ForestScorer:
             and not np.isnan(self.value).any()
         )
 
+    @property
+    def is_constant(self) -> bool:
+        """Whether no tree tells rows apart: the leaves of each have one value."""
+        ends = np.append(self.roots[1:], len(self.value))
+        return all(
+            (self.value[first:end] == self.value[first]).all()
+            for first, end in zip(self.leaves.tolist(), ends.tolist(), strict=True)
+        )
+
     def scores(
         self,
         X: FloatMatrix,

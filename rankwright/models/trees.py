@@ -249,7 +249,8 @@ class FittedTrees:
     @cached_property
     def booster(self) -> lgb.Booster:
         """LightGBM's own model, without the initial score."""
-        return lightgbm().Booster(model_str=self.text)
+        booster: lgb.Booster = lightgbm().Booster(model_str=self.text)
+        return booster
 
     @cached_property
     def _scorer(self) -> ForestScorer:
@@ -259,6 +260,11 @@ class FittedTrees:
     def n_trees(self) -> int:
         """Number of trees."""
         return self._scorer.n_trees if self.text else 0
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether all rows have the same score."""
+        return self.n_trees == 0 or self._scorer.is_constant
 
     def scores(self, X: FloatMatrix, *, n_jobs: int | None = None) -> F64:
         """Return the score of each row: LightGBM's to the last bit, without LightGBM."""
@@ -361,23 +367,20 @@ class BinnedData:
     def booster(self, start: FittedTrees) -> lgb.Booster:
         """Return a booster without trees whose scores are those of ``start``."""
         self._train_bins.set_init_score(start.running_scores(self._train.X))
-        booster = lightgbm().Booster(self._params, self._train_bins)
+        booster: lgb.Booster = lightgbm().Booster(self._params, self._train_bins)
         for valid, bins in self._valid:
             booster.add_valid(bins.set_init_score(start.running_scores(valid.X)), "valid")
         return booster
 
     def _bins(self, X: FloatMatrix, reference: lgb.Dataset | None) -> lgb.Dataset:
-        return (
-            lightgbm()
-            .Dataset(
-                _as_lightgbm(X),
-                np.zeros(X.shape[0], np.float32),
-                reference=reference,
-                params=self._params,
-                categorical_feature=self._categorical,
-            )
-            .construct()
+        bins: lgb.Dataset = lightgbm().Dataset(
+            _as_lightgbm(X),
+            np.zeros(X.shape[0], np.float32),
+            reference=reference,
+            params=self._params,
+            categorical_feature=self._categorical,
         )
+        return bins.construct()
 
 
 def _allow_columns(booster: lgb.Booster, columns: I64 | None) -> None:

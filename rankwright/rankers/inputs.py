@@ -342,6 +342,8 @@ def tell_of_equal_scores(model: FittedModel, data: RankingData) -> None:
     """Warn of a model that ranks nothing: the same score for documents that differ."""
     if hasattr(model, "scores_of"):  # a score depends on the query too
         return
+    if getattr(model, "is_constant", None) is False:  # known without scoring
+        return
     rows = min(_LOOKED_AT, data.n_documents)
     scores = model.scores(data.X[:rows])
     if rows > 1 and (scores == scores[0]).all() and (data.y[:rows] != data.y[0]).any():

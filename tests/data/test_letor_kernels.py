@@ -47,7 +47,7 @@ def test_a_line_that_is_not_sure_is_left_with_its_place(sparse):
     first = np.zeros((1, 2), np.int64)
     y, spans = np.full(3, -1.0), np.zeros((3, 4), np.int64)
     out = np.zeros(4 if sparse else 12)
-    indices, ends = np.zeros(4, np.int32), np.zeros(4 if sparse else 0, np.int32)
+    indices, ends = (np.zeros(4, np.int32), np.zeros(4, np.int32)) if sparse else (None, None)
     rules = (True, 1, 4, np.inf, False)
     kernels.parse(0, 1, cuts, text, 1000, first, rules, y, out, indices, ends, spans)
     assert y.tolist()[:2] == [1.0, 0.0]

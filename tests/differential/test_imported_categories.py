@@ -239,7 +239,7 @@ def test_rank_explain_and_compare_take_the_frame(library):
     other = _others(_frame(1))["unseen"]
     theirs = np.asarray(predict(booster, other), np.float64)
     full = other.assign(qid=QID, label=_grades(_frame(1)))
-    expected = np.concatenate([-np.sort(-theirs[QID == query]) for query in range(len(SIZES))])
+    expected = np.concatenate([-np.sort(-theirs[query == QID]) for query in range(len(SIZES))])
     np.testing.assert_array_equal(ranker.rank(full, qid="qid").scores, expected)
     shown = rw.explain(ranker, full, query=3)
     above = theirs[QID == 3] - theirs[QID == 3].mean()
@@ -252,6 +252,6 @@ def test_rank_explain_and_compare_take_the_frame(library):
     with pytest.warns(UserWarning, match="was fitted before this comparison"):
         found = rw.compare(data, {"imported": ranker, "booster": booster}, folds=3)
     for number, fold in enumerate(found.folds):
-        expected = np.concatenate([theirs[QID == query] for query in fold.test.qid])
+        expected = np.concatenate([theirs[query == QID] for query in fold.test.qid])
         for label in ("imported", "booster"):
             np.testing.assert_array_equal(found.scores[label][number], expected)

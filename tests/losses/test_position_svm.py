@@ -1,9 +1,13 @@
 """DORM's loss against every order of small queries, for all measures, ties, groups and costs."""
 
+import os
+import subprocess
+import sys
 from itertools import permutations
 
 import numpy as np
 import pytest
+from numba.core import config
 from reference.position_svm import at_ranks, measured, position_svm, rank_decay, worst
 
 from rankwright.data.ranking_data import RankingData
@@ -305,3 +309,21 @@ def test_overlapping_topics_are_convex_and_an_upper_bound():
             by_file = PositionSVM(metric="ndcg@3", per_group=1, ties="file")
             value = by_file.bind(data_of(y, group=topics)).value(s)
             assert value >= 1 - earned[chosen] / max(earned) - 1e-9
+
+
+@pytest.mark.skipif(bool(config.DISABLE_JIT), reason="NUMBA_DISABLE_JIT leaves nothing to compile")
+def test_methods_that_no_query_uses_are_not_compiled(tmp_path):
+    code = """
+import numpy as np
+from rankwright.data.ranking_data import RankingData
+from rankwright.losses.position_svm import PositionSVM
+from rankwright.subproblems import topic_search, worst_order
+data = RankingData.from_arrays(np.zeros((4, 1)), [0.0, 1.0, 0.0, 2.0], qid=[1, 1, 2, 2])
+PositionSVM("ndcg@10").bind(data).value(np.zeros(4))
+print(len(worst_order.by_classes.inner), len(worst_order._costliest.inner))
+print(len(topic_search.search_topics.inner), len(worst_order._sort_by_lead.inner))
+"""
+    cache = {"RANKWRIGHT_CACHE": str(tmp_path), "RANKWRIGHT_COMPILE": "1"}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env={**os.environ, **cache}, capture_output=True, text=True)
+    assert done.stdout.split() == ["1", "0", "0", "0"], done.stderr

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from rankwright import ranker, synthetic
 from rankwright.errors import DataError, IncompatibleError
 from rankwright.models.forest_scorer import ForestScorer
 
@@ -203,3 +204,11 @@ def test_damaged_trees_are_refused(line, damage):
     lines[last] = line + " ".join(damage(lines[last].removeprefix(line).split()))
     with pytest.raises(DataError, match="tree 1 of the model is damaged"):
         ForestScorer.from_text("\n".join(lines), FEATURES)
+
+
+def test_a_forest_is_constant_where_no_tree_tells_rows_apart():
+    data = synthetic("web", queries=10)
+    grown = ranker("gbdt", n_estimators=2, min_child_samples=5).fit(data).model_
+    stumps = ranker("gbdt", n_estimators=2, min_child_samples=10**6).fit(data).model_
+    for model, constant in ((grown, False), (stumps, True)):
+        assert model.is_constant == constant == bool(np.ptp(model.scores(data.X)) == 0.0)
