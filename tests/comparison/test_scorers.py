@@ -272,12 +272,16 @@ def test_an_imported_model_its_booster_and_the_library_refitted_in_one(data, cac
             for how in ("imported", "file", "booster", "fitted"):
                 np.testing.assert_array_equal(found.scores[f"{name} {how}"][number], expected)
     by_hand = {
-        "lgb again": lambda train, test: lightgbm.LGBMRanker(**LGB, random_state=0)
-        .fit(train.X, train.y, group=train.sizes)
-        .predict(test.X),
-        "xgb again": lambda train, test: xgboost.XGBRanker(**XGB, random_state=0)
-        .fit(train.X, train.y, qid=codes(train))
-        .predict(test.X),
+        "lgb again": lambda train, test: (
+            lightgbm.LGBMRanker(**LGB, random_state=0)
+            .fit(train.X, train.y, group=train.sizes)
+            .predict(test.X)
+        ),
+        "xgb again": lambda train, test: (
+            xgboost.XGBRanker(**XGB, random_state=0)
+            .fit(train.X, train.y, qid=codes(train))
+            .predict(test.X)
+        ),
     }
     for label, scores in by_hand.items():
         for ours, fold in zip(found.scores[label], found.folds, strict=True):

@@ -72,7 +72,9 @@ def test_a_live_server_scores_files_of_three_libraries_as_they_do(tmp_path):
 def test_categories_of_a_frame_are_sent_by_value(library, tmp_path):
     pd = pytest.importorskip("pandas")
     rng = np.random.default_rng(0)
-    town = pd.Categorical(rng.choice(["York", "Bonn", "Aarhus"], len(Y)), ["York", "Bonn", "Aarhus"])
+    town = pd.Categorical(
+        rng.choice(["York", "Bonn", "Aarhus"], len(Y)), ["York", "Bonn", "Aarhus"]
+    )
     frame = pd.DataFrame({"price": rng.normal(size=len(Y)), "town": town})
     y = np.digitize(frame["price"] + 2 * (town.codes == 1), [0.0, 1.0, 2.0])
     sent = pd.DataFrame(
