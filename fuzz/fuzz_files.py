@@ -1,7 +1,8 @@
 """Damage files of every kind that is read: each is read or refused in a sentence, nothing else.
 
 Model files (bytes, and parts under a receipt that is right again), models of LightGBM, XGBoost,
-CatBoost and RankLib, runs, judgments, ratings and tables. ``python fuzz/fuzz_files.py -max_total_time=60``, or ``--runs N``.
+CatBoost and RankLib, runs, judgments, ratings and tables.
+``python fuzz/fuzz_files.py -max_total_time=60``, or ``--runs N``.
 A file that brings another fault is kept beside where the run began, and its name is told.
 """
 
@@ -74,7 +75,7 @@ def seeds(folder: Path) -> Iterator[tuple[str, Path, Reader]]:
 
 
 def _of_other_libraries(folder: Path) -> Iterator[Path]:
-    """Write a model in each format of LightGBM, XGBoost and CatBoost, with categories of a frame."""
+    """Write models of LightGBM, XGBoost and CatBoost, the first two with categories."""
     import catboost
     import lightgbm
     import pandas

@@ -170,7 +170,7 @@ class FittedScorer:
         return Scored(_scores(self._by_category(test), test))
 
     def _by_category(self, test: RankingData) -> Any:
-        """Return it as a ranker where it knows the categories of a frame, whose codes may differ."""
+        """Return it as a ranker where it knows categories, whose codes may be others."""
         if not test.categories or isinstance(self.fitted, Ranker):
             return self.fitted
         from rankwright.persist.other_libraries import import_model, is_importable

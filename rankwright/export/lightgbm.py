@@ -49,7 +49,7 @@ class LightGBM(Target):
         if model.initial:
             blocks = [leaf_block(model.initial), *blocks]
         return Written(
-            files={"model.txt": model_text(job.names, blocks, _categories(job)).encode()},
+            files={"model.txt": model_text(job.names, blocks, job.categories).encode()},
             epsilon=DOUBLE,
             missing="a missing value (NaN) scores as in the model",
             takes_missing=np.ones(len(job.names), bool),
@@ -64,11 +64,6 @@ class LightGBM(Target):
         fault = f"LightGBM cannot read {path}"
         answer = run_evaluator(command, np.ascontiguousarray(X).tobytes(), fault)
         return as_scores(answer, len(X), fault)
-
-
-def _categories(job: Job) -> list[tuple[Any, ...]]:
-    """Return the values of the features that are categories, in order of the features."""
-    return [job.categories[name].values for name in job.names if name in job.categories]
 
 
 def _held(model: Forest) -> F64:

@@ -1,4 +1,4 @@
-"""Symmetric (oblivious) trees, whose splits of one level are all the same: scored by columns of bins.
+"""Scores of symmetric (oblivious) trees, whose splits of one level are all the same.
 
 The bits of the splits, from the root on, are the number of the leaf, so that there is nothing to
 walk. For a block of rows each feature is first replaced by the number of thresholds below it, one
@@ -168,7 +168,9 @@ def kernel_arrays(
     """
     slots, slot_of_view = np.unique(features, return_inverse=True)
     column, bound = np.zeros(len(view), np.int64), np.zeros(len(view), np.uint8)
-    slot, above, parts = [], [], []
+    slot: list[int] = []
+    above: list[bool] = []
+    parts: list[AnyArray] = []
     for one in np.unique(view).tolist():
         here = np.flatnonzero(view == one)
         border, place = np.unique(threshold[here], return_inverse=True)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwright.core.types import F64, I64, AnyArray
+from rankwright.data.categories import AllCategories, Categories
 from rankwright.errors import IncompatibleError
 
 _TREE = re.compile(r"^Tree=\d+\n(.*?\n\n\n)", flags=re.DOTALL | re.MULTILINE)
@@ -34,21 +35,29 @@ _VALUES = re.compile(r"^(leaf_value|internal_value)=(.*)$", flags=re.MULTILINE)
 
 
 def model_text(
-    names: Sequence[str], blocks: Sequence[str], categories: Sequence[Sequence[Any]] = ()
+    names: Sequence[str], blocks: Sequence[str], categories: AllCategories | None = None
 ) -> str:
     """Return the text of a model with these features and the lines of each tree.
 
     LightGBM finds the ``categories`` of the columns of a pandas frame that have the type by value.
     """
+    known = categories or {}
     head = _HEAD.format(
         last=len(names) - 1,
         names=" ".join(names),
-        ranges=" ".join(["[-inf:inf]"] * len(names)),
+        ranges=" ".join(_range(known.get(name)) for name in names),
         sizes="",
     )
     text = _assemble(head, blocks)
-    kept = [list(values) for values in categories]
+    kept = [list(known[name].values) for name in names if name in known]
     return f"{text}\npandas_categorical:{json.dumps(kept)}\n" if kept else text
+
+
+def _range(own: Categories | None) -> str:
+    """Return what the text says of the values of a feature: an ordered category is a number."""
+    if own is None:
+        return "[-inf:inf]"
+    return f"[0:{len(own) - 1}]" if own.ordered else ":".join(map(str, range(len(own))))
 
 
 def first_trees(text: str, n_trees: int) -> str:

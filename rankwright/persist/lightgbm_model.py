@@ -57,8 +57,6 @@ def read_lightgbm(content: bytes, frame_columns: Sequence[str] | None = None) ->
     mean = "average_output" in lines and blocks
     model = FittedMean.of(whole, width) if mean else FittedTrees(whole, 0.0, width)
     infos = lines.get("feature_infos", "").split()
-    if len(infos) != width:
-        raise DataError(f"it describes {len(infos)} of {width} features.")
     categories = _categories(text, names, infos, frame_columns)
     unnamed = all(map(_DEFAULT_NAME.match, names)) and not categories
     return ImportedModel(
@@ -80,6 +78,9 @@ def _categories(
     """Return the categories of the frame that the model was trained on, by the name of a column."""
     _, _, listed = text.partition("\nend of trees")[2].rpartition("\npandas_categorical:")
     lists: list[list[Any]] = json.loads(listed.partition("\n")[0] or "null") or []
+    if lists and len(infos) != len(names):
+        raise DataError(f"it describes {len(infos)} of {len(names)} features.")
+    columns: Sequence[int | None]
     if told is None:
         columns = _columns_of(list(map(len, lists)), infos)
     else:
@@ -140,7 +141,7 @@ def _misfit(info: str, size: int) -> float:
         return 2.0
     if info.startswith("["):
         low, high = map(float, info.strip("[]").split(":"))
-        whole = low == int(low) and high == int(high)
+        whole = low.is_integer() and high.is_integer()
         return (high != size - 1 or low != 0) if whole and 0 <= low <= high < size else _NO_FIT
     codes = {int(code) for code in info.split(":")} - {-1}
     if min(codes, default=0) < 0 or max(codes, default=0) >= size:

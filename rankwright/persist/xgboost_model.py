@@ -96,9 +96,9 @@ def model_of(found: Mapping[str, Any], rounds: int | None) -> ImportedModel:
 def _categories(held: Mapping[str, Any], names: Sequence[str]) -> dict[str, Categories] | None:
     """Return the categories of the frame that the model was trained on; files since 3.1 have them.
 
-    Texts are one run of bytes with the place where each begins. For a pandas frame XGBoost 3.2 counts
-    those places in characters, which cuts the run wrongly where a character has several bytes: such
-    texts are not to be had from the file.
+    Texts are one run of bytes with the place where each begins. For a pandas frame XGBoost 3.2
+    counts those places in characters, which cuts the run wrongly where a character has several
+    bytes: such texts are not to be had from the file.
     """
     encodings = held.get("enc") or []
     if not names or not encodings:
@@ -112,8 +112,9 @@ def _categories(held: Mapping[str, Any], names: Sequence[str]) -> dict[str, Cate
             run = values.astype(np.uint8).tobytes()
             if not run.isascii():
                 warnings.warn(
-                    f"XGBoost does not keep categories beyond ASCII, and feature {quoted(name)} has "
-                    "some; give its codes 0, 1, ... in their place, as .cat.codes has them.",
+                    "XGBoost does not keep categories beyond ASCII, and feature "
+                    f"{quoted(name)} has some; give its codes 0, 1, ... in their place, as "
+                    ".cat.codes has them.",
                     stacklevel=6,
                 )
                 continue

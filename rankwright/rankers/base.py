@@ -413,6 +413,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         data = given.present()
         refuse_categories(self, data)
         if start is not None:  # its trees know categories by their codes
+            start = _ranker_to_start_from(start)
             data = data.in_categories(getattr(start, "categories_", None))
         tell_of_equal_grades(data)
         warn_of_outcomes(data, chosen=listed(features) or ())
@@ -508,17 +509,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         self._note_features(data)
         return self
 
-    def _start_of(self, start: Any, data: RankingData) -> FittedModel:
+    def _start_of(self, start: Ranker, data: RankingData) -> FittedModel:
         """Return the fitted model to continue from, or say why it cannot be continued."""
-        if not isinstance(start, Ranker):
-            from rankwright.persist.other_libraries import import_model, is_importable
-
-            if not is_importable(start):
-                raise UsageError(
-                    "start is a fitted ranker or a fitted model of LightGBM, not "
-                    f"{type(start).__name__}; rankwright.load_model reads one from a file."
-                )
-            start = import_model(start)
         model: FittedModel = start._fitted()
         own = self._part_of("model")
         wanted = str(inspect.signature(own.fit).parameters["start"].annotation).split(" | ")[0]
@@ -766,6 +758,20 @@ def ranker(name: str, /, **parameters: Any) -> Ranker:
     own = {key: value for key, value in parameters.items() if "__" not in key}
     made: Ranker = registry.resolve("rankers", name)(**own)
     return made.set_params(**{key: v for key, v in parameters.items() if key not in own})
+
+
+def _ranker_to_start_from(start: Any) -> Ranker:
+    """Return a fitted ranker as it is, and a model of another library imported."""
+    if isinstance(start, Ranker):
+        return start
+    from rankwright.persist.other_libraries import import_model, is_importable
+
+    if not is_importable(start):
+        raise UsageError(
+            "start is a fitted ranker or a fitted model of LightGBM, not "
+            f"{type(start).__name__}; rankwright.load_model reads one from a file."
+        )
+    return import_model(start)
 
 
 def _shown(start: Ranker) -> str:

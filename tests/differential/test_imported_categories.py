@@ -1,7 +1,7 @@
 """Imported models find the categories of a frame by value, as LightGBM and XGBoost do.
 
-A value that was not seen in training is missing, as LightGBM has it. XGBoost 3.2 means to refuse it,
-and does so where it sorts after all others; any other it takes for the next one.
+A value that was not seen in training is missing, as LightGBM has it. XGBoost 3.2 means to refuse
+it, and does so where it sorts after all others; any other it takes for the next one.
 """
 
 import json
@@ -15,6 +15,7 @@ from other_models import QID, SIZES
 import rankwright as rw
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import RankwrightError, UsageError
+from rankwright.export import export_model
 
 pd = pytest.importorskip("pandas")
 xgboost = pytest.importorskip("xgboost")
@@ -30,7 +31,7 @@ def _frame(seed=0, *, booleans=False):
         {
             "price": rng.normal(size=n),
             "town": pd.Categorical(rng.choice(TOWNS, n), TOWNS),
-            "clicks": rng.integers(0, 5, n).astype(float),
+            "stock": rng.integers(0, 5, n).astype(float),
             "code": pd.Categorical(rng.choice([30, 7, 512], n)),
             "size": pd.Categorical(rng.choice(SIZE, n), SIZE, ordered=True),
         }
@@ -43,7 +44,7 @@ def _frame(seed=0, *, booleans=False):
 
 
 def _grades(frame):
-    effect = frame["price"] + 2.0 * (frame["town"].cat.codes % 3) + frame["clicks"]
+    effect = frame["price"] + 2.0 * (frame["town"].cat.codes % 3) + frame["stock"]
     effect += 1.5 * (frame["code"].cat.codes == 1) + 2.0 * (frame["size"].cat.codes == 1)
     return np.digitize(effect, [0.5, 2.0, 4.0])
 
@@ -109,8 +110,8 @@ def test_a_ranker_of_lightgbms_scikit_learn_interface():
 
 
 def test_columns_that_lightgbms_text_does_not_tell_apart_are_warned_of():
-    frame = _frame()[["clicks", "size"]]
-    frame["clicks"] %= 3  # 0, 1, 2 as a number, and as a category that LightGBM takes for one
+    frame = _frame()[["stock", "size"]]
+    frame["stock"] %= 3  # 0, 1, 2 as a number, and as a category that LightGBM takes for one
     y = _grades(_frame())
     booster = _lightgbm(frame, y)
     with pytest.warns(UserWarning, match="categories 'small', 'medium', 'large'"):
@@ -121,13 +122,13 @@ def test_columns_that_lightgbms_text_does_not_tell_apart_are_warned_of():
     np.testing.assert_array_equal(ranker.predict(codes), booster.predict(frame))
     told = rw.import_model(booster, categories=["size"])
     np.testing.assert_array_equal(told.predict(frame), booster.predict(frame))
-    for wrong in (["weight"], ["size", "clicks"], [], ["size", "size"]):
+    for wrong in (["weight"], ["size", "stock"], [], ["size", "size"]):
         with pytest.raises(UsageError, match="does not fit the model, which has 1 column"):
             rw.import_model(booster, categories=wrong)
 
 
 def test_whole_numbers_that_lightgbm_was_told_are_categories_stay_numbers():
-    frame = _frame()[["price", "town", "clicks"]].assign(shop=np.arange(len(QID)) % 11)
+    frame = _frame()[["price", "town", "stock"]].assign(shop=np.arange(len(QID)) % 11)
     booster = _lightgbm(frame, _grades(_frame()), categorical_feature=["town", "shop"])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -142,6 +143,27 @@ def test_a_category_that_never_varies_is_found_beside_others():
     ranker = rw.import_model(booster)
     assert list(ranker.categories_) == ["town", "land"]
     np.testing.assert_array_equal(ranker.predict(frame), booster.predict(frame))
+
+
+def test_an_export_to_lightgbm_keeps_the_categories(tmp_path):
+    frame = _frame()
+    booster = _lightgbm(frame, _grades(frame))
+    export_model(rw.import_model(booster), "lightgbm", tmp_path / "export")
+    ranker = rw.load_model(tmp_path / "export" / "model.txt")
+    assert list(ranker.categories_) == ["town", "code", "size"]
+    turned = _others(_frame(1))["turned"]
+    np.testing.assert_array_equal(ranker.predict(turned), booster.predict(turned))
+
+
+def test_a_fit_that_starts_from_a_booster_takes_its_categories():
+    frame = _frame()
+    booster = _lightgbm(frame, _grades(frame))
+    turned = _others(frame)["turned"]
+    longer = rw.LambdaMART(n_estimators=1, learning_rate=1e-12, min_child_samples=3)
+    longer.fit(turned, _grades(frame), qid=QID, start=booster)
+    assert longer.model_.n_trees == booster.num_trees() + 1
+    assert list(longer.categories_["town"].values) == TOWNS
+    np.testing.assert_allclose(longer.predict(turned), booster.predict(frame), atol=1e-9)
 
 
 # --- XGBoost -------------------------------------------------------------------------------------

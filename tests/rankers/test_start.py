@@ -9,7 +9,7 @@ import rankwright as rw
 from rankwright.errors import DataError, IncompatibleError, UsageError
 
 X, Y = training_data()
-NAMES = ["price", "click rate", "tiny", "age", "kind", "side"]
+NAMES = ["price", "page rank", "tiny", "age", "kind", "side"]
 
 
 def _booster(names="auto"):
