@@ -26,11 +26,11 @@ except ImportError:
     atheris = None
 
 # The grammar in Python is what guides; kernels are left alone, as Numba could not compile them.
-GUIDES = ["reference", "rankwright.data.letor_line"]
+GUIDES = ["reference", "rankwright.data.letor_kernels"]
 with atheris.instrument_imports(include=GUIDES) if atheris else nullcontext():
     from reference import letor_reader as twin
 
-    import rankwright.data.letor_line  # noqa: F401
+    import rankwright.data.letor_kernels  # noqa: F401
 
 from rankwright.data import letor, letor_text  # noqa: E402
 from rankwright.data.letor import Letor  # noqa: E402

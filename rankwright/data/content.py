@@ -15,7 +15,7 @@ from rankwright.core.order import ranking
 from rankwright.core.parallel import map_ranges, row_ranges
 from rankwright.core.rng import stream
 from rankwright.core.types import I64, AnyArray
-from rankwright.data.categories import AllCategories, as_json
+from rankwright.data.frames import AllCategories, categories_to_json
 from rankwright.data.ranking_data import RankingData
 
 _ROWS = 1 << 15
@@ -156,7 +156,7 @@ def digest_of_prints(
     order = np.argsort(columns[0], kind="stable")
     digest = hashlib.sha256(f"{n_documents} x {n_features}".encode())
     if categories:
-        digest.update(json.dumps(as_json(categories), sort_keys=True).encode())
+        digest.update(json.dumps(categories_to_json(categories), sort_keys=True).encode())
     for column in columns:
         digest.update(np.ascontiguousarray(column[order]).tobytes())
     return digest.hexdigest()

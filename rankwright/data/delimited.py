@@ -20,8 +20,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from rankwright.core.types import AnyArray
-from rankwright.data.categories import CategoryColumn
-from rankwright.data.frames import Columns, arrow_dictionary, columns_of_frame
+from rankwright.data.frames import CategoryColumn, Columns, arrow_dictionary, columns_of_frame
 from rankwright.errors import DataError, quoted
 
 MISSING_CELLS = ["", "NaN", "nan", "NULL", "null", "NA", "N/A"]

@@ -30,12 +30,17 @@ from scipy import sparse
 from rankwright.core.types import F64, I64, AnyArray
 from rankwright.data.delimited import DelimitedSink, is_numeric_cell, one_line
 from rankwright.data.frames import checked_ids, checked_numbers, columns_of_frame, ids_of_text
-from rankwright.data.parts import parts_of
-from rankwright.data.ranking_data import RankingData
-from rankwright.data.source import display_name, open_bytes
-from rankwright.data.target import open_target
-from rankwright.data.text_file import fault_at, number_at, text_lines
+from rankwright.data.ranking_data import RankingData, parts_of
+from rankwright.data.streams import (
+    display_name,
+    fault_at,
+    number_at,
+    open_bytes,
+    open_target,
+    text_lines,
+)
 from rankwright.errors import DataError, UsageError, quoted
+from rankwright.registry import EXTENSIONS
 
 _LAYOUTS = ("triples", "jester")
 _SEPARATORS = ("::", "\t", ",", ";", None)
@@ -51,7 +56,7 @@ _LINES_PER_BLOCK = 1 << 18
 class Ratings:
     """Ratings: lines ``user item rating`` (also MovieLens' ``::``), or Jester's matrix."""
 
-    extensions: ClassVar[tuple[str, ...]] = (".ratings",)
+    extensions: ClassVar[tuple[str, ...]] = EXTENSIONS["ratings"]
     holds: ClassVar[frozenset[str]] = frozenset({"doc_id", "qid", "feature_names"})
 
     def read(

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from rankwright.core.types import F64
-from rankwright.data.text_file import fault_at, number_at, text_lines
+from rankwright.data.streams import fault_at, number_at, text_lines
 from rankwright.errors import DataError, UsageError
 from rankwright.metrics.significance import randomisation
 from rankwright.ranklib.java_numbers import rounded

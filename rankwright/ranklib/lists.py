@@ -14,7 +14,7 @@ from rankwright.data.letor import Letor
 from rankwright.data.normalize import QueryMinMax, QuerySum, QueryZScore
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.split import Fold
-from rankwright.data.text_file import fault_at, text_lines
+from rankwright.data.streams import fault_at, text_lines
 from rankwright.errors import DataError, UsageError, quoted
 
 

@@ -7,7 +7,7 @@ from small_data import small_data
 import rankwright
 from rankwright.data.files import save
 from rankwright.data.ranking_data import RankingData
-from rankwright.data.scores import write_run
+from rankwright.data.rankings import write_run
 
 
 @pytest.fixture(scope="module")

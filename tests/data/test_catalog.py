@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rankwright.data import catalog
-from rankwright.data.digits import digits
+from rankwright.data.catalog import digits
 from rankwright.errors import DataError, UsageError
 
 

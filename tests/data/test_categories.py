@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 import rankwright as rw
-from rankwright.data.categories import Categories, from_json
 from rankwright.data.files import convert, save
+from rankwright.data.frames import Categories, categories_from_json
 from rankwright.data.ranking_data import RankingData, concatenate
 from rankwright.data.store import Store
 from rankwright.errors import DataError, UsageError
@@ -168,7 +168,7 @@ def test_a_format_without_categories_is_refused(data, tmp_path, ending):
 @pytest.mark.parametrize("source", ["parquet", "csv"])
 def test_parts_of_a_file_have_the_codes_of_the_whole(tmp_path, monkeypatch, source, target):
     """Every part sees other categories first."""
-    monkeypatch.setattr("rankwright.data.tabular._ROWS_PER_BATCH", 3)
+    monkeypatch.setattr("rankwright.data.tables._ROWS_PER_BATCH", 3)
     n = 24
     shops = [f"s{n - row:02d}" for row in range(n)]
     frame = pd.DataFrame(
@@ -199,4 +199,4 @@ def test_a_store_with_damaged_categories_is_refused(data, tmp_path):
 @pytest.mark.parametrize("held", [{"a": {"values": [[1]], "ordered": False}}, {"a": {"values": 3}}])
 def test_only_plain_values_are_read_from_json(held):
     with pytest.raises((ValueError, KeyError)):
-        from_json(held, ["a"])
+        categories_from_json(held, ["a"])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rankwright.data.columns import USUAL_NAMES, choose_columns
+from rankwright.data.frames import USUAL_NAMES, choose_columns
 from rankwright.errors import DataError
 
 

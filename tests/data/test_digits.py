@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from rankwright.data.digits import digits, queries_of_classes
+from rankwright.data.catalog import digits, queries_of_classes
 from rankwright.errors import UsageError
 
 

@@ -309,7 +309,7 @@ def test_any_content_gives_data_or_a_sentence(name, options, content, tmp_path):
 @pytest.mark.parametrize("name", ["new.txt", "new.csv"])
 def test_documents_without_grades_come_in_parts_too(tmp_path, name):
     from rankwright.data.letor import Letor
-    from rankwright.data.tabular import Csv
+    from rankwright.data.tables import Csv
 
     path = tmp_path / name
     if name == "new.txt":

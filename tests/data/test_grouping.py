@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rankwright.data.grouping import boundaries_of_sizes, group_rows, query_weights
+from rankwright.data.ranking_data import boundaries_of_sizes, group_rows, query_weights
 from rankwright.errors import DataError
 
 

@@ -9,8 +9,7 @@ from small_data import small_data
 
 from rankwright.data import catalog
 from rankwright.data.files import load
-from rankwright.data.inspect import inspect
-from rankwright.data.leakage import AGREEMENT, _agreements, outcome_word, warn_of_outcomes
+from rankwright.data.inspect import AGREEMENT, _agreements, inspect, outcome_word, warn_of_outcomes
 from rankwright.data.ranking_data import RankingData
 from rankwright.rankers.base import ranker
 

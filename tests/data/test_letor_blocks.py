@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 
 from rankwright.data import letor_kernels, letor_text
-from rankwright.data.letor import Letor
-from rankwright.data.letor_blocks import BlockReader
-from rankwright.data.letor_options import ReadOptions
-from rankwright.data.letor_text import Text
+from rankwright.data.letor import Letor, ReadOptions
+from rankwright.data.letor_parts import BlockReader, Text
 
 
 class Callback:

@@ -6,8 +6,8 @@ import pytest
 from reference.same_data import assert_same
 
 import rankwright
-from rankwright.data.letor_fold import fold_files
 from rankwright.data.ranking_data import RankingData
+from rankwright.data.split import fold_files
 from rankwright.errors import UsageError
 
 LETOR = "0 qid:1 1:1.5 2:2\n2 qid:1 1:0.1 2:3\n1 qid:2 1:7 2:8\n"

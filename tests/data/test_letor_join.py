@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from rankwright.data.letor_blocks import Block, Layout
-from rankwright.data.letor_join import assemble, is_int64, joined
-from rankwright.data.letor_options import ReadOptions
+from rankwright.data.letor import ReadOptions
+from rankwright.data.letor_parts import Block, Layout, assemble, is_int64, joined
 
 
 def block(X, starts, ids, doc_id=None):

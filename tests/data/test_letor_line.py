@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from rankwright.data.letor_line import Rules, read_line
+from rankwright.data.letor_kernels import Rules, read_line
 from rankwright.errors import DataError
 
 RULES = Rules(has_qid=True, base=1, width=10, top=math.inf, fill=False)

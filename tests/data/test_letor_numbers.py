@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from rankwright.data.letor_numbers import WRITING, past_missing, read_number, write_number
+from rankwright.data.letor_kernels import WRITING, past_missing, read_number, write_number
 
 
 def read(text):

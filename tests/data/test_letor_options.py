@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rankwright.data.letor_options import ReadOptions
+from rankwright.data.letor import ReadOptions
 from rankwright.errors import UsageError
 
 

@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 
 from rankwright.data.letor import Letor
-from rankwright.data.parts import PartsDifferError
+from rankwright.data.ranking_data import PartsDifferError
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rankwright.data import letor_text
-from rankwright.data.letor_text import Text, stream_blocks, text_array
+from rankwright.data.letor_parts import Text, stream_blocks, text_array
 
 
 def test_chunks_end_where_lines_do(monkeypatch):

@@ -3,8 +3,13 @@
 import numpy as np
 import pytest
 
-from rankwright.data.parts import DistinctQueries, PartsDifferError, consecutive, parts_of
-from rankwright.data.ranking_data import RankingData
+from rankwright.data.ranking_data import (
+    DistinctQueries,
+    PartsDifferError,
+    RankingData,
+    consecutive,
+    parts_of,
+)
 
 DATA = RankingData.from_arrays(
     np.arange(10.0).reshape(-1, 1),

@@ -2,8 +2,7 @@
 
 import json
 
-from rankwright.data.inspect import inspect
-from rankwright.data.profile import Overlap, Profile
+from rankwright.data.inspect import Overlap, Profile, inspect
 from rankwright.data.synthetic_data import synthetic
 
 

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from rankwright.data.queries import UnknownQueryError
-from rankwright.data.ranking_data import RankingData
+from rankwright.data.ranking_data import RankingData, UnknownQueryError
 from rankwright.errors import DataError
 
 X = np.arange(10.0).reshape(5, 2)

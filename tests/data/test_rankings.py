@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankwright.data.ranking_data import RankingData
-from rankwright.data.rankings import Ranking
-from rankwright.data.scores import read_scores, write_run
+from rankwright.data.rankings import Ranking, read_scores, write_run
 from rankwright.errors import DataError, UsageError
 
 QID = ["b", "a", "b", "a", "b"]

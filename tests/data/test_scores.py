@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankwright.data.ranking_data import RankingData
-from rankwright.data.scores import read_scores, write_run
+from rankwright.data.rankings import read_scores, write_run
 from rankwright.errors import DataError
 
 

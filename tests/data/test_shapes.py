@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from rankwright.data.shapes import SHAPES, Shape, descriptions
+from rankwright.data.synthetic_data import SHAPES, Shape, descriptions
 from rankwright.errors import UsageError
 
 SMALL = Shape("small", 300, 6_000, 20, (0.6, 0.25, 0.1, 0.05), shortest=3, longest=60)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from rankwright.data import source
-from rankwright.data.source import open_bytes, plain_suffix, reads_file
+from rankwright.data.streams import open_bytes, plain_suffix, reads_file
 from rankwright.errors import DataError, MissingExtraError
 
 PACK = {

@@ -13,8 +13,7 @@ from scipy import sparse
 from store_samples import full_data, write_parts
 
 from rankwright.data.ranking_data import RankingData
-from rankwright.data.store import META, Store
-from rankwright.data.store_writer import is_store
+from rankwright.data.store import META, Store, is_store
 from rankwright.errors import DataError
 
 LAYOUTS = {

@@ -6,10 +6,8 @@ from reference.same_data import assert_same
 from scipy import sparse
 from store_samples import full_data, write_parts
 
-from rankwright.data.parts import PartsDifferError
-from rankwright.data.ranking_data import RankingData
-from rankwright.data.store import Store
-from rankwright.data.store_writer import StoreWriter
+from rankwright.data.ranking_data import PartsDifferError, RankingData
+from rankwright.data.store import Store, StoreWriter
 from rankwright.errors import DataError
 
 

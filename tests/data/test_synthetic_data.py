@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from rankwright.data.shapes import SHAPES, Shape
-from rankwright.data.synthetic_data import synthetic, synthetic_with_truth
+from rankwright.data.synthetic_data import SHAPES, Shape, synthetic, synthetic_with_truth
 from rankwright.errors import UsageError
 
 SMALL = Shape("small", 300, 6_000, 20, (0.6, 0.25, 0.1, 0.05), shortest=3, longest=60)

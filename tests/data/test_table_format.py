@@ -5,8 +5,7 @@ import pyarrow as pa
 import pytest
 
 from rankwright.data import tabular
-from rankwright.data.table_format import Runs
-from rankwright.data.tabular import Arrow, Parquet
+from rankwright.data.tables import Arrow, Parquet, Runs
 
 
 def test_an_id_that_was_left_before_comes_back():

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from rankwright.data.delimited import DelimitedSink
-from rankwright.data.parts import PartsDifferError
-from rankwright.data.ranking_data import RankingData
-from rankwright.data.table_writer import TableWriter
+from rankwright.data.ranking_data import PartsDifferError, RankingData
+from rankwright.data.tables import TableWriter
 
 
 def part(qid, **more):

@@ -17,7 +17,7 @@ from scipy import sparse
 
 from rankwright.data import delimited, tabular
 from rankwright.data.ranking_data import RankingData, concatenate
-from rankwright.data.tabular import Arrow, Csv, Parquet, Tsv
+from rankwright.data.tables import Arrow, Csv, Parquet, Tsv
 from rankwright.errors import DataError, MissingExtraError, UsageError
 
 FORMATS = {"csv": Csv, "tsv": Tsv, "parquet": Parquet, "arrow": Arrow}

@@ -4,8 +4,7 @@ import os
 
 import pytest
 
-from rankwright.data.source import open_bytes
-from rankwright.data.target import atomic_text, check_target, make_folder, open_target
+from rankwright.data.streams import atomic_text, check_target, make_folder, open_bytes, open_target
 from rankwright.errors import DataError, UsageError
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from rankwright.data.lightgbm import LightGBMText
-from rankwright.data.text_file import decoded, number_at, text_lines
+from rankwright.data.streams import decoded, number_at, text_lines
 from rankwright.data.trec import Trec
 from rankwright.errors import DataError
 

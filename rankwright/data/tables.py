@@ -1,12 +1,17 @@
-"""What table formats share: which columns to read, and tables in parts of whole queries.
+"""Tables with a row per document: csv, tsv, Parquet and Arrow files.
 
-A format (`rankwright.data.tabular` has four) gives the names of columns, the columns of a whole
-table, some rows at a time, and a sink to write to.
+`rankwright.data.frames` says which column is what; ``f1`` to ``fd`` stand for features without
+names. csv and tsv read ids as whole numbers where all are written so, else as text; an empty
+feature cell, ``NaN``, ``NULL`` and ``NA`` are missing values. Numbers are written with as few
+digits as bring back the same bits; for those of float32 features, read csv with
+``dtype="float32"``. Sparse features are written dense. Dictionary columns of Parquet and Arrow are
+categories; csv and tsv have their values as text, which ``categorical=[...]`` reads back.
 """
 
 from __future__ import annotations
 
 import io
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,25 +21,47 @@ from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
 
 import numpy as np
+from scipy import sparse
 
 from rankwright.core.types import AnyArray
-from rankwright.data.categories import AllCategories, Categories, joined
-from rankwright.data.columns import USUAL_NAMES, choose_columns, listed
-from rankwright.data.delimited import one_line, refuse_repeated
+from rankwright.data.delimited import (
+    MISSING_CELLS,
+    DelimitedSink,
+    arrow_table,
+    column_names,
+    has_pyarrow,
+    one_line,
+    read_batches,
+    read_columns,
+    refuse_repeated,
+)
 from rankwright.data.frames import (
+    USUAL_NAMES,
+    AllCategories,
+    Categories,
     Columns,
     arrays_of_columns,
     categories_of,
+    choose_columns,
+    columns_of_data,
     columns_of_frame,
     default_names,
+    ids_of_text,
+    joined_categories,
+    listed,
 )
-from rankwright.data.parts import EVERYTHING, PartsDifferError, parts_of
-from rankwright.data.ranking_data import RankingData
-from rankwright.data.source import display_name, open_bytes, reads_file
-from rankwright.data.table_writer import ID_ROLES, TableWriter
-from rankwright.data.target import open_target
-from rankwright.errors import DataError, UsageError
-from rankwright.registry import unknown
+from rankwright.data.ranking_data import (
+    EVERYTHING,
+    DistinctQueries,
+    PartsDifferError,
+    RankingData,
+    parts_of,
+)
+from rankwright.data.streams import display_name, open_bytes, open_target, reads_file
+from rankwright.errors import DataError, MissingExtraError, UsageError, quoted
+from rankwright.registry import EXTENSIONS, unknown
+
+_ROWS_PER_BATCH = 1 << 16
 
 Source = Path | io.BytesIO
 
@@ -254,7 +281,7 @@ class Table(ABC):
             if runs.come_back(column(name)):
                 return None
             found.append(_categories(column, named, plan.categorical))
-        return replace(plan, categories=joined(found) or {})
+        return replace(plan, categories=joined_categories(found) or {})
 
     def _dictionaries(self, source: Source) -> list[str]:  # noqa: ARG002
         """Return the columns of the type category."""
@@ -279,7 +306,193 @@ class Table(ABC):
         """Return what writes tables to ``stream``."""
 
 
+# --- the formats -----------------------------------------------------------------------------
+
+
+class Parquet(Table):
+    """Parquet files, a row per document; read by row groups where memory is short."""
+
+    extensions: ClassVar[tuple[str, ...]] = EXTENSIONS["parquet"]
+
+    def _names(self, source: Source) -> list[str]:
+        return list(self._open(source).schema_arrow.names)
+
+    def _dictionaries(self, source: Source) -> list[str]:
+        return _dictionaries_of(self._open(source).schema_arrow)
+
+    def _columns(self, source: Source, plan: Plan) -> Columns:
+        return columns_of_frame(_valid(self._open(source).read(columns=plan.wanted)))
+
+    def _batches(self, source: Source, wanted: list[str], plan: Plan) -> Iterator[Any]:  # noqa: ARG002
+        file = self._open(source)
+        for batch in file.iter_batches(batch_size=_ROWS_PER_BATCH, columns=wanted):
+            yield _valid(_as_table(batch))
+
+    def _sink(self, stream: BinaryIO) -> Any:
+        parquet = _pyarrow("pyarrow.parquet", "writing Parquet")
+
+        def writer(target: BinaryIO, schema: Any) -> Any:
+            # Features repeat too little for a dictionary; trying one takes most of the time.
+            # Those of categories are written as they are, which keeps their order.
+            kept = {*ID_ROLES, *_dictionaries_of(schema)}
+            named = [name for name in schema.names if name in kept]
+            return parquet.ParquetWriter(target, schema, use_dictionary=named)
+
+        return ArrowSink(stream, writer)
+
+    def _open(self, source: Source) -> Any:
+        parquet = _pyarrow("pyarrow.parquet", "reading Parquet")
+        return parquet.ParquetFile(_rewound(source), pre_buffer=False)  # not all of it at once
+
+
+class Arrow(Table):
+    """Arrow IPC files (Feather), a row per document; memory-mapped when read."""
+
+    extensions: ClassVar[tuple[str, ...]] = EXTENSIONS["arrow"]
+
+    def _names(self, source: Source) -> list[str]:
+        return list(self._open(source).schema.names)
+
+    def _dictionaries(self, source: Source) -> list[str]:
+        return _dictionaries_of(self._open(source).schema)
+
+    def _columns(self, source: Source, plan: Plan) -> Columns:
+        return columns_of_frame(_valid(self._open(source).read_all().select(plan.wanted)))
+
+    def _batches(self, source: Source, wanted: list[str], plan: Plan) -> Iterator[Any]:  # noqa: ARG002
+        file = self._open(source)
+        for number in range(file.num_record_batches):
+            yield _valid(_as_table(file.get_batch(number)).select(wanted))
+
+    def _sink(self, stream: BinaryIO) -> Any:
+        return ArrowSink(stream, _pyarrow("pyarrow.ipc", "writing Arrow").new_file)
+
+    def _open(self, source: Source) -> Any:
+        ipc = _pyarrow("pyarrow.ipc", "reading Arrow")
+        if isinstance(source, Path):
+            return ipc.open_file(_pyarrow("pyarrow", "reading Arrow").memory_map(str(source)))
+        return ipc.open_file(_rewound(source))
+
+
+class Csv(Table):
+    """Comma-separated values under a line of column names, a row per document."""
+
+    extensions: ClassVar[tuple[str, ...]] = EXTENSIONS["csv"]
+    keeps_id_types = False
+    separator: ClassVar[str] = ","
+
+    def _names(self, source: Source) -> list[str]:
+        with _opened(source) as raw:
+            return column_names(raw, self.separator)
+
+    def _columns(self, source: Source, plan: Plan) -> Columns:
+        with _opened(source) as raw:
+            return read_columns(raw, self.separator, plan.wanted, plan.texts)
+
+    def _batches(self, source: Source, wanted: list[str], plan: Plan) -> Iterator[Any]:
+        with _opened(source) as raw:
+            texts = [name for name in plan.texts if name in wanted]
+            for batch in read_batches(raw, self.separator, wanted, texts):
+                yield _as_table(batch)
+
+    def _scan(self, source: Source, plan: Plan) -> Plan | None:
+        """Find out too, over the whole file, which ids are text."""
+        if not has_pyarrow():
+            return None
+        runs = Runs()
+        text: set[str] = set()
+        categories = []
+        for batch in self._batches(source, plan.texts, plan):
+            column = columns_of_frame(batch)
+            categories.append({name: _named_in(column, name) for name in plan.categorical})
+            if runs.come_back(column(plan.roles["qid"])):
+                return None
+            unsettled = [name for name in plan.ids if name not in text]
+            text.update(name for name in unsettled if ids_of_text(column(name)).dtype.kind == "U")
+        return replace(
+            plan, text_ids=frozenset(text), categories=joined_categories(categories) or {}
+        )
+
+    def _data(self, column: Columns, plan: Plan) -> RankingData:
+        typed = {name: column(name) for name in plan.ids}
+        query = plan.roles["qid"]
+        if (blank := typed[query] == "").any():
+            row = int(np.flatnonzero(blank)[0])
+            raise DataError(f"the query id (column {quoted(query)}) is missing at row {row}.")
+        for name in typed.keys() - plan.text_ids:
+            typed[name] = ids_of_text(typed[name])
+        if "position" in plan.roles:
+            name = plan.roles["position"]
+            typed[name] = _whole_where_all_are(column(name))
+        typed |= {name: _cells(column, name) for name in plan.categorical}
+        return super()._data(lambda name: typed[name] if name in typed else column(name), plan)
+
+    def _sink(self, stream: BinaryIO) -> Any:
+        return DelimitedSink(stream, self.separator)
+
+
+class Tsv(Csv):
+    """Tab-separated values under a line of column names, a row per document."""
+
+    extensions: ClassVar[tuple[str, ...]] = EXTENSIONS["tsv"]
+    separator = "\t"
+
+
 # --- reading ---------------------------------------------------------------------------------
+
+
+def _cells(column: Columns, name: str) -> AnyArray:
+    """Return a column of categories as text, None where a cell says that the value is missing."""
+    cells = column(name).tolist()
+    return np.array([None if cell in MISSING_CELLS else cell for cell in cells], object)
+
+
+def _named_in(column: Columns, name: str) -> Categories:
+    return Categories.of(_cells(column, name).tolist())
+
+
+def _dictionaries_of(schema: Any) -> list[str]:
+    is_dictionary = import_module("pyarrow").types.is_dictionary
+    return [field.name for field in schema if is_dictionary(field.type)]
+
+
+def _whole_where_all_are(values: AnyArray) -> AnyArray:
+    if values.dtype.kind != "f" or np.isnan(values).any():
+        return values
+    whole = values.astype(np.int64)
+    return whole if (whole == values).all() else values
+
+
+def _as_table(batch: Any) -> Any:
+    return import_module("pyarrow").Table.from_batches([batch])
+
+
+def _valid(table: Any) -> Any:
+    """Return the table if its inside is sound; that of a damaged file may crash who reads it."""
+    table.validate(full=True)
+    return table
+
+
+def _pyarrow(module: str, purpose: str) -> Any:
+    try:
+        return import_module(module)
+    except ModuleNotFoundError:
+        raise MissingExtraError("pyarrow", "parquet", purpose) from None
+
+
+@contextmanager
+def _opened(source: Source) -> Iterator[BinaryIO]:
+    if isinstance(source, Path):
+        with source.open("rb") as stream:
+            yield stream
+    else:  # a reader of its own: pyarrow may still be reading ahead in the last one
+        yield io.BytesIO(source.getvalue())
+
+
+def _rewound(source: Source) -> Any:
+    if not isinstance(source, Path):
+        source.seek(0)
+    return source
 
 
 def _categories(
@@ -356,3 +569,95 @@ def _seekable(path: str | Path) -> Source:
         if reads_file(stream) and str(path) != "-" and Path(path).is_file():
             return Path(path)
         return io.BytesIO(stream.read())
+
+
+# --- writing ---------------------------------------------------------------------------------
+
+ID_ROLES = ("qid", "doc_id", "group")
+"""Columns that name things; text keeps no type of them."""
+
+_MOST_SPARSE_COLUMNS = 10_000
+
+
+class TableWriter:
+    """Appends parts to a table; warns at the end of ids whose type the table cannot keep."""
+
+    def __init__(self, sink: Any, *, keeps_id_types: bool) -> None:
+        self.sink = sink
+        self.kinds: dict[str, str] = {}
+        self.keeps_types = keeps_id_types
+        self.queries = DistinctQueries()
+        self.unsure = set() if keeps_id_types else set(ID_ROLES)
+
+    def append(self, part: RankingData) -> None:
+        """Write the rows of ``part``; they must have the columns of the first part."""
+        if sparse.issparse(part.X) and part.n_features > _MOST_SPARSE_COLUMNS:
+            raise DataError(
+                f"a table of {part.n_features} columns is too wide for sparse features; "
+                "write them as 'letor' or 'store'."
+            )
+        self.queries.add(part)
+        columns = columns_of_data(part)
+        kinds = {
+            name: "text" if values.dtype.kind == "U" else str(values.dtype)
+            for name, values in columns.items()
+        }
+        if not self.kinds:
+            self.kinds = kinds
+            _warn_of_names(part)
+            if part.categories and not self.keeps_types:
+                warnings.warn(
+                    "categories are written as text; read them back with "
+                    f"categorical={list(part.categories)}.",
+                    stacklevel=4,
+                )
+        if kinds != self.kinds:
+            other = next(iter(kinds.items() ^ self.kinds.items()))[0]
+            raise PartsDifferError(f"the parts of the data differ in column {quoted(other)}.")
+        self.unsure = {role for role in self.unsure if _may_change_type(columns.get(role))}
+        self.sink.write(columns)
+
+    def close(self) -> None:
+        """Say which ids will be read back as another type than they have."""
+        for role in sorted(self.unsure):
+            other = "numbers" if self.kinds.get(role) == "text" else "text"
+            warnings.warn(f"{role}: these ids will be read back as {other}.", stacklevel=4)
+
+
+def _warn_of_names(data: RankingData) -> None:
+    """Warn of features that a reader would take for something else."""
+    for name in data.feature_names or ():
+        for role, usual in USUAL_NAMES.items():
+            if name.strip().lower() in usual:
+                warnings.warn(
+                    f"feature {quoted(name)} is read as the {role} because of its name, unless "
+                    "the reader is given features=...",
+                    stacklevel=5,
+                )
+
+
+def _may_change_type(ids: AnyArray | None) -> bool:
+    """Return whether ids, written as text, may read as another type than they are."""
+    if ids is None or ids.dtype.kind in "iu":
+        return False
+    return ids.dtype.kind != "U" or ids_of_text(ids).dtype.kind != "U"
+
+
+class ArrowSink:
+    """Writes blocks of columns as Arrow tables; the first block makes the schema."""
+
+    def __init__(self, stream: BinaryIO, make: Any) -> None:
+        self.stream, self.make = stream, make
+        self.writer: Any = None
+
+    def write(self, columns: dict[str, AnyArray]) -> None:
+        """Append a block."""
+        table = arrow_table(columns)
+        if self.writer is None:
+            self.writer = self.make(self.stream, table.schema)
+        self.writer.write_table(table)
+
+    def close(self) -> None:
+        """Write what comes after the last block."""
+        if self.writer is not None:
+            self.writer.close()
