@@ -1,4 +1,4 @@
-"""What the command line prints: results on standard output, progress and notes on standard error."""
+"""What the command line prints: results on standard output, all else on standard error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What commands share: their options, model files with the data beside them, and scores to report."""
+"""What commands share: options, model files with the data beside them, metrics to report."""
 
 from __future__ import annotations
 

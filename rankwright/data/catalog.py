@@ -92,8 +92,8 @@ class _Classes:
         with open_bytes(path) as text:
             try:
                 return np.loadtxt(text, delimiter=self.delimiter, ndmin=2)
-            except ValueError as fault:
-                raise DataError(f"{path} is not a table of numbers: {fault}.") from None
+            except ValueError as error:
+                raise DataError(f"{path} is not a table of numbers: {error}.") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ NAMES: dict[str, str] = {
 
 
 def descriptions() -> dict[str, str]:
-    """Return a line on each data set; names of parts are told in a few words."""
+    """Return a line on each data set; names of parts are summed up."""
     parts = {
         _Letor: "; also /S1 to /S5, /fold1/train, /fold1/vali, /fold1/test, ...",
         _Classes: "; also /train, /valid, /test",
@@ -261,7 +261,7 @@ def queries_of_classes(
 
 
 def _pools(name: str, n: int, documents: int, rng: np.random.Generator) -> list[I64]:
-    """Return the rows that each part draws its documents from."""
+    """Return the rows that each part samples its documents from."""
     pools = np.split(rng.permutation(n), [int(share * n) for share in _CUTS])
     fewest = min(map(len, pools))
     if documents > fewest:

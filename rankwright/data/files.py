@@ -42,7 +42,7 @@ def load(path: str | Path, *, format: str | None = None, **options: Any) -> Rank
         (``rankwright list data``). Files may be compressed: ``.gz``, ``.xz``, ``.bz2``,
         ``.zst``.
     format
-        A name of ``rankwright list formats``; by default told by the suffix (``.txt`` is LETOR
+        A name of ``rankwright list formats``; by default found by the suffix (``.txt`` is LETOR
         text). Text without ``qid:`` beside a ``.query`` file is LightGBM's, beside a
         ``.group`` file XGBoost's.
     **options
@@ -136,7 +136,7 @@ def convert(
     Parameters
     ----------
     from_format, to_format
-        Names of formats; by default told by the suffixes.
+        Names of formats; by default found by the suffixes.
     write_options
         For the writer.
     **options

@@ -32,7 +32,7 @@ from rankwright.errors import DataError, UsageError, quoted
 
 _PACKED = {*COMPRESSED, ".parquet", ".arrow", ".feather"}
 _UNPACKED = 8  # times as large as the file
-_ARRAYS_PER_BYTE = 2  # a text of "1:0 2:0 ..." has few bytes a value, and reading takes room too
+_ARRAYS_PER_BYTE = 2  # a text of "1:0 2:0 ..." has few bytes a value, and reading takes memory too
 _EASY_SHARE = 4  # of the bound, below which a file is read as a whole
 _TEXT_HOLDS = frozenset({"doc_id", "qid"})
 SIZES = ("query", "group")  # suffixes of LightGBM's and XGBoost's files of query sizes
@@ -142,7 +142,7 @@ def _is_large(path: str | Path, reader: Any) -> bool:
 
 
 def _through_store(path: str | Path, reader: Any, options: dict[str, Any]) -> RankingData:
-    """Return the data of a file by way of a store whose folder is gone when it is mapped."""
+    """Return the data of a file by way of a temporary store, removed once it is mapped."""
     with tempfile.TemporaryDirectory(prefix="rankwright-") as folder:
         store = Path(folder) / "data.store"
         try:

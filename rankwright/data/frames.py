@@ -151,7 +151,7 @@ class FrameColumns:
             return array
         missing = np.array(values.is_null().to_list(), bool)
         marked: AnyArray = array.copy()
-        marked[missing] = None  # each package has its own word for it
+        marked[missing] = None  # each package marks it in its own way
         return marked
 
     def coded(self, name: str) -> tuple[AnyArray, Categories] | None:
@@ -409,8 +409,8 @@ def _as_table(frame: Any) -> Any:
             f"a pandas, polars or Arrow frame is expected, not {type(frame).__name__}; "
             "arrays go to from_arrays."
         ) from None
-    except DuplicateError as fault:
-        raise DataError(f"a column name is used twice: {_one_line(fault)}") from None
+    except DuplicateError as error:
+        raise DataError(f"a column name is used twice: {_one_line(error)}") from None
     if not all(isinstance(name, str) for name in names):
         raise DataError("column names must be text; rename the columns first.")
     return table
@@ -427,7 +427,7 @@ def feature_matrix(
     Those with ``categories`` become their codes, found by value.
     """
     known = categories or {}
-    faults: dict[str, Any] = {}
+    wrong: dict[str, Any] = {}
     kinds = set()
     for name in features:
         if name in known:
@@ -435,16 +435,16 @@ def feature_matrix(
         values = column(name)
         kinds.add(values.dtype)
         if (at := _first_not_number(values)) is not None:
-            faults[name] = values.tolist()[at]
-    if faults:
-        listed = ", ".join(f"{quoted(name)} (it holds {value!r})" for name, value in faults.items())
-        many = len(faults) > 1
+            wrong[name] = values.tolist()[at]
+    if wrong:
+        listed = ", ".join(f"{quoted(name)} (it holds {value!r})" for name, value in wrong.items())
+        many = len(wrong) > 1
         raise DataError(
             f"{'these feature columns are' if many else 'this feature column is'} not "
             f"numeric: {listed}; make {'them categories' if many else 'it a category'} for trees "
-            f'with astype("category") (of a file, --read categorical={",".join(faults)}), '
+            f'with astype("category") (of a file, --read categorical={",".join(wrong)}), '
             f"encode {'them' if many else 'it'} as numbers, name the features with features=..., "
-            f"or leave these out with drop={list(faults)} (--read drop={','.join(faults)})."
+            f"or leave these out with drop={list(wrong)} (--read drop={','.join(wrong)})."
         )
     X = np.empty((rows, len(features)), np.float32 if kinds == {np.dtype("f4")} else np.float64)
     for number, name in enumerate(features):
@@ -531,8 +531,8 @@ def _refuse_missing(missing: AnyArray, name: str, role: str) -> None:
         raise DataError(f"the {role} (column {quoted(name)}) is missing at row {row}.")
 
 
-def _one_line(fault: Exception) -> str:
-    return " ".join(str(fault).split())
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
 
 
 # --- which column is what --------------------------------------------------------------------

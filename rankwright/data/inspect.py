@@ -1,4 +1,4 @@
-"""What a data set holds, and what in it will spoil training or flatter an evaluation.
+"""What a data set holds, and what in it biases training or evaluation.
 
 One pass over the features, in ranges of whole queries. Columns, rows and hence duplicates are
 compared by 64-bit hashes that add up over the entries,
@@ -565,11 +565,11 @@ def _sampled_pairs(data: RankingData) -> tuple[I64, I64]:
     pairs: list[I64] = []
     for q in queries.tolist():
         start, end = int(data.indptr[q]), int(data.indptr[q + 1])
-        drawn = random.integers(start, end, (2, 4 * _PAIRS)) if end > start + 1 else None
-        if drawn is None:
+        sampled = random.integers(start, end, (2, 4 * _PAIRS)) if end > start + 1 else None
+        if sampled is None:
             continue
-        grade = data.y[drawn]
-        ordered = np.where(grade[0] > grade[1], drawn, drawn[::-1])[:, grade[0] != grade[1]]
+        grade = data.y[sampled]
+        ordered = np.where(grade[0] > grade[1], sampled, sampled[::-1])[:, grade[0] != grade[1]]
         if ordered.size:
             pairs.append(ordered[:, :_PAIRS])
         if len(pairs) == _QUERIES:

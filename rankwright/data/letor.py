@@ -6,7 +6,7 @@
 - Query ids are any text without blanks; where all are integers they become int64. Rows of one
   query may stand anywhere in the file.
 - Comments name documents: by the word after ``docid =``, or else by the whole comment.
-- Blank lines, lines of comment, CRLF, tabs and a byte order mark are welcome.
+- Blank lines, lines of comment, CRLF, tabs and a byte order mark are allowed.
 
 A plain file is mapped into memory and never copied: one pass of kernels counts, arrays of the
 right size are made, a second pass fills them. Compressed files and pipes are read block by block.
@@ -135,7 +135,7 @@ class Letor:
             Of the features: float64 or float32.
         zero_based
             Whether the lowest feature id is 0 (True) or 1 (False). By default the first line with
-            features decides: if it names 0, ids start at 0. A 0 later on is then a fault.
+            features decides: if it names 0, ids start at 0. A 0 later on is then an error.
         absent
             What a feature is that a line does not name: ``"zero"`` or ``"missing"`` (NaN).
         sparse
@@ -149,7 +149,7 @@ class Letor:
             ``"by_id"`` puts all rows of one id together; with ``"adjacent"`` an id that comes
             back after others is a list of its own, as in RankLib.
         max_feature_id
-            A higher id is taken for a fault.
+            A higher id is an error.
         group_sizes
             For a file without ``qid:``: how many rows each query has.
         grades
@@ -190,8 +190,8 @@ class Letor:
         """Yield a file larger than memory in parts of whole queries, of one number of features.
 
         The file is read twice, ``part_bytes`` of text at a time (more where one query has more):
-        first to learn how many features there are. A query that comes back in a later part is a
-        fault, as it cannot be put together.
+        first to learn how many features there are. A query that comes back in a later part is
+        an error, as it cannot be put together.
 
         Parameters
         ----------
@@ -369,10 +369,10 @@ class LetorWriter:
     def __exit__(
         self,
         kind: type[BaseException] | None,
-        fault: BaseException | None,
+        error: BaseException | None,
         trace: TracebackType | None,
     ) -> bool | None:
-        return self._opened.__exit__(kind, fault, trace)
+        return self._opened.__exit__(kind, error, trace)
 
     def append(self, data: RankingData) -> None:
         """Write the queries of ``data``."""

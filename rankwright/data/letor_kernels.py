@@ -30,6 +30,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rankwright.core.jit import kernel
+from rankwright.core.types import F64, I64, AnyArray
 from rankwright.errors import DataError
 
 _PLUS, _MINUS, _POINT, _ZERO, _BIG_E, _SMALL_E = 43, 45, 46, 48, 69, 101
@@ -205,17 +206,17 @@ def read_number(text, i):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def stands_at(text, i, word):  # type: ignore[no-untyped-def]
-    """Whether the bytes of ``word`` stand at ``i``."""
-    for k in range(len(word)):  # noqa: SIM110 (kernels have no generators)
-        if at(text, i + k) != word[k]:
+def stands_at(text, i, token):  # type: ignore[no-untyped-def]
+    """Whether the bytes of ``token`` stand at ``i``."""
+    for k in range(len(token)):  # noqa: SIM110 (kernels have no generators)
+        if at(text, i + k) != token[k]:
             return False
     return True
 
 
 @kernel
 def past_missing(text, i):  # type: ignore[no-untyped-def]
-    """Return where a word for 'missing' at ``i`` ends, or ``i`` where none stands."""
+    """Return where a marker of a missing value at ``i`` ends, or ``i`` where none stands."""
     if stands_at(text, i, _NULL) or stands_at(text, i, _SMALL_NULL):
         return i + 4
     if stands_at(text, i, _NAN) or stands_at(text, i, _SMALL_NAN):
@@ -371,6 +372,32 @@ _COLON, _EQUALS = 58, 61
 _BLANK = np.isin(np.arange(256), [_SPACE, _TAB, _RETURN])
 _ENDS_TOKEN = _BLANK | np.isin(np.arange(256), [_NEWLINE, _HASH])
 _QID, _DOCID = np.frombuffer(b"qid:", np.uint8), np.frombuffer(b"docid", np.uint8)
+
+
+class Rules(NamedTuple):
+    """What lines of a file must keep to."""
+
+    has_qid: bool
+    base: int  # the lowest feature id, 0 or 1
+    width: int  # the number of features
+    top: float  # absolute values must stay below
+    fill: bool  # a feature that a line does not name is missing, not 0
+
+
+class Rows(NamedTuple):
+    """The arrays that `parse` fills, one row for each line of data.
+
+    Row r is ``out[r * width : (r + 1) * width]``; or where ``ends`` is not empty (CSR), it ends at
+    ``ends[r + 1]``, and values of only 0s are left out. ``spans[r]`` says where query id and
+    document name stand, each as start and length.
+    """
+
+    y: F64
+    out: AnyArray
+    indices: AnyArray
+    ends: AnyArray
+    spans: I64
+
 
 # --- kernels: parts of a line ----------------------------------------------------------------
 
@@ -561,15 +588,13 @@ def survey(lo, hi, cuts, text, counts):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def parse(lo, hi, cuts, text, origin, first, rules, y, out, indices, ends, spans):  # type: ignore[no-untyped-def]
-    """Read the lines of chunks ``lo:hi``, whose rows and values start at ``first[chunk]``.
+def parse(lo, hi, cuts, text, origin, first, rules, rows):  # type: ignore[no-untyped-def]
+    """Read the lines of chunks ``lo:hi`` by `Rules` into `Rows`.
 
-    Row r is ``out[r * width : (r + 1) * width]``; or where ``ends`` is not empty (CSR), it ends
-    at ``ends[r + 1]``, and values of only 0s are left out. ``rules`` are those of `Rules`.
-    ``spans[r]`` tells where query id and document name stand, each as start and length;
-    ``origin`` is the place of ``text`` in the whole.
+    The rows and values of a chunk start at ``first[chunk]``; ``origin`` is the place of ``text`` in
+    the whole.
     """
-    has_qid, base, width, top, fill = rules
+    width, spans, ends = rules.width, rows.spans, rows.ends
     dense = len(ends) == 0
     for chunk in range(lo, hi):
         i, row, k = cuts[chunk], first[chunk, 0], first[chunk, 1]
@@ -577,14 +602,12 @@ def parse(lo, hi, cuts, text, origin, first, rules, y, out, indices, ends, spans
             start = i
             i = _past_blanks(text, i)
             if at(text, i) != _NEWLINE and at(text, i) != _HASH:
-                if fill:
-                    out[row * width : (row + 1) * width] = np.nan
-                end = _parse_head(text, i, origin, row, has_qid, y, spans)
+                if rules.fill:
+                    rows.out[row * width : (row + 1) * width] = np.nan
+                end = _parse_head(text, i, origin, row, rules.has_qid, rows)
                 stop = k
                 if end >= 0:
-                    end, stop = _parse_features(
-                        text, end, row * width, k, base, width, top, out, indices, dense
-                    )
+                    end, stop = _parse_features(text, end, row, k, rules, rows)
                 if end >= 0:
                     end = _parse_comment(text, end, origin, row, spans)
                 if end < 0:
@@ -599,14 +622,14 @@ def parse(lo, hi, cuts, text, origin, first, rules, y, out, indices, ends, spans
 
 
 @kernel
-def _parse_head(text, i, origin, row, has_qid, y, spans):  # type: ignore[no-untyped-def]
+def _parse_head(text, i, origin, row, has_qid, rows):  # type: ignore[no-untyped-def]
     """Read grade and query id; return where the features start, or -1 if unsure."""
     grade, i, known, _ = read_number(text, i)
     if not (known and 0 <= grade < np.inf and _ends_token(at(text, i))):
         return -1
-    y[row] = grade
+    rows.y[row] = grade
     i = _past_blanks(text, i)
-    spans[row, 0], spans[row, 1] = i + origin, 0
+    rows.spans[row, 0], rows.spans[row, 1] = i + origin, 0
     if has_qid:
         if not stands_at(text, i, _QID):
             return -1
@@ -616,13 +639,18 @@ def _parse_head(text, i, origin, row, has_qid, y, spans):  # type: ignore[no-unt
             i += 1
         if i == start or not _ends_token(at(text, i)):
             return -1
-        spans[row, 0], spans[row, 1] = start + origin, i - start
+        rows.spans[row, 0], rows.spans[row, 1] = start + origin, i - start
     return _past_blanks(text, i)
 
 
 @kernel
-def _parse_features(text, i, shift, k, base, width, top, out, indices, dense):  # type: ignore[no-untyped-def]
-    """Read features to ``out[shift:]``, or from ``k`` on (CSR); return the ends of both, or -1."""
+def _parse_features(text, i, row, k, rules, rows):  # type: ignore[no-untyped-def]
+    """Read features to their columns of ``row``, or from ``k`` on (CSR).
+
+    Return the ends of the text and of the values; -1 for the first if unsure.
+    """
+    base, width, top, out, indices = rules.base, rules.width, rules.top, rows.out, rows.indices
+    dense, shift = len(rows.ends) == 0, row * rules.width
     first, first_value, last, ascending = i, k, -1, True
     while at(text, i) != _NEWLINE and at(text, i) != _HASH:
         number, start = 0, i
@@ -737,16 +765,6 @@ _FORM = "a line reads '<grade> qid:<query id> <feature id>:<value> ...'"
 _LONGEST_SHOWN = 40
 
 
-class Rules(NamedTuple):
-    """What lines of a file must keep to."""
-
-    has_qid: bool
-    base: int  # the lowest feature id, 0 or 1
-    width: int  # the number of features
-    top: float  # absolute values must stay below
-    fill: bool  # a feature that a line does not name is missing, not 0
-
-
 class Line(NamedTuple):
     """A line that was read; spans are start and length within it."""
 
@@ -804,8 +822,8 @@ def _refuse_binary(head: bytes, comment: bytes) -> None:
         )
     try:
         head.decode()
-    except UnicodeDecodeError as fault:
-        byte = head[fault.start]
+    except UnicodeDecodeError as error:
+        byte = head[error.start]
         raise DataError(
             f"byte {byte} is not UTF-8, so this is not a text file; save it as UTF-8 first."
         ) from None

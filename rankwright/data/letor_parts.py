@@ -16,7 +16,7 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
 import numpy as np
 from scipy import sparse as sp
@@ -79,15 +79,15 @@ def stream_blocks(stream: BinaryIO, size: int) -> Iterator[bytes]:
 def text_array(strings: list[str]) -> AnyArray:
     """Return an array of fixed width, or of objects where one long text would blow that up."""
     lengths = [len(string) for string in strings]
-    if wastes_room(max(lengths, default=0), len(lengths), sum(lengths)):
+    if wastes_memory(max(lengths, default=0), len(lengths), sum(lengths)):
         array = np.empty(len(strings), object)
         array[:] = strings
         return array
     return np.array(strings, dtype=str)
 
 
-def wastes_room(width: int, count: int, letters: int) -> bool:
-    """Whether ``count`` texts of ``letters`` in all should not each take the longest's room."""
+def wastes_memory(width: int, count: int, letters: int) -> bool:
+    """Whether ``count`` texts of ``letters`` in all should not all be as wide as the longest."""
     return width * count > 8 * letters + (1 << 20)
 
 
@@ -170,16 +170,6 @@ class Block:
         return Block(self.X[:rows], self.y[:rows], starts, ids, doc_id, self.spans[:rows])
 
 
-class _Arrays(NamedTuple):
-    """What `kernels.parse` fills."""
-
-    y: F64
-    out: AnyArray
-    indices: AnyArray
-    ends: AnyArray
-    spans: I64
-
-
 @dataclass(slots=True)
 class BlockReader:
     """Reads the blocks of one file in their order."""
@@ -199,7 +189,7 @@ class BlockReader:
         return self.options.group_sizes is None
 
     def survey(self, text: Text) -> I64:
-        """Count what each chunk of ``text`` holds; the first features tell where ids start."""
+        """Count what each chunk of ``text`` holds; the first features decide where ids start."""
         parts = [np.empty((0, kernels.SURVEYED), np.int64)]
         for array, origin, cuts in text.pieces:
             counts = np.empty((len(cuts) - 1, kernels.SURVEYED), np.int64)
@@ -248,7 +238,7 @@ class BlockReader:
         self._read_odd_lines(text, arrays, self._rules(layout))
         return self._block(text, arrays, layout)
 
-    def fault(
+    def raise_at(
         self, text: Text, at: int, sentence: object, kind: type[DataError] = DataError
     ) -> NoReturn:
         """Raise `DataError` on the line of ``text`` that holds ``at``."""
@@ -281,7 +271,7 @@ class BlockReader:
         """Return what `survey` would, guessed from some chunks; None where that is not promising.
 
         Only the number of rows is sure. If a line then has a feature beyond the guessed highest,
-        it is left to Python, which tells that the guess was wrong.
+        it is left to Python, which shows that the guess was wrong.
         """
         whole_file = isinstance(text.buffer, mmap.mmap)
         if not whole_file or len(text.pieces) != 1:
@@ -303,7 +293,7 @@ class BlockReader:
         counts[:, kernels.LINES] = counts[:, kernels.ROWS] = lines
         return counts
 
-    def _parse(self, text: Text, counts: I64, layout: Layout) -> _Arrays:
+    def _parse(self, text: Text, counts: I64, layout: Layout) -> kernels.Rows:
         first = np.zeros((len(counts) + 1, 2), np.int64)
         np.cumsum(counts[:, [kernels.ROWS, kernels.VALUES]], axis=0, out=first[1:])
         n_rows, n_values = first[-1].tolist()
@@ -312,17 +302,17 @@ class BlockReader:
         index = np.int32 if max(n_values, layout.width) < 2**31 else np.int64
         ends = np.zeros(n_rows + 1 if layout.sparse else 0, index)
         indices = np.empty(n_values if layout.sparse else 0, index)
-        room = n_values if layout.sparse else n_rows * layout.width
+        n_stored = n_values if layout.sparse else n_rows * layout.width
         make = np.zeros if isinstance(text.buffer, mmap.mmap) else _pages
-        arrays = _Arrays(y, make(room, self.options.dtype), indices, ends, spans)
+        arrays = kernels.Rows(y, make(n_stored, self.options.dtype), indices, ends, spans)
         chunk = 0
         for array, origin, cuts in text.pieces:
-            into = (first[chunk:], tuple(rules), *arrays)
-            self._map(kernels.parse, np.arange(len(cuts)), cuts, array, origin, *into)
+            bounds = np.arange(len(cuts))
+            self._map(kernels.parse, bounds, cuts, array, origin, first[chunk:], rules, arrays)
             chunk += len(cuts) - 1
         return arrays
 
-    def _block(self, text: Text, arrays: _Arrays, layout: Layout) -> Block:
+    def _block(self, text: Text, arrays: kernels.Rows, layout: Layout) -> Block:
         shape = (len(arrays.y), layout.width)
         X: FloatMatrix
         if layout.sparse:
@@ -334,17 +324,17 @@ class BlockReader:
             starts, ids = self._query_ids(text, arrays.spans)
         return Block(X, arrays.y, starts, ids, self._documents(text, arrays.spans), arrays.spans)
 
-    def _read_odd_lines(self, text: Text, arrays: _Arrays, rules: kernels.Rules) -> None:
+    def _read_odd_lines(self, text: Text, arrays: kernels.Rows, rules: kernels.Rules) -> None:
         """Read in Python the lines the kernels left, in their order; the first bad one raises."""
         y, out, indices, ends, spans = arrays
         for row in np.flatnonzero(spans[:, 1] == kernels.LEFT_TO_PYTHON).tolist():
             start = int(spans[row, 0])
             try:
                 line = kernels.read_line(text.line_from(start), rules, limit=self._limit())
-            except DataError as fault:
+            except DataError as error:
                 if self.has_qid:
-                    self._query_ids(text, spans[:row])  # a bad id above would be the first fault
-                self.fault(text, start, fault)
+                    self._query_ids(text, spans[:row])  # a bad id above would be the first error
+                self.raise_at(text, start, error)
             y[row] = line.grade
             name, length = line.document or (0, kernels.NO_COMMENT)
             spans[row] = start + line.qid[0], line.qid[1], start + name, length
@@ -375,7 +365,7 @@ class BlockReader:
             try:
                 ids.append(text.buffer[at : at + length].decode())
             except UnicodeDecodeError:
-                self.fault(text, at, "the query id is not UTF-8 text.")
+                self.raise_at(text, at, "the query id is not UTF-8 text.")
         return starts, ids
 
     def _documents(self, text: Text, spans: I64) -> AnyArray | None:
@@ -384,7 +374,7 @@ class BlockReader:
         if not self.options.doc_ids or (spans[:, 3] == kernels.NO_COMMENT).all():
             return None
         width = max(1, int(lengths.max()))
-        if not wastes_room(width, len(lengths), int(lengths.sum())):
+        if not wastes_memory(width, len(lengths), int(lengths.sum())):
             letters = np.zeros((len(lengths), width), np.uint32)
             other = np.zeros(len(lengths), np.bool_)
             bounds = row_ranges(len(lengths), _ROWS_PER_RANGE)
@@ -520,7 +510,7 @@ def read_whole_queries(
     """Yield data of about ``size`` bytes of text each; ``totals`` are those of the whole file.
 
     The text of a last query that may go on is kept for the next part. Where lines have no query
-    ids, ``sizes`` tells how many rows each query has.
+    ids, ``sizes`` says how many rows each query has.
     """
     seen: set[str] = set()
     first_query = 0
@@ -571,7 +561,7 @@ def _whole(sizes: I64, rows: int) -> I64:
 def _refuse_returning(part: Block, seen: set[str], reader: BlockReader, text: Text) -> None:
     for row, name in zip(part.run_starts.tolist(), part.run_ids, strict=True):
         if name in seen:
-            reader.fault(
+            reader.raise_at(
                 text,
                 int(part.spans[row, 0]),
                 f"query {name} comes back after other queries; sort the file by query, "

@@ -1,7 +1,7 @@
 """LightGBM's and XGBoost's text files: queries by their sizes in a file beside the data.
 
 ``train.txt`` (svmlight lines without ``qid:``, whose feature ids LightGBM counts from 0) or
-``train.csv`` (the grade first, with or without a line of names) goes with ``train.txt.query``: the
+``train.csv`` (the grade first, with or without a line of names) comes with ``train.txt.query``: the
 number of rows of each query, one per line. ``train.txt.weight`` and ``train.txt.position``, one
 value per row, are read where they are there. Queries have no ids and are numbered from 0. Of
 XGBoost, ``train.txt.group`` holds the sizes, and ``train.txt.weight`` one value per query.
@@ -36,7 +36,7 @@ from rankwright.data.streams import (
     beside,
     decoded,
     display_name,
-    fault_at,
+    error_at,
     number_at,
     open_bytes,
     open_target,
@@ -145,7 +145,7 @@ def _read_sizes(path: Path) -> I64:
     sizes = []
     for line, text in _values(path):
         if not (text.isascii() and text.isdecimal()):
-            fault_at(path, line, f"the size of a query is a whole number, not {quoted(text)}")
+            error_at(path, line, f"the size of a query is a whole number, not {quoted(text)}")
         sizes.append(int(text))
     return np.array(sizes, np.int64)
 
@@ -158,7 +158,7 @@ def _with_files_beside(data: RankingData, path: str | Path, *, by_query: bool) -
         for line, text in _values(weight_file):
             weights.append(number_at(text, weight_file, line, "the weight"))
             if not 0 <= weights[-1] < np.inf:
-                fault_at(weight_file, line, f"a weight is finite and 0 or more, not {text}")
+                error_at(weight_file, line, f"a weight is finite and 0 or more, not {text}")
         _check_length(weight_file, weights, data, by_query=by_query)
         found = np.array(weights)
         data = replace(data, query_weight=found) if by_query else replace(data, sample_weight=found)
@@ -194,8 +194,8 @@ def _read_csv(path: str | Path, sizes: I64, label: str | None, dtype: str | None
         column = read_columns(content, separator, names, [], named=named)
         y = checked_numbers(column(grade), grade, "grade")
         X = feature_matrix(column, features, len(y))
-    except DataError as fault:
-        raise DataError(f"{display_name(path)}: {fault}") from None
+    except DataError as error:
+        raise DataError(f"{display_name(path)}: {error}") from None
     if len(y) != sizes.sum():
         raise DataError(
             f"{display_name(path)} has {len(y)} rows, but the sizes of the queries add up to "

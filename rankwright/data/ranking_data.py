@@ -412,7 +412,7 @@ class RankingData(ByQuery[Query]):
         """Return the data padded with zero features, as text that leaves zeros out needs it.
 
         Features beyond ``n_features`` are refused: whoever was fitted on fewer cannot use them.
-        Features with names are left as they are, since their names tell which are there.
+        Features with names are left as they are, since their names say which are there.
         """
         extra = n_features - self.n_features
         if extra == 0 or self.feature_names is not None:
@@ -556,7 +556,7 @@ def _names(names: Sequence[str] | None, n_features: int) -> tuple[str, ...] | No
 
 
 def _grades(y: F64) -> str:
-    """Return the range of the grades in words."""
+    """Return the range of the grades as text."""
     return f"grades {y.min():g} to {y.max():g}" if len(y) else "no grades"
 
 

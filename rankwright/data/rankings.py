@@ -26,7 +26,7 @@ from rankwright.data.frames import frame_of_columns
 from rankwright.data.ranking_data import ByQuery, RankingData
 from rankwright.data.streams import (
     decoded,
-    fault_at,
+    error_at,
     number_at,
     open_bytes,
     open_target,
@@ -460,7 +460,7 @@ def _scores_by_line(path: str | Path, lines: Lines, data: RankingData) -> F64:
 def _scores_by_number(path: str | Path, lines: Lines, data: RankingData) -> F64:
     """Match RankLib's numbers, which start anew with each run of lines of one query.
 
-    So where the rows of a query lay apart in the data, only the order of lines tells which is
+    So where the rows of a query lay apart in the data, only the order of lines says which is
     which.
     """
     rows = np.arange(data.n_documents)
@@ -471,18 +471,18 @@ def _scores_by_number(path: str | Path, lines: Lines, data: RankingData) -> F64:
     given = _Given(path, data)
     for place, (line, (query, number, value)) in enumerate(_cells(path, lines, 3)):
         if query not in queries:
-            fault_at(path, line, f"query {query} is not in the data")
+            error_at(path, line, f"query {query} is not in the data")
         q = queries[query]
         if not number.isdecimal():
-            fault_at(path, line, f"the document number {quoted(number)} is not a whole number")
+            error_at(path, line, f"the document number {quoted(number)} is not a whole number")
         if data.row is None:
             if int(number) >= data.sizes[q]:
-                fault_at(path, line, f"query {query} has no document {number}, counted from 0")
+                error_at(path, line, f"query {query} has no document {number}, counted from 0")
             row = int(data.indptr[q]) + int(number)
         else:
             row = int(rows[min(place, len(rows) - 1)])
             if query_of_row[row] != q:
-                fault_at(path, line, f"query {query} is not that of the same line of the data")
+                error_at(path, line, f"query {query} is not that of the same line of the data")
         given.put(row, value, line)
     return given.complete()
 
@@ -497,9 +497,9 @@ def _scores_by_name(path: str | Path, lines: Lines, data: RankingData) -> F64:
     known, given = set(queries), _Given(path, data)
     for line, (query, _, doc, _, value, _) in _cells(path, lines, len(RUN)):
         if query not in known:
-            fault_at(path, line, f"query {query} is not in the data")
+            error_at(path, line, f"query {query} is not in the data")
         if (query, doc) not in row_of:
-            fault_at(path, line, f"document {quoted(doc)} of query {query} is not in the data")
+            error_at(path, line, f"document {quoted(doc)} of query {query} is not in the data")
         given.put(row_of[query, doc], value, line)
     return given.complete()
 
@@ -514,7 +514,7 @@ class _Given:
 
     def put(self, row: int, value: str, line: int) -> None:
         if self.found[row]:
-            fault_at(self.path, line, f"{self._called(row)} has a score already")
+            error_at(self.path, line, f"{self._called(row)} has a score already")
         self.scores[row] = number_at(value, self.path, line, "the score")
         self.found[row] = True
 
@@ -538,7 +538,7 @@ def _cells(path: str | Path, lines: Lines, width: int) -> Iterator[tuple[int, li
     for line, text in lines:
         cells = _split(text)
         if len(cells) != width:
-            fault_at(
+            error_at(
                 path, line, f"it has {len(cells)} columns, where line {lines[0][0]} has {width}"
             )
         yield line, cells

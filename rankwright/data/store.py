@@ -143,8 +143,8 @@ def _open_array(folder: Path, name: str, said: dict[str, Any]) -> AnyArray:
         with file.open("rb") as stream:
             header = stream.read(HEADER_BYTES)
         found = file.stat().st_size
-    except OSError as fault:
-        raise _damaged(folder, f"{file.name} cannot be read: {fault.strerror}") from None
+    except OSError as error:
+        raise _damaged(folder, f"{file.name} cannot be read: {error.strerror}") from None
     if found != size:
         raise _damaged(folder, f"{file.name} has {found} bytes instead of {size}")
     if header != npy_header(dtype, shape):
@@ -214,7 +214,7 @@ class StoreWriter:
 
     The first part decides whether features are dense or sparse, how many there are (sparse parts
     may bring more), and which optional arrays there are. The store appears under its name when
-    the block ends without a fault, and not at all otherwise.
+    the block ends without an error, and not at all otherwise.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -232,23 +232,23 @@ class StoreWriter:
         try:
             shutil.rmtree(self.folder, ignore_errors=True)
             self.folder.mkdir()
-        except OSError as fault:
-            raise _unwritable(self.target, fault) from None
+        except OSError as error:
+            raise _unwritable(self.target, error) from None
         return self
 
-    def __exit__(self, _: Any, fault: BaseException | None, __: Any) -> None:
+    def __exit__(self, _: Any, error: BaseException | None, __: Any) -> None:
         try:
             for column in self.columns.values():
                 column.stream.close()
-            if fault is None:
+            if error is None:
                 self._finish()
                 _put_in_place(self.folder, self.target)
         except OSError as problem:
             raise _unwritable(self.target, problem) from None
         finally:
             shutil.rmtree(self.folder, ignore_errors=True)
-        if isinstance(fault, OSError):
-            raise _unwritable(self.target, fault) from None
+        if isinstance(error, OSError):
+            raise _unwritable(self.target, error) from None
 
     def append(self, part: RankingData) -> None:
         """Add the queries of ``part``; none may have been there before."""
@@ -391,5 +391,5 @@ def _put_in_place(folder: Path, target: Path) -> None:
     shutil.rmtree(old)
 
 
-def _unwritable(target: Path, fault: OSError) -> DataError:
-    return DataError(f"{target} cannot be written: {fault.strerror or fault}.")
+def _unwritable(target: Path, error: OSError) -> DataError:
+    return DataError(f"{target} cannot be written: {error.strerror or error}.")

@@ -65,7 +65,7 @@ _ADDRESS = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+:/{1,2}[^/]")  # Path makes one s
 def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
     """Open ``path`` (``-`` is standard input) for reading its decompressed bytes.
 
-    Compression is known by the name or by the first bytes; faults are one sentence with the file.
+    Compression is known by the name or by the first bytes; errors are one sentence with the file.
     """
     standard = str(path) == "-"
     refuse_address(path)
@@ -85,17 +85,17 @@ def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
                     yield stream
     except FileNotFoundError:
         raise DataError(missing_file(path)) from None
-    except (EOFError, zlib.error, lzma.LZMAError, OSError) as fault:
-        if isinstance(fault, OSError) and fault.errno is not None:  # the system's, not a codec's
-            raise DataError(f"{name} cannot be read: {fault.strerror or fault}.") from None
+    except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # the system's, not a codec's
+            raise DataError(f"{name} cannot be read: {error.strerror or error}.") from None
         raise DataError(
-            f"{name} is damaged or truncated: {str(fault).rstrip('.')}; fetch it again, "
+            f"{name} is damaged or truncated: {str(error).rstrip('.')}; fetch it again, "
             "or rename it if it is not compressed."
         ) from None
 
 
 def plain_suffix(path: str | Path) -> str:
-    """Return the suffix that tells the format, without that of the compression: ``.txt``."""
+    """Return the suffix that names the format, without that of the compression: ``.txt``."""
     path = Path(path)
     if path.suffix.lower() in COMPRESSED:
         path = path.with_suffix("")
@@ -138,7 +138,7 @@ def refuse_address(path: str | Path) -> None:
 
 
 def refuse_unread(path: str | Path, first: bytes = b"") -> None:
-    """Say what to do with an archive, told by its first bytes or, without any, by its name."""
+    """Say what to do with an archive, known by its first bytes or, without any, by its name."""
     for suffixes, magic, advice in _UNREAD:
         if first.startswith(magic) or (not first and Path(path).suffix.lower() in suffixes):
             read = ", ".join(COMPRESSED)
@@ -186,10 +186,10 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
     try:
         yield partial
         os.replace(partial, path)
-    except OSError as fault:
-        raise DataError(_not_written(path, fault)) from None
+    except OSError as error:
+        raise DataError(_not_written(path, error)) from None
     finally:
-        with suppress(OSError):  # a folder that is not there, or not ours, is told above
+        with suppress(OSError):  # a folder that is not there, or not ours, is reported above
             partial.unlink(missing_ok=True)
 
 
@@ -197,8 +197,8 @@ def make_folder(path: str | Path) -> None:
     """Make a folder and those above it, or say why that cannot be."""
     try:
         Path(path).mkdir(parents=True, exist_ok=True)
-    except OSError as fault:
-        raise DataError(f"{path} cannot be made: {fault.strerror or fault}.") from None
+    except OSError as error:
+        raise DataError(f"{path} cannot be made: {error.strerror or error}.") from None
 
 
 def check_target(path: str | Path | None, option: str) -> None:
@@ -227,7 +227,7 @@ def atomic_text(path: str | Path) -> Iterator[TextIO]:
 def open_target(path: str | Path) -> Iterator[BinaryIO]:
     """Open ``path`` for writing bytes, compressed as its suffix says; ``-`` is standard output.
 
-    The file appears under its name when all is written, and not at all after a fault.
+    The file appears under its name when all is written, and not at all after an error.
     """
     if str(path) == "-":
         yield sys.stdout.buffer
@@ -246,14 +246,14 @@ def open_target(path: str | Path) -> Iterator[BinaryIO]:
         yield stream
 
 
-def _not_written(path: Path, fault: OSError) -> str:
+def _not_written(path: Path, error: OSError) -> str:
     """Return why a file could not be written, and what to do about it."""
-    why = f"{path} cannot be written: {fault.strerror or fault}"
-    if fault.errno == errno.ENOENT and not path.parent.is_dir():
+    why = f"{path} cannot be written: {error.strerror or error}"
+    if error.errno == errno.ENOENT and not path.parent.is_dir():
         return f"{why}; make the folder {path.parent} first."
-    if fault.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return f"{why}; nothing was left there: free some space, or write elsewhere."
-    if fault.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return f"{why}; choose a place where you may write."
     return f"{why}."
 
@@ -295,13 +295,13 @@ def decoded(raw: bytes, path: str | Path, line: int | None = None) -> str:
 
 
 def number_at(text: str, path: str | Path, line: int, what: str) -> float:
-    """Return the number that ``text`` writes, or say which line of the file is at fault."""
+    """Return the number that ``text`` writes, or say which line of the file is wrong."""
     try:
         return float(text if "_" not in text else "")  # Python would take 1_000
     except ValueError:
-        fault_at(path, line, f"{what} {quoted(text)} is not a number")
+        error_at(path, line, f"{what} {quoted(text)} is not a number")
 
 
-def fault_at(path: str | Path, line: int, what: str) -> NoReturn:
-    """Raise the sentence for a fault in one line of a file."""
+def error_at(path: str | Path, line: int, what: str) -> NoReturn:
+    """Raise the sentence for an error in one line of a file."""
     raise DataError(f"{display_name(path)}, line {line}: {what}.")

@@ -1,4 +1,4 @@
-"""Made-up ranking data in the shape of the well-known sets, whose best ranker is known.
+"""Synthetic ranking data in the shape of the well-known sets, whose best ranker is known.
 
 A document's features come from normal latents t, chained so that neighbours correlate and shifted
 per query; they show as they are, as ratios 0..1, as heavy-tailed counts, as rare values (mostly 0)
@@ -11,7 +11,7 @@ with e normal per document and g per query, w on the light-tailed features, and 
 give the real set's share of each grade. Within a query nothing beats ranking by u, and without
 interactions u is linear in the features.
 
-Queries are drawn in blocks from named random streams: a larger set begins with the queries of a
+Queries are sampled in blocks from named random streams: a larger set begins with the queries of a
 smaller one, and any number of threads gives the same bytes. `SHAPES` has the real numbers of the
 well-known sets.
 """
@@ -41,7 +41,7 @@ _PART_ROWS = 8 * _BLOCK_ROWS
 
 
 class Synthetic(NamedTuple):
-    """Made-up data, and the scores of the best ranker there is for it."""
+    """Synthetic data, and the scores of the best ranker there is for it."""
 
     data: RankingData
     utility: F64
@@ -75,8 +75,8 @@ def synthetic_with_truth(
     n_jobs: int | None = None,
 ) -> Synthetic:
     """As `synthetic`, with the utility (1) of each document, which no ranker beats."""
-    drawn = _Drawing.of(shape, queries, seed)
-    return drawn.queries(0, drawn.count, n_jobs=n_jobs)
+    sampler = _Sampler.of(shape, queries, seed)
+    return sampler.queries(0, sampler.count, n_jobs=n_jobs)
 
 
 def synthetic_parts(
@@ -94,17 +94,17 @@ def synthetic_parts(
     """
     if first < 0:
         raise UsageError(f"the number of queries to leave out must be 0 or more, not {first}.")
-    drawn = _Drawing.of(shape, None if queries is None else first + queries, seed)
-    if first >= drawn.count:
-        raise UsageError(f"there are {drawn.count} queries: leave out fewer than {first}.")
-    per_part = drawn.per_block * max(1, _PART_ROWS // _BLOCK_ROWS)
-    for lo in range(first, drawn.count, per_part):
-        yield drawn.queries(lo, min(lo + per_part, drawn.count), n_jobs=n_jobs).data
+    sampler = _Sampler.of(shape, None if queries is None else first + queries, seed)
+    if first >= sampler.count:
+        raise UsageError(f"there are {sampler.count} queries: leave out fewer than {first}.")
+    per_part = sampler.per_block * max(1, _PART_ROWS // _BLOCK_ROWS)
+    for lo in range(first, sampler.count, per_part):
+        yield sampler.queries(lo, min(lo + per_part, sampler.count), n_jobs=n_jobs).data
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Drawing:
-    """What is drawn before any document: the plan, and the lengths of all lists, in blocks."""
+class _Sampler:
+    """What is sampled before any document: the plan, and the lengths of all lists, in blocks."""
 
     shape: Shape
     seed: int
@@ -114,7 +114,7 @@ class _Drawing:
     indptr: I64
 
     @classmethod
-    def of(cls, shape: str | Shape, queries: int | None, seed: int) -> _Drawing:
+    def of(cls, shape: str | Shape, queries: int | None, seed: int) -> _Sampler:
         if isinstance(shape, str):
             if shape not in SHAPES:
                 raise UsageError(unknown("shape", shape, SHAPES))
@@ -125,10 +125,10 @@ class _Drawing:
         per_block = max(1, _BLOCK_ROWS * shape.queries // shape.documents)
         lengths = _lengths(shape, math.ceil(count / per_block) * per_block, seed)
         indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
-        return cls(shape, seed, draw_plan(shape, seed), count, per_block, indptr)
+        return cls(shape, seed, sample_plan(shape, seed), count, per_block, indptr)
 
     def queries(self, lo: int, hi: int, *, n_jobs: int | None) -> Synthetic:
-        """Draw the blocks that hold queries lo to hi, and keep these queries."""
+        """Sample the blocks that hold queries lo to hi, and keep these queries."""
         shape, per_block = self.shape, self.per_block
         first, last = lo // per_block, math.ceil(hi / per_block)
         start = self.indptr[first * per_block]
@@ -277,7 +277,7 @@ def make_block(
     utility: F64,
     group: I64 | None,
 ) -> None:
-    """Draw rows ends[0]:ends[-1] and keep those that the arrays have room for."""
+    """Sample rows ends[0]:ends[-1] and keep those that fit into the arrays."""
     shape, start, rows = plan.shape, int(ends[0]), int(ends[-1] - ends[0])
     stop = min(int(ends[-1]), len(y))
     kept = stop - start
@@ -335,7 +335,7 @@ def rows_stream(shape: Shape, seed: int, block: int) -> np.random.Generator:
 
 
 def empty_matrix(shape: Shape, seed: int, block_ends: I64, n: int, *, first_block: int = 0) -> Any:
-    """Return room for all features; of a sparse matrix the number of entries is drawn first."""
+    """Allocate all features; of a sparse matrix the number of entries is sampled first."""
     if shape.density is None:
         return np.empty((n, shape.features), np.float32)
     counts = np.concatenate(
@@ -365,8 +365,8 @@ def _entry_counts(shape: Shape, rng: np.random.Generator, rows: int) -> I64:
 # --- what all blocks share -------------------------------------------------------------------
 
 
-def draw_plan(shape: Shape, seed: int) -> Plan:
-    """Draw the weights of (1) and find the thresholds of (2) on a sample of its own."""
+def sample_plan(shape: Shape, seed: int) -> Plan:
+    """Sample the weights of (1) and find the thresholds of (2) on a sample of its own."""
     rng = stream(seed, "synthetic", shape.name, "plan")
     d = shape.features
     kind, follow = np.resize(_KINDS, d), np.resize(_FOLLOW, d).astype(np.float32)
@@ -420,7 +420,7 @@ class Shape:
     name
         Part of the random streams' names: two shapes of different names share no numbers.
     queries, documents, features
-        Totals. With another number of queries the lists are drawn as long as in the original.
+        Totals. With another number of queries the lists are sampled as long as in the original.
     grades
         Share (or number) of documents of grade 0, 1, 2, ...
     shortest, longest, spread

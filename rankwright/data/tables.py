@@ -530,37 +530,37 @@ class Runs:
 def _whole_queries(batches: Iterator[Any], name: str) -> Iterator[Any]:
     """Yield tables that end where a query ends; ``name`` is the column of query ids."""
     pa = import_module("pyarrow")
-    held = None
+    pending = None
     for table in batches:
-        held = table if held is None else pa.concat_tables([held, table])
-        qid = columns_of_frame(held.select([name]))(name)
+        pending = table if pending is None else pa.concat_tables([pending, table])
+        qid = columns_of_frame(pending.select([name]))(name)
         changes = np.flatnonzero(qid[1:] != qid[:-1])
         if len(changes):
             cut = int(changes[-1]) + 1
-            yield held.slice(0, cut)
-            held = held.slice(cut)
-    if held is not None and len(held):
-        yield held
+            yield pending.slice(0, cut)
+            pending = pending.slice(cut)
+    if pending is not None and len(pending):
+        yield pending
 
 
 @contextmanager
 def _naming(path: str | Path) -> Iterator[None]:
-    """Put the name of the file before any fault found in it."""
+    """Put the name of the file before any error in it."""
     name = display_name(path)
     try:
         yield
-    except PartsDifferError as fault:
-        raise PartsDifferError(f"{name}: {fault}") from None
-    except DataError as fault:
-        text = str(fault)
+    except PartsDifferError as error:
+        raise PartsDifferError(f"{name}: {error}") from None
+    except DataError as error:
+        text = str(error)
         raise DataError(text if text.startswith(name) else f"{name}: {text}") from None
-    except OSError as fault:
-        raise DataError(f"{name} cannot be read: {one_line(fault)}") from None
-    except Exception as fault:
-        foreign = isinstance(fault, UnicodeDecodeError) or "pyarrow" in type(fault).__module__
+    except OSError as error:
+        raise DataError(f"{name} cannot be read: {one_line(error)}") from None
+    except Exception as error:
+        foreign = isinstance(error, UnicodeDecodeError) or "pyarrow" in type(error).__module__
         if not foreign:
             raise
-        raise DataError(f"{name} is damaged or not what its name says: {one_line(fault)}") from None
+        raise DataError(f"{name} is damaged or not what its name says: {one_line(error)}") from None
 
 
 def _seekable(path: str | Path) -> Source:

@@ -45,7 +45,7 @@ from rankwright.data.rankings import (
 )
 from rankwright.data.streams import (
     display_name,
-    fault_at,
+    error_at,
     number_at,
     open_target,
     plain_suffix,
@@ -314,7 +314,7 @@ def _of_file(path: str, what: str, value: str) -> ByDocument:
     found: ByDocument = {}
     for line, cells, number in _lines_of_run(path) if what == "run" else _lines_of_qrels(path):
         if not _sound(number, value):
-            fault_at(path, line, f"the {value} {number} {_unsound(value)}")
+            error_at(path, line, f"the {value} {number} {_unsound(value)}")
         found.setdefault(cells[0], {})[cells[2]] = number
     return found
 
@@ -496,11 +496,11 @@ def _rows(path: str | Path, columns: tuple[str, ...], value: str, what: str, twi
     for line, text in text_lines(path):
         cells = text.split()
         if len(cells) != len(columns):
-            fault_at(path, line, f"{what} is '{_line(columns)}', not {len(cells)} columns")
+            error_at(path, line, f"{what} is '{_line(columns)}', not {len(cells)} columns")
         query, doc = cells[0], cells[2]
         of_query = seen.setdefault(query, set())
         if doc in of_query:
-            fault_at(path, line, f"document {quoted(doc)} of query {query} {twice}")
+            error_at(path, line, f"document {quoted(doc)} of query {query} {twice}")
         of_query.add(doc)
         yield line, cells, number_at(cells[at], path, line, called)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import rankwright.cli.train as verb
-from rankwright.cli import held_back, main
+from rankwright.cli import main, options
 from rankwright.data.files import convert, load, save, save_parts
 from rankwright.data.synthetic_data import synthetic, synthetic_parts
 
@@ -104,7 +104,7 @@ def test_a_run_that_is_ended_while_it_scores(memory, cause, folder, tmp_path, mo
 
     gauges, usual, saved = [], verb.bound_memory, tmp_path / "m.rw"
     monkeypatch.setattr(verb, "bound_memory", bound)
-    monkeypatch.setattr(held_back, "measures_of", interrupted)
+    monkeypatch.setattr(options, "metrics_of", interrupted)
     small = folder / "small.store"
     arguments = ["train", "memr", "--train", small, "--test", small, "--save", saved, *memory]
     monkeypatch.setattr(sys, "argv", ["rankwright", *map(str, arguments)])

@@ -11,7 +11,7 @@ from reference.same_data import assert_same
 
 import rankwright
 from rankwright import registry
-from rankwright.data import files, letor, parts, tabular
+from rankwright.data import files, letor, ranking_data, tables
 from rankwright.data.files import convert, format_of, save
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
@@ -194,9 +194,9 @@ def test_options_go_to_who_takes_them_the_reader_first(text, tmp_path):
 @pytest.fixture
 def small_parts(monkeypatch):
     """Every reader that streams gives parts of a few rows."""
-    monkeypatch.setattr(tabular, "_ROWS_PER_BATCH", 3)
-    monkeypatch.setattr(parts, "_CELLS_PER_PART", 4)
-    monkeypatch.setattr(parts, "_FEWEST_ROWS_PER_PART", 2)
+    monkeypatch.setattr(tables, "_ROWS_PER_BATCH", 3)
+    monkeypatch.setattr(ranking_data, "_CELLS_PER_PART", 4)
+    monkeypatch.setattr(ranking_data, "_FEWEST_ROWS_PER_PART", 2)
     whole = letor.Letor.read_parts
     few = staticmethod(lambda path, **options: whole(path, part_bytes=40, **options))
     monkeypatch.setattr(letor.Letor, "read_parts", few)

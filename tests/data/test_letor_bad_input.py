@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from rankwright.data import letor, letor_text
+from rankwright.data import letor, letor_parts
 from rankwright.data.letor import Letor
 from rankwright.errors import DataError
 
@@ -61,7 +61,7 @@ def read(request, tmp_path, monkeypatch):
     def reader(content, **options):
         path.write_bytes(content)
         if request.param == "chunks":
-            monkeypatch.setattr(letor_text, "_CHUNK", 8)
+            monkeypatch.setattr(letor_parts, "_CHUNK", 8)
             return Letor.read(path, n_jobs=2, **options)
         if request.param == "blocks":
             monkeypatch.setattr(letor, "_STREAM_BLOCK", 8)
