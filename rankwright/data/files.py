@@ -51,7 +51,7 @@ def load(path: str | Path, *, format: str | None = None, **options: Any) -> Rank
     refuse_address(path)
     if format is None and _is_catalogued(path):
         return catalog.load(str(path), **options)
-    if format is None and fold_files(path):
+    if format is None and _is_fold(path):
         return load_fold(Path(path), **options)
     if format is None and _is_bare_name(path):
         what = "file or data set"
@@ -77,7 +77,7 @@ def load_documents(
         As for `load`.
     """
     refuse_address(path)
-    by_name = (_is_catalogued(path) or fold_files(path) or _is_bare_name(path)) and format is None
+    by_name = (_is_catalogued(path) or _is_fold(path) or _is_bare_name(path)) and format is None
     if by_name:
         return load(path, **options)
     name = format or format_of(path)
@@ -146,7 +146,7 @@ def convert(
     writer = format_named(to_name)
     for_writer = dict(write_options or {})
     from_name = from_format
-    if from_format is None and not _is_catalogued(source) and not fold_files(source):
+    if from_format is None and not _is_catalogued(source) and not _is_fold(source):
         from_name = format_of(source)
     if from_name is not None:
         reader = format_named(from_name)
@@ -191,6 +191,10 @@ def _is_bare_name(path: str | Path) -> bool:
     """Whether this can only be a misspelled data set: no folder, no suffix, no such file."""
     path = Path(path)
     return path.name == str(path) != "-" and not path.suffix and not path.exists()
+
+
+def _is_fold(path: str | Path) -> bool:
+    return Path(path).is_dir() and bool(fold_files(path))
 
 
 def _is_catalogued(path: str | Path) -> bool:
