@@ -654,7 +654,14 @@ class Categories:
         """Return the categories of these values, sorted unless they are ``ordered``."""
         plain = dict.fromkeys(plain_value(value) for value in values)
         plain.pop(None, None)
-        return cls(tuple(plain if ordered else sorted(plain, key=_order)), ordered)
+        return cls(
+            tuple(
+                plain
+                if ordered
+                else sorted(plain, key=lambda value: (isinstance(value, str), value))
+            ),
+            ordered,
+        )
 
     def codes(self, values: Sequence[Any]) -> F64:
         """Return the code of each value; NaN where it is missing, or not among the categories."""
@@ -721,10 +728,6 @@ def plain_value(value: Any) -> Any:
     if value is None or value != value or type(value).__name__ in ("NAType", "NaTType"):
         return None
     return value if isinstance(value, bool | int | float | str) else str(value)
-
-
-def _order(value: Any) -> tuple[bool, Any]:
-    return isinstance(value, str), value
 
 
 def checked_categories(given: Any, names: Sequence[str] | None) -> dict[str, Categories] | None:

@@ -445,7 +445,7 @@ class Profile:
 
 # --- features that look like outcomes --------------------------------------------------------
 # Clicks, purchases and the like come after a document was shown: a ranker that learns from them
-# looks excellent on the past and has nothing to go by when it ranks. A column is suspected
+# looks excellent on the past and has no such values when it ranks. A column is suspected
 #
 # - by name, if a word of it is one of `OUTCOMES` and none says that it is known beforehand
 #   (``clicks_last_30d``, ``prior_ctr``);

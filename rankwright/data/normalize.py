@@ -177,7 +177,7 @@ class Quantile:
     Parameters
     ----------
     n_quantiles
-        How many evenly spaced quantiles of each feature are remembered; values between two are
+        How many evenly spaced quantiles of each feature are kept; values between two are
         interpolated. Values outside the training range become 0 or 1.
     """
 

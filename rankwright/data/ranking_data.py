@@ -1,7 +1,7 @@
 """`RankingData`: features, grades and query boundaries, the only container between modules.
 
 Rows of query q are ``indptr[q]:indptr[q + 1]``. Rows that came unsorted are grouped by query, in
-order of first appearance and stably within a query; ``row`` remembers where each came from, and
+order of first appearance and stably within a query; ``row`` says where each came from, and
 `RankingData.in_caller_order` puts any per-document result back.
 """
 
@@ -340,7 +340,7 @@ class RankingData(ByQuery[Query]):
         return f"RankingData({', '.join(about)})"
 
     def __sizeof__(self) -> int:
-        """Return the bytes of all arrays: what Dask reckons with before it moves data."""
+        """Return the bytes of all arrays: what Dask takes as its size."""
         X: Any = self.X
         features = [X] if isinstance(X, np.ndarray) else [X.data, X.indices, X.indptr]
         others = [getattr(self, name) for name in ("indptr", "qid", "query_weight", "row")]

@@ -404,7 +404,9 @@ class Csv(Table):
         categories = []
         for batch in self._batches(source, plan.texts, plan):
             column = columns_of_frame(batch)
-            categories.append({name: _named_in(column, name) for name in plan.categorical})
+            categories.append(
+                {name: Categories.of(_cells(column, name).tolist()) for name in plan.categorical}
+            )
             if runs.come_back(column(plan.roles["qid"])):
                 return None
             unsettled = [name for name in plan.ids if name not in text]
@@ -445,10 +447,6 @@ def _cells(column: Columns, name: str) -> AnyArray:
     """Return a column of categories as text, None where a cell says that the value is missing."""
     cells = column(name).tolist()
     return np.array([None if cell in MISSING_CELLS else cell for cell in cells], object)
-
-
-def _named_in(column: Columns, name: str) -> Categories:
-    return Categories.of(_cells(column, name).tolist())
 
 
 def _dictionaries_of(schema: Any) -> list[str]:

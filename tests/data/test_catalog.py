@@ -130,7 +130,7 @@ def test_no_document_is_in_two_parts_nor_twice_in_a_query():
         assert all(len(set(query.tolist())) == 100 for query in rows)
 
 
-def test_parts_and_queries_are_told_by_their_ids():
+def test_parts_and_queries_have_their_own_ids():
     assert [str(part.qid[0]) for part in digits()] == ["train-1", "valid-1", "test-1"]
 
 

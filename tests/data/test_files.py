@@ -242,7 +242,7 @@ def test_losses_are_warned_about_when_streaming_too(tmp_path):
         convert(tmp_path / "a.store", tmp_path / "b.txt")
 
 
-def test_a_fault_late_in_the_source_leaves_no_target(tmp_path, small_parts):
+def test_an_error_late_in_the_source_leaves_no_target(tmp_path, small_parts):
     many(tmp_path / "a.txt", range(30))
     with (tmp_path / "a.txt").open("a") as file:
         file.write("1 qid:99 1:abc\n")
@@ -300,8 +300,8 @@ def test_any_content_gives_data_or_a_sentence(name, options, content, tmp_path):
         (tmp_path / f"{name}.query").write_text("1\n")
     try:
         data = rankwright.load(path, **options)
-    except (DataError, UsageError) as fault:
-        assert len(str(fault).splitlines()) == 1  # noqa: PT017
+    except (DataError, UsageError) as error:
+        assert len(str(error).splitlines()) == 1  # noqa: PT017
     else:
         assert data.n_documents > 0
 

@@ -60,7 +60,7 @@ def test_queries_whose_rows_lie_apart_are_put_together(tmp_path):
     assert data.row.tolist() == [0, 2, 1]  # where each was in the file
 
 
-def test_a_fault_in_the_file_is_told_as_without_a_bound(tmp_path):
+def test_an_error_in_the_file_is_reported_as_without_a_bound(tmp_path):
     file = tmp_path / "t.txt"
     file.write_text("1 qid:1 1:1\n0 qid:1 1:oops\n")
     with pytest.raises(DataError) as without:

@@ -245,7 +245,7 @@ def test_a_feature_is_found_by_name_or_number():
         column_of(plain, 4)
 
 
-# --- which column is what: told, found by its usual name, or asked for; never guessed --------
+# --- which column is what: named, found by its usual name, or asked for; never guessed --------
 
 
 def chosen(names, *, features=None, drop=(), **given):
@@ -467,7 +467,7 @@ def test_files_of_pandas_and_polars_have_categories(data, tmp_path):
 
 
 @pytest.mark.parametrize("ending", ["csv", "tsv"])
-def test_text_has_their_values_and_is_told_which_columns_they_are(data, tmp_path, ending):
+def test_text_has_their_values_and_needs_to_know_which_columns_they_are(data, tmp_path, ending):
     path = tmp_path / f"data.{ending}"
     with pytest.warns(UserWarning, match=r"read them back with categorical=\['shop'\]"):
         save(data, path)

@@ -1,4 +1,4 @@
-"""`inspect` against brute force on small data, and on real data whose faults are known."""
+"""`inspect` against brute force on small data, and on real data whose errors are known."""
 
 import json
 import math
@@ -66,7 +66,7 @@ def test_missing_values_are_counted_by_feature():
     assert found.missing_by_feature == {1: 2, 2: 1}
 
 
-def test_constant_features_are_told_from_those_constant_within_queries():
+def test_constant_features_differ_from_those_constant_within_queries():
     X = [[5, 1, 0, NAN], [5, 1, 1, NAN], [5, 2, 0, NAN], [5, 2, 0, NAN]]
     found = profile(X, [0, 1, 0, 1], [2, 2])
     assert found.constant_features == (1, 4)
@@ -108,7 +108,7 @@ def test_lists_in_the_order_of_their_grades_are_reported_beside_what_chance_give
 
 
 @pytest.mark.parametrize(("sign", "kind"), [(-1, "best first"), (1, "worst first")])
-def test_a_file_sorted_by_grade_is_told_from_a_shuffled_one(sign, kind):
+def test_a_file_sorted_by_grade_differs_from_a_shuffled_one(sign, kind):
     data = synthetic("mq2008", queries=60)
     queries = [data.y[start:end] for start, end in pairwise(data.indptr.tolist())]
     by_grade = np.concatenate([sign * np.sort(sign * grades) for grades in queries])

@@ -60,7 +60,7 @@ def test_one_long_text_makes_an_array_of_objects():
     assert text_array(long).tolist() == long
 
 
-# --- a guess from some chunks gives what the full survey gives; faults name their line -------
+# --- a guess from some chunks gives what the full survey gives; errors name their line -------
 
 
 class Callback:
@@ -114,10 +114,10 @@ def test_a_guess_spares_the_survey_of_most_chunks(tmp_path, monkeypatch):
     assert callback.calls == len(LINES) // 16
 
 
-def test_a_fault_names_the_line_in_the_file():
+def test_an_error_names_the_line_in_the_file():
     reader = BlockReader("f.txt", ReadOptions(), lines=10)
     with pytest.raises(ValueError, match=r"^f\.txt, line 12: wrong\.$"):
-        reader.fault(Text(b"a\nb\nc\n"), 2, "wrong.")
+        reader.raise_at(Text(b"a\nb\nc\n"), 2, "wrong.")
 
 
 # --- blocks put together, and rows cut into queries ------------------------------------------

@@ -124,7 +124,7 @@ def test_csv_with_query_ids_is_not_lightgbms(tmp_path):
         ("position", "1\n", r"train\.txt\.position has 1 lines for 3 documents"),
     ],
 )
-def test_faults_beside_the_text_are_named(train, kind, text, sentence):
+def test_errors_beside_the_text_are_named(train, kind, text, sentence):
     beside(train, kind, text)
     with pytest.raises(DataError, match=sentence):
         LightGBMText().read(train)
@@ -169,7 +169,7 @@ def test_files_of_an_earlier_writing_do_not_stay(tmp_path):
     ]  # fmt: skip
 
 
-def test_a_fault_leaves_no_file(tmp_path):
+def test_an_error_leaves_no_file(tmp_path):
     data = full_data(feature_names=["label", "b", "c"])
     with pytest.raises(DataError, match="a feature is named 'label'"):
         LightGBMText().write(data, tmp_path / "t.csv")

@@ -140,13 +140,13 @@ def test_fractional_grades_and_missing_features_are_welcome():
         ({"qid": [1, 1], "feature_names": ["a", "b"]}, "2 feature names for 1 features"),
     ],
 )
-def test_mistakes_are_told_in_a_sentence(arguments, sentence):
+def test_mistakes_are_reported_in_a_sentence(arguments, sentence):
     with pytest.raises(DataError, match=sentence):
         RankingData.from_arrays([[1.0], [2.0]], [0, 1], **arguments)
 
 
 @pytest.mark.parametrize("grade", [-1, np.nan, np.inf])
-def test_a_wrong_grade_is_told_with_the_callers_row_and_query(grade):
+def test_a_wrong_grade_is_reported_with_the_callers_row_and_query(grade):
     with pytest.raises(DataError, match=r"row 1 \(query b\) has"):
         RankingData.from_arrays([[1.0], [2.0], [3.0]], [0, grade, 1], qid=["a", "b", "a"])
 

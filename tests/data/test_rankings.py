@@ -320,7 +320,7 @@ def test_a_run_of_documents_without_names_goes_by_their_numbers(path):
         ("a Q0 v 1 1 t\n", r"has no score for document 1 \('w'\) of query a"),
     ],
 )
-def test_faults_name_the_line_or_the_document(path, text, sentence):
+def test_errors_name_the_line_or_the_document(path, text, sentence):
     path.write_text(text)
     with pytest.raises(DataError, match=f"scores.txt,? ?{sentence}"):
         read_scores(path, some_data())

@@ -66,7 +66,7 @@ def test_ids_of_mixed_types_are_refused(path):
         Store().write(data, path)
 
 
-def test_a_fault_leaves_nothing_and_the_old_store_as_it_was(tmp_path, path):
+def test_an_error_leaves_nothing_and_the_old_store_as_it_was(tmp_path, path):
     old = full_data()
     Store().write(old, path)
 

@@ -1,4 +1,4 @@
-"""Files are opened whatever they are wrapped in, and faults name them."""
+"""Files are opened whatever they are wrapped in, and errors name them."""
 
 import bz2
 import gzip
@@ -141,7 +141,7 @@ def test_a_failure_leaves_what_was_there(tmp_path):
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_a_folder_that_does_not_exist_is_told_in_a_sentence(tmp_path):
+def test_a_folder_that_does_not_exist_is_reported_in_a_sentence(tmp_path):
     with (
         pytest.raises(DataError, match="cannot be written: No such file"),
         atomic_text(tmp_path / "no" / "a.txt") as stream,
@@ -175,7 +175,7 @@ def failing(path):
         raise RuntimeError
 
 
-def test_after_a_fault_there_is_the_old_file_or_none(tmp_path):
+def test_after_an_error_there_is_the_old_file_or_none(tmp_path):
     with pytest.raises(RuntimeError):
         failing(tmp_path / "t.gz")
     assert list(tmp_path.iterdir()) == []
@@ -200,7 +200,7 @@ def test_a_target_is_checked_before_the_work(tmp_path):
         check_target(tmp_path / "no" / "m.rw", "--save")
 
 
-def test_a_folder_that_cannot_be_made_is_told(tmp_path):
+def test_a_folder_that_cannot_be_made_is_reported(tmp_path):
     make_folder(tmp_path / "a" / "b")
     assert (tmp_path / "a" / "b").is_dir()
     (tmp_path / "file").write_text("")
@@ -208,7 +208,7 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path):
         make_folder(tmp_path / "file")
 
 
-# --- lines of text files come without their ends and marks; a fault names file and line ------
+# --- lines of text files come without their ends and marks; an error names file and line ------
 
 
 def test_lines_are_numbered_and_blank_ones_passed_over(tmp_path):
@@ -223,7 +223,7 @@ def test_only_the_first_line_has_a_byte_order_mark():
     assert decoded(b"\xef\xbb\xbfa", "a.txt", 2) == "\ufeffa"
 
 
-def test_faults_name_the_line(tmp_path):
+def test_errors_name_the_line(tmp_path):
     path = tmp_path / "a.txt"
     path.write_bytes(b"good\ncaf\xe9\n")
     with pytest.raises(DataError, match=r"a\.txt, line 2 is not text in UTF-8\.$"):

@@ -214,13 +214,13 @@ def test_the_index_that_pandas_writes_is_no_feature(tmp_path):
         ("a,b\n1,2\n", r"the columns are 'a', 'b'\. Specify it"),
     ],
 )
-def test_faults_in_csv_are_sentences_with_the_file(text, sentence, tmp_path, engine):
+def test_errors_in_csv_are_sentences_with_the_file(text, sentence, tmp_path, engine):
     path = tmp_path / "t.csv"
     path.write_text(text)
-    with pytest.raises(DataError, match=sentence) as fault:
+    with pytest.raises(DataError, match=sentence) as error:
         Csv().read(path)
-    assert str(fault.value).startswith(str(path))
-    assert "\n" not in str(fault.value)
+    assert str(error.value).startswith(str(path))
+    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("form", ["parquet", "arrow"])
