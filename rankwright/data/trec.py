@@ -359,7 +359,7 @@ def _of_columns(columns: Mapping[str, AnyArray], value: str, source: str) -> ByD
         of_query = found.setdefault(str(query), {})
         if str(doc) in of_query:
             raise DataError(
-                f"{source}: document {quoted(str(doc))} of query {query} is there twice, the "
+                f"{source}: document {quoted(str(doc))} of query {query} appears twice, the "
                 f"second time at row {row}."
             )
         of_query[str(doc)] = _number(number, value, query, doc)
@@ -479,7 +479,7 @@ Lines = Iterator[tuple[int, list[str], float]]
 
 
 def _lines_of_run(path: str | Path) -> Lines:
-    return _rows(path, RUN, "score", "a line of a run", "is there twice")
+    return _rows(path, RUN, "score", "a line of a run", "appears twice")
 
 
 def _lines_of_qrels(path: str | Path) -> Lines:

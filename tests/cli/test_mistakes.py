@@ -34,7 +34,7 @@ def folder(tmp_path_factory):
     save(small_data(features=4, **shape), folder / "train.txt")
     save(small_data(features=4, seed=1, **shape), folder / "valid.txt")
     save(small_data(features=6, seed=1, **shape), folder / "wide.txt")
-    names = ("price", "age", "clicks", "bm25")
+    names = ("price", "age", "length", "bm25")
     save(small_data(features=4, feature_names=names, **shape), folder / "train.csv")
     (folder / "kept").mkdir()
     made = ranker("gbdt", n_estimators=2, min_child_samples=2)

@@ -162,7 +162,7 @@ def test_a_run_beside_its_judgments_in_arrays():
         (
             pd.DataFrame({"qid": [1, 1], "doc": ["a", "a"], "score": [1, 2]}),
             QRELS,
-            "the run: document 'a' of query 1 is there twice, the second time at row 1",
+            "the run: document 'a' of query 1 appears twice, the second time at row 1",
         ),
         (
             pd.DataFrame({"qid": [None], "doc": ["a"], "score": [1]}),
