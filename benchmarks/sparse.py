@@ -19,8 +19,7 @@ from scipy import sparse
 from sklearn.metrics import average_precision_score
 
 from rankwright.data.ranking_data import RankingData
-from rankwright.data.shapes import SHAPES
-from rankwright.data.synthetic_data import synthetic
+from rankwright.data.synthetic_data import SHAPES, synthetic
 from rankwright.losses.domination import Domination
 from rankwright.losses.domination_columns import Columns
 from rankwright.solvers.coordinate import Coordinate, largest_l1

@@ -26,13 +26,13 @@ except ImportError:
     atheris = None
 
 # The grammar in Python is what guides; kernels are left alone, as Numba could not compile them.
-GUIDES = ["reference", "rankwright.data.letor_line"]
+GUIDES = ["reference", "rankwright.data.letor_kernels"]
 with atheris.instrument_imports(include=GUIDES) if atheris else nullcontext():
     from reference import letor_reader as twin
 
-    import rankwright.data.letor_line  # noqa: F401
+    import rankwright.data.letor_kernels  # noqa: F401
 
-from rankwright.data import letor, letor_text  # noqa: E402
+from rankwright.data import letor, letor_parts  # noqa: E402
 from rankwright.data.letor import Letor  # noqa: E402
 from rankwright.data.ranking_data import RankingData  # noqa: E402
 from rankwright.errors import DataError  # noqa: E402
@@ -60,7 +60,7 @@ def check(content: bytes) -> None:
     if content.startswith(PACKED):
         return  # it would be decompressed, or refused as an archive
     _path.write_bytes(content)
-    letor_text._CHUNK = 1 + len(content) % 97
+    letor_parts._CHUNK = 1 + len(content) % 97
     letor._STREAM_BLOCK = 1 + len(content) % 31
     _packed.write_bytes(gzip.compress(content, 0))
     threads, size = 1 + len(content) % 2, 1 + len(content) % 53

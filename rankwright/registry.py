@@ -1,7 +1,8 @@
 """Every part by its name: ``name -> "module:Class"``, imported when first asked for.
 
 Adding a part is one class and one line here; the key is also the word on the command line and the
-heading in the documentation, and the class a public name. Packages announce parts of their own by
+heading in the documentation, and the class a public name. The suffixes of our formats
+are here too (`EXTENSIONS`). Packages announce parts of their own by
 entry points: ``rankwright.losses``, ``.models``, ``.solvers``, ``.metrics``, ``.formats``,
 ``.exports`` and ``.rankers``, with the key as the name of the entry point. A name that is ours
 stays ours; one that two packages announce is that of the package whose name comes first.
@@ -43,16 +44,29 @@ METRICS = {
 }
 
 FORMATS = {
-    "arrow": "rankwright.data.tabular:Arrow",
-    "csv": "rankwright.data.tabular:Csv",
+    "arrow": "rankwright.data.tables:Arrow",
+    "csv": "rankwright.data.tables:Csv",
     "letor": "rankwright.data.letor:Letor",
     "lightgbm": "rankwright.data.lightgbm:LightGBMText",
-    "parquet": "rankwright.data.tabular:Parquet",
+    "parquet": "rankwright.data.tables:Parquet",
     "ratings": "rankwright.data.ratings:Ratings",
     "store": "rankwright.data.store:Store",
     "trec": "rankwright.data.trec:Trec",
-    "tsv": "rankwright.data.tabular:Tsv",
+    "tsv": "rankwright.data.tables:Tsv",
 }
+
+EXTENSIONS: dict[str, tuple[str, ...]] = {
+    "arrow": (".arrow", ".ipc", ".feather"),
+    "csv": (".csv",),
+    "letor": (".txt", ".letor", ".svmlight", ".svm", ".libsvm", ".dat"),
+    "lightgbm": (),
+    "parquet": (".parquet", ".pq"),
+    "ratings": (".ratings",),
+    "store": (".store",),
+    "trec": (".run", ".trec"),
+    "tsv": (".tsv", ".tab"),
+}
+"""The suffixes of each of our formats: a file is read without importing all of them."""
 
 LOSSES = {
     "all_threshold": "rankwright.losses.all_threshold:AllThreshold",

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rankwright.cli import console
+from rankwright.cli.console import step_progress
 from rankwright.cli.main import run
-from rankwright.cli.progress import step_progress
-from rankwright.cli.settings import SeedOption, ThreadsOption
+from rankwright.cli.options import SeedOption, ThreadsOption
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -105,7 +105,7 @@ def _run_one(
     threads: int | None,
     json: bool,
 ) -> None:
-    from rankwright.data.target import check_target
+    from rankwright.data.streams import check_target
     from reproducibility.experiment_file import experiment
     from reproducibility.figure import FigureResult
     from reproducibility.reproduction import Results, run_experiment, summary
@@ -137,7 +137,7 @@ def _run_one(
 
 
 def _run_all(target: Path, folder: Path | None, seed: int, threads: int | None, json: bool) -> None:
-    from rankwright.data.target import atomic_text
+    from rankwright.data.streams import atomic_text
     from reproducibility.experiment_file import overview
     from reproducibility.reproduction import Results, overall, page, run_all
 

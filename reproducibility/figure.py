@@ -20,7 +20,7 @@ import numpy as np
 from rankwright.comparison.plot import COLOURS, DASHES, MARKS, import_matplotlib
 from rankwright.core.types import F64
 from rankwright.data.split import Fold
-from rankwright.data.target import atomic_path, atomic_text
+from rankwright.data.streams import atomic_path, atomic_text
 from rankwright.errors import UsageError
 from reproducibility.experiment import Experiment, Row, Study, with_trees
 from reproducibility.folds_run import (

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from rankwright import __version__
-from rankwright.data.target import atomic_text, make_folder
+from rankwright.data.streams import atomic_text, make_folder
 from rankwright.errors import DataError
 from reproducibility.average_rank import run_ranks
 from reproducibility.experiment import SOLVES, Column, Experiment, Study

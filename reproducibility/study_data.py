@@ -14,8 +14,8 @@ from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, AnyArray
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.ratings import Ratings
-from rankwright.data.source import COMPRESSED, open_bytes, packed_or_plain
 from rankwright.data.split import Fold
+from rankwright.data.streams import COMPRESSED, open_bytes, packed_or_plain
 from rankwright.errors import DataError, UsageError
 from rankwright.registry import unknown
 

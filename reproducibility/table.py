@@ -14,7 +14,7 @@ import numpy as np
 
 from rankwright.core.types import F64
 from rankwright.data.split import Fold
-from rankwright.data.target import atomic_text
+from rankwright.data.streams import atomic_text
 from rankwright.metrics.names import metric
 from rankwright.metrics.significance import (
     LEVEL,

@@ -30,7 +30,7 @@ from scipy import sparse
 
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64
-from rankwright.data.source import open_bytes
+from rankwright.data.streams import open_bytes
 from rankwright.errors import DataError, UsageError
 from rankwright.registry import unknown
 from reproducibility.experiment import Experiment, Study

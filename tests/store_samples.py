@@ -3,7 +3,7 @@
 import numpy as np
 
 from rankwright.data.ranking_data import RankingData
-from rankwright.data.store_writer import StoreWriter
+from rankwright.data.store import StoreWriter
 
 
 def full_data(X=None, **changes):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rankwright import errors
 from rankwright.cli.main import _show_warning
-from rankwright.data.parts import PartsDifferError
+from rankwright.data.ranking_data import PartsDifferError
 from rankwright.distributed.cluster import ClusterError
 from rankwright.errors import DataError, MissingExtraError, RankwrightError, printable, quoted
 from rankwright.export.target import ParityError

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 from rich.console import Console
 
-from rankwright.cli.demo import demo_table
+from rankwright.cli.compare import demo_table
 from rankwright.comparison.demo import run_demo
 
 PICTURE = Path(__file__).resolve().parents[1] / "docs" / "demo.svg"

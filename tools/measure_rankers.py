@@ -68,8 +68,7 @@ def _made_up(train: int, valid: int, **shape: Any) -> Callable[[int], tuple[Any,
     def load(fold: int) -> tuple[Any, Any]:
         import numpy as np
 
-        from rankwright.data.shapes import Shape
-        from rankwright.data.synthetic_data import synthetic
+        from rankwright.data.synthetic_data import Shape, synthetic
 
         data = synthetic(Shape(queries=train + valid, **shape), seed=fold)
         data = replace(data, X=data.X.astype(np.float64))

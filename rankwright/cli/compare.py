@@ -1,14 +1,19 @@
-"""``rankwright compare``: rankers on the same folds, with intervals, tests and a report."""
+"""``rankwright compare``: rankers on the same folds, with intervals, tests and a report.
+
+``rankwright demo`` does so for a panel of rankers on embedded data.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rankwright.cli import console
-from rankwright.cli.settings import (
+from rankwright.cli.console import step_progress
+from rankwright.cli.options import (
     ConventionOption,
     ReadOption,
     SeedOption,
@@ -93,10 +98,9 @@ def compare(
 
     There is no --memory: fits run in processes of their own, and --jobs 1 runs one at a time.
     """
-    from rankwright.cli.progress import step_progress
     from rankwright.comparison.compare import compare as run
     from rankwright.comparison.tables import check_suffix
-    from rankwright.data.target import check_target
+    from rankwright.data.streams import check_target
 
     for path in output or ():
         check_suffix(path)
@@ -167,3 +171,44 @@ def _print(found: Comparison) -> None:
 def _dimmed(cell: str) -> str:
     value, newline, interval = cell.partition("\n")
     return f"{value}\n[dim]{interval}[/]" if newline else value
+
+
+# --- demo ------------------------------------------------------------------------------------
+
+
+def demo(
+    report: Annotated[Path, typer.Option("-o", "--report", help="HTML file of the report.")] = Path(
+        "report.html"
+    ),
+    seed: Annotated[int, typer.Option(help="Random seed of the data and of every ranker.")] = 0,
+    json: console.JsonOption = False,
+) -> None:
+    """Compare rankers of every family on handwritten digits; print a table and write a report."""
+    from rankwright.comparison.demo import TITLE, panel, run_demo
+    from rankwright.data.streams import check_target
+    from rankwright.report import write_report
+
+    check_target(report, "-o")
+    with TemporaryDirectory() as cache:  # the demo shows fits, not what a cache holds
+        with step_progress("demo", len(panel())) as step:
+            found, floors = run_demo(cache, seed=seed, report=step)
+        write_report(found, report, title=TITLE)
+    if json:
+        means = {
+            label: {name: interval.mean for name, interval in intervals.items()}
+            for label, intervals in found.intervals.items()
+        }
+        console.print_json({"metrics": {**floors, **means}, "report": str(report)})
+        return
+    console.out.print(demo_table(found, floors))
+    console.show(found.about())
+    say_compiling(found)
+    console.show(f"Report: {report}")
+
+
+def demo_table(found: Comparison, floors: dict[str, dict[str, float]]) -> Table:
+    """Return the table of the comparison, and below it what a ranker must beat."""
+    table = comparison_table(found)
+    for name, means in floors.items():
+        table.add_row(f"[dim]{name}[/]", *(f"[dim]{means[m]:.4f}[/]" for m in found.metrics))
+    return table

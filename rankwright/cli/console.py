@@ -1,14 +1,21 @@
-"""What the command line prints: results on standard output, everything else on standard error."""
+"""What the command line prints: results on standard output, all else on standard error."""
 
 from __future__ import annotations
 
 import json
 import math
 import sys
-from typing import Annotated, Any
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
 
 _PLAIN_WIDTH = 120
 
@@ -31,7 +38,7 @@ def show(line: str, style: str | None = None) -> None:
 
 
 def say(sentence: str) -> None:
-    """Tell the user something that is not a result; ``-q`` silences it."""
+    """Print a sentence that is not a result; ``-q`` silences it."""
     err.print(sentence, soft_wrap=True, markup=False)
 
 
@@ -45,3 +52,128 @@ def _finite(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
+
+
+# --- progress: a bar on a terminal, lines elsewhere ------------------------------------------
+
+SECONDS_PER_LINE = 10.0
+_bars: list[Progress] = []  # those on the screen, the last one open
+
+
+@contextmanager
+def _shown(bar: Progress) -> Iterator[Progress]:
+    _bars.append(bar)
+    try:
+        with bar:
+            yield bar
+    finally:
+        _bars.remove(bar)
+
+
+class CompileLine:
+    """A line on a terminal that says which kernel is being compiled, and how far it is.
+
+    It stands under the bar of what waits for it, or by itself, and goes away at the end.
+    """
+
+    def __init__(self) -> None:
+        self._bar: Progress | None = None
+        self._own = False
+        self._task: TaskID | None = None
+
+    def __call__(self, name: str, done: int, total: int) -> None:
+        """Show that ``done`` of ``total`` functions of a kernel are compiled."""
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+        if done >= total > 0:
+            self._end()
+            return
+        if self._bar is None or self._task is None:
+            self._own = not _bars
+            if self._own:
+                columns = (TextColumn("{task.description}"), BarColumn(bar_width=24))
+                self._bar = Progress(*columns, MofNCompleteColumn(), console=err, transient=True)
+                self._bar.start()
+            else:
+                self._bar = _bars[-1]
+            self._task = self._bar.add_task(f"compiling {name}", total=total, line="", text="")
+        text = f"compiling {name}"
+        self._bar.update(self._task, description=text, completed=done, total=total, refresh=True)
+
+    def _end(self) -> None:
+        if self._bar is not None and self._task is not None:
+            self._bar.remove_task(self._task)
+            if self._own:
+                self._bar.stop()
+        self._bar = self._task = None
+
+
+@contextmanager
+def step_progress(name: str, steps: int | None) -> Iterator[Callable[[str], None]]:
+    """Yield what takes a line per step; ``steps`` is None where their number is not known."""
+    if not err.is_terminal:
+        done = 0
+
+        def count(line: str) -> None:
+            nonlocal done
+            done += 1
+            say(f"{done} of {steps}: {line}" if steps else f"{done}: {line}")
+
+        yield count
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[line]}", markup=False),
+    )
+    with _shown(Progress(*columns, console=err, transient=True)) as bar:
+        task = bar.add_task(name, total=steps, line="")
+        yield lambda line: bar.update(task, advance=1, line=line)
+
+
+@contextmanager
+def round_progress(name: str, rounds: int | None) -> Iterator[Callable[..., None]]:
+    """Yield what takes how much is done, a text, and the total where it becomes known.
+
+    Iterations may be quick and many: elsewhere than on a terminal there is a line every
+    `SECONDS_PER_LINE`, and none for a fit that is done before.
+    """
+    if not err.is_terminal:
+        yield _lines(name, rounds)
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[text]}"),
+        TimeElapsedColumn(),
+    )
+    with _shown(Progress(*columns, console=err, transient=True)) as bar:
+        task = bar.add_task(name, total=rounds, text="")
+
+        def update(done: int, text: str, total: int | None = rounds) -> None:
+            bar.update(task, completed=done, text=text, total=total)
+
+        yield update
+
+
+def _lines(name: str, rounds: int | None) -> Callable[..., None]:
+    """Return what prints a line now and then; time counts from the first call."""
+    last: float | None = None
+
+    def update(done: int, text: str, total: int | None = rounds) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if last is None:
+            last = now
+        elif now - last >= SECONDS_PER_LINE:
+            last = now
+            say(f"{name}: {done} of {total}, {text}" if total else f"{name}: {done}, {text}")
+
+    return update

@@ -1,4 +1,4 @@
-"""``rankwright convert IN OUT``: ranking data from one format to another."""
+"""``rankwright convert IN OUT`` and ``rankwright synthetic SHAPE OUT``: ranking data to a file."""
 
 from __future__ import annotations
 
@@ -7,8 +7,16 @@ from typing import Annotated
 import typer
 
 from rankwright.cli import console
-from rankwright.cli.memory import MemoryOption, bound_memory, in_record, print_peak
-from rankwright.cli.settings import ReadOption, read_options
+from rankwright.cli.options import (
+    MemoryOption,
+    ReadOption,
+    SeedOption,
+    ThreadsOption,
+    bound_memory,
+    in_record,
+    print_peak,
+    read_options,
+)
 from rankwright.errors import UsageError
 from rankwright.key_values import parse_settings
 
@@ -76,3 +84,37 @@ def convert(
             f"{done.features:,} features."
         )
         print_peak(gauge)
+
+
+def synthetic(
+    context: typer.Context,
+    shape: Annotated[str, typer.Argument(help="`rankwright list shapes` shows the names.")],
+    target: Annotated[str, typer.Argument(metavar="OUT", help="A file or a store folder.")],
+    queries: Annotated[
+        int | None, typer.Option(help="How many queries, instead of the shape's own number.")
+    ] = None,
+    first: Annotated[
+        int, typer.Option(help="Number of queries to skip, such as those of a training set.")
+    ] = 0,
+    seed: SeedOption = 0,
+    threads: ThreadsOption = None,
+    memory: MemoryOption = None,
+    json: console.JsonOption = False,
+) -> None:
+    """Generate synthetic ranking data of any size, written part by part."""
+    from dataclasses import asdict
+
+    from rankwright.data.files import save_parts
+    from rankwright.data.synthetic_data import synthetic_parts
+
+    gauge = bound_memory(context, memory)
+    parts = synthetic_parts(shape, first=first, queries=queries, seed=seed, n_jobs=threads)
+    done = save_parts(parts, target)
+    if json:
+        console.print_json({**asdict(done), "source": shape, **in_record(gauge)})
+        return
+    console.say(
+        f"{shape} -> {target}: {done.documents:,} documents of {done.queries:,} queries, "
+        f"{done.features:,} features."
+    )
+    print_peak(gauge)

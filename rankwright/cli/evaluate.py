@@ -8,9 +8,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankwright.cli import console
-from rankwright.cli.cluster import DaskOption, PartsOption, client_of, on_workers
-from rankwright.cli.memory import MemoryOption, bound_memory, in_record, print_peak
-from rankwright.cli.settings import FormatOption, ReadOption, read_options
+from rankwright.cli.options import (
+    DaskOption,
+    FormatOption,
+    MemoryOption,
+    PartsOption,
+    ReadOption,
+    bound_memory,
+    client_of,
+    in_record,
+    on_workers,
+    open_with,
+    print_peak,
+    read_options,
+)
 from rankwright.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -71,8 +82,8 @@ def evaluate(
     json: console.JsonOption = False,
 ) -> None:
     """Evaluate a model, scores, a single feature or a TREC run, under named conventions."""
-    from rankwright.data.target import check_target
-    from rankwright.metrics.evaluation import evaluate as measure
+    from rankwright.data.streams import check_target
+    from rankwright.metrics.evaluation import evaluate as evaluate_scores
     from rankwright.metrics.names import measures
 
     of_run = {"complete": complete, "relevance_level": relevance_level}
@@ -81,7 +92,7 @@ def evaluate(
     usual = "standard" if run is None else "trec_eval"
     names = [name.strip() for name in (convention or usual).split(",")]
     for name in names:
-        measures(metrics, convention=name)  # a wrong one is told before anything is read
+        measures(metrics, convention=name)  # a wrong one is an error before anything is read
     check_target(per_query, "--per-query")
     options = read_options(read, format=format)
     gauge = bound_memory(context, memory)
@@ -92,7 +103,9 @@ def evaluate(
     elif client is None:
         assert data is not None
         loaded, chosen = _scored(data, options, load, scores, feature)
-        results = {name: measure(loaded, chosen, metrics, convention=name) for name in names}
+        results = {
+            name: evaluate_scores(loaded, chosen, metrics, convention=name) for name in names
+        }
         qid = loaded.qid.tolist()
     else:
         assert load is not None
@@ -117,8 +130,8 @@ def _check_run(
     read: list[str] | None,
     memory: str | None,
 ) -> None:
-    """Refuse a run as data, a run without judgments, and options that do not go with a run."""
-    from rankwright.data.source import plain_suffix
+    """Refuse a run as data, a run without judgments, and options that do not work with a run."""
+    from rankwright.data.streams import plain_suffix
     from rankwright.data.trec import Trec
 
     if run is not None:
@@ -161,7 +174,7 @@ def _check_choice(
     ties: bool,
     dask: str | None,
 ) -> None:
-    """Refuse options that do not go together, and a file of scores that is not there."""
+    """Refuse options that do not work together, and a file of scores that is not there."""
     if sum(choice is not None for choice in (run, model, scores, feature)) != 1:
         raise UsageError(
             "specify what to evaluate, one of --load MODEL, --scores FILE, --feature ID and --run "
@@ -172,7 +185,7 @@ def _check_choice(
     if dask is not None and ties:
         raise UsageError("--ties looks at all queries in one process; leave --dask out.")
     if scores is not None and str(scores) != "-" and not scores.exists():
-        from rankwright.data.source import missing_file
+        from rankwright.data.streams import missing_file
 
         raise DataError(missing_file(scores))
 
@@ -187,12 +200,12 @@ def _on_cluster(
     options: dict[str, Any],
 ) -> tuple[dict[str, Evaluation], list[Any]]:
     """Return the evaluation of a model where the parts of the data are, and the query ids."""
-    from rankwright.distributed.evaluation import evaluate as measure
+    from rankwright.distributed.evaluation import evaluate as evaluate_parts
     from rankwright.model_files import load_model
 
     ranker = load_model(model)
     parts = on_workers(client, data, n_parts, options, n_features=ranker.n_features_in_)
-    found = {name: measure(ranker, parts, metrics, convention=name) for name in conventions}
+    found = {name: evaluate_parts(ranker, parts, metrics, convention=name) for name in conventions}
     return found, [qid for part in parts.qid for qid in part.tolist()]
 
 
@@ -207,13 +220,11 @@ def _scored(
     from rankwright.data.files import load
 
     if model is not None:
-        from rankwright.cli.model import open_with
-
         rankers, wide = open_with([model], lambda: load(data, **options))
         return wide, rankers[0].predict(wide)
     loaded = load(data, **options)
     if scores is not None:
-        from rankwright.data.scores import read_scores
+        from rankwright.data.rankings import read_scores
 
         return loaded, read_scores(scores, loaded)
     assert feature is not None
@@ -299,7 +310,7 @@ def _print_remarks(results: dict[str, Evaluation]) -> None:
 
 
 def _write_per_query(path: Path, qids: list[Any], results: dict[str, Evaluation]) -> None:
-    from rankwright.data.target import atomic_text
+    from rankwright.data.streams import atomic_text
 
     with atomic_text(path) as stream:
         names = list(next(iter(results.values())))

@@ -8,8 +8,16 @@ from typing import Annotated
 import typer
 
 from rankwright.cli import console
-from rankwright.cli.memory import MemoryOption, bound_memory, in_record, print_peak
-from rankwright.cli.settings import FormatOption, ReadOption, read_options
+from rankwright.cli.options import (
+    FormatOption,
+    MemoryOption,
+    ReadOption,
+    bound_memory,
+    in_record,
+    open_with,
+    print_peak,
+    read_options,
+)
 
 
 def explain(
@@ -31,7 +39,6 @@ def explain(
     json: console.JsonOption = False,
 ) -> None:
     """Explain a ranking: of a query, of two documents, or of one under two models."""
-    from rankwright.cli.model import open_with
     from rankwright.data.files import load
     from rankwright.errors import UsageError
     from rankwright.explanation import explain as explained

@@ -1,7 +1,11 @@
-"""``rankwright export``: a saved model for another system, with vectors that prove it."""
+"""``rankwright export``: a saved model for another system, with vectors that prove it.
+
+``rankwright verify`` replays the vectors through an evaluator of the format.
+"""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -41,3 +45,29 @@ def export(
     )
     for note in about["notes"]:
         console.say(note)
+
+
+def verify(
+    folder: Annotated[Path, typer.Argument(help="The folder of an export.")],
+    json: console.JsonOption = False,
+) -> None:
+    """Check that an export scores as its model does; exit 1 if it does not."""
+    from dataclasses import asdict
+
+    from rankwright.export.folder import verify_export
+    from rankwright.export.target import ParityError
+
+    try:
+        found = verify_export(folder)
+    except ParityError as error:
+        if json:
+            console.print_json({"verified": False, "folder": str(folder), "fault": str(error)})
+        sys.stderr.write(f"rankwright: {error}\n")
+        raise typer.Exit(1) from None
+    if json:
+        console.print_json({"verified": True, "folder": str(folder), **asdict(found)})
+        return
+    console.show(
+        f"{folder} holds: {found.vectors} vectors score as the model does, by {found.evaluator}; "
+        f"largest difference {found.largest_difference:.2g}"
+    )

@@ -1,4 +1,4 @@
-"""``rankwright``: parses the command line and hands over to the verb's own file."""
+"""``rankwright``: parses the command line and calls the command's function."""
 
 from __future__ import annotations
 
@@ -11,22 +11,17 @@ import typer
 
 from rankwright import __version__
 from rankwright.cli import console
-from rankwright.cli.cite import cite
-from rankwright.cli.compare import compare
-from rankwright.cli.convert import convert
-from rankwright.cli.demo import demo
+from rankwright.cli.compare import compare, demo
+from rankwright.cli.convert import convert, synthetic
 from rankwright.cli.evaluate import evaluate
 from rankwright.cli.explain import explain
-from rankwright.cli.export import export
+from rankwright.cli.export import export, verify
 from rankwright.cli.inspect import inspect
-from rankwright.cli.list import list_names
+from rankwright.cli.list import cite, list_names
 from rankwright.cli.rank import rank
-from rankwright.cli.ranklib import ANY_WORDS, ranklib
 from rankwright.cli.serve import serve
-from rankwright.cli.synthetic import synthetic
 from rankwright.cli.train import train
 from rankwright.cli.tune import tune
-from rankwright.cli.verify import verify
 from rankwright.errors import RankwrightError, printable
 
 app = typer.Typer(
@@ -52,7 +47,22 @@ app.command()(export)
 app.command()(verify)
 app.command()(serve)
 app.command()(cite)
-app.command(context_settings=ANY_WORDS)(ranklib)
+
+
+@app.command(
+    context_settings={
+        "allow_extra_args": True,
+        "ignore_unknown_options": True,
+        "allow_interspersed_args": False,
+        "help_option_names": [],
+    }
+)
+def ranklib(context: typer.Context) -> None:
+    """Run a line of RankLib flags as it stands; without flags, list them."""
+    from rankwright.ranklib.command import run as run_flags
+
+    run_flags(context.args)
+
 
 _verbose = False
 
@@ -81,14 +91,14 @@ def _options(
 
 
 def run(command: typer.Typer = app) -> None:
-    """Run the command line; a fault in the input is one sentence on standard error and exit 2."""
+    """Run the command line; an error in the input is one sentence on standard error and exit 2."""
     warnings.showwarning = _show_warning  # type: ignore[assignment]
-    if console.err.is_terminal:  # where somebody waits
-        _tell_of_compiling()
+    if console.err.is_terminal:  # an interactive terminal
+        _report_compiling()
     try:
         command()
-    except RankwrightError as fault:
-        _fail(str(fault), 2)
+    except RankwrightError as error:
+        _fail(str(error), 2)
     except SystemExit as ended:
         if isinstance(getattr(ended.__context__, "__cause__", None), KeyboardInterrupt):
             _fail("interrupted; what was not finished is not written.", 130)
@@ -104,10 +114,8 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: Any) -> N
         console.say(f"warning: {printable(str(message))}")
 
 
-def _tell_of_compiling() -> None:
-    from rankwright.cli.progress import CompileLine
-
-    line, handler = CompileLine(), logging.Handler()
+def _report_compiling() -> None:
+    line, handler = console.CompileLine(), logging.Handler()
 
     def emit(record: logging.LogRecord) -> None:
         if record.levelno >= logging.INFO:

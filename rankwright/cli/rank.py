@@ -8,9 +8,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankwright.cli import console
-from rankwright.cli.cluster import DaskOption, PartsOption, client_of, on_workers
-from rankwright.cli.memory import MemoryOption, bound_memory, in_record, print_peak
-from rankwright.cli.settings import FormatOption, ReadOption, ThreadsOption, read_options
+from rankwright.cli.options import (
+    DaskOption,
+    FormatOption,
+    MemoryOption,
+    PartsOption,
+    ReadOption,
+    ThreadsOption,
+    bound_memory,
+    client_of,
+    feature_names,
+    in_record,
+    on_workers,
+    open_with,
+    print_peak,
+    read_options,
+)
 from rankwright.errors import UsageError
 
 if TYPE_CHECKING:
@@ -54,7 +67,7 @@ def rank(
     json: console.JsonOption = False,
 ) -> None:
     """Rank a file's documents, query by query; they need no grades."""
-    from rankwright.data.scores import ranking_format
+    from rankwright.data.rankings import ranking_format
 
     if json and output == "-":
         raise UsageError("--json and the run cannot share standard output: give -o FILE.")
@@ -69,12 +82,12 @@ def rank(
     options = read_options(read, format=format)
     gauge = bound_memory(context, memory)
     client = client_of(context, dask, n_parts)
-    told: dict[str, Any] = {"per_group": per_group, "top": top, "tag": tag}
+    how: dict[str, Any] = {"per_group": per_group, "top": top, "tag": tag}
     documents: RankingData | Partitions
     if client is None:
-        documents = _here(model, data, options, threads, output, {"to": written, **told})
+        documents = _here(model, data, options, threads, output, {"to": written, **how})
     else:
-        documents = _on_cluster(client, model, data, n_parts, options, output, told)
+        documents = _on_cluster(client, model, data, n_parts, options, output, how)
     if json:
         counts = {"queries": documents.n_queries, "documents": documents.n_documents}
         console.print_json({"run": output, **counts, **in_record(gauge)})
@@ -90,12 +103,11 @@ def _here(
     options: dict[str, Any],
     threads: int | None,
     output: str,
-    told: dict[str, Any],
+    how: dict[str, Any],
 ) -> RankingData:
     """Rank in this process; return the documents."""
-    from rankwright.cli.model import feature_names, open_with
     from rankwright.data.files import load_documents
-    from rankwright.data.scores import write_ranking
+    from rankwright.data.rankings import write_ranking
     from rankwright.model_files import is_ranklib, load_model
 
     if is_ranklib(model):
@@ -105,7 +117,7 @@ def _here(
         read = load_documents(data, feature_names=feature_names(ranker), **options)
         documents = read.with_n_features(ranker.n_features_in_)
     ranker.n_jobs = threads
-    write_ranking(documents, ranker.predict(documents), output, **told)
+    write_ranking(documents, ranker.predict(documents), output, **how)
     return documents
 
 
@@ -116,7 +128,7 @@ def _on_cluster(
     n_parts: int | None,
     options: dict[str, Any],
     output: str,
-    told: dict[str, Any],
+    how: dict[str, Any],
 ) -> Partitions:
     """Rank where the parts of the data are; return the parts."""
     from rankwright.distributed.evaluation import write_run
@@ -124,13 +136,13 @@ def _on_cluster(
 
     ranker = load_model(model)
     parts = on_workers(client, data, n_parts, options, ranker=ranker)
-    write_run(ranker, parts, output, **told)
+    write_run(ranker, parts, output, **how)
     return parts
 
 
 def _check_output(output: str) -> None:
     """Say that the run cannot be written before there is one; a device or a pipe may take it."""
-    from rankwright.data.target import check_target
+    from rankwright.data.streams import check_target
 
     path = Path(output)
     if output != "-" and not (path.is_char_device() or path.is_fifo()):

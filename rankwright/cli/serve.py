@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rankwright.cli.settings import ThreadsOption
+from rankwright.cli.options import ThreadsOption
 
 
 def serve(

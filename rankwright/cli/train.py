@@ -1,4 +1,4 @@
-"""``rankwright train``: fit a ranker to a file, choose on valid, look at test once, save."""
+"""``rankwright train``: fit a ranker, select on validation data, evaluate on test data, save."""
 
 from __future__ import annotations
 
@@ -7,29 +7,50 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rankwright.cli import console, train_auto
-from rankwright.cli.checkpoint import EveryOption, FolderOption, ResumeOption, checkpoint_of
-from rankwright.cli.cluster import DaskOption, PartsOption, client_of, on_workers
-from rankwright.cli.memory import MemoryOption, bound_memory, in_record, print_peak
-from rankwright.cli.settings import (
+from rankwright.cli import console
+from rankwright.cli.console import round_progress
+from rankwright.cli.options import (
     ConventionOption,
+    DaskOption,
+    EveryOption,
+    FolderOption,
     FormatOption,
+    MemoryOption,
     ModelOption,
+    PartsOption,
     ReadOption,
+    ResumeOption,
     SeedOption,
     ThreadsOption,
+    bound_memory,
     checked_ranker,
+    checkpoint_of,
+    client_of,
+    in_record,
+    load_evaluation_data,
+    on_workers,
+    print_peak,
     ranker_settings,
     read_options,
+    score_and_save,
 )
+from rankwright.errors import UsageError
 
 if TYPE_CHECKING:
     from rankwright.data.ranking_data import RankingData
     from rankwright.distributed.partitions import Partitions
     from rankwright.persist.checkpoint import Checkpoint
+    from rankwright.rankers.auto import Chosen
     from rankwright.rankers.base import Ranker
 
-ROUNDS = ("n_bags", "n_estimators", "epochs", "n_rounds", "n_generations")  # what rounds are called
+
+ROUNDS = (
+    "n_bags",
+    "n_estimators",
+    "epochs",
+    "n_rounds",
+    "n_generations",
+)  # of the models: the number of iterations
 
 
 def train(
@@ -66,44 +87,47 @@ def train(
     json: console.JsonOption = False,
 ) -> None:
     """Train a ranker; print its metrics on validation and test data, with their convention."""
-    from rankwright.cli.held_back import load_held_back, score_and_save
     from rankwright.core.jit import Stopwatch
     from rankwright.data.files import load
-    from rankwright.data.target import check_target
+    from rankwright.data.streams import check_target
 
     common: dict[str, Any] = {"convention": convention, "random_state": seed, "n_jobs": threads}
     if metric is not None:
         common["metric"] = metric
     if ranker == "auto":
         given = {"model": model, "set": settings, "checkpoint": checkpoint, "dask": dask}
-        train_auto.check(metric, convention, **given)
+        _check_auto(metric, convention, **given)
     else:
         own = ranker_settings(settings, model=model, metric=metric)
         fitted = checked_ranker(ranker, **{**common, **own})
     check_target(save, "--save")
-    _tell_of_equal_files(train, valid=valid, test=test)
-    kept = checkpoint_of(checkpoint, every, resume)
+    _warn_of_equal_files(train, valid=valid, test=test)
+    saved_state = checkpoint_of(checkpoint, every, resume)
     options = read_options(read, format=format)
     gauge = bound_memory(context, memory)
     client = client_of(context, dask, n_parts)
     data: Any = (
         load(train, **options) if client is None else on_workers(client, train, n_parts, options)
     )
-    parts = load_held_back(data.n_features, options, valid=valid, test=test)
+    parts = load_evaluation_data(data.n_features, options, valid=valid, test=test)
     watch = Stopwatch()
     why: dict[str, Any] = {}
     if ranker == "auto":
-        chosen = train_auto.choose(data, parts.get("valid"), **common)
+        chosen = _choose_auto(data, parts.get("valid"), **common)
         fitted, why = chosen.ranker, chosen.to_dict()
     else:
-        _fit_with_progress(fitted, data, parts.get("valid"), kept)
+        _fit_with_progress(fitted, data, parts.get("valid"), saved_state)
     seconds, compiling = watch.seconds, watch.compile_seconds
     if gauge is not None:
-        gauge.check("" if kept is None else f"; {kept.folder} has the run so far, for --resume")
+        gauge.check(
+            ""
+            if saved_state is None
+            else f"; {saved_state.folder} has the run so far, for --resume"
+        )
     results = score_and_save(fitted, parts, save, gauge)
     if json:
-        told = _record(fitted, results, seconds, compiling, save)
-        console.print_json({**told, **why, **in_record(gauge)})
+        record = _record(fitted, results, seconds, compiling, save)
+        console.print_json({**record, **why, **in_record(gauge)})
     else:
         _print_results(fitted, results, seconds, compiling, save)
         print_peak(gauge)
@@ -119,7 +143,6 @@ def _fit_with_progress(
     checkpoint: Checkpoint | None,
 ) -> None:
     """Fit, here or where the parts of the data are; Ctrl-C keeps the best model so far."""
-    from rankwright.cli.progress import round_progress
     from rankwright.data.ranking_data import RankingData
 
     model = ranker.make_model()
@@ -133,8 +156,8 @@ def _fit_with_progress(
             fit(ranker, data, valid, progress=progress, checkpoint=checkpoint)
 
 
-def _tell_of_equal_files(train: str, **others: str | None) -> None:
-    """Say that figures on the training file itself are not what other data would give."""
+def _warn_of_equal_files(train: str, **others: str | None) -> None:
+    """Warn that metrics on the training file itself are not those on other data."""
     for name, path in others.items():
         if path == train:
             console.say(
@@ -150,7 +173,7 @@ def _record(
     compiling: float,
     save: Path | None,
 ) -> dict[str, Any]:
-    """Return what ``--json`` tells of a fit."""
+    """Return what ``--json`` reports of a fit."""
     return {
         "saved": None if save is None else str(save),
         "ranker": ranker.name,
@@ -192,3 +215,36 @@ def _print_results(
     console.show(f"{ranker.name} on {ranker.model_name}: {about}")
     if save is not None:
         console.show(f"saved {save}")
+
+
+# --- train auto: the rankers that suit the data are fitted, and the best is kept -------------
+
+
+def _check_auto(metric: str | None, convention: str, **options: Any) -> None:
+    """Refuse options that need a ranker named by the user, and unknown metrics and conventions."""
+    given = [f"--{name}" for name, value in options.items() if value]
+    if given:
+        raise UsageError(
+            f"auto tries rankers with their default parameters and takes "
+            f"no {' and no '.join(given)}: leave that out, or name a ranker in place of auto."
+        )
+    from rankwright.metrics.convention import Convention
+    from rankwright.metrics.names import metric as parse_metric
+
+    Convention.preset(convention)
+    if metric is not None:
+        parse_metric(metric, convention=convention)
+
+
+def _choose_auto(data: RankingData, valid: RankingData | None, **common: Any) -> Chosen:
+    """Return what `rankwright.auto` finds, with a bar over its fits."""
+    from rankwright.rankers.auto import auto
+
+    with round_progress("auto", None) as progress:
+
+        def on_progress(fit: int, fits: int, name: str, t: int, text: str) -> None:
+            progress(fit, f"{name}, round {t}: {text}", fits)
+
+        chosen = auto(data, eval_set=valid, told=on_progress, **common)
+    console.say(chosen.why)
+    return chosen

@@ -8,18 +8,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankwright.cli import console
-from rankwright.cli.cluster import DaskOption, client_of
-from rankwright.cli.memory import MemoryOption, bound_memory, in_record, print_peak
-from rankwright.cli.settings import (
+from rankwright.cli.console import step_progress
+from rankwright.cli.options import (
     ConventionOption,
+    DaskOption,
     FormatOption,
+    MemoryOption,
     ModelOption,
     ReadOption,
     SeedOption,
     ThreadsOption,
+    bound_memory,
     checked_ranker,
+    client_of,
+    in_record,
+    load_evaluation_data,
+    print_peak,
     ranker_settings,
     read_options,
+    score_and_save,
 )
 from rankwright.errors import UsageError
 from rankwright.key_values import parse_space
@@ -90,8 +97,6 @@ def tune(
 
     With --dask whole trials run on the workers, several at a time; none of them is pruned.
     """
-    from rankwright.cli.held_back import load_held_back, score_and_save
-    from rankwright.cli.progress import step_progress
     from rankwright.comparison.tune import checked_folds, checked_space
     from rankwright.comparison.tune import tune as search
     from rankwright.data.files import load
@@ -106,13 +111,13 @@ def tune(
     gauge = bound_memory(context, memory)
     elsewhere = _elsewhere(context, dask, at_once)
     data = load(train, **options)
-    parts = load_held_back(data.n_features, options, valid=valid, test=test)
-    judge = parts.pop("valid", None)
-    with step_progress(f"tune {made.name}", trials) as told:
+    parts = load_evaluation_data(data.n_features, options, valid=valid, test=test)
+    validation = parts.pop("valid", None)
+    with step_progress(f"tune {made.name}", trials) as on_step:
         found = search(
             made,
             data,
-            judge,
+            validation,
             space=searched,
             folds=folds,
             trials=trials,
@@ -120,21 +125,23 @@ def tune(
             fixed=fixed,
             storage=storage,
             study=study,
-            report=lambda trial: told(_line(trial)),
+            report=lambda trial: on_step(_line(trial)),
             random_state=seed,
             **elsewhere,
         )
     results = score_and_save(found.ranker, parts, save, gauge).get("test", {})
     if json:
-        console.print_json({**_record(found, results, save, judge is None), **in_record(gauge)})
+        console.print_json(
+            {**_record(found, results, save, validation is None), **in_record(gauge)}
+        )
     else:
-        _print_result(found, results, save, judge is None)
+        _print_result(found, results, save, validation is None)
         print_peak(gauge)
 
 
 def _check_targets(save: Path | None, storage: str | None) -> None:
     """Say that a file cannot be written before the trials, not after."""
-    from rankwright.data.target import check_target
+    from rankwright.data.streams import check_target
 
     check_target(save, "--save")
     if storage is not None and "://" not in storage:

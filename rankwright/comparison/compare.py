@@ -28,10 +28,9 @@ from rankwright.core.parallel import thread_count
 from rankwright.core.rng import seed_of
 from rankwright.core.types import F64
 from rankwright.data import catalog
-from rankwright.data.letor_fold import fold_files
 from rankwright.data.ranking_data import RankingData
-from rankwright.data.split import Fold, k_folds, letor_folds, load_alike
-from rankwright.data.store_writer import is_store
+from rankwright.data.split import Fold, fold_files, k_folds, letor_folds, load_alike
+from rankwright.data.store import is_store
 from rankwright.errors import DataError, RankwrightError, UsageError
 from rankwright.metrics.base import Metric
 from rankwright.metrics.evaluation import Evaluator

@@ -11,7 +11,7 @@ from typing import Any
 from rankwright.comparison.baselines import best_feature, feature_scores, random_scores
 from rankwright.comparison.compare import compare
 from rankwright.comparison.result import Comparison
-from rankwright.data.digits import digits
+from rankwright.data.catalog import digits
 from rankwright.metrics.evaluation import evaluate
 from rankwright.rankers.base import Ranker, ranker
 

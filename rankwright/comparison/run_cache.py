@@ -34,7 +34,7 @@ from rankwright.core.jit import cache_root
 from rankwright.core.types import F64, AnyArray
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.split import Fold
-from rankwright.data.target import atomic_text
+from rankwright.data.streams import atomic_text
 from rankwright.errors import DataError, UsageError
 from rankwright.metrics.names import metric as measure
 from rankwright.persist.model_file import holds_all, kept_parameters

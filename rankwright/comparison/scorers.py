@@ -24,7 +24,7 @@ from rankwright.core.types import F64, I64
 from rankwright.data.content import content_digest
 from rankwright.data.frames import column_of
 from rankwright.data.ranking_data import RankingData
-from rankwright.data.scores import names_in_run, query_names
+from rankwright.data.rankings import names_in_run, query_names
 from rankwright.data.split import Fold
 from rankwright.data.trec import Trec
 from rankwright.errors import DataError, RankwrightError, UsageError

@@ -13,7 +13,7 @@ from pathlib import Path
 from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any
 
-from rankwright.data.target import atomic_text
+from rankwright.data.streams import atomic_text
 from rankwright.errors import UsageError
 from rankwright.metrics.significance import LEVEL
 from rankwright.registry import unknown

@@ -32,7 +32,7 @@ from rankwright.data.content import content_digest
 from rankwright.data.frames import frame_of_columns
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.split import k_folds
-from rankwright.data.target import check_target
+from rankwright.data.streams import check_target
 from rankwright.errors import DataError, MissingExtraError, RankwrightError, UsageError
 from rankwright.metrics.base import Metric
 from rankwright.metrics.evaluation import evaluate

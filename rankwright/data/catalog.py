@@ -1,8 +1,14 @@
 """Data sets by name: ``digits`` comes with the package, the others lie below ``RANKWRIGHT_DATA``.
 
 A bare name stands for the whole set. LETOR sets also come in their parts (``mq2008/S5``) and
-official folds (``mq2008/fold1/train``, ``vali``, ``test``), classified ones, made into queries as
-in `rankwright.data.digits`, in ``optdigits/train``, ``valid``, ``test``.
+official folds (``mq2008/fold1/train``, ``vali``, ``test``), classified ones, made into queries,
+in ``optdigits/train``, ``valid``, ``test``.
+
+Section 6.2 of DORM [le2007dorm] makes ranking data of classified rows: shuffle them, and sample
+the documents of each query from them; the grade of a document is the number of its class. So a
+ranker must put nines before eights before sevens. We first cut the shuffled rows, so that no
+document is in two parts: one half for train, one quarter each for valid and test. Within a part a
+document may be in several queries, but only once in a query.
 """
 
 from __future__ import annotations
@@ -15,12 +21,17 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.core.types import AnyArray
+from rankwright.core.rng import stream
+from rankwright.core.types import I64, AnyArray
+from rankwright.data.formats import read_file
 from rankwright.data.ranking_data import RankingData, concatenate
+from rankwright.data.split import Fold, letor_folds, load_alike
+from rankwright.data.streams import open_bytes
 from rankwright.errors import DataError, UsageError
 from rankwright.registry import unknown
 
-_PARTS = ("train", "valid", "test")
+PARTS = ("train", "valid", "test")
+_CUTS = (0.5, 0.75)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +46,6 @@ class _Letor:
         return [*(f"S{i}" for i in range(1, 6)), *folds]
 
     def load(self, part: str, **options: Any) -> RankingData:
-        from rankwright.data.split import letor_folds, load_alike
-
         folds = letor_folds(folder() / self.folder, **options).files
         tests = [test[0] for _, _, test in folds]
         parts = [*tests[1:], tests[0]]  # whatever the layout, fold 2 tests on S1, fold 3 on S2
@@ -61,11 +70,9 @@ class _Classes:
     first_class: int = 0
 
     def names(self) -> list[str]:
-        return list(_PARTS)
+        return list(PARTS)
 
     def load(self, part: str, **options: Any) -> RankingData:
-        from rankwright.data.digits import digits, queries_of_classes
-
         for option in options:
             if option not in ("queries", "documents", "seed"):
                 raise UsageError(
@@ -79,16 +86,14 @@ class _Classes:
             name = Path(self.files[0]).name.partition(".")[0]
             fold = queries_of_classes(table[:, :-1], classes, name=name, **options)
         parts = [data for data in fold if data is not None]
-        return parts[_PARTS.index(part)] if part else concatenate(parts)
+        return parts[PARTS.index(part)] if part else concatenate(parts)
 
     def _table(self, path: Path) -> AnyArray:
-        from rankwright.data.source import open_bytes
-
-        with open_bytes(path) as stream:
+        with open_bytes(path) as text:
             try:
-                return np.loadtxt(stream, delimiter=self.delimiter, ndmin=2)
-            except ValueError as fault:
-                raise DataError(f"{path} is not a table of numbers: {fault}.") from None
+                return np.loadtxt(text, delimiter=self.delimiter, ndmin=2)
+            except ValueError as error:
+                raise DataError(f"{path} is not a table of numbers: {error}.") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +108,7 @@ class _Ratings:
         return []
 
     def load(self, part: str, **options: Any) -> RankingData:  # noqa: ARG002
-        from rankwright.data.files import load
-
-        return load(folder() / self.file, format="ratings", layout=self.layout, **options)
+        return read_file(folder() / self.file, "ratings", layout=self.layout, **options)
 
 
 _SETS: dict[str, _Letor | _Classes | _Ratings] = {
@@ -149,7 +152,7 @@ NAMES: dict[str, str] = {
 
 
 def descriptions() -> dict[str, str]:
-    """Return a line on each data set; names of parts are told in a few words."""
+    """Return a line on each data set; names of parts are summed up."""
     parts = {
         _Letor: "; also /S1 to /S5, /fold1/train, /fold1/vali, /fold1/test, ...",
         _Classes: "; also /train, /valid, /test",
@@ -186,3 +189,84 @@ def folder() -> Path:
     if not path.is_dir():
         raise UsageError(f"RANKWRIGHT_DATA names {path}, which is not a folder.")
     return path
+
+
+# --- classified rows as queries --------------------------------------------------------------
+
+
+def digits(*, queries: int = 50, documents: int = 100, seed: int = 0) -> Fold:
+    """Return train, valid and test of queries over 1,797 digits of 8 x 8 pixels, grades 0 to 9.
+
+    Parameters
+    ----------
+    queries, documents
+        Queries of each part, and documents of each query; by default those of the paper.
+    """
+    from sklearn.datasets import load_digits
+
+    source = load_digits()
+    return queries_of_classes(
+        source.data,
+        source.target,
+        name="digits",
+        feature_names=source.feature_names,
+        queries=queries,
+        documents=documents,
+        seed=seed,
+    )
+
+
+def queries_of_classes(
+    X: AnyArray,
+    classes: AnyArray,
+    *,
+    name: str,
+    feature_names: Sequence[str] | None = None,
+    queries: int = 50,
+    documents: int = 100,
+    seed: int = 0,
+) -> Fold:
+    """Make train, valid and test of classified rows, whose grade is the number of their class.
+
+    Parameters
+    ----------
+    X, classes
+        Rows and their classes, numbered from 0.
+    name
+        Of the data set; part of the name of its random stream.
+    queries, documents
+        Queries of each part, and documents of each query.
+
+    Returns
+    -------
+    Fold
+        Query ids are ``train-1``, ...; ``doc_id`` is the row number in ``X``.
+    """
+    if queries < 1 or documents < 1:
+        raise UsageError(f"queries and documents must be 1 or more, not {queries}, {documents}.")
+    rng = stream(seed, "queries_of_classes", name)
+    made = []
+    for part, pool in zip(PARTS, _pools(name, len(X), documents, rng), strict=True):
+        rows = np.concatenate([rng.permutation(pool)[:documents] for _ in range(queries)])
+        made.append(
+            RankingData.from_arrays(
+                X[rows].astype(np.float32),
+                classes[rows],
+                qid=np.repeat([f"{part}-{i + 1}" for i in range(queries)], documents),
+                doc_id=rows,
+                feature_names=feature_names,
+            )
+        )
+    return Fold(*made)
+
+
+def _pools(name: str, n: int, documents: int, rng: np.random.Generator) -> list[I64]:
+    """Return the rows that each part samples its documents from."""
+    pools = np.split(rng.permutation(n), [int(share * n) for share in _CUTS])
+    fewest = min(map(len, pools))
+    if documents > fewest:
+        raise UsageError(
+            f"a query of {name} has {fewest} documents at most, since a part has no more rows; "
+            f"not {documents}."
+        )
+    return pools

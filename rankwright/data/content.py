@@ -15,7 +15,7 @@ from rankwright.core.order import ranking
 from rankwright.core.parallel import map_ranges, row_ranges
 from rankwright.core.rng import stream
 from rankwright.core.types import I64, AnyArray
-from rankwright.data.categories import AllCategories, as_json
+from rankwright.data.frames import AllCategories, categories_to_json
 from rankwright.data.ranking_data import RankingData
 
 _ROWS = 1 << 15
@@ -57,7 +57,7 @@ def _hash_sparse(lo, hi, indptr, indices, words, factor, code):  # type: ignore[
 
 
 @kernel
-def _draws(lo, hi, code, time, factor, out):  # type: ignore[no-untyped-def]
+def _random_keys(lo, hi, code, time, factor, out):  # type: ignore[no-untyped-def]
     """Write a number for each row, another one each time that its code has come before."""
     for i in range(lo, hi):
         out[i] = _mix((code[i] + np.uint64(time[i])) * factor)
@@ -96,9 +96,9 @@ def content_order(data: RankingData, *, n_jobs: int | None = None) -> tuple[I64,
 def content_sample(
     data: RankingData, count: int, *, seed: int = 0, n_jobs: int | None = None
 ) -> I64:
-    """Return ``count`` rows, drawn by what they hold alone; rising.
+    """Return ``count`` rows, ascending, sampled by their content alone.
 
-    Equal rows are drawn one by one, so that shuffled rows give a sample that holds the same.
+    Equal rows are sampled one by one, so that shuffled rows give a sample of the same content.
     """
     code = row_codes(data, n_jobs=n_jobs)
     order = np.argsort(code, kind="stable")
@@ -108,8 +108,8 @@ def content_sample(
     time = place - np.maximum.accumulate(np.where(new, place, 0))
     factor = stream(seed, "content sample").integers(2**63, dtype=np.uint64) | np.uint64(1)
     bounds = row_ranges(len(code), _ROWS)
-    map_ranges(_draws, bounds, code, time, factor, drawn := np.empty_like(code))
-    return np.sort(order[np.argpartition(drawn, count - 1)[:count]])
+    map_ranges(_random_keys, bounds, code, time, factor, keys := np.empty_like(code))
+    return np.sort(order[np.argpartition(keys, count - 1)[:count]])
 
 
 def in_content_order(
@@ -117,7 +117,7 @@ def in_content_order(
 ) -> tuple[I64, RankingData]:
     """Return rows in an order that depends on what they hold alone, and the data in that order.
 
-    Names and positions of documents are left out, and the features too where nobody needs them.
+    Names and positions of documents are left out, and the features too where they are not needed.
     """
     rows, queries = content_order(data, n_jobs=n_jobs)
     if not features:
@@ -156,7 +156,7 @@ def digest_of_prints(
     order = np.argsort(columns[0], kind="stable")
     digest = hashlib.sha256(f"{n_documents} x {n_features}".encode())
     if categories:
-        digest.update(json.dumps(as_json(categories), sort_keys=True).encode())
+        digest.update(json.dumps(categories_to_json(categories), sort_keys=True).encode())
     for column in columns:
         digest.update(np.ascontiguousarray(column[order]).tobytes())
     return digest.hexdigest()

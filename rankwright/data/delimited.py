@@ -20,8 +20,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from rankwright.core.types import AnyArray
-from rankwright.data.categories import CategoryColumn
-from rankwright.data.frames import Columns, arrow_dictionary, columns_of_frame
+from rankwright.data.frames import CategoryColumn, Columns, arrow_dictionary, columns_of_frame
 from rankwright.errors import DataError, quoted
 
 MISSING_CELLS = ["", "NaN", "nan", "NULL", "null", "NA", "N/A"]
@@ -93,8 +92,8 @@ def read_columns(
         except pa.ArrowInvalid:  # a column is not all numbers: let pyarrow find out what each is
             options = _arrow_options(separator, wanted, as_text, named)
             table = reader.read_csv(pa.BufferReader(content), **options)
-    except (pa.ArrowInvalid, UnicodeDecodeError) as fault:
-        raise DataError(one_line(fault)) from None
+    except (pa.ArrowInvalid, UnicodeDecodeError) as error:
+        raise DataError(one_line(error)) from None
     return columns_of_frame(table)
 
 
@@ -119,8 +118,8 @@ def read_batches(
         raw.seek(start)
         options = _arrow_options(separator, wanted, {**number, **kinds}, named=True)
         yield from reader.open_csv(raw, **options)
-    except (pa.ArrowInvalid, UnicodeDecodeError) as fault:
-        raise DataError(_fault_in_column(fault, names)) from None
+    except (pa.ArrowInvalid, UnicodeDecodeError) as error:
+        raise DataError(_error_in_column(error, names)) from None
 
 
 def _whole_lines(block: bytes) -> bytes:
@@ -141,8 +140,8 @@ def arrow_table(columns: dict[str, Any]) -> Any:
             for name, values in columns.items()
         }
         return pa.table(made)
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as fault:
-        raise DataError(f"a column cannot be written: {one_line(fault)}") from None
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise DataError(f"a column cannot be written: {one_line(error)}") from None
 
 
 class DelimitedSink:
@@ -167,7 +166,7 @@ class DelimitedSink:
         self.header = False
 
     def close(self) -> None:
-        """Nothing is held back."""
+        """Do nothing: every row is written at once."""
 
 
 def is_numeric_cell(cell: str) -> bool:
@@ -178,9 +177,9 @@ def is_numeric_cell(cell: str) -> bool:
         return False
 
 
-def one_line(fault: Exception) -> str:
+def one_line(error: Exception) -> str:
     """Return the message of another package's error as one sentence."""
-    return " ".join(str(fault).split()).rstrip(".") + "."
+    return " ".join(str(error).split()).rstrip(".") + "."
 
 
 # --- with pyarrow ----------------------------------------------------------------------------
@@ -200,10 +199,10 @@ def _arrow_options(
     }
 
 
-def _fault_in_column(fault: Exception, names: list[str]) -> str:
-    found = re.search(r"column #(\d+).*invalid value '(.*)'", str(fault), re.DOTALL)
+def _error_in_column(error: Exception, names: list[str]) -> str:
+    found = re.search(r"column #(\d+).*invalid value '(.*)'", str(error), re.DOTALL)
     if found is None:
-        return one_line(fault)
+        return one_line(error)
     name = names[int(found[1])]
     return (
         f"column {quoted(name)} is not numeric (it holds {quoted(found[2])}); encode it, or "
@@ -230,11 +229,11 @@ class _as_lines:  # noqa: N801
 def _cells(lines: io.TextIOWrapper, separator: str) -> Iterator[list[str]]:
     try:
         yield from csv.reader(lines, delimiter=separator, strict=True)
-    except UnicodeDecodeError as fault:
-        raise DataError(f"it is not UTF-8 text: {fault}; save it as UTF-8 first.") from None
-    except csv.Error as fault:
+    except UnicodeDecodeError as error:
+        raise DataError(f"it is not UTF-8 text: {error}; save it as UTF-8 first.") from None
+    except csv.Error as error:
         raise DataError(
-            f"it is not comma-separated text: {fault}; put commas between cells, or tabs in a .tsv."
+            f"it is not comma-separated text: {error}; put commas between cells, or tabs in a .tsv."
         ) from None
 
 

@@ -1,25 +1,47 @@
-"""Frames of pandas, polars and Arrow to ranking data and back, through narwhals.
+"""Frames of pandas, polars and Arrow to ranking data and back: roles of columns, and categories.
 
-Columns play roles: the query id, the grade, features, and the optional ``query_weight``,
-``sample_weight``, ``doc_id``, ``group`` and ``position``. Features must be numbers, booleans or
-categories (`rankwright.data.categories`); a null feature is a missing value (NaN). A null query id,
-grade or weight is an error.
+Columns play roles, which the caller names or their usual names say:
+
+===================  ==================================================
+query id             ``qid``, ``query``, ``query_id``, ``group_id``
+grade                ``label``, ``grade``, ``rel``, ``relevance``, ``y``
+``doc_id``           ``doc_id``, ``docid``, ``doc``
+``query_weight``     ``query_weight``
+``sample_weight``    ``sample_weight``, ``weight``
+``group``            ``group``, ``host``
+``position``         ``position``
+features             every other column
+===================  ==================================================
+
+Case and blanks around a name do not matter. Two columns that could both play one role are an error,
+never a guess. The index that pandas writes to a Parquet file is no feature. Features must be
+numbers, booleans or categories; a null feature is a missing value (NaN). A null query id, grade or
+weight is an error.
+
+A column of the type category (pandas ``category``, polars ``Categorical`` and ``Enum``, an Arrow
+dictionary) is in ``RankingData.X`` as codes 0, 1, ..., NaN where it is missing; `Categories` says
+what each code stands for. Codes of two data sets are matched by value, never by code. The
+categories of an unordered column are sorted, so that their order in a frame changes nothing; those
+of an ordered one keep its order.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from scipy import sparse
 
 from rankwright.core.types import F64, AnyArray
-from rankwright.data.categories import AllCategories, Categories, CategoryColumn, plain_value
-from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, MissingExtraError, UsageError, quoted
 from rankwright.registry import unknown
+
+if TYPE_CHECKING:
+    from rankwright.data.ranking_data import RankingData
 
 ROLES = ("query_weight", "sample_weight", "doc_id", "group", "position")
 """The optional columns, by the name of what they become in `RankingData`."""
@@ -129,7 +151,7 @@ class FrameColumns:
             return array
         missing = np.array(values.is_null().to_list(), bool)
         marked: AnyArray = array.copy()
-        marked[missing] = None  # each package has its own word for it
+        marked[missing] = None  # each package marks it in its own way
         return marked
 
     def coded(self, name: str) -> tuple[AnyArray, Categories] | None:
@@ -370,7 +392,7 @@ def ids_of_text(values: Sequence[str] | AnyArray) -> AnyArray:
     return numbers if (numbers.astype(text.dtype) == text).all() else text
 
 
-# --- columns ---------------------------------------------------------------------------------
+# --- columns of one frame --------------------------------------------------------------------
 
 
 def _as_table(frame: Any) -> Any:
@@ -387,8 +409,8 @@ def _as_table(frame: Any) -> Any:
             f"a pandas, polars or Arrow frame is expected, not {type(frame).__name__}; "
             "arrays go to from_arrays."
         ) from None
-    except DuplicateError as fault:
-        raise DataError(f"a column name is used twice: {_one_line(fault)}") from None
+    except DuplicateError as error:
+        raise DataError(f"a column name is used twice: {_one_line(error)}") from None
     if not all(isinstance(name, str) for name in names):
         raise DataError("column names must be text; rename the columns first.")
     return table
@@ -405,7 +427,7 @@ def feature_matrix(
     Those with ``categories`` become their codes, found by value.
     """
     known = categories or {}
-    faults: dict[str, Any] = {}
+    wrong: dict[str, Any] = {}
     kinds = set()
     for name in features:
         if name in known:
@@ -413,16 +435,16 @@ def feature_matrix(
         values = column(name)
         kinds.add(values.dtype)
         if (at := _first_not_number(values)) is not None:
-            faults[name] = values.tolist()[at]
-    if faults:
-        listed = ", ".join(f"{quoted(name)} (it holds {value!r})" for name, value in faults.items())
-        many = len(faults) > 1
+            wrong[name] = values.tolist()[at]
+    if wrong:
+        listed = ", ".join(f"{quoted(name)} (it holds {value!r})" for name, value in wrong.items())
+        many = len(wrong) > 1
         raise DataError(
             f"{'these feature columns are' if many else 'this feature column is'} not "
             f"numeric: {listed}; make {'them categories' if many else 'it a category'} for trees "
-            f'with astype("category") (of a file, --read categorical={",".join(faults)}), '
+            f'with astype("category") (of a file, --read categorical={",".join(wrong)}), '
             f"encode {'them' if many else 'it'} as numbers, name the features with features=..., "
-            f"or leave these out with drop={list(faults)} (--read drop={','.join(faults)})."
+            f"or leave these out with drop={list(wrong)} (--read drop={','.join(wrong)})."
         )
     X = np.empty((rows, len(features)), np.float32 if kinds == {np.dtype("f4")} else np.float64)
     for number, name in enumerate(features):
@@ -509,5 +531,281 @@ def _refuse_missing(missing: AnyArray, name: str, role: str) -> None:
         raise DataError(f"the {role} (column {quoted(name)}) is missing at row {row}.")
 
 
-def _one_line(fault: Exception) -> str:
-    return " ".join(str(fault).split())
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
+# --- which column is what --------------------------------------------------------------------
+
+USUAL_NAMES = {
+    "qid": ("qid", "query", "query_id", "group_id"),
+    "label": ("label", "grade", "rel", "relevance", "y"),
+    "query_weight": ("query_weight",),
+    "sample_weight": ("sample_weight", "weight"),
+    "doc_id": ("doc_id", "docid", "doc"),
+    "group": ("group", "host"),
+    "position": ("position",),
+}
+
+_PANDAS_INDEX = re.compile(r"__index_level_\d+__")
+_MOST_NAMES = 12
+
+
+def choose_columns(
+    names: Sequence[str],
+    given: dict[str, str | None],
+    *,
+    features: str | Sequence[str] | None = None,
+    drop: str | Iterable[str] = (),
+    grades: bool = True,
+) -> tuple[dict[str, str], list[str]]:
+    """Return role -> column, and the feature columns, of a table with the columns ``names``.
+
+    Parameters
+    ----------
+    given
+        Role -> column, for each role of ``USUAL_NAMES``; None: find it by its usual names; ``""``:
+        there is none, as for the grade of documents that are only to be ranked.
+    features, drop
+        Columns that are features (by default all that play no role), and that are not; names, or
+        one text with commas.
+    grades
+        False: the documents are only to be ranked, and a column of grades is passed over.
+    """
+    wanted, dropped = listed(features), listed(drop) or []
+    given = {role: None if column is None else str(column) for role, column in given.items()}
+    named = [name for name in given.values() if name]
+    for name in [*named, *(wanted or []), *dropped]:
+        if name not in names:
+            raise DataError(unknown("column", name, names))
+    free = [name for name in names if name not in {*named, *(wanted or []), *dropped}]
+    found = {
+        role: usual_column(role, free) if column is None else column
+        for role, column in given.items()
+    }
+    if not found["qid"]:
+        raise _not_found("qid", "query id", names)
+    if found["label"] is None and grades:
+        raise _not_found("label", "label", names)
+    roles = {role: column for role, column in found.items() if column}
+    if wanted is None:
+        used = {*roles.values(), *dropped}
+        wanted = [name for name in names if name not in used and not _PANDAS_INDEX.fullmatch(name)]
+    if "" in wanted:
+        raise DataError(
+            "a column has no name (the index of a frame?); name it, or leave it out with drop=[''] "
+            "(--read drop=)."
+        )
+    if not grades:
+        roles.pop("label", None)
+    return roles, wanted
+
+
+def listed(names: str | Iterable[str] | None) -> list[str] | None:
+    """Return names as a list; one text may hold several with commas between."""
+    if isinstance(names, str):
+        return [name.strip() for name in names.split(",")]
+    return None if names is None else [str(name) for name in names]
+
+
+def usual_column(role: str, names: Sequence[str]) -> str | None:
+    """Return the one of ``names`` that is usual for a role; None where none is."""
+    fitting = [name for name in names if name.strip().lower() in USUAL_NAMES[role]]
+    if len(fitting) > 1:
+        raise DataError(
+            f"columns {' and '.join(map(repr, fitting))} could each be the {role}; specify it with "
+            f"{role}=..., and leave the other out with drop=... or name it in features=..."
+        )
+    return fitting[0] if fitting else None
+
+
+def _not_found(role: str, what: str, names: Sequence[str]) -> DataError:
+    shown = ", ".join(repr(name) for name in names[:_MOST_NAMES])
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return DataError(
+        f"no {what} column found ({', '.join(USUAL_NAMES[role])}); the columns are "
+        f"{shown}{more}. Specify it with {role}=NAME (--read {role}=NAME)."
+    )
+
+
+# --- categories ------------------------------------------------------------------------------
+
+_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Categories:
+    """What the codes 0, 1, ... of a feature stand for.
+
+    Attributes
+    ----------
+    values : tuple
+        Texts, numbers or booleans; the place of each is its code.
+    ordered : bool
+        Whether the order of the values has a meaning, as small < medium < large has: trees then
+        split the codes as numbers.
+    """
+
+    values: tuple[Any, ...]
+    ordered: bool = False
+
+    @classmethod
+    def of(cls, values: Iterable[Any], *, ordered: bool = False) -> Categories:
+        """Return the categories of these values, sorted unless they are ``ordered``."""
+        plain = dict.fromkeys(plain_value(value) for value in values)
+        plain.pop(None, None)
+        return cls(
+            tuple(
+                plain
+                if ordered
+                else sorted(plain, key=lambda value: (isinstance(value, str), value))
+            ),
+            ordered,
+        )
+
+    def codes(self, values: Sequence[Any]) -> F64:
+        """Return the code of each value; NaN where it is missing, or not among the categories."""
+        known: dict[Any, float] = {value: float(code) for code, value in enumerate(self.values)}
+        return np.array([known.get(plain_value(value), np.nan) for value in values], np.float64)
+
+    def value(self, code: float) -> Any:
+        """Return what a code stands for, None where it is missing or none of the codes."""
+        known = code == code and 0 <= code < len(self.values)
+        return self.values[int(code)] if known else None
+
+    def column(self, codes: AnyArray) -> AnyArray:
+        """Return the value of each code, None where it is missing."""
+        values = np.empty(len(self.values) + 1, object)
+        values[:-1] = self.values
+        return values[self.whole(codes)]
+
+    def whole(self, codes: AnyArray) -> AnyArray:
+        """Return the codes as whole numbers, -1 where a value is missing."""
+        known = (codes >= 0) & (codes < len(self.values))
+        return np.where(known, np.where(known, codes, 0), -1).astype(np.int64)
+
+    def recoded(self, codes: AnyArray, there: Categories) -> AnyArray:
+        """Return codes of ``there`` as codes of these categories, by value."""
+        return np.append(self.codes(there.values), np.nan)[there.whole(codes)].astype(codes.dtype)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __str__(self) -> str:
+        shown = ", ".join(repr(value) for value in self.values[:_SHOWN])
+        return f"{shown}, ..." if len(self.values) > _SHOWN else shown
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CategoryColumn:
+    """A column of a table to be written: codes and what they stand for."""
+
+    codes: AnyArray
+    categories: Categories
+
+    @property
+    def dtype(self) -> Any:
+        """The type of the values."""
+        return np.dtype(object)
+
+    def tolist(self) -> list[Any]:
+        """Return the values, None where one is missing."""
+        found: list[Any] = self.categories.column(self.codes).tolist()
+        return found
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+
+AllCategories = Mapping[str, Categories]
+"""Name of a feature -> its categories."""
+
+
+def plain_value(value: Any) -> Any:
+    """Return a category as a text, number or boolean, which files can hold; None if missing."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or value != value or type(value).__name__ in ("NAType", "NaTType"):
+        return None
+    return value if isinstance(value, bool | int | float | str) else str(value)
+
+
+def checked_categories(given: Any, names: Sequence[str] | None) -> dict[str, Categories] | None:
+    """Return categories by the name of their feature, as data and model files keep them."""
+    found = {
+        str(name): own if isinstance(own, Categories) else Categories(tuple(own))
+        for name, own in dict(given or {}).items()
+    }
+    for name in found:
+        if names is None or name not in names:
+            raise DataError(f"there are categories of {quoted(name)}, which is no feature by name.")
+    return {name: found[name] for name in names or () if name in found} or None
+
+
+def joined_categories(several: Sequence[AllCategories | None]) -> dict[str, Categories] | None:
+    """Return for each feature the categories that any of ``several`` has."""
+    found: dict[str, Categories] = {}
+    for own in several:
+        for name, here in (own or {}).items():
+            before = found.get(name, here)
+            both = before.ordered and here.ordered
+            if before != here:
+                here = Categories.of((*before.values, *here.values), ordered=both)
+            found[name] = here
+    return found or None
+
+
+def recoded(
+    X: Any,
+    names: Sequence[str] | None,
+    there: AllCategories | None,
+    here: AllCategories | None,
+    where: str,
+) -> Any:
+    """Return features whose columns ``names`` have the categories ``there`` in those of ``here``.
+
+    A column that has categories ``here`` alone is taken to hold their codes.
+    """
+    columns = list(names or ())
+    for name in there or ():
+        if name in columns and name not in (here or {}):
+            raise DataError(
+                f"column {quoted(name)} of {where} is a category, and the ranker was fitted to it "
+                "as a number; give it as a number."
+            )
+    differ = [
+        name
+        for name, own in (there or {}).items()
+        if name in columns and here[name] != own  # type: ignore[index]
+    ]
+    if not differ:
+        return X
+    assert there is not None
+    assert here is not None
+    changed = X.toarray() if hasattr(X, "toarray") else X.copy()
+    for name in differ:
+        column = columns.index(name)
+        changed[:, column] = here[name].recoded(changed[:, column], there[name])
+    return changed
+
+
+def categories_to_json(categories: AllCategories | None) -> dict[str, Any]:
+    """Return categories as JSON holds them."""
+    return {
+        name: {"values": list(own.values), "ordered": own.ordered}
+        for name, own in (categories or {}).items()
+    }
+
+
+def categories_from_json(held: Any, names: Sequence[str] | None) -> dict[str, Categories] | None:
+    """Return categories from what JSON holds; what `as_json` did not write is a ValueError."""
+    found = {}
+    for name, own in dict(held or {}).items():
+        values = own["values"]
+        plain = isinstance(values, list) and all(
+            isinstance(value, bool | int | float | str) for value in values
+        )
+        if not plain or len(set(values)) < len(values):
+            raise ValueError(f"categories of {name} that are no list of different values")
+        found[name] = Categories(tuple(values), bool(own["ordered"]))
+    return checked_categories(found, names)

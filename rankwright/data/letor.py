@@ -6,21 +6,13 @@
 - Query ids are any text without blanks; where all are integers they become int64. Rows of one
   query may stand anywhere in the file.
 - Comments name documents: by the word after ``docid =``, or else by the whole comment.
-- Blank lines, lines of comment, CRLF, tabs and a byte order mark are welcome.
+- Blank lines, lines of comment, CRLF, tabs and a byte order mark are allowed.
 
 A plain file is mapped into memory and never copied: one pass of kernels counts, arrays of the
 right size are made, a second pass fills them. Compressed files and pipes are read block by block.
-The way of a file, from bytes to data:
-
-- here             the format: its options, opened files, and which text is read when
-- `letor_text`     text cut where lines end, for the kernels
-- `letor_blocks`   a block of text to arrays: survey it, make room, parse it, name its rows
-- `letor_kernels`  lines, fast; `letor_numbers` the numbers in them, and numbers to be written
-- `letor_line`     a line that the kernels leave, in Python: what it says, or what is wrong with it
-- `letor_join`     blocks put together, and cut into queries
-- `letor_parts`    the same, part by part, for files larger than memory
-
-`letor_options` checks the options, `letor_write` writes, `letor_fold` finds the files of a fold.
+From bytes to data: this file opens the text and chooses what is read when, `letor_parts` turns text
+into arrays and arrays into data, `letor_kernels` parses lines and numbers. What is written is read
+back bit for bit: each number has the fewest digits that identify it.
 """
 
 from __future__ import annotations
@@ -33,38 +25,91 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
 from typing import Any, BinaryIO, ClassVar, Literal
 
-from rankwright.core.types import I64
-from rankwright.data.grouping import checked_sizes
-from rankwright.data.letor_blocks import BlockReader, Layout, Totals
-from rankwright.data.letor_join import assemble, is_int64, joined
-from rankwright.data.letor_options import ReadOptions
-from rankwright.data.letor_parts import read_whole_queries
-from rankwright.data.letor_text import Text, stream_blocks
-from rankwright.data.letor_write import LetorWriter
-from rankwright.data.ranking_data import RankingData
-from rankwright.data.source import display_name, open_bytes, reads_file
+import numpy as np
+from scipy import sparse as sp
+
+from rankwright.core.parallel import map_ranges, row_ranges
+from rankwright.core.types import I64, AnyArray
+from rankwright.data import letor_kernels as kernels
+from rankwright.data.letor_parts import (
+    BlockReader,
+    Layout,
+    Text,
+    Totals,
+    assemble,
+    is_int64,
+    joined,
+    read_whole_queries,
+    stream_blocks,
+)
+from rankwright.data.ranking_data import RankingData, checked_sizes
+from rankwright.data.streams import display_name, open_bytes, open_target, reads_file
 from rankwright.errors import DataError, UsageError
+from rankwright.registry import EXTENSIONS
 
 _STREAM_BLOCK = 1 << 23
 _NO_GRADE = re.compile(rb"^(\xef\xbb\xbf)?[ \t]*qid:", re.MULTILINE)
 _LINES_IN_A_LINE = re.compile(rb"qid:[^\r]*\r[ \t]*[^ \t\r]+[ \t]+qid:")
 
 
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """What `Letor.read` takes; a value that cannot be raises `UsageError`."""
+
+    dtype: Literal["float64", "float32"] = "float64"
+    zero_based: bool | Literal["auto"] = "auto"
+    absent: Literal["zero", "missing"] = "zero"
+    sparse: bool | None = None
+    n_features: int | None = None
+    doc_ids: bool = True
+    lists: Literal["by_id", "adjacent"] = "by_id"
+    max_feature_id: int = 1 << 26
+    group_sizes: AnyArray | None = None
+    grades: bool = True
+    n_jobs: int | None = None
+
+    def __post_init__(self) -> None:
+        choices = {
+            "dtype": ("float64", "float32"),
+            "zero_based": ("auto", True, False),
+            "absent": ("zero", "missing"),
+            "sparse": (None, True, False),
+            "lists": ("by_id", "adjacent"),
+        }
+        object.__setattr__(self, "dtype", _dtype_name(self.dtype))
+        for name, allowed in choices.items():
+            if getattr(self, name) not in allowed:
+                raise UsageError(
+                    f"{name} must be one of {', '.join(map(repr, allowed))}, "
+                    f"not {getattr(self, name)!r}."
+                )
+        if self.sparse and self.absent == "missing":
+            raise UsageError("absent='missing' makes a dense table; leave out sparse=True.")
+        if self.n_features is not None and self.n_features < 0:
+            raise UsageError(f"n_features must be 0 or more, not {self.n_features}.")
+        if not 0 < self.max_feature_id < 2**31 - 1:
+            raise UsageError(
+                f"max_feature_id must be from 1 to 2^31 - 2, not {self.max_feature_id}."
+            )
+
+
+def _dtype_name(dtype: object) -> str:
+    try:
+        return np.dtype(dtype).name  # type: ignore[call-overload, no-any-return]
+    except TypeError:
+        return str(dtype)
+
+
 class Letor:
     """LETOR and svmlight text files with ``qid:``, plain or compressed."""
 
-    extensions: ClassVar[tuple[str, ...]] = (
-        ".txt",
-        ".letor",
-        ".svmlight",
-        ".svm",
-        ".libsvm",
-        ".dat",
-    )
+    extensions: ClassVar[tuple[str, ...]] = EXTENSIONS["letor"]
 
     @staticmethod
     def read(
@@ -90,7 +135,7 @@ class Letor:
             Of the features: float64 or float32.
         zero_based
             Whether the lowest feature id is 0 (True) or 1 (False). By default the first line with
-            features decides: if it names 0, ids start at 0. A 0 later on is then a fault.
+            features decides: if it names 0, ids start at 0. A 0 later on is then an error.
         absent
             What a feature is that a line does not name: ``"zero"`` or ``"missing"`` (NaN).
         sparse
@@ -104,7 +149,7 @@ class Letor:
             ``"by_id"`` puts all rows of one id together; with ``"adjacent"`` an id that comes
             back after others is a list of its own, as in RankLib.
         max_feature_id
-            A higher id is taken for a fault.
+            A higher id is an error.
         group_sizes
             For a file without ``qid:``: how many rows each query has.
         grades
@@ -145,8 +190,8 @@ class Letor:
         """Yield a file larger than memory in parts of whole queries, of one number of features.
 
         The file is read twice, ``part_bytes`` of text at a time (more where one query has more):
-        first to learn how many features there are. A query that comes back in a later part is a
-        fault, as it cannot be put together.
+        first to learn how many features there are. A query that comes back in a later part is
+        an error, as it cannot be put together.
 
         Parameters
         ----------
@@ -296,3 +341,168 @@ def _checked_sizes(reader: BlockReader, totals: Totals) -> I64 | None:
             f"{int(sizes.sum())}."
         )
     return sizes
+
+
+# --- writing ---------------------------------------------------------------------------------
+
+_VALUES_PER_BLOCK = 1 << 18
+_ROWS_PER_RANGE = 256
+_BAD_QUERY_ID = re.compile(r"[\x00-\x20#]|\A\Z")
+_BAD_DOC_ID = re.compile(r"[\x00\n]|\A[ \t\r]|[ \t\r]\Z|\Adocid[ \t\r]*=[ \t\r]*[^ \t\r]")
+
+
+class LetorWriter:
+    """Writes queries to a LETOR file, part after part; see `Letor.open_writer`."""
+
+    def __init__(
+        self, path: str | Path, *, zeros: bool | None = None, zero_based: bool = False
+    ) -> None:
+        self._path, self._zeros, self._base = path, zeros, 0 if zero_based else 1
+        self._last_query: str | None = None
+        self._opened = ExitStack()
+        self._stream: BinaryIO
+
+    def __enter__(self) -> LetorWriter:
+        self._stream = self._opened.enter_context(open_target(self._path))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool | None:
+        return self._opened.__exit__(kind, error, trace)
+
+    def append(self, data: RankingData) -> None:
+        """Write the queries of ``data``."""
+        starts_file = self._last_query is None
+        queries = [name.encode() for name in self._checked_ids(data)]
+        query_of_row = data.query_of_row()
+        step = max(1, _VALUES_PER_BLOCK // max(1, _values_per_row(data.X)))
+        for lo in range(0, data.n_documents, step):
+            rows = slice(lo, min(lo + step, data.n_documents))
+            grades = [_number(grade) for grade in data.y[rows].tolist()]
+            features = self._features(data.X[rows], starts_file and lo == 0)
+            names = _comments(data.doc_id, rows, len(grades))
+            places = query_of_row[rows].tolist()
+            lines = [
+                b"%b qid:%b%b%b\n" % (grade, queries[q], feature, name)
+                for grade, q, feature, name in zip(grades, places, features, names, strict=True)
+            ]
+            self._stream.write(b"".join(lines))
+
+    def _checked_ids(self, data: RankingData) -> list[str]:
+        ids = [str(name) for name in data.qid.tolist()]
+        for name, size in zip(ids, data.sizes.tolist(), strict=True):
+            if _BAD_QUERY_ID.search(name) or not _is_unicode(name):
+                raise DataError(
+                    f"query id {name!r} cannot be written as LETOR text, where an id is one word "
+                    "without '#'; give the queries other ids."
+                )
+            if size and name == self._last_query:
+                raise DataError(
+                    f"two lists in a row have the query id {name}, which LETOR text would make "
+                    "one list; give them different ids."
+                )
+            self._last_query = name if size else self._last_query
+        return ids
+
+    def _features(self, X: Any, starts_file: bool) -> list[bytes]:
+        """Return the features of each row, with a blank before each."""
+        every_id = not isinstance(X, sp.csr_array) if self._zeros is None else self._zeros
+        if every_id:
+            X = _dense(X) if isinstance(X, sp.csr_array) else X
+            counts, ids = np.full(*X.shape), np.tile(np.arange(X.shape[1]), X.shape[0])
+            values = np.asarray(X).reshape(-1)
+        else:
+            counts, ids, values = _stored(X)
+            if starts_file and X.shape[1]:
+                counts, ids, values = _with(X.shape[1] - 1, counts[0], counts, ids, values)
+                if self._base == 0:
+                    counts, ids, values = _with(0, 0, counts, ids, values)
+        ends = np.cumsum(counts, dtype=np.int64)
+        ids = ids + self._base
+        text = np.empty(int(ends[-1]) * kernels.ROOM, np.uint8)
+        stops = np.empty(len(ends), np.int64)
+        bounds = row_ranges(len(ends), _ROWS_PER_RANGE)
+        map_ranges(
+            kernels.write_rows,
+            bounds,
+            ends,
+            ids,
+            values,
+            kernels.WRITING[X.dtype.name],
+            text,
+            stops,
+        )
+        starts = np.append(0, ends[:-1])
+        written, places = (
+            text.data,
+            zip((starts * kernels.ROOM).tolist(), stops.tolist(), strict=True),
+        )
+        features = [bytes(written[start:stop]) for start, stop in places]
+        for row in np.flatnonzero(stops == kernels.LEFT_TO_PYTHON).tolist():
+            pairs = [(ids[k], values[k]) for k in range(starts[row], ends[row])]
+            features[row] = b"".join(b" %d:%b" % (name, _number(value)) for name, value in pairs)
+        return features
+
+
+def _values_per_row(X: Any) -> int:
+    return int(X.nnz // max(1, X.shape[0])) if isinstance(X, sp.csr_array) else int(X.shape[1])
+
+
+def _dense(X: Any) -> AnyArray:
+    """Return CSR as a table; ``toarray`` would add its values to 0, and so lose -0.0."""
+    table = np.zeros(X.shape, X.dtype)
+    table[np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), X.indices] = X.data
+    return table
+
+
+def _stored(X: Any) -> tuple[I64, I64, AnyArray]:
+    """Return how many values each row has that are not +0.0, their columns and themselves."""
+    if isinstance(X, sp.csr_array):
+        return np.diff(X.indptr), X.indices.astype(np.int64), np.asarray(X.data)
+    kept = (X != 0) | np.signbit(X)
+    return kept.sum(axis=1), np.nonzero(kept)[1], np.asarray(X[kept])
+
+
+def _with(
+    column: int, place: int, counts: I64, columns: I64, values: AnyArray
+) -> tuple[I64, I64, AnyArray]:
+    """Let the first row name ``column``, as its ``place``-th, so that a reader knows of it."""
+    if column in columns[: counts[0]]:
+        return counts, columns, values
+    more = np.zeros_like(counts)
+    more[0] = 1
+    return counts + more, np.insert(columns, place, column), np.insert(values, place, 0.0)
+
+
+def _comments(doc_id: AnyArray | None, rows: slice, n: int) -> list[bytes]:
+    if doc_id is None:
+        return [b""] * n
+    names = [str(name) for name in doc_id[rows].tolist()]
+    for row, name in enumerate(names):
+        if _BAD_DOC_ID.search(name) or not _is_unicode(name):
+            raise DataError(
+                f"doc id {name!r} of row {rows.start + row} cannot be written as a LETOR comment, "
+                "where it must be one line without blanks at its ends and without 'docid ='; give "
+                "the documents other ids."
+            )
+    return [b" # %b" % name.encode() if name else b" #" for name in names]
+
+
+def _number(value: Any) -> bytes:
+    """Return ``value`` as `letor_kernels.write_number` does, by Python's and NumPy's own means."""
+    if np.isinf(value):
+        raise DataError("a feature is infinite; use NaN for a missing value.")
+    if np.isnan(value):
+        return b"NaN"
+    shortest = float(str(value))
+    if type(value)(shortest) != value:  # a float32 whose digits a double rounds the other way
+        shortest = float(value)
+    return repr(shortest).removesuffix(".0").encode()
+
+
+def _is_unicode(text: str) -> bool:
+    return text.isascii() or text.encode(errors="replace").decode() == text

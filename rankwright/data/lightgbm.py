@@ -1,7 +1,7 @@
 """LightGBM's and XGBoost's text files: queries by their sizes in a file beside the data.
 
 ``train.txt`` (svmlight lines without ``qid:``, whose feature ids LightGBM counts from 0) or
-``train.csv`` (the grade first, with or without a line of names) goes with ``train.txt.query``: the
+``train.csv`` (the grade first, with or without a line of names) comes with ``train.txt.query``: the
 number of rows of each query, one per line. ``train.txt.weight`` and ``train.txt.position``, one
 value per row, are read where they are there. Queries have no ids and are numbered from 0. Of
 XGBoost, ``train.txt.group`` holds the sizes, and ``train.txt.weight`` one value per query.
@@ -21,22 +21,30 @@ import numpy as np
 from scipy import sparse as sp
 
 from rankwright.core.types import I64
-from rankwright.data.columns import USUAL_NAMES
 from rankwright.data.delimited import DelimitedSink, column_names, is_numeric_cell, read_columns
 from rankwright.data.frames import (
+    USUAL_NAMES,
     checked_numbers,
     default_names,
     feature_columns,
     feature_matrix,
     ids_of_text,
 )
-from rankwright.data.parts import parts_of
-from rankwright.data.ranking_data import RankingData
-from rankwright.data.source import COMPRESSED, display_name, open_bytes, plain_suffix
-from rankwright.data.target import open_target
-from rankwright.data.text_file import decoded, fault_at, number_at, text_lines
+from rankwright.data.letor import Letor
+from rankwright.data.ranking_data import RankingData, parts_of
+from rankwright.data.streams import (
+    beside,
+    decoded,
+    display_name,
+    error_at,
+    number_at,
+    open_bytes,
+    open_target,
+    plain_suffix,
+    text_lines,
+)
 from rankwright.errors import DataError, quoted
-from rankwright.registry import unknown
+from rankwright.registry import EXTENSIONS, unknown
 
 _SEPARATORS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 
@@ -44,8 +52,21 @@ _SEPARATORS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 class LightGBMText:
     """LightGBM's text or csv without query ids, their sizes in FILE.query (XGBoost: FILE.group)."""
 
-    extensions: ClassVar[tuple[str, ...]] = ()
+    extensions: ClassVar[tuple[str, ...]] = EXTENSIONS["lightgbm"]
     holds: ClassVar[frozenset[str]] = frozenset({"sample_weight", "position", "empty queries"})
+
+    @staticmethod
+    def has_no_query_ids(path: str | Path) -> bool:
+        """Return whether the first line of ``path`` names no query, so that sizes are needed."""
+        if not Path(path).is_file():
+            return False
+        with open_bytes(path) as stream:
+            lines = (line for line in stream if line.strip() and not line.startswith(b"#"))
+            first = next(lines, b"")
+        if plain_suffix(path) in _SEPARATORS:
+            names = first.decode(errors="replace").lower().strip().split(_separator(path))
+            return not any(name.strip('" ') in USUAL_NAMES["qid"] for name in names)
+        return b"qid:" not in first
 
     def read(
         self,
@@ -70,15 +91,13 @@ class LightGBMText:
         absent, sparse, n_features, n_jobs
             As for LETOR text; text only.
         """
-        sizes_file = _sizes_beside(path)
+        sizes_file = beside(path, "query", "group")
         if sizes_file is None:
             raise DataError(f"{path}.query does not exist; it holds the sizes of the queries.")
         sizes = _read_sizes(sizes_file)
         if plain_suffix(path) in _SEPARATORS:
             data = _read_csv(path, sizes, label, dtype)
         else:
-            from rankwright.data.letor import Letor
-
             data = Letor().read(
                 path,
                 zero_based=zero_based,
@@ -111,30 +130,6 @@ class LightGBMText:
                 Path(f"{path}.{kind}").unlink(missing_ok=True)
 
 
-def has_sizes_beside(path: str | Path) -> bool:
-    """Return whether ``path`` has no query ids, but a file with the sizes of queries beside it."""
-    if _sizes_beside(path) is None or not Path(path).is_file():
-        return False
-    with open_bytes(path) as stream:
-        first = next((line for line in stream if line.strip() and not line.startswith(b"#")), b"")
-    if plain_suffix(path) in _SEPARATORS:
-        names = first.decode(errors="replace").lower().strip().split(_separator(path))
-        return not any(name.strip('" ') in USUAL_NAMES["qid"] for name in names)
-    return b"qid:" not in first
-
-
-def _sizes_beside(path: str | Path) -> Path | None:
-    return _beside(path, "query") or _beside(path, "group")
-
-
-def _beside(path: str | Path, kind: str) -> Path | None:
-    """Return the file of that kind beside ``path``, whose own name may end in ``.gz``."""
-    names = [f"{path}.{kind}"]
-    if Path(path).suffix.lower() in COMPRESSED:
-        names.append(f"{Path(path).with_suffix('')}.{kind}")
-    return next((Path(name) for name in names if Path(name).is_file()), None)
-
-
 def _separator(path: str | Path) -> str:
     return _SEPARATORS[plain_suffix(path)]
 
@@ -150,20 +145,20 @@ def _read_sizes(path: Path) -> I64:
     sizes = []
     for line, text in _values(path):
         if not (text.isascii() and text.isdecimal()):
-            fault_at(path, line, f"the size of a query is a whole number, not {quoted(text)}")
+            error_at(path, line, f"the size of a query is a whole number, not {quoted(text)}")
         sizes.append(int(text))
     return np.array(sizes, np.int64)
 
 
 def _with_files_beside(data: RankingData, path: str | Path, *, by_query: bool) -> RankingData:
     """Add weights, which are those of queries ``by_query``, and positions."""
-    weight_file, position_file = _beside(path, "weight"), _beside(path, "position")
+    weight_file, position_file = beside(path, "weight"), beside(path, "position")
     if weight_file is not None:
         weights = []
         for line, text in _values(weight_file):
             weights.append(number_at(text, weight_file, line, "the weight"))
             if not 0 <= weights[-1] < np.inf:
-                fault_at(weight_file, line, f"a weight is finite and 0 or more, not {text}")
+                error_at(weight_file, line, f"a weight is finite and 0 or more, not {text}")
         _check_length(weight_file, weights, data, by_query=by_query)
         found = np.array(weights)
         data = replace(data, query_weight=found) if by_query else replace(data, sample_weight=found)
@@ -199,8 +194,8 @@ def _read_csv(path: str | Path, sizes: I64, label: str | None, dtype: str | None
         column = read_columns(content, separator, names, [], named=named)
         y = checked_numbers(column(grade), grade, "grade")
         X = feature_matrix(column, features, len(y))
-    except DataError as fault:
-        raise DataError(f"{display_name(path)}: {fault}") from None
+    except DataError as error:
+        raise DataError(f"{display_name(path)}: {error}") from None
     if len(y) != sizes.sum():
         raise DataError(
             f"{display_name(path)} has {len(y)} rows, but the sizes of the queries add up to "
@@ -217,8 +212,6 @@ def _read_csv(path: str | Path, sizes: I64, label: str | None, dtype: str | None
 
 def _write_text(data: RankingData, stream: BinaryIO, folder: Path) -> None:
     """Write LETOR text and take the query ids out, which LightGBM refuses."""
-    from rankwright.data.letor import Letor
-
     unnamed = replace(data, doc_id=None, qid=np.arange(data.n_queries))
     with TemporaryDirectory(dir=folder, prefix=".lightgbm.") as drafts:
         draft = Path(drafts) / "draft.txt"

@@ -1,4 +1,4 @@
-"""Put features on a common scale within each query, and find any normaliser by its name.
+"""Put features on a common scale, within each query or over all of the training set.
 
 Within a query, over the values x of one feature that are not missing:
 
@@ -7,11 +7,15 @@ Within a query, over the values x of one feature that are not missing:
 - ``sum``     x / sum |x|; left alone where the sum is 0                                      (3)
 
 These are RankLib's ``linear``, ``zscore`` and ``sum``, to the last bit of float32. They learn
-nothing, so ``fit`` returns the normaliser itself. ``global_zscore``, ``quantile`` and ``log`` are
-the same for all queries.
+nothing, so ``fit`` returns the normaliser itself. These are the same for all queries, learned on
+the training set:
+
+- ``global_zscore``  (x - mean) / sd with the training set's mean and sd, n - 1              (4)
+- ``quantile``       the share of the training values that are smaller, between 0 and 1      (5)
+- ``log``            sign(x) log(1 + |x|), which learns nothing                              (6)
 
 A missing value stays missing. A sparse matrix stays sparse where zeros stay zero; elsewhere the
-refusal says so, and ``densify=True`` makes it dense.
+error says so, and ``densify=True`` makes it dense.
 """
 
 from __future__ import annotations
@@ -29,23 +33,9 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
 from rankwright.registry import unknown
 
-# --- learnt from all training data -----------------------------------------------------------
-# Put features on a scale that all queries share, learned on the training set.
-#
-# Over the values x of one feature that are not missing:
-#
-# - ``global_zscore``  (x - mean) / sd with the training set's mean and sd, n - 1               (1)
-# - ``quantile``       the share of the training values that are smaller, between 0 and 1       (2)
-# - ``log``            sign(x) log(1 + |x|), which learns nothing                               (3)
-#
-# A missing value stays missing. A sparse matrix stays sparse under ``log``, which keeps zeros;
-# the others refuse it unless ``densify=True``. `rankwright.data.normalize` has the scales of each
-# query's own, and finds any normaliser by its name.
-
-
 _ROWS = 16_384
 
-# --- kernels ---------------------------------------------------------------------------------
+# --- kernels: scales of the training set -----------------------------------------------------
 
 
 @kernel
@@ -70,12 +60,12 @@ def _add_rows(lo, hi, X, center, power, sums, counts):  # type: ignore[no-untype
 
 @kernel
 def _scale_rows(lo, hi, X, shift, scale, out):  # type: ignore[no-untyped-def]
-    shift_and_scale(X, lo, hi, shift, scale, out)  # (1)
+    shift_and_scale(X, lo, hi, shift, scale, out)  # (4)
 
 
 @kernel
 def _share_below(x, reference):  # type: ignore[no-untyped-def]
-    """(2) by linear interpolation; among equal references the middle one counts."""
+    """(5) by linear interpolation; among equal references the middle one counts."""
     k = len(reference) - 1
     if not x > reference[0]:
         return 0.0
@@ -100,7 +90,7 @@ def _rank_rows(lo, hi, X, references, out):  # type: ignore[no-untyped-def]
             out[i, f] = _share_below(x, references[f]) if x == x else x
 
 
-# --- API -------------------------------------------------------------------------------------
+# --- scales of the training set --------------------------------------------------------------
 
 
 class Fitted(Protocol):
@@ -187,7 +177,7 @@ class Quantile:
     Parameters
     ----------
     n_quantiles
-        How many evenly spaced quantiles of each feature are remembered; values between two are
+        How many evenly spaced quantiles of each feature are kept; values between two are
         interpolated. Values outside the training range become 0 or 1.
     """
 
@@ -230,7 +220,7 @@ class FittedQuantile:
 
 def _log_rows(lo: int, hi: int, values: AnyArray, out: AnyArray) -> None:
     np.log1p(np.abs(values[lo:hi]), out=out[lo:hi])
-    np.copysign(out[lo:hi], values[lo:hi], out=out[lo:hi])  # (3)
+    np.copysign(out[lo:hi], values[lo:hi], out=out[lo:hi])  # (6)
 
 
 def _learn_columns(lo: int, hi: int, X: AnyArray, levels: F64, references: F64) -> None:
@@ -280,8 +270,7 @@ def with_entries(X: Any, entries: AnyArray) -> Any:
     return sparse.csr_array((entries, X.indices, X.indptr), shape=X.shape)
 
 
-# --- by query, and all by name ---------------------------------------------------------------
-# --- kernels ---------------------------------------------------------------------------------
+# --- kernels: scales of each query -----------------------------------------------------------
 
 
 @kernel
@@ -386,7 +375,7 @@ def _sum_sparse(lo, hi, indptr, row, column, x, d, out):  # type: ignore[no-unty
             total[column[e]] = 0.0
 
 
-# --- API -------------------------------------------------------------------------------------
+# --- scales of each query, and all normalisers by name ---------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

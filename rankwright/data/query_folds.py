@@ -11,7 +11,7 @@ from sklearn.model_selection import BaseCrossValidator
 from rankwright.core.dtypes import as_vector
 from rankwright.core.rng import seed_of, stream
 from rankwright.core.types import I64
-from rankwright.data.grouping import group_rows, refuse_sizes
+from rankwright.data.ranking_data import group_rows, refuse_sizes
 from rankwright.data.split import order_of_ids
 from rankwright.errors import DataError, UsageError
 

@@ -1,15 +1,17 @@
 """`RankingData`: features, grades and query boundaries, the only container between modules.
 
 Rows of query q are ``indptr[q]:indptr[q + 1]``. Rows that came unsorted are grouped by query, in
-order of first appearance and stably within a query; ``row`` remembers where each came from, and
+order of first appearance and stably within a query; ``row`` says where each came from, and
 `RankingData.in_caller_order` puts any per-document result back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Literal
+from difflib import get_close_matches
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -17,19 +19,102 @@ from scipy import sparse
 from rankwright.core.dtypes import as_feature_matrix, as_float_vector, as_groups, as_vector
 from rankwright.core.memory import scratch, taken_rows
 from rankwright.core.types import F64, I64, AnyArray, FloatMatrix
-from rankwright.data.categories import AllCategories, Categories, checked_categories, recoded
-from rankwright.data.categories import joined as joined_categories
-from rankwright.data.grouping import (
-    boundaries_of_sizes,
-    checked_weights,
-    group_rows,
-    query_weights,
-    refuse_sizes,
+from rankwright.data.frames import (
+    AllCategories,
+    Categories,
+    arrays_of_frame,
+    checked_categories,
+    frame_of_data,
+    joined_categories,
+    recoded,
 )
-from rankwright.data.queries import ByQuery
 from rankwright.errors import DataError, quoted
 
-_PER_DOCUMENT = ("y", "sample_weight", "doc_id", "group", "position")
+PER_DOCUMENT = ("sample_weight", "doc_id", "group", "position")
+"""The optional arrays with one value per document."""
+
+EVERYTHING = frozenset(
+    {*PER_DOCUMENT, "query_weight", "feature_names", "categories", "qid", "empty queries"}
+)
+"""All that a format may say it ``holds`` besides features, grades and query boundaries."""
+
+_CELLS_PER_PART = 1 << 23
+_FEWEST_ROWS_PER_PART = 1 << 10
+_ROW_ARRAYS = ("y", *PER_DOCUMENT)
+Q = TypeVar("Q")
+_SHOWN = 3  # ids that an error message names
+
+
+class UnknownQueryError(DataError, KeyError):
+    """A query id is not in the data."""
+
+    __str__ = Exception.__str__  # KeyError shows the sentence in quotes
+
+
+class ByQuery(Generic[Q]):
+    """Length, iteration and indexing by query, for a class with query ids ``qid``.
+
+    ``len`` is the number of queries, iteration yields one after the other, and ``things[qid]`` is
+    the query with that id: neither a query number nor a slice.
+    """
+
+    __slots__ = ()
+
+    qid: AnyArray
+    instead_of_slices: ClassVar[str]  # what an error message recommends
+
+    @abstractmethod
+    def _query(self, number: int) -> Q:
+        """Return the query of this number, from 0."""
+
+    def __len__(self) -> int:
+        return len(self.qid)
+
+    def __iter__(self) -> Iterator[Q]:
+        return map(self._query, range(len(self.qid)))
+
+    def __contains__(self, query: object) -> bool:
+        return self._find(query) is not None
+
+    def __getitem__(self, query: Any) -> Q:
+        number = self._find(query)
+        if number is None:
+            raise UnknownQueryError(self._not_there(query))
+        return self._query(number)
+
+    def _id(self, number: int) -> Any:
+        """Return the id of a query, numbers and texts as Python's own."""
+        value = self.qid[number]
+        return value.item() if self.qid.dtype.kind in "biufU" else value
+
+    def _find(self, query: Any) -> int | None:
+        """Return the number of the query with this id."""
+        if _is_many(query):
+            return None
+        if self.qid.dtype.kind == "O":  # any objects, tuples too
+            return next((n for n, known in enumerate(self.qid.tolist()) if known == query), None)
+        if np.ndim(query):
+            return None
+        found = np.flatnonzero(np.asarray(self.qid == query))
+        return int(found[0]) if len(found) else None
+
+    def _not_there(self, query: Any) -> str:
+        if _is_many(query):
+            what = f"{type(self).__name__}[...] takes the id of one query, not {query!r}"
+            return f"{what}; {self.instead_of_slices}."
+        ids = self.qid.tolist()
+        near = get_close_matches(str(query), [str(known) for known in ids], n=1)
+        alike = [known for known in ids if near and str(known) == near[0]]
+        if alike:
+            return f"there is no query {query!r}; did you mean {alike[0]!r}?"
+        shown = ", ".join(repr(known) for known in ids[:_SHOWN])
+        more = ", ..." if len(ids) > _SHOWN else ""
+        return f"there is no query {query!r}; the ids of the {len(ids)} queries are {shown}{more}."
+
+
+def _is_many(query: Any) -> bool:
+    """Whether this asks for several queries, as a slice or a list would."""
+    return isinstance(query, slice | list) or (isinstance(query, np.ndarray) and query.ndim > 0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -212,8 +297,6 @@ class RankingData(ByQuery[Query]):
             Names of further columns: ``query_weight``, ``sample_weight``, ``doc_id``, ``group``,
             ``position``.
         """
-        from rankwright.data.frames import arrays_of_frame
-
         arrays = arrays_of_frame(
             frame, qid=qid, label=label, features=features, drop=drop, columns=columns
         )
@@ -257,11 +340,11 @@ class RankingData(ByQuery[Query]):
         return f"RankingData({', '.join(about)})"
 
     def __sizeof__(self) -> int:
-        """Return the bytes of all arrays: what Dask reckons with before it moves data."""
+        """Return the bytes of all arrays: what Dask takes as its size."""
         X: Any = self.X
         features = [X] if isinstance(X, np.ndarray) else [X.data, X.indices, X.indptr]
         others = [getattr(self, name) for name in ("indptr", "qid", "query_weight", "row")]
-        kept = [*features, *others, *(getattr(self, name) for name in _PER_DOCUMENT)]
+        kept = [*features, *others, *(getattr(self, name) for name in _ROW_ARRAYS)]
         return sum(array.nbytes for array in kept if array is not None)
 
     # --- parts -------------------------------------------------------------------------------
@@ -292,8 +375,6 @@ class RankingData(ByQuery[Query]):
         ----------
         backend : {"pandas", "polars", "pyarrow"}
         """
-        from rankwright.data.frames import frame_of_data
-
         return frame_of_data(self, backend)
 
     def select(self, queries: Any) -> RankingData:
@@ -331,7 +412,7 @@ class RankingData(ByQuery[Query]):
         """Return the data padded with zero features, as text that leaves zeros out needs it.
 
         Features beyond ``n_features`` are refused: whoever was fitted on fewer cannot use them.
-        Features with names are left as they are, since their names tell which are there.
+        Features with names are left as they are, since their names say which are there.
         """
         extra = n_features - self.n_features
         if extra == 0 or self.feature_names is not None:
@@ -406,7 +487,7 @@ class RankingData(ByQuery[Query]):
 
     def _rows(self, rows: I64) -> RankingData:
         kept: dict[str, Any] = {}
-        for name in _PER_DOCUMENT:
+        for name in _ROW_ARRAYS:
             values = getattr(self, name)
             kept[name] = None if values is None else values[rows]
         return replace(self, X=taken_rows(self.X, rows), **kept)
@@ -459,7 +540,7 @@ def concatenate(parts: Sequence[RankingData], *, shared_ids: bool = False) -> Ra
         query_weight=joined("query_weight"),
         feature_names=parts[0].feature_names,
         categories=categories,
-        **{name: joined(name) for name in _PER_DOCUMENT},
+        **{name: joined(name) for name in _ROW_ARRAYS},
     )
 
 
@@ -475,7 +556,7 @@ def _names(names: Sequence[str] | None, n_features: int) -> tuple[str, ...] | No
 
 
 def _grades(y: F64) -> str:
-    """Return the range of the grades in words."""
+    """Return the range of the grades as text."""
     return f"grades {y.min():g} to {y.max():g}" if len(y) else "no grades"
 
 
@@ -486,3 +567,172 @@ def _first_repeated(values: Iterable[Any]) -> Any:
 
 def _stack_sparse(blocks: list[FloatMatrix]) -> FloatMatrix:
     return sparse.csr_array(sparse.vstack([sparse.csr_array(block) for block in blocks]))
+
+
+# --- parts of whole queries ------------------------------------------------------------------
+
+
+class PartsDifferError(DataError):
+    """Parts of one file do not fit together, so that it has to be read as a whole."""
+
+
+class DistinctQueries:
+    """Watches the parts of data go by; each query may be in one of them, once."""
+
+    def __init__(self) -> None:
+        self.seen: set[Any] = set()
+
+    def add(self, part: RankingData) -> None:
+        """Refuse a part with a query that was there before."""
+        for query in part.qid.tolist():
+            if query in self.seen:
+                raise PartsDifferError(
+                    f"query {query} appears twice; give the two lists different ids."
+                )
+            self.seen.add(query)
+
+
+def parts_of(data: RankingData, *, rows: int | None = None) -> Iterator[RankingData]:
+    """Yield ``data`` in parts of whole queries, as views, of about ``rows`` documents each."""
+    if rows is None:
+        rows = max(_FEWEST_ROWS_PER_PART, _CELLS_PER_PART // max(1, data.n_features))
+    lo = 0
+    while lo < data.n_queries:
+        end = np.searchsorted(data.indptr, data.indptr[lo] + rows, side="right") - 1
+        hi = max(lo + 1, int(end))
+        yield consecutive(data, lo, hi)
+        lo = hi
+
+
+def consecutive(data: RankingData, lo: int, hi: int) -> RankingData:
+    """Return queries lo to hi, as views of the arrays of ``data``."""
+    rows = slice(int(data.indptr[lo]), int(data.indptr[hi]))
+    cut = {name: getattr(data, name) for name in PER_DOCUMENT}
+    return replace(
+        data,
+        X=data.X[rows],
+        y=data.y[rows],
+        indptr=data.indptr[lo : hi + 1] - data.indptr[lo],
+        qid=data.qid[lo:hi],
+        query_weight=None if data.query_weight is None else data.query_weight[lo:hi],
+        row=None,
+        **{name: None if values is None else values[rows] for name, values in cut.items()},
+    )
+
+
+# --- queries of rows, and weights that fit them ----------------------------------------------
+
+_WHOLE = 2.0**63  # from here on an id is no int64
+
+
+def group_rows(qid: AnyArray) -> tuple[I64, AnyArray, I64 | None]:
+    """Return query boundaries, ids in order of first appearance, and the rows in that order.
+
+    The last is None where equal ids are already contiguous.
+    """
+    qid = _clean_ids(qid)
+    starts = np.concatenate(([0], np.flatnonzero(qid[1:] != qid[:-1]) + 1))
+    runs = qid[starts]
+    number: dict[Any, int] = {}
+    run_query = np.array([number.setdefault(value, len(number)) for value in runs.tolist()])
+    ids = runs[np.unique(run_query, return_index=True)[1]]
+    if len(number) == len(runs):
+        return np.concatenate((starts, [len(qid)])).astype(np.int64), ids, None
+    query = np.repeat(run_query, np.diff(np.concatenate((starts, [len(qid)]))))
+    row = np.argsort(query, kind="stable").astype(np.int64)
+    indptr = np.concatenate(([0], np.cumsum(np.bincount(query)))).astype(np.int64)
+    return indptr, ids, row
+
+
+def _clean_ids(qid: AnyArray) -> AnyArray:
+    """Return ids that can be compared and counted, none of them missing."""
+    if qid.dtype.kind == "O":
+        missing = np.array([_is_missing(value) for value in qid.tolist()], bool)
+    else:
+        missing = np.isnan(qid) if qid.dtype.kind in "fmM" else np.zeros(len(qid), bool)
+    if missing.any():
+        raise DataError(f"the query id is missing at row {int(np.flatnonzero(missing)[0])}.")
+    if qid.dtype.kind == "f" and (np.abs(qid) < _WHOLE).all():
+        whole = qid.astype(np.int64)
+        return whole if (whole == qid).all() else qid
+    if qid.dtype.kind == "O":
+        if all(isinstance(value, str) for value in qid.tolist()):
+            return qid.astype(str)
+        for row, value in enumerate(qid.tolist()):
+            if not isinstance(value, Hashable):
+                raise DataError(
+                    f"the query id at row {row} is {value!r}; an id is a text, a number or a date."
+                )
+    return qid
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether this is None, NaN, or pandas' NA or NaT, which are not even themselves."""
+    if value is None:
+        return True
+    try:
+        return bool(value != value)
+    except (TypeError, ValueError):  # NA is ambiguous; so is an array
+        return not isinstance(value, np.ndarray)
+
+
+def refuse_sizes(qid: Any, n: int) -> None:
+    """Refuse the sizes of queries where the id of each row is expected, as LightGBM's ``group``."""
+    sizes = np.asarray(qid)
+    if sizes.ndim == 1 and len(sizes) != n and sizes.dtype.kind in "iu" and sizes.sum() == n:
+        raise DataError(
+            f"qid has {len(sizes)} values for {n} rows and they add up to {n}: sizes of queries "
+            "are given as group_sizes=..., qid takes the query id of each row."
+        )
+
+
+def checked_sizes(group_sizes: Any) -> I64:
+    """Return the sizes of queries as whole numbers."""
+    sizes = np.asarray(group_sizes)
+    if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or (sizes < 0).any():
+        raise DataError("group_sizes must be whole numbers, 0 or more, one per query.")
+    return sizes.astype(np.int64)
+
+
+def boundaries_of_sizes(group_sizes: Any, n: int) -> tuple[I64, AnyArray, None]:
+    """Return what `group_rows` does, of the sizes of queries whose rows are contiguous."""
+    sizes = checked_sizes(group_sizes)
+    if sizes.sum() != n:
+        raise DataError(
+            f"group_sizes add up to {int(sizes.sum())}, but there are {n} rows; "
+            "give the number of rows of each query, or the id of each row as qid=..."
+        )
+    return np.concatenate(([0], np.cumsum(sizes))).astype(np.int64), np.arange(len(sizes)), None
+
+
+def checked_weights(values: Any, name: str, length: int) -> F64:
+    """Return weights that are finite, 0 or more, and not all 0."""
+    weights = as_float_vector(values, name, length)
+    bad = ~(np.isfinite(weights) & (weights >= 0))
+    if bad.any():
+        at = int(np.flatnonzero(bad)[0])
+        raise DataError(f"{name} must be finite and 0 or more; number {at} is {weights[at]}.")
+    if not weights.any():
+        raise DataError(f"every {name} is zero, so nothing would count.")
+    return weights
+
+
+def query_weights(values: Any, n: int, indptr: I64, row: I64 | None) -> F64:
+    """Return a weight per query, of as many, or of one per row that is the same in a query."""
+    n_queries = len(indptr) - 1
+    if len(np.asarray(values)) == n_queries:
+        return checked_weights(values, "query_weight", n_queries)
+    if len(np.asarray(values)) != n:
+        raise DataError(
+            f"query_weight has {len(np.asarray(values))} values; give one for each of the "
+            f"{n_queries} queries, or for each of the {n} rows."
+        )
+    per_row = checked_weights(values, "query_weight", n)
+    if row is not None:
+        per_row = per_row[row]
+    filled = indptr[:-1] < indptr[1:]
+    weight = np.ones(n_queries)
+    weight[filled] = per_row[indptr[:-1][filled]]
+    if (per_row != np.repeat(weight, np.diff(indptr))).any():
+        raise DataError("query_weight given per row must be the same on all rows of a query.")
+    return weight

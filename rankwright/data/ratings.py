@@ -30,12 +30,17 @@ from scipy import sparse
 from rankwright.core.types import F64, I64, AnyArray
 from rankwright.data.delimited import DelimitedSink, is_numeric_cell, one_line
 from rankwright.data.frames import checked_ids, checked_numbers, columns_of_frame, ids_of_text
-from rankwright.data.parts import parts_of
-from rankwright.data.ranking_data import RankingData
-from rankwright.data.source import display_name, open_bytes
-from rankwright.data.target import open_target
-from rankwright.data.text_file import fault_at, number_at, text_lines
+from rankwright.data.ranking_data import RankingData, parts_of
+from rankwright.data.streams import (
+    display_name,
+    error_at,
+    number_at,
+    open_bytes,
+    open_target,
+    text_lines,
+)
 from rankwright.errors import DataError, UsageError, quoted
+from rankwright.registry import EXTENSIONS
 
 _LAYOUTS = ("triples", "jester")
 _SEPARATORS = ("::", "\t", ",", ";", None)
@@ -51,7 +56,7 @@ _LINES_PER_BLOCK = 1 << 18
 class Ratings:
     """Ratings: lines ``user item rating`` (also MovieLens' ``::``), or Jester's matrix."""
 
-    extensions: ClassVar[tuple[str, ...]] = (".ratings",)
+    extensions: ClassVar[tuple[str, ...]] = EXTENSIONS["ratings"]
     holds: ClassVar[frozenset[str]] = frozenset({"doc_id", "qid", "feature_names"})
 
     def read(
@@ -78,8 +83,8 @@ class Ratings:
         triples = _read_jester(path) if layout == "jester" else _read_triples(path)
         try:
             return ratings_of_triples(*triples, shift=shift, items=items)
-        except DataError as fault:
-            raise DataError(f"{display_name(path)}: {fault}") from None
+        except DataError as error:
+            raise DataError(f"{display_name(path)}: {error}") from None
 
     def write(self, data: RankingData, path: str | Path) -> None:
         """Write lines ``user,item,rating`` below a line of these names."""
@@ -231,7 +236,7 @@ def _triples_of_blocks(path: str | Path) -> Iterator[tuple[list[str], list[str],
     separator = next(s for s in _SEPARATORS if s is None or s in text)
     names = _cells(text, separator)
     if len(names) < 3:
-        fault_at(path, number, f"'user item rating' is expected, not {quoted(text)}")
+        error_at(path, number, f"'user item rating' is expected, not {quoted(text)}")
     places: tuple[int, ...] = (0, 1, 2)
     if is_numeric_cell(names[2]) and "rating" not in map(str.lower, names):
         lines = chain([first], lines)
@@ -251,10 +256,10 @@ def _triples(
     for number, text in block:
         cells = _cells(text, separator)
         if len(cells) <= max(places):
-            fault_at(path, number, f"a user, an item and a rating are expected, not {quoted(text)}")
+            error_at(path, number, f"a user, an item and a rating are expected, not {quoted(text)}")
         user, item, rating = (cells[place] for place in places)
         if not user or not item:
-            fault_at(path, number, "the user or the item is missing")
+            error_at(path, number, "the user or the item is missing")
         users.append(user)
         items.append(item)
         ratings.append(number_at(rating, path, number, "the rating"))
@@ -274,7 +279,7 @@ def _places(path: str | Path, number: int, names: list[str]) -> tuple[int, ...]:
         fitting = [place for place, name in enumerate(names) if name.lower() in usual]
         if len(fitting) != 1:
             what = f"{len(fitting) or 'none'} of them named like the {role} ({', '.join(usual)})"
-            fault_at(path, number, f"the columns are {', '.join(names)}, and {what}; rename one")
+            error_at(path, number, f"the columns are {', '.join(names)}, and {what}; rename one")
         found.append(fitting[0])
     return tuple(found)
 
@@ -286,14 +291,14 @@ def _read_jester(path: str | Path) -> tuple[I64, I64, F64]:
         raise DataError(f"{display_name(path)} has no ratings.")
     try:
         table = np.loadtxt(io.BytesIO(content), delimiter=",", ndmin=2, comments=None)
-    except ValueError as fault:
+    except ValueError as error:
         raise DataError(
             f"{display_name(path)} is not a matrix of numbers with commas between: "
-            f"{one_line(fault)}"
+            f"{one_line(error)}"
         ) from None
     rated = table[:, 1:] != _NOT_RATED
     for user in np.flatnonzero(rated.sum(axis=1) != table[:, 0])[:1].tolist():
         found = int(rated[user].sum())
-        fault_at(path, user + 1, f"it says {table[user, 0]:g} ratings and has {found}")
+        error_at(path, user + 1, f"it says {table[user, 0]:g} ratings and has {found}")
     users, items = np.nonzero(rated)
     return users + 1, items + 1, table[:, 1:][rated]

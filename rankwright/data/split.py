@@ -6,6 +6,8 @@ shuffle query numbers: the same seed gives the same parts whatever the ids of th
 order of rows within them. Unshuffled, queries stay in their order and k parts have floor(Q / k)
 queries each, the rest in the last, which is RankLib's ``-kcv`` and how LETOR cut OHSUMED. Shuffled,
 the sizes of the parts differ by one at most.
+
+A LETOR fold is a folder with train.txt, vali.txt and test.txt, each plain or compressed.
 """
 
 from __future__ import annotations
@@ -19,10 +21,13 @@ import numpy as np
 
 from rankwright.core.rng import seed_of, stream
 from rankwright.core.types import I64, AnyArray
+from rankwright.data.formats import read_file
 from rankwright.data.frames import encoded_features, frame_categories, frame_columns
 from rankwright.data.ranking_data import RankingData, concatenate
-from rankwright.data.source import COMPRESSED, packed_or_plain
+from rankwright.data.streams import COMPRESSED, packed_or_plain
 from rankwright.errors import DataError, UsageError
+
+_LETOR_PARTS = ("train", "vali", "test")
 
 
 class Fold(NamedTuple):
@@ -153,76 +158,6 @@ def k_folds(
     return _folds(data, parts, valid)
 
 
-def letor_folds(folder: str | Path, **options: Any) -> LetorFolds:
-    """Return the folds of a folder in LETOR's layout; each is read when it is asked for.
-
-    Parameters
-    ----------
-    folder
-        Holds ``Fold1``, ``Fold2``, ... with ``train.txt``, ``vali.txt`` and ``test.txt`` each, or
-        the parts ``S1.txt``, ``S2.txt``, ..., of which fold i trains on the k - 2 from Si on,
-        validates on the next and tests on the one after. Files may be compressed.
-    **options
-        For the reader of the files, as in ``rankwright.load``.
-    """
-    folder = Path(folder)
-    if not folder.is_dir():
-        raise DataError(f"{folder} is not a folder; LETOR's folds lie in Fold1, Fold2, ... of one.")
-    names = sorted(path.name for path in folder.iterdir())
-    numbers = _numbered(names, r"Fold(\d+)")
-    if numbers:
-        files = [
-            tuple((_file(folder / f"Fold{i}" / part),) for part in ("train", "vali", "test"))
-            for i in numbers
-        ]
-        return LetorFolds(files, options)
-    numbers = _numbered(names, rf"S(\d+)\.txt(?:{'|'.join(map(re.escape, COMPRESSED))})?")
-    if len(numbers) < 3:
-        raise DataError(
-            f"{folder} has neither folders Fold1, Fold2, ... nor three or more parts S1.txt, "
-            "S2.txt, ...; name the folder that holds them."
-        )
-    parts = [_file(folder / f"S{i}") for i in numbers]
-    turns = [parts[i:] + parts[:i] for i in range(len(parts))]
-    return LetorFolds([(turn[:-2], turn[-2:-1], turn[-1:]) for turn in turns], options)
-
-
-class LetorFolds(Sequence[Fold]):
-    """The folds of a folder; ``folds[i]`` reads one, a loop reads one after the other."""
-
-    def __init__(self, files: Sequence[Sequence[Sequence[Path]]], options: dict[str, Any]) -> None:
-        self.files = files
-        self.options = options
-
-    def __len__(self) -> int:
-        return len(self.files)
-
-    @overload
-    def __getitem__(self, index: int) -> Fold: ...
-    @overload
-    def __getitem__(self, index: slice) -> LetorFolds: ...
-    def __getitem__(self, index: int | slice) -> Fold | LetorFolds:
-        if isinstance(index, slice):
-            return LetorFolds(self.files[index], self.options)
-        parts = self.files[index]
-        paths = [path for part in parts for path in part]
-        loaded = dict(zip(paths, load_alike(paths, **self.options), strict=True))
-        return Fold(*(_joined([loaded[path] for path in part]) for part in parts))
-
-
-def load_alike(paths: Sequence[Path], **options: Any) -> list[RankingData]:
-    """Load LETOR files that belong together, with as many features each as the widest has."""
-    from rankwright.data.files import load
-
-    options.setdefault("format", "letor")
-    loaded = [load(path, **options) for path in paths]
-    widest = max(data.n_features for data in loaded)
-    return [
-        data if data.n_features == widest else load(path, **{**options, "n_features": widest})
-        for path, data in zip(paths, loaded, strict=True)
-    ]
-
-
 def _folds(data: RankingData, parts: list[I64], valid: bool) -> Iterator[Fold]:
     for i in range(len(parts)):
         if valid:
@@ -275,6 +210,100 @@ def _ranking_data(
         categories=known,
         **columns,
     )
+
+
+# --- LETOR's folders -------------------------------------------------------------------------
+
+
+def letor_folds(folder: str | Path, **options: Any) -> LetorFolds:
+    """Return the folds of a folder in LETOR's layout; each is read when it is asked for.
+
+    Parameters
+    ----------
+    folder
+        Holds ``Fold1``, ``Fold2``, ... with ``train.txt``, ``vali.txt`` and ``test.txt`` each, or
+        the parts ``S1.txt``, ``S2.txt``, ..., of which fold i trains on the k - 2 from Si on,
+        validates on the next and tests on the one after. Files may be compressed.
+    **options
+        For the reader of the files, as in ``rankwright.load``.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise DataError(f"{folder} is not a folder; LETOR's folds lie in Fold1, Fold2, ... of one.")
+    names = sorted(path.name for path in folder.iterdir())
+    numbers = _numbered(names, r"Fold(\d+)")
+    if numbers:
+        files = [
+            tuple((_file(folder / f"Fold{i}" / part),) for part in _LETOR_PARTS) for i in numbers
+        ]
+        return LetorFolds(files, options)
+    numbers = _numbered(names, rf"S(\d+)\.txt(?:{'|'.join(map(re.escape, COMPRESSED))})?")
+    if len(numbers) < 3:
+        raise DataError(
+            f"{folder} has neither folders Fold1, Fold2, ... nor three or more parts S1.txt, "
+            "S2.txt, ...; name the folder that holds them."
+        )
+    parts = [_file(folder / f"S{i}") for i in numbers]
+    turns = [parts[i:] + parts[:i] for i in range(len(parts))]
+    return LetorFolds([(turn[:-2], turn[-2:-1], turn[-1:]) for turn in turns], options)
+
+
+class LetorFolds(Sequence[Fold]):
+    """The folds of a folder; ``folds[i]`` reads one, a loop reads one after the other."""
+
+    def __init__(self, files: Sequence[Sequence[Sequence[Path]]], options: dict[str, Any]) -> None:
+        self.files = files
+        self.options = options
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    @overload
+    def __getitem__(self, index: int) -> Fold: ...
+    @overload
+    def __getitem__(self, index: slice) -> LetorFolds: ...
+    def __getitem__(self, index: int | slice) -> Fold | LetorFolds:
+        if isinstance(index, slice):
+            return LetorFolds(self.files[index], self.options)
+        parts = self.files[index]
+        paths = [path for part in parts for path in part]
+        loaded = dict(zip(paths, load_alike(paths, **self.options), strict=True))
+        return Fold(*(_joined([loaded[path] for path in part]) for part in parts))
+
+
+def load_alike(paths: Sequence[Path], **options: Any) -> list[RankingData]:
+    """Load LETOR files that belong together, with as many features each as the widest has."""
+    name = options.pop("format", None) or "letor"
+    loaded = [read_file(path, name, **options) for path in paths]
+    widest = max(data.n_features for data in loaded)
+    return [
+        data
+        if data.n_features == widest
+        else read_file(path, name, **{**options, "n_features": widest})
+        for path, data in zip(paths, loaded, strict=True)
+    ]
+
+
+def fold_files(path: str | Path) -> dict[str, Path]:
+    """Return the parts of a LETOR fold: a folder with train.txt, vali.txt and test.txt."""
+    folder = Path(path)
+    if str(path) == "-" or not folder.is_dir():
+        return {}
+    found = {part: packed_or_plain(folder / f"{part}.txt") for part in _LETOR_PARTS}
+    there = {part: file for part, file in found.items() if file is not None}
+    return there if len(there) == len(found) else {}
+
+
+def load_fold(folder: Path, *, part: str | None = None, **options: Any) -> RankingData:
+    """Read one part of a fold, or all three as one."""
+    files = fold_files(folder)
+    if part not in (*files, "all"):
+        raise UsageError(
+            f"{folder} holds {', '.join(file.name for file in files.values())}; name one of them, "
+            f"or say part='train', 'vali', 'test' or 'all'."
+        )
+    chosen = list(files.values()) if part == "all" else [files[str(part)]]
+    return _joined(load_alike(chosen, **options))
 
 
 def _joined(parts: list[RankingData]) -> RankingData:

@@ -1,4 +1,4 @@
-"""Made-up ranking data in the shape of the well-known sets, whose best ranker is known.
+"""Synthetic ranking data in the shape of the well-known sets, whose best ranker is known.
 
 A document's features come from normal latents t, chained so that neighbours correlate and shifted
 per query; they show as they are, as ratios 0..1, as heavy-tailed counts, as rare values (mostly 0)
@@ -11,9 +11,9 @@ with e normal per document and g per query, w on the light-tailed features, and 
 give the real set's share of each grade. Within a query nothing beats ranking by u, and without
 interactions u is linear in the features.
 
-Queries are drawn in blocks from named random streams: a larger set begins with the queries of a
-smaller one, and any number of threads gives the same bytes. What a `Shape` says is in
-`rankwright.data.shapes`, how the documents are drawn in `rankwright.data.synthetic_data`.
+Queries are sampled in blocks from named random streams: a larger set begins with the queries of a
+smaller one, and any number of threads gives the same bytes. `SHAPES` has the real numbers of the
+well-known sets.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ from rankwright.core.parallel import map_ranges
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, AnyArray
 from rankwright.data.ranking_data import RankingData
-from rankwright.data.shapes import SHAPES, Shape
 from rankwright.errors import UsageError
 from rankwright.registry import unknown
 
@@ -42,7 +41,7 @@ _PART_ROWS = 8 * _BLOCK_ROWS
 
 
 class Synthetic(NamedTuple):
-    """Made-up data, and the scores of the best ranker there is for it."""
+    """Synthetic data, and the scores of the best ranker there is for it."""
 
     data: RankingData
     utility: F64
@@ -76,8 +75,8 @@ def synthetic_with_truth(
     n_jobs: int | None = None,
 ) -> Synthetic:
     """As `synthetic`, with the utility (1) of each document, which no ranker beats."""
-    drawn = _Drawing.of(shape, queries, seed)
-    return drawn.queries(0, drawn.count, n_jobs=n_jobs)
+    sampler = _Sampler.of(shape, queries, seed)
+    return sampler.queries(0, sampler.count, n_jobs=n_jobs)
 
 
 def synthetic_parts(
@@ -95,17 +94,17 @@ def synthetic_parts(
     """
     if first < 0:
         raise UsageError(f"the number of queries to leave out must be 0 or more, not {first}.")
-    drawn = _Drawing.of(shape, None if queries is None else first + queries, seed)
-    if first >= drawn.count:
-        raise UsageError(f"there are {drawn.count} queries: leave out fewer than {first}.")
-    per_part = drawn.per_block * max(1, _PART_ROWS // _BLOCK_ROWS)
-    for lo in range(first, drawn.count, per_part):
-        yield drawn.queries(lo, min(lo + per_part, drawn.count), n_jobs=n_jobs).data
+    sampler = _Sampler.of(shape, None if queries is None else first + queries, seed)
+    if first >= sampler.count:
+        raise UsageError(f"there are {sampler.count} queries: leave out fewer than {first}.")
+    per_part = sampler.per_block * max(1, _PART_ROWS // _BLOCK_ROWS)
+    for lo in range(first, sampler.count, per_part):
+        yield sampler.queries(lo, min(lo + per_part, sampler.count), n_jobs=n_jobs).data
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Drawing:
-    """What is drawn before any document: the plan, and the lengths of all lists, in blocks."""
+class _Sampler:
+    """What is sampled before any document: the plan, and the lengths of all lists, in blocks."""
 
     shape: Shape
     seed: int
@@ -115,7 +114,7 @@ class _Drawing:
     indptr: I64
 
     @classmethod
-    def of(cls, shape: str | Shape, queries: int | None, seed: int) -> _Drawing:
+    def of(cls, shape: str | Shape, queries: int | None, seed: int) -> _Sampler:
         if isinstance(shape, str):
             if shape not in SHAPES:
                 raise UsageError(unknown("shape", shape, SHAPES))
@@ -126,10 +125,10 @@ class _Drawing:
         per_block = max(1, _BLOCK_ROWS * shape.queries // shape.documents)
         lengths = _lengths(shape, math.ceil(count / per_block) * per_block, seed)
         indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
-        return cls(shape, seed, draw_plan(shape, seed), count, per_block, indptr)
+        return cls(shape, seed, sample_plan(shape, seed), count, per_block, indptr)
 
     def queries(self, lo: int, hi: int, *, n_jobs: int | None) -> Synthetic:
-        """Draw the blocks that hold queries lo to hi, and keep these queries."""
+        """Sample the blocks that hold queries lo to hi, and keep these queries."""
         shape, per_block = self.shape, self.per_block
         first, last = lo // per_block, math.ceil(hi / per_block)
         start = self.indptr[first * per_block]
@@ -183,12 +182,7 @@ def _round_of_lengths(shape: Shape, seed: int, number: int) -> I64:
     return lengths
 
 
-# --- rows of one query -----------------------------------------------------------------------
-# The documents of made-up data: weights and thresholds of one shape and seed, then the rows.
-#
-# Equations (1) and (2), of the utility and the grade, are those of
-# `rankwright.data.synthetic_data`.
-
+# --- documents: weights and thresholds of one shape and seed, then the rows ------------------
 
 _SAMPLE_QUERIES, _SAMPLE_LENGTH = 2_000, 8  # to find the thresholds of the grades
 _ENTRY_SPREAD = 0.5
@@ -283,7 +277,7 @@ def make_block(
     utility: F64,
     group: I64 | None,
 ) -> None:
-    """Draw rows ends[0]:ends[-1] and keep those that the arrays have room for."""
+    """Sample rows ends[0]:ends[-1] and keep those that fit into the arrays."""
     shape, start, rows = plan.shape, int(ends[0]), int(ends[-1] - ends[0])
     stop = min(int(ends[-1]), len(y))
     kept = stop - start
@@ -341,7 +335,7 @@ def rows_stream(shape: Shape, seed: int, block: int) -> np.random.Generator:
 
 
 def empty_matrix(shape: Shape, seed: int, block_ends: I64, n: int, *, first_block: int = 0) -> Any:
-    """Return room for all features; of a sparse matrix the number of entries is drawn first."""
+    """Allocate all features; of a sparse matrix the number of entries is sampled first."""
     if shape.density is None:
         return np.empty((n, shape.features), np.float32)
     counts = np.concatenate(
@@ -371,8 +365,8 @@ def _entry_counts(shape: Shape, rng: np.random.Generator, rows: int) -> I64:
 # --- what all blocks share -------------------------------------------------------------------
 
 
-def draw_plan(shape: Shape, seed: int) -> Plan:
-    """Draw the weights of (1) and find the thresholds of (2) on a sample of its own."""
+def sample_plan(shape: Shape, seed: int) -> Plan:
+    """Sample the weights of (1) and find the thresholds of (2) on a sample of its own."""
     rng = stream(seed, "synthetic", shape.name, "plan")
     d = shape.features
     kind, follow = np.resize(_KINDS, d), np.resize(_FOLLOW, d).astype(np.float32)
@@ -412,3 +406,104 @@ def _deviation(u: F64) -> float:
     """Return the deviation within the sample's lists."""
     lists = u.reshape(-1, _SAMPLE_LENGTH)
     return float(np.sqrt(np.mean((lists - lists.mean(axis=1, keepdims=True)) ** 2)))
+
+
+# --- shapes: how many queries, documents and features, and how the grades fall ---------------
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a synthetic data set looks like.
+
+    Parameters
+    ----------
+    name
+        Part of the random streams' names: two shapes of different names share no numbers.
+    queries, documents, features
+        Totals. With another number of queries the lists are sampled as long as in the original.
+    grades
+        Share (or number) of documents of grade 0, 1, 2, ...
+    shortest, longest, spread
+        Lists are log-normally long, clipped; ``spread`` is the deviation of the logarithm.
+    density
+        Share of entries that are not zero, which makes the matrix sparse; None makes it dense.
+    hosts
+        Number of hosts named in ``group``; 0 for none.
+    interactions
+        Share of the utility's variance that is products of two features (dense shapes only).
+    noise
+        Share of the variance of (2) within a query that no ranker can know.
+    query_spread
+        How much richer in good documents some queries are than others.
+    """
+
+    name: str
+    queries: int
+    documents: int
+    features: int
+    grades: tuple[float, ...]
+    shortest: int = 1
+    longest: int = 10_000
+    spread: float = 0.5
+    density: float | None = None
+    hosts: int = 0
+    interactions: float = 0.3
+    noise: float = 0.5
+    query_spread: float = 0.5
+
+    def __post_init__(self) -> None:
+        if min(self.queries, self.documents, self.features) < 1:
+            raise UsageError("a shape needs at least one query, one document and one feature.")
+        if not self.shortest * self.queries <= self.documents <= self.longest * self.queries:
+            raise UsageError(
+                f"{self.queries} lists of {self.shortest} to {self.longest} documents cannot hold "
+                f"{self.documents} in all."
+            )
+        if not 0 <= self.interactions < 1 or not 0 <= self.noise < 1:
+            raise UsageError("interactions and noise are shares from 0 to below 1.")
+        if len(self.grades) < 2 or min(self.grades) < 0:
+            raise UsageError("grades needs the shares of two or more grades.")
+
+
+SHAPES = {
+    shape.name: shape
+    for shape in (
+        Shape("ohsumed", 106, 16_140, 45, (11_303, 2_585, 2_252), 35, 320, 0.43),
+        Shape("mq2007", 1_692, 69_623, 46, (51_632, 14_128, 3_863), 6, 147, 0.35, query_spread=1),
+        Shape("mq2008", 784, 15_211, 46, (12_279, 2_001, 931), 5, 121, 0.73, query_spread=0.9),
+        Shape(
+            "mslr10k", 10_000, 1_200_192, 136, (624_263, 386_280, 159_451, 21_317, 8_881), 1, 908
+        ),
+        Shape(
+            "mslr30k",
+            31_531,
+            3_771_125,
+            136,
+            (1_940_952, 1_225_770, 504_958, 69_010, 30_435),
+            1,
+            1_251,
+        ),
+        Shape("web", 8_180, 341_300, 136, (75, 17, 15, 2, 1), 5, 300, 0.5, hosts=10_000),
+        Shape(
+            "rcv1",
+            101,
+            781_265,
+            47_236,
+            (0.969, 0.031),
+            1_000,
+            50_000,
+            density=0.0016,
+            interactions=0,
+        ),
+    )
+}
+
+
+def descriptions() -> dict[str, str]:
+    """Return a line on each preset shape."""
+    return {
+        name: f"{s.queries:,} queries, {s.documents:,} documents, {s.features:,} features"
+        f"{'' if s.density is None else f', {s.density:.2%} of the entries not zero'}"
+        f", {len(s.grades)} grades{', hosts as groups' if s.hosts else ''}"
+        for name, s in SHAPES.items()
+    }

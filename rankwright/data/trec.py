@@ -25,11 +25,17 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
+from rankwright.core.order import ranking
 from rankwright.core.types import F64, AnyArray
-from rankwright.data.columns import USUAL_NAMES
-from rankwright.data.frames import column_of, columns_of_frame, frame_columns, ids_of_text
+from rankwright.data.frames import (
+    USUAL_NAMES,
+    column_of,
+    columns_of_frame,
+    frame_columns,
+    ids_of_text,
+)
 from rankwright.data.ranking_data import RankingData
-from rankwright.data.scores import (
+from rankwright.data.rankings import (
     RUN,
     first_rows,
     names_in_run,
@@ -37,10 +43,17 @@ from rankwright.data.scores import (
     read_scores,
     write_run,
 )
-from rankwright.data.source import display_name, plain_suffix
-from rankwright.data.target import open_target
-from rankwright.data.text_file import fault_at, number_at, text_lines
+from rankwright.data.streams import (
+    display_name,
+    error_at,
+    number_at,
+    open_target,
+    plain_suffix,
+    text_lines,
+)
+from rankwright.data.tables import Arrow, Csv, Parquet, Tsv
 from rankwright.errors import DataError, UsageError, quoted
+from rankwright.registry import EXTENSIONS
 
 __all__ = [
     "JudgedRun",
@@ -73,7 +86,7 @@ _COLUMNS = {
 class Trec:
     """TREC runs with their judgments (qrels): features ``score`` and reciprocal ``rank``."""
 
-    extensions: ClassVar[tuple[str, ...]] = (".run", ".trec")
+    extensions: ClassVar[tuple[str, ...]] = EXTENSIONS["trec"]
     holds: ClassVar[frozenset[str]] = frozenset({"doc_id", "qid", "feature_names"})
 
     def read(
@@ -301,15 +314,13 @@ def _of_file(path: str, what: str, value: str) -> ByDocument:
     found: ByDocument = {}
     for line, cells, number in _lines_of_run(path) if what == "run" else _lines_of_qrels(path):
         if not _sound(number, value):
-            fault_at(path, line, f"the {value} {number} {_unsound(value)}")
+            error_at(path, line, f"the {value} {number} {_unsound(value)}")
         found.setdefault(cells[0], {})[cells[2]] = number
     return found
 
 
 def _table_format(path: str) -> Any:
     """Return the reader of a table with named columns, None for lines of TREC."""
-    from rankwright.data.tabular import Arrow, Csv, Parquet, Tsv
-
     suffix = plain_suffix(path)
     kind = next((kind for kind in (Parquet, Arrow, Csv, Tsv) if suffix in kind.extensions), None)
     if kind is not Tsv:
@@ -431,8 +442,6 @@ def _columns_of_run(path: str | Path) -> tuple[list[str], list[str], F64, F64]:
 def _data_of_run(
     qid: list[str], doc: list[str], rank: F64, score: F64, grades: list[float]
 ) -> RankingData:
-    from rankwright.core.order import ranking
-
     data = RankingData.from_arrays(
         score.reshape(-1, 1), grades, qid=ids_of_text(qid), doc_id=ids_of_text(doc), position=rank
     )
@@ -487,11 +496,11 @@ def _rows(path: str | Path, columns: tuple[str, ...], value: str, what: str, twi
     for line, text in text_lines(path):
         cells = text.split()
         if len(cells) != len(columns):
-            fault_at(path, line, f"{what} is '{_line(columns)}', not {len(cells)} columns")
+            error_at(path, line, f"{what} is '{_line(columns)}', not {len(cells)} columns")
         query, doc = cells[0], cells[2]
         of_query = seen.setdefault(query, set())
         if doc in of_query:
-            fault_at(path, line, f"document {quoted(doc)} of query {query} {twice}")
+            error_at(path, line, f"document {quoted(doc)} of query {query} {twice}")
         of_query.add(doc)
         yield line, cells, number_at(cells[at], path, line, called)
 

@@ -17,9 +17,8 @@ import numpy as np
 from rankwright.core.products import times_vector
 from rankwright.core.types import F64
 from rankwright.data.ranking_data import RankingData
-from rankwright.data.rankings import Ranking, check_limits
-from rankwright.data.scores import run_texts
-from rankwright.data.target import open_target
+from rankwright.data.rankings import Ranking, check_limits, run_texts
+from rankwright.data.streams import open_target
 from rankwright.distributed.partitions import Partitions, partitions
 from rankwright.errors import DataError, UsageError
 from rankwright.metrics.base import Metric
@@ -108,7 +107,7 @@ def write_run(
     client: Any = None,
     n_parts: int | None = None,
 ) -> None:
-    """Write the documents of each query, best first, as `rankwright.data.scores.write_run` does.
+    """Write the documents of each query, best first, as `rankwright.data.rankings.write_run` does.
 
     Each part is ranked and put into words where it is, and comes here when its turn is.
     """

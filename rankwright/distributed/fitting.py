@@ -17,7 +17,7 @@ from rankwright.core.types import FittedModel
 from rankwright.data.content import digest_of_prints, query_prints
 from rankwright.data.files import load
 from rankwright.data.ranking_data import RankingData
-from rankwright.data.store_writer import is_store
+from rankwright.data.store import is_store
 from rankwright.distributed.evaluation import PartitionedEvaluator, linear_scores
 from rankwright.distributed.partitions import Partitions, partitions
 from rankwright.errors import DataError, UsageError

@@ -15,7 +15,7 @@ from typing import Any
 
 from rankwright.core.types import I64, AnyArray
 from rankwright.data.ranking_data import RankingData
-from rankwright.data.store_writer import is_store
+from rankwright.data.store import is_store
 from rankwright.distributed import sources
 from rankwright.distributed.cluster import (
     Cluster,

@@ -17,9 +17,8 @@ import numpy as np
 
 from rankwright.core.memory import shown_size
 from rankwright.core.types import I64, AnyArray
-from rankwright.data.categories import AllCategories, joined
-from rankwright.data.parts import PER_DOCUMENT
-from rankwright.data.ranking_data import RankingData, concatenate
+from rankwright.data.frames import AllCategories, joined_categories
+from rankwright.data.ranking_data import PER_DOCUMENT, RankingData, concatenate
 from rankwright.distributed.cluster import Place
 from rankwright.errors import DataError
 
@@ -102,7 +101,7 @@ def regrouped(
         made = place.call(_widened, raws, [width] * len(raws), [as_text] * len(raws))
         raws = [raw if same else new for raw, new, same in zip(raws, made, plain, strict=True)]
         shapes = [_reshaped(shape, width, as_text) for shape in shapes]
-    categories = joined([shape.categories for shape in shapes])
+    categories = joined_categories([shape.categories for shape in shapes])
     if any(shape.categories != categories for shape in shapes):
         raws = place.call(_in_categories, raws, [categories] * len(raws))
         shapes = [replace(shape, categories=categories) for shape in shapes]

@@ -15,17 +15,14 @@ import numpy as np
 from rankwright import registry
 from rankwright.core.dtypes import as_float_vector
 from rankwright.core.types import F64
-from rankwright.data.columns import USUAL_NAMES, choose_columns
 from rankwright.data.files import format_of, load
-from rankwright.data.frames import arrays_of_columns, columns_of_frame
-from rankwright.data.letor_blocks import BlockReader
-from rankwright.data.letor_fold import fold_files
-from rankwright.data.letor_options import ReadOptions
-from rankwright.data.letor_text import Text, stream_blocks
-from rankwright.data.parts import consecutive
-from rankwright.data.ranking_data import RankingData
-from rankwright.data.source import display_name, open_bytes
+from rankwright.data.frames import USUAL_NAMES, arrays_of_columns, choose_columns, columns_of_frame
+from rankwright.data.letor import ReadOptions
+from rankwright.data.letor_parts import BlockReader, Text, stream_blocks
+from rankwright.data.ranking_data import RankingData, consecutive
+from rankwright.data.split import fold_files
 from rankwright.data.store import Store
+from rankwright.data.streams import display_name, open_bytes
 from rankwright.distributed.cluster import import_delayed
 from rankwright.distributed.regroup import even_parts
 from rankwright.errors import DataError, UsageError

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from rankwright.core.order import ranking
 from rankwright.core.types import F64, I64, AnyArray
-from rankwright.data.categories import Categories
+from rankwright.data.frames import Categories
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError, quoted
 from rankwright.rankers.inputs import features_like

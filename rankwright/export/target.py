@@ -20,7 +20,7 @@ import numpy as np
 from rankwright import registry
 from rankwright.core.dtypes import not_above
 from rankwright.core.types import F64
-from rankwright.data.categories import Categories
+from rankwright.data.frames import Categories
 from rankwright.errors import RankwrightError, UsageError
 from rankwright.export.forest import Forest
 from rankwright.export.portable import Portable

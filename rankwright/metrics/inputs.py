@@ -10,8 +10,13 @@ from typing import Any
 import numpy as np
 
 from rankwright.core.types import F64, AnyArray
-from rankwright.data.columns import USUAL_NAMES
-from rankwright.data.frames import Columns, columns_of_frame, frame_columns, refuse_other_index
+from rankwright.data.frames import (
+    USUAL_NAMES,
+    Columns,
+    columns_of_frame,
+    frame_columns,
+    refuse_other_index,
+)
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
 from rankwright.metrics.base import checked_scores

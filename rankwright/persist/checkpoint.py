@@ -26,7 +26,7 @@ from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
 from rankwright.core.types import AnyArray, CheckpointState
-from rankwright.data.target import atomic_path, make_folder
+from rankwright.data.streams import atomic_path, make_folder
 from rankwright.errors import DataError, UsageError
 from rankwright.persist.run_receipt import check_same, read_receipt
 

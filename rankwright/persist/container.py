@@ -15,8 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rankwright.data.source import missing_file, refuse_address
-from rankwright.data.target import atomic_path
+from rankwright.data.streams import atomic_path, missing_file, refuse_address
 from rankwright.errors import RankwrightError
 
 FORMAT, _OLD = 2, 1  # 1: the parameters of version 0.1

@@ -20,7 +20,7 @@ from safetensors.numpy import save as save_arrays
 from rankwright import __version__, registry
 from rankwright.core.parts import params_of, part_name
 from rankwright.core.types import F64
-from rankwright.data.categories import as_json, from_json
+from rankwright.data.frames import categories_from_json, categories_to_json
 from rankwright.errors import PluginError, UsageError
 from rankwright.metrics.base import Metric
 from rankwright.persist.container import ModelFileError, read_parts, write_parts
@@ -106,7 +106,7 @@ def save_model(ranker: Ranker, path: str | Path) -> None:
         "best_iteration": ranker.best_iteration_,
         "curve": plain(ranker.curve_),
         **({"packages": packages} if packages else {}),
-        **({"categories": as_json(categories)} if categories else {}),
+        **({"categories": categories_to_json(categories)} if categories else {}),
     }
     arrays = {name: np.ascontiguousarray(array) for name, array in model.arrays().items()}
     parts = {f"{name}.txt": text.encode() for name, text in model.texts().items()}
@@ -127,7 +127,7 @@ def load_model(path: str | Path) -> Ranker:
     try:
         ranker = _ranker_of(receipt)
         ranker.n_features_in_, names = checked_shape(receipt)
-        categories = from_json(receipt.get("categories"), names)
+        categories = categories_from_json(receipt.get("categories"), names)
         family = family_of(receipt)
         ranker.model_ = fitted_model(family, parts, ranker.n_features_in_)
         if ranker.model_name != family:

@@ -18,8 +18,8 @@ from scipy import sparse
 
 from rankwright import __version__
 from rankwright.core.types import FittedModel
-from rankwright.data.categories import as_json
 from rankwright.data.content import row_codes
+from rankwright.data.frames import categories_to_json
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
 from rankwright.models.tree_memory import plan_bins
@@ -86,7 +86,7 @@ def digest_in_order(data: RankingData | str, n_jobs: int | None) -> str:
         digest.update(b"-" if column is None else np.ascontiguousarray(column).tobytes())
     names: list[Any] = [data.qid.tolist(), data.feature_names]
     if data.categories:
-        names.append(as_json(data.categories))
+        names.append(categories_to_json(data.categories))
     digest.update(json.dumps(names, default=str).encode())
     return digest.hexdigest()
 

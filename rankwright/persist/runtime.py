@@ -24,7 +24,7 @@ from safetensors.numpy import load as load_arrays
 from rankwright import registry
 from rankwright.core.dtypes import as_feature_matrix, as_groups, as_vector
 from rankwright.core.types import F64, AnyArray, FittedModel, FloatMatrix
-from rankwright.data.categories import AllCategories, from_json
+from rankwright.data.frames import AllCategories, categories_from_json
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.rankings import Ranking
 from rankwright.errors import DataError, UsageError, quoted
@@ -165,7 +165,7 @@ def load(path: str | Path) -> RuntimeModel:
     try:
         n_features, names = checked_shape(receipt)
         model = fitted_model(family_of(receipt), parts, n_features)
-        categories = from_json(receipt.get("categories"), names)
+        categories = categories_from_json(receipt.get("categories"), names)
         return RuntimeModel(str(receipt["ranker"]), model, n_features, names, receipt, categories)
     except FAULTS as fault:
         raise ModelFileError(f"{path} does not hold what its receipt says: {fault}") from None

@@ -45,9 +45,9 @@ from rankwright.core.parts import (
 )
 from rankwright.core.rng import seed_of
 from rankwright.core.types import F64, FittedModel, Loss, Model
-from rankwright.data.columns import listed
 from rankwright.data.content import content_digest, digest_of_prints, query_prints
-from rankwright.data.leakage import warn_of_outcomes
+from rankwright.data.frames import listed
+from rankwright.data.inspect import warn_of_outcomes
 from rankwright.data.ranking_data import RankingData, concatenate
 from rankwright.data.rankings import Ranking
 from rankwright.errors import DataError, IncompatibleError, RankwrightError, UsageError, quoted

@@ -17,19 +17,23 @@ from rankwright.core.dtypes import as_feature_matrix
 from rankwright.core.memory import taken_columns
 from rankwright.core.queries import first_of_runs
 from rankwright.core.types import FittedModel, FloatMatrix
-from rankwright.data.categories import AllCategories, recoded
-from rankwright.data.columns import USUAL_NAMES, choose_columns, listed, usual_column
 from rankwright.data.content import query_prints
 from rankwright.data.frames import (
+    USUAL_NAMES,
+    AllCategories,
     arrays_of_columns,
     categories_of,
     checked_ids,
+    choose_columns,
     columns_of_frame,
     default_names,
     encoded_features,
     frame_categories,
     frame_columns,
+    listed,
+    recoded,
     refuse_other_index,
+    usual_column,
 )
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, IncompatibleError, UsageError, quoted

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from rankwright.core.types import F64
-from rankwright.data.text_file import fault_at, number_at, text_lines
+from rankwright.data.streams import error_at, number_at, text_lines
 from rankwright.errors import DataError, UsageError
 from rankwright.metrics.significance import randomisation
 from rankwright.ranklib.java_numbers import rounded
@@ -81,9 +81,9 @@ def read_values(path: str | Path) -> dict[str, float]:
     for line, text in text_lines(path):
         cells = text.split()
         if len(cells) != 3:
-            fault_at(path, line, f"'measure query value' is expected, not {len(cells)} words")
+            error_at(path, line, f"'measure query value' is expected, not {len(cells)} words")
         if cells[1] in found:
-            fault_at(path, line, f"query {cells[1]} has a value already")
+            error_at(path, line, f"query {cells[1]} has a value already")
         found[cells[1]] = number_at(cells[2], path, line, "the value")
     if "all" not in found:
         raise DataError(f"{path} has no line 'all', the last that -idv writes; is it truncated?")

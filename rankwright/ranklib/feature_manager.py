@@ -18,7 +18,7 @@ from rankwright.core.rng import stream
 from rankwright.core.types import I64
 from rankwright.data.letor import Letor
 from rankwright.data.ranking_data import RankingData
-from rankwright.data.target import atomic_text, make_folder
+from rankwright.data.streams import atomic_text, make_folder
 from rankwright.errors import UsageError
 from rankwright.ranklib.java_numbers import java_float
 from rankwright.ranklib.lists import fold_numbers, lists_in_share

@@ -14,7 +14,7 @@ from rankwright.data.letor import Letor
 from rankwright.data.normalize import QueryMinMax, QuerySum, QueryZScore
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.split import Fold
-from rankwright.data.text_file import fault_at, text_lines
+from rankwright.data.streams import error_at, text_lines
 from rankwright.errors import DataError, UsageError, quoted
 
 
@@ -45,7 +45,7 @@ def read_features(path: str) -> list[int]:
         word = text.partition("#")[0].partition("\t")[0].strip()
         if word:
             if not word.isdecimal() or int(word) < 1:
-                fault_at(path, line, f"{quoted(word)} is not a feature's number")
+                error_at(path, line, f"{quoted(word)} is not a feature's number")
             numbers.append(int(word))
     if not numbers:
         raise DataError(f"{path} names no feature.")

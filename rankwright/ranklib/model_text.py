@@ -20,9 +20,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 import numpy as np
 
 from rankwright.core.types import F64, I64, FloatMatrix
-from rankwright.data.source import open_bytes
-from rankwright.data.target import atomic_text
-from rankwright.data.text_file import decoded
+from rankwright.data.streams import atomic_text, decoded, open_bytes
 from rankwright.errors import DataError
 from rankwright.ranklib.text_lines import TextLines
 from rankwright.registry import unknown

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rankwright.core.order import shown
 from rankwright.core.types import F64
 from rankwright.data.ranking_data import RankingData
-from rankwright.data.target import atomic_text
+from rankwright.data.streams import atomic_text
 from rankwright.ranklib.java_numbers import java_double, rounded
 from rankwright.ranklib.measures import mean
 

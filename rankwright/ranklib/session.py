@@ -14,8 +14,8 @@ import numpy as np
 
 from rankwright.core.types import F64
 from rankwright.data.ranking_data import RankingData
-from rankwright.data.scores import read_scores
-from rankwright.data.target import make_folder
+from rankwright.data.rankings import read_scores
+from rankwright.data.streams import make_folder
 from rankwright.errors import DataError, UsageError
 from rankwright.rankers.base import Ranker
 from rankwright.ranklib import lists

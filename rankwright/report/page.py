@@ -7,7 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rankwright.data.target import atomic_text
+from rankwright.data.streams import atomic_text
 from rankwright.report.content import report_content
 
 if TYPE_CHECKING:

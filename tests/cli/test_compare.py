@@ -1,5 +1,7 @@
 """``rankwright compare``: a table, one JSON object, sentences for what cannot be."""
 
+import json
+
 import pytest
 from command import run, run_json, sentence
 from small_data import small_data
@@ -7,7 +9,7 @@ from small_data import small_data
 import rankwright
 from rankwright.data.files import save
 from rankwright.data.ranking_data import RankingData
-from rankwright.data.scores import write_run
+from rankwright.data.rankings import write_run
 
 
 @pytest.fixture(scope="module")
@@ -34,17 +36,19 @@ def test_json_has_metrics_tests_and_seconds(file, cache):
     options = ("--folds", 3, "--cache", cache, "--metrics", "map,ndcg@3")
     rankers = ("--rankers", "ranksvm,gbdt:n_estimators=3", "--baseline", "gbdt:n_estimators=3")
     command = ("compare", file, *rankers, *options)
-    told = run_json(*command)
-    assert set(told["metrics"]) == set(told["seconds"]) == {"ranksvm", "gbdt:n_estimators=3"}
-    cell = told["metrics"]["ranksvm"]["map"]
+    reported = run_json(*command)
+    assert (
+        set(reported["metrics"]) == set(reported["seconds"]) == {"ranksvm", "gbdt:n_estimators=3"}
+    )
+    cell = reported["metrics"]["ranksvm"]["map"]
     assert cell["low"] <= cell["mean"] <= cell["high"]
-    assert [(test["ranker"], test["metric"]) for test in told["tests"]] == [
+    assert [(test["ranker"], test["metric"]) for test in reported["tests"]] == [
         ("ranksvm", "map"),
         ("ranksvm", "ndcg@3"),
     ]
     again = run_json(*command)
     assert again["fits"] == 0
-    assert again == {**told, "fits": 0}
+    assert again == {**reported, "fits": 0}
 
 
 def test_a_ranker_that_cannot_take_the_data_is_named_and_the_exit_is_0(tmp_path, cache):
@@ -77,14 +81,18 @@ def test_columns_runs_and_models_are_compared_by_their_names(tmp_path, cache):
 def test_tests_and_tables_are_chosen_by_options(file, cache, tmp_path):
     files = [tmp_path / name for name in ("t.tex", "t.md", "t.csv", "t.html")]
     written = [word for path in files for word in ("-o", path)]
-    told = run_json(
+    reported = run_json(
         "compare", file, "--rankers", "ranksvm,memr,first=column:1", "--folds", 3, "--cache", cache,
         "--metrics", "map", "--baseline", "all", "--test", "wilcoxon", "--correction", "bh",
         *written,
     )  # fmt: skip
-    assert (told["test"], told["correction"], told["all_pairs"]) == ("wilcoxon", "bh", True)
-    assert len(told["tests"]) == 3
-    assert told["written"] == [str(path) for path in files]
+    assert (reported["test"], reported["correction"], reported["all_pairs"]) == (
+        "wilcoxon",
+        "bh",
+        True,
+    )
+    assert len(reported["tests"]) == 3
+    assert reported["written"] == [str(path) for path in files]
     assert "Benjamini-Hochberg" in files[0].read_text()
     assert files[1].read_text().startswith("| Ranker | MAP |")
     assert files[2].read_text().startswith("ranker,letter,map,")
@@ -94,7 +102,7 @@ def test_tests_and_tables_are_chosen_by_options(file, cache, tmp_path):
     assert plain["tests"][0]["adjusted"] == plain["tests"][0]["p_value"]
 
 
-def test_wrong_names_are_told_before_anything_is_read(file, cache, tmp_path):
+def test_wrong_names_are_reported_before_anything_is_read(file, cache, tmp_path):
     said = sentence("compare", "no-such-file.txt", "--rankers", "rankswm")
     assert said.startswith("there is no ranker 'rankswm'; did you mean ranksvm")
     said = sentence("compare", file, "--rankers", "ranksvm", "-o", tmp_path / "no" / "report.html")
@@ -104,3 +112,38 @@ def test_wrong_names_are_told_before_anything_is_read(file, cache, tmp_path):
     assert "no test called 'anova'" in sentence(
         "compare", file, "--rankers", "ranksvm", "--test", "anova"
     )
+
+
+# --- test_demo -------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    """What the demo gives as JSON on one thread, the table of it on two, and both pages."""
+    folder = tmp_path_factory.mktemp("demo")
+    one, two = folder / "1.html", folder / "2.html"
+    found = run_json("demo", "-o", one, RANKWRIGHT_THREADS="1", alone=True)
+    table = run("demo", "-o", two, RANKWRIGHT_THREADS="2", alone=True).stdout
+    return found["metrics"], table, [one.read_text(), two.read_text()]
+
+
+def test_the_demo_ends_in_a_table_and_a_report(demo):
+    metrics, table, (html, _) = demo
+    assert metrics["random"]["ndcg@10"] < metrics["best feature"]["ndcg@10"]
+    for name in metrics:
+        assert name in table
+    for name in set(metrics) - {"random", "best feature"}:
+        assert name in html
+
+
+def content_without_times(html):
+    """Return what the page holds, but for how long fits took."""
+    content = json.loads(html.split('id="content">')[1].split("</script>")[0])
+    for ranker in content["rankers"]:
+        del ranker["seconds"], ranker["compile_seconds"]
+    return content
+
+
+def test_the_demo_is_the_same_on_any_number_of_threads(demo):
+    *_, (one, two) = demo
+    assert content_without_times(one) == content_without_times(two)

@@ -24,9 +24,9 @@ def run(*arguments, **more):
 
 def refused(*arguments):
     """Return the error that the command line would print."""
-    fault = run(*arguments).exception
-    assert isinstance(fault, UsageError | DataError), fault
-    return str(fault)
+    error = run(*arguments).exception
+    assert isinstance(error, UsageError | DataError), error
+    return str(error)
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def test_options_of_reader_and_writer(text, tmp_path):
     assert (tmp_path / "d.csv").read_text().startswith('"qid","label","f2"')
 
 
-def test_faults_are_sentences(text, tmp_path):
+def test_errors_are_sentences(text, tmp_path):
     assert "no option 'speed'" in refused(text, tmp_path / "t.csv", "--read", "speed=9")
     assert "takes key=value, not 'speed'" in refused(text, tmp_path / "t.csv", "--read", "speed")
     assert "has the unknown file extension '.xyz'" in refused(text, tmp_path / "t.xyz")

@@ -46,7 +46,7 @@ def test_several_conventions_stand_side_by_side_with_what_differs(data):
     assert "1 of them (33.3%) without a relevant document" in text
 
 
-def test_ties_that_decide_are_told_and_shown(data):
+def test_ties_that_decide_are_reported_and_shown(data):
     done = run("evaluate", data, "--feature", "2", "--metrics", "ndcg@1", "--ties")
     assert "worst / mean / best" in done.stdout
     assert "in 1 queries documents of different grade have equal scores" in done.stderr
@@ -83,7 +83,7 @@ def test_mistakes_are_one_sentence(data, options, expected):
     assert expected in sentence("evaluate", data, *options)
 
 
-def test_too_few_scores_are_told(data, tmp_path):
+def test_too_few_scores_are_reported(data, tmp_path):
     (tmp_path / "s.txt").write_text("1\n2\n")
     assert "5" in sentence("evaluate", data, "--scores", tmp_path / "s.txt")
 

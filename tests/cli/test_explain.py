@@ -39,7 +39,7 @@ def test_a_document_under_two_models_and_a_whole_query(files):
     assert "scores against the mean of the query" in run(*base).stdout
 
 
-def test_what_is_not_there_is_told(files):
+def test_what_is_not_there_is_reported(files):
     base = ("explain", files / "a.rw", files / "data.txt", "--query")
     assert "there is no query '99'" in sentence(*base, "99")
     assert "query 1 has no document 'x'" in sentence(*base, "1", "--docs", "x", "2")

@@ -1,4 +1,4 @@
-"""What is wrong with a command is told before any data is read: none of these files is there."""
+"""What is wrong with a command is reported before data is read: none of these files exists."""
 
 import pytest
 from command import sentence
@@ -70,9 +70,9 @@ def folder(tmp_path_factory):
         (("demo", "-o", "no/report.html"), "no is not a folder; make it"),
     ],
 )
-def test_the_flag_is_told_and_not_the_file(folder, monkeypatch, arguments, words):
+def test_the_flag_is_reported_and_not_the_file(folder, monkeypatch, arguments, words):
     monkeypatch.chdir(folder)
-    told = sentence(*arguments)
-    assert words in told
-    assert "absent.txt" not in told
+    reported = sentence(*arguments)
+    assert words in reported
+    assert "absent.txt" not in reported
     assert [path.name for path in folder.iterdir()] == ["model.rw"]

@@ -36,7 +36,7 @@ CLEAN = (
 )
 
 
-def test_the_shape_is_told_first(tmp_path):
+def test_the_shape_is_reported_first(tmp_path):
     text = run(write(tmp_path / "a.txt", *CLEAN))
     assert "5 documents, 2 queries, 2 features, dense" in text
     assert "lists of 2 to 3 documents, median 2.5" in text
@@ -83,7 +83,7 @@ def test_missing_values_name_the_features_that_lack_most(tmp_path):
     assert "3 values (33.33%) are missing, in 2 of 3 features, most in 2, 1." in text
 
 
-def test_faults_of_lists_are_told(tmp_path):
+def test_errors_of_lists_are_reported(tmp_path):
     lines = (
         "0 qid:1 1:1",
         "0 qid:2 1:3",

@@ -30,7 +30,7 @@ def test_help_keeps_brackets():
 
 
 @pytest.mark.parametrize("terminal", [True, False])
-def test_who_waits_at_a_terminal_is_told_of_compiling(terminal, monkeypatch, capsys):
+def test_compiling_is_reported_on_a_terminal(terminal, monkeypatch, capsys):
     monkeypatch.setattr(console.err, "_force_terminal", terminal)
     monkeypatch.setattr(COMPILING, "handlers", [])
     monkeypatch.setattr(COMPILING, "level", logging.NOTSET)

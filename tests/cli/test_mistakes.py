@@ -34,7 +34,7 @@ def folder(tmp_path_factory):
     save(small_data(features=4, **shape), folder / "train.txt")
     save(small_data(features=4, seed=1, **shape), folder / "valid.txt")
     save(small_data(features=6, seed=1, **shape), folder / "wide.txt")
-    names = ("price", "age", "clicks", "bm25")
+    names = ("price", "age", "length", "bm25")
     save(small_data(features=4, feature_names=names, **shape), folder / "train.csv")
     (folder / "kept").mkdir()
     made = ranker("gbdt", n_estimators=2, min_child_samples=2)
@@ -65,10 +65,10 @@ def run(folder, monkeypatch, capsys):
 
 
 @pytest.fixture
-def told(run, folder):
+def reported(run, folder):
     """Run what must fail with the sentence of the page, and leave nothing behind."""
 
-    def told(did, *arguments):
+    def reported(did, *arguments):
         before = sorted(folder.rglob("*"))
         code, out, err = run(*arguments)
         assert (code, out) == (2, ""), err
@@ -77,7 +77,7 @@ def told(run, folder):
         says(did, err)
         assert sorted(folder.rglob("*")) == before
 
-    return told
+    return reported
 
 
 def train_on(folder, name, content):
@@ -106,8 +106,8 @@ def train_on(folder, name, content):
         ("read a file in another encoding", "latin.csv", "qid,label,caf\xe9\n".encode("latin1")),
     ],
 )
-def test_data_that_cannot_be_meant(told, folder, did, name, content):
-    told(did, *train_on(folder, name, content))
+def test_data_that_cannot_be_meant(reported, folder, did, name, content):
+    reported(did, *train_on(folder, name, content))
 
 
 @pytest.mark.parametrize(
@@ -136,9 +136,9 @@ def test_data_that_cannot_be_meant(told, folder, did, name, content):
         ("gave --save a folder that is not there", ("--save", "no/m.rw")),
     ],
 )
-def test_options_that_cannot_be_meant(told, did, arguments):
+def test_options_that_cannot_be_meant(reported, did, arguments):
     given = ("--train", "train.txt") if "--train" not in arguments else ()
-    told(did, *GBDT, *given, *arguments, *(() if "--save" in arguments else ("--save", "m.rw")))
+    reported(did, *GBDT, *given, *arguments, *(() if "--save" in arguments else ("--save", "m.rw")))
 
 
 @pytest.mark.parametrize(
@@ -157,39 +157,39 @@ def test_settings_that_have_another_place(run, arguments, words):
     assert words in complaints
 
 
-def test_a_misspelt_ranker(told):
-    told("misspelt a ranker", "train", "lamdamart", "--train", "train.txt")
+def test_a_misspelt_ranker(reported):
+    reported("misspelt a ranker", "train", "lamdamart", "--train", "train.txt")
 
 
-def test_missing_values_under_a_linear_model(told, folder):
+def test_missing_values_under_a_linear_model(reported, folder):
     (folder / "gap.csv").write_text("qid,label,a\n1,1,\n1,0,3\n")
-    told("have NaN under a linear model", "train", "ranksvm", "--train", "gap.csv")
+    reported("have NaN under a linear model", "train", "ranksvm", "--train", "gap.csv")
 
 
-def test_ids_from_0(told, folder):
+def test_ids_from_0(reported, folder):
     command = train_on(folder, "zero.txt", "1 qid:1 0:2 1:1\n0 qid:1 0:3 1:1\n")
-    told("read ids from 0 as ids from 1", *command, "--read", "zero_based=false")
+    reported("read ids from 0 as ids from 1", *command, "--read", "zero_based=false")
 
 
-def test_a_place_where_i_may_not_write(told, monkeypatch):
+def test_a_place_where_i_may_not_write(reported, monkeypatch):
     monkeypatch.setattr(os, "access", lambda *_, **__: False)  # root may write anywhere
-    told(
+    reported(
         "gave --save a place where I may not write",
         *(*GBDT, "--train", "train.txt", "--save", "m.rw"),
     )
 
 
-def test_save_to_a_pipe(told, folder):
+def test_save_to_a_pipe(reported, folder):
     if not (folder / "pipe").exists():
         os.mkfifo(folder / "pipe")
-    told("save to a device or pipe", *GBDT, "--train", "train.txt", "--save", "pipe")
+    reported("save to a device or pipe", *GBDT, "--train", "train.txt", "--save", "pipe")
 
 
-def test_renamed_features(told, folder):
+def test_renamed_features(reported, folder):
     table = (folder / "train.csv").read_text().replace("price", "prices", 1)
     (folder / "renamed.csv").write_text(table)
     command = ("evaluate", "renamed.csv", "--load", "kept/named.rw")
-    told("renamed a feature before predicting", *command)
+    reported("renamed a feature before predicting", *command)
 
 
 def test_a_column_that_is_gone_is_not_taken_for_zeros(run, folder):
@@ -202,23 +202,23 @@ def test_a_column_that_is_gone_is_not_taken_for_zeros(run, folder):
     assert "the feature 'price' of the fitted ranker is missing in X" in err
 
 
-def test_a_model_where_data_is_expected_and_the_other_way_round(told, run):
-    told("exchanged model and data", "rank", "train.txt", MODEL)
-    told("exchanged model and data", "evaluate", MODEL, "--load", "train.txt")
+def test_a_model_where_data_is_expected_and_the_other_way_round(reported, run):
+    reported("exchanged model and data", "rank", "train.txt", MODEL)
+    reported("exchanged model and data", "evaluate", MODEL, "--load", "train.txt")
     code, _, err = run("evaluate", MODEL, "--feature", "1")
     assert code == 2
     assert "is a model file, where data is expected; are the two arguments swapped?" in err
 
 
-def test_scores_of_another_number_of_lines(told, folder):
+def test_scores_of_another_number_of_lines(reported, folder):
     (folder / "scores.txt").write_text("1\n2\n3\n")
     did = "gave scores of another number of lines"
-    told(did, "evaluate", "train.txt", "--scores", "scores.txt")
+    reported(did, "evaluate", "train.txt", "--scores", "scores.txt")
 
 
-def test_models_of_other_tools(told, run, folder):
+def test_models_of_other_tools(reported, run, folder):
     (folder / "p.pkl").write_bytes(pickle.dumps({"a": 1}))
-    told("opened a pickle", "evaluate", "train.txt", "--load", "p.pkl")
+    reported("opened a pickle", "evaluate", "train.txt", "--load", "p.pkl")
     load_model(folder / MODEL).booster_.save_model(str(folder / "lightgbm.txt"))
     assert run("rank", "lightgbm.txt", "train.txt")[0] == 0
     (folder / "ranklib.txt").write_text("## Coordinate Ascent\n## Restart = 5\n1:0.5 2:0.5\n")
@@ -310,12 +310,12 @@ def test_two_runs_write_one_model(folder, tmp_path):
     assert load_model(tmp_path / "m.rw").random_state in (1, 2)
 
 
-def test_a_full_disk(told, folder, monkeypatch):
+def test_a_full_disk(reported, folder, monkeypatch):
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(zipfile.ZipFile, "writestr", full)
-    told("ran out of disk space", *GBDT, "--train", "train.txt", "--save", "m.rw")
+    reported("ran out of disk space", *GBDT, "--train", "train.txt", "--save", "m.rw")
 
 
 def test_ctrl_c_in_the_middle_keeps_the_best_so_far(run, folder, monkeypatch):

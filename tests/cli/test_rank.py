@@ -102,16 +102,16 @@ def test_a_table_whose_features_have_no_names(models, expected, tmp_path):
 
 def test_a_feature_that_is_missing_is_named(models, tmp_path):
     MIXED.rename(columns={"bm25": "bm52"}).to_csv(tmp_path / "new.csv", index=False)
-    told = sentence("rank", models["named"], tmp_path / "new.csv")
-    assert "there is no column 'bm25'; did you mean bm52?" in told
+    reported = sentence("rank", models["named"], tmp_path / "new.csv")
+    assert "there is no column 'bm25'; did you mean bm52?" in reported
 
 
 @pytest.mark.parametrize("options", [("a.csv",), ("a.tsv",), ("a.parquet",), ("a", "--to", "csv")])
 def test_a_ranking_as_a_table(models, expected, tmp_path, options):
     MIXED.to_csv(tmp_path / "new.csv", index=False)
     output = tmp_path / options[0]
-    told = run_json("rank", models["named"], tmp_path / "new.csv", "-o", output, *options[1:])
-    assert (told["queries"], told["documents"]) == (MIXED["qid"].nunique(), 15)
+    reported = run_json("rank", models["named"], tmp_path / "new.csv", "-o", output, *options[1:])
+    assert (reported["queries"], reported["documents"]) == (MIXED["qid"].nunique(), 15)
     if output.suffix == ".parquet":
         found = pd.read_parquet(output)
     else:

@@ -33,7 +33,7 @@ def test_without_flags_and_with_help_it_lists_them():
     assert "-metric2T" in run("ranklib").stdout
 
 
-def test_a_fault_is_one_sentence(data):
+def test_an_error_is_one_sentence(data):
     assert "there is no flag of RankLib '-trian'" in sentence("ranklib", "-trian", "x")
     assert "does not exist" in sentence(
         "ranklib", "features", "-input", "nowhere", "-output", "x", "-k", "2"

@@ -37,8 +37,8 @@ def test_a_port_that_is_taken(model):
 
 def test_a_certificate_that_is_none(model, tmp_path):
     (tmp_path / "cert.pem").write_text("nothing")
-    told = sentence("serve", model, "--tls-cert", tmp_path / "cert.pem", "--port", 0)
-    assert "cert.pem cannot be used" in told
+    reported = sentence("serve", model, "--tls-cert", tmp_path / "cert.pem", "--port", 0)
+    assert "cert.pem cannot be used" in reported
 
 
 def test_an_extra_that_is_not_installed(monkeypatch):

@@ -47,5 +47,5 @@ def test_json_has_the_reason_and_the_candidates(files):
         (("--metric", "nccg@10"), "there is no metric 'nccg'"),
     ],
 )
-def test_what_auto_does_not_take_is_told_before_anything_is_read(options, expected):
+def test_what_auto_does_not_take_is_reported_before_anything_is_read(options, expected):
     assert expected in sentence("train", "auto", "--train", "not-there.txt", *options)

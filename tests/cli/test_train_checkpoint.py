@@ -55,6 +55,6 @@ def test_resume_where_there_is_nothing_begins(train, tmp_path):
     assert run_json(*train, *quick)["resumed_from"] is None
 
 
-def test_options_without_a_folder_are_told(train):
+def test_options_without_a_folder_are_reported(train):
     assert sentence(*train, "--every", 3).startswith("--every needs --checkpoint FOLDER")
     assert sentence(*train, "--resume").startswith("--resume needs --checkpoint FOLDER")

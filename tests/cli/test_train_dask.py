@@ -68,7 +68,7 @@ def test_rank_and_tune_on_workers_give_what_one_process_gives(files, tmp_path):
     ) as started:
         there = ("--dask", started.scheduler_address)
         ranked = ("rank", model, files / "valid.txt", "-o", run_file, *there, "--parts", 3)
-        told = run_json(*ranked, alone=True)
+        reported = run_json(*ranked, alone=True)
         over = run_json(*tune, *there, "--at-once", 1, "--save", tmp_path / "tuned.rw", alone=True)
         wrong = tmp_path / "parts"
         wrong.mkdir()
@@ -76,37 +76,37 @@ def test_rank_and_tune_on_workers_give_what_one_process_gives(files, tmp_path):
         command = ("rank", model, wrong, *there, "--read", "zero_base=true")
         said = run(*command, code=2, alone=True).stderr.splitlines()[-1]
     assert said.startswith("rankwright: format 'letor' has no option 'zero_base' to read; it takes")
-    assert (told["queries"], told["documents"]) == (30, 600)
+    assert (reported["queries"], reported["documents"]) == (30, 600)
     run("rank", model, files / "valid.txt", "-o", tmp_path / "one.txt")
     assert run_file.read_bytes() == (tmp_path / "one.txt").read_bytes()
     assert over["parameters"] == run_json(*tune)["parameters"]
     assert load_model(tmp_path / "tuned.rw").l2 == over["parameters"]["l2"]
 
 
-def test_a_scheduler_that_does_not_answer_is_told_in_a_sentence(files):
-    told = sentence(
+def test_a_scheduler_that_does_not_answer_is_reported_in_a_sentence(files):
+    reported = sentence(
         *GBDT, "--train", files / "train.txt", "--dask", "tcp://127.0.0.1:1", alone=True
     )
-    assert told == (
+    assert reported == (
         "no scheduler answers at tcp://127.0.0.1:1; start one with `dask scheduler`, and workers "
         "with `dask worker`."
     )
 
 
 @pytest.mark.parametrize(
-    ("where", "told"),
+    ("where", "reported"),
     [
         ("somewhere", "'somewhere' is not a cluster: give local:4, the address of a scheduler"),
         ("local:0", "local:N needs one worker or more, such as local:4."),
     ],
 )
-def test_what_is_no_cluster_is_told(where, told):
-    with pytest.raises(UsageError, match=re.escape(told)), cluster(where):
+def test_what_is_no_cluster_is_reported(where, reported):
+    with pytest.raises(UsageError, match=re.escape(reported)), cluster(where):
         pass
 
 
 @pytest.mark.parametrize("content", ["not json", '{"other": 1}'])
-def test_a_file_that_is_no_scheduler_file_is_told(tmp_path, content):
+def test_a_file_that_is_no_scheduler_file_is_reported(tmp_path, content):
     wrong = tmp_path / "scheduler.json"
     wrong.write_text(content)
     with pytest.raises(UsageError, match=r"scheduler.json' is not a cluster"), cluster(str(wrong)):
@@ -114,10 +114,10 @@ def test_a_file_that_is_no_scheduler_file_is_told(tmp_path, content):
 
 
 def test_options_that_go_together():
-    told = sentence("train", "gbdt", "--train", "t", "--parts", 3)
-    assert told == "--parts needs --dask, the cluster that the parts go to."
-    told = sentence("train", "auto", "--train", "t", "--dask", "local:2")
-    assert "auto tries rankers with their default parameters and takes no --dask" in told
+    reported = sentence("train", "gbdt", "--train", "t", "--parts", 3)
+    assert reported == "--parts needs --dask, the cluster that the parts go to."
+    reported = sentence("train", "auto", "--train", "t", "--dask", "local:2")
+    assert "auto tries rankers with their default parameters and takes no --dask" in reported
 
 
 class _Cluster:

@@ -1,4 +1,4 @@
-"""``--memory``: work on data larger than the room goes on within it, and the peak is told."""
+"""``--memory``: work on data larger than the room goes on within it, and the peak is reported."""
 
 import sys
 from functools import partial
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import rankwright.cli.train as verb
-from rankwright.cli import held_back, main
+from rankwright.cli import main, options
 from rankwright.data.files import convert, load, save, save_parts
 from rankwright.data.synthetic_data import synthetic, synthetic_parts
 
@@ -76,16 +76,16 @@ def test_trees_that_take_more_without_a_bound_are_grown_within_one(folder):
 def test_what_cannot_fit_is_refused_with_a_sentence_and_nothing_is_saved(folder, tmp_path):
     large, saved = folder / "large.store", tmp_path / "m"
     kernel = ("ranksvm", "--model", "kernel", "--memory", "300MB")  # 290 MB for 500 landmarks
-    told = sentence("train", *kernel, "--train", large, "--save", saved)
-    assert told.startswith("ranksvm on kernel needs about ")
-    assert "300 MB is allowed" in told
+    reported = sentence("train", *kernel, "--train", large, "--save", saved)
+    assert reported.startswith("ranksvm on kernel needs about ")
+    assert "300 MB is allowed" in reported
     assert not saved.exists()
 
 
 def test_a_bound_below_the_code_itself_ends_the_run_with_a_sentence(folder, tmp_path):
     small, saved = folder / "small.store", tmp_path / "m"
-    told = sentence("train", "memr", "--train", small, "--memory", "40MB", "--save", saved)
-    assert "40 MB" in told
+    reported = sentence("train", "memr", "--train", small, "--memory", "40MB", "--save", saved)
+    assert "40 MB" in reported
     assert not saved.exists()
 
 
@@ -104,7 +104,7 @@ def test_a_run_that_is_ended_while_it_scores(memory, cause, folder, tmp_path, mo
 
     gauges, usual, saved = [], verb.bound_memory, tmp_path / "m.rw"
     monkeypatch.setattr(verb, "bound_memory", bound)
-    monkeypatch.setattr(held_back, "measures_of", interrupted)
+    monkeypatch.setattr(options, "metrics_of", interrupted)
     small = folder / "small.store"
     arguments = ["train", "memr", "--train", small, "--test", small, "--save", saved, *memory]
     monkeypatch.setattr(sys, "argv", ["rankwright", *map(str, arguments)])
@@ -132,8 +132,8 @@ def test_verbs_that_read_data_tell_their_peak(folder, tmp_path):
     few = ("--set", "pairs=query", "--trials", 1, "--save", model)
     tuned = run_json("tune", "ranksvm", "--train", small, "--valid", small, *few, *bound)
     asked = ("explain", model, small, "--query", load(small).qid[0])
-    for told in (tuned, run_json("inspect", small, *bound), run_json(*asked, *bound)):
-        assert told["peak_anonymous_bytes"] > 10 * MB
+    for reported in (tuned, run_json("inspect", small, *bound), run_json(*asked, *bound)):
+        assert reported["peak_anonymous_bytes"] > 10 * MB
 
 
 def test_made_up_data_are_written_in_parts(tmp_path):

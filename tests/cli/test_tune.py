@@ -23,16 +23,18 @@ def files(tmp_path_factory):
 def test_the_best_model_is_saved_and_later_runs_go_on(files, tmp_path):
     storage, model = tmp_path / "trials.log", tmp_path / "model.rw"
     first = run_json("tune", "ranksvm", *files, "--trials", 2, "--storage", storage, alone=True)
-    told = run_json("tune", "ranksvm", *files, "--trials", 4, "--storage", storage, "--save", model)
-    assert [trial["parameters"] for trial in told["trials"][:2]] == [
+    reported = run_json(
+        "tune", "ranksvm", *files, "--trials", 4, "--storage", storage, "--save", model
+    )
+    assert [trial["parameters"] for trial in reported["trials"][:2]] == [
         trial["parameters"] for trial in first["trials"]
     ]
-    best = max(told["trials"], key=lambda trial: trial["value"])
-    assert told["parameters"] == best["parameters"]
-    assert told["valid"] == {"ndcg@10": best["value"]}
+    best = max(reported["trials"], key=lambda trial: trial["value"])
+    assert reported["parameters"] == best["parameters"]
+    assert reported["valid"] == {"ndcg@10": best["value"]}
     loaded = rankwright.load_model(model)
     assert loaded.l2 == best["parameters"]["l2"]
-    assert loaded.score(rankwright.load(files[5])) == told["test"]["ndcg@10"]
+    assert loaded.score(rankwright.load(files[5])) == reported["test"]["ndcg@10"]
 
 
 def test_the_table_shows_the_best_trials_and_how_to_set_them(files):
@@ -53,7 +55,7 @@ def test_parameters_of_a_model_are_searched_by_dotted_names(files):
     assert found["model"] == "trees"
 
 
-def test_what_has_nothing_to_search_is_told(files):
+def test_what_has_nothing_to_search_is_reported(files):
     said = sentence("tune", "ranksvm", *files, "--set", "l2=1", "--set", "pairs=query")
     assert "has nothing to search" in said
 
@@ -68,7 +70,7 @@ def test_a_space_and_folds_are_searched_without_valid(files):
     assert "folds ndcg@10" in shown
 
 
-def test_a_wrong_space_is_told_before_data_are_read():
+def test_a_wrong_space_is_reported_before_data_are_read():
     given = ("tune", "lambdamart", "--train", "no-such-file.txt")
     assert "is reversed; write (7, 63)" in sentence(*given, "--space", "num_leaves=63:7")
     assert "'num_leafs'; did you mean num_leaves" in sentence(*given, "--space", "num_leafs=7:63")

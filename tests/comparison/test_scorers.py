@@ -17,7 +17,7 @@ from small_data import small_data
 import rankwright as rw
 from rankwright.comparison.compare import compare
 from rankwright.data.ranking_data import RankingData
-from rankwright.data.scores import write_run
+from rankwright.data.rankings import write_run
 from rankwright.data.split import Fold, k_folds
 from rankwright.errors import DataError
 from rankwright.metrics.evaluation import evaluate

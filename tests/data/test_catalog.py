@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_digits
 
 from rankwright.data import catalog
-from rankwright.data.digits import digits
+from rankwright.data.catalog import digits, queries_of_classes
 from rankwright.errors import DataError, UsageError
 
 
@@ -99,3 +100,55 @@ def test_jester_has_a_query_for_each_user(data_dir):
     data = catalog.load("jester")
     assert data.n_queries == 24_983
     assert data.n_documents == 1_810_455
+
+
+# --- the demo data follows its protocol: 50 x 100, grade = class, no document in two parts ---
+
+
+def test_each_part_has_fifty_queries_of_a_hundred_documents():
+    for part in digits():
+        assert part.n_queries == 50
+        assert (part.sizes == 100).all()
+        assert part.n_features == 64
+
+
+def test_a_grade_is_the_digit_and_the_features_are_its_pixels():
+    source = load_digits()
+    for part in digits():
+        np.testing.assert_array_equal(part.y, source.target[part.doc_id])
+        np.testing.assert_array_equal(part.X, source.data[part.doc_id])
+    assert part.feature_names == tuple(source.feature_names)
+
+
+def test_no_document_is_in_two_parts_nor_twice_in_a_query():
+    train, valid, test = (set(part.doc_id.tolist()) for part in digits())
+    assert not train & valid
+    assert not train & test
+    assert not valid & test
+    for part in digits():
+        rows = part.doc_id.reshape(50, 100)
+        assert all(len(set(query.tolist())) == 100 for query in rows)
+
+
+def test_parts_and_queries_have_their_own_ids():
+    assert [str(part.qid[0]) for part in digits()] == ["train-1", "valid-1", "test-1"]
+
+
+def test_the_seed_decides():
+    assert digits(seed=1).test.doc_id.tolist() == digits(seed=1).test.doc_id.tolist()
+    assert digits(seed=1).test.doc_id.tolist() != digits(seed=2).test.doc_id.tolist()
+
+
+def test_all_rows_of_a_small_table_are_dealt_half_a_quarter_a_quarter():
+    X, classes = np.arange(8.0).reshape(-1, 1), np.arange(8) % 3
+    fold = queries_of_classes(X, classes, name="tiny", queries=40, documents=2)
+    pools = [set(part.doc_id.tolist()) for part in fold]
+    assert [len(pool) for pool in pools] == [4, 2, 2]
+    assert set.union(*pools) == set(range(8))
+
+
+def test_more_documents_than_a_part_has_rows_are_refused():
+    with pytest.raises(UsageError, match="449 documents at most"):
+        digits(documents=500)
+    with pytest.raises(UsageError, match="1 or more"):
+        digits(queries=0)

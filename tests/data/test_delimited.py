@@ -94,7 +94,7 @@ def test_bytes_that_are_not_text_are_refused():
         (b"qid|label|x\n", ",", r"separated by '\|'; save it with commas"),
     ],
 )
-def test_another_separator_is_told(text, separator, sentence):
+def test_another_separator_is_reported(text, separator, sentence):
     with pytest.raises(DataError, match=sentence):
         column_names(io.BytesIO(text), separator)
 

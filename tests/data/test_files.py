@@ -11,7 +11,7 @@ from reference.same_data import assert_same
 
 import rankwright
 from rankwright import registry
-from rankwright.data import files, letor, parts, tabular
+from rankwright.data import files, letor, ranking_data, tables
 from rankwright.data.files import convert, format_of, save
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
@@ -194,9 +194,9 @@ def test_options_go_to_who_takes_them_the_reader_first(text, tmp_path):
 @pytest.fixture
 def small_parts(monkeypatch):
     """Every reader that streams gives parts of a few rows."""
-    monkeypatch.setattr(tabular, "_ROWS_PER_BATCH", 3)
-    monkeypatch.setattr(parts, "_CELLS_PER_PART", 4)
-    monkeypatch.setattr(parts, "_FEWEST_ROWS_PER_PART", 2)
+    monkeypatch.setattr(tables, "_ROWS_PER_BATCH", 3)
+    monkeypatch.setattr(ranking_data, "_CELLS_PER_PART", 4)
+    monkeypatch.setattr(ranking_data, "_FEWEST_ROWS_PER_PART", 2)
     whole = letor.Letor.read_parts
     few = staticmethod(lambda path, **options: whole(path, part_bytes=40, **options))
     monkeypatch.setattr(letor.Letor, "read_parts", few)
@@ -242,7 +242,7 @@ def test_losses_are_warned_about_when_streaming_too(tmp_path):
         convert(tmp_path / "a.store", tmp_path / "b.txt")
 
 
-def test_a_fault_late_in_the_source_leaves_no_target(tmp_path, small_parts):
+def test_an_error_late_in_the_source_leaves_no_target(tmp_path, small_parts):
     many(tmp_path / "a.txt", range(30))
     with (tmp_path / "a.txt").open("a") as file:
         file.write("1 qid:99 1:abc\n")
@@ -300,8 +300,8 @@ def test_any_content_gives_data_or_a_sentence(name, options, content, tmp_path):
         (tmp_path / f"{name}.query").write_text("1\n")
     try:
         data = rankwright.load(path, **options)
-    except (DataError, UsageError) as fault:
-        assert len(str(fault).splitlines()) == 1  # noqa: PT017
+    except (DataError, UsageError) as error:
+        assert len(str(error).splitlines()) == 1  # noqa: PT017
     else:
         assert data.n_documents > 0
 
@@ -309,7 +309,7 @@ def test_any_content_gives_data_or_a_sentence(name, options, content, tmp_path):
 @pytest.mark.parametrize("name", ["new.txt", "new.csv"])
 def test_documents_without_grades_come_in_parts_too(tmp_path, name):
     from rankwright.data.letor import Letor
-    from rankwright.data.tabular import Csv
+    from rankwright.data.tables import Csv
 
     path = tmp_path / name
     if name == "new.txt":

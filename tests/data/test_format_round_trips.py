@@ -13,8 +13,7 @@ from scipy import sparse
 import rankwright
 from rankwright import registry
 from rankwright.data.files import convert, save
-from rankwright.data.parts import EVERYTHING
-from rankwright.data.ranking_data import RankingData
+from rankwright.data.ranking_data import EVERYTHING, RankingData
 from rankwright.data.ratings import ratings_of_triples
 
 TEXT = frozenset({"doc_id", "qid"})  # what a format holds that does not say

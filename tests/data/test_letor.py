@@ -11,9 +11,10 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
-from rankwright.data import letor, letor_text
-from rankwright.data.letor import Letor
-from rankwright.errors import DataError
+from rankwright.data import letor, letor_parts
+from rankwright.data.letor import Letor, ReadOptions
+from rankwright.data.ranking_data import RankingData
+from rankwright.errors import DataError, UsageError
 
 THREE_LINES = b"""\
 2 qid:10 1:0.5 3:-1.25 # first
@@ -276,7 +277,7 @@ def test_blocks_may_differ_in_width_layout_names_and_kinds_of_ids(letor_file, mo
 
 @pytest.mark.parametrize("options", [{}, {"sparse": True}, {"absent": "missing"}])
 def test_threads_do_not_change_a_bit(letor_file, monkeypatch, options):
-    monkeypatch.setattr(letor_text, "_CHUNK", 100)
+    monkeypatch.setattr(letor_parts, "_CHUNK", 100)
     rng = np.random.default_rng(0)
     lines = [
         f"{g} qid:{q} " + " ".join(f"{k}:{x!r}" for k, x in enumerate(xs.tolist(), 1)) + f" #{g}"
@@ -320,3 +321,138 @@ def test_ranklib_reads_as_many_lists_and_documents(golden_dir):
     scored = (golden_dir / "ranklib" / "train.txt").read_text().splitlines()
     assert data.n_documents == len(scored)
     assert data.doc_id[0] == "doc-1000-0"
+
+
+# --- options of the LETOR reader that cannot be are refused before any file is opened --------
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"dtype": "int8"}, "dtype must be one of 'float64', 'float32', not 'int8'"),
+        ({"absent": "none"}, "absent must be one of 'zero', 'missing', not 'none'"),
+        ({"lists": "x"}, "lists must be one of 'by_id', 'adjacent', not 'x'"),
+        ({"zero_based": "no"}, "zero_based must be one of 'auto', True, False, not 'no'"),
+        ({"absent": "missing", "sparse": True}, "makes a dense table; leave out sparse=True"),
+        ({"n_features": -1}, "n_features must be 0 or more, not -1"),
+        ({"max_feature_id": 2**31}, "max_feature_id must be from 1 to"),
+    ],
+)
+def test_wrong_options_are_refused(options, sentence):
+    with pytest.raises(UsageError, match=sentence):
+        ReadOptions(**options)
+
+
+def test_types_may_be_given_as_numpy_has_them():
+    assert ReadOptions(dtype=np.float32).dtype == "float32"
+
+
+# --- what the LETOR writer writes, to the letter; that it reads back is in the properties ----
+
+
+def data_of(X, **parts):
+    parts = {"y": np.zeros(len(X) if isinstance(X, list) else X.shape[0]), **parts}
+    parts.setdefault("qid", np.ones(len(parts["y"]), int))
+    return RankingData.from_arrays(np.array(X) if isinstance(X, list) else X, **parts)
+
+
+@pytest.fixture
+def written(tmp_path):
+    def write(data, **options):
+        path = tmp_path / "out.txt"
+        Letor.write(data, path, **options)
+        return path.read_text(encoding="utf-8")
+
+    return write
+
+
+def test_numbers_are_as_short_as_they_can_be(written):
+    data = data_of([[0.1, 3.0, -0.0, np.nan, 1e-7, 1e22]], y=[2.0], qid=["a"])
+    assert written(data) == "2 qid:a 1:0.1 2:3 3:-0 4:NaN 5:1e-07 6:1e+22\n"
+
+
+def test_a_float32_is_as_short_as_a_float32_can_be(written):
+    X = np.array([[0.1, 16777216.0, 1e-40, 3.4028235e38]], np.float32)
+    assert written(data_of(X)) == "0 qid:1 1:0.1 2:16777216 3:1e-40 4:3.4028235e+38\n"
+
+
+def test_documents_are_named_in_comments(written):
+    data = data_of([[1.0], [2.0], [3.0]], doc_id=["D 1", "", "ü"])
+    assert written(data) == "0 qid:1 1:1 # D 1\n0 qid:1 1:2 #\n0 qid:1 1:3 # ü\n"
+
+
+def test_zeros_are_written_or_not(written):
+    X = np.array([[0.0, 1.0, 0.0], [-0.0, 0.0, 0.0]])
+    assert written(data_of(X)) == "0 qid:1 1:0 2:1 3:0\n0 qid:1 1:-0 2:0 3:0\n"
+    assert written(data_of(X), zeros=False) == "0 qid:1 2:1 3:0\n0 qid:1 1:-0\n"
+    csr = sparse.csr_array(X)
+    assert written(data_of(csr)) == "0 qid:1 2:1 3:0\n0 qid:1\n"
+    assert written(data_of(csr), zeros=True) == "0 qid:1 1:0 2:1 3:0\n0 qid:1 1:0 2:0 3:0\n"
+
+
+def test_the_first_line_tells_where_ids_start_and_end(written):
+    csr = sparse.csr_array(np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]))
+    assert written(data_of(csr), zero_based=True) == "0 qid:1 0:0 1:1 2:0\n0 qid:1 0:1\n"
+
+
+def test_rows_are_written_query_after_query(written):
+    data = data_of([[1.0], [2.0], [3.0]], qid=["a", "b", "a"])
+    assert written(data) == "0 qid:a 1:1\n0 qid:a 1:3\n0 qid:b 1:2\n"
+
+
+def test_parts_are_written_one_after_the_other(tmp_path):
+    path = tmp_path / "out.txt"
+    thin = sparse.csr_array(np.array([[1.0, 0.0]]))
+    with Letor.open_writer(path) as writer:
+        writer.append(data_of(thin, qid=["a"]))
+        writer.append(data_of(thin, qid=["b"]))
+    assert path.read_text() == "0 qid:a 1:1 2:0\n0 qid:b 1:1\n"
+
+
+def test_a_dash_is_standard_output(capfdbinary):
+    Letor.write(data_of([[1.0]]), "-")
+    sys.stdout.flush()
+    assert capfdbinary.readouterr().out == b"0 qid:1 1:1\n"
+
+
+def test_equal_data_makes_equal_compressed_bytes(tmp_path):
+    paths = tmp_path / "a.txt.gz", tmp_path / "b.txt.gz"
+    for path in paths:
+        Letor.write(data_of([[1.0]]), path)
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+    assert Letor.read(paths[0]).X.tolist() == [[1.0]]
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a#b", "a\nb", "\ud800", "a\x00b", "\tq"])
+def test_query_ids_that_would_not_read_back_are_refused(tmp_path, name):
+    data = data_of([[1.0], [2.0]], qid=np.array(["ok", name], object))
+    with pytest.raises(DataError, match=r"query id .* cannot be written as LETOR text"):
+        Letor.write(data, tmp_path / "out.txt")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", [" a", "a\t", "a\nb", "docid = 7", "docid=7", "\ud800", "a\x00b"])
+def test_doc_ids_that_would_not_read_back_are_refused(tmp_path, name):
+    (tmp_path / "out.txt").write_text("older")
+    data = data_of([[1.0], [2.0]], doc_id=np.array(["docid", name], object))
+    with pytest.raises(DataError, match=r"doc id .* of row 1 cannot be written"):
+        Letor.write(data, tmp_path / "out.txt")
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["older"]
+
+
+def test_two_lists_of_one_id_in_a_row_are_refused(tmp_path):
+    data = data_of([[1.0], [2.0]], qid=None, group_sizes=[1, 1])
+    twins = RankingData(data.X, data.y, data.indptr, np.array(["a", "a"]))
+    with pytest.raises(DataError, match="two lists in a row have the query id a"):
+        Letor.write(twins, tmp_path / "out.txt")
+
+
+def test_infinite_features_are_refused(tmp_path):
+    data = RankingData(np.array([[np.inf]]), np.zeros(1), np.array([0, 1]), np.array([1]))
+    with pytest.raises(DataError, match="a feature is infinite"):
+        Letor.write(data, tmp_path / "out.txt")
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(DataError, match="cannot be written"):
+        Letor.write(data_of([[1.0]]), tmp_path / "none" / "out.txt")

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from rankwright.data import letor, letor_text
+from rankwright.data import letor, letor_parts
 from rankwright.data.letor import Letor
 from rankwright.errors import DataError
 
@@ -61,7 +61,7 @@ def read(request, tmp_path, monkeypatch):
     def reader(content, **options):
         path.write_bytes(content)
         if request.param == "chunks":
-            monkeypatch.setattr(letor_text, "_CHUNK", 8)
+            monkeypatch.setattr(letor_parts, "_CHUNK", 8)
             return Letor.read(path, n_jobs=2, **options)
         if request.param == "blocks":
             monkeypatch.setattr(letor, "_STREAM_BLOCK", 8)
@@ -78,10 +78,10 @@ def read(request, tmp_path, monkeypatch):
 @pytest.mark.parametrize(("line", "sentence"), BAD_LINES.values(), ids=BAD_LINES)
 def test_the_first_bad_line_is_named(read, line, sentence):
     content = GOOD + b"# comment\n\n" + line + b"\n" + GOOD + b"another bad line\n"
-    with pytest.raises(DataError, match=rf"bad\.txt(\.gz)?, line 4: .*{sentence}") as fault:
+    with pytest.raises(DataError, match=rf"bad\.txt(\.gz)?, line 4: .*{sentence}") as error:
         read(content)
-    assert "\n" not in str(fault.value)
-    assert str(fault.value).endswith(".")
+    assert "\n" not in str(error.value)
+    assert str(error.value).endswith(".")
 
 
 @pytest.mark.parametrize("line", [line for line, _ in BAD_LINES.values()], ids=BAD_LINES)
@@ -107,10 +107,10 @@ def test_a_file_without_features_is_refused(read):
 def test_lines_that_end_in_carriage_returns_alone_are_not_one_line(read, comment):
     """With comments all but the first would be one."""
     line = b"1 qid:1 1:1 2:2" + comment + b"\r"
-    fault = r"bad\.txt(\.gz)?, line 1: lines end in carriage returns alone"
-    with pytest.raises(DataError, match=fault):
+    error = r"bad\.txt(\.gz)?, line 1: lines end in carriage returns alone"
+    with pytest.raises(DataError, match=error):
         read(3 * line)
-    with pytest.raises(DataError, match=fault):
+    with pytest.raises(DataError, match=error):
         read(3 * line + b"\n" + GOOD)
 
 
@@ -133,7 +133,7 @@ def test_sizes_that_do_not_fit_are_refused(read, sizes, sentence):
         read(b"1 1:1\n0 1:1\n", group_sizes=sizes)
 
 
-def test_id_zero_is_told_how_to_be_read(read):
+def test_id_zero_comes_with_advice(read):
     with pytest.raises(DataError, match=r"pass zero_based=True \(--read zero_based=true\)"):
         read(GOOD + b"1 qid:1 0:1\n")
     with pytest.raises(DataError, match="line 1: feature id 0"):
@@ -191,9 +191,9 @@ def test_a_damaged_gz_is_named(tmp_path, damage):
     ids=["value", "grade", "id", "exponent", "blanks"],
 )
 def test_endless_tokens_are_shown_cut_short(read, content):
-    with pytest.raises(DataError, match="line 1: ") as fault:
+    with pytest.raises(DataError, match="line 1: ") as error:
         read(content)
-    assert len(str(fault.value)) < 500
+    assert len(str(error.value)) < 500
 
 
 def test_endless_tokens_that_are_fine_are_read(tmp_path):

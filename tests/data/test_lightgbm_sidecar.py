@@ -10,7 +10,8 @@ from scipy import sparse
 
 import rankwright
 from rankwright.data import delimited
-from rankwright.data.lightgbm import LightGBMText, has_sizes_beside
+from rankwright.data.formats import format_of
+from rankwright.data.lightgbm import LightGBMText
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError
 
@@ -63,10 +64,10 @@ def test_xgboost_has_sizes_in_a_group_file_and_weights_by_query(train):
 
 
 def test_load_finds_out_by_itself(train):
-    assert has_sizes_beside(train)
+    assert format_of(train) == "lightgbm"
     assert rankwright.load(train).n_queries == 2
     train.write_text("0 qid:7 1:1\n2 qid:7 1:2\n1 qid:7 2:3\n")
-    assert not has_sizes_beside(train)
+    assert format_of(train) == "letor"
     assert rankwright.load(train).qid.tolist() == [7]
 
 
@@ -108,7 +109,7 @@ def test_csv_with_query_ids_is_not_lightgbms(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text('"QID",label,x\n1,0,5\n')
     beside(path, "query", "1\n")
-    assert not has_sizes_beside(path)
+    assert format_of(path) != "lightgbm"
 
 
 @pytest.mark.parametrize(
@@ -123,7 +124,7 @@ def test_csv_with_query_ids_is_not_lightgbms(tmp_path):
         ("position", "1\n", r"train\.txt\.position has 1 lines for 3 documents"),
     ],
 )
-def test_faults_beside_the_text_are_named(train, kind, text, sentence):
+def test_errors_beside_the_text_are_named(train, kind, text, sentence):
     beside(train, kind, text)
     with pytest.raises(DataError, match=sentence):
         LightGBMText().read(train)
@@ -168,7 +169,7 @@ def test_files_of_an_earlier_writing_do_not_stay(tmp_path):
     ]  # fmt: skip
 
 
-def test_a_fault_leaves_no_file(tmp_path):
+def test_an_error_leaves_no_file(tmp_path):
     data = full_data(feature_names=["label", "b", "c"])
     with pytest.raises(DataError, match="a feature is named 'label'"):
         LightGBMText().write(data, tmp_path / "t.csv")

@@ -124,7 +124,7 @@ def test_minmax_refuses_a_sparse_matrix_whose_zeros_would_move_naming_the_query(
 
 
 @pytest.mark.parametrize("name", ["zscore", "global_zscore", "quantile"])
-def test_normalisers_that_move_zeros_refuse_sparse_matrices_unless_told_to_densify(name):
+def test_normalisers_that_move_zeros_refuse_sparse_matrices_unless_densify_is_set(name):
     X = np.array([[0.0, 2.0], [1.0, 0.0], [4.0, 0.0]])
     stored = data_of(sparse.csr_array(X), [3])
     with pytest.raises(DataError, match="densify=True"):

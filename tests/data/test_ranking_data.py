@@ -5,7 +5,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from rankwright.data.ranking_data import RankingData, concatenate
+from rankwright.data.ranking_data import (
+    DistinctQueries,
+    PartsDifferError,
+    RankingData,
+    UnknownQueryError,
+    boundaries_of_sizes,
+    concatenate,
+    consecutive,
+    group_rows,
+    parts_of,
+    query_weights,
+)
 from rankwright.errors import DataError
 
 
@@ -129,13 +140,13 @@ def test_fractional_grades_and_missing_features_are_welcome():
         ({"qid": [1, 1], "feature_names": ["a", "b"]}, "2 feature names for 1 features"),
     ],
 )
-def test_mistakes_are_told_in_a_sentence(arguments, sentence):
+def test_mistakes_are_reported_in_a_sentence(arguments, sentence):
     with pytest.raises(DataError, match=sentence):
         RankingData.from_arrays([[1.0], [2.0]], [0, 1], **arguments)
 
 
 @pytest.mark.parametrize("grade", [-1, np.nan, np.inf])
-def test_a_wrong_grade_is_told_with_the_callers_row_and_query(grade):
+def test_a_wrong_grade_is_reported_with_the_callers_row_and_query(grade):
     with pytest.raises(DataError, match=r"row 1 \(query b\) has"):
         RankingData.from_arrays([[1.0], [2.0], [3.0]], [0, grade, 1], qid=["a", "b", "a"])
 
@@ -182,3 +193,169 @@ def test_missing_trailing_features_are_zeros_and_unknown_ones_are_refused(form):
     assert data.with_n_features(2) is data
     with pytest.raises(DataError, match="has 2 features where 1 are expected"):
         data.with_n_features(1)
+
+
+# --- RankingData by query: one by its id, one after the other, in a line, in a frame ---------
+
+
+X = np.arange(10.0).reshape(5, 2)
+Y = [2, 0, 1, 0, 3]
+QID = ["b", "a", "b", "a", "b"]
+
+
+def data_of(X=X, qid=QID, **columns):
+    return RankingData.from_arrays(X, Y, qid=qid, **columns)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_queries_come_in_order_with_their_documents(form):
+    data = data_of(form(X), doc_id=list("vwxyz"), query_weight=[2, 5])
+    found = list(data.queries())
+    assert [query.qid for query in found] == ["b", "a"] == [query.qid for query in data]
+    for query, rows in zip(found, ([0, 2, 4], [1, 3]), strict=True):
+        features = query.X.toarray() if sparse.issparse(query.X) else query.X
+        np.testing.assert_array_equal(features, X[rows])
+        assert query.y.tolist() == [Y[row] for row in rows]
+        assert query.rows.tolist() == rows
+        assert query.doc_id.tolist() == ["vwxyz"[row] for row in rows]
+        assert len(query) == len(rows)
+    assert [query.weight for query in found] == [2, 5]
+
+
+def test_rows_that_stay_where_they_are_are_counted():
+    data = RankingData.from_arrays(X, Y, group_sizes=[2, 0, 3])
+    assert [query.rows.tolist() for query in data] == [[0, 1], [], [2, 3, 4]]
+    assert [query.weight for query in data] == [1, 1, 1]
+    assert data[0].doc_id is None
+    assert repr(data[1]) == "Query(1, 0 documents, no grades)"
+
+
+def test_dense_features_of_a_query_are_no_copy():
+    data = RankingData.from_arrays(X, Y, group_sizes=[2, 3])
+    assert np.shares_memory(data[1].X, data.X)
+
+
+def test_a_query_is_found_by_its_id():
+    data = data_of()
+    assert len(data) == 2
+    assert repr(data["a"]) == "Query('a', 2 documents, grades 0 to 0)"
+    assert "a" in data
+    assert np.str_("a") in data
+    assert "c" not in data
+    assert data_of(qid=[7, 3, 7, 3, 7])[3].rows.tolist() == [1, 3]
+    assert type(data_of(qid=[7, 3, 7, 3, 7])[3].qid) is int
+    mixed = np.array([7, "x", 7, "x", 7], object)
+    assert data_of(qid=mixed)["x"].rows.tolist() == [1, 3]
+    pairs = np.empty(5, object)
+    pairs[:] = [("u", 1), ("u", 2)] * 2 + [("u", 1)]
+    assert data_of(qid=pairs)["u", 2].rows.tolist() == [1, 3]
+    assert ("u", 3) not in data_of(qid=pairs)
+    assert ("u", 2) not in data_of()
+    dates = np.array(["2024-01-02", "2024-01-01"] * 2 + ["2024-01-02"], "datetime64[D]")
+    assert data_of(qid=dates)[np.datetime64("2024-01-01")].rows.tolist() == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("qid", "query", "sentence"),
+    [
+        (QID, "c", "there is no query 'c'; the ids of the 2 queries are 'b', 'a'."),
+        (QID, 0, "there is no query 0; the ids of the 2 queries are 'b', 'a'."),
+        ([17, 3, 17, 3, 17], "17", "there is no query '17'; did you mean 17?"),
+        (["one", "two"] * 2 + ["one"], "tow", "there is no query 'tow'; did you mean 'two'?"),
+        (list(range(5)), 9, "there is no query 9; the ids of the 5 queries are 0, 1, 2, ...."),
+        (QID, slice(0, 1), "RankingData[...] takes the id of one query, not slice(0, 1, None)"),
+        (QID, np.array(["a", "b"]), "takes the id of one query, not array(['a', 'b']"),
+        (QID, ["a", "b"], "takes the id of one query, not ['a', 'b']; select takes the numbers"),
+    ],
+)
+def test_an_id_that_is_not_there_is_answered_with_a_sentence(qid, query, sentence):
+    with pytest.raises(UnknownQueryError) as error:
+        data_of(qid=qid)[query]
+    assert sentence in str(error.value)
+    assert isinstance(error.value, KeyError)
+    assert isinstance(error.value, DataError)
+
+
+def test_the_repr_says_what_the_data_has():
+    assert repr(data_of()) == (
+        "RankingData(2 queries, 5 documents, 2 features (float64), grades 0 to 3)"
+    )
+    rich = data_of(
+        sparse.csr_array(X), doc_id=list("vwxyz"), query_weight=[1, 2], feature_names=["f", "g"]
+    )
+    assert repr(rich) == (
+        "RankingData(2 queries, 5 documents, 2 features (sparse, named), grades 0 to 3, "
+        "with query_weight, doc_id)"
+    )
+
+
+@pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
+def test_a_frame_holds_all_and_is_read_back(backend):
+    data = data_of(
+        doc_id=list("vwxyz"), query_weight=[2, 5], sample_weight=[1, 2, 3, 4, 5], group=[0] * 5
+    )
+    optional = {name: name for name in ("doc_id", "query_weight", "sample_weight", "group")}
+    again = RankingData.from_frame(data.to_frame(backend), qid="qid", label="label", **optional)
+    for name in ("X", "y", "indptr", "qid", *optional):
+        np.testing.assert_array_equal(getattr(again, name), getattr(data, name))
+    assert again.feature_names == ("f1", "f2")
+
+
+# --- boundaries of queries, from ids in any order or from sizes, and weights of queries ------
+
+
+def test_ids_that_stand_together_keep_their_rows():
+    indptr, ids, row = group_rows(np.array([7, 7, 3]))
+    assert (indptr.tolist(), ids.tolist(), row) == ([0, 2, 3], [7, 3], None)
+
+
+def test_ids_that_lie_apart_are_put_together_in_order_of_first_appearance():
+    indptr, ids, row = group_rows(np.array(["b", "a", "b", "a"]))
+    assert (indptr.tolist(), ids.tolist()) == ([0, 2, 4], ["b", "a"])
+    assert row.tolist() == [0, 2, 1, 3]
+
+
+def test_sizes_number_the_queries():
+    indptr, ids, row = boundaries_of_sizes([2, 0, 1], 3)
+    assert (indptr.tolist(), ids.tolist(), row) == ([0, 2, 2, 3], [0, 1, 2], None)
+
+
+def test_a_weight_per_row_follows_the_rows():
+    indptr, row = np.array([0, 2, 4]), np.array([0, 2, 1, 3])
+    assert query_weights([1, 2, 1, 2], 4, indptr, row).tolist() == [1, 2]
+    with pytest.raises(DataError, match="the same on all rows of a query"):
+        query_weights([1, 1, 2, 2], 4, indptr, row)
+
+
+# --- data in parts of whole queries, each query in one of them -------------------------------
+
+
+DATA = RankingData.from_arrays(
+    np.arange(10.0).reshape(-1, 1),
+    np.zeros(10),
+    group_sizes=[3, 0, 4, 1, 2],
+    query_weight=[1, 2, 3, 4, 5],
+    doc_id=list("abcdefghij"),
+)
+
+
+def test_parts_hold_whole_queries_as_views():
+    parts = list(parts_of(DATA, rows=4))
+    assert [part.sizes.tolist() for part in parts] == [[3, 0], [4], [1, 2]]
+    assert [part.qid.tolist() for part in parts] == [[0, 1], [2], [3, 4]]
+    assert all(np.shares_memory(part.X, DATA.X) for part in parts)
+
+
+def test_consecutive_queries_keep_all_they_have():
+    part = consecutive(DATA, 2, 4)
+    assert part.X[:, 0].tolist() == [3, 4, 5, 6, 7]
+    assert part.doc_id.tolist() == list("defgh")
+    assert part.query_weight.tolist() == [3, 4]
+
+
+def test_a_query_is_in_one_part_alone():
+    queries = DistinctQueries()
+    for part in parts_of(DATA, rows=4):
+        queries.add(part)
+    with pytest.raises(PartsDifferError, match="query 2 appears twice"):
+        queries.add(consecutive(DATA, 2, 3))

@@ -131,11 +131,11 @@ def test_documents_without_items_are_refused(path):
         ("who,item,rating\n1,2,3\n", "columns are who, item, rating, and none .* like the user"),
     ],
 )
-def test_faults_are_sentences(path, text, sentence):
+def test_errors_are_sentences(path, text, sentence):
     path.write_text(text)
-    with pytest.raises(DataError, match=sentence) as fault:
+    with pytest.raises(DataError, match=sentence) as error:
         Ratings().read(path)
-    assert str(fault.value).startswith(str(path))
+    assert str(error.value).startswith(str(path))
 
 
 def test_an_unknown_layout_is_refused(path):
@@ -159,7 +159,7 @@ def test_jesters_matrix(path):
         ("2,1,2\n1,1\n", "is not a matrix of numbers"),
     ],
 )
-def test_faults_in_jesters_matrix(path, text, sentence):
+def test_errors_in_jesters_matrix(path, text, sentence):
     path.write_text(text)
     with pytest.raises(DataError, match=sentence):
         Ratings().read(path, layout="jester")

@@ -13,8 +13,7 @@ from scipy import sparse
 from store_samples import full_data, write_parts
 
 from rankwright.data.ranking_data import RankingData
-from rankwright.data.store import META, Store
-from rankwright.data.store_writer import is_store
+from rankwright.data.store import META, Store, is_store
 from rankwright.errors import DataError
 
 LAYOUTS = {
@@ -174,13 +173,13 @@ def test_a_damaged_header_gives_data_or_a_sentence(tmp_path, name, place, byte):
     content = bytearray(file.read_bytes())
     content[place] = byte
     file.write_bytes(content)
-    data, told = None, ""
+    data, reported = None, ""
     try:
         data = Store().read(path)
-    except DataError as fault:
-        told = str(fault)
+    except DataError as error:
+        reported = str(error)
     if data is None:
-        assert "h.store" in told
+        assert "h.store" in reported
     else:
         assert data.X.shape[0] == len(data.y) == data.indptr[-1]
         assert len(data.qid) == data.n_queries

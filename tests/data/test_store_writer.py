@@ -6,10 +6,8 @@ from reference.same_data import assert_same
 from scipy import sparse
 from store_samples import full_data, write_parts
 
-from rankwright.data.parts import PartsDifferError
-from rankwright.data.ranking_data import RankingData
-from rankwright.data.store import Store
-from rankwright.data.store_writer import StoreWriter
+from rankwright.data.ranking_data import PartsDifferError, RankingData
+from rankwright.data.store import Store, StoreWriter
 from rankwright.errors import DataError
 
 
@@ -68,7 +66,7 @@ def test_ids_of_mixed_types_are_refused(path):
         Store().write(data, path)
 
 
-def test_a_fault_leaves_nothing_and_the_old_store_as_it_was(tmp_path, path):
+def test_an_error_leaves_nothing_and_the_old_store_as_it_was(tmp_path, path):
     old = full_data()
     Store().write(old, path)
 

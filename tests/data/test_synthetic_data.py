@@ -7,8 +7,13 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from rankwright.data.shapes import SHAPES, Shape
-from rankwright.data.synthetic_data import synthetic, synthetic_with_truth
+from rankwright.data.synthetic_data import (
+    SHAPES,
+    Shape,
+    descriptions,
+    synthetic,
+    synthetic_with_truth,
+)
 from rankwright.errors import UsageError
 
 SMALL = Shape("small", 300, 6_000, 20, (0.6, 0.25, 0.1, 0.05), shortest=3, longest=60)
@@ -140,3 +145,71 @@ def test_the_number_of_queries_must_be_positive(queries):
 def test_one_feature_is_enough():
     data = synthetic(replace(SMALL, features=1))
     assert pairs_in_order(data, data.X[:, 0]) != 0.5
+
+
+# --- the preset shapes are those of the real sets, and impossible ones are refused -----------
+
+
+SMALL_SHAPE = Shape("small", 300, 6_000, 20, (0.6, 0.25, 0.1, 0.05), shortest=3, longest=60)
+
+
+def test_large_presets_declare_the_size_of_the_real_sets():
+    sizes = {name: (s.documents, s.features, s.queries) for name, s in SHAPES.items()}
+    assert sizes["mslr10k"] == (1_200_192, 136, 10_000)
+    assert sizes["mslr30k"] == (3_771_125, 136, 31_531)
+    assert sizes["rcv1"][:2] == (781_265, 47_236)
+    assert descriptions()["mslr30k"].startswith("31,531 queries, 3,771,125 documents, 136 features")
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"documents": 100}, "cannot hold 100"),
+        ({"documents": 100_000}, "cannot hold 100000"),
+        ({"grades": (1.0,)}, "two or more grades"),
+        ({"noise": 1.0}, "shares from 0 to below 1"),
+        ({"features": 0}, "at least one query"),
+    ],
+)
+def test_impossible_shapes_are_refused(changes, sentence):
+    with pytest.raises(UsageError, match=sentence):
+        replace(SMALL_SHAPE, **changes)
+
+
+# --- the rows of synthetic data look like those of the sets they stand for -------------------
+
+
+def test_features_are_as_mixed_as_real_ones():
+    data = synthetic("mslr10k", queries=100)
+    X = data.X[:, :10]
+    zeros = (X == 0).mean(axis=0)
+    assert (zeros > 0.5).any()  # rare
+    assert (X.max(axis=0) > 50 * np.median(np.abs(X), axis=0)).any()  # heavy-tailed
+    assert np.corrcoef(X[:, 0], X[:, 1])[0, 1] > 0.7  # correlated
+    counts = X[:, 2]
+    assert (counts == np.floor(counts)).all()
+    per_query = X[data.indptr[:-1], 6]
+    np.testing.assert_array_equal(X[:, 6], np.repeat(per_query, data.sizes))
+
+
+def test_rcv1_is_sparse_with_distinct_sorted_columns_in_unit_rows():
+    data = synthetic("rcv1", queries=1)
+    X = data.X
+    assert sparse.issparse(X)
+    assert X.shape[1] == 47_236
+    assert X.dtype == np.float32
+    assert abs(X.nnz / np.prod(X.shape) - 0.0016) < 0.0001
+    steps = np.diff(X.indices)
+    starts = X.indptr[1:-1] - 1
+    assert (np.delete(steps, starts) > 0).all()
+    assert X.indices.max() < 47_236
+    np.testing.assert_allclose(X.multiply(X).sum(axis=1), 1, rtol=1e-5)
+
+
+def test_web_names_hosts_and_some_hosts_come_twice_in_a_query():
+    data = synthetic("web", queries=50)
+    assert set(np.unique(data.y)) == {0, 1, 2, 3, 4}
+    repeats = [
+        len(hosts) - len(set(hosts.tolist())) for hosts in np.split(data.group, data.indptr[1:-1])
+    ]
+    assert sum(repeats) > 50

@@ -92,7 +92,7 @@ def test_options_say_what_they_take(files, option):
         (RUN + "q1 Q0 d2 2 1 tag\n", r"line 6: document 'd2' of query q1 appears twice"),
     ],
 )
-def test_faults_in_runs_name_the_line(files, run, sentence):
+def test_errors_in_runs_name_the_line(files, run, sentence):
     files[0].write_text(run)
     with pytest.raises(DataError, match=sentence):
         Trec().read(files[0], qrels=files[1])
@@ -107,7 +107,7 @@ def test_faults_in_runs_name_the_line(files, run, sentence):
         (QRELS + "q1 0 d1 1\n", r"line 6: document 'd1' of query q1 is judged twice"),
     ],
 )
-def test_faults_in_judgments_name_the_line(files, qrels, sentence):
+def test_errors_in_judgments_name_the_line(files, qrels, sentence):
     files[1].write_text(qrels)
     with pytest.raises(DataError, match=sentence):
         Trec().read(files[0], qrels=files[1])

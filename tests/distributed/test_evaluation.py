@@ -7,7 +7,7 @@ import pytest
 from small_data import small_data
 
 import rankwright
-from rankwright.data import scores as score_files
+from rankwright.data import rankings as score_files
 from rankwright.data.rankings import Ranking
 from rankwright.distributed import evaluate, predict, rank, write_run
 from rankwright.distributed.partitions import partitions

@@ -12,8 +12,7 @@ from scipy import sparse
 from small_data import Onlooker, small_data
 
 from rankwright import registry
-from rankwright.data.parts import consecutive
-from rankwright.data.ranking_data import concatenate
+from rankwright.data.ranking_data import concatenate, consecutive
 from rankwright.distributed import tree_network, tree_worker, trees
 from rankwright.distributed.cluster import ClusterError
 from rankwright.distributed.descents import Descents

@@ -7,7 +7,7 @@ import pandas as pd
 from code_blocks import run_command
 
 import rankwright
-from rankwright.data.digits import digits
+from rankwright.data.catalog import digits
 from rankwright.data.files import save
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from small_data import Onlooker, small_data
 
-from rankwright.data.letor_fold import load_fold
+from rankwright.data.split import load_fold
 from rankwright.losses import loss
 from rankwright.models.trees import Trees
 

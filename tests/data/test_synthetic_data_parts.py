@@ -8,8 +8,7 @@ from reference.same_data import assert_same
 from rankwright.data import synthetic_data as made_up
 from rankwright.data.files import load, save_parts
 from rankwright.data.ranking_data import concatenate
-from rankwright.data.shapes import SHAPES
-from rankwright.data.synthetic_data import synthetic, synthetic_parts
+from rankwright.data.synthetic_data import SHAPES, synthetic, synthetic_parts
 from rankwright.errors import UsageError
 
 SPARSE = replace(SHAPES["rcv1"], queries=12, documents=400, features=60, shortest=5, density=0.1)

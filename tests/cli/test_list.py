@@ -11,9 +11,9 @@ def test_it_prints_bibtex_as_it_stands():
 
 
 def test_json_has_the_keys():
-    told = run_json("cite", "listnet", "listmle")
-    assert told["keys"] == ["cao2007listnet", "xia2008listmle"]
-    assert told["bibtex"] == rankwright.cite("listnet", "listmle")
+    reported = run_json("cite", "listnet", "listmle")
+    assert reported["keys"] == ["cao2007listnet", "xia2008listmle"]
+    assert reported["bibtex"] == rankwright.cite("listnet", "listmle")
 
 
 def test_a_wrong_name_is_a_sentence():

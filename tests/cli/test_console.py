@@ -6,28 +6,28 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
-from rankwright.cli import console, progress
+from rankwright.cli import console
 
 
 def test_steps_are_counted(capsys):
-    with progress.step_progress("fits", 2) as step:
+    with console.step_progress("fits", 2) as step:
         step("gbdt: 1.20 s")
         step("memr: 0.30 s")
     assert capsys.readouterr().err == "1 of 2: gbdt: 1.20 s\n2 of 2: memr: 0.30 s\n"
 
 
-def test_rounds_are_told_every_ten_seconds(capsys, monkeypatch):
+def test_rounds_are_reported_every_ten_seconds(capsys, monkeypatch):
     clock = iter([100, 104, 111, 112, 130])  # of the rounds 1 to 5; before the first, kernels load
-    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: next(clock)))
-    with progress.round_progress("gbdt", 50) as told:
+    monkeypatch.setattr(console, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    with console.round_progress("gbdt", 50) as reported:
         for t in range(1, 6):
-            told(t, f"loss {t}")
+            reported(t, f"loss {t}")
     assert capsys.readouterr().err == "gbdt: 3 of 50, loss 3\ngbdt: 5 of 50, loss 5\n"
 
 
 def test_a_fit_that_is_done_at_once_prints_nothing(capsys):
-    with progress.round_progress("gbdt", None) as told:
-        told(1, "loss 1")
+    with console.round_progress("gbdt", None) as reported:
+        reported(1, "loss 1")
     assert capsys.readouterr().err == ""
 
 
@@ -39,7 +39,7 @@ def terminal(monkeypatch):
 
 
 def test_a_line_says_what_is_compiled_and_how_far(terminal):
-    line = progress.CompileLine()
+    line = console.CompileLine()
     for done in (0, 1, 3):
         line("losses.listnet.sums", done, 3)
     shown = terminal.getvalue()
@@ -51,13 +51,13 @@ def test_a_line_says_what_is_compiled_and_how_far(terminal):
 
 
 def test_the_line_stands_under_the_bar_of_the_fit_that_waits(terminal):
-    line = progress.CompileLine()
-    with progress.round_progress("gbdt", 50) as told:
-        told(1, "loss 1")
+    line = console.CompileLine()
+    with console.round_progress("gbdt", 50) as reported:
+        reported(1, "loss 1")
         line("core.order.sort", 1, 3)
         line("core.order.sort", 3, 3)
-        told(2, "loss 2")
+        reported(2, "loss 2")
     shown = terminal.getvalue()
     assert "compiling core.order.sort" in shown
     assert "gbdt" in shown
-    assert not progress._bars
+    assert not console._bars

@@ -7,7 +7,7 @@ import pytest
 from reference.same_data import assert_same
 
 from rankwright.core.memory import anonymous_bytes, memory_limit
-from rankwright.data import files
+from rankwright.data import formats
 from rankwright.data.files import load, save
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError
@@ -21,7 +21,7 @@ def everything_is_large(tmp_path, monkeypatch):
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(scratch))
-    monkeypatch.setattr(files, "_EASY_SHARE", 1 << 60)
+    monkeypatch.setattr(formats, "_EASY_SHARE", 1 << 60)
     yield
     assert list(scratch.iterdir()) == []
 
@@ -60,7 +60,7 @@ def test_queries_whose_rows_lie_apart_are_put_together(tmp_path):
     assert data.row.tolist() == [0, 2, 1]  # where each was in the file
 
 
-def test_a_fault_in_the_file_is_told_as_without_a_bound(tmp_path):
+def test_an_error_in_the_file_is_reported_as_without_a_bound(tmp_path):
     file = tmp_path / "t.txt"
     file.write_text("1 qid:1 1:1\n0 qid:1 1:oops\n")
     with pytest.raises(DataError) as without:
@@ -71,7 +71,7 @@ def test_a_fault_in_the_file_is_told_as_without_a_bound(tmp_path):
 
 
 def test_a_file_that_fits_easily_is_read_as_a_whole(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "_EASY_SHARE", 4)
+    monkeypatch.setattr(formats, "_EASY_SHARE", 4)
     save(some_data(), tmp_path / "t.txt")
     with memory_limit(2 * anonymous_bytes() + 10**8):
         assert not is_mapped(load(tmp_path / "t.txt").X)

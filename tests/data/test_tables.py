@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from reference.same_data import assert_same
 from scipy import sparse
 
-from rankwright.data import delimited, tabular
-from rankwright.data.ranking_data import RankingData, concatenate
-from rankwright.data.tabular import Arrow, Csv, Parquet, Tsv
+from rankwright.data import delimited, tables
+from rankwright.data.delimited import DelimitedSink
+from rankwright.data.ranking_data import PartsDifferError, RankingData, concatenate
+from rankwright.data.tables import Arrow, Csv, Parquet, Runs, TableWriter, Tsv
 from rankwright.errors import DataError, MissingExtraError, UsageError
 
 FORMATS = {"csv": Csv, "tsv": Tsv, "parquet": Parquet, "arrow": Arrow}
@@ -32,7 +33,7 @@ def kind(request):
 def engine(request, monkeypatch):
     if request.param == "csv":
         monkeypatch.setattr(delimited, "has_pyarrow", lambda: False)
-        monkeypatch.setattr(tabular, "has_pyarrow", lambda: False)
+        monkeypatch.setattr(tables, "has_pyarrow", lambda: False)
 
 
 def full_data(**changes):
@@ -121,7 +122,7 @@ def test_rows_that_lie_apart_are_grouped(kind, tmp_path):
 
 
 def test_parts_hold_whole_queries_however_the_rows_are_cut(kind, tmp_path, monkeypatch):
-    monkeypatch.setattr(tabular, "_ROWS_PER_BATCH", 4)
+    monkeypatch.setattr(tables, "_ROWS_PER_BATCH", 4)
     monkeypatch.setattr(delimited, "_BATCH_BYTES", 64)
     sizes = [1, 7, 2, 3, 1, 9, 4]
     qid = np.repeat(np.arange(len(sizes)), sizes)
@@ -213,13 +214,13 @@ def test_the_index_that_pandas_writes_is_no_feature(tmp_path):
         ("a,b\n1,2\n", r"the columns are 'a', 'b'\. Specify it"),
     ],
 )
-def test_faults_in_csv_are_sentences_with_the_file(text, sentence, tmp_path, engine):
+def test_errors_in_csv_are_sentences_with_the_file(text, sentence, tmp_path, engine):
     path = tmp_path / "t.csv"
     path.write_text(text)
-    with pytest.raises(DataError, match=sentence) as fault:
+    with pytest.raises(DataError, match=sentence) as error:
         Csv().read(path)
-    assert str(fault.value).startswith(str(path))
-    assert "\n" not in str(fault.value)
+    assert str(error.value).startswith(str(path))
+    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("form", ["parquet", "arrow"])
@@ -311,3 +312,74 @@ def test_types_of_parquet_columns(tmp_path):
     data = Parquet().read(tmp_path / "t.parquet")
     assert data.qid.tolist() == ["a", "b"]
     np.testing.assert_array_equal(data.X, [[1, 1, np.nan], [0, 3, 2], [np.nan, 2, 1]])
+
+
+# --- tables are cut where queries end, and query ids that come back are seen -----------------
+
+
+def test_an_id_that_was_left_before_comes_back():
+    runs = Runs()
+    assert not runs.come_back(np.array([1, 1, 2]))
+    assert not runs.come_back(np.array([], np.int64))
+    assert not runs.come_back(np.array([2, 3]))  # goes on from the block before
+    assert runs.come_back(np.array([3, 1]))
+
+
+@pytest.mark.parametrize("form", [Parquet, Arrow])
+def test_parts_end_where_queries_do(form, tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "_ROWS_PER_BATCH", 2)
+    qid = [1, 1, 1, 2, 3, 3]
+    table = pa.table({"qid": qid, "label": [0.0] * 6, "f": [float(i) for i in range(6)]})
+    path = tmp_path / "t"
+    if form is Parquet:
+        pa.parquet.write_table(table, path)
+    else:
+        with pa.ipc.new_file(path, table.schema) as writer:
+            writer.write_table(table, max_chunksize=2)
+    parts = list(form().read_parts(path))
+    assert [part.qid.tolist() for part in parts] == [[1], [2], [3]]
+    assert np.concatenate([part.X[:, 0] for part in parts]).tolist() == list(range(6))
+
+
+# --- parts of one table must fit together ----------------------------------------------------
+
+
+def part(qid, **more):
+    return RankingData.from_arrays(np.ones((1, 1)), [0], qid=[qid], **more)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "column"),
+    [
+        (part(1), part("a"), "qid"),
+        (part(1), part(2, doc_id=["d"]), "doc_id"),
+        (part(1, doc_id=["d"]), part(2, doc_id=[3]), "doc_id"),
+        (part(1, feature_names=["x"]), part(2), "x|f1"),
+    ],
+)
+def test_parts_with_other_columns_are_refused(first, second, column):
+    writer = TableWriter(DelimitedSink(io.BytesIO(), ","), keeps_id_types=True)
+    writer.append(first)
+    with pytest.raises(PartsDifferError, match=f"differ in column '({column})'"):
+        writer.append(second)
+
+
+def test_text_of_any_width_is_one_type():
+    stream = io.BytesIO()
+    writer = TableWriter(DelimitedSink(stream, ","), keeps_id_types=True)
+    writer.append(part("a"))
+    writer.append(part("longer"))
+    assert stream.getvalue().splitlines()[1:] == [b'"a",0,1', b'"longer",0,1']
+
+
+def test_a_query_comes_once():
+    writer = TableWriter(DelimitedSink(io.BytesIO(), ","), keeps_id_types=True)
+    writer.append(part(1))
+    with pytest.raises(PartsDifferError, match="query 1 appears twice"):
+        writer.append(part(1))
+
+
+def test_a_feature_that_looks_like_something_else_is_warned_about():
+    writer = TableWriter(DelimitedSink(io.BytesIO(), ","), keeps_id_types=True)
+    with pytest.warns(UserWarning, match="'Weight' is read as the sample_weight"):
+        writer.append(part(1, feature_names=["Weight"]))

@@ -1,0 +1,290 @@
+"""What commands share: options, model files with the data beside them, metrics to report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rankwright.cli import console
+from rankwright.errors import UsageError
+from rankwright.key_values import parse_settings
+from rankwright.model_files import is_ranklib, load_model
+
+if TYPE_CHECKING:
+    from rankwright.core.memory import Gauge
+    from rankwright.data.ranking_data import RankingData
+    from rankwright.distributed.partitions import Partitions
+    from rankwright.persist.checkpoint import Checkpoint
+    from rankwright.rankers.base import Ranker
+
+
+def _counted(threads: int | None) -> int | None:
+    """Refuse a number of threads that cannot be, before anything is read."""
+    if threads is not None:
+        from rankwright.core.parallel import thread_count
+
+        thread_count(threads)
+    return threads
+
+
+ModelOption = Annotated[str | None, typer.Option("--model", help="Model family, such as trees.")]
+ConventionOption = Annotated[
+    str, typer.Option("--convention", help="How metrics are computed; one of `list conventions`.")
+]
+FormatOption = Annotated[
+    str | None,
+    typer.Option("--format", help="Format of the data; by default from the file extension."),
+]
+SeedOption = Annotated[int, typer.Option("--seed", help="Random seed.")]
+ThreadsOption = Annotated[
+    int | None,
+    typer.Option("--threads", callback=_counted, help="Threads; all cores by default."),
+]
+
+ReadOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--read",
+        metavar="KEY=VALUE",
+        help="Any option of the reader, such as zero_based=true; may be repeated.",
+    ),
+]
+
+_OPTIONS = {
+    **dict.fromkeys(("random_state", "seed"), "--seed"),
+    **dict.fromkeys(("n_jobs", "threads"), "--threads"),
+    "convention": "--convention",
+}
+
+
+def read_options(read: list[str] | None, **named: Any) -> dict[str, Any]:
+    """Return the options of a reader: those of ``--read``, and the ones with flags of their own."""
+    given = {name: value for name, value in named.items() if value is not None}
+    return {**given, **parse_settings(read, "--read")} if read else given
+
+
+def ranker_settings(settings: list[str] | None, **given: Any) -> dict[str, Any]:
+    """Return the parameters that ``--set`` and options such as ``--model`` give a ranker."""
+    own = {name: value for name, value in given.items() if value is not None}
+    parsed = parse_settings(settings or [])
+    for name in parsed:
+        if name in _OPTIONS:
+            option = _OPTIONS[name]
+            raise UsageError(f"{name} is set by {option}; write {option} {parsed[name]}.")
+        if name in own:
+            raise UsageError(f"{name} is given twice, by --{name} and by --set; leave one out.")
+    return {**own, **parsed}
+
+
+def checked_ranker(name: str, /, **parameters: Any) -> Ranker:
+    """Return a ranker whose parts, parameters and metrics are sound, before any data is read."""
+    from rankwright.metrics.names import metric
+    from rankwright.rankers.base import ranker
+
+    made = ranker(name, **parameters)
+    model = made.make_model()
+    made.solver_for(model)
+    if made.has_loss:
+        made.make_loss()
+    for name_of_metric in {made.metric, made.selection_metric}:
+        metric(name_of_metric, convention=made.convention)
+    return made
+
+
+# --- --memory SIZE ---------------------------------------------------------------------------
+
+MemoryOption = Annotated[
+    str | None,
+    typer.Option(
+        "--memory",
+        metavar="SIZE",
+        help="Bound on anonymous memory, such as 2GB; large files go through a temporary store.",
+    ),
+]
+
+
+def bound_memory(context: typer.Context, size: str | None) -> Gauge | None:
+    """Bound memory until the command ends and watch its peak; None where no bound is given."""
+    if size is None:
+        return None
+    from rankwright.core.memory import memory_limit
+
+    return context.with_resource(memory_limit(size))
+
+
+def in_record(gauge: Gauge | None) -> dict[str, int]:
+    """Return what ``--json`` reports of memory."""
+    return {} if gauge is None else {"peak_anonymous_bytes": gauge.look()}
+
+
+def print_peak(gauge: Gauge | None) -> None:
+    """Print the peak, where memory was bounded."""
+    if gauge is not None and gauge.limit is not None:
+        from rankwright.core.memory import shown_size
+
+        console.say(
+            f"peak anonymous memory {shown_size(gauge.look())} of {shown_size(gauge.limit)}"
+        )
+
+
+# --- --checkpoint FOLDER --every N --resume --------------------------------------------------
+
+FolderOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--checkpoint", help="Save checkpoints to this folder, to resume a run that was killed."
+    ),
+]
+EveryOption = Annotated[
+    int | None, typer.Option("--every", help="Iterations between checkpoints; 10 by default.")
+]
+ResumeOption = Annotated[
+    bool, typer.Option("--resume", help="Resume from the last checkpoint in the folder.")
+]
+
+
+def checkpoint_of(folder: Path | None, every: int | None, resume: bool) -> Checkpoint | None:
+    """Return the checkpoint that the options ask for, its folder checked."""
+    if folder is None:
+        if every is not None or resume:
+            option = "--resume" if resume else "--every"
+            raise UsageError(f"{option} needs --checkpoint FOLDER, the folder for the checkpoints.")
+        return None
+    from rankwright.persist.checkpoint import EVERY, Checkpoint
+
+    made = Checkpoint(folder, every=EVERY if every is None else every, resume=resume)
+    made.check()
+    return made
+
+
+# --- --dask: work on the workers of a Dask cluster -------------------------------------------
+
+DaskOption = Annotated[
+    str | None,
+    typer.Option("--dask", help="Work on this cluster: local:4, or a scheduler's address or file."),
+]
+PartsOption = Annotated[
+    int | None,
+    typer.Option("--parts", min=1, help="With --dask: parts that the data is cut into."),
+]
+
+
+def client_of(context: typer.Context, where: str | None, n_parts: int | None = None) -> Any:
+    """Return the client of a cluster until the command ends; None where no cluster is asked for."""
+    if where is None:
+        if n_parts is not None:
+            raise UsageError("--parts needs --dask, the cluster that the parts go to.")
+        return None
+    from importlib.util import find_spec
+
+    from rankwright.distributed.cluster import cluster
+
+    client = context.with_resource(cluster(where))
+    if find_spec("bokeh"):  # without it there is none
+        console.say(f"dashboard: {client.dashboard_link}")
+    return client
+
+
+def on_workers(
+    client: Any,
+    data: str,
+    n_parts: int | None,
+    options: dict[str, Any],
+    *,
+    n_features: int | None = None,
+    ranker: Ranker | None = None,
+) -> Partitions:
+    """Return data as parts on the workers.
+
+    They read folders, patterns and stores themselves; a single file is read here, made as wide as
+    ``n_features`` where that is given, and sent. For a ``ranker`` to rank it needs no grades.
+    """
+    from rankwright.data.files import load, load_documents
+    from rankwright.data.store import is_store
+    from rankwright.distributed.partitions import partitions
+
+    several = "*" in data or (Path(data).is_dir() and not is_store(data))
+    if several or (Path(data).exists() and is_store(data)):
+        return partitions(data, client=client, n_parts=n_parts, **options)
+    if ranker is not None:
+        whole = load_documents(data, feature_names=feature_names(ranker), **options)
+        n_features = ranker.n_features_in_
+    else:
+        whole = load(data, **options)
+    wide = whole if n_features is None else whole.with_n_features(n_features)
+    return partitions(wide, client=client, n_parts=n_parts)
+
+
+# --- model files, and the data beside them ---------------------------------------------------
+
+
+def feature_names(ranker: Ranker) -> Sequence[str]:
+    """Return what a table calls the features of a ranker: its own names, or ``f1`` to ``fd``."""
+    from rankwright.data.frames import default_names
+
+    names = getattr(ranker, "feature_names_in_", None)
+    return default_names(ranker.n_features_in_) if names is None else list(names)
+
+
+def open_with(
+    paths: Sequence[str | Path], read: Callable[[], RankingData]
+) -> tuple[list[Ranker], RankingData]:
+    """Return the rankers of model files, and the data that ``read`` gives, as wide as the first.
+
+    An error in a model file of ours is raised before the data is read.
+    """
+    ours = {path: load_model(path) for path in paths if not is_ranklib(path)}
+    data = read()
+    rankers: list[Ranker] = []
+    for path in paths:
+        rankers.append(ours.get(path) or load_model(path, n_features=data.n_features))
+        data = data.with_n_features(rankers[0].n_features_in_)
+    return rankers, data
+
+
+# --- validation and test data: read beside the training data, evaluated after the fit --------
+
+REPORTED = ("ndcg@1", "ndcg@5", "ndcg@10", "map")
+
+
+def load_evaluation_data(
+    n_features: int, options: dict[str, Any], **paths: str | None
+) -> dict[str, RankingData]:
+    """Read the files that are given, by their names, as wide as the training data."""
+    from rankwright.data.files import load
+
+    return {
+        name: load(path, **options).with_n_features(n_features)
+        for name, path in paths.items()
+        if path is not None
+    }
+
+
+def score_and_save(
+    ranker: Ranker, parts: dict[str, RankingData], save: Path | None, gauge: Gauge | None
+) -> dict[str, dict[str, float]]:
+    """Return the metrics on each part; Ctrl-C while scoring loses no model.
+
+    Under a bound on memory the model is saved last: a run that passes the bound saves nothing.
+    """
+    if save is not None and gauge is None:
+        ranker.save(save)
+    try:
+        return {name: metrics_of(ranker, part) for name, part in parts.items()}
+    finally:
+        if gauge is not None:
+            gauge.check()
+            if save is not None:
+                ranker.save(save)
+
+
+def metrics_of(ranker: Ranker, data: RankingData) -> dict[str, float]:
+    """Return the selection metric and the usual ones."""
+    from rankwright.metrics.evaluation import evaluate
+
+    selected = ranker.selection_metric
+    names = list(dict.fromkeys([selected, *REPORTED]))
+    return dict(evaluate(data, ranker.predict(data), names, convention=ranker.convention))

@@ -1,0 +1,307 @@
+"""Files opened to read and to write: compressed ones, standard streams, whole files or none.
+
+A file may be plain or compressed (``.gz``, ``.xz``, ``.bz2``, ``.zst``), and ``-`` is standard
+input or output. What is written appears under its name when all of it is there: it is written
+under another name beside its own and then renamed.
+"""
+
+from __future__ import annotations
+
+import bz2
+import difflib
+import errno
+import gzip
+import io
+import lzma
+import os
+import re
+import sys
+import threading
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Any, BinaryIO, NoReturn, TextIO
+
+from rankwright.errors import DataError, MissingExtraError, UsageError, quoted
+
+
+def zstandard(raw: BinaryIO, mode: str) -> Any:
+    """Open ``raw`` to read (``rb``) or write (``wb``) Zstandard; pyarrow has the codec."""
+    try:
+        pa = import_module("pyarrow")
+    except ModuleNotFoundError:
+        raise MissingExtraError("pyarrow", "parquet", "a .zst file") from None
+    if mode == "wb":
+        return pa.CompressedOutputStream(pa.PythonFile(raw, "w"), "zstd")
+    return io.BufferedReader(pa.CompressedInputStream(pa.PythonFile(raw, "r"), "zstd"))
+
+
+COMPRESSED: dict[str, Callable[..., Any]] = {
+    ".gz": gzip.open,
+    ".xz": lzma.open,
+    ".bz2": bz2.open,
+    ".zst": zstandard,
+}
+_FIRST_BYTES = {
+    ".gz": b"\x1f\x8b\x08",
+    ".xz": b"\xfd7zXZ\x00",
+    ".bz2": b"BZh",
+    ".zst": b"\x28\xb5\x2f\xfd",
+}
+_UNREAD = (  # suffixes, first bytes, what to do
+    ((".zip", ".xlsx", ".ods"), b"PK\x03\x04", "unpack the archive, or save the sheet as .csv"),
+    ((".7z",), b"7z\xbc\xaf\x27\x1c", "unpack the archive"),
+    ((".rar",), b"Rar!", "unpack the archive"),
+    ((".z",), b"\x1f\x9d", "uncompress it"),
+    ((".lz4",), b"\x04\x22\x4d\x18", "uncompress it"),
+)
+_BZ2_BLOCK = b"1AY&SY"
+_ADDRESS = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+:/{1,2}[^/]")  # Path makes one slash of two
+
+
+@contextmanager
+def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
+    """Open ``path`` (``-`` is standard input) for reading its decompressed bytes.
+
+    Compression is known by the name or by the first bytes; errors are one sentence with the file.
+    """
+    standard = str(path) == "-"
+    refuse_address(path)
+    path = Path(path)
+    if not standard and path.is_dir():
+        raise DataError(f"{path} is a folder; a file is expected.")
+    name = display_name(path)
+    try:
+        with _standard_input() if standard else open(path, "rb") as raw:
+            first = raw.peek(10)[:10] if hasattr(raw, "peek") else b""
+            refuse_unread(path, first)
+            kind = _compression(path, first)
+            if kind is None:
+                yield raw
+            else:
+                with COMPRESSED[kind](raw, "rb") as stream:
+                    yield stream
+    except FileNotFoundError:
+        raise DataError(missing_file(path)) from None
+    except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # the system's, not a codec's
+            raise DataError(f"{name} cannot be read: {error.strerror or error}.") from None
+        raise DataError(
+            f"{name} is damaged or truncated: {str(error).rstrip('.')}; fetch it again, "
+            "or rename it if it is not compressed."
+        ) from None
+
+
+def plain_suffix(path: str | Path) -> str:
+    """Return the suffix that names the format, without that of the compression: ``.txt``."""
+    path = Path(path)
+    if path.suffix.lower() in COMPRESSED:
+        path = path.with_suffix("")
+    return path.suffix.lower()
+
+
+def packed_or_plain(path: str | Path) -> Path | None:
+    """Return ``path``, or the file of that name with a compression's suffix; None: neither."""
+    names = [Path(f"{path}{ending}") for ending in ("", *COMPRESSED)]
+    return next((name for name in names if name.is_file()), None)
+
+
+def beside(path: str | Path, *kinds: str) -> Path | None:
+    """Return the file ``path.kind`` of the first kind that exists; ``path`` may end in ``.gz``."""
+    names = [str(path)]
+    if Path(path).suffix.lower() in COMPRESSED:
+        names.append(str(Path(path).with_suffix("")))
+    files = (Path(f"{name}.{kind}") for kind in kinds for name in names)
+    return next((file for file in files if file.is_file()), None)
+
+
+def missing_file(path: str | Path) -> str:
+    """Return the sentence for a file that is not there, with names in its folder that come near."""
+    path = Path(path)
+    if not path.parent.is_dir():
+        return f"{path} does not exist, nor does the folder {path.parent}; check the path."
+    names = [found.name for found in path.parent.iterdir()]
+    near = difflib.get_close_matches(path.name, names, n=2, cutoff=0.75)
+    hint = f"did you mean {' or '.join(str(path.parent / name) for name in near)}?"
+    return f"{path} does not exist; {hint if near else 'check the path.'}"
+
+
+def refuse_address(path: str | Path) -> None:
+    """Say that an address on the net is not a file."""
+    if _ADDRESS.match(str(path)) and not Path(path).exists():
+        raise DataError(
+            f"{path} is an address, and files are read from this machine alone; "
+            "download it first, then name the file."
+        )
+
+
+def refuse_unread(path: str | Path, first: bytes = b"") -> None:
+    """Say what to do with an archive, known by its first bytes or, without any, by its name."""
+    for suffixes, magic, advice in _UNREAD:
+        if first.startswith(magic) or (not first and Path(path).suffix.lower() in suffixes):
+            read = ", ".join(COMPRESSED)
+            raise DataError(
+                f"{display_name(path)} is in a compression format that is not supported; "
+                f"{advice} first ({read} are read as they are)."
+            )
+
+
+def reads_file(stream: BinaryIO) -> bool:
+    """Whether ``stream`` gives the bytes of a file as they lie on disk, not decompressed."""
+    return isinstance(stream, io.BufferedReader) and isinstance(stream.raw, io.FileIO)
+
+
+def display_name(path: str | Path) -> str:
+    """Return ``path`` as an error message names it."""
+    return "standard input" if str(path) == "-" else str(path)
+
+
+@contextmanager
+def _standard_input() -> Iterator[Any]:
+    yield sys.stdin.buffer  # not ours to close
+
+
+def _compression(path: Path, first: bytes) -> str | None:
+    for suffix, magic in _FIRST_BYTES.items():
+        if first.startswith(magic) and (suffix != ".bz2" or first[4:] == _BZ2_BLOCK):
+            return suffix
+    suffix = path.suffix.lower()
+    return suffix if suffix in COMPRESSED else None
+
+
+# --- writing ---------------------------------------------------------------------------------
+
+
+@contextmanager
+def atomic_path(path: str | Path) -> Iterator[Path]:
+    """Yield a temporary name beside ``path``; rename it to ``path`` if the block succeeds."""
+    path = Path(path)
+    if path.is_dir():
+        raise DataError(f"{path} is a folder; a file is expected.")
+    if path.exists() and not path.is_file():  # renaming would put a file in its place
+        raise DataError(f"{path} is a device or a pipe; name a file to write to.")
+    partial = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.partial")
+    try:
+        yield partial
+        os.replace(partial, path)
+    except OSError as error:
+        raise DataError(_not_written(path, error)) from None
+    finally:
+        with suppress(OSError):  # a folder that is not there, or not ours, is reported above
+            partial.unlink(missing_ok=True)
+
+
+def make_folder(path: str | Path) -> None:
+    """Make a folder and those above it, or say why that cannot be."""
+    try:
+        Path(path).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(f"{path} cannot be made: {error.strerror or error}.") from None
+
+
+def check_target(path: str | Path | None, option: str) -> None:
+    """Say that a file cannot be written before hours of work, not after."""
+    if path is None:
+        return
+    path = Path(path)
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder; {option} takes the name of a file.")
+    if not path.parent.is_dir():
+        raise UsageError(f"{path.parent} is not a folder; make it, or choose another {option}.")
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise UsageError(f"{path.parent} is not writable; choose another {option}.")
+    if path.exists() and not path.is_file():
+        raise UsageError(f"{path} is a device or a pipe; {option} takes the name of a file.")
+
+
+@contextmanager
+def atomic_text(path: str | Path) -> Iterator[TextIO]:
+    """Open ``path`` for writing text that appears whole or not at all."""
+    with atomic_path(path) as partial, partial.open("w", encoding="utf-8", newline="\n") as stream:
+        yield stream
+
+
+@contextmanager
+def open_target(path: str | Path) -> Iterator[BinaryIO]:
+    """Open ``path`` for writing bytes, compressed as its suffix says; ``-`` is standard output.
+
+    The file appears under its name when all is written, and not at all after an error.
+    """
+    if str(path) == "-":
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    path = Path(path)
+    if path.exists() and not path.is_file() and not path.is_dir():
+        with path.open("wb") as stream:  # a device such as /dev/null must not be replaced
+            yield stream
+        return
+    with (
+        atomic_path(path) as partial,
+        partial.open("wb") as raw,
+        _compressing(raw, path.suffix.lower()) as stream,
+    ):
+        yield stream
+
+
+def _not_written(path: Path, error: OSError) -> str:
+    """Return why a file could not be written, and what to do about it."""
+    why = f"{path} cannot be written: {error.strerror or error}"
+    if error.errno == errno.ENOENT and not path.parent.is_dir():
+        return f"{why}; make the folder {path.parent} first."
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return f"{why}; nothing was left there: free some space, or write elsewhere."
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return f"{why}; choose a place where you may write."
+    return f"{why}."
+
+
+@contextmanager
+def _compressing(raw: BinaryIO, suffix: str) -> Iterator[BinaryIO]:
+    if suffix == ".gz":  # without the time and the name, so that equal data gives equal bytes
+        with gzip.GzipFile("", "wb", fileobj=raw, compresslevel=6, mtime=0) as stream:
+            yield stream  # type: ignore[misc]
+    elif suffix in COMPRESSED:
+        with COMPRESSED[suffix](raw, "wb") as stream:
+            yield stream
+    else:
+        yield raw
+
+
+# --- text, line by line ----------------------------------------------------------------------
+
+_BYTE_ORDER_MARK = "\ufeff"
+
+
+def text_lines(path: str | Path) -> Iterator[tuple[int, str]]:
+    """Yield the number (from 1) and the text of each line that is not blank, without its end."""
+    with open_bytes(path) as stream:
+        for number, raw in enumerate(stream, 1):
+            text = decoded(raw, path, number).rstrip("\r\n")
+            if text.strip():
+                yield number, text
+
+
+def decoded(raw: bytes, path: str | Path, line: int | None = None) -> str:
+    """Return bytes of a file, or of one line of it, as text; a byte order mark is left out."""
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError:
+        where = "" if line is None else f", line {line}"
+        raise DataError(f"{display_name(path)}{where} is not text in UTF-8.") from None
+    return text.removeprefix(_BYTE_ORDER_MARK) if line in (None, 1) else text
+
+
+def number_at(text: str, path: str | Path, line: int, what: str) -> float:
+    """Return the number that ``text`` writes, or say which line of the file is wrong."""
+    try:
+        return float(text if "_" not in text else "")  # Python would take 1_000
+    except ValueError:
+        error_at(path, line, f"{what} {quoted(text)} is not a number")
+
+
+def error_at(path: str | Path, line: int, what: str) -> NoReturn:
+    """Raise the sentence for an error in one line of a file."""
+    raise DataError(f"{display_name(path)}, line {line}: {what}.")

@@ -1,0 +1,68 @@
+"""Formats are found by their suffixes, and only the one that is used is imported."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import rankwright.data
+from rankwright import registry
+from rankwright.data.formats import format_named, format_of
+from rankwright.errors import UsageError
+
+IMPORTED = """
+import sys
+from rankwright.data.files import load
+print(load(sys.argv[1]).n_documents)
+print(*sorted(name for name in sys.modules if name.startswith("rankwright.data.")))
+"""
+
+
+def test_reading_letor_text_imports_no_other_format_of_text_or_tables(tmp_path):
+    file = tmp_path / "t.txt"
+    file.write_text("1 qid:1 1:1\n0 qid:1 1:2\n")
+    command = [sys.executable, "-c", IMPORTED, str(file)]
+    documents, names = subprocess.run(
+        command, check=True, capture_output=True, text=True
+    ).stdout.splitlines()
+    assert documents == "2"
+    imported = {name.removeprefix("rankwright.data.") for name in names.split()}
+    assert "letor" in imported
+    assert not imported & {"tables", "delimited", "lightgbm", "ratings", "trec"}
+
+
+def test_a_suffix_belongs_to_one_format_alone():
+    suffixes = [suffix for every in registry.EXTENSIONS.values() for suffix in every]
+    assert len(suffixes) == len(set(suffixes))
+    assert registry.EXTENSIONS.keys() == registry.FORMATS.keys()
+
+
+@pytest.mark.parametrize("name", registry.FORMATS)
+def test_a_format_has_the_suffixes_by_which_it_is_found(name):
+    for suffix in format_named(name).extensions:
+        assert format_of(f"data{suffix}", for_writing=True) == name
+        assert format_of(f"data{suffix}.gz", for_writing=True) == name
+
+
+def test_an_unknown_suffix_lists_the_formats():
+    with pytest.raises(UsageError, match=r"extension '\.what'.*letor \(\.txt \.letor"):
+        format_of("data.what", for_writing=True)
+
+
+def test_no_function_of_this_package_imports_another_module_of_it():
+    """Such an import would hide a cycle."""
+    for path in Path(rankwright.data.__file__).parent.glob("*.py"):
+        functions = [
+            node
+            for node in ast.walk(ast.parse(path.read_text()))
+            if isinstance(node, ast.FunctionDef)
+        ]
+        modules = [
+            node.module
+            for function in functions
+            for node in ast.walk(function)
+            if isinstance(node, ast.ImportFrom) and node.module
+        ]
+        assert not [name for name in modules if name.startswith("rankwright.data")], path.name

@@ -1,0 +1,246 @@
+"""Files are opened whatever they are wrapped in, and errors name them."""
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+import sys
+
+import pyarrow as pa
+import pytest
+
+from rankwright.data import streams
+from rankwright.data.lightgbm import LightGBMText
+from rankwright.data.streams import (
+    atomic_text,
+    check_target,
+    decoded,
+    make_folder,
+    number_at,
+    open_bytes,
+    open_target,
+    plain_suffix,
+    reads_file,
+    text_lines,
+)
+from rankwright.data.trec import Trec
+from rankwright.errors import DataError, MissingExtraError, UsageError
+
+PACK = {
+    ".gz": gzip.compress,
+    ".xz": lzma.compress,
+    ".bz2": bz2.compress,
+    ".zst": lambda content: pa.compress(content, "zstd", asbytes=True),
+}
+
+
+@pytest.mark.parametrize("suffix", PACK)
+@pytest.mark.parametrize("named", [True, False], ids=["named so", "named .txt"])
+def test_compression_is_known_by_name_or_by_the_first_bytes(tmp_path, suffix, named):
+    path = tmp_path / ("data.txt" + suffix if named else "data.txt")
+    path.write_bytes(PACK[suffix](b"content"))
+    with open_bytes(path) as stream:
+        assert stream.read() == b"content"
+
+
+@pytest.mark.parametrize("suffix", PACK)
+def test_files_packed_one_after_the_other_are_one(tmp_path, suffix):
+    path = tmp_path / f"data.txt{suffix}"
+    path.write_bytes(PACK[suffix](b"one\ntw") + PACK[suffix](b"o\n"))
+    with open_bytes(path) as stream:
+        assert list(stream) == [b"one\n", b"two\n"]
+        assert not reads_file(stream)
+
+
+def test_zstandard_needs_pyarrow(tmp_path, monkeypatch):
+    def absent(name):
+        raise ModuleNotFoundError(name)
+
+    monkeypatch.setattr(streams, "import_module", absent)
+    path = tmp_path / "data.txt.zst"
+    path.write_bytes(PACK[".zst"](b"content"))
+    said = pytest.raises(MissingExtraError, match=r"a \.zst file needs pyarrow")
+    with said, open_bytes(path):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        (
+            "a.txt",
+            b"PK\x03\x04...",
+            r"a\.txt is in a compression format that is not supported; unpack",
+        ),
+        ("a.7z", b"7z\xbc\xaf\x27\x1c", r"unpack the archive first \(\.gz, \.xz, \.bz2, \.zst are"),
+        ("a.txt.Z", b"\x1f\x9d\x90", "uncompress it first"),
+    ],
+)
+def test_archives_are_to_be_unpacked_first(tmp_path, name, content, sentence):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError, match=sentence), open_bytes(tmp_path / name):
+        pass
+
+
+def test_text_that_looks_a_little_like_bz2_is_text(tmp_path):
+    path = tmp_path / "data.txt"
+    path.write_bytes(b"BZh is not a magic word")
+    with open_bytes(path) as stream:
+        assert stream.read(3) == b"BZh"
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_standard_input_is_a_dash_and_stays_open(monkeypatch, pack):
+    stdin = io.TextIOWrapper(io.BufferedReader(io.BytesIO(pack(b"content"))))
+    monkeypatch.setattr(sys, "stdin", stdin)
+    with open_bytes("-") as stream:
+        assert stream.read() == b"content"
+    assert not stdin.buffer.closed
+
+
+@pytest.mark.parametrize("suffix", PACK)
+def test_a_file_cut_short_is_named(tmp_path, suffix):
+    path = tmp_path / f"data.txt{suffix}"
+    path.write_bytes(PACK[suffix](bytes(range(256)) * 100)[:-20])
+    said = pytest.raises(DataError, match=r"data\.txt\.\w+ is damaged or truncated: .*[^.]\.$")
+    with said, open_bytes(path) as stream:
+        stream.read()
+
+
+def test_what_cannot_be_opened_is_named(tmp_path):
+    with pytest.raises(DataError, match="is a folder; a file is expected"), open_bytes(tmp_path):
+        pass
+    with pytest.raises(DataError, match="none does not exist"), open_bytes(tmp_path / "none"):
+        pass
+
+
+def test_the_suffix_of_the_format_is_below_that_of_the_compression():
+    assert plain_suffix("a/b.TXT.gz") == ".txt"
+    assert plain_suffix("b.csv") == ".csv"
+    assert plain_suffix("b.xz") == ""
+
+
+# --- a file that is written shows when it is complete, compressed as its name says -----------
+
+
+def test_the_file_appears_whole(tmp_path):
+    with atomic_text(tmp_path / "a.txt") as stream:
+        stream.write("one\n")
+        assert not (tmp_path / "a.txt").exists()
+    assert (tmp_path / "a.txt").read_bytes() == b"one\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_a_failure_leaves_what_was_there(tmp_path):
+    (tmp_path / "a.txt").write_text("old")
+    with pytest.raises(RuntimeError), atomic_text(tmp_path / "a.txt") as stream:
+        stream.write("new")
+        raise RuntimeError
+    assert (tmp_path / "a.txt").read_text() == "old"
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_folder_that_does_not_exist_is_reported_in_a_sentence(tmp_path):
+    with (
+        pytest.raises(DataError, match="cannot be written: No such file"),
+        atomic_text(tmp_path / "no" / "a.txt") as stream,
+    ):
+        stream.write("x")
+
+
+def test_a_folder_is_not_a_file(tmp_path):
+    with pytest.raises(DataError, match="is a folder"), atomic_text(tmp_path):
+        pass
+
+
+# --- bytes, compressed or not --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".bz2", ".zst"])
+def test_a_file_shows_when_it_is_complete(tmp_path, suffix):
+    path = tmp_path / f"t.txt{suffix}"
+    path.write_bytes(b"old")
+    with open_target(path) as stream:
+        stream.write(b"new")
+        assert path.read_bytes() == b"old"
+    with open_bytes(path) as stream:
+        assert stream.read() == b"new"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def failing(path):
+    with open_target(path) as stream:
+        stream.write(b"half")
+        raise RuntimeError
+
+
+def test_after_an_error_there_is_the_old_file_or_none(tmp_path):
+    with pytest.raises(RuntimeError):
+        failing(tmp_path / "t.gz")
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "t").write_bytes(b"old")
+    with pytest.raises(RuntimeError):
+        failing(tmp_path / "t")
+    assert (tmp_path / "t").read_bytes() == b"old"
+
+
+def test_a_device_is_written_to_and_not_replaced():
+    with open_target(os.devnull) as stream:
+        stream.write(b"gone")
+    assert not os.path.isfile(os.devnull)
+
+
+def test_a_target_is_checked_before_the_work(tmp_path):
+    check_target(None, "-o")
+    check_target(tmp_path / "a.html", "-o")
+    with pytest.raises(UsageError, match="is a folder; -o takes the name of a file"):
+        check_target(tmp_path, "-o")
+    with pytest.raises(UsageError, match="no is not a folder; make it, or choose another --save"):
+        check_target(tmp_path / "no" / "m.rw", "--save")
+
+
+def test_a_folder_that_cannot_be_made_is_reported(tmp_path):
+    make_folder(tmp_path / "a" / "b")
+    assert (tmp_path / "a" / "b").is_dir()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match="file cannot be made: File exists"):
+        make_folder(tmp_path / "file")
+
+
+# --- lines of text files come without their ends and marks; an error names file and line ------
+
+
+def test_lines_are_numbered_and_blank_ones_passed_over(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"\xef\xbb\xbfone \r\n\r\n \t\nt\xc3\xa9n")
+    assert list(text_lines(path)) == [(1, "one "), (4, "tén")]
+
+
+def test_only_the_first_line_has_a_byte_order_mark():
+    assert decoded(b"\xef\xbb\xbfa", "a.txt") == "a"
+    assert decoded(b"\xef\xbb\xbfa", "a.txt", 1) == "a"
+    assert decoded(b"\xef\xbb\xbfa", "a.txt", 2) == "\ufeffa"
+
+
+def test_errors_name_the_line(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"good\ncaf\xe9\n")
+    with pytest.raises(DataError, match=r"a\.txt, line 2 is not text in UTF-8\.$"):
+        list(text_lines(path))
+    with pytest.raises(DataError, match=r"a\.txt, line 7: the score '1_0' is not a number\.$"):
+        number_at("1_0", path, 7, "the score")
+
+
+def test_a_run_saved_on_windows_keeps_its_first_query(tmp_path):
+    """With the mark taken for a letter, the first line would be a query of its own."""
+    (tmp_path / "a.run").write_bytes(b"\xef\xbb\xbf1 Q0 a 1 2 t\r\n1 Q0 b 2 1 t\r\n")
+    (tmp_path / "a.qrels").write_bytes(b"\xef\xbb\xbf1 0 a 2\r\n1 0 b 1\r\n")
+    data = Trec().read(tmp_path / "a.run", qrels=tmp_path / "a.qrels")
+    assert (data.qid.tolist(), data.y.tolist()) == ([1], [2, 1])
+
+
+def test_sizes_saved_on_windows_are_read(tmp_path):
+    (tmp_path / "a.txt").write_bytes(b"1 0:1\r\n0 0:2\r\n2 0:3\r\n")
+    (tmp_path / "a.txt.query").write_bytes(b"\xef\xbb\xbf2\r\n1\r\n")
+    assert LightGBMText().read(tmp_path / "a.txt").sizes.tolist() == [2, 1]
