@@ -1,6 +1,7 @@
 """The wheel holds the package with what it reads at run time, and nothing else."""
 
 import importlib.util
+import os
 import subprocess
 import sys
 import zipfile
@@ -19,14 +20,25 @@ def check_wheel():
     return module
 
 
-@pytest.fixture(scope="module")
-def names(tmp_path_factory):
-    """The files of a wheel of this tree."""
-    target = tmp_path_factory.mktemp("dist")
+def build(target, **settings):
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(target)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    environment = {k: v for k, v in os.environ.items() if k != "RANKWRIGHT_KERNELS"}
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, env={**environment, **settings}
+    )
     assert done.returncode == 0, done.stderr
     (wheel,) = target.glob("*.whl")
+    return wheel
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    return build(tmp_path_factory.mktemp("dist"))
+
+
+@pytest.fixture(scope="module")
+def names(wheel):
+    """The files of a wheel of this tree."""
     with zipfile.ZipFile(wheel) as file:
         return file.namelist()
 
@@ -87,3 +99,24 @@ def test_every_walk_installs_extras_that_exist(check_wheel):
     for page in check_wheel.walks():
         extras, _ = check_wheel.installed_by(page)
         assert set(extras.split(",")) <= set(check_wheel.EXTRAS)
+
+
+def test_without_kernels_the_wheel_is_for_every_platform(wheel):
+    assert wheel.name.endswith("-py3-none-any.whl")
+
+
+def test_with_kernels_the_wheel_is_for_this_python_and_platform(check_wheel, tmp_path):
+    (tmp_path / "kernels").mkdir()
+    (tmp_path / "kernels" / "x86-64-v3.zip").write_bytes(b"code")
+    made = build(tmp_path / "dist", RANKWRIGHT_KERNELS=str(tmp_path / "kernels"))
+    python = f"cp{sys.version_info.major}{sys.version_info.minor}"
+    assert f"-{python}-{python}-" in made.name
+    with zipfile.ZipFile(made) as file:
+        names = file.namelist()
+    assert "rankwright/compiled/x86-64-v3.zip" in names
+    assert check_wheel.wheel_faults(names) == []
+
+
+def test_the_pythons_that_are_found_start(check_wheel):
+    for python in check_wheel.found_pythons():
+        assert subprocess.run([python, "-c", ""]).returncode == 0

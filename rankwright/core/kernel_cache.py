@@ -344,8 +344,12 @@ def _stamp(function: Callable[..., Any]) -> tuple[str, ...]:
     path = Path(inspect.getfile(function)).resolve()
     if path.is_relative_to(_PACKAGE):
         return ()  # the hash in the name of the folder covers all of ours
-    source = hashlib.sha256(path.read_bytes()).hexdigest()
-    return source, str(function.__code__.co_firstlineno)
+    code = function.__code__
+    try:
+        source = path.read_bytes()
+    except OSError:  # in a zip file, or gone
+        source = code.co_code + repr(code.co_consts).encode()
+    return hashlib.sha256(source).hexdigest(), str(code.co_firstlineno)
 
 
 def _parts(result: CompileResult) -> tuple[Any, ...]:

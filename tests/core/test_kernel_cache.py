@@ -302,3 +302,18 @@ def test_a_temporary_folder_is_the_last_resort(tmp_path, monkeypatch, fresh):
     folder = kernel_cache._folder("here").path
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert folder.parent == tmp_path
+
+
+def test_an_edited_file_of_another_package_is_compiled_anew(tmp_path):
+    module = tmp_path / "plugin.py"
+    code = f"""
+import sys
+sys.path.insert(0, {str(tmp_path)!r})
+sys.dont_write_bytecode = True
+import plugin
+print([1.0, 2.0], plugin.scaled(2.0), plugin.scaled.stats.cache_hits and "loaded" or "compiled")
+"""
+    text = "from rankwright.losses import kernel\n\n@kernel\ndef scaled(x):\n    return {} * x\n"
+    for factor, seen in (("3.0", "6.0 compiled"), ("3.0", "6.0 loaded"), ("5.0", "10.0 compiled")):
+        module.write_text(text.format(factor))
+        assert seen in run(tmp_path, code)
