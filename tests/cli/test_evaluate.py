@@ -148,7 +148,7 @@ def test_other_conventions_of_a_run(judged):
         ((), "say what to evaluate: DATA, or --run RUN --qrels QRELS"),
         (("run.txt", "-c", "--feature", "1"), "belong to a run: give --run RUN"),
         (("--run", "run.txt"), "run.txt is a run; name its judgments with --qrels FILE"),
-        (("--run", "a", "--qrels", "b", "--feature", "1"), "say what to evaluate, one of"),
+        (("--run", "a", "--qrels", "b", "--feature", "1"), "specify what to evaluate, one of"),
         (("digits", "--run", "a", "--qrels", "b"), "omit DATA"),
         (("a.run", "--feature", "score"), "rankwright evaluate --run a.run --qrels QRELS"),
         (

@@ -23,7 +23,7 @@ def test_help_says_how_models_are_named():
 
 def test_a_file_that_is_no_model(tmp_path):
     (tmp_path / "web.rw").write_text("nothing")
-    assert "is no model file" in sentence("serve", tmp_path / "web.rw", alone=True)
+    assert "is not a model file" in sentence("serve", tmp_path / "web.rw", alone=True)
     assert "does not exist" in sentence("serve", tmp_path / "none.rw")
 
 
