@@ -27,8 +27,8 @@ def demo(
     from rankwright.cli.compare import say_compiling
     from rankwright.cli.progress import step_progress
     from rankwright.comparison.demo import TITLE, panel, run_demo
+    from rankwright.comparison.report import write_report
     from rankwright.data.target import check_target
-    from rankwright.report import write_report
 
     check_target(report, "-o")
     with TemporaryDirectory() as cache:  # the demo shows fits, not what a cache holds

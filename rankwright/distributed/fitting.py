@@ -23,8 +23,7 @@ from rankwright.distributed.partitions import Partitions, partitions
 from rankwright.errors import DataError, UsageError
 from rankwright.metrics.evaluation import Evaluator
 from rankwright.metrics.names import metric, metric_name
-from rankwright.persist.checkpoint import Checkpoint
-from rankwright.persist.run_receipt import digest_in_order, run_receipt
+from rankwright.persist.checkpoint import Checkpoint, digest_in_order, run_receipt
 from rankwright.rankers.base import Ranker, print_round
 from rankwright.rankers.boosting import MetricRanker
 from rankwright.rankers.inputs import refuse_categories, valid_data

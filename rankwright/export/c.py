@@ -18,8 +18,6 @@ import numpy as np
 
 from rankwright.core.types import F64
 from rankwright.errors import UsageError
-from rankwright.export.forest import RULES, Forest
-from rankwright.export.portable import Linear, Network
 from rankwright.export.target import (
     DOUBLE,
     KEPT,
@@ -31,6 +29,7 @@ from rankwright.export.target import (
     run_evaluator,
     taken,
 )
+from rankwright.models.portable import RULES, Forest, Linear, Network
 
 _TOP = """/* {title}: written by rankwright from a {family} model; x <= threshold goes left. */
 #include <math.h>

@@ -16,9 +16,8 @@ import numpy as np
 from rankwright import __version__
 from rankwright.core.types import F64
 from rankwright.errors import MissingExtraError
-from rankwright.export.forest import Forest
-from rankwright.export.portable import Linear, Network
 from rankwright.export.target import DOUBLE, KEPT, REFUSED, Job, ParityError, Target, Written, taken
+from rankwright.models.portable import Forest, Linear, Network
 
 _OPSET, _ML_OPSET, _IR = 21, 5, 10
 

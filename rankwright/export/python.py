@@ -11,9 +11,7 @@ from typing import Any
 import numpy as np
 
 from rankwright.core.types import F64
-from rankwright.export.forest import SETS, Forest
 from rankwright.export.json import plain_trees
-from rankwright.export.portable import Linear, Network
 from rankwright.export.target import (
     DOUBLE,
     KEPT,
@@ -25,6 +23,7 @@ from rankwright.export.target import (
     run_evaluator,
     taken,
 )
+from rankwright.models.portable import SETS, Forest, Linear, Network
 
 _HEAD = '''"""A {family} model, written by rankwright: score(features), higher is better.
 

@@ -18,13 +18,11 @@ import numpy as np
 from rankwright.core.dtypes import not_above
 from rankwright.core.types import F64
 from rankwright.errors import DataError
-from rankwright.export.forest import HIGHEST, Forest
-from rankwright.export.portable import Linear, Network
 from rankwright.export.target import DOUBLE, SINGLE, Job, ParityError, Target, Written
 from rankwright.models.forest_scorer import ForestScorer
-from rankwright.ranklib.as_ranker import text_of
-from rankwright.ranklib.model_text import ModelText, read_model_text
-from rankwright.ranklib.model_weights import Terms
+from rankwright.models.portable import HIGHEST, Forest, Linear, Network
+from rankwright.ranklib.conversion import text_of
+from rankwright.ranklib.model_text import ModelText, Terms, read_model_text
 
 _REACH = 4.0  # what scores are scaled to, before the sigmoid
 

@@ -8,6 +8,7 @@ missing values, and how it transforms scores, if it does; `rankwright.export.fol
 
 from __future__ import annotations
 
+import json
 import subprocess
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -22,8 +23,7 @@ from rankwright.core.dtypes import not_above
 from rankwright.core.types import F64
 from rankwright.data.categories import Categories
 from rankwright.errors import RankwrightError, UsageError
-from rankwright.export.forest import Forest
-from rankwright.export.portable import Portable
+from rankwright.models.portable import Forest, Portable
 from rankwright.rankers.base import Ranker
 
 SINGLE, DOUBLE = 2.0**-23, 2.0**-52
@@ -159,6 +159,44 @@ def own_thresholds(forest: Forest, single: bool) -> F64:
     return not_above(forest.threshold).astype(np.float64) if single else forest.threshold
 
 
+def held_below(forest: Forest) -> F64 | None:
+    """Return the highest number that x < t sends left, where that is not the model's threshold.
+
+    Only a threshold at the top of float32 cannot be held: nothing finite is above it.
+    """
+    own = not_above(forest.threshold).astype(np.float64)
+    with np.errstate(over="ignore", under="ignore"):
+        held = np.nextafter(strictly_above(forest.threshold), np.float32(-np.inf))
+    return None if np.array_equal(own, held) else held.astype(np.float64)
+
+
+def shortest(value: Any) -> str:
+    """Return the fewest digits that tell a float32 from its neighbours."""
+    return repr(float(str(np.float32(value))))
+
+
+# --- evaluators ---------------------------------------------------------------------------------
+
+
+def read_json(path: Path) -> Any:
+    """Return what a JSON file holds; twice the same key, NaN or broken text is refused."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            raise ValueError("a key appears twice")
+        return found
+
+    def refuse(word: str) -> Any:
+        raise ValueError(f"{word} is no JSON number")
+
+    try:
+        text = path.read_text(encoding="utf-8")
+        return json.loads(text, object_pairs_hook=once, parse_constant=refuse)
+    except (OSError, ValueError, RecursionError) as fault:
+        raise ParityError(f"{path} cannot be read: {fault}.") from None
+
+
 def run_evaluator(command: Sequence[str], given: bytes, fault: str) -> bytes:
     """Return what a program answers to ``given``.
 
@@ -183,19 +221,3 @@ def as_scores(answer: bytes, n: int, fault: str) -> F64:
     if len(answer) != 8 * n:
         raise ParityError(f"{fault}: {len(answer)} bytes are not {n} scores.")
     return np.frombuffer(answer, np.float64)
-
-
-def held_below(forest: Forest) -> F64 | None:
-    """Return the highest number that x < t sends left, where that is not the model's threshold.
-
-    Only a threshold at the top of float32 cannot be held: nothing finite is above it.
-    """
-    own = not_above(forest.threshold).astype(np.float64)
-    with np.errstate(over="ignore", under="ignore"):
-        held = np.nextafter(strictly_above(forest.threshold), np.float32(-np.inf))
-    return None if np.array_equal(own, held) else held.astype(np.float64)
-
-
-def shortest(value: Any) -> str:
-    """Return the fewest digits that tell a float32 from its neighbours."""
-    return repr(float(str(np.float32(value))))

@@ -23,9 +23,8 @@ import numpy as np
 from rankwright.core.dtypes import not_above
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64
-from rankwright.export.forest import Forest
-from rankwright.export.portable import Portable
 from rankwright.export.target import Job, ParityError, Written, own_thresholds
+from rankwright.models.portable import Forest, Portable
 
 _RANDOM, _SPLITS, _GAPS = 120, 60, 24
 _EDGES = (

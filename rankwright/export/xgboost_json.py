@@ -18,8 +18,6 @@ import numpy as np
 
 from rankwright.core.types import F64
 from rankwright.errors import MissingExtraError
-from rankwright.export.forest import Forest
-from rankwright.export.portable import Linear
 from rankwright.export.target import (
     KEPT,
     SINGLE,
@@ -31,6 +29,7 @@ from rankwright.export.target import (
     shortest,
     strictly_above,
 )
+from rankwright.models.portable import Forest, Linear
 
 _NO_PARENT = 2147483647
 

@@ -12,28 +12,21 @@ from zipfile import is_zipfile
 
 import numpy as np
 
+from rankwright.core.order import shown
 from rankwright.core.types import F64
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.scores import read_scores
-from rankwright.data.target import make_folder
+from rankwright.data.target import atomic_text, make_folder
 from rankwright.errors import DataError, UsageError
 from rankwright.rankers.base import Ranker
 from rankwright.ranklib import lists
-from rankwright.ranklib.as_ranker import missing_notice, ranker_of, text_of
-from rankwright.ranklib.flags import Flags
-from rankwright.ranklib.java_numbers import rounded
-from rankwright.ranklib.log import (
-    RULE,
-    fold_lines,
-    round_lines,
-    summary_lines,
-    training_lines,
-)
-from rankwright.ranklib.measures import Measure, mean, read_judgments
+from rankwright.ranklib.command import RANKERS, Flags
+from rankwright.ranklib.conversion import missing_notice, ranker_of, text_of
+from rankwright.ranklib.java_numbers import java_double, rounded
+from rankwright.ranklib.lists import fold_numbers
+from rankwright.ranklib.metrics import Measure, mean, read_judgments
 from rankwright.ranklib.model_text import ModelText, read_model_text, write_model_text
-from rankwright.ranklib.output import write_ranking, write_scores, write_values
-from rankwright.ranklib.regression import as_ranklib_solves, with_constant
-from rankwright.ranklib.training import make_ranker
+from rankwright.ranklib.training import as_ranklib_solves, make_ranker, with_constant
 
 Print = Callable[[str], None]
 
@@ -296,3 +289,115 @@ class Session:
         if self.flags.idv is not None:
             write_values(self.test_measure.label, names, values, self.flags.idv)
             self.say(f"Per-ranked list performance saved to: {self.flags.idv}")
+
+
+# --- lines of the log --------------------------------------------------------------------------
+# As scripts look for them.
+
+
+RULE = "---------------------------------"
+
+
+def training_lines(
+    flags: Flags, train_label: str, test_label: str, parameters: Sequence[str]
+) -> list[str]:
+    """Return what is said before training: files, measures and parameters."""
+    name = RANKERS[flags.ranker]
+    listed = flags.feature or "Unspecified. All features will be used."
+    by_err = train_label.startswith("ERR") or test_label.startswith("ERR")
+    lines: list[tuple[bool, str]] = [
+        (True, ""),
+        (True, "Discard orig. features"),
+        (True, f"Training data:\t{flags.train}"),
+        (bool(flags.test) and flags.kcv < 1, f"Test data:\t{flags.test[0] if flags.test else ''}"),
+        (flags.kcv > 0, f"Cross validation: {flags.kcv} folds."),
+        (flags.validate is not None, f"Validation data:\t{flags.validate}"),
+        (
+            flags.validate is None and flags.tvs > 0.0,
+            f"Train-Validation split: {java_double(flags.tvs)}",
+        ),
+        (flags.tts > 0.0, f"Train-Test split: {java_double(flags.tts)}"),
+        (True, f"Feature vector representation: {'Sparse' if flags.sparse else 'Dense'}."),
+        (True, f"Ranking method:\t{name}"),
+        (True, f"Feature description file:\t{listed}"),
+        (True, f"Train metric:\t{train_label}"),
+        (True, f"Test metric:\t{test_label}"),
+        (by_err, f"Highest relevance label (to compute ERR): {int(flags.gmax)}"),
+        (True, f"Feature normalization: {flags.norm or 'No'}"),
+        (flags.kcvmd is not None, f"Models directory: {flags.kcvmd}"),
+        (flags.kcvmn is not None, f"Models' name: {flags.kcvmn}"),
+        (flags.save is not None, f"Model file: {flags.save}"),
+        (True, ""),
+        (True, f"[+] {name}'s Parameters:"),
+    ]
+    return [*(line for said, line in lines if said), *parameters, ""]
+
+
+def round_lines(label: str, train: Sequence[float], valid: Sequence[float]) -> list[str]:
+    """Return the table of the measure after each round, where a validation set watched it."""
+    if not valid:
+        return []
+    wide = [f"{label}-{part}".ljust(9) for part in "TV"]
+    lines = [f"#iter   | {wide[0]} | {wide[1]} | ", RULE]
+    for number, pair in enumerate(zip(train, valid, strict=True), 1):
+        cells = (rounded(value).ljust(len(wide[0])) for value in pair)
+        lines.append(f"{number:<7} | {' | '.join(cells)} | ")
+    return [*lines, RULE]
+
+
+def fold_lines(queries: Sequence[object], k: int, share: float) -> list[str]:
+    """Return which lists are in which part of each fold."""
+    found = list(fold_numbers(len(queries), k, share))
+    lines = [f"Creating data for {k} folds... [Done]            "]
+    for part, what in enumerate(("Train", "Validate", "Test")):
+        for number, fold in enumerate(found):
+            if len(fold[part]):
+                names = " ".join(f'"{queries[q]}"' for q in fold[part].tolist())
+                lines.append(f"{what}[{number}]= {names}")
+    return lines
+
+
+def summary_lines(label: str, folds: Sequence[tuple[float, float]], total: float) -> list[str]:
+    """Return the table at the end of a cross-validation, from (train, test) of each fold."""
+    rule = "-" * 34
+    lines = ["Summary:", f"{label}\t|   Train\t| Test", rule]
+    for number, (on_train, on_test) in enumerate(folds, 1):
+        lines.append(f"Fold {number}\t|   {rounded(on_train)}\t|  {rounded(on_test)}\t")
+    train, test = zip(*folds, strict=True)
+    on_train = mean([float(rounded(value)) for value in train])  # RankLib keeps four digits
+    lines += [rule, f"Avg.\t|   {rounded(on_train)}\t|  {rounded(mean(test))}\t", rule]
+    return [*lines, f"Total\t|   \t\t|  {rounded(total)}\t"]
+
+
+# --- output files ------------------------------------------------------------------------------
+# ``-score``, ``-indri`` and ``-idv``; a file appears whole or not at all.
+
+
+def write_scores(data: RankingData, scores: F64, path: str) -> None:
+    """Write ``query number score`` lines, documents numbered from 0 in each list."""
+    values = scores.tolist()
+    with atomic_text(path) as target:
+        for q, query in enumerate(data.qid.tolist()):
+            start, end = data.indptr[q : q + 2].tolist()
+            for row in range(start, end):
+                target.write(f"{query}\t{row - start}\t{java_double(values[row])}\n")
+
+
+def write_ranking(data: RankingData, scores: F64, path: str) -> None:
+    """Write each list, best first, as ``query Q0 name rank score indri``; equal scores as read."""
+    order, indptr = shown(scores, data.indptr)
+    names = [""] * data.n_documents if data.doc_id is None else data.doc_id.tolist()
+    with atomic_text(path) as target:
+        for q, query in enumerate(data.qid.tolist()):
+            rows = order[indptr[q] : indptr[q + 1]].tolist()
+            for rank, row in enumerate(rows, 1):
+                score = rounded(float(scores[row]), 5)
+                target.write(f"{query} Q0 {names[row]} {rank} {score} indri\n")
+
+
+def write_values(label: str, names: Sequence[object], values: F64, path: str) -> None:
+    """Write ``measure   query   value`` lines, and the mean as that of ``all``."""
+    with atomic_text(path) as target:
+        for name, value in zip(names, values.tolist(), strict=True):
+            target.write(f"{label}   {name}   {java_double(value)}\n")
+        target.write(f"{label}   all   {java_double(mean(values))}\n")

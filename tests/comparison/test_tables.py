@@ -11,11 +11,11 @@ import polars as pl
 import pytest
 
 from rankwright.comparison.compare import compare
+from rankwright.comparison.report import report_content
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.split import Fold
 from rankwright.errors import UsageError
 from rankwright.metrics.significance import Interval
-from rankwright.report.content import report_content
 
 QUERIES = 40
 

@@ -9,7 +9,7 @@ from small_data import small_data
 
 from rankwright import registry
 from rankwright.data.ranking_data import concatenate
-from rankwright.distributed import fit, pieces
+from rankwright.distributed import fit, linear
 from rankwright.distributed.linear import PartitionedWork
 from rankwright.distributed.partitions import Partitions, partitions
 from rankwright.errors import DataError, UsageError
@@ -111,16 +111,16 @@ def test_an_answer_does_not_depend_on_what_a_worker_was_asked_before(name, local
 
 @pytest.mark.parametrize("place", ["parts", "local"])
 def test_workers_keep_nothing_after_a_fit(place, request):
-    """The workers of these tests are in this process, so their pieces are to be seen here."""
+    """The workers of these tests are in this process, so what they keep is to be seen here."""
     data, most = request.getfixturevalue(place), []
 
     def look(*_):
-        most.append(len(pieces._pieces))
+        most.append(len(linear._part_problems))
 
-    before = set(pieces._pieces)
+    before = set(linear._part_problems)
     fit(composed("ranknet", "lbfgs"), data, data, progress=look)
     assert max(most) >= len(before) + 3
-    assert set(pieces._pieces) == before
+    assert set(linear._part_problems) == before
 
 
 # --- solvers ---------------------------------------------------------------------------------
@@ -175,14 +175,14 @@ def test_a_pass_is_the_same_on_workers_that_have_walked_before_and_on_others(loc
         return composed("lambdarank", "online", max_iter=4)
 
     undisturbed = fit(made(), local).coef_
-    walk, walked = pieces.Piece.walk, []
+    walk, walked = linear.PartProblem.walk, []
 
     def forgetful(piece, *args):
         walked.append(1)
-        pieces._pieces.clear()  # as if another worker took over for the next pass
+        linear._part_problems.clear()  # as if another worker took over for the next pass
         return walk(piece, *args)
 
-    monkeypatch.setattr(pieces.Piece, "walk", forgetful)
+    monkeypatch.setattr(linear.PartProblem, "walk", forgetful)
     np.testing.assert_array_equal(fit(made(), local).coef_, undisturbed)
     assert len(walked) > len(local)
 

@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 
 from rankwright.errors import DataError, UsageError
-from rankwright.ranklib.command import run
-from rankwright.ranklib.flags import NAMES, Flags, flags_help, parse_flags
-from rankwright.ranklib.measures import Measure
-from rankwright.ranklib.model_text import read_model_text
-from rankwright.ranklib.model_trees import Ensembles
+from rankwright.ranklib.command import NAMES, Flags, flags_help, parse_flags, run
+from rankwright.ranklib.metrics import Measure
+from rankwright.ranklib.model_text import Ensembles, read_model_text
 
 # every flag of RankLib 2.18, hidden ones included
 RANKLIBS = (

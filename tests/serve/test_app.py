@@ -8,8 +8,7 @@ import pytest
 from served import NAMES, client, documents, save_model, sentence
 
 import rankwright
-from rankwright.explanation.document import explain_query
-from rankwright.explanation.query_view import QueryView
+from rankwright.explanation.query import QueryView, explain_query
 
 BODY = {"content-type": "application/json"}
 
@@ -276,13 +275,13 @@ def test_a_request_that_takes_too_long_is_given_up(files):
 
     web = client(f"web={files / 'linear.rw'}", seconds=0.2, threads=1, max_waiting=2)
     over = threading.Event()
-    held = [web.service.work._submit(lambda _: over.wait(30), b"")]
+    held = [web.service.workers._submit(lambda _: over.wait(30), b"")]
     told = {"documents": documents(1)[0]}
     try:
         answer = web.post("/v1/models/web/rank", json=told)
         assert sentence(answer, 503) == "there was no answer within 0.2 s."
         assert answer.headers["retry-after"] == "1"
-        held.append(web.service.work._submit(lambda _: None, b""))
+        held.append(web.service.workers._submit(lambda _: None, b""))
         why = sentence(web.post("/v1/models/web/rank", json=told), 503)
         assert why == "2 requests are waiting; try again later."
         assert web.get("/healthz").status_code == 200
@@ -311,7 +310,7 @@ def test_health_and_readiness(web):
     assert web.get("/healthz").json() == {"status": "ok"}
     state = {"name": "web", "version": "default", "reloads": 0, "reload_fault": None}
     assert web.get("/readyz").json() == {"status": "ready", "models": [state]}
-    web.service.gate.draining = True
+    web.service.middleware.draining = True
     answer = web.get("/readyz")
     assert (answer.status_code, answer.json()["status"]) == (503, "draining")
     assert answer.headers["connection"] == "close"
@@ -355,7 +354,7 @@ def test_the_openapi_document_holds_every_schema_it_refers_to(web):
 
 
 def test_every_request_is_one_line_of_json_with_its_id(web, caplog):
-    from rankwright.serve.log import JsonLines
+    from rankwright.serve.middleware import JsonLines
 
     with caplog.at_level(logging.INFO, "rankwright.serve"):
         own = web.post(

@@ -47,8 +47,8 @@ class Client(threading.Thread):
                         self.answers.append(told["ranking"][0]["score"])
                     else:
                         self.faults.append(told)
-            except Exception as fault:
-                self.faults.append(repr(fault))
+            except Exception as error:
+                self.faults.append(repr(error))
                 return
             finally:
                 link.close()

@@ -6,7 +6,7 @@ import pytest
 import rankwright
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
-from rankwright.ranklib.as_ranker import ranker_of, save_ranklib, text_of
+from rankwright.ranklib.conversion import ranker_of, save_ranklib, text_of
 from rankwright.ranklib.model_text import parse_model_text, read_model_text
 
 QUICK = {
