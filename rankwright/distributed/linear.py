@@ -181,9 +181,9 @@ class PartitionedProblem(SummedProblem):
         shares = [len(one) / len(parts) for one in own]
         out[:] = self._l2 * v
         value = 0.5 * self._l2 * float(v @ v)
-        for share, (mean, slope) in zip(shares, answers, strict=True):
+        for share, (mean, gradient) in zip(shares, answers, strict=True):
             value += share * mean
-            out += share * slope
+            out += share * gradient
         return value
 
     def walk(self, solver: Any, state: OnlineState, order: I64) -> OnlineState:
@@ -219,7 +219,7 @@ class AveragedOnline(Online):
 
 def fill_values(parts: Partitions, missing: str | None) -> F64 | None:
     """Return what stands for a missing value of each feature, over all parts."""
-    if missing != "mean":  # no value of the data has a say
+    if missing != "mean":  # independent of the data
         return missing_values.fill_values(np.empty((0, parts.n_features)), missing)
     sums, counts = pairs_in_order(parts.map(known_values))
     means: F64 = np.divide(sums, counts, out=np.zeros(parts.n_features), where=counts > 0.0)
@@ -243,7 +243,7 @@ _HALVINGS = 30
 
 
 class BlockSums(Sums, Protocol):
-    """Sums that tell a block of the Hessian too."""
+    """Sums that give a block of the Hessian too."""
 
     def hess_block(self, at: F64, columns: I64) -> F64:
         """Return the rows and columns ``columns`` of X' H X at the weights ``at``."""
@@ -275,15 +275,15 @@ class PartitionedColumns:
         """
         if step != "log1p":
             raise UsageError("step='bound' runs in one process; leave step out.")
-        slope = np.empty(self.size)
-        before = self.grad(w, slope)
-        missed: F64 = residuals(slope, w, self.l1)[columns]
+        gradient = np.empty(self.size)
+        before = self.grad(w, gradient)
+        missed: F64 = residuals(gradient, w, self.l1)[columns]
         factor = 1.0 / self._deviation[columns]
         block = self._sums.hess_block(w / self._deviation, columns)
         H = block * np.outer(factor, factor) / self._total + self.l2 * np.eye(len(columns))
-        p = _along_columns(slope[columns], H, w[columns], self.l1)
+        p = _along_columns(gradient[columns], H, w[columns], self.l1)
         own = w[columns]
-        promised = float(slope[columns] @ p)
+        promised = float(gradient[columns] @ p)
         promised += self.l1 * float(np.abs(own + p).sum() - np.abs(own).sum())
         length = 1.0
         for _ in range(_HALVINGS):
@@ -365,11 +365,11 @@ class PartitionedSums:
         return total
 
     def convex_part(self, w: F64) -> tuple[float, F64]:
-        """Return M and X' times its slope, where the loss is M - N; else as ``grad``."""
+        """Return M and X' times its gradient, where the loss is M - N; else as ``grad``."""
         return pairs_in_order(self.each("convex_part", w))
 
     def concave_part(self, w: F64) -> tuple[float, F64]:
-        """Return N and X' times its slope."""
+        """Return N and X' times its gradient."""
         return pairs_in_order(self.each("concave_part", w))
 
     def targets(self, w: F64, near: Any, rate: float) -> list[Any]:
@@ -596,12 +596,12 @@ class PartProblem:
         return self._sums.squares()
 
     def convex_part(self, w: F64) -> tuple[float, F64]:
-        """Return M and X' times its slope."""
+        """Return M and X' times its gradient."""
         self._at = None
         return self._sums.convex_part(w)
 
     def concave_part(self, w: F64) -> tuple[float, F64]:
-        """Return N and X' times its slope."""
+        """Return N and X' times its gradient."""
         self._at = None
         return self._sums.concave_part(w)
 

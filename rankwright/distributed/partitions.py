@@ -160,7 +160,7 @@ class Partitions:
     def from_frame(
         cls, frame: Any, *, client: Any = None, n_parts: int | None = None, **options: Any
     ) -> Partitions:
-        """Take a Dask frame; columns are told by their usual names, or by the options.
+        """Take a Dask frame; columns are found by their usual names, or by the options.
 
         Parameters
         ----------
@@ -187,7 +187,7 @@ class Partitions:
         Parameters
         ----------
         format
-            By default told by the suffixes.
+            By default found by the suffixes.
         **options
             Of the format's reader, as for `rankwright.load`.
         """
@@ -684,7 +684,7 @@ def listed_files(
     format: str | None,  # noqa: A002
     options: Mapping[str, Any],
 ) -> tuple[list[str], str, dict[str, Any]]:
-    """Return the paths, sorted as people count, their format, and options that serve all alike."""
+    """Return the paths, in natural order, their format, and options that serve all alike."""
     paths = [Path(one).absolute() for one in files] if isinstance(files, list) else _found(files)
     if not paths:
         raise DataError(f"there is no file in {files}.")
@@ -695,10 +695,10 @@ def listed_files(
             "such as folder/*.parquet."
         )
     name = names.pop()
-    told = dict(options)
-    if name == "letor" and told.get("zero_based", "auto") == "auto":
-        told["zero_based"] = _counts_from_zero(paths, told)
-    return [str(path) for path in paths], name, told
+    chosen = dict(options)
+    if name == "letor" and chosen.get("zero_based", "auto") == "auto":
+        chosen["zero_based"] = _counts_from_zero(paths, chosen)
+    return [str(path) for path in paths], name, chosen
 
 
 def _found(files: Any) -> list[Path]:
@@ -706,19 +706,20 @@ def _found(files: Any) -> list[Path]:
     if path.is_dir():
         if fold_files(path):
             raise DataError(
-                f"{path} is a LETOR fold with train, valid and test data; name one of its files."
+                f"{path} is a LETOR fold with training, validation and test data; name one of its "
+                "files."
             )
         inside = [one for one in path.iterdir() if one.name[0] not in "._" and one.is_file()]
-        return [one.absolute() for one in sorted(inside, key=_as_people_count)]
+        return [one.absolute() for one in sorted(inside, key=_natural_order)]
     if path.exists():
         return [path.absolute()]
     matches = [Path(one).absolute() for one in glob.glob(str(path), recursive=True)]
     if not matches:
         raise DataError(f"{files} does not exist, and no file fits it as a pattern.")
-    return sorted(matches, key=_as_people_count)
+    return sorted(matches, key=_natural_order)
 
 
-def _as_people_count(path: Path) -> list[Any]:
+def _natural_order(path: Path) -> list[Any]:
     """Sort ``part-2`` before ``part-10``."""
     words = re.split(r"(\d+)", str(path))
     return [(0, int(word), "") if word.isdecimal() else (1, 0, word) for word in words]
@@ -727,9 +728,9 @@ def _as_people_count(path: Path) -> list[Any]:
 def _counts_from_zero(paths: list[Path], options: Mapping[str, Any]) -> bool:
     """Return whether feature ids start at 0: the first file with features decides for all."""
     known = {field.name for field in fields(ReadOptions)}  # others are refused by the reader
-    told = ReadOptions(**{name: value for name, value in options.items() if name in known})
+    reading = ReadOptions(**{name: value for name, value in options.items() if name in known})
     for path in paths:
-        reader = BlockReader(display_name(path), told)
+        reader = BlockReader(display_name(path), reading)
         with open_bytes(path) as stream:
             for number, block in enumerate(stream_blocks(stream, 1 << 16)):
                 reader.survey(Text(block, starts_file=number == 0))

@@ -7,8 +7,8 @@ the worker and its parts of the data stay, and another network begins where the 
     python -m rankwright.distributed.tree_machine
 
 prints the port on which it takes calls, from this machine alone and with the key that it reads
-from standard input. It ends with its worker, whose death closes that input, and when nobody has
-called for a quarter of an hour.
+from standard input. It ends with its worker, whose death closes that input, and when no call
+has come for a quarter of an hour.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class TreeMachine:
         self._model, self._loss, self._start, self._sample = model, loss, start, sample
         self._seed, self._n_jobs, self._largest = seed, n_jobs, largest
         self._parts: list[tuple[int, int, RankingData]] = []
-        self._told = 0
+        self._sent = 0
 
     def add(self, number: int, first: int, part: RankingData) -> None:
         """Take a part of the data, by its number and that of its first query among all."""
@@ -119,16 +119,16 @@ class TreeMachine:
         their text, the same on all machines, where that is asked for. Fewer rounds come back where
         no more trees can grow.
         """
-        onlooker = _Onlooker(self._booster)
+        counter = _RoundCounter(self._booster)
         self._descents.values.clear()
         model = replace(self._model, n_estimators=rounds)
-        model.grow(self._booster, self._descents, onlooker, first)  # type: ignore[arg-type]
-        counts = [count - self._told for count in onlooker.counts]
+        model.grow(self._booster, self._descents, counter, first)  # type: ignore[arg-type]
+        counts = [count - self._sent for count in counter.counts]
         text = ""
         if with_text:
-            text = self._booster.model_to_string(start_iteration=self._told)
+            text = self._booster.model_to_string(start_iteration=self._sent)
             text = first_trees(text, max([0, *counts]))
-        self._told += max([0, *counts])
+        self._sent += max([0, *counts])
         return self._descents.values[: len(counts)], counts, text
 
     def state(self) -> dict[str, AnyArray]:
@@ -163,8 +163,8 @@ class TreeMachine:
         return bins
 
 
-class _Onlooker:
-    """Counts the trees after each round; whoever called looks at them later."""
+class _RoundCounter:
+    """Counts the trees after each round; the caller evaluates them later."""
 
     valid: RankingData | None = None
     wants_train = interrupted = False
@@ -199,7 +199,7 @@ def _as_lightgbm(blocks: list[FloatMatrix]) -> Any:
 class Descents:
     """The runs of some parts, in the form that `Trees.grow` takes.
 
-    Every part binds the loss and draws rows and queries for itself, from streams named by its
+    Every part binds the loss and samples rows and queries for itself, from streams named by its
     number, so that nothing depends on which parts a machine has.
 
     Parameters
@@ -265,7 +265,7 @@ class Descents:
 
     @property
     def samples(self) -> bool:
-        """Whether rounds differ by what they draw."""
+        """Whether rounds differ by what they sample."""
         return self._common.samples
 
 
@@ -295,12 +295,12 @@ def answer_calls(caller: Any) -> None:
                 machine, answer = TreeMachine(*args), None
             else:
                 answer = getattr(machine, name)(*args)
-            told = as_message((True, answer))
+            message = as_message((True, answer))
         except EOFError:
             return
-        except Exception as fault:
-            told = as_message((False, fault))
-        caller.send_bytes(told)
+        except Exception as error:
+            message = as_message((False, error))
+        caller.send_bytes(message)
 
 
 def as_message(value: Any) -> bytes:

@@ -7,19 +7,19 @@ same tree. Labels never reach LightGBM, and lists may be of any length.
 
 What differs from one process:
 
-- bins come from 200,000 rows, drawn from all parts by what they hold, where there are more;
+- bins come from 200,000 rows, sampled from all parts by their content, where there are more;
 - gradients are rounded (equation (2) of `rankwright.models.boosting`) part by part;
-- rows and queries are drawn part by part, and so is the noise of losses; columns as ever;
+- rows and queries are sampled part by part, and so is the noise of losses; columns as ever;
 - with several workers LightGBM estimates the number of documents of a leaf from their curvature, so
   that ``min_child_samples`` binds at other leaves.
 
 So the trees depend on the parts, and on whether there is one worker or more. Which worker has which
 part changes at most the last bits of sums.
 
-Trees come back every `EVERY` rounds, or as often as checkpoints are: then valid is looked at, tree
-by tree, and a checkpoint may be written. When a worker is lost, the network is given up, and
-another one of the workers that are there goes on from the last trees that came back; Dask makes the
-lost parts again.
+Trees come back every `EVERY` rounds, or as often as checkpoints are: then the validation data is
+scored, tree by tree, and a checkpoint may be written. When a worker is lost, the network is given
+up, and a new one of the remaining workers goes on from the last trees that came back; Dask computes
+the lost parts again.
 """
 
 from __future__ import annotations
@@ -89,11 +89,11 @@ def fit_trees(
                 grown.take(came)
                 if not grown.ended:  # else the rounds after the end would be in it
                     grown.offer(network.state)
-            except NetworkBrokenError as fault:
+            except NetworkBrokenError as error:
                 network.close()
                 failures += 1
-                if failures == _ATTEMPTS or isinstance(fault, NoWorkerError):
-                    raise ClusterError(grown.told(fault, failures)) from None
+                if failures == _ATTEMPTS or isinstance(error, NoWorkerError):
+                    raise ClusterError(grown.failure(error, failures)) from None
                 continue
             if len(came.losses) < rounds:  # no tree can grow any more
                 break
@@ -127,7 +127,7 @@ class _Grown:
 
     @property
     def rounds(self) -> int:
-        """Rounds so far; one may have grown nothing where rows are drawn."""
+        """Rounds so far; one may have grown nothing where rows are sampled."""
         return len(self._counts)
 
     @property
@@ -177,19 +177,19 @@ class _Grown:
         text = first_trees(join_trees([*before, *self._texts]), n_trees)
         return FittedTrees(text, self._start.initial, self._start.n_features)
 
-    def told(self, fault: Exception, times: int) -> str:
+    def failure(self, error: Exception, times: int) -> str:
         """Return the sentence with which a run ends."""
         folder = getattr(getattr(self._callback, "checkpoint", None), "folder", None)
         round_kept = self._start.n_trees + self._kept
         in_a_row = f", {times} times in a row" if times > 1 else ""
-        return f"trees cannot grow beyond round {self.next_round}: {fault}{in_a_row}. " + (
+        return f"trees cannot grow beyond round {self.next_round}: {error}{in_a_row}. " + (
             f"{folder} has the trees up to round {round_kept}; resume it."
             if folder and self._kept
             else "No checkpoint was written; begin again, with one."
         )
 
 
-# --- what all parts have a say in ---------------------------------------------------------------
+# --- what depends on all parts -----------------------------------------------------------------
 
 
 def _refuse(model: Trees) -> None:
@@ -206,9 +206,9 @@ def _best_constant(loss: Loss, data: Partitions, largest: float | None) -> float
         return 0.0
     n = len(data)
     held = data.place.call(_at_zero, data.parts, data.first_queries, [loss] * n, [largest] * n)
-    slopes, curvatures = zip(*data.place.results(held), strict=True)
+    gradients, curvatures = zip(*data.place.results(held), strict=True)
     total = sum(curvatures)
-    return -sum(slopes) / total if total > 0.0 else 0.0
+    return -sum(gradients) / total if total > 0.0 else 0.0
 
 
 def _at_zero(
@@ -494,9 +494,9 @@ class TreeNetwork:
                 if any(future.status == "error" for future in futures):
                     break
                 _wait_a_little(distributed, futures)
-            faults = [future.exception() for future in futures if future.status == "error"]
-            for fault in sorted(faults, key=_is_passing):  # the cause before what it brings about
-                raise NetworkBrokenError(f"{fault}") if _is_passing(fault) else fault
+            errors = [future.exception() for future in futures if future.status == "error"]
+            for error in sorted(errors, key=_is_passing):  # the cause before what it brings about
+                raise NetworkBrokenError(f"{error}") if _is_passing(error) else error
             if any(future.status != "finished" for future in futures):
                 raise NetworkBrokenError("the scheduler dropped a call")
             found: list[Any] = self._client.gather(futures)
@@ -513,19 +513,19 @@ def _wait_a_little(distributed: Any, futures: list[Any]) -> None:
     time.sleep(_LOOK / 20)  # one is done already: look at the others now and then
 
 
-def _is_passing(fault: Exception) -> bool:
-    """Whether a fault is that of a network, which another network may not have."""
-    if isinstance(fault, RankwrightError) or str(fault).startswith("Check failed"):
+def _is_passing(error: Exception) -> bool:
+    """Whether an error is that of a network, which another network may not have."""
+    if isinstance(error, RankwrightError) or str(error).startswith("Check failed"):
         return False  # LightGBM says so of parameters
-    return isinstance(fault, NetworkBrokenError | OSError) or type(fault).__name__ in _PASSING
+    return isinstance(error, NetworkBrokenError | OSError) or type(error).__name__ in _PASSING
 
 
 def _threads(client: Any) -> dict[str, int]:
     """Return the workers that are there, and the threads of each."""
     try:
         found: dict[str, int] = client.nthreads()
-    except OSError as fault:
-        raise ClusterError("the scheduler of the cluster does not answer any more.") from fault
+    except OSError as error:
+        raise ClusterError("the scheduler of the cluster does not answer any more.") from error
     return found
 
 

@@ -128,9 +128,9 @@ class C(Target):
             built = [compiler, "-std=c99", "-O1", "-ffp-contract=off", f"-I{folder}"]
             command = [*built, "-o", str(program), str(driver), str(source), "-lm"]
             run_evaluator(command, b"", f"{source} does not compile")
-            fault = f"the program made of {source} fails"
-            answer = run_evaluator([str(program)], np.ascontiguousarray(X).tobytes(), fault)
-        return as_scores(answer, len(X), fault)
+            failure = f"the program made of {source} fails"
+            answer = run_evaluator([str(program)], np.ascontiguousarray(X).tobytes(), failure)
+        return as_scores(answer, len(X), failure)
 
 
 def _array(name: str, values: Any, kind: str = "double") -> str:

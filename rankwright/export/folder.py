@@ -170,8 +170,8 @@ def _put(folder: Path, files: Mapping[str, bytes]) -> None:
     beside = folder.absolute().parent
     try:
         partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=beside))
-    except OSError as fault:
-        raise DataError(f"{folder} cannot be written: {fault.strerror or fault}.") from None
+    except OSError as error:
+        raise DataError(f"{folder} cannot be written: {error.strerror or error}.") from None
     try:
         made, before = partial / "export", partial / "before"
         made.mkdir()
@@ -185,10 +185,10 @@ def _put(folder: Path, files: Mapping[str, bytes]) -> None:
         if folder.exists():
             os.replace(folder, before)
         os.replace(made, folder)
-    except OSError as fault:
+    except OSError as error:
         if before.exists() and not folder.exists():
             os.replace(before, folder)
-        raise DataError(f"{folder} cannot be written: {fault.strerror or fault}.") from None
+        raise DataError(f"{folder} cannot be written: {error.strerror or error}.") from None
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 

@@ -119,8 +119,8 @@ def score_rows(path: Path, names: list[str], X: F64) -> F64:
             "linear": _linear, "trees": _forest, "additive": _forest, "network": _network,
         }[str(family)]  # fmt: skip
         return np.array([score(model, row) for row in X.tolist()])
-    except (KeyError, IndexError, TypeError, ValueError, OverflowError) as fault:
-        raise ParityError(f"{path} cannot be read as a {family} model: {fault!r}.") from None
+    except (KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
+        raise ParityError(f"{path} cannot be read as a {family} model: {error!r}.") from None
 
 
 def _with_fill(model: dict[str, Any], row: list[float]) -> list[float]:

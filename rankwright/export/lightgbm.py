@@ -57,9 +57,9 @@ class LightGBM(Target):
         path = folder / "model.txt"
         names = [feature["name"] for feature in about["features"]]
         command = [sys.executable, "-c", _DRIVER, str(path), *map(str, X.shape), *names]
-        fault = f"LightGBM cannot read {path}"
-        answer = run_evaluator(command, np.ascontiguousarray(X).tobytes(), fault)
-        return as_scores(answer, len(X), fault)
+        failure = f"LightGBM cannot read {path}"
+        answer = run_evaluator(command, np.ascontiguousarray(X).tobytes(), failure)
+        return as_scores(answer, len(X), failure)
 
 
 def _categories(job: Job) -> list[tuple[Any, ...]]:

@@ -208,8 +208,8 @@ def score_payload(folder: Path, names: list[str], X: F64) -> F64:
         _fail(path, f"there is no model type '{kind}'")
     try:
         scores = parse_model_text(definition, str(path)).scores(x.astype(np.float64))
-    except DataError as fault:
-        raise ParityError(str(fault)) from None
+    except DataError as error:
+        raise ParityError(str(error)) from None
     return scores.astype(_F32).astype(np.float64)
 
 

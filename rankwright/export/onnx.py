@@ -64,8 +64,8 @@ class Onnx(Target):
                 path.read_bytes(), options, providers=["CPUExecutionProvider"]
             )
             (found,) = session.run(["scores"], {"features": X})
-        except Exception as fault:  # onnxruntime's errors have no base of their own
-            reason = str(fault).splitlines()[0][:200]
+        except Exception as error:  # onnxruntime's errors have no base of their own
+            reason = str(error).splitlines()[0][:200]
             raise ParityError(f"onnxruntime cannot run {path}: {reason}") from None
         return np.asarray(found, np.float64).ravel()
 

@@ -59,8 +59,8 @@ class RankLib(Target):
         """Return the scores by RankLib's arithmetic."""
         try:
             model = read_model_text(folder / "model.txt")
-        except DataError as fault:
-            raise ParityError(str(fault)) from None
+        except DataError as error:
+            raise ParityError(str(error)) from None
         if model.n_features > len(about["features"]):
             raise ParityError(f"{folder / 'model.txt'} has more features than its export.json.")
         return model.scores(np.nan_to_num(X, nan=0.0))

@@ -202,8 +202,8 @@ def score_store(folder: Path, names: list[str], X: F64) -> F64:
         _fail(path, f"there is no model class '{kind}'")
     try:
         return np.asarray(readers[kind](path, params, listed, x), np.float64)
-    except (KeyError, TypeError, ValueError) as fault:
-        _fail(path, f"its parameters are not those of {kind}: {fault!r}")
+    except (KeyError, TypeError, ValueError) as error:
+        _fail(path, f"its parameters are not those of {kind}: {error!r}")
 
 
 def _defaults(path: Path) -> dict[str, float]:

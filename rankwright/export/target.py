@@ -171,7 +171,7 @@ def held_below(forest: Forest) -> F64 | None:
 
 
 def shortest(value: Any) -> str:
-    """Return the fewest digits that tell a float32 from its neighbours."""
+    """Return a float32 in the fewest digits that identify it."""
     return repr(float(str(np.float32(value))))
 
 
@@ -193,31 +193,31 @@ def read_json(path: Path) -> Any:
     try:
         text = path.read_text(encoding="utf-8")
         return json.loads(text, object_pairs_hook=once, parse_constant=refuse)
-    except (OSError, ValueError, RecursionError) as fault:
-        raise ParityError(f"{path} cannot be read: {fault}.") from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise ParityError(f"{path} cannot be read: {error}.") from None
 
 
-def run_evaluator(command: Sequence[str], given: bytes, fault: str) -> bytes:
+def run_evaluator(command: Sequence[str], given: bytes, failure: str) -> bytes:
     """Return what a program answers to ``given``.
 
-    One that fails, or takes longer than five minutes, is a `ParityError` that begins with ``fault``
-    and ends with the last line of its complaint.
+    One that fails, or takes longer than five minutes, is a `ParityError` that begins with
+    ``failure`` and ends with the last line of its complaint.
     """
     try:
         ran = subprocess.run(
             command, input=given, capture_output=True, check=False, timeout=_SECONDS
         )
     except subprocess.TimeoutExpired:
-        raise ParityError(f"{fault}: no answer within {_SECONDS} seconds.") from None
+        raise ParityError(f"{failure}: no answer within {_SECONDS} seconds.") from None
     if ran.returncode:
         lines = ran.stderr.decode(errors="replace").strip().splitlines()
         reason = lines[-1][:200] if lines else f"the program ends with {ran.returncode}"
-        raise ParityError(f"{fault}: {reason}")
+        raise ParityError(f"{failure}: {reason}")
     return ran.stdout
 
 
-def as_scores(answer: bytes, n: int, fault: str) -> F64:
+def as_scores(answer: bytes, n: int, failure: str) -> F64:
     """Return ``n`` scores from the bytes of as many doubles."""
     if len(answer) != 8 * n:
-        raise ParityError(f"{fault}: {len(answer)} bytes are not {n} scores.")
+        raise ParityError(f"{failure}: {len(answer)} bytes are not {n} scores.")
     return np.frombuffer(answer, np.float64)

@@ -150,8 +150,8 @@ def score_profile(path: Path, names: list[str], X: F64) -> F64:
     """Return the score of each row of attributes in the order of ``names``."""
     try:
         text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as fault:
-        raise ParityError(f"{path} cannot be read: {fault}.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ParityError(f"{path} cannot be read: {error}.") from None
     columns = {name: X[:, j] for j, name in enumerate(names)}
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(max(before, _FRAMES))  # deep trees are nested as deeply

@@ -103,7 +103,7 @@ class Checkpoint:
         if (folder / _RECEIPT).exists():
             check_same(folder, read_receipt(folder / _RECEIPT), receipt)
             kept = self._last_whole()
-        with _told(folder):
+        with _as_data_error(folder):
             for kind, number, path in _files(folder):  # what came after the last whole state, all
                 if number > (self._states if kind == "state" else self._added):
                     path.unlink()
@@ -131,7 +131,7 @@ class Checkpoint:
         self._states += 1
         at = np.array([t, self._added], np.int64)
         self._stay.append(self._write_arrays("state", self._states, {**state, _AT: at}))
-        with _told(Path(self.folder)):
+        with _as_data_error(Path(self.folder)):
             while len(self._stay) > _STATES:
                 self._stay.pop(0).unlink(missing_ok=True)
         self._last = t
@@ -149,7 +149,7 @@ class Checkpoint:
             import fcntl
         except ImportError:  # a system without such locks
             return
-        with _told(path.parent):
+        with _as_data_error(path.parent):
             lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         self._unlock = weakref.finalize(self, os.close, lock)
         try:
@@ -195,8 +195,8 @@ def _files(folder: Path) -> Sequence[tuple[str, int, Path]]:
     """Return kind, number and path of each numbered file."""
     try:
         names = sorted(folder.iterdir())
-    except OSError as fault:
-        raise DataError(f"{folder} cannot be read: {fault.strerror or fault}.") from None
+    except OSError as error:
+        raise DataError(f"{folder} cannot be read: {error.strerror or error}.") from None
     found = []
     for path in names:
         match = _FILE.fullmatch(path.name)
@@ -229,7 +229,7 @@ def _write(path: Path, content: bytes) -> None:
         os.fsync(stream.fileno())
     if os.name != "posix":  # where a folder cannot be opened
         return
-    with _told(path):  # its name is safe before that of an older one goes
+    with _as_data_error(path):  # its name is safe before that of an older one goes
         folder = os.open(path.parent, os.O_RDONLY)
         try:
             os.fsync(folder)
@@ -238,12 +238,12 @@ def _write(path: Path, content: bytes) -> None:
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[None]:
-    """Tell of a fault of the system in a sentence."""
+def _as_data_error(path: Path) -> Iterator[None]:
+    """Raise an error of the file system as a `DataError`."""
     try:
         yield
-    except OSError as fault:
-        raise DataError(f"{path} cannot be written: {fault.strerror or fault}.") from None
+    except OSError as error:
+        raise DataError(f"{path} cannot be written: {error.strerror or error}.") from None
 
 
 # --- which run a folder belongs to -------------------------------------------------------------
@@ -364,10 +364,11 @@ def _difference(name: str, there: Any, here: Any) -> str:
     if name == "sample":
         had, has = ("all" if count is None else f"{count:,}" for count in (there, here))
         return f"thresholds came from {had} documents and come from {has}, as --memory has it"
+    shown = name.replace("valid data", "validation data")  # a key of checkpoints since 0.1
     if there is None or here is None:
         had, has = ("none" if digest is None else "given" for digest in (there, here))
-        return f"the {name} was {had} and is {has}"
-    return f"the {name} is not the same"
+        return f"the {shown} was {had} and is {has}"
+    return f"the {shown} is not the same"
 
 
 def _as_dict(value: Any) -> dict[str, Any]:

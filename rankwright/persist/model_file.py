@@ -28,7 +28,7 @@ from rankwright.metrics.base import Metric
 from rankwright.persist.container import ModelFileError, read_parts, write_parts
 from rankwright.persist.other_libraries import as_ranker, read_other
 from rankwright.persist.runtime import (
-    FAULTS,
+    PART_ERRORS,
     check_packages,
     checked_shape,
     family_of,
@@ -139,8 +139,8 @@ def load_model(path: str | Path) -> Ranker:
         ranker.curve_ = {name: list(restored(v)) for name, v in receipt["curve"].items()}
         if "feature_deviation" in receipt:
             ranker.feature_deviation_ = _deviation(receipt["feature_deviation"], ranker)
-    except FAULTS as fault:
-        raise ModelFileError(f"{path} does not hold what its receipt says: {fault}") from None
+    except PART_ERRORS as error:
+        raise ModelFileError(f"{path} does not hold what its receipt says: {error}") from None
     if names is not None:
         ranker.feature_names_in_ = np.array(names, object)
     if categories is not None:

@@ -93,7 +93,7 @@ def read_model_text(path: str | Path) -> ModelText:
 
 
 def parse_model_text(text: str, name: str = "the model text") -> ModelText:
-    """Parse a model text; ``name`` is what a fault calls it."""
+    """Parse a model text; ``name`` is what an error calls it."""
     lines = TextLines(text, name)
     first = lines.next_line("'## ' and the name of a ranker, such as ## LambdaMART")
     kind = first.removeprefix("##").strip()
@@ -160,7 +160,7 @@ class TextLines:
         return f"{self.name}, line {self._last}"
 
     def fail(self, what: str) -> NoReturn:
-        """Raise the sentence for a fault in the last line taken."""
+        """Raise the sentence for an error in the last line taken."""
         raise DataError(f"{self.place()}: {what}.")
 
     def whole(self, text: str, what: str, least: int = 0) -> int:

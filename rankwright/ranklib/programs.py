@@ -40,21 +40,21 @@ class Options:
     """What was asked of a program; a flag may come more than once."""
 
     def __init__(
-        self, words: Sequence[str], values: Mapping[str, str], switches: Sequence[str], usage: str
+        self, args: Sequence[str], values: Mapping[str, str], switches: Sequence[str], usage: str
     ) -> None:
         self.usage = usage
         self._defaults = dict(values)
         self._given: dict[str, list[str]] = {}
         self._switches: set[str] = set()
-        waiting = list(reversed(words))
+        waiting = list(reversed(args))
         while waiting:
-            word = waiting.pop().lower()
-            if word in switches:
-                self._switches.add(word)
-            elif word in values and waiting:
-                self._given.setdefault(word, []).append(waiting.pop())
+            arg = waiting.pop().lower()
+            if arg in switches:
+                self._switches.add(arg)
+            elif arg in values and waiting:
+                self._given.setdefault(arg, []).append(waiting.pop())
             else:
-                raise UsageError(f"'{word}' is not understood: {usage}.")
+                raise UsageError(f"'{arg}' is not understood: {usage}.")
 
     def has(self, name: str) -> bool:
         """Whether a flag or a switch was given."""
@@ -110,10 +110,10 @@ _LINE = "-" * 72
 _ANALYZE_USAGE = "analyze -all FOLDER -base FILE [-np N] [-seed N] [--strict]"
 
 
-def analyze(words: Sequence[str], say: Print) -> list[str]:
-    """Compare the files of a folder as ``words`` ask; return notices."""
+def analyze(args: Sequence[str], say: Print) -> list[str]:
+    """Compare the files of a folder as ``args`` ask; return notices."""
     defaults = {"-all": "", "-base": "", "-np": "10000", "-seed": "0"}
-    options = Options(words, defaults, ["--strict"], _ANALYZE_USAGE)
+    options = Options(args, defaults, ["--strict"], _ANALYZE_USAGE)
     folder, base = Path(options.text("-all")), options.text("-base")
     rounds, seed = options.whole("-np", 1), options.whole("-seed")
     strict = options.has("--strict")
@@ -154,7 +154,7 @@ def read_values(path: str | Path) -> dict[str, float]:
     for line, text in text_lines(path):
         cells = text.split()
         if len(cells) != 3:
-            fault_at(path, line, f"'measure query value' is expected, not {len(cells)} words")
+            fault_at(path, line, f"'metric query value' is expected, not {len(cells)} words")
         if cells[1] in found:
             fault_at(path, line, f"query {cells[1]} has a value already")
         found[cells[1]] = number_at(cells[2], path, line, "the value")
@@ -220,9 +220,9 @@ _DEFAULTS = {
 _COUNTED = ("AdaRank", "RankBoost", "MART", "LambdaMART", "Random Forests")
 
 
-def manage_features(words: Sequence[str], say: Print) -> None:
-    """Do what ``words`` ask for."""
-    options = Options(words, _DEFAULTS, ["-shuffle"], _FEATURES_USAGE)
+def manage_features(args: Sequence[str], say: Print) -> None:
+    """Do what ``args`` ask for."""
+    options = Options(args, _DEFAULTS, ["-shuffle"], _FEATURES_USAGE)
     if options.has("-feature_stats"):
         print_feature_stats(options.text("-feature_stats"), say)
         return
@@ -282,8 +282,8 @@ def list_texts(data: RankingData) -> list[str]:
     """Return the lines of each list, as RankLib writes them; a missing value is left out."""
     dense = data.X if isinstance(data.X, np.ndarray) else data.X.toarray()
     bits, code = np.unique(dense.view(np.uint32), return_inverse=True)  # -0.0 is not 0.0 in text
-    words = np.array([java_float(value) for value in bits.view(np.float32)], object)
-    text = words[code.reshape(dense.shape)]
+    texts = np.array([java_float(value) for value in bits.view(np.float32)], object)
+    text = texts[code.reshape(dense.shape)]
     known = ~np.isnan(dense)
     grades = data.y.astype(np.int64).tolist()
     names = [""] * data.n_documents if data.doc_id is None else data.doc_id.tolist()
@@ -341,14 +341,14 @@ def print_feature_stats(path: str, say: Print) -> None:
 _COMBINE_USAGE = "combine FOLDER OUTPUT [--strict]"
 
 
-def combine(words: Sequence[str], say: Callable[[str], None]) -> list[str]:
+def combine(args: Sequence[str], say: Callable[[str], None]) -> list[str]:
     """Join the models of a folder, in the order of their names; return notices.
 
     RankLib takes the first ensemble of each file, which is all that a file holds when it comes from
     ``-bag 1``; ``--strict`` does so. By default all ensembles are taken.
     """
-    strict = "--strict" in words
-    places = [word for word in words if word != "--strict"]
+    strict = "--strict" in args
+    places = [arg for arg in args if arg != "--strict"]
     if len(places) != 2 or not Path(places[0]).is_dir():
         raise UsageError(f"a folder of models and a file to write are needed: {_COMBINE_USAGE}.")
     folder, target = Path(places[0]), Path(places[1])

@@ -24,7 +24,7 @@ from rankwright.ranklib.command import RANKERS, Flags
 from rankwright.ranklib.conversion import missing_notice, ranker_of, text_of
 from rankwright.ranklib.java_numbers import java_double, rounded
 from rankwright.ranklib.lists import fold_numbers
-from rankwright.ranklib.metrics import Measure, mean, read_judgments
+from rankwright.ranklib.metrics import RankLibMetric, mean, read_judgments
 from rankwright.ranklib.model_text import ModelText, read_model_text, write_model_text
 from rankwright.ranklib.training import as_ranklib_solves, make_ranker, with_constant
 
@@ -41,8 +41,8 @@ class Session:
         test = flags.metric2test or flags.metric2t
         if flags.train is None and flags.metric2test is None:
             test = "ERR@10"
-        self.train_measure, self.test_measure = (
-            Measure.of(text, gmax=flags.gmax, judgments=judgments, strict=flags.strict)
+        self.train_metric, self.test_metric = (
+            RankLibMetric.of(text, gmax=flags.gmax, judgments=judgments, strict=flags.strict)
             for text in (flags.metric2t, test)
         )
         self._features = None if flags.feature is None else lists.read_features(flags.feature)
@@ -51,8 +51,8 @@ class Session:
         """Do what the flags ask for."""
         flags = self.flags
         if flags.train is not None:
-            _, recipe = make_ranker(flags, self.train_measure)
-            labels = (self.train_measure.label, self.test_measure.label)
+            _, recipe = make_ranker(flags, self.train_metric)
+            labels = (self.train_metric.label, self.test_metric.label)
             self._say_all(training_lines(flags, *labels, recipe.log))
             if flags.kcv > 0:
                 self._cross_validate(flags.train)
@@ -99,7 +99,7 @@ class Session:
         return read_model_text(path)
 
     def _text_of(self, ranker: Ranker) -> ModelText:
-        """Return our ranker as a model of RankLib, and tell what is lost."""
+        """Return our ranker as a model of RankLib, and report what is lost."""
         if (lost := missing_notice(ranker)) is not None:
             self.notice(lost)
         return text_of(ranker)
@@ -117,7 +117,7 @@ class Session:
         return model.scores(data.X)
 
     def notice(self, sentence: str) -> None:
-        """Tell the user something, once."""
+        """Print a notice, once."""
         if sentence not in self._noticed:
             self._noticed.add(sentence)
             self._notice(sentence)
@@ -137,8 +137,8 @@ class Session:
             test = self._read(flags.test[0])
         model = self._fit(train, valid)
         if test is not None:
-            values = self.test_measure.per_query(test, self._scores(model, test))
-            self._result(self.test_measure, "test", mean(values))
+            values = self.test_metric.per_query(test, self._scores(model, test))
+            self._result(self.test_metric, "test", mean(values))
             self._save_values(test.qid.tolist(), values)
         if flags.save is not None:
             write_model_text(model, flags.save)
@@ -147,8 +147,8 @@ class Session:
     def _fit(self, train: RankingData, valid: RankingData | None) -> ModelText:
         """Train, print how it went, and return the model."""
         features = self._features or list(range(1, train.n_features + 1))
-        ranker, recipe = make_ranker(self.flags, self.train_measure, train.n_queries)
-        for notice in (*recipe.notices, *self.train_measure.notices, *self.test_measure.notices):
+        ranker, recipe = make_ranker(self.flags, self.train_metric, train.n_queries)
+        for notice in (*recipe.notices, *self.train_metric.notices, *self.test_metric.notices):
             self.notice(notice)
         self._detail("Initializing... [Done]")
         self._detail(f"{RULE}\nTraining starts...\n{RULE}")
@@ -156,12 +156,12 @@ class Session:
         chooses = None if valid is None else lists.with_features(valid, features)
         model = self._fitted(ranker, chosen, chooses).with_features(features)
         self._detail("Finished sucessfully.")
-        found = self.train_measure.per_query(train, model.scores(train.X))
+        found = self.train_metric.per_query(train, model.scores(train.X))
         self._on_train = mean(found)
-        self._result(self.train_measure, "training", self._on_train)
+        self._result(self.train_metric, "training", self._on_train)
         if valid is not None:
-            on_valid = mean(self.train_measure.per_query(valid, model.scores(valid.X)))
-            self._result(self.train_measure, "validation", on_valid)
+            on_valid = mean(self.train_metric.per_query(valid, model.scores(valid.X)))
+            self._result(self.train_metric, "validation", on_valid)
         self.say(RULE)
         return model
 
@@ -169,11 +169,11 @@ class Session:
         l2, regression = self.flags.l2, ranker.name == "linear_regression"
         if regression and self.flags.strict:
             return as_ranklib_solves(train, l2)
-        if ranker.name == "random_forest":  # all bags are kept, whatever valid says
+        if ranker.name == "random_forest":  # all bags are kept, whatever the validation data says
             valid = None
         ranker.fit(train, eval_set=valid)
         if not self.flags.silent:
-            name, label = self.train_measure.selects, self.train_measure.label
+            name, label = self.train_metric.selects, self.train_metric.label
             curves = [ranker.curve_.get(f"{part} {name}", []) for part in ("train", "valid")]
             self._say_all(round_lines(label, *curves))
         model = self._text_of(ranker)
@@ -187,7 +187,7 @@ class Session:
         rows, weighted, n_lists = [], 0.0, 0
         for number, fold in enumerate(lists.folds(data, flags.kcv, flags.tvs), 1):
             model = self._fit(fold.train, fold.valid)
-            values = self.test_measure.per_query(fold.test, self._scores(model, fold.test))
+            values = self.test_metric.per_query(fold.test, self._scores(model, fold.test))
             rows.append((self._on_train, mean(values)))
             weighted, n_lists = weighted + float(values.sum()), n_lists + len(values)
             if keeps:
@@ -195,7 +195,7 @@ class Session:
                 make_folder(target)
                 write_model_text(model, target / f"f{number}.{name or 'kcv'}")
                 self.say(f"Fold-{number} model saved to: {name or 'kcv'}")
-        self._say_all(summary_lines(self.test_measure.label, rows, weighted / n_lists))
+        self._say_all(summary_lines(self.test_metric.label, rows, weighted / n_lists))
 
     # --- using models ------------------------------------------------------------------------
 
@@ -207,7 +207,7 @@ class Session:
                 "test file, or as many as models."
             )
         models = self._models()
-        for notice in self.test_measure.notices:
+        for notice in self.test_metric.notices:
             self.notice(notice)
         data = [self._read(path) for path in flags.test]
         if len(data) > 1:
@@ -215,8 +215,8 @@ class Session:
         else:
             scores = [self._scores_of_folds(models, data[0])]
         pairs = zip(data, scores, strict=True)
-        values = np.concatenate([self.test_measure.per_query(*pair) for pair in pairs])
-        self._result(self.test_measure, "test", mean(values))
+        values = np.concatenate([self.test_metric.per_query(*pair) for pair in pairs])
+        self._result(self.test_metric, "test", mean(values))
         self._save_values([query for part in data for query in part.qid.tolist()], values)
 
     def _scores_of_folds(self, models: list[ModelText], data: RankingData) -> F64:
@@ -268,7 +268,7 @@ class Session:
             self.say(f"Model file:\t{path}")
         self.say(f"Feature normalization: {flags.norm or 'No'}")
         if flags.rank is None:
-            self.say(f"Test metric:\t{self.test_measure.label}")
+            self.say(f"Test metric:\t{self.test_metric.label}")
         models = [self._model(path) for path in flags.load]
         for model in models:
             self.say(f"Model:\t\t{model.name}")
@@ -282,12 +282,12 @@ class Session:
         if not self.flags.silent:
             self.say(text)
 
-    def _result(self, measure: Measure, what: str, value: float) -> None:
-        self.say(f"{measure.label} on {what} data: {rounded(value)}")
+    def _result(self, metric: RankLibMetric, what: str, value: float) -> None:
+        self.say(f"{metric.label} on {what} data: {rounded(value)}")
 
     def _save_values(self, names: Sequence[object], values: F64) -> None:
         if self.flags.idv is not None:
-            write_values(self.test_measure.label, names, values, self.flags.idv)
+            write_values(self.test_metric.label, names, values, self.flags.idv)
             self.say(f"Per-ranked list performance saved to: {self.flags.idv}")
 
 
@@ -301,7 +301,7 @@ RULE = "---------------------------------"
 def training_lines(
     flags: Flags, train_label: str, test_label: str, parameters: Sequence[str]
 ) -> list[str]:
-    """Return what is said before training: files, measures and parameters."""
+    """Return what is said before training: files, metrics and parameters."""
     name = RANKERS[flags.ranker]
     listed = flags.feature or "Unspecified. All features will be used."
     by_err = train_label.startswith("ERR") or test_label.startswith("ERR")
@@ -334,7 +334,7 @@ def training_lines(
 
 
 def round_lines(label: str, train: Sequence[float], valid: Sequence[float]) -> list[str]:
-    """Return the table of the measure after each round, where a validation set watched it."""
+    """Return the table of the metric after each round, where a validation set watched it."""
     if not valid:
         return []
     wide = [f"{label}-{part}".ljust(9) for part in "TV"]
@@ -396,7 +396,7 @@ def write_ranking(data: RankingData, scores: F64, path: str) -> None:
 
 
 def write_values(label: str, names: Sequence[object], values: F64, path: str) -> None:
-    """Write ``measure   query   value`` lines, and the mean as that of ``all``."""
+    """Write ``metric   query   value`` lines, and the mean as that of ``all``."""
     with atomic_text(path) as target:
         for name, value in zip(names, values.tolist(), strict=True):
             target.write(f"{label}   {name}   {java_double(value)}\n")

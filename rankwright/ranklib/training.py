@@ -1,7 +1,7 @@
 """Which ranker of ours a RankLib ranker is, and its parameters from the flags.
 
 Four things differ on purpose, and `docs/coming-from-ranklib.md` says what comes of them: trees are
-grown by LightGBM, Random Forests draw features once per tree, networks are trained by Adam, and
+grown by LightGBM, Random Forests sample features once per tree, networks are trained by Adam, and
 ListNet's convex problem is solved outright.
 """
 
@@ -23,7 +23,7 @@ from rankwright.rankers.base import Ranker
 from rankwright.ranklib.command import RANKERS, Flags
 from rankwright.ranklib.conversion import REGISTERED
 from rankwright.ranklib.java_numbers import java_double
-from rankwright.ranklib.metrics import Measure
+from rankwright.ranklib.metrics import RankLibMetric
 from rankwright.ranklib.model_text import ModelText, Terms, matrix
 
 _RANKNET_RATE, _ADAM_RATE = 5e-5, 1e-3
@@ -38,13 +38,13 @@ class Recipe(NamedTuple):
     notices: list[str]
 
 
-def make_ranker(flags: Flags, measure: Measure, n_lists: int = 1) -> tuple[Ranker, Recipe]:
-    """Return the ranker that the flags ask for, to be trained for ``measure`` on so many lists."""
+def make_ranker(flags: Flags, metric: RankLibMetric, n_lists: int = 1) -> tuple[Ranker, Recipe]:
+    """Return the ranker that the flags ask for, to be trained for ``metric`` on so many lists."""
     name = RANKERS[flags.ranker]
-    recipe = _RECIPES[name](flags, measure)
+    recipe = _RECIPES[name](flags, metric)
     common: dict[str, Any] = {
-        "metric": measure.name,
-        "select_metric": measure.selects,
+        "metric": metric.name,
+        "select_metric": metric.selects,
         "convention": "ranklib",
         "random_state": flags.seed,
         "n_jobs": None if flags.thread < 1 else flags.thread,
@@ -58,7 +58,7 @@ def make_ranker(flags: Flags, measure: Measure, n_lists: int = 1) -> tuple[Ranke
     return ranker, recipe
 
 
-def _mart(flags: Flags, measure: Measure) -> Recipe:  # noqa: ARG001
+def _mart(flags: Flags, metric: RankLibMetric) -> Recipe:  # noqa: ARG001
     tc = _given(flags.tc, 256)
     trees, leaves = _given(flags.tree, 1000), _given(flags.leaf, 10)
     grown = Trees(
@@ -80,23 +80,23 @@ def _mart(flags: Flags, measure: Measure) -> Recipe:  # noqa: ARG001
     return Recipe(parameters, log, [])
 
 
-def _lambdamart(flags: Flags, measure: Measure) -> Recipe:
-    parameters, log, notices = _mart(flags, measure)
-    pairs, more = _pairs(flags, measure)
+def _lambdamart(flags: Flags, metric: RankLibMetric) -> Recipe:
+    parameters, log, notices = _mart(flags, metric)
+    pairs, more = _pairs(flags, metric)
     return Recipe({**parameters, **pairs}, log, notices + more)
 
 
-def _pairs(flags: Flags, measure: Measure) -> tuple[dict[str, Any], list[str]]:
+def _pairs(flags: Flags, metric: RankLibMetric) -> tuple[dict[str, Any], list[str]]:
     """Return the parameters of LambdaRank's pairs, as RankLib weighs them."""
-    only_first = measure.name == "map" and flags.strict
+    only_first = metric.name == "map" and flags.strict
     pairs = {"normalize": False, "truncation": 1 if only_first else None}
     notices = []
-    if measure.name == "map" and not flags.strict:
+    if metric.name == "map" and not flags.strict:
         notices.append(
             "for MAP all pairs of documents count; RankLib takes only those with the first-ranked "
             "document (--strict does so)."
         )
-    if measure.name.startswith("err"):
+    if metric.name.startswith("err"):
         notices.append(
             "what a swap changes in ERR is exact; RankLib squares the chance that a reader goes on "
             "(--strict does not bring that back)."
@@ -104,7 +104,7 @@ def _pairs(flags: Flags, measure: Measure) -> tuple[dict[str, Any], list[str]]:
     return pairs, notices
 
 
-def _random_forests(flags: Flags, measure: Measure) -> Recipe:
+def _random_forests(flags: Flags, metric: RankLibMetric) -> Recipe:
     trees, leaves = _given(flags.tree, 1), _given(flags.leaf, 100)
     given = _given(flags.tc, 256)
     tc = 256 if flags.strict else given
@@ -115,8 +115,8 @@ def _random_forests(flags: Flags, measure: Measure) -> Recipe:
         notices.append("-tc is obeyed; RankLib keeps 256 in Random Forests (--strict does so).")
     loss: Loss = Squared()
     if flags.rtype == 6:
-        pairs, more = _pairs(flags, measure)
-        loss, notices = LambdaRank(metric=measure.name, **pairs), notices + more
+        pairs, more = _pairs(flags, metric)
+        loss, notices = LambdaRank(metric=metric.name, **pairs), notices + more
     parameters = {
         "loss": loss,
         "n_bags": flags.bag,
@@ -140,7 +140,7 @@ def _random_forests(flags: Flags, measure: Measure) -> Recipe:
     return Recipe(parameters, log, notices)
 
 
-def _coordinate_ascent(flags: Flags, measure: Measure) -> Recipe:  # noqa: ARG001
+def _coordinate_ascent(flags: Flags, metric: RankLibMetric) -> Recipe:  # noqa: ARG001
     tolerance = _given(flags.tolerance, 0.001)
     parameters = {
         "n_restarts": flags.restarts,
@@ -159,7 +159,7 @@ def _coordinate_ascent(flags: Flags, measure: Measure) -> Recipe:  # noqa: ARG00
     return Recipe(parameters, log, [])
 
 
-def _rankboost(flags: Flags, measure: Measure) -> Recipe:  # noqa: ARG001
+def _rankboost(flags: Flags, metric: RankLibMetric) -> Recipe:  # noqa: ARG001
     rounds, tc = _given(flags.round, 300), _given(flags.tc, 10)
     parameters = {
         "n_rounds": rounds,
@@ -170,7 +170,7 @@ def _rankboost(flags: Flags, measure: Measure) -> Recipe:  # noqa: ARG001
     return Recipe(parameters, log, [])
 
 
-def _adarank(flags: Flags, measure: Measure) -> Recipe:  # noqa: ARG001
+def _adarank(flags: Flags, metric: RankLibMetric) -> Recipe:  # noqa: ARG001
     rounds = _given(flags.round, 500)
     tolerance = _given(flags.tolerance, 0.002)
     parameters = {
@@ -189,7 +189,7 @@ def _adarank(flags: Flags, measure: Measure) -> Recipe:  # noqa: ARG001
     return Recipe(parameters, log, [])
 
 
-def _ranknet(flags: Flags, measure: Measure) -> Recipe:  # noqa: ARG001
+def _ranknet(flags: Flags, metric: RankLibMetric) -> Recipe:  # noqa: ARG001
     epochs = _given(flags.epoch, 100)
     rate = _given(flags.lr, _RANKNET_RATE)
     parameters = {
@@ -209,13 +209,13 @@ def _ranknet(flags: Flags, measure: Measure) -> Recipe:  # noqa: ARG001
     return Recipe(parameters, log, [])
 
 
-def _lambdarank(flags: Flags, measure: Measure) -> Recipe:
-    parameters, log, notices = _ranknet(flags, measure)
-    pairs, more = _pairs(flags, measure)
+def _lambdarank(flags: Flags, metric: RankLibMetric) -> Recipe:
+    parameters, log, notices = _ranknet(flags, metric)
+    pairs, more = _pairs(flags, metric)
     return Recipe({**parameters, **pairs}, log, notices + more)
 
 
-def _listnet(flags: Flags, measure: Measure) -> Recipe:  # noqa: ARG001
+def _listnet(flags: Flags, metric: RankLibMetric) -> Recipe:  # noqa: ARG001
     epochs, rate = _given(flags.epoch, 1500), _given(flags.lr, 1e-5)
     notices = []
     if flags.lr is not None:
@@ -229,7 +229,7 @@ def _listnet(flags: Flags, measure: Measure) -> Recipe:  # noqa: ARG001
     return Recipe(parameters, log, notices)
 
 
-def _linear_regression(flags: Flags, measure: Measure) -> Recipe:  # noqa: ARG001
+def _linear_regression(flags: Flags, metric: RankLibMetric) -> Recipe:  # noqa: ARG001
     parameters = {"l2": flags.l2, "scale": False}
     notices = []
     if not flags.strict:

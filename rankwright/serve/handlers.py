@@ -226,15 +226,15 @@ def score_queries(
     *,
     otherwise: str,
 ) -> list[Scored]:
-    """Score the documents of each query with the version that its id draws.
+    """Score the documents of each query with the version that its id selects.
 
-    A query without an id draws by the text ``otherwise``.
+    For a query without an id, it is selected by the text ``otherwise``.
     """
     if len(requests) > settings.max_queries:
         raise RequestError(
             413, f"{len(requests)} queries are more than the {settings.max_queries} allowed."
         )
-    drawn, values = [], 0
+    selected, values = [], 0
     for number, request in enumerate(requests):
         where = f"queries[{number}]." if len(requests) > 1 else ""
         if len(request.documents) > settings.max_documents:
@@ -245,7 +245,7 @@ def score_queries(
             )
         loaded = store.pick(name, otherwise if request.query is None else str(request.query))
         model = loaded.model  # kept, whatever happens to the file meanwhile
-        drawn.append((request, loaded, model, where))
+        selected.append((request, loaded, model, where))
         values += len(request.documents) * model.n_features
     if values > settings.max_values:
         raise RequestError(
@@ -254,7 +254,7 @@ def score_queries(
             "allowed; send fewer documents at a time.",
         )
     found = []
-    for request, loaded, model, where in drawn:
+    for request, loaded, model, where in selected:
         X = _columns(model, request.documents, settings, where)
         n = len(X)
         ids = np.array([request.query], object)

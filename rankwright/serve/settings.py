@@ -128,19 +128,20 @@ class Version:
         return f"{self.name}@{self.version}"
 
 
-def parse_models(words: Sequence[str]) -> list[Version]:
-    """Return the models that the words name, with the shares of each name adding up to 1."""
+def parse_models(args: Sequence[str]) -> list[Version]:
+    """Return the models that the args name, with the shares of each name adding up to 1."""
     found: dict[tuple[str, str], tuple[Path, float | None]] = {}
-    for word in words:
-        match = _MODEL.fullmatch(word)
-        path = Path(match["file"] if match else word)
+    for arg in args:
+        match = _MODEL.fullmatch(arg)
+        path = Path(match["file"] if match else arg)
         name = (match and match["name"]) or path.stem
         if match is None or not re.fullmatch(_NAME, name):
-            raise UsageError(f"'{word}' is not a model: write NAME=FILE, or NAME@VERSION=FILE:10%.")
+            raise UsageError(f"'{arg}' is not a model: write NAME=FILE, or NAME@VERSION=FILE:10%.")
         key = (name, match["version"] or FIRST_VERSION)
         if key in found:
             raise UsageError(
-                f"there are two files for {key[0]}@{key[1]}; tell them apart: NAME@VERSION=FILE."
+                f"there are two files for {key[0]}@{key[1]}; name the version of each: "
+                "NAME@VERSION=FILE."
             )
         found[key] = path, None if match["share"] is None else float(match["share"]) / 100
     if not found:
