@@ -282,8 +282,8 @@ def list_texts(data: RankingData) -> list[str]:
     """Return the lines of each list, as RankLib writes them; a missing value is left out."""
     dense = data.X if isinstance(data.X, np.ndarray) else data.X.toarray()
     bits, code = np.unique(dense.view(np.uint32), return_inverse=True)  # -0.0 is not 0.0 in text
-    texts = np.array([java_float(value) for value in bits.view(np.float32)], object)
-    text = texts[code.reshape(dense.shape)]
+    spelled = np.array([java_float(value) for value in bits.view(np.float32)], object)
+    text = spelled[code.reshape(dense.shape)]
     known = ~np.isnan(dense)
     grades = data.y.astype(np.int64).tolist()
     names = [""] * data.n_documents if data.doc_id is None else data.doc_id.tolist()

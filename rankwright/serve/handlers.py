@@ -168,7 +168,7 @@ def parse(kind: type[_Strict], body: bytes) -> Any:
         first = max(error.errors(include_url=False), key=_how_far)
         if first["type"] == "json_invalid":
             raise RequestError(400, f"{first['msg']}.") from None
-        said = _ADVICE.get(first["type"], _sentence(first["msg"]))
+        said = _ADVICE.get(first["type"], first["msg"].replace("Input should be", "must be", 1))
         raise RequestError(422, f"{_place(first['loc'])} {said}.") from None
 
 
@@ -185,10 +185,6 @@ def _place(path: tuple[int | str, ...]) -> str:
         elif step not in _KINDS and "[" not in step:
             text += f".{step[:64]}"
     return text.removeprefix(".") or "the request"
-
-
-def _sentence(message: str) -> str:
-    return message.replace("Input should be", "must be", 1)
 
 
 # --- handlers ----------------------------------------------------------------------------------

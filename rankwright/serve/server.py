@@ -46,7 +46,7 @@ def run_server(models: Sequence[str], *, settings: Settings, listening: Listenin
         scheme = "https" if listening.tls_cert else "http"
         shown = f"[{host}]" if ":" in host else host
         log_event("listening", address=f"{scheme}://{shown}:{port}", models=store.names)
-        if not settings.keys and not _is_loopback(host):
+        if not settings.keys and not ipaddress.ip_address(host).is_loopback:
             log_event("open to the network without API keys", level=logging.WARNING, host=host)
         server.run(sockets=[bound])
     log_event("stopped")
@@ -150,7 +150,3 @@ def _bound(listening: Listening) -> socket.socket:
             "--host or --port (0 takes a free one)."
         ) from None
     return bound
-
-
-def _is_loopback(host: str) -> bool:
-    return ipaddress.ip_address(host).is_loopback

@@ -129,7 +129,7 @@ class Version:
 
 
 def parse_models(args: Sequence[str]) -> list[Version]:
-    """Return the models that the args name, with the shares of each name adding up to 1."""
+    """Return the models that ``args`` name, with the shares of each name adding up to 1."""
     found: dict[tuple[str, str], tuple[Path, float | None]] = {}
     for arg in args:
         match = _MODEL.fullmatch(arg)

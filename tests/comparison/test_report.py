@@ -41,10 +41,10 @@ def report(comparison, tmp_path_factory):
     return path
 
 
-def test_it_opens_without_faults_or_network(report):
+def test_it_opens_without_errors_or_network(report):
     with opened(report) as page:
         assert page.locator("h1").inner_text() == "4 rankers on data"
-        assert page.faults == []
+        assert page.errors == []
         assert page.asked == [report.absolute().as_uri()]
 
 
@@ -58,7 +58,7 @@ def test_entries_without_time_size_or_model_are_shown_too(tmp_path):
         cells = page.locator("#table tbody tr[data-label=first] td").all_inner_texts()
         assert cells[-2:] == ["–", "–"]
         assert "Ridge of scikit-learn" in page.locator("body").inner_text()
-        assert page.faults == []
+        assert page.errors == []
 
 
 def test_the_table_sorts_by_each_column(report, comparison):
@@ -184,7 +184,7 @@ def test_it_is_used_by_keyboard_and_the_theme_switches(report):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_serious_fault_of_accessibility(report, scheme):
+def test_no_serious_error_of_accessibility(report, scheme):
     with opened(report, color_scheme=scheme) as page:
         page.evaluate(AXE.read_text())
         found = page.evaluate("axe.run()")
@@ -223,7 +223,7 @@ def test_names_from_data_cannot_break_out_of_the_page(tmp_path):
     path = tmp_path / "odd.html"
     write_report(found, path)
     with opened(path) as page:
-        assert page.faults == []
+        assert page.errors == []
         assert page.locator("img").count() == 0
         assert "</script>" in page.locator("#queries tbody th").first.inner_text()
 

@@ -93,17 +93,17 @@ def test_an_answer_does_not_depend_on_what_a_worker_was_asked_before(name, local
     made, (v, w, u) = loss(name), np.random.default_rng(0).normal(size=(3, 4))
     sums = PartitionedWork(Linear(), made, local, seeded=False)._sums
     sums.grad(v)
-    value, slope = sums.grad(w)
+    value, gradient = sums.grad(w)
     turned = sums.hess_vec(u) if made.traits.hess_vec else None
     sums.close()
     again, as_before = sums.grad(w)
     sums.close()
     if name == "interval":  # starts from its last solution
         assert again == pytest.approx(value, rel=1e-9)
-        np.testing.assert_allclose(as_before, slope, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(as_before, gradient, rtol=1e-9, atol=1e-12)
         return
     assert again == value
-    np.testing.assert_array_equal(as_before, slope)
+    np.testing.assert_array_equal(as_before, gradient)
     if turned is not None:
         np.testing.assert_array_equal(sums.hess_vec(u), turned)
     sums.close()
@@ -254,7 +254,7 @@ def test_the_pairs_of_ir_svm_are_weighed_by_the_largest_query_of_all_parts():
     ("name", "params"),
     [("xendcg", {}), ("boltzrank", {}), ("listnet", {"k": 2, "samples": 3})],
 )
-def test_noise_is_drawn_by_the_number_of_a_query_in_all_data(name, params, local):
+def test_noise_is_sampled_by_the_number_of_a_query_in_all_data(name, params, local):
     over, whole = (composed(loss(name, **params), "lbfgs", max_iter=3) for _ in range(2))
     np.testing.assert_allclose(fit(over, local).coef_, whole.fit(DATA).coef_, rtol=1e-6)
 

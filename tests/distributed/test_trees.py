@@ -75,7 +75,7 @@ def test_the_gradients_of_parts_are_those_of_the_whole(name, params):
 @pytest.mark.parametrize(
     ("name", "params"), [("xendcg", {}), ("boltzrank", {}), ("listnet", {"k": 2, "samples": 3})]
 )
-def test_no_noise_is_drawn_twice_for_queries_of_different_parts(name, params):
+def test_no_noise_is_sampled_twice_for_queries_of_different_parts(name, params):
     part = small_data(queries=4)
     scores = np.random.default_rng(1).normal(size=part.n_documents)
     parts = [(0, 0, part), (1, 4, part)]
@@ -84,7 +84,7 @@ def test_no_noise_is_drawn_twice_for_queries_of_different_parts(name, params):
     assert (first != second).any()
 
 
-def test_what_is_drawn_depends_on_the_part_and_not_on_the_machine():
+def test_what_is_sampled_depends_on_the_part_and_not_on_the_machine():
     model = replace(SMALL, subsample=0.5, query_fraction=0.7, colsample_bytree=0.5)
     first, second = cut(small_data(), 12)
     zeros = np.zeros(first.n_documents), np.zeros(second.n_documents)
@@ -216,9 +216,9 @@ def test_a_run_that_is_given_up_names_its_checkpoint_and_is_resumed(client, tmp_
             raise NetworkBrokenError("the worker tcp://somewhere was lost")
 
         patch.setattr(trees.TreeNetwork, "grow", breaks_after_four_rounds)
-        with pytest.raises(ClusterError) as told:
+        with pytest.raises(ClusterError) as error:
             fit(fresh(), parts, checkpoint=Checkpoint(folder, every=2))
-    assert str(told.value) == (
+    assert str(error.value) == (
         "trees cannot grow beyond round 4: the worker tcp://somewhere was lost, 3 times in a row. "
         f"{folder} has the trees up to round 4; resume it."
     )
@@ -255,7 +255,7 @@ def test_a_loss_of_the_users_own_script_goes_to_the_machines(client):
     assert own.text == fit_trees(SMALL, Squared(), parts, callback=Onlooker()).text
 
 
-def test_a_fault_that_would_come_again_is_raised_at_once(client, monkeypatch):
+def test_an_error_that_would_come_again_is_raised_at_once(client, monkeypatch):
     begun = []
     begin = trees.TreeNetwork._begin
     monkeypatch.setattr(trees.TreeNetwork, "_begin", lambda *args: (begun.append(1), begin(*args)))
@@ -273,9 +273,9 @@ def test_without_any_worker_the_run_ends_with_a_sentence(client, monkeypatch):
     parts = partitions(small_data(queries=8), client=client, n_parts=2)
     monkeypatch.setattr(trees, "PATIENCE", 0.1)
     monkeypatch.setattr(trees, "_threads", lambda _: {})
-    with pytest.raises(ClusterError) as told:
+    with pytest.raises(ClusterError) as error:
         fit_trees(SMALL, loss("squared"), parts, callback=Onlooker())
-    assert str(told.value) == (
+    assert str(error.value) == (
         "trees cannot grow beyond round 0: no worker is left. No checkpoint was written; begin "
         "again, with one."
     )

@@ -108,8 +108,8 @@ def test_odd_vectors_score_as_in_the_model(rankers, tmp_path_factory, to, case):
 
     @settings(max_examples=25, suppress_health_check=list(HealthCheck))
     @given(rows)
-    def check(drawn):
-        X = np.array(drawn)
+    def check(sampled):
+        X = np.array(sampled)
         X = np.where(np.isnan(X) & ~may, 1.0, X)
         raw = ranker.model_.scores(X)
         score = about["score"]

@@ -7,7 +7,7 @@ import pytest
 
 from rankwright.errors import DataError, UsageError
 from rankwright.ranklib.command import NAMES, Flags, flags_help, parse_flags, run
-from rankwright.ranklib.metrics import Measure
+from rankwright.ranklib.metrics import RankLibMetric
 from rankwright.ranklib.model_text import Ensembles, read_model_text
 
 # every flag of RankLib 2.18, hidden ones included
@@ -68,7 +68,7 @@ def test_defaults_are_ranklibs():
     assert (flags.bag, flags.srate, flags.frate, flags.rtype, flags.l2) == (300, 1.0, 0.3, 0, 1e-10)
 
 
-def test_flags_are_read_in_any_case_save_the_two_measures():
+def test_flags_are_read_in_any_case_save_the_two_metrics():
     flags = parse_flags(["-TRAIN", "a", "-metric2t", "MAP", "-metric2T", "P@5", "-l2", "0.5"])
     assert (flags.train, flags.metric2t, flags.metric2test, flags.l2) == ("a", "MAP", "P@5", 0.5)
 
@@ -95,7 +95,7 @@ def test_every_flag_is_taken_with_a_value():
         (["-silent"], "there is nothing to do"),
         (["-test", "a", "-test", "b"], "there are 0 models and 2 test files"),
         (["-rank", "a", "-score", "b"], "-rank needs a model"),
-        (["-metric2t", "AUC", "-test", "f"], "'AUC' is not a measure of RankLib"),
+        (["-metric2t", "AUC", "-test", "f"], "'AUC' is not a metric of RankLib"),
     ],
 )
 def test_what_is_wrong_with_flags_is_said(given, sentence):
@@ -103,7 +103,7 @@ def test_what_is_wrong_with_flags_is_said(given, sentence):
         run(given)
 
 
-# --- measures --------------------------------------------------------------------------------
+# --- metrics ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -118,9 +118,9 @@ def test_what_is_wrong_with_flags_is_said(given, sentence):
         ("P@5", "P@5", "p@5"),
     ],
 )
-def test_measures_have_ranklibs_names_and_defaults(text, label, ours):
-    measure = Measure.of(text)
-    assert (measure.label, measure.name) == (label, ours)
+def test_metrics_have_ranklibs_names_and_defaults(text, label, ours):
+    metric = RankLibMetric.of(text)
+    assert (metric.label, metric.name) == (label, ours)
 
 
 def test_rr_without_k_is_zero_in_ranklib(files, capsys):
@@ -186,7 +186,7 @@ def test_a_trained_model_tests_the_same_when_it_is_loaded(files, number, capsys)
     assert f"Model saved to: {model}" in trained
     run(["-load", model, "-test", str(files / "test.txt"), "-metric2T", "ERR@10"])
     assert figure(capsys.readouterr().out, "test") == figure(trained, "test")
-    assert figure(trained, "training") > 0.8  # feature 1 tells the grades
+    assert figure(trained, "training") > 0.8  # feature 1 gives the grades
 
 
 @pytest.mark.parametrize("number", [1, 5])
@@ -367,7 +367,7 @@ def test_none_of_a_thing_is_refused_and_not_taken_for_the_default(flag):
         parse_flags([flag, "0"])
 
 
-def test_a_file_where_a_folder_should_be_is_told(files):
+def test_a_file_where_a_folder_should_be_is_reported(files):
     given = ["-input", str(files / "train.txt"), "-output", str(files / "vali.txt"), "-k", "2"]
     with pytest.raises(DataError, match=r"vali.txt cannot be made"):
         run(["features", *given])

@@ -45,7 +45,7 @@ def documents(n, seed=0):
 def sentence(answer, status):
     """Return why a request was refused; its status must be ``status``."""
     assert answer.status_code == status, answer.text
-    told = json.loads(answer.content)
-    assert set(told) == {"error", "request_id"}
-    assert told["request_id"] == answer.headers["x-request-id"]
-    return told["error"]
+    payload = json.loads(answer.content)
+    assert set(payload) == {"error", "request_id"}
+    assert payload["request_id"] == answer.headers["x-request-id"]
+    return payload["error"]

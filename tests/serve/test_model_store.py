@@ -1,4 +1,4 @@
-"""A replaced model file is put in place when it is sound, and told of when it is not."""
+"""A replaced model file is put in place when it is sound, and reported when it is not."""
 
 import os
 import shutil
@@ -19,8 +19,8 @@ def files(tmp_path):
 
 
 def scores(web):
-    told = {"documents": documents(3)[0]}
-    return web.post("/v1/models/web/score", json=told).json()["scores"]
+    payload = {"documents": documents(3)[0]}
+    return web.post("/v1/models/web/score", json=payload).json()["scores"]
 
 
 def look(web):
@@ -42,7 +42,7 @@ def test_a_replaced_file_is_served_after_the_next_look(files):
 
 
 @pytest.mark.parametrize("error", ["truncated", "foreign", "gone"])
-def test_a_bad_file_leaves_the_model_in_place_and_is_told(files, error):
+def test_a_bad_file_leaves_the_model_in_place_and_is_reported(files, error):
     web = client(files / "web.rw")
     before, path = scores(web), files / "web.rw"
     whole = path.read_bytes()
@@ -53,7 +53,7 @@ def test_a_bad_file_leaves_the_model_in_place_and_is_told(files, error):
     else:
         path.unlink()
     assert look(web) == 1
-    assert look(web) == 0  # told once
+    assert look(web) == 0  # reported once
     assert scores(web) == before
     ready = web.get("/readyz")
     assert ready.status_code == 200
