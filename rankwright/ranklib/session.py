@@ -18,10 +18,11 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.data.scores import read_scores
 from rankwright.data.target import atomic_text, make_folder
 from rankwright.errors import DataError, UsageError
+from rankwright.persist.model_file import load_model
 from rankwright.rankers.base import Ranker
 from rankwright.ranklib import lists
-from rankwright.ranklib.command import RANKERS, Flags
 from rankwright.ranklib.conversion import missing_notice, ranker_of, text_of
+from rankwright.ranklib.flags import RANKERS, Flags
 from rankwright.ranklib.java_numbers import java_double, rounded
 from rankwright.ranklib.lists import fold_numbers
 from rankwright.ranklib.metrics import RankLibMetric, mean, read_judgments
@@ -92,8 +93,6 @@ class Session:
         return scaled
 
     def _model(self, path: str) -> ModelText:
-        from rankwright.persist.model_file import load_model
-
         if is_zipfile(path):
             return self._text_of(load_model(path))
         return read_model_text(path)

@@ -20,8 +20,8 @@ from rankwright.losses.lambdarank import LambdaRank
 from rankwright.losses.squared import Squared
 from rankwright.models.trees import Trees
 from rankwright.rankers.base import Ranker
-from rankwright.ranklib.command import RANKERS, Flags
 from rankwright.ranklib.conversion import REGISTERED
+from rankwright.ranklib.flags import RANKERS, Flags
 from rankwright.ranklib.java_numbers import java_double
 from rankwright.ranklib.metrics import RankLibMetric
 from rankwright.ranklib.model_text import ModelText, Terms, matrix

@@ -16,7 +16,7 @@ from rankwright.metrics.names import metric
 from rankwright.rankers.auto import auto
 from rankwright.rankers.base import ranker
 from rankwright.rankers.selection import Selection
-from rankwright.ranklib.command import Flags
+from rankwright.ranklib.flags import Flags
 from rankwright.ranklib.metrics import Measure
 from rankwright.ranklib.training import make_ranker
 from reproducibility.folds_run import Training, choose

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from rankwright.errors import DataError, UsageError
-from rankwright.ranklib.command import NAMES, Flags, flags_help, parse_flags, run
+from rankwright.ranklib.command import run
+from rankwright.ranklib.flags import NAMES, Flags, flags_help, parse_flags
 from rankwright.ranklib.metrics import RankLibMetric
 from rankwright.ranklib.model_text import Ensembles, read_model_text
 
