@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -27,11 +27,8 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.data.target import atomic_text
 from rankwright.errors import RankwrightError, UsageError
 from rankwright.explanation.query import QueryView, document_parts
-from rankwright.metrics.names import metric as parsed
+from rankwright.metrics.names import metric as parse_metric
 from rankwright.persist.model_file import load_model
-
-if TYPE_CHECKING:
-    from rankwright.comparison.result import Comparison
 
 
 def write_report(comparison: Comparison, path: str | Path, *, title: str | None = None) -> None:
@@ -43,21 +40,21 @@ def write_report(comparison: Comparison, path: str | Path, *, title: str | None 
     from jinja2 import Environment, PackageLoader, select_autoescape
 
     content = report_content(comparison)
-    pages = Environment(
+    templates = Environment(
         loader=PackageLoader("rankwright.comparison"),
         autoescape=select_autoescape(),
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    html = pages.get_template("report.html").render(
+    html = templates.get_template("report.html").render(
         title=title or f"{len(comparison.rankers)} rankers on {comparison.name}",
         content=content,
         json=_in_script(content),
-        style=_part("report.css"),
-        script=_part("report.js"),
+        style=_template("report.css"),
+        script=_template("report.js"),
     )
-    with atomic_text(path) as stream:
-        stream.write(html)
+    with atomic_text(path) as page:
+        page.write(html)
 
 
 def _in_script(content: object) -> str:
@@ -66,7 +63,7 @@ def _in_script(content: object) -> str:
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
-def _part(name: str) -> str:
+def _template(name: str) -> str:
     return files("rankwright.comparison").joinpath("templates", name).read_text("utf-8")
 
 
@@ -594,7 +591,7 @@ def explain_metric(name: str, *, maximise: bool) -> str:
     A metric of another package is explained by the first line of its docstring.
     """
     try:
-        found = parsed(name)
+        found = parse_metric(name)
     except RankwrightError:  # a name that the caller gave to a function
         found = None
     if found is None:

@@ -35,7 +35,14 @@ from rankwright.models.portable import (
     lightgbm_blocks,
     portable,
 )
-from rankwright.models.tree_text import Nodes, model_text, tree_block, tree_blocks
+from rankwright.models.tree_text import (
+    CATEGORICAL,
+    DEFAULT_LEFT,
+    Nodes,
+    model_text,
+    tree_block,
+    tree_blocks,
+)
 from rankwright.models.trees import FittedTrees, Trees
 from rankwright.persist.other_libraries import give_model
 from rankwright.rankers.base import Ranker
@@ -242,9 +249,6 @@ _WRITERS: dict[type, Callable[[Ranker, Any], tuple[str, Body]]] = {
 #   values of a model that came from RankLib rest on that.
 
 
-_CATEGORICAL, _DEFAULT_LEFT = 1, 2  # bits of decision_type
-
-
 def fitted_trees(trees: Sequence[Tree], n_features: int, *, share: float = 1.0) -> FittedTrees:
     """Return the model that adds up ``share`` times each tree's weight and output."""
     names = [f"Column_{j}" for j in range(n_features)]
@@ -284,7 +288,7 @@ def _block(tree: Tree, value: F64) -> str:
         right=tree.right,
         feature=tree.feature - 1,
         threshold=highest_rounded_to(tree.threshold),
-        decision=np.full(len(value), _DEFAULT_LEFT),
+        decision=np.full(len(value), DEFAULT_LEFT),
         gain=gain,
         value=np.where(inner, mean, value),
         weight=count,
@@ -314,7 +318,7 @@ def _parse_block(block: str, share: float) -> Tree:
     value = _numbers(fields["leaf_value"]) / (weight * share)
     if "split_feature" not in fields or len(value) == 1:
         return replace(_single_leaf(float(value[0])), weight=weight)
-    if (_whole(fields["decision_type"]) & _CATEGORICAL).any():
+    if (_whole(fields["decision_type"]) & CATEGORICAL).any():
         raise UsageError(
             "the model has splits on categories, which RankLib does not know; "
             "fit it without categorical_feature and columns of categories."
