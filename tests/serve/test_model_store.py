@@ -68,7 +68,7 @@ def test_a_bad_file_leaves_the_model_in_place_and_is_reported(files, error):
 
 def test_a_server_does_not_start_on_a_bad_file(tmp_path):
     (tmp_path / "web.rw").write_text("not a model")
-    with pytest.raises(ModelFileError, match="is no model file"):
+    with pytest.raises(ModelFileError, match="is not a model file"):
         ModelStore(parse_models([str(tmp_path / "web.rw")]))
 
 
