@@ -270,7 +270,11 @@ def compared(means, p_values, *, metric="ndcg@10", maximise=True, seconds=None):
         intervals={k: {metric: Interval(m, m - 0.05, m + 0.05, 0.95)} for k, m in means.items()},
         tests=tests,
         failures={},
+        notes={},
         fits=0,
+        all_pairs=False,
+        test_name="randomisation",
+        correction="holm",
     )
 
 

@@ -180,7 +180,7 @@ def test_resume_in_an_empty_folder_begins(tmp_path):
             "n_estimators was 400 and is 300",
         ),
         ({"training data": "bb"}, "the training data is not the same"),
-        ({"valid data": "cc"}, "the valid data was none and is given"),
+        ({"valid data": "cc"}, "the validation data was none and is given"),
         ({"start": "dd"}, "the start was none and is given"),
         ({"sample": 2000}, "thresholds came from all documents and come from 2,000, as --memory"),
         ({"rankwright": "2"}, "was written with rankwright 1, this is 2"),
