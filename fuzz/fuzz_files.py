@@ -29,7 +29,7 @@ from rankwright.data.files import load, save  # noqa: E402
 from rankwright.errors import RankwrightError  # noqa: E402
 from rankwright.persist.container import read_parts, write_parts  # noqa: E402
 from rankwright.persist.model_file import load_model  # noqa: E402
-from rankwright.ranklib.as_ranker import load_ranklib, save_ranklib  # noqa: E402
+from rankwright.ranklib.conversion import load_ranklib, save_ranklib  # noqa: E402
 
 DATA = small_data(queries=8, documents=6, features=3)
 RANKERS: dict[str, dict[str, Any]] = {

@@ -26,7 +26,7 @@ def load_model(path: str | Path, *, n_features: int | None = None) -> Ranker:
         uses.
     """
     if is_ranklib(path):
-        from rankwright.ranklib.as_ranker import load_ranklib
+        from rankwright.ranklib.conversion import load_ranklib
 
         return load_ranklib(path, n_features=n_features)
     from rankwright.persist.model_file import load_model as load_own

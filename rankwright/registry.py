@@ -167,11 +167,11 @@ RANKERS = {
 
 EXPORTS = {
     "c": "rankwright.export.c:C",
-    "elasticsearch": "rankwright.export.elasticsearch:Elasticsearch",
+    "elasticsearch": "rankwright.export.ltr_plugin:Elasticsearch",
     "json": "rankwright.export.json:Json",
     "lightgbm": "rankwright.export.lightgbm:LightGBM",
     "onnx": "rankwright.export.onnx:Onnx",
-    "opensearch": "rankwright.export.opensearch:OpenSearch",
+    "opensearch": "rankwright.export.ltr_plugin:OpenSearch",
     "python": "rankwright.export.python:Python",
     "ranklib": "rankwright.export.ranklib:RankLib",
     "solr": "rankwright.export.solr:Solr",

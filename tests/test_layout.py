@@ -57,6 +57,7 @@ SHARED = {  # beside one file for each part
         "linear_problem",
         "mapped_callback",
         "missing",
+        "portable",
         "quasi_newton",
         "reweighting",
         "rules",

@@ -41,9 +41,9 @@ FOLDERS = {"rankwright"}
 NEEDED = {
     "rankwright/py.typed",
     "rankwright/references.bib",
-    "rankwright/report/templates/report.html",
-    "rankwright/report/templates/report.css",
-    "rankwright/report/templates/report.js",
+    "rankwright/comparison/templates/report.html",
+    "rankwright/comparison/templates/report.css",
+    "rankwright/comparison/templates/report.js",
 }
 _PIP = "pip install "
 ENDINGS = (".py", "/py.typed", ".bib", ".toml", ".html", ".css", ".js")

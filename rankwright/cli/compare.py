@@ -185,8 +185,8 @@ def demo(
 ) -> None:
     """Compare rankers of every family on handwritten digits; print a table and write a report."""
     from rankwright.comparison.demo import TITLE, panel, run_demo
+    from rankwright.comparison.report import write_report
     from rankwright.data.streams import check_target
-    from rankwright.report import write_report
 
     check_target(report, "-o")
     with TemporaryDirectory() as cache:  # the demo shows fits, not what a cache holds

@@ -30,7 +30,7 @@ import numpy as np
 from scipy import sparse
 
 import rankwright
-from rankwright.core.jit import cache_root
+from rankwright.core.kernel_cache import cache_root
 from rankwright.core.types import F64, AnyArray
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.split import Fold

@@ -327,7 +327,7 @@ def write(found: Comparison, path: str | Path) -> None:
     check_suffix(path)
     suffix = Path(path).suffix.lower()
     if suffix == ".html":
-        from rankwright.report import write_report
+        from rankwright.comparison.report import write_report
 
         write_report(found, path)
         return

@@ -106,8 +106,8 @@ class Cluster:
             return fetching.result()
         except RankwrightError:
             raise
-        except Exception as fault:
-            raise self._told(fault) from fault
+        except Exception as error:
+            raise self._explained(error) from error
         finally:
             fetching.cancel()
 
@@ -135,15 +135,15 @@ class Cluster:
         return found
 
     @staticmethod
-    def _told(fault: Exception) -> Exception:
-        """Return what to raise for a fault: a sentence where the cluster is to blame."""
-        kind = type(fault).__name__
+    def _explained(error: Exception) -> Exception:
+        """Return the error to raise: a sentence where the cluster is the cause."""
+        kind = type(error).__name__
         if kind == "KilledWorker":
             return ClusterError(
                 "the workers that took up one piece of the work died, several times over; they may "
                 "have too little memory for a part: give more parts (n_parts=...) or more memory."
             )
-        if isinstance(fault, MemoryError):
+        if isinstance(error, MemoryError):
             return ClusterError(
                 "a piece of the data is larger than the memory limit of every worker; cut its "
                 "source into smaller files or blocks, or give workers more memory."
@@ -155,7 +155,7 @@ class Cluster:
             )
         if kind == "CommClosedError":
             return ClusterError("the scheduler of the cluster does not respond any more.")
-        return fault
+        return error
 
 
 def connected(client: Any = None) -> Any:
@@ -212,7 +212,7 @@ class ClusterCall:
     future: Any
 
     def result(self) -> Any:
-        """Wait for the answer; a cluster that cannot give one is told of in a sentence."""
+        """Wait for the answer; raises `ClusterError` where the cluster cannot give one."""
         return self.place.results([self.future])[0]
 
 

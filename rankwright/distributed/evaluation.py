@@ -1,4 +1,4 @@
-"""Measure and rank data in partitions: what needs the documents is done where they are.
+"""Evaluate and rank data in partitions: what needs the documents is done where they are.
 
 The value of each query comes from its worker, the means are taken here over all queries in the
 order of the parts, as `rankwright.evaluate` takes them over one data set: the same bits.
@@ -30,8 +30,8 @@ from rankwright.rankers.base import Ranker
 
 
 @dataclass(frozen=True)
-class _Measured:
-    """What a part tells of its queries: by measure their values, and the weights that they have."""
+class _PartValues:
+    """The values of the queries of a part by metric, and their weights."""
 
     values: dict[str, F64]
     weight: F64
@@ -49,7 +49,7 @@ def evaluate(
     client: Any = None,
     n_parts: int | None = None,
 ) -> Evaluation:
-    """Return the mean of each measure over the queries of all parts.
+    """Return the mean of each metric over the queries of all parts.
 
     Parameters
     ----------
@@ -109,11 +109,11 @@ def write_run(
 ) -> None:
     """Write the documents of each query, best first, as `rankwright.data.rankings.write_run` does.
 
-    Each part is ranked and put into words where it is, and comes here when its turn is.
+    Each part is ranked and formatted where it is, and fetched in its turn.
     """
     parts = partitions(data, client=client, n_parts=n_parts)
     held = parts.call(_as_run, _on_one_thread(ranker), per_group, top, tag)
-    first = parts.place.results(held[:1])  # a fault of all parts is told before anything is written
+    first = parts.place.results(held[:1])  # an error of all parts comes before any output
     with open_target(target) as stream:
         stream.write(first[0])
         for text in held[1:]:
@@ -140,9 +140,9 @@ class PartitionedEvaluator:
     ) -> None:
         self._parts, self._metric, self._scorer = parts, metric, scorer
 
-    def means(self, told: Any) -> dict[str, float]:
-        """Return the mean of each measure for the scores that ``told`` makes."""
-        found = self._parts.map(_of_scorer, self._scorer, told, self._metric)
+    def means(self, given: Any) -> dict[str, float]:
+        """Return the mean of each metric for the scores that ``given`` makes."""
+        found = self._parts.map(_of_scorer, self._scorer, given, self._metric)
         return _means(found)
 
 
@@ -155,20 +155,20 @@ def linear_scores(part: RankingData, weights: tuple[F64, F64 | None]) -> F64:
 # --- on the workers --------------------------------------------------------------------------
 
 
-def _of_ranker(part: RankingData, ranker: Ranker, metrics: Any, convention: Any) -> _Measured:
+def _of_ranker(part: RankingData, ranker: Ranker, metrics: Any, convention: Any) -> _PartValues:
     return _of_scores(part, _scores(part, ranker), metrics, convention)
 
 
 def _of_scorer(
-    part: RankingData, scorer: Callable[..., F64], told: Any, metric: Metric
-) -> _Measured:
-    return _of_scores(part, scorer(part, told), metric, metric.convention)
+    part: RankingData, scorer: Callable[..., F64], given: Any, metric: Metric
+) -> _PartValues:
+    return _of_scores(part, scorer(part, given), metric, metric.convention)
 
 
-def _of_scores(part: RankingData, scores: F64, metrics: Any, convention: Any) -> _Measured:
+def _of_scores(part: RankingData, scores: F64, metrics: Any, convention: Any) -> _PartValues:
     evaluator = Evaluator(part, metrics, convention=convention, n_jobs=1)
     found = evaluator(scores)
-    return _Measured(
+    return _PartValues(
         found.per_query,
         evaluator.query_weight(),
         {name: evaluator.counted_weight(name) for name in found.per_query},
@@ -213,7 +213,7 @@ def _cut(scores: Any, parts: Partitions) -> list[F64]:
     return list(np.split(whole, ends[:-1]))
 
 
-def _means(found: list[_Measured]) -> dict[str, float]:
+def _means(found: list[_PartValues]) -> dict[str, float]:
     means = {}
     weight = np.concatenate([one.weight for one in found])
     for name in found[0].values:
@@ -223,7 +223,9 @@ def _means(found: list[_Measured]) -> dict[str, float]:
     return means
 
 
-def _joined(found: list[_Measured], parts: Partitions, convention: str | Convention) -> Evaluation:
+def _joined(
+    found: list[_PartValues], parts: Partitions, convention: str | Convention
+) -> Evaluation:
     names = list(found[0].values)
     return Evaluation(
         means=_means(found),

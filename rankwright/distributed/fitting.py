@@ -23,8 +23,7 @@ from rankwright.distributed.partitions import Partitions, partitions
 from rankwright.errors import DataError, UsageError
 from rankwright.metrics.evaluation import Evaluator
 from rankwright.metrics.names import metric, metric_name
-from rankwright.persist.checkpoint import Checkpoint
-from rankwright.persist.run_receipt import digest_in_order, run_receipt
+from rankwright.persist.checkpoint import Checkpoint, digest_in_order, run_receipt
 from rankwright.rankers.base import Ranker, print_round
 from rankwright.rankers.boosting import MetricRanker
 from rankwright.rankers.inputs import refuse_categories, valid_data
@@ -86,9 +85,9 @@ def fit(
     )
     refuse_categories(ranker, parts)
     own = options if _is_read(valid) else {}
-    watched = None if valid is None else _valid_data(ranker, valid, parts, own)
+    validation = None if valid is None else _valid_data(ranker, valid, parts, own)
     kept = ranker._checkpoint(checkpoint)
-    callback = _callback(ranker, parts, watched, callbacks, progress, kept)
+    callback = _callback(ranker, parts, validation, callbacks, progress, kept)
     begun = None if start is None else start._fitted()
     model = ranker.make_model()
     loss: Any = ranker.make_loss()
@@ -141,9 +140,9 @@ def _callback(
 
 @dataclass
 class PartitionedSelection(Selection):
-    """Watches a fit over partitions; measures are taken where the data are.
+    """Watches a fit over partitions; metrics are computed where the data are.
 
-    Where valid data are in this process, as for trees, train is not measured.
+    Where the validation data are in this process, as for trees, training data is not evaluated.
     """
 
     def __post_init__(self) -> None:
@@ -186,7 +185,7 @@ def _is_read(source: Any) -> bool:
 
 
 def _valid_data(ranker: Ranker, valid: Any, train: Partitions, options: dict[str, Any]) -> Any:
-    """Return valid data with the columns of train: in parts for a linear model, else here."""
+    """Return validation data with the columns of train: in parts for a linear model, else here."""
     if isinstance(valid, str | Path) and (ranker.model_name != "linear" or train.client is None):
         valid = load(valid, **options)
     if isinstance(valid, RankingData):
@@ -202,7 +201,7 @@ def _valid_data(ranker: Ranker, valid: Any, train: Partitions, options: dict[str
 
 
 def _in_parts(valid: Any, train: Partitions, options: dict[str, Any]) -> Partitions:
-    """Return valid data in partitions, in the place where those of train are."""
+    """Return the validation data in partitions, in the place where those of train are."""
     if isinstance(valid, RankingData) and train.client is None:
         return Partitions.here([valid])
     parts = (
@@ -232,8 +231,8 @@ def _resume(
     if callback.checkpoint is None:
         return None
     valid: Any = callback.valid
-    told = _digest(valid) if isinstance(valid, Partitions) else valid
-    kept = callback.checkpoint.begin(run_receipt(ranker, _digest(train), told, start))
+    of_valid = _digest(valid) if isinstance(valid, Partitions) else valid
+    kept = callback.checkpoint.begin(run_receipt(ranker, _digest(train), of_valid, start))
     if kept is None:
         return None
     callback.go_on(kept)

@@ -7,8 +7,8 @@ the worker and its parts of the data stay, and another network begins where the 
     python -m rankwright.distributed.tree_machine
 
 prints the port on which it takes calls, from this machine alone and with the key that it reads
-from standard input. It ends with its worker, whose death closes that input, and when nobody has
-called for a quarter of an hour.
+from standard input. It ends with its worker, whose death closes that input, and when no call
+has come for a quarter of an hour.
 """
 
 from __future__ import annotations
@@ -24,11 +24,13 @@ from multiprocessing.connection import Listener
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
-from rankwright.core.types import AnyArray, CheckpointState, FloatMatrix, Loss
+from rankwright.core.rng import stream
+from rankwright.core.types import F64, I64, AnyArray, CheckpointState, FloatMatrix, Loss
 from rankwright.data.ranking_data import RankingData
-from rankwright.distributed.descents import Descents
+from rankwright.models.boosting import Boost, Descent
 from rankwright.models.tree_text import first_trees
 from rankwright.models.trees import FittedTrees, Trees, lightgbm, lightgbm_threads
 
@@ -66,7 +68,7 @@ class TreeMachine:
         self._model, self._loss, self._start, self._sample = model, loss, start, sample
         self._seed, self._n_jobs, self._largest = seed, n_jobs, largest
         self._parts: list[tuple[int, int, RankingData]] = []
-        self._told = 0
+        self._sent = 0
 
     def add(self, number: int, first: int, part: RankingData) -> None:
         """Take a part of the data, by its number and that of its first query among all."""
@@ -117,16 +119,16 @@ class TreeMachine:
         their text, the same on all machines, where that is asked for. Fewer rounds come back where
         no more trees can grow.
         """
-        onlooker = _Onlooker(self._booster)
+        counter = _RoundCounter(self._booster)
         self._descents.values.clear()
         model = replace(self._model, n_estimators=rounds)
-        model.grow(self._booster, self._descents, onlooker, first)  # type: ignore[arg-type]
-        counts = [count - self._told for count in onlooker.counts]
+        model.grow(self._booster, self._descents, counter, first)  # type: ignore[arg-type]
+        counts = [count - self._sent for count in counter.counts]
         text = ""
         if with_text:
-            text = self._booster.model_to_string(start_iteration=self._told)
+            text = self._booster.model_to_string(start_iteration=self._sent)
             text = first_trees(text, max([0, *counts]))
-        self._told += max([0, *counts])
+        self._sent += max([0, *counts])
         return self._descents.values[: len(counts)], counts, text
 
     def state(self) -> dict[str, AnyArray]:
@@ -161,8 +163,8 @@ class TreeMachine:
         return bins
 
 
-class _Onlooker:
-    """Counts the trees after each round; whoever called looks at them later."""
+class _RoundCounter:
+    """Counts the trees after each round; the caller evaluates them later."""
 
     valid: RankingData | None = None
     wants_train = interrupted = False
@@ -194,7 +196,80 @@ def _as_lightgbm(blocks: list[FloatMatrix]) -> Any:
     return dense[0] if len(dense) == 1 else dense
 
 
-# --- the process -----------------------------------------------------------------------------
+class Descents:
+    """The runs of some parts, in the form that `Trees.grow` takes.
+
+    Every part binds the loss and samples rows and queries for itself, from streams named by its
+    number, so that nothing depends on which parts a machine has.
+
+    Parameters
+    ----------
+    parts
+        The number of each, the number of its first query among all, and the part.
+    largest
+        What the loss has to know of all the data, where it asks for it.
+    """
+
+    def __init__(
+        self,
+        model: Trees,
+        loss: Loss,
+        parts: list[tuple[int, int, RankingData]],
+        seed: int,
+        *,
+        largest: float | None = None,
+        n_jobs: int,
+    ) -> None:
+        self.values: list[dict[int, float]] = []
+        self._numbers = [number for number, *_ in parts]
+        self._runs: list[Descent] = []
+        boost = Boost.of(model)
+        for number, first, part in parts:
+            own = int(stream(seed, "part", number).integers(2**62))
+            run = boost.start(
+                loss, part, largest=largest, first_query=first, seed=own, n_jobs=n_jobs
+            )
+            self._runs.append(run)
+        self._ends = np.cumsum([part.n_documents for *_, part in parts])
+        one_query = parts[0][2].select([0])  # for the columns, which are the same for all parts
+        self._common = boost.start(loss, one_query, seed=seed, n_jobs=n_jobs)
+
+    def step(self, t: int, scores: F64) -> tuple[float, NDArray[np.float32], NDArray[np.float32]]:
+        """Return the loss at ``scores`` and the gradient and curvature of round ``t``."""
+        found = [
+            run.step(t, own)
+            for run, own in zip(self._runs, np.split(scores, self._ends[:-1]), strict=True)
+        ]
+        values, gradients, curvatures = zip(*found, strict=True)
+        self.values.append(dict(zip(self._numbers, values, strict=True)))
+        return sum(values), np.concatenate(gradients), np.concatenate(curvatures)
+
+    def columns(self, t: int) -> I64 | None:
+        """Return the features that round ``t`` may use, or None for all."""
+        return self._common.columns(t)
+
+    def state(self) -> dict[str, AnyArray]:
+        """Return what the next round needs beside the scores."""
+        return {
+            f"{number}.{name}": array
+            for number, run in zip(self._numbers, self._runs, strict=True)
+            for name, array in run.state().items()
+        }
+
+    def go_on(self, kept: Mapping[str, AnyArray]) -> None:
+        """Be as the runs that had this `state`."""
+        for number, run in zip(self._numbers, self._runs, strict=True):
+            begin = f"{number}."
+            own = {k.removeprefix(begin): v for k, v in kept.items() if k.startswith(begin)}
+            run.go_on(own)
+
+    @property
+    def samples(self) -> bool:
+        """Whether rounds differ by what they sample."""
+        return self._common.samples
+
+
+# --- the process -------------------------------------------------------------------------------
 
 
 def main() -> None:
@@ -220,12 +295,12 @@ def answer_calls(caller: Any) -> None:
                 machine, answer = TreeMachine(*args), None
             else:
                 answer = getattr(machine, name)(*args)
-            told = as_message((True, answer))
+            message = as_message((True, answer))
         except EOFError:
             return
-        except Exception as fault:
-            told = as_message((False, fault))
-        caller.send_bytes(told)
+        except Exception as error:
+            message = as_message((False, error))
+        caller.send_bytes(message)
 
 
 def as_message(value: Any) -> bytes:

@@ -7,39 +7,44 @@ same tree. Labels never reach LightGBM, and lists may be of any length.
 
 What differs from one process:
 
-- bins come from 200,000 rows, drawn from all parts by what they hold, where there are more;
+- bins come from 200,000 rows, sampled from all parts by their content, where there are more;
 - gradients are rounded (equation (2) of `rankwright.models.boosting`) part by part;
-- rows and queries are drawn part by part, and so is the noise of losses; columns as ever;
+- rows and queries are sampled part by part, and so is the noise of losses; columns as ever;
 - with several workers LightGBM estimates the number of documents of a leaf from their curvature, so
   that ``min_child_samples`` binds at other leaves.
 
 So the trees depend on the parts, and on whether there is one worker or more. Which worker has which
 part changes at most the last bits of sums.
 
-Trees come back every `EVERY` rounds, or as often as checkpoints are: then valid is looked at, tree
-by tree, and a checkpoint may be written. When a worker is lost, the network is given up, and
-another one of the workers that are there goes on from the last trees that came back; Dask makes the
-lost parts again.
+Trees come back every `EVERY` rounds, or as often as checkpoints are: then the validation data is
+scored, tree by tree, and a checkpoint may be written. When a worker is lost, the network is given
+up, and a new one of the remaining workers goes on from the last trees that came back; Dask computes
+the lost parts again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from multiprocessing.connection import Client as Connection
+from secrets import token_bytes
+from typing import Any, NamedTuple, Protocol
+from urllib.parse import urlsplit
 
 import numpy as np
+from scipy import sparse
 
-from rankwright.core.types import F64, AnyArray, Callback, Loss
+from rankwright.core.types import F64, AnyArray, Callback, FloatMatrix, Loss
+from rankwright.data.content import content_sample
 from rankwright.data.ranking_data import RankingData, concatenate
-from rankwright.distributed.cluster import ClusterError
-from rankwright.distributed.partitions import Partitions
-from rankwright.distributed.tree_network import (
-    Came,
-    NoWorkerError,
-    TreeNetwork,
-    largest_of_all,
-)
-from rankwright.distributed.tree_worker import NetworkBrokenError
-from rankwright.errors import UsageError
+from rankwright.distributed.cluster import PATIENCE, ClusterError, import_distributed
+from rankwright.distributed.partitions import Partitions, largest_of_all
+from rankwright.distributed.tree_machine import BIN_ROWS, as_message
+from rankwright.errors import RankwrightError, UsageError
 from rankwright.models.boosting import Boost
 from rankwright.models.tree_text import first_trees, join_trees, model_text, tree_blocks
 from rankwright.models.trees import FittedTrees, Trees, empty_forest
@@ -84,11 +89,11 @@ def fit_trees(
                 grown.take(came)
                 if not grown.ended:  # else the rounds after the end would be in it
                     grown.offer(network.state)
-            except NetworkBrokenError as fault:
+            except NetworkBrokenError as error:
                 network.close()
                 failures += 1
-                if failures == _ATTEMPTS or isinstance(fault, NoWorkerError):
-                    raise ClusterError(grown.told(fault, failures)) from None
+                if failures == _ATTEMPTS or isinstance(error, NoWorkerError):
+                    raise ClusterError(grown.failure(error, failures)) from None
                 continue
             if len(came.losses) < rounds:  # no tree can grow any more
                 break
@@ -122,7 +127,7 @@ class _Grown:
 
     @property
     def rounds(self) -> int:
-        """Rounds so far; one may have grown nothing where rows are drawn."""
+        """Rounds so far; one may have grown nothing where rows are sampled."""
         return len(self._counts)
 
     @property
@@ -172,19 +177,19 @@ class _Grown:
         text = first_trees(join_trees([*before, *self._texts]), n_trees)
         return FittedTrees(text, self._start.initial, self._start.n_features)
 
-    def told(self, fault: Exception, times: int) -> str:
+    def failure(self, error: Exception, times: int) -> str:
         """Return the sentence with which a run ends."""
         folder = getattr(getattr(self._callback, "checkpoint", None), "folder", None)
         round_kept = self._start.n_trees + self._kept
         in_a_row = f", {times} times in a row" if times > 1 else ""
-        return f"trees cannot grow beyond round {self.next_round}: {fault}{in_a_row}. " + (
+        return f"trees cannot grow beyond round {self.next_round}: {error}{in_a_row}. " + (
             f"{folder} has the trees up to round {round_kept}; resume it."
             if folder and self._kept
             else "No checkpoint was written; begin again, with one."
         )
 
 
-# --- what all parts have a say in ---------------------------------------------------------------
+# --- what depends on all parts -----------------------------------------------------------------
 
 
 def _refuse(model: Trees) -> None:
@@ -201,12 +206,347 @@ def _best_constant(loss: Loss, data: Partitions, largest: float | None) -> float
         return 0.0
     n = len(data)
     held = data.place.call(_at_zero, data.parts, data.first_queries, [loss] * n, [largest] * n)
-    slopes, curvatures = zip(*data.place.results(held), strict=True)
+    gradients, curvatures = zip(*data.place.results(held), strict=True)
     total = sum(curvatures)
-    return -sum(slopes) / total if total > 0.0 else 0.0
+    return -sum(gradients) / total if total > 0.0 else 0.0
 
 
 def _at_zero(
     part: RankingData, first: int, loss: Loss, largest: float | None
 ) -> tuple[float, float]:
     return Boost().start(loss, part, largest=largest, first_query=first, n_jobs=1).at_zero()
+
+
+# --- processes beside the workers --------------------------------------------------------------
+# A Dask worker starts a process beside it (`rankwright.distributed.tree_machine`) and passes calls
+# on to it. `begin_machine`, `call_machine` and `end_machine` are tasks, which `TreeNetwork` sends
+# to all workers at once.
+
+
+class NetworkBrokenError(Exception):
+    """A machine of the network is gone."""
+
+
+MACHINES: dict[tuple[str, str], Machine] = {}  # by run and worker
+_ended: set[str] = set()  # runs, whose machines may be asked for when it is too late
+_lock = threading.Lock()  # of both
+
+
+class Machine:
+    """The process beside this worker."""
+
+    def __init__(self) -> None:
+        key = token_bytes(32)
+        self._calling = threading.Lock()
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "rankwright.distributed.tree_machine"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(key)
+        self._process.stdin.flush()
+        port = self._process.stdout.readline()
+        if not port:
+            self._end_process()
+            raise NetworkBrokenError("the process beside a worker did not start")
+        self._connection = Connection(("127.0.0.1", int(port)), authkey=key)
+
+    def call(self, name: str, *args: Any) -> Any:
+        """Call a method of its `TreeMachine`."""
+        message = as_message((name, args))
+        try:
+            with self._calling:
+                self._connection.send_bytes(message)
+                well, answer = self._connection.recv()
+        except (EOFError, OSError):
+            raise NetworkBrokenError("the process beside a worker ended") from None
+        if not well:
+            raise answer
+        return answer
+
+    def end(self) -> None:
+        """Kill it, whatever it does; a call that waits for it ends too."""
+        self._end_process()
+        with self._calling:
+            self._connection.close()
+
+    def _end_process(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
+
+
+def begin_machine(
+    run: str, plan: tuple[Any, ...], numbers: list[tuple[int, int]], parts: list[RankingData]
+) -> int:
+    """Start the process of a worker, give it its parts, and return its port."""
+    machine = Machine()
+    with _lock:
+        late = run in _ended
+        if not late:
+            MACHINES[run, _here()] = machine
+    if late:
+        machine.end()
+        raise NetworkBrokenError("the network was given up before it began")
+    machine.call("begin", *plan)
+    for (number, first), part in zip(numbers, parts, strict=True):
+        machine.call("add", number, first, part)
+    port: int = machine.call("listen")
+    return port
+
+
+def call_machine(run: str, name: str, args: tuple[Any, ...]) -> Any:
+    """Call a method of the `TreeMachine` beside this worker."""
+    machine = MACHINES.get((run, _here()))
+    if machine is None:
+        raise NetworkBrokenError(f"the worker {_here()} was started again")
+    return machine.call(name, *args)
+
+
+def end_machine(run: str, dask_worker: Any) -> None:
+    """End the process of a run, or the one that is still to come."""
+    with _lock:
+        _ended.add(run)
+        machine = MACHINES.pop((run, dask_worker.address), None)
+    if machine is not None:
+        machine.end()
+
+
+def _here() -> str:
+    address: str = import_distributed().get_worker().address
+    return address
+
+
+# --- the network of all workers ----------------------------------------------------------------
+# LightGBM's network: which worker has which parts, and which workers are there.
+#
+# Calls go to all machines at once, through a task on each worker. They end with what all answered,
+# or with `NetworkBrokenError` as soon as a worker is lost or a process has ended; no call waits in
+# vain. An error of another kind, such as one of a loss, would come again and is raised as it is.
+
+_RETURN = 5.0  # seconds in which a nanny may bring a lost worker back
+_LOOK = 1.0  # seconds from one look at the workers to the next
+_PASSING = ("LightGBMError", "KilledWorker", "CommClosedError")  # what a lost machine looks like
+
+
+class NoWorkerError(NetworkBrokenError):
+    """There is no worker, and none comes back."""
+
+
+class Came(NamedTuple):
+    """Trees that came back: the loss before each round, how many trees after it, and their text."""
+
+    losses: list[float]
+    counts: list[int]
+    text: str
+
+
+class Standing(Protocol):
+    """Where the trees stand: how many rounds, their model, and what the losses remember."""
+
+    state: dict[str, AnyArray]
+
+    @property
+    def next_round(self) -> int:
+        """Number of the next round."""
+
+    def model(self) -> FittedTrees:
+        """Return the trees so far."""
+
+
+class TreeNetwork:
+    """The processes beside the workers, and who of them has which parts.
+
+    They begin when trees are first asked for, and again after `close`.
+    """
+
+    def __init__(
+        self,
+        model: Trees,
+        loss: Loss,
+        data: Partitions,
+        seed: int,
+        n_jobs: int | None,
+        largest: float | None,
+    ) -> None:
+        self._model, self._loss, self._data, self._seed = model, loss, data, seed
+        self._n_jobs, self._largest = n_jobs, largest
+        self._client = data.client
+        self._sample = _bin_sample(data)
+        self._run: str | None = None
+        self._workers: list[str] = []
+        self._most = 0  # workers that there were at best
+
+    def grow(self, grown: Standing, rounds: int) -> Came:
+        """Grow trees after those that have grown."""
+        if self._run is None:
+            self._begin(grown)
+        asked = [(grown.next_round, rounds, number == 0) for number in range(len(self._workers))]
+        found = self._ask("grow", asked)
+        by_machine, counts, texts = zip(*found, strict=True)
+        losses = []
+        for of_machines in zip(*by_machine, strict=True):
+            parts = {number: value for own in of_machines for number, value in own.items()}
+            losses.append(float(sum(parts[number] for number in sorted(parts))))
+        return Came(losses, counts[0], texts[0])
+
+    def state(self) -> dict[str, AnyArray]:
+        """Return what the losses of all parts remember."""
+        found = self._ask("state", [()] * len(self._workers))
+        return {name: array for own in found for name, array in own.items()}
+
+    def close(self) -> None:
+        """End the processes; the workers and their parts stay."""
+        run, self._run = self._run, None
+        there = [worker for worker in self._workers if worker in _threads(self._client)]
+        if run is not None and there:
+            self._client.run(end_machine, run, workers=there, on_error="ignore")
+
+    def _begin(self, grown: Standing) -> None:
+        threads = self._wait_for_workers()
+        parts_of = self._assigned(list(threads))
+        self._run, self._workers = uuid.uuid4().hex, list(parts_of)
+        model, calls = grown.model(), []
+        firsts = self._data.first_queries
+        for worker, own in parts_of.items():
+            n_jobs = self._n_jobs or threads[worker]
+            plan = (self._model, self._loss, model, self._sample, self._seed, n_jobs)
+            numbers = [(number, firsts[number]) for number in own]
+            parts = [self._data.parts[number] for number in own]
+            calls.append(((*plan, self._largest), numbers, parts))
+        ports = self._together(begin_machine, calls)
+        if grown.state:
+            self._ask("go_on", [(grown.state,)] * len(self._workers))
+        hosts = [urlsplit(worker).hostname or "127.0.0.1" for worker in self._workers]
+        machines = ",".join(f"{host}:{port}" for host, port in zip(hosts, ports, strict=True))
+        self._ask("join", [(machines, port) for port in ports])
+
+    def _wait_for_workers(self) -> dict[str, int]:
+        """Return the workers and their threads; where some were lost, wait a little for them."""
+        began = time.monotonic()
+        while True:
+            threads = _threads(self._client)
+            waited = time.monotonic() - began
+            if len(threads) >= max(1, self._most) or waited > (_RETURN if threads else PATIENCE):
+                break
+            time.sleep(_LOOK / 4)
+        if not threads:
+            raise NoWorkerError("no worker is left")
+        self._most = max(self._most, len(threads))
+        return threads
+
+    def _assigned(self, workers: list[str]) -> dict[str, list[int]]:
+        """Return the parts of each worker: where they lie, unless one would have far too many."""
+        rows = [int(sizes.sum()) for sizes in self._data.sizes]
+        self._wait_for_parts(workers)
+        lie = self._client.who_has(self._data.parts)
+        most = 1.1 * max(sum(rows) / len(workers), max(rows))
+        load = dict.fromkeys(workers, 0)
+        parts_of: dict[str, list[int]] = {worker: [] for worker in workers}
+        for number, part in enumerate(self._data.parts):
+            near = [w for w in lie.get(part.key, ()) if w in load and load[w] + rows[number] < most]
+            worker = min(near or workers, key=lambda w: load[w])
+            load[worker] += rows[number]
+            parts_of[worker].append(number)
+        return {worker: own for worker, own in parts_of.items() if own}
+
+    def _wait_for_parts(self, workers: list[str]) -> None:
+        """Wait until all parts are there, as long as all workers are."""
+        while True:
+            try:
+                import_distributed().wait(self._data.parts, timeout=_LOOK)
+                return
+            except TimeoutError:
+                self._check_workers(workers)
+
+    def _check_workers(self, workers: list[str]) -> None:
+        lost = set(workers) - _threads(self._client).keys()
+        if lost:
+            raise NetworkBrokenError(f"the worker {min(lost)} was lost")
+
+    def _ask(self, name: str, args: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """Call a method of all machines; each has its own arguments."""
+        return self._together(call_machine, [(name, own) for own in args])
+
+    def _together(self, function: Callable[..., Any], args: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """Run a function on all workers at once; none may be missing."""
+        distributed = import_distributed()
+        # Two fits at once would wait for each other: each has some of the workers' threads.
+        with self._client.as_current(), distributed.Lock("rankwright trees"):
+            return self._at_once(distributed, function, args)
+
+    def _at_once(
+        self, distributed: Any, function: Callable[..., Any], args: Sequence[tuple[Any, ...]]
+    ) -> list[Any]:
+        pinned = {"allow_other_workers": False, "pure": False, "retries": 0}
+        futures = [
+            self._client.submit(function, self._run, *own, workers=[worker], **pinned)
+            for worker, own in zip(self._workers, args, strict=True)
+        ]
+        try:
+            while not all(future.done() for future in futures):
+                self._check_workers(self._workers)
+                if any(future.status == "error" for future in futures):
+                    break
+                _wait_a_little(distributed, futures)
+            errors = [future.exception() for future in futures if future.status == "error"]
+            for error in sorted(errors, key=_is_passing):  # the cause before what it brings about
+                raise NetworkBrokenError(f"{error}") if _is_passing(error) else error
+            if any(future.status != "finished" for future in futures):
+                raise NetworkBrokenError("the scheduler dropped a call")
+            found: list[Any] = self._client.gather(futures)
+            return found
+        finally:
+            self._client.cancel(futures, force=True)
+
+
+def _wait_a_little(distributed: Any, futures: list[Any]) -> None:
+    try:
+        distributed.wait(futures, timeout=_LOOK, return_when="FIRST_COMPLETED")
+    except TimeoutError:
+        return
+    time.sleep(_LOOK / 20)  # one is done already: look at the others now and then
+
+
+def _is_passing(error: Exception) -> bool:
+    """Whether an error is that of a network, which another network may not have."""
+    if isinstance(error, RankwrightError) or str(error).startswith("Check failed"):
+        return False  # LightGBM says so of parameters
+    return isinstance(error, NetworkBrokenError | OSError) or type(error).__name__ in _PASSING
+
+
+def _threads(client: Any) -> dict[str, int]:
+    """Return the workers that are there, and the threads of each."""
+    try:
+        found: dict[str, int] = client.nthreads()
+    except OSError as error:
+        raise ClusterError("the scheduler of the cluster does not answer any more.") from error
+    return found
+
+
+# --- bins -----------------------------------------------------------------------------------
+
+
+def _bin_sample(data: Partitions) -> Any:
+    """Return a future of the rows that make the bins: all of them, or about `BIN_ROWS`."""
+    share = min(1.0, BIN_ROWS / data.n_documents)
+    return data.client.submit(_joined_rows, data.call(_chosen_rows, share), pure=False)
+
+
+def _chosen_rows(part: RankingData, share: float) -> FloatMatrix:
+    """Return some of the rows, chosen by what they hold."""
+    if share >= 1.0:
+        return part.X
+    return part.X[content_sample(part, max(1, round(share * part.n_documents)))]
+
+
+def _joined_rows(blocks: list[FloatMatrix]) -> FloatMatrix:
+    if any(sparse.issparse(block) for block in blocks):
+        return sparse.csr_array(sparse.vstack([sparse.csr_array(block) for block in blocks]))
+    rows: FloatMatrix = np.concatenate([np.asarray(block) for block in blocks])
+    return rows

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rankwright.explanation.document import QueryExplanation
     from rankwright.explanation.movement import MovementExplanation
     from rankwright.explanation.pair import PairExplanation
+    from rankwright.explanation.query import QueryExplanation
     from rankwright.rankers.base import Ranker
 
 
@@ -26,7 +26,7 @@ def explain(
     ----------
     ranker : fitted ranker
     data : RankingData or frame
-        Its spread of values is what changes are measured by. The features of a frame are found by
+        Changes are given in standard deviations of its values. The features of a frame are found by
         their names, and its query ids, grades and document ids as `rankwright.load` finds them.
     query : query id
     docs : sequence of one or two documents
@@ -43,7 +43,7 @@ def explain(
     An explanation to print, with ``to_dict``.
     """
     from rankwright.errors import UsageError
-    from rankwright.explanation.query_view import QueryView, in_columns_of
+    from rankwright.explanation.query import QueryView, explain_query, in_columns_of
     from rankwright.rankers.inputs import data_of_frame
 
     data = data_of_frame(ranker, data, qid, "explain")
@@ -61,6 +61,4 @@ def explain(
         return explain_pair(view, names[0], names[1], in_columns_of(ranker, data))
     if len(names) > 2:
         raise UsageError(f"an explanation is of one or two documents, not {len(names)}.")
-    from rankwright.explanation.document import explain_query
-
     return explain_query(view, names or None)

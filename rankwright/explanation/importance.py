@@ -18,8 +18,7 @@ from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
-from rankwright.explanation.parts import document_parts
-from rankwright.explanation.query_view import in_columns_of
+from rankwright.explanation.query import document_parts, in_columns_of
 from rankwright.metrics.evaluation import Evaluator
 from rankwright.rankers.inputs import data_of_frame
 
@@ -73,16 +72,16 @@ def importance(
 
 def _by_shuffling(ranker: Ranker, data: RankingData, metric: Any, repeats: int, seed: int) -> F64:
     chosen = metric or ranker.selection_metric
-    measure = Evaluator(data, [chosen], convention=ranker.convention, n_jobs=ranker.n_jobs)
-    (name,) = measure.metrics
-    whole = measure(ranker.predict(data))[name]
+    evaluator = Evaluator(data, [chosen], convention=ranker.convention, n_jobs=ranker.n_jobs)
+    (name,) = evaluator.metrics
+    whole = evaluator(ranker.predict(data))[name]
     lost = np.zeros(data.n_features)
     for repeat in range(repeats):
         rows = _shuffled_within_queries(data, seed, repeat)
         for column in range(data.n_features):
-            found = measure(ranker.predict(_with_column_from(data, column, rows)))[name]
+            found = evaluator(ranker.predict(_with_column_from(data, column, rows)))[name]
             lost[column] += (whole - found) / repeats  # (1)
-    return lost if measure.metrics[name].maximise else -lost
+    return lost if evaluator.metrics[name].maximise else -lost
 
 
 def _shuffled_within_queries(data: RankingData, seed: int, repeat: int) -> I64:

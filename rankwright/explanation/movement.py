@@ -18,16 +18,15 @@ import numpy as np
 
 from rankwright.core.types import F64
 from rankwright.errors import UsageError
-from rankwright.explanation.pair import Place, formatted
-from rankwright.explanation.parts import document_parts
-from rankwright.explanation.query_view import QueryView
+from rankwright.explanation.pair import formatted
+from rankwright.explanation.query import Place, QueryView, document_parts
 
 _LINES = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """What one feature speaks for a document, (1), before and after."""
+    """What one feature adds to a document, (1), before and after."""
 
     feature: str
     value: float | str

@@ -18,8 +18,6 @@ import numpy as np
 
 from rankwright.core.types import F64
 from rankwright.errors import UsageError
-from rankwright.export.forest import RULES, Forest
-from rankwright.export.portable import Linear, Network
 from rankwright.export.target import (
     DOUBLE,
     KEPT,
@@ -31,6 +29,7 @@ from rankwright.export.target import (
     run_evaluator,
     taken,
 )
+from rankwright.models.portable import RULES, Forest, Linear, Network
 
 _TOP = """/* {title}: written by rankwright from a {family} model; x <= threshold goes left. */
 #include <math.h>
@@ -129,9 +128,9 @@ class C(Target):
             built = [compiler, "-std=c99", "-O1", "-ffp-contract=off", f"-I{folder}"]
             command = [*built, "-o", str(program), str(driver), str(source), "-lm"]
             run_evaluator(command, b"", f"{source} does not compile")
-            fault = f"the program made of {source} fails"
-            answer = run_evaluator([str(program)], np.ascontiguousarray(X).tobytes(), fault)
-        return as_scores(answer, len(X), fault)
+            failure = f"the program made of {source} fails"
+            answer = run_evaluator([str(program)], np.ascontiguousarray(X).tobytes(), failure)
+        return as_scores(answer, len(X), failure)
 
 
 def _array(name: str, values: Any, kind: str = "double") -> str:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -26,12 +27,12 @@ from rankwright import __version__, registry
 from rankwright.core.parts import resolve_part
 from rankwright.core.types import F64
 from rankwright.errors import DataError, UsageError
-from rankwright.export.forest import Forest
-from rankwright.export.portable import names_of, portable
 from rankwright.export.target import SINGLE, Job, ParityError, Target, Written, own_thresholds
 from rankwright.export.vectors import Vectors, parity_text, parity_vectors, read_parity
+from rankwright.models.portable import Forest, portable
 from rankwright.rankers.base import Ranker
 
+_RESERVED = {"name", "score"}  # words of other systems' schemas
 ABOUT, PARITY = "export.json", "parity.jsonl"
 FORMAT = 1
 
@@ -80,7 +81,7 @@ def export_model(
     _check_folder(folder, force)
     if not (name.isidentifier() and name.isascii()):
         raise UsageError(f"a model is named with letters, digits and _, not '{name}'.")
-    job = Job(ranker, portable(ranker), names_of(ranker), name)
+    job = Job(ranker, portable(ranker._fitted(), ranker.model_name), feature_names(ranker), name)
     target.check(job)
     written = target.write(job)
     vectors = parity_vectors(job, written, single=target.single)
@@ -121,6 +122,22 @@ def verify_export(folder: str | Path, target: Target | None = None) -> Verified:
     )
 
 
+def feature_names(ranker: Ranker) -> tuple[str, ...]:
+    """Return feature names that every target accepts: letters, digits and _, each once."""
+    given = getattr(ranker, "feature_names_in_", None)
+    if given is None:
+        return tuple(f"feature_{j}" for j in range(1, ranker.n_features_in_ + 1))
+    seen, names = set(_RESERVED), []
+    for j, name in enumerate(map(str, given), 1):
+        plain = re.sub(r"\W", "_", name, flags=re.ASCII)
+        plain = f"feature_{plain}" if not plain or plain[0].isdigit() else plain
+        while plain.lower() in seen:
+            plain = f"{plain}_{j}"
+        seen.add(plain.lower())
+        names.append(plain)
+    return tuple(names)
+
+
 # --- writing -------------------------------------------------------------------------------------
 
 
@@ -153,8 +170,8 @@ def _put(folder: Path, files: Mapping[str, bytes]) -> None:
     beside = folder.absolute().parent
     try:
         partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=beside))
-    except OSError as fault:
-        raise DataError(f"{folder} cannot be written: {fault.strerror or fault}.") from None
+    except OSError as error:
+        raise DataError(f"{folder} cannot be written: {error.strerror or error}.") from None
     try:
         made, before = partial / "export", partial / "before"
         made.mkdir()
@@ -168,10 +185,10 @@ def _put(folder: Path, files: Mapping[str, bytes]) -> None:
         if folder.exists():
             os.replace(folder, before)
         os.replace(made, folder)
-    except OSError as fault:
+    except OSError as error:
         if before.exists() and not folder.exists():
             os.replace(before, folder)
-        raise DataError(f"{folder} cannot be written: {fault.strerror or fault}.") from None
+        raise DataError(f"{folder} cannot be written: {error.strerror or error}.") from None
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 

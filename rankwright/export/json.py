@@ -14,17 +14,26 @@ features that are categories: the model takes the place of a value among them, f
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rankwright.core.types import F64
-from rankwright.export.forest import RULES, Forest
-from rankwright.export.json_reader import score_rows
-from rankwright.export.portable import Linear, Portable
-from rankwright.export.target import DOUBLE, KEPT, REFUSED, Job, Target, Written, taken
+from rankwright.export.target import (
+    DOUBLE,
+    KEPT,
+    REFUSED,
+    Job,
+    ParityError,
+    Target,
+    Written,
+    read_json,
+    taken,
+)
+from rankwright.models.portable import RULES, Forest, Linear, Portable
 
 
 class Json(Target):
@@ -49,7 +58,7 @@ class Json(Target):
         )
 
     def scores(self, folder: Path, about: Mapping[str, Any], X: F64) -> F64:
-        """Return the scores by `rankwright.export.json_reader`."""
+        """Return the scores by the reader below."""
         names = [feature["name"] for feature in about["features"]]
         return score_rows(folder / "model.json", names, X)
 
@@ -87,3 +96,98 @@ def plain_trees(model: Forest) -> list[dict[str, Any]]:
 
 def _finite(cut: float) -> float | str:
     return cut if np.isfinite(cut) else "Infinity" if cut > 0 else "-Infinity"
+
+
+# --- reading -----------------------------------------------------------------------------------
+# A strict reader that scores rows one by one, in plain Python; `verify_export` uses it.
+
+
+_TINY = 1.0000000180025095e-35
+_NODE = {"feature", "threshold", "missing", "left", "right", "value"}
+
+
+def score_rows(path: Path, names: list[str], X: F64) -> F64:
+    """Return the score of each row."""
+    model = read_json(path)
+    if not isinstance(model, dict) or model.get("rankwright_model") != 1:
+        raise ParityError(f"{path} is not a model of the json target.")
+    if model.get("features") != names:
+        raise ParityError(f"{path} has other features than its export.json.")
+    family = model.get("family")
+    try:
+        score = {
+            "linear": _linear, "trees": _forest, "additive": _forest, "network": _network,
+        }[str(family)]  # fmt: skip
+        return np.array([score(model, row) for row in X.tolist()])
+    except (KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
+        raise ParityError(f"{path} cannot be read as a {family} model: {error!r}.") from None
+
+
+def _with_fill(model: dict[str, Any], row: list[float]) -> list[float]:
+    fill = model["fill"] or row
+    return [f if x != x else x for x, f in zip(row, fill, strict=True)]
+
+
+def _linear(model: dict[str, Any], row: list[float]) -> float:
+    whole = _with_fill(model, row)
+    return math.fsum(w * x for w, x in zip(model["coef"], whole, strict=True))
+
+
+def _forest(model: dict[str, Any], row: list[float]) -> float:
+    total = 0.0
+    for tree in model["trees"]:
+        if not tree.keys() >= _NODE or len({len(tree[key]) for key in _NODE}) != 1:
+            raise ValueError("a tree lacks some of its arrays")
+        node = 0
+        while tree["feature"][node] >= 0:
+            below = "left" if _goes_left(tree, node, row[tree["feature"][node]]) else "right"
+            if tree[below][node] <= node:
+                raise ValueError("a tree leads back")
+            node = tree[below][node]
+        total += tree["value"][node]
+    return float(model["initial"]) + total
+
+
+def _goes_left(tree: dict[str, Any], node: int, x: float) -> bool:
+    rule, cut = tree["missing"][node], float(tree["threshold"][node])
+    if rule in ("member", "member_or_nan") and not x >= 0.0:
+        return bool(rule == "member_or_nan" and x != x)
+    if rule in ("category", "member", "member_or_nan"):
+        return -1.0 < x < 2.0**31 and int(x) in tree["categories"][str(node)]
+    if rule in ("zero_left", "zero_right") and (x != x or abs(x) <= _TINY):
+        return bool(rule == "zero_left")
+    if x != x and rule in ("nan_left", "nan_right"):
+        return bool(rule == "nan_left")
+    if rule not in ("plain", "nan_left", "nan_right", "zero_left", "zero_right"):
+        raise ValueError(f"there is no rule {rule}")
+    return (0.0 if x != x else x) <= cut
+
+
+def _network(model: dict[str, Any], row: list[float]) -> float:
+    h = _with_fill(model, row)
+    *hidden, last = model["layers"]
+    act = _ACTIVATIONS[model["activation"]]
+    for layer in hidden:
+        h = [act(z) for z in _sums(layer, h)]
+    (score,) = _sums(last, h)
+    return score
+
+
+def _sums(layer: dict[str, Any], h: list[float]) -> list[float]:
+    columns = zip(*layer["weights"], strict=True)
+    return [
+        math.fsum(w * x for w, x in zip(column, h, strict=True)) + constant
+        for column, constant in zip(columns, layer["constants"], strict=True)
+    ]
+
+
+def _sigmoid(z: float) -> float:
+    return 1.0 / (1.0 + math.exp(-z)) if z >= -700.0 else math.exp(max(z, -745.0))
+
+
+_ACTIVATIONS: dict[str, Callable[[float], float]] = {
+    "relu": lambda z: max(z, 0.0),
+    "sigmoid": _sigmoid,
+    "tanh": math.tanh,
+    "elu": lambda z: z if z > 0.0 else math.expm1(z),
+}

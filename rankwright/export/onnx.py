@@ -16,9 +16,8 @@ import numpy as np
 from rankwright import __version__
 from rankwright.core.types import F64
 from rankwright.errors import MissingExtraError
-from rankwright.export.forest import Forest
-from rankwright.export.portable import Linear, Network
 from rankwright.export.target import DOUBLE, KEPT, REFUSED, Job, ParityError, Target, Written, taken
+from rankwright.models.portable import Forest, Network
 
 _OPSET, _ML_OPSET, _IR = 21, 5, 10
 
@@ -39,8 +38,10 @@ class Onnx(Target):
             graph.trees(model)
         else:
             h = graph.filled(model.fill)
-            layers = model.layers if isinstance(model, Network) else _one_layer(model)
-            graph.network(h, layers, model.activation if isinstance(model, Network) else "")
+            if isinstance(model, Network):
+                graph.network(h, model.layers, model.activation)
+            else:
+                graph.network(h, ((model.coef[:, None], np.zeros(1)),), "")
         takes = taken(model)
         return Written(
             files={"model.onnx": graph.bytes(len(job.names), job)},
@@ -65,14 +66,10 @@ class Onnx(Target):
                 path.read_bytes(), options, providers=["CPUExecutionProvider"]
             )
             (found,) = session.run(["scores"], {"features": X})
-        except Exception as fault:  # onnxruntime's errors have no base of their own
-            reason = str(fault).splitlines()[0][:200]
+        except Exception as error:  # onnxruntime's errors have no base of their own
+            reason = str(error).splitlines()[0][:200]
             raise ParityError(f"onnxruntime cannot run {path}: {reason}") from None
         return np.asarray(found, np.float64).ravel()
-
-
-def _one_layer(model: Linear) -> tuple[tuple[F64, F64], ...]:
-    return ((model.coef[:, None], np.zeros(1)),)
 
 
 class _Graph:

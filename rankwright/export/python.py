@@ -11,9 +11,7 @@ from typing import Any
 import numpy as np
 
 from rankwright.core.types import F64
-from rankwright.export.forest import SETS, Forest
 from rankwright.export.json import plain_trees
-from rankwright.export.portable import Linear, Network
 from rankwright.export.target import (
     DOUBLE,
     KEPT,
@@ -25,6 +23,7 @@ from rankwright.export.target import (
     run_evaluator,
     taken,
 )
+from rankwright.models.portable import SETS, Forest, Linear, Network
 
 _HEAD = '''"""A {family} model, written by rankwright: score(features), higher is better.
 
@@ -166,12 +165,12 @@ class Python(Target):
         """Return what the module scores in an interpreter of its own."""
         path = folder / f"{about['name']}.py"
         rows = [[None if x != x else x for x in row] for row in X.tolist()]
-        command, fault = [sys.executable, "-I", "-S", "-c", _DRIVER, str(path)], f"{path} fails"
-        answer = run_evaluator(command, json.dumps(rows).encode(), fault)
+        command, failure = [sys.executable, "-I", "-S", "-c", _DRIVER, str(path)], f"{path} fails"
+        answer = run_evaluator(command, json.dumps(rows).encode(), failure)
         try:
             return np.array(json.loads(answer), np.float64)
         except (ValueError, TypeError):
-            raise ParityError(f"{fault}: its scores are no numbers.") from None
+            raise ParityError(f"{failure}: its scores are no numbers.") from None
 
 
 def _fill(model: Linear | Network) -> str:

@@ -18,13 +18,11 @@ import numpy as np
 from rankwright.core.dtypes import not_above
 from rankwright.core.types import F64
 from rankwright.errors import DataError
-from rankwright.export.forest import HIGHEST, Forest
-from rankwright.export.portable import Linear, Network
 from rankwright.export.target import DOUBLE, SINGLE, Job, ParityError, Target, Written
 from rankwright.models.forest_scorer import ForestScorer
-from rankwright.ranklib.as_ranker import text_of
-from rankwright.ranklib.model_text import ModelText, read_model_text
-from rankwright.ranklib.model_weights import Terms
+from rankwright.models.portable import HIGHEST, Forest, Linear, Network
+from rankwright.ranklib.conversion import text_of
+from rankwright.ranklib.model_text import ModelText, Terms, read_model_text
 
 _REACH = 4.0  # what scores are scaled to, before the sigmoid
 
@@ -61,8 +59,8 @@ class RankLib(Target):
         """Return the scores by RankLib's arithmetic."""
         try:
             model = read_model_text(folder / "model.txt")
-        except DataError as fault:
-            raise ParityError(str(fault)) from None
+        except DataError as error:
+            raise ParityError(str(error)) from None
         if model.n_features > len(about["features"]):
             raise ParityError(f"{folder / 'model.txt'} has more features than its export.json.")
         return model.scores(np.nan_to_num(X, nan=0.0))

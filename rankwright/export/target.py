@@ -8,6 +8,7 @@ missing values, and how it transforms scores, if it does; `rankwright.export.fol
 
 from __future__ import annotations
 
+import json
 import subprocess
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -22,8 +23,7 @@ from rankwright.core.dtypes import not_above
 from rankwright.core.types import F64
 from rankwright.data.frames import Categories
 from rankwright.errors import RankwrightError, UsageError
-from rankwright.export.forest import Forest
-from rankwright.export.portable import Portable
+from rankwright.models.portable import Forest, Portable
 from rankwright.rankers.base import Ranker
 
 SINGLE, DOUBLE = 2.0**-23, 2.0**-52
@@ -159,32 +159,6 @@ def own_thresholds(forest: Forest, single: bool) -> F64:
     return not_above(forest.threshold).astype(np.float64) if single else forest.threshold
 
 
-def run_evaluator(command: Sequence[str], given: bytes, fault: str) -> bytes:
-    """Return what a program answers to ``given``.
-
-    One that fails, or takes longer than five minutes, is a `ParityError` that begins with ``fault``
-    and ends with the last line of its complaint.
-    """
-    try:
-        ran = subprocess.run(
-            command, input=given, capture_output=True, check=False, timeout=_SECONDS
-        )
-    except subprocess.TimeoutExpired:
-        raise ParityError(f"{fault}: no answer within {_SECONDS} seconds.") from None
-    if ran.returncode:
-        lines = ran.stderr.decode(errors="replace").strip().splitlines()
-        reason = lines[-1][:200] if lines else f"the program ends with {ran.returncode}"
-        raise ParityError(f"{fault}: {reason}")
-    return ran.stdout
-
-
-def as_scores(answer: bytes, n: int, fault: str) -> F64:
-    """Return ``n`` scores from the bytes of as many doubles."""
-    if len(answer) != 8 * n:
-        raise ParityError(f"{fault}: {len(answer)} bytes are not {n} scores.")
-    return np.frombuffer(answer, np.float64)
-
-
 def held_below(forest: Forest) -> F64 | None:
     """Return the highest number that x < t sends left, where that is not the model's threshold.
 
@@ -197,5 +171,53 @@ def held_below(forest: Forest) -> F64 | None:
 
 
 def shortest(value: Any) -> str:
-    """Return the fewest digits that tell a float32 from its neighbours."""
+    """Return a float32 in the fewest digits that identify it."""
     return repr(float(str(np.float32(value))))
+
+
+# --- evaluators ---------------------------------------------------------------------------------
+
+
+def read_json(path: Path) -> Any:
+    """Return what a JSON file holds; twice the same key, NaN or broken text is refused."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            raise ValueError("a key appears twice")
+        return found
+
+    def refuse(word: str) -> Any:
+        raise ValueError(f"{word} is no JSON number")
+
+    try:
+        text = path.read_text(encoding="utf-8")
+        return json.loads(text, object_pairs_hook=once, parse_constant=refuse)
+    except (OSError, ValueError, RecursionError) as error:
+        raise ParityError(f"{path} cannot be read: {error}.") from None
+
+
+def run_evaluator(command: Sequence[str], given: bytes, failure: str) -> bytes:
+    """Return what a program answers to ``given``.
+
+    One that fails, or takes longer than five minutes, is a `ParityError` that begins with
+    ``failure`` and ends with the last line of its complaint.
+    """
+    try:
+        ran = subprocess.run(
+            command, input=given, capture_output=True, check=False, timeout=_SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        raise ParityError(f"{failure}: no answer within {_SECONDS} seconds.") from None
+    if ran.returncode:
+        lines = ran.stderr.decode(errors="replace").strip().splitlines()
+        reason = lines[-1][:200] if lines else f"the program ends with {ran.returncode}"
+        raise ParityError(f"{failure}: {reason}")
+    return ran.stdout
+
+
+def as_scores(answer: bytes, n: int, failure: str) -> F64:
+    """Return ``n`` scores from the bytes of as many doubles."""
+    if len(answer) != 8 * n:
+        raise ParityError(f"{failure}: {len(answer)} bytes are not {n} scores.")
+    return np.frombuffer(answer, np.float64)

@@ -6,8 +6,9 @@
 - category: codes of categories, one that is beyond them, none;
 - extreme: zeros of both signs, the smallest and the largest numbers, ends of float32.
 
-Vectors that the format cannot tell apart are thinned out: any two that remain either score the same
-in the model or differ by more than the format rounds, so that their order is no matter of luck.
+Vectors that the format cannot distinguish are thinned out: any two that remain either score the
+same in the model or differ by more than the format rounds, so that their order is not left to
+chance.
 """
 
 from __future__ import annotations
@@ -23,9 +24,8 @@ import numpy as np
 from rankwright.core.dtypes import not_above
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64
-from rankwright.export.forest import Forest
-from rankwright.export.portable import Portable
 from rankwright.export.target import Job, ParityError, Written, own_thresholds
+from rankwright.models.portable import Forest, Portable
 
 _RANDOM, _SPLITS, _GAPS = 120, 60, 24
 _EDGES = (
@@ -48,7 +48,7 @@ class Vectors:
 
 def parity_vectors(job: Job, written: Written, *, single: bool) -> Vectors:
     """Return vectors with the scores that the export of ``job`` should give them."""
-    made = list(_drawn(job.model, written, single))
+    made = list(_sampled(job.model, written, single))
     made += _of_categories(job, [x for kind, x in made if kind == "random"])
     X = np.array([x for _, x in made])
     kinds = [kind for kind, _ in made]
@@ -69,7 +69,7 @@ def parity_vectors(job: Job, written: Written, *, single: bool) -> Vectors:
     spread = float(np.std(scores[:_RANDOM][usable[:_RANDOM]])) if usable[:_RANDOM].any() else 0.0
     # where nothing is added up, the score is exact however small it is
     usable &= (tolerance <= _BLURRED * np.maximum(np.abs(scores), spread)) | (size == 0.0)
-    kept = _told_apart(np.flatnonzero(usable), scores, tolerance)
+    kept = _distinguishable(np.flatnonzero(usable), scores, tolerance)
     return Vectors(X[kept], [kinds[i] for i in kept], scores[kept], tolerance[kept])
 
 
@@ -110,19 +110,19 @@ def read_parity(path: Path, width: int) -> Vectors:
     return Vectors(np.array(rows), kinds, np.array(scores), np.array(tolerance))
 
 
-def _drawn(model: Portable, written: Written, single: bool) -> Iterator[tuple[str, F64]]:
+def _sampled(model: Portable, written: Written, single: bool) -> Iterator[tuple[str, F64]]:
     rng = stream(0, "export", "vectors")
     d = len(model.stand_in)
     forest = model if isinstance(model, Forest) else None
-    draw = _near_thresholds(forest, rng, d) if forest else _around_centre(model, rng, d)
-    for row in draw:
+    sampled = _near_thresholds(forest, rng, d) if forest else _around_centre(model, rng, d)
+    for row in sampled:
         yield "random", row
     if forest:
-        yield from (("threshold", row) for row in _at_thresholds(forest, draw, rng, single))
+        yield from (("threshold", row) for row in _at_thresholds(forest, sampled, rng, single))
     edges = [*_EDGES, *([] if single else [1e300, -1e300, 5e-324])]
     for k, edge in enumerate(edges):
         yield "extreme", np.full(d, edge)
-        row = draw[k % len(draw)].copy()
+        row = sampled[k % len(sampled)].copy()
         row[k % d] = edge
         yield "extreme", row
     if single or forest:
@@ -133,23 +133,23 @@ def _drawn(model: Portable, written: Written, single: bool) -> Iterator[tuple[st
         return
     used = np.intersect1d(takes, _used(model)) if len(_used(model)) else takes
     for k, j in enumerate(rng.permutation(used if len(used) else takes)[:_GAPS].tolist()):
-        row = draw[k % len(draw)].copy()
+        row = sampled[k % len(sampled)].copy()
         row[j] = np.nan
         yield "missing", row
-        row = draw[-1 - k % len(draw)].copy()
+        row = sampled[-1 - k % len(sampled)].copy()
         row[takes[rng.random(len(takes)) < 0.5]] = np.nan
         yield "missing", row
-    row = draw[0].copy()
+    row = sampled[0].copy()
     row[takes] = np.nan
     yield "missing", row
 
 
-def _of_categories(job: Job, draw: list[F64]) -> list[tuple[str, F64]]:
+def _of_categories(job: Job, sampled: list[F64]) -> list[tuple[str, F64]]:
     """Return random vectors whose categories have codes of theirs, one beyond, or none."""
     columns = {job.names.index(name): len(own) for name, own in job.categories.items()}
     rng = stream(0, "export", "categories")
     found = []
-    for row in draw[:_SPLITS] if columns else ():
+    for row in sampled[:_SPLITS] if columns else ():
         made = row.copy()
         for column, count in columns.items():
             code = int(rng.integers(-1, count + 1))
@@ -169,9 +169,9 @@ def _around_centre(model: Any, rng: np.random.Generator, d: int) -> F64:
     weight = np.abs(model.coef if hasattr(model, "coef") else model.layers[0][0].max(axis=1))
     spread = np.where(weight > 0, 1.0 / np.maximum(weight, 1e-12), 1.0)
     scale = np.clip(spread / max(float(np.median(spread)), 1e-12), 1e-3, 1e3)
-    drawn: F64 = centre + rng.normal(size=(_RANDOM, d)) * scale
-    drawn[::10] = rng.normal(size=drawn[::10].shape)
-    return drawn
+    rows: F64 = centre + rng.normal(size=(_RANDOM, d)) * scale
+    rows[::10] = rng.normal(size=rows[::10].shape)
+    return rows
 
 
 def _near_thresholds(forest: Forest, rng: np.random.Generator, d: int) -> F64:
@@ -188,7 +188,7 @@ def _near_thresholds(forest: Forest, rng: np.random.Generator, d: int) -> F64:
 
 
 def _at_thresholds(
-    forest: Forest, draw: F64, rng: np.random.Generator, single: bool
+    forest: Forest, sampled: F64, rng: np.random.Generator, single: bool
 ) -> Iterator[F64]:
     """Yield vectors that reach a split and hit its threshold, or a number beside it."""
     parent = np.full(len(forest.left), -1)
@@ -196,7 +196,7 @@ def _at_thresholds(
     for node in forest.splits.tolist():
         parent[[forest.left[node], forest.right[node]]] = node
     for k, node in enumerate(rng.permutation(at)[:_SPLITS].tolist()):
-        row = draw[k % len(draw)].copy()
+        row = sampled[k % len(sampled)].copy()
         low: dict[int, float] = {}
         high: dict[int, float] = {}
         child, above = node, int(parent[node])
@@ -254,8 +254,8 @@ def _in_gaps(model: Portable, written: Written, X: F64, single: bool) -> Any:
     return found
 
 
-def _told_apart(rows: I64, scores: F64, tolerance: F64) -> I64:
-    """Return the rows, in order, of which each two score the same or differ by what is seen."""
+def _distinguishable(rows: I64, scores: F64, tolerance: F64) -> I64:
+    """Return rows, in order, of which any two score the same or differ visibly."""
     kept: list[int] = []
     for i in rows[np.argsort(scores[rows], kind="stable")].tolist():
         if kept and scores[kept[-1]] != scores[i]:

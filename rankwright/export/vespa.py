@@ -8,27 +8,29 @@ evaluates fastest and in float32: so t is the float32 next above the threshold, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
+from scipy.special import expit
 
 from rankwright.core.types import F64
-from rankwright.export.forest import Forest
-from rankwright.export.portable import Linear, Network
 from rankwright.export.target import (
     KEPT,
     REFUSED,
     SINGLE,
     Job,
+    ParityError,
     Target,
     Written,
     held_below,
     strictly_above,
     taken,
 )
-from rankwright.export.vespa_reader import score_profile
+from rankwright.models.portable import Forest, Linear, Network
 from rankwright.ranklib.java_numbers import java_double
 
 
@@ -65,7 +67,7 @@ class Vespa(Target):
         )
 
     def scores(self, folder: Path, about: Mapping[str, Any], X: F64) -> F64:
-        """Return the scores by `rankwright.export.vespa_reader`."""
+        """Return the scores by the reader below."""
         names = [feature["name"] for feature in about["features"]]
         return score_profile(folder / f"{about['name']}.profile", names, X)
 
@@ -121,3 +123,180 @@ def _network(model: Network, h: list[str], functions: dict[str, str]) -> str:
             functions[names[-1]] = f"{model.activation}({total})"
         h = names
     return f"{_weighted(last[:, 0], h)} +\n{java_double(constant[0])}"
+
+
+# --- reading -----------------------------------------------------------------------------------
+# A strict reader of rank profiles: functions, ``first-phase`` and ranking expressions.
+#
+# Expressions are numbers, ``attribute(name)``, calls of functions, + - * /, comparisons, ``!`` and
+# ``if (condition, yes, no)``, in double precision, for all rows at once; a comparison with NaN is
+# 0.
+
+
+_TOKEN = re.compile(
+    r"\s*(?:(?P<number>\d+\.\d+(?:E-?\d+)?)|(?P<word>[A-Za-z_][\w-]*)|(?P<sign><=|>=|[-+*/<>!(),{}:]))"
+)
+_FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+    "isNan": lambda z: np.isnan(z).astype(np.float64),
+    "relu": lambda z: np.maximum(z, 0.0),
+    "sigmoid": expit,
+    "tanh": np.tanh,
+    "elu": lambda z: np.where(z > 0.0, z, np.expm1(np.minimum(z, 0.0))),
+}
+_FRAMES = 20_000
+
+
+def score_profile(path: Path, names: list[str], X: F64) -> F64:
+    """Return the score of each row of attributes in the order of ``names``."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ParityError(f"{path} cannot be read: {error}.") from None
+    columns = {name: X[:, j] for j, name in enumerate(names)}
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, _FRAMES))  # deep trees are nested as deeply
+    try:
+        return np.broadcast_to(_Profile(path, text, columns).score(), len(X)).copy()
+    finally:
+        sys.setrecursionlimit(before)
+
+
+class _Profile:
+    """One rank profile: its tokens, and the functions read so far."""
+
+    def __init__(self, path: Path, text: str, columns: dict[str, F64]) -> None:
+        self._path, self._columns = path, columns
+        self._tokens = _tokens(path, text)
+        self._at = 0
+        self._functions: dict[str, Any] = {}
+
+    def score(self) -> Any:
+        """Read the profile and return what its first phase scores."""
+        self._expect("rank-profile")
+        self._take()
+        if self._peek() == "inherits":
+            self._take()
+            self._take()
+        self._expect("{")
+        first = None
+        while (word := self._take()) != "}":
+            if word == "function":
+                name = self._take()
+                if name in self._functions or name in _FUNCTIONS:
+                    self._fail(f"function {name} appears twice")
+                self._expect("(", ")", "{")
+                self._functions[name] = self._expression()
+                self._expect("}")
+            elif word == "first-phase":
+                self._expect("{")
+                first = self._expression()
+                self._expect("}")
+            else:
+                self._fail(f"'{word}' is not expected in a rank profile")
+        if first is None or self._peek():
+            self._fail("it has no first-phase, or goes on after its end")
+        return first
+
+    def _expression(self) -> Any:
+        self._expect("expression")
+        if self._take() == "{":
+            found = self._compared()
+            self._expect("}")
+            return found
+        return self._compared()
+
+    def _compared(self) -> Any:
+        left = self._sum()
+        sign = self._peek()
+        if sign not in ("<", "<=", ">", ">="):
+            return left
+        self._take()
+        right = self._sum()
+        compare = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
+        return compare[sign](left, right).astype(np.float64)
+
+    def _sum(self) -> Any:
+        total = self._product()
+        while (sign := self._peek()) in ("+", "-"):
+            self._take()
+            term = self._product()
+            total = total + term if sign == "+" else total - term
+        return total
+
+    def _product(self) -> Any:
+        total = self._single()
+        while (sign := self._peek()) in ("*", "/"):
+            self._take()
+            factor = self._single()
+            total = total * factor if sign == "*" else total / factor
+        return total
+
+    def _single(self) -> Any:
+        word = self._take()
+        if word == "-":
+            return -self._single()
+        if word == "!":
+            return (self._single() == 0.0).astype(np.float64)
+        if word == "(":
+            found = self._compared()
+            self._expect(")")
+            return found
+        if word[:1].isdigit():
+            return np.float64(word)
+        if word == "attribute":
+            self._expect("(")
+            name = self._take()
+            self._expect(")")
+            if name not in self._columns:
+                self._fail(f"there is no feature '{name}'")
+            return self._columns[name]
+        if word == "if":
+            self._expect("(")
+            holds = self._compared()
+            self._expect(",")
+            yes = self._compared()
+            self._expect(",")
+            no = self._compared()
+            self._expect(")")
+            return np.where(holds != 0.0, yes, no)
+        if word in _FUNCTIONS:
+            self._expect("(")
+            inside = self._compared()
+            self._expect(")")
+            return _FUNCTIONS[word](inside)
+        if word not in self._functions:
+            self._fail(f"there is no function '{word}'")
+        return self._functions[word]
+
+    def _peek(self) -> str:
+        return self._tokens[self._at] if self._at < len(self._tokens) else ""
+
+    def _take(self) -> str:
+        word = self._peek()
+        if not word:
+            self._fail("it ends in the middle")
+        self._at += 1
+        return word
+
+    def _expect(self, *words: str) -> None:
+        for word in words:
+            found = self._take()
+            if found != word:
+                self._fail(f"'{word}' is expected where '{found}' stands")
+
+    def _fail(self, what: str) -> NoReturn:
+        raise ParityError(f"{self._path} would be refused: {what}.")
+
+
+def _tokens(path: Path, text: str) -> list[str]:
+    found, at = [], 0
+    end = len(text.rstrip())
+    while at < end:
+        match = _TOKEN.match(text, at)
+        if match is None:
+            raise ParityError(
+                f"{path} would be refused: '{text[at : at + 20].strip()}' is no token."
+            )
+        found.append(match[match.lastgroup or 0])
+        at = match.end()
+    return found

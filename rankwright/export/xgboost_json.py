@@ -18,8 +18,6 @@ import numpy as np
 
 from rankwright.core.types import F64
 from rankwright.errors import MissingExtraError
-from rankwright.export.forest import Forest
-from rankwright.export.portable import Linear
 from rankwright.export.target import (
     KEPT,
     SINGLE,
@@ -31,6 +29,7 @@ from rankwright.export.target import (
     shortest,
     strictly_above,
 )
+from rankwright.models.portable import Forest, Linear
 
 _NO_PARENT = 2147483647
 
@@ -84,8 +83,8 @@ class XGBoostJson(Target):
                 X.astype(np.float32), feature_names=booster.feature_names, nthread=1
             )
             return np.asarray(booster.predict(matrix, output_margin=True), np.float64)
-        except xgboost.core.XGBoostError as fault:
-            reason = str(fault).splitlines()[0][:200]
+        except xgboost.core.XGBoostError as error:
+            reason = str(error).splitlines()[0][:200]
             raise ParityError(f"XGBoost cannot read {path}: {reason}.") from None
 
 

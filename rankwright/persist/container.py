@@ -99,8 +99,8 @@ def read_parts(path: str | Path) -> tuple[dict[str, Any], dict[str, bytes]]:
         raise ModelFileError(
             _foreign(path) or f"{path} is not a model file, or is damaged: {e}."
         ) from None
-    except Exception as fault:  # zlib.error and the like, of an altered stream
-        raise ModelFileError(f"{path} is damaged: {fault}.") from None
+    except Exception as error:  # zlib.error and the like, of an altered stream
+        raise ModelFileError(f"{path} is damaged: {error}.") from None
     return _checked_receipt(path, parts, signed), parts
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rankwright.core.types import FittedModel
-from rankwright.data.categories import Categories
+from rankwright.data.frames import Categories
 from rankwright.errors import DataError, quoted
 
 

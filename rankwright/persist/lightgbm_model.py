@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.data.categories import Categories
+from rankwright.data.frames import Categories
 from rankwright.errors import DataError, IncompatibleError, UsageError
 from rankwright.models.forest_scorer import ForestScorer
 from rankwright.models.imported_trees import FittedMean

@@ -33,7 +33,7 @@ from rankwright.persist.other_libraries import read_other
 
 _MOST_FEATURES = 1 << 24
 _FIELDS = ("ranker", "parameters", "data", "best_iteration", "curve")
-FAULTS = (  # of parts that are not what a receipt says
+PART_ERRORS = (  # raised by parts that are not what the receipt says
     KeyError,
     TypeError,
     ValueError,
@@ -167,8 +167,8 @@ def load(path: str | Path) -> RuntimeModel:
         model = fitted_model(family_of(receipt), parts, n_features)
         categories = categories_from_json(receipt.get("categories"), names)
         return RuntimeModel(str(receipt["ranker"]), model, n_features, names, receipt, categories)
-    except FAULTS as fault:
-        raise ModelFileError(f"{path} does not hold what its receipt says: {fault}") from None
+    except PART_ERRORS as error:
+        raise ModelFileError(f"{path} does not hold what its receipt says: {error}") from None
 
 
 def check_packages(

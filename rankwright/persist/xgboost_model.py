@@ -17,7 +17,7 @@ import numpy as np
 
 from rankwright.core.dtypes import highest_rounded_to
 from rankwright.core.types import AnyArray
-from rankwright.data.categories import Categories
+from rankwright.data.frames import Categories
 from rankwright.errors import DataError, IncompatibleError, quoted
 from rankwright.models.forest_scorer import EXACT_LEFT, EXACT_RIGHT, MEMBER, MEMBER_OR_NAN
 from rankwright.models.imported_trees import ImportedForest, NodeTree, joined

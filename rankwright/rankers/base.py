@@ -543,7 +543,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         """Let ``callback`` continue from its checkpoint, where it has one; return its round."""
         if callback.checkpoint is None:
             return None
-        from rankwright.persist.run_receipt import run_receipt
+        from rankwright.persist.checkpoint import run_receipt
 
         kept = callback.checkpoint.begin(run_receipt(self, data, callback.valid, start))
         if kept is None:

@@ -6,12 +6,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rankwright.ranklib.as_ranker import load_ranklib as load_ranklib
-    from rankwright.ranklib.as_ranker import save_ranklib as save_ranklib
+    from rankwright.ranklib.conversion import load_ranklib as load_ranklib
+    from rankwright.ranklib.conversion import save_ranklib as save_ranklib
 
 _NAMES = {
-    "load_ranklib": "rankwright.ranklib.as_ranker",
-    "save_ranklib": "rankwright.ranklib.as_ranker",
+    "load_ranklib": "rankwright.ranklib.conversion",
+    "save_ranklib": "rankwright.ranklib.conversion",
 }
 
 __all__ = [*_NAMES]

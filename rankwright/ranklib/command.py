@@ -1,4 +1,4 @@
-"""``rankwright ranklib`` and ``ranklib``: RankLib's command line, from words to work."""
+"""``rankwright ranklib`` and ``ranklib``: RankLib's command line."""
 
 from __future__ import annotations
 
@@ -11,38 +11,38 @@ from rankwright.ranklib.flags import flags_help, parse_flags
 _HELP = {"-h", "--help", "-help"}
 
 
-def run(words: Sequence[str]) -> None:
+def run(args: Sequence[str]) -> None:
     """Do what RankLib's flags ask for, or its Analyzer, FeatureManager or Combiner."""
-    words = list(words)
-    if not words or words[0] in _HELP:
+    args = list(args)
+    if not args or args[0] in _HELP:
         _say(flags_help())
         return
-    program, *rest = words
+    program, *rest = args
     if program == "analyze":
-        from rankwright.ranklib.analyzer import analyze
+        from rankwright.ranklib.programs import analyze
 
         _notices(analyze(rest, _say))
     elif program == "features":
-        from rankwright.ranklib.feature_manager import manage_features
+        from rankwright.ranklib.programs import manage_features
 
         manage_features(rest, _say)
     elif program == "combine":
-        from rankwright.ranklib.combiner import combine
+        from rankwright.ranklib.programs import combine
 
         _notices(combine(rest, _say))
     else:
-        flags = parse_flags(words)
+        flags = parse_flags(args)
         from rankwright.ranklib.session import Session
 
         Session(flags, _say, _notice).run()
 
 
 def main() -> None:
-    """Be the ``ranklib`` command: a fault in the input is one sentence and exit 2."""
+    """Be the ``ranklib`` command: an error in the input is one sentence and exit 2."""
     try:
         run(sys.argv[1:])
-    except RankwrightError as fault:
-        sys.stderr.write(f"ranklib: {fault}\n")
+    except RankwrightError as error:
+        sys.stderr.write(f"ranklib: {error}\n")
         sys.exit(2)
     except BrokenPipeError:  # the reader of our output went away, as in `... | head`
         sys.stderr.close()

@@ -1,7 +1,7 @@
 """RankLib's flags, all of them with its defaults, and two that it lacks: ``-seed``, ``--strict``.
 
 Flags are read in any case of letters, save ``-metric2t`` (training) and ``-metric2T`` (test). A
-flag that is None was not given; the ranker then has its own default (`training`).
+flag that is None was not given; the ranker then has its own default.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ class Flags:
     train: str | None = _flag("-train", _text, "training data")
     ranker: int = _flag("-ranker", _whole, "which ranker, 0 to 9, as listed below", 4)
     feature: str | None = _flag("-feature", _text, "file of the features to use, a number per line")
-    metric2t: str = _flag("-metric2t", _text, "measure to train for", "ERR@10")
-    metric2test: str | None = _flag("-metric2T", _text, "measure to test by; as -metric2t")
+    metric2t: str = _flag("-metric2t", _text, "metric to train for", "ERR@10")
+    metric2test: str | None = _flag("-metric2T", _text, "metric to test by; as -metric2t")
     gmax: float = _flag("-gmax", _number, "highest grade, for ERR", 4.0)
     qrel: str | None = _flag("-qrel", _text, "TREC judgments, for MAP and NDCG")
     silent: bool = _switch("-silent", "print results alone")
@@ -70,7 +70,7 @@ class Flags:
     validate: str | None = _flag("-validate", _text, "data that chooses the model")
     tvs: float = _flag("-tvs", _number, "share of the queries to train on, the rest validates", 0.0)
     save: str | None = _flag("-save", _text, "where the model goes")
-    test: tuple[str, ...] = _many("-test", "test data; several go with as many -load")
+    test: tuple[str, ...] = _many("-test", "test data; several need as many -load")
     tts: float = _flag("-tts", _number, "share of the queries to train on, the rest tests", 0.0)
     norm: str | None = _flag("-norm", _text, "normalise within queries: sum, zscore or linear")
     sparse: bool = _switch("-sparse", "hold features sparsely")
@@ -131,15 +131,15 @@ RANKERS = (
 )
 
 
-def parse_flags(words: Sequence[str]) -> Flags:
-    """Return the flags that ``words`` set."""
+def parse_flags(args: Sequence[str]) -> Flags:
+    """Return the flags that ``args`` set."""
     given: dict[str, Any] = {}
-    waiting = list(reversed(words))
+    waiting = list(reversed(args))
     while waiting:
-        word = waiting.pop()
-        spelling = word if word in NAMES else _CASELESS.get(word.lower(), "")
+        arg = waiting.pop()
+        spelling = arg if arg in NAMES else _CASELESS.get(arg.lower(), "")
         if spelling not in NAMES:
-            raise UsageError(unknown("flag of RankLib", word, NAMES))
+            raise UsageError(unknown("flag of RankLib", arg, NAMES))
         about = NAMES[spelling]
         if about.metadata["kind"] is None:
             given[about.name] = True
@@ -189,15 +189,15 @@ def flags_help() -> str:
     ]
     for spelling, about in NAMES.items():
         kind = about.metadata["kind"]
-        word = spelling if kind is None else f"{spelling} {_KINDS[kind]}"
+        arg = spelling if kind is None else f"{spelling} {_KINDS[kind]}"
         default = about.default
         shown = "" if default in (None, False, ()) or default == -1 else f" (default {default})"
-        lines.append(f"  {word:<16} {about.metadata['help']}{shown}")
+        lines.append(f"  {arg:<16} {about.metadata['help']}{shown}")
     lines += ["", "Rankers:"]
     lines += [f"  {number} {name}" for number, name in enumerate(RANKERS)]
     lines += [
         "",
-        "Measures: MAP, NDCG@k, DCG@k, P@k, RR@k, ERR@k, BEST@k; without @k, k is 10, and MAP "
+        "Metrics: MAP, NDCG@k, DCG@k, P@k, RR@k, ERR@k, BEST@k; without @k, k is 10, and MAP "
         "and RR look at the whole list.",
     ]
     return "\n".join(lines)

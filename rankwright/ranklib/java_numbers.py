@@ -16,7 +16,7 @@ def java_double(value: float) -> str:
 
 
 def java_float(value: float | np.float32) -> str:
-    """Return what ``Float.toString`` prints: the fewest digits that tell the float32 apart."""
+    """Return what ``Float.toString`` prints: the fewest digits that identify the float32."""
     with np.errstate(over="ignore"):
         return _java(str(np.float32(value)))
 

@@ -12,28 +12,22 @@ from zipfile import is_zipfile
 
 import numpy as np
 
+from rankwright.core.order import shown
 from rankwright.core.types import F64
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.rankings import read_scores
-from rankwright.data.streams import make_folder
+from rankwright.data.streams import atomic_text, make_folder
 from rankwright.errors import DataError, UsageError
+from rankwright.persist.model_file import load_model
 from rankwright.rankers.base import Ranker
 from rankwright.ranklib import lists
-from rankwright.ranklib.as_ranker import missing_notice, ranker_of, text_of
-from rankwright.ranklib.flags import Flags
-from rankwright.ranklib.java_numbers import rounded
-from rankwright.ranklib.log import (
-    RULE,
-    fold_lines,
-    round_lines,
-    summary_lines,
-    training_lines,
-)
-from rankwright.ranklib.measures import Measure, mean, read_judgments
+from rankwright.ranklib.conversion import missing_notice, ranker_of, text_of
+from rankwright.ranklib.flags import RANKERS, Flags
+from rankwright.ranklib.java_numbers import java_double, rounded
+from rankwright.ranklib.lists import fold_numbers
+from rankwright.ranklib.metrics import RankLibMetric, mean, read_judgments
 from rankwright.ranklib.model_text import ModelText, read_model_text, write_model_text
-from rankwright.ranklib.output import write_ranking, write_scores, write_values
-from rankwright.ranklib.regression import as_ranklib_solves, with_constant
-from rankwright.ranklib.training import make_ranker
+from rankwright.ranklib.training import as_ranklib_solves, make_ranker, with_constant
 
 Print = Callable[[str], None]
 
@@ -48,8 +42,8 @@ class Session:
         test = flags.metric2test or flags.metric2t
         if flags.train is None and flags.metric2test is None:
             test = "ERR@10"
-        self.train_measure, self.test_measure = (
-            Measure.of(text, gmax=flags.gmax, judgments=judgments, strict=flags.strict)
+        self.train_metric, self.test_metric = (
+            RankLibMetric.of(text, gmax=flags.gmax, judgments=judgments, strict=flags.strict)
             for text in (flags.metric2t, test)
         )
         self._features = None if flags.feature is None else lists.read_features(flags.feature)
@@ -58,8 +52,8 @@ class Session:
         """Do what the flags ask for."""
         flags = self.flags
         if flags.train is not None:
-            _, recipe = make_ranker(flags, self.train_measure)
-            labels = (self.train_measure.label, self.test_measure.label)
+            _, recipe = make_ranker(flags, self.train_metric)
+            labels = (self.train_metric.label, self.test_metric.label)
             self._say_all(training_lines(flags, *labels, recipe.log))
             if flags.kcv > 0:
                 self._cross_validate(flags.train)
@@ -99,14 +93,12 @@ class Session:
         return scaled
 
     def _model(self, path: str) -> ModelText:
-        from rankwright.persist.model_file import load_model
-
         if is_zipfile(path):
             return self._text_of(load_model(path))
         return read_model_text(path)
 
     def _text_of(self, ranker: Ranker) -> ModelText:
-        """Return our ranker as a model of RankLib, and tell what is lost."""
+        """Return our ranker as a model of RankLib, and report what is lost."""
         if (lost := missing_notice(ranker)) is not None:
             self.notice(lost)
         return text_of(ranker)
@@ -124,7 +116,7 @@ class Session:
         return model.scores(data.X)
 
     def notice(self, sentence: str) -> None:
-        """Tell the user something, once."""
+        """Print a notice, once."""
         if sentence not in self._noticed:
             self._noticed.add(sentence)
             self._notice(sentence)
@@ -144,8 +136,8 @@ class Session:
             test = self._read(flags.test[0])
         model = self._fit(train, valid)
         if test is not None:
-            values = self.test_measure.per_query(test, self._scores(model, test))
-            self._result(self.test_measure, "test", mean(values))
+            values = self.test_metric.per_query(test, self._scores(model, test))
+            self._result(self.test_metric, "test", mean(values))
             self._save_values(test.qid.tolist(), values)
         if flags.save is not None:
             write_model_text(model, flags.save)
@@ -154,8 +146,8 @@ class Session:
     def _fit(self, train: RankingData, valid: RankingData | None) -> ModelText:
         """Train, print how it went, and return the model."""
         features = self._features or list(range(1, train.n_features + 1))
-        ranker, recipe = make_ranker(self.flags, self.train_measure, train.n_queries)
-        for notice in (*recipe.notices, *self.train_measure.notices, *self.test_measure.notices):
+        ranker, recipe = make_ranker(self.flags, self.train_metric, train.n_queries)
+        for notice in (*recipe.notices, *self.train_metric.notices, *self.test_metric.notices):
             self.notice(notice)
         self._detail("Initializing... [Done]")
         self._detail(f"{RULE}\nTraining starts...\n{RULE}")
@@ -163,12 +155,12 @@ class Session:
         chooses = None if valid is None else lists.with_features(valid, features)
         model = self._fitted(ranker, chosen, chooses).with_features(features)
         self._detail("Finished sucessfully.")
-        found = self.train_measure.per_query(train, model.scores(train.X))
+        found = self.train_metric.per_query(train, model.scores(train.X))
         self._on_train = mean(found)
-        self._result(self.train_measure, "training", self._on_train)
+        self._result(self.train_metric, "training", self._on_train)
         if valid is not None:
-            on_valid = mean(self.train_measure.per_query(valid, model.scores(valid.X)))
-            self._result(self.train_measure, "validation", on_valid)
+            on_valid = mean(self.train_metric.per_query(valid, model.scores(valid.X)))
+            self._result(self.train_metric, "validation", on_valid)
         self.say(RULE)
         return model
 
@@ -176,11 +168,11 @@ class Session:
         l2, regression = self.flags.l2, ranker.name == "linear_regression"
         if regression and self.flags.strict:
             return as_ranklib_solves(train, l2)
-        if ranker.name == "random_forest":  # all bags are kept, whatever valid says
+        if ranker.name == "random_forest":  # all bags are kept, whatever the validation data says
             valid = None
         ranker.fit(train, eval_set=valid)
         if not self.flags.silent:
-            name, label = self.train_measure.selects, self.train_measure.label
+            name, label = self.train_metric.selects, self.train_metric.label
             curves = [ranker.curve_.get(f"{part} {name}", []) for part in ("train", "valid")]
             self._say_all(round_lines(label, *curves))
         model = self._text_of(ranker)
@@ -194,7 +186,7 @@ class Session:
         rows, weighted, n_lists = [], 0.0, 0
         for number, fold in enumerate(lists.folds(data, flags.kcv, flags.tvs), 1):
             model = self._fit(fold.train, fold.valid)
-            values = self.test_measure.per_query(fold.test, self._scores(model, fold.test))
+            values = self.test_metric.per_query(fold.test, self._scores(model, fold.test))
             rows.append((self._on_train, mean(values)))
             weighted, n_lists = weighted + float(values.sum()), n_lists + len(values)
             if keeps:
@@ -202,7 +194,7 @@ class Session:
                 make_folder(target)
                 write_model_text(model, target / f"f{number}.{name or 'kcv'}")
                 self.say(f"Fold-{number} model saved to: {name or 'kcv'}")
-        self._say_all(summary_lines(self.test_measure.label, rows, weighted / n_lists))
+        self._say_all(summary_lines(self.test_metric.label, rows, weighted / n_lists))
 
     # --- using models ------------------------------------------------------------------------
 
@@ -214,7 +206,7 @@ class Session:
                 "test file, or as many as models."
             )
         models = self._models()
-        for notice in self.test_measure.notices:
+        for notice in self.test_metric.notices:
             self.notice(notice)
         data = [self._read(path) for path in flags.test]
         if len(data) > 1:
@@ -222,8 +214,8 @@ class Session:
         else:
             scores = [self._scores_of_folds(models, data[0])]
         pairs = zip(data, scores, strict=True)
-        values = np.concatenate([self.test_measure.per_query(*pair) for pair in pairs])
-        self._result(self.test_measure, "test", mean(values))
+        values = np.concatenate([self.test_metric.per_query(*pair) for pair in pairs])
+        self._result(self.test_metric, "test", mean(values))
         self._save_values([query for part in data for query in part.qid.tolist()], values)
 
     def _scores_of_folds(self, models: list[ModelText], data: RankingData) -> F64:
@@ -275,7 +267,7 @@ class Session:
             self.say(f"Model file:\t{path}")
         self.say(f"Feature normalization: {flags.norm or 'No'}")
         if flags.rank is None:
-            self.say(f"Test metric:\t{self.test_measure.label}")
+            self.say(f"Test metric:\t{self.test_metric.label}")
         models = [self._model(path) for path in flags.load]
         for model in models:
             self.say(f"Model:\t\t{model.name}")
@@ -289,10 +281,122 @@ class Session:
         if not self.flags.silent:
             self.say(text)
 
-    def _result(self, measure: Measure, what: str, value: float) -> None:
-        self.say(f"{measure.label} on {what} data: {rounded(value)}")
+    def _result(self, metric: RankLibMetric, what: str, value: float) -> None:
+        self.say(f"{metric.label} on {what} data: {rounded(value)}")
 
     def _save_values(self, names: Sequence[object], values: F64) -> None:
         if self.flags.idv is not None:
-            write_values(self.test_measure.label, names, values, self.flags.idv)
+            write_values(self.test_metric.label, names, values, self.flags.idv)
             self.say(f"Per-ranked list performance saved to: {self.flags.idv}")
+
+
+# --- lines of the log --------------------------------------------------------------------------
+# As scripts look for them.
+
+
+RULE = "---------------------------------"
+
+
+def training_lines(
+    flags: Flags, train_label: str, test_label: str, parameters: Sequence[str]
+) -> list[str]:
+    """Return what is said before training: files, metrics and parameters."""
+    name = RANKERS[flags.ranker]
+    listed = flags.feature or "Unspecified. All features will be used."
+    by_err = train_label.startswith("ERR") or test_label.startswith("ERR")
+    lines: list[tuple[bool, str]] = [
+        (True, ""),
+        (True, "Discard orig. features"),
+        (True, f"Training data:\t{flags.train}"),
+        (bool(flags.test) and flags.kcv < 1, f"Test data:\t{flags.test[0] if flags.test else ''}"),
+        (flags.kcv > 0, f"Cross validation: {flags.kcv} folds."),
+        (flags.validate is not None, f"Validation data:\t{flags.validate}"),
+        (
+            flags.validate is None and flags.tvs > 0.0,
+            f"Train-Validation split: {java_double(flags.tvs)}",
+        ),
+        (flags.tts > 0.0, f"Train-Test split: {java_double(flags.tts)}"),
+        (True, f"Feature vector representation: {'Sparse' if flags.sparse else 'Dense'}."),
+        (True, f"Ranking method:\t{name}"),
+        (True, f"Feature description file:\t{listed}"),
+        (True, f"Train metric:\t{train_label}"),
+        (True, f"Test metric:\t{test_label}"),
+        (by_err, f"Highest relevance label (to compute ERR): {int(flags.gmax)}"),
+        (True, f"Feature normalization: {flags.norm or 'No'}"),
+        (flags.kcvmd is not None, f"Models directory: {flags.kcvmd}"),
+        (flags.kcvmn is not None, f"Models' name: {flags.kcvmn}"),
+        (flags.save is not None, f"Model file: {flags.save}"),
+        (True, ""),
+        (True, f"[+] {name}'s Parameters:"),
+    ]
+    return [*(line for said, line in lines if said), *parameters, ""]
+
+
+def round_lines(label: str, train: Sequence[float], valid: Sequence[float]) -> list[str]:
+    """Return the table of the metric after each round, where a validation set watched it."""
+    if not valid:
+        return []
+    wide = [f"{label}-{part}".ljust(9) for part in "TV"]
+    lines = [f"#iter   | {wide[0]} | {wide[1]} | ", RULE]
+    for number, pair in enumerate(zip(train, valid, strict=True), 1):
+        cells = (rounded(value).ljust(len(wide[0])) for value in pair)
+        lines.append(f"{number:<7} | {' | '.join(cells)} | ")
+    return [*lines, RULE]
+
+
+def fold_lines(queries: Sequence[object], k: int, share: float) -> list[str]:
+    """Return which lists are in which part of each fold."""
+    found = list(fold_numbers(len(queries), k, share))
+    lines = [f"Creating data for {k} folds... [Done]            "]
+    for part, what in enumerate(("Train", "Validate", "Test")):
+        for number, fold in enumerate(found):
+            if len(fold[part]):
+                names = " ".join(f'"{queries[q]}"' for q in fold[part].tolist())
+                lines.append(f"{what}[{number}]= {names}")
+    return lines
+
+
+def summary_lines(label: str, folds: Sequence[tuple[float, float]], total: float) -> list[str]:
+    """Return the table at the end of a cross-validation, from (train, test) of each fold."""
+    rule = "-" * 34
+    lines = ["Summary:", f"{label}\t|   Train\t| Test", rule]
+    for number, (on_train, on_test) in enumerate(folds, 1):
+        lines.append(f"Fold {number}\t|   {rounded(on_train)}\t|  {rounded(on_test)}\t")
+    train, test = zip(*folds, strict=True)
+    on_train = mean([float(rounded(value)) for value in train])  # RankLib keeps four digits
+    lines += [rule, f"Avg.\t|   {rounded(on_train)}\t|  {rounded(mean(test))}\t", rule]
+    return [*lines, f"Total\t|   \t\t|  {rounded(total)}\t"]
+
+
+# --- output files ------------------------------------------------------------------------------
+# ``-score``, ``-indri`` and ``-idv``; a file appears whole or not at all.
+
+
+def write_scores(data: RankingData, scores: F64, path: str) -> None:
+    """Write ``query number score`` lines, documents numbered from 0 in each list."""
+    values = scores.tolist()
+    with atomic_text(path) as target:
+        for q, query in enumerate(data.qid.tolist()):
+            start, end = data.indptr[q : q + 2].tolist()
+            for row in range(start, end):
+                target.write(f"{query}\t{row - start}\t{java_double(values[row])}\n")
+
+
+def write_ranking(data: RankingData, scores: F64, path: str) -> None:
+    """Write each list, best first, as ``query Q0 name rank score indri``; equal scores as read."""
+    order, indptr = shown(scores, data.indptr)
+    names = [""] * data.n_documents if data.doc_id is None else data.doc_id.tolist()
+    with atomic_text(path) as target:
+        for q, query in enumerate(data.qid.tolist()):
+            rows = order[indptr[q] : indptr[q + 1]].tolist()
+            for rank, row in enumerate(rows, 1):
+                score = rounded(float(scores[row]), 5)
+                target.write(f"{query} Q0 {names[row]} {rank} {score} indri\n")
+
+
+def write_values(label: str, names: Sequence[object], values: F64, path: str) -> None:
+    """Write ``metric   query   value`` lines, and the mean as that of ``all``."""
+    with atomic_text(path) as target:
+        for name, value in zip(names, values.tolist(), strict=True):
+            target.write(f"{label}   {name}   {java_double(value)}\n")
+        target.write(f"{label}   all   {java_double(mean(values))}\n")

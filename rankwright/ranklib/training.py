@@ -1,24 +1,30 @@
 """Which ranker of ours a RankLib ranker is, and its parameters from the flags.
 
 Four things differ on purpose, and `docs/coming-from-ranklib.md` says what comes of them: trees are
-grown by LightGBM, Random Forests draw features once per tree, networks are trained by Adam, and
+grown by LightGBM, Random Forests sample features once per tree, networks are trained by Adam, and
 ListNet's convex problem is solved outright.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
+import numpy as np
+from scipy import linalg
+
 from rankwright import registry
-from rankwright.core.types import Loss
+from rankwright.core.types import F64, Loss
+from rankwright.data.ranking_data import RankingData
 from rankwright.losses.lambdarank import LambdaRank
 from rankwright.losses.squared import Squared
 from rankwright.models.trees import Trees
 from rankwright.rankers.base import Ranker
-from rankwright.ranklib.as_ranker import REGISTERED
+from rankwright.ranklib.conversion import REGISTERED
 from rankwright.ranklib.flags import RANKERS, Flags
 from rankwright.ranklib.java_numbers import java_double
-from rankwright.ranklib.measures import Measure
+from rankwright.ranklib.metrics import RankLibMetric
+from rankwright.ranklib.model_text import ModelText, Terms, matrix
 
 _RANKNET_RATE, _ADAM_RATE = 5e-5, 1e-3
 _EVERY_VALUE = 65_535  # thresholds: the most that LightGBM keeps
@@ -32,13 +38,13 @@ class Recipe(NamedTuple):
     notices: list[str]
 
 
-def make_ranker(flags: Flags, measure: Measure, n_lists: int = 1) -> tuple[Ranker, Recipe]:
-    """Return the ranker that the flags ask for, to be trained for ``measure`` on so many lists."""
+def make_ranker(flags: Flags, metric: RankLibMetric, n_lists: int = 1) -> tuple[Ranker, Recipe]:
+    """Return the ranker that the flags ask for, to be trained for ``metric`` on so many lists."""
     name = RANKERS[flags.ranker]
-    recipe = _RECIPES[name](flags, measure)
+    recipe = _RECIPES[name](flags, metric)
     common: dict[str, Any] = {
-        "metric": measure.name,
-        "select_metric": measure.selects,
+        "metric": metric.name,
+        "select_metric": metric.selects,
         "convention": "ranklib",
         "random_state": flags.seed,
         "n_jobs": None if flags.thread < 1 else flags.thread,
@@ -52,7 +58,7 @@ def make_ranker(flags: Flags, measure: Measure, n_lists: int = 1) -> tuple[Ranke
     return ranker, recipe
 
 
-def _mart(flags: Flags, measure: Measure) -> Recipe:  # noqa: ARG001
+def _mart(flags: Flags, metric: RankLibMetric) -> Recipe:  # noqa: ARG001
     tc = _given(flags.tc, 256)
     trees, leaves = _given(flags.tree, 1000), _given(flags.leaf, 10)
     grown = Trees(
@@ -74,23 +80,23 @@ def _mart(flags: Flags, measure: Measure) -> Recipe:  # noqa: ARG001
     return Recipe(parameters, log, [])
 
 
-def _lambdamart(flags: Flags, measure: Measure) -> Recipe:
-    parameters, log, notices = _mart(flags, measure)
-    pairs, more = _pairs(flags, measure)
+def _lambdamart(flags: Flags, metric: RankLibMetric) -> Recipe:
+    parameters, log, notices = _mart(flags, metric)
+    pairs, more = _pairs(flags, metric)
     return Recipe({**parameters, **pairs}, log, notices + more)
 
 
-def _pairs(flags: Flags, measure: Measure) -> tuple[dict[str, Any], list[str]]:
+def _pairs(flags: Flags, metric: RankLibMetric) -> tuple[dict[str, Any], list[str]]:
     """Return the parameters of LambdaRank's pairs, as RankLib weighs them."""
-    only_first = measure.name == "map" and flags.strict
+    only_first = metric.name == "map" and flags.strict
     pairs = {"normalize": False, "truncation": 1 if only_first else None}
     notices = []
-    if measure.name == "map" and not flags.strict:
+    if metric.name == "map" and not flags.strict:
         notices.append(
             "for MAP all pairs of documents count; RankLib takes only those with the first-ranked "
             "document (--strict does so)."
         )
-    if measure.name.startswith("err"):
+    if metric.name.startswith("err"):
         notices.append(
             "what a swap changes in ERR is exact; RankLib squares the chance that a reader goes on "
             "(--strict does not bring that back)."
@@ -98,7 +104,7 @@ def _pairs(flags: Flags, measure: Measure) -> tuple[dict[str, Any], list[str]]:
     return pairs, notices
 
 
-def _random_forests(flags: Flags, measure: Measure) -> Recipe:
+def _random_forests(flags: Flags, metric: RankLibMetric) -> Recipe:
     trees, leaves = _given(flags.tree, 1), _given(flags.leaf, 100)
     given = _given(flags.tc, 256)
     tc = 256 if flags.strict else given
@@ -109,8 +115,8 @@ def _random_forests(flags: Flags, measure: Measure) -> Recipe:
         notices.append("-tc is obeyed; RankLib keeps 256 in Random Forests (--strict does so).")
     loss: Loss = Squared()
     if flags.rtype == 6:
-        pairs, more = _pairs(flags, measure)
-        loss, notices = LambdaRank(metric=measure.name, **pairs), notices + more
+        pairs, more = _pairs(flags, metric)
+        loss, notices = LambdaRank(metric=metric.name, **pairs), notices + more
     parameters = {
         "loss": loss,
         "n_bags": flags.bag,
@@ -134,7 +140,7 @@ def _random_forests(flags: Flags, measure: Measure) -> Recipe:
     return Recipe(parameters, log, notices)
 
 
-def _coordinate_ascent(flags: Flags, measure: Measure) -> Recipe:  # noqa: ARG001
+def _coordinate_ascent(flags: Flags, metric: RankLibMetric) -> Recipe:  # noqa: ARG001
     tolerance = _given(flags.tolerance, 0.001)
     parameters = {
         "n_restarts": flags.restarts,
@@ -153,7 +159,7 @@ def _coordinate_ascent(flags: Flags, measure: Measure) -> Recipe:  # noqa: ARG00
     return Recipe(parameters, log, [])
 
 
-def _rankboost(flags: Flags, measure: Measure) -> Recipe:  # noqa: ARG001
+def _rankboost(flags: Flags, metric: RankLibMetric) -> Recipe:  # noqa: ARG001
     rounds, tc = _given(flags.round, 300), _given(flags.tc, 10)
     parameters = {
         "n_rounds": rounds,
@@ -164,7 +170,7 @@ def _rankboost(flags: Flags, measure: Measure) -> Recipe:  # noqa: ARG001
     return Recipe(parameters, log, [])
 
 
-def _adarank(flags: Flags, measure: Measure) -> Recipe:  # noqa: ARG001
+def _adarank(flags: Flags, metric: RankLibMetric) -> Recipe:  # noqa: ARG001
     rounds = _given(flags.round, 500)
     tolerance = _given(flags.tolerance, 0.002)
     parameters = {
@@ -183,7 +189,7 @@ def _adarank(flags: Flags, measure: Measure) -> Recipe:  # noqa: ARG001
     return Recipe(parameters, log, [])
 
 
-def _ranknet(flags: Flags, measure: Measure) -> Recipe:  # noqa: ARG001
+def _ranknet(flags: Flags, metric: RankLibMetric) -> Recipe:  # noqa: ARG001
     epochs = _given(flags.epoch, 100)
     rate = _given(flags.lr, _RANKNET_RATE)
     parameters = {
@@ -203,13 +209,13 @@ def _ranknet(flags: Flags, measure: Measure) -> Recipe:  # noqa: ARG001
     return Recipe(parameters, log, [])
 
 
-def _lambdarank(flags: Flags, measure: Measure) -> Recipe:
-    parameters, log, notices = _ranknet(flags, measure)
-    pairs, more = _pairs(flags, measure)
+def _lambdarank(flags: Flags, metric: RankLibMetric) -> Recipe:
+    parameters, log, notices = _ranknet(flags, metric)
+    pairs, more = _pairs(flags, metric)
     return Recipe({**parameters, **pairs}, log, notices + more)
 
 
-def _listnet(flags: Flags, measure: Measure) -> Recipe:  # noqa: ARG001
+def _listnet(flags: Flags, metric: RankLibMetric) -> Recipe:  # noqa: ARG001
     epochs, rate = _given(flags.epoch, 1500), _given(flags.lr, 1e-5)
     notices = []
     if flags.lr is not None:
@@ -223,7 +229,7 @@ def _listnet(flags: Flags, measure: Measure) -> Recipe:  # noqa: ARG001
     return Recipe(parameters, log, notices)
 
 
-def _linear_regression(flags: Flags, measure: Measure) -> Recipe:  # noqa: ARG001
+def _linear_regression(flags: Flags, metric: RankLibMetric) -> Recipe:  # noqa: ARG001
     parameters = {"l2": flags.l2, "scale": False}
     notices = []
     if not flags.strict:
@@ -252,3 +258,33 @@ _RECIPES = {
     "Random Forests": _random_forests,
     "Linear Regression": _linear_regression,
 }
+
+
+# --- linear regression -------------------------------------------------------------------------
+# RankLib leaves the last feature out of the equations and saves the constant as that feature's
+# weight, and the first feature's weight as the constant (feature 0). ``--strict`` does the same.
+
+
+def with_constant(model: ModelText, data: RankingData, l2: float) -> ModelText:
+    """Return a regression with the constant that makes scores on ``data`` right in the mean."""
+    body = model.body
+    assert isinstance(body, Terms)
+    constant = float(np.mean(data.y - body.scores(data.X)))
+    terms = Terms(np.append(0, body.features), np.append(constant, body.weights))
+    return replace(model, settings=_settings(l2), body=terms)
+
+
+def as_ranklib_solves(data: RankingData, l2: float) -> ModelText:
+    """Return RankLib's own regression on ``data``, slips included."""
+    d = data.n_features
+    known = matrix(data.X, list(range(1, d)))
+    A: F64 = np.column_stack([known, np.ones(data.n_documents)])
+    equations = A.T @ A + l2 * np.eye(d)
+    w: F64 = linalg.solve(equations, A.T @ data.y, assume_a="pos")
+    return ModelText(
+        "Linear Regression", _settings(l2), Terms(np.arange(d + 1), np.append(w[0], w))
+    )
+
+
+def _settings(l2: float) -> tuple[tuple[str, str], ...]:
+    return (("Lambda", java_double(l2)),)

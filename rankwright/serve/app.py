@@ -1,14 +1,16 @@
-"""The HTTP interface: rankings and scores of models by name, health, figures, OpenAPI."""
+"""The HTTP interface: rankings and scores of models by name, health checks, metrics, OpenAPI."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import logging
+import threading
 from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from importlib.resources import files
-from typing import Any
+from typing import Any, TypeVar
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
@@ -16,16 +18,28 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.exceptions import HTTPException
 
 from rankwright import __version__
-from rankwright.errors import RankwrightError
-from rankwright.serve import schema
-from rankwright.serve.answers import Scored, rank_answers, score_answers, score_queries
-from rankwright.serve.faults import RequestError
-from rankwright.serve.gate import Gate
-from rankwright.serve.library import Library, Slot
-from rankwright.serve.log import tell
-from rankwright.serve.measures import Measures
+from rankwright.core.parallel import thread_count
+from rankwright.errors import RankwrightError, quoted
+from rankwright.serve.handlers import (
+    RankAnswer,
+    RankBatch,
+    RankBatchAnswer,
+    RankRequest,
+    Refusal,
+    RequestError,
+    ScoreAnswer,
+    ScoreBatch,
+    ScoreBatchAnswer,
+    Scored,
+    ScoreRequest,
+    parse,
+    rank_answers,
+    score_answers,
+    score_queries,
+)
+from rankwright.serve.middleware import RequestMiddleware, ServerMetrics, log_event
+from rankwright.serve.model_store import LoadedModel, ModelStore
 from rankwright.serve.settings import Settings
-from rankwright.serve.work import Work
 
 _REFUSALS = {
     400: "The body is not JSON.",
@@ -37,7 +51,7 @@ _REFUSALS = {
     422: "The request does not match the model.",
     503: "Too many requests, or one that takes too long.",
 }
-# The page may run its own script and ask this server, and nobody else.
+# The page may run its own script and ask this server, and no other server.
 _PAGE_POLICY = (
     "default-src 'none'; connect-src 'self'; img-src data:; script-src 'unsafe-inline'; "
     "style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -47,12 +61,12 @@ Answers = Callable[[Sequence[Scored]], list[dict[str, Any]]]
 
 
 class Service:
-    """An application over a library of models; ``gate`` is what a server runs."""
+    """An application over a store of models; a server runs its ``middleware``."""
 
-    def __init__(self, library: Library, settings: Settings) -> None:
-        self.library, self.settings = library, settings
-        self.measures = Measures(library)
-        self.work = Work(settings)
+    def __init__(self, store: ModelStore, settings: Settings) -> None:
+        self.store, self.settings = store, settings
+        self.metrics = ServerMetrics(store)
+        self.workers = WorkerPool(settings)
         self.api = FastAPI(
             title="Rankwright",
             version=__version__,
@@ -61,8 +75,8 @@ class Service:
             docs_url=None,  # FastAPI's pages load their scripts from other servers
             redoc_url=None,
         )
-        self.gate = Gate(self.api, settings, self.measures)
-        self._add_faults()
+        self.middleware = RequestMiddleware(self.api, settings, self.metrics)
+        self._add_error_handlers()
         self._add_models()
         self._add_health()
         self._add_page()
@@ -70,28 +84,28 @@ class Service:
     # --- models ------------------------------------------------------------------------------
 
     def _add_models(self) -> None:
-        self._add("rank", schema.RankRequest, schema.RankAnswer, rank_answers)
-        self._add("score", schema.ScoreRequest, schema.ScoreAnswer, score_answers)
-        self._add("rank/batch", schema.RankBatch, schema.RankBatchAnswer, rank_answers)
-        self._add("score/batch", schema.ScoreBatch, schema.ScoreBatchAnswer, score_answers)
+        self._add("rank", RankRequest, RankAnswer, rank_answers)
+        self._add("score", ScoreRequest, ScoreAnswer, score_answers)
+        self._add("rank/batch", RankBatch, RankBatchAnswer, rank_answers)
+        self._add("score/batch", ScoreBatch, ScoreBatchAnswer, score_answers)
         self._document_requests()
 
         @self.api.get("/v1/models", summary="Models that are served")
         async def models() -> Any:
-            return {"models": [slot.about for slot in self.library.slots]}
+            return {"models": [loaded.about for loaded in self.store.models]}
 
         @self.api.get("/v1/models/{name}", summary="The versions of a model", responses=_refusals())
         async def versions(name: str) -> Any:
-            return {"models": [slot.about for slot in self._named(name)]}
+            return {"models": [loaded.about for loaded in self._named(name)]}
 
-    def _add(self, verb: str, asked: type[Any], told: type[Any], answers: Answers) -> None:
+    def _add(self, verb: str, asked: type[Any], answered: type[Any], answers: Answers) -> None:
         """Add ``POST /v1/models/NAME/VERB``; NAME may be NAME@VERSION."""
         body = {"schema": asked.model_json_schema(ref_template=_SCHEMAS)}
 
         @self.api.post(
             f"/v1/models/{{name}}/{verb}",
             summary=asked.__doc__,
-            responses={200: {"model": told}, **_refusals()},
+            responses={200: {"model": answered}, **_refusals()},
             openapi_extra={
                 "requestBody": {"required": True, "content": {"application/json": body}}
             },
@@ -102,9 +116,9 @@ class Service:
 
             def compute(content: bytes) -> bytes:
                 batch = "batch" in verb
-                parsed = schema.parse(asked, content)
+                parsed = parse(asked, content)
                 scored = score_queries(
-                    self.library,
+                    self.store,
                     name,
                     parsed.queries if batch else [parsed],
                     self.settings,
@@ -114,28 +128,28 @@ class Service:
                 state.queries, state.documents = len(scored), self._count(scored)
                 return json.dumps({"results": found} if batch else found[0]).encode()
 
-            made = await self.work.answer(request, compute)
+            made = await self.workers.answer(request, compute)
             return Response(made, media_type="application/json")
 
-    def _named(self, name: str) -> list[Slot]:
+    def _named(self, name: str) -> list[LoadedModel]:
         try:
-            return self.library.named(name)
-        except RankwrightError as fault:
-            raise RequestError(404, str(fault)) from None
+            return self.store.named(name)
+        except RankwrightError as error:
+            raise RequestError(404, str(error)) from None
 
     def _count(self, scored: Sequence[Scored]) -> int:
         total = 0
         for one in scored:
-            own, n = one.slot.version, len(one.scores)
-            self.measures.queries.labels(own.name, own.version).inc()
-            self.measures.documents.labels(own.name, own.version).inc(n)
+            own, n = one.loaded.version, len(one.scores)
+            self.metrics.queries.labels(own.name, own.version).inc()
+            self.metrics.documents.labels(own.name, own.version).inc(n)
             total += n
         return total
 
     def _document_requests(self) -> None:
         """Name the models in the OpenAPI document, and keep all its schemas in one place."""
         made = self.api.openapi
-        names = self.library.names + [slot.version.pinned for slot in self.library.slots]
+        names = self.store.names + [loaded.version.pinned for loaded in self.store.models]
 
         def openapi() -> dict[str, Any]:
             if self.api.openapi_schema is None:
@@ -162,18 +176,18 @@ class Service:
 
         @self.api.get("/readyz", summary="Readiness: whether to send requests here")
         async def readyz() -> Response:
-            draining = self.gate.draining
-            told = {
+            draining = self.middleware.draining
+            content = {
                 "status": "draining" if draining else "ready",
-                "models": [slot.state for slot in self.library.slots],
+                "models": [loaded.state for loaded in self.store.models],
             }
-            return JSONResponse(told, 503 if draining else 200)
+            return JSONResponse(content, 503 if draining else 200)
 
         @self.api.get(
             "/metrics", summary="Metrics for Prometheus", response_class=PlainTextResponse
         )
         async def metrics() -> Response:
-            return Response(self.measures.text(), media_type=CONTENT_TYPE_LATEST)
+            return Response(self.metrics.text(), media_type=CONTENT_TYPE_LATEST)
 
     # --- the page ----------------------------------------------------------------------------
 
@@ -185,20 +199,20 @@ class Service:
         async def docs() -> Response:
             return HTMLResponse(page, headers={"content-security-policy": _PAGE_POLICY})
 
-    # --- faults ------------------------------------------------------------------------------
+    # --- errors ------------------------------------------------------------------------------
 
-    def _add_faults(self) -> None:
-        async def refused(request: Request, fault: Exception) -> Response:
-            status = fault.status if isinstance(fault, RequestError) else 422
-            return _fault(request, status, str(fault))
+    def _add_error_handlers(self) -> None:
+        async def refused(request: Request, error: Exception) -> Response:
+            status = error.status if isinstance(error, RequestError) else 422
+            return _refusal(request, status, str(error))
 
-        async def not_there(request: Request, fault: Exception) -> Response:
-            assert isinstance(fault, HTTPException)
-            sentence = f"{request.method} {request.url.path[:200]}: {fault.detail}."
-            return _fault(request, fault.status_code, sentence, fault.headers)
+        async def not_there(request: Request, error: Exception) -> Response:
+            assert isinstance(error, HTTPException)
+            sentence = f"{request.method} {request.url.path[:200]}: {error.detail}."
+            return _refusal(request, error.status_code, sentence, error.headers)
 
         async def broken(request: Request, _: Exception) -> Response:
-            return _fault(request, 500, "the server failed; its log has the request's id.")
+            return _refusal(request, 500, "the server failed; its log has the request's id.")
 
         self.api.add_exception_handler(RankwrightError, refused)
         self.api.add_exception_handler(HTTPException, not_there)
@@ -213,37 +227,102 @@ class Service:
             yield
         finally:
             watching.cancel()
-            self.work.close()
+            self.workers.close()
 
     async def _watch(self) -> None:
-        """Look at the model files again and again."""
+        """Check the model files at regular intervals."""
         while self.settings.reload_seconds > 0:
             await asyncio.sleep(self.settings.reload_seconds)
             try:
-                await asyncio.to_thread(self.library.reload, self._saw_reload)
-            except Exception as fault:  # the next look may go well; serving goes on either way
-                tell("reload failed", level=logging.ERROR, error=repr(fault))
+                await asyncio.to_thread(self.store.reload, self._on_reload)
+            except Exception as error:  # the next check may succeed; serving goes on either way
+                log_event("reload failed", level=logging.ERROR, error=repr(error))
 
-    def _saw_reload(self, slot: Slot) -> None:
-        self.measures.saw_reload(slot)
-        own = slot.version
+    def _on_reload(self, loaded: LoadedModel) -> None:
+        self.metrics.count_reload(loaded)
+        own = loaded.version
         which: dict[str, Any] = {"model": own.name, "version": own.version, "file": str(own.path)}
-        if slot.fault is None:
-            tell("model replaced", **which)
+        if loaded.error is None:
+            log_event("model replaced", **which)
         else:
-            tell("model kept", level=logging.WARNING, error=slot.fault, **which)
+            log_event("model kept", level=logging.WARNING, error=loaded.error, **which)
 
 
 def _refusals() -> dict[int | str, dict[str, Any]]:
-    return {
-        status: {"model": schema.Fault, "description": what} for status, what in _REFUSALS.items()
-    }
+    return {status: {"model": Refusal, "description": what} for status, what in _REFUSALS.items()}
 
 
-def _fault(request: Request, status: int, sentence: str, headers: Any = None) -> Response:
+def _refusal(request: Request, status: int, sentence: str, headers: Any = None) -> Response:
     request.state.error = sentence
     own = {**(headers or {}), **({"retry-after": "1"} if status == 503 else {})}
     if status in (408, 413):
         own["connection"] = "close"  # the rest of the body is not read
-    told = {"error": sentence, "request_id": request.state.request_id}
-    return JSONResponse(told, status, own)
+    content = {"error": sentence, "request_id": request.state.request_id}
+    return JSONResponse(content, status, own)
+
+
+# --- threads -----------------------------------------------------------------------------------
+# Threads compute the answers, so that the event loop is free for health checks and others.
+
+
+_T = TypeVar("_T")
+
+
+class WorkerPool:
+    """A pool of threads with a limited queue, and bodies that are read within limits."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        threads = thread_count(settings.threads)
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="rankwright-serve")
+        self._lock = threading.Lock()
+        self._held = 0
+
+    async def answer(self, request: Request, compute: Callable[[bytes], _T]) -> _T:
+        """Return what ``compute`` makes of the request's body, all within the time limit."""
+        limit = self._settings.seconds
+        ends = asyncio.get_running_loop().time() + limit
+        try:
+            async with asyncio.timeout_at(ends):
+                body = await read_body(request, self._settings.max_body)
+        except TimeoutError:
+            raise RequestError(408, f"the request did not arrive within {limit:g} s.") from None
+        future = self._submit(compute, body)
+        try:
+            async with asyncio.timeout_at(ends):
+                return await asyncio.wrap_future(future)
+        except TimeoutError:
+            raise RequestError(503, f"there was no answer within {limit:g} s.") from None
+
+    def _submit(self, compute: Callable[[bytes], _T], body: bytes) -> Future[_T]:
+        with self._lock:
+            if self._held >= self._settings.max_waiting:
+                raise RequestError(503, f"{self._held} requests are waiting; try again later.")
+            self._held += 1
+        future = self._pool.submit(compute, body)
+        future.add_done_callback(self._let_go)
+        return future
+
+    def _let_go(self, _: Future[_T]) -> None:
+        with self._lock:
+            self._held -= 1
+
+    def close(self) -> None:
+        """Let the threads go; requests that have timed out are dropped."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+async def read_body(request: Request, most: int) -> bytes:
+    """Return the body of a request, of ``most`` bytes at the most."""
+    kind = request.headers.get("content-type", "application/json").partition(";")[0].strip()
+    if kind.lower() != "application/json":
+        raise RequestError(415, f"send application/json, not {quoted(kind)}.")
+    length = request.headers.get("content-length", "0")
+    if length.isdecimal() and (len(length) > 18 or int(length) > most):
+        raise RequestError(413, f"{length[:18]} bytes are more than the {most} allowed.")
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > most:
+            raise RequestError(413, f"the request has more than the {most} bytes allowed.")
+    return bytes(body)

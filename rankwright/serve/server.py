@@ -26,8 +26,8 @@ import uvicorn
 
 from rankwright.errors import UsageError
 from rankwright.serve.app import Service
-from rankwright.serve.library import Library
-from rankwright.serve.log import log_to_standard_error, tell
+from rankwright.serve.middleware import log_event, log_to_standard_error
+from rankwright.serve.model_store import ModelStore
 from rankwright.serve.settings import Listening, Settings, parse_models
 
 _SETTLE = 0.5  # for a connection just taken to send its request
@@ -38,18 +38,18 @@ _ATTACH_FILTER = 26  # Linux's SO_ATTACH_FILTER, which the socket module does no
 def run_server(models: Sequence[str], *, settings: Settings, listening: Listening) -> None:
     """Serve until a signal ends it."""
     log_to_standard_error()
-    library = Library(parse_models(models))
-    service = Service(library, settings)
+    store = ModelStore(parse_models(models))
+    service = Service(store, settings)
     with _bound(listening) as bound:
         server = DrainingServer(_config(service, listening), service, listening, bound)
         host, port = bound.getsockname()[:2]
         scheme = "https" if listening.tls_cert else "http"
         shown = f"[{host}]" if ":" in host else host
-        tell("listening", address=f"{scheme}://{shown}:{port}", models=library.names)
-        if not settings.keys and not _is_loopback(host):
-            tell("open to the network without API keys", level=logging.WARNING, host=host)
+        log_event("listening", address=f"{scheme}://{shown}:{port}", models=store.names)
+        if not settings.keys and not ipaddress.ip_address(host).is_loopback:
+            log_event("open to the network without API keys", level=logging.WARNING, host=host)
         server.run(sockets=[bound])
-    tell("stopped")
+    log_event("stopped")
 
 
 class DrainingServer(uvicorn.Server):
@@ -70,15 +70,15 @@ class DrainingServer(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
         """Begin to drain; at the second signal, or before the start, end at once."""
-        if self._loop is None or self._service.gate.draining:
+        if self._loop is None or self._service.middleware.draining:
             self.should_exit = self.force_exit = True
             return
-        self._service.gate.draining = True
+        self._service.middleware.draining = True
         self._loop.call_soon_threadsafe(self._begin)
 
     def _begin(self) -> None:
         assert self._loop is not None
-        tell("draining", connections=len(self.server_state.connections))
+        log_event("draining", connections=len(self.server_state.connections))
         self._drain_task = self._loop.create_task(self._drain())
 
     async def _drain(self) -> None:
@@ -116,7 +116,7 @@ def _is_busy(connection: Any) -> bool:
 
 def _config(service: Service, listening: Listening) -> uvicorn.Config:
     config = uvicorn.Config(
-        service.gate,
+        service.middleware,
         log_config=None,
         access_log=False,
         server_header=False,
@@ -128,8 +128,8 @@ def _config(service: Service, listening: Listening) -> uvicorn.Config:
     )
     try:
         config.load()
-    except (ssl.SSLError, OSError) as fault:
-        raise UsageError(f"the certificate {listening.tls_cert} cannot be used: {fault}.") from None
+    except (ssl.SSLError, OSError) as error:
+        raise UsageError(f"the certificate {listening.tls_cert} cannot be used: {error}.") from None
     return config
 
 
@@ -142,15 +142,11 @@ def _bound(listening: Listening) -> socket.socket:
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind((listening.host, listening.port))
         bound.listen()
-    except (OSError, OverflowError) as fault:
+    except (OSError, OverflowError) as error:
         bound.close()
-        why = fault.strerror if isinstance(fault, OSError) else fault
+        why = error.strerror if isinstance(error, OSError) else error
         raise UsageError(
             f"cannot listen on {listening.host}, port {listening.port}: {why}; choose another "
             "--host or --port (0 takes a free one)."
         ) from None
     return bound
-
-
-def _is_loopback(host: str) -> bool:
-    return ipaddress.ip_address(host).is_loopback

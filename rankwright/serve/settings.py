@@ -1,4 +1,4 @@
-"""What a server is told at its start: models with their shares of traffic, limits, keys.
+"""The settings of a server: models with their shares of traffic, limits, keys.
 
 A model is ``FILE``, ``NAME=FILE`` or ``NAME@VERSION=FILE``, each with ``:SHARE%`` at the end where
 several versions of a name share its traffic::
@@ -55,9 +55,9 @@ class Settings:
     threads : int or None
         Requests that are worked on at a time; as many as there are cores by default.
     reload_seconds : float
-        How often the model files are looked at; 0 is never.
+        How often the model files are checked; 0 is never.
     keys : tuple of bytes
-        Digests of the API keys; none: everyone is let in.
+        Digests of the API keys; none: every client is accepted.
     """
 
     missing: str = "error"
@@ -86,7 +86,7 @@ class Settings:
         thread_count(self.threads)
 
     def lets_in(self, key: str) -> bool:
-        """Whether an API key is one of ours, in a time that tells nothing about them."""
+        """Whether an API key is one of ours, in a time that reveals nothing about them."""
         given = _digest(key)
         found = False
         for known in self.keys:
@@ -128,19 +128,20 @@ class Version:
         return f"{self.name}@{self.version}"
 
 
-def parse_models(words: Sequence[str]) -> list[Version]:
-    """Return the models that the words name, with the shares of each name adding up to 1."""
+def parse_models(args: Sequence[str]) -> list[Version]:
+    """Return the models that ``args`` name, with the shares of each name adding up to 1."""
     found: dict[tuple[str, str], tuple[Path, float | None]] = {}
-    for word in words:
-        match = _MODEL.fullmatch(word)
-        path = Path(match["file"] if match else word)
+    for arg in args:
+        match = _MODEL.fullmatch(arg)
+        path = Path(match["file"] if match else arg)
         name = (match and match["name"]) or path.stem
         if match is None or not re.fullmatch(_NAME, name):
-            raise UsageError(f"'{word}' is not a model: write NAME=FILE, or NAME@VERSION=FILE:10%.")
+            raise UsageError(f"'{arg}' is not a model: write NAME=FILE, or NAME@VERSION=FILE:10%.")
         key = (name, match["version"] or FIRST_VERSION)
         if key in found:
             raise UsageError(
-                f"there are two files for {key[0]}@{key[1]}; tell them apart: NAME@VERSION=FILE."
+                f"there are two files for {key[0]}@{key[1]}; name the version of each: "
+                "NAME@VERSION=FILE."
             )
         found[key] = path, None if match["share"] is None else float(match["share"]) / 100
     if not found:
@@ -151,11 +152,11 @@ def parse_models(words: Sequence[str]) -> list[Version]:
 
 def _shared(name: str, found: dict[tuple[str, str], tuple[Path, float | None]]) -> list[Version]:
     own = [(version, *rest) for (other, version), rest in found.items() if other == name]
-    told = sum(share for _, _, share in own if share is not None)
+    given = sum(share for _, _, share in own if share is not None)
     open_ended = sum(share is None for _, _, share in own)
-    if told > 1 + 1e-9 or (open_ended == 0 and abs(told - 1) > 1e-9):
-        raise UsageError(f"the shares of {name} add up to {100 * told:g}%, not to 100%.")
-    rest = (1 - told) / max(1, open_ended)
+    if given > 1 + 1e-9 or (open_ended == 0 and abs(given - 1) > 1e-9):
+        raise UsageError(f"the shares of {name} add up to {100 * given:g}%, not to 100%.")
+    rest = (1 - given) / max(1, open_ended)
     return [Version(name, v, path, rest if share is None else share) for v, path, share in own]
 
 
@@ -165,8 +166,8 @@ def with_keys(settings: Settings, file: Path | None) -> Settings:
     if file is not None:
         try:
             keys += file.read_text(encoding="utf-8-sig").splitlines()
-        except (OSError, UnicodeDecodeError) as fault:
-            raise UsageError(f"the API keys in {file} cannot be read: {fault}.") from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"the API keys in {file} cannot be read: {error}.") from None
         if not any(key.strip() for key in keys):
             raise UsageError(f"{file} holds no API key; write one a line.")
     return replace(settings, keys=tuple(_digest(key.strip()) for key in keys if key.strip()))

@@ -46,7 +46,7 @@ def test_what_is_not_there_is_reported(files):
 
 
 def test_a_ranklib_model_is_taken_like_ours(files, tmp_path):
-    from rankwright.ranklib.as_ranker import save_ranklib
+    from rankwright.ranklib.conversion import save_ranklib
 
     fitted = ranker("gbdt", n_estimators=5).fit(DATA)
     save_ranklib(fitted, tmp_path / "b.txt")

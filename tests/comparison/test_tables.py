@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 from rankwright.comparison.compare import compare
+from rankwright.comparison.report import report_content
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.split import Fold
 from rankwright.errors import UsageError
@@ -18,7 +19,6 @@ from rankwright.losses import from_function
 from rankwright.metrics.significance import Interval
 from rankwright.models import Linear
 from rankwright.rankers.base import Ranker
-from rankwright.report.content import report_content
 
 QUERIES = 40
 

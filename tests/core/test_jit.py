@@ -11,7 +11,8 @@ from numba.core import config
 from numba.core.caching import NullCache
 
 from rankwright.core import jit, order
-from rankwright.core.jit import Stopwatch, kernel, kernel_hash
+from rankwright.core.jit import Stopwatch, kernel
+from rankwright.core.kernel_cache import kernel_hash
 
 
 @kernel

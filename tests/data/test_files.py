@@ -12,7 +12,8 @@ from reference.same_data import assert_same
 import rankwright
 from rankwright import registry
 from rankwright.data import files, letor, ranking_data, tables
-from rankwright.data.files import convert, format_of, save
+from rankwright.data.files import convert, save
+from rankwright.data.formats import format_of
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
 

@@ -7,8 +7,8 @@ import pytest
 
 import rankwright
 from rankwright.data.letor import Letor
-from rankwright.ranklib.as_ranker import load_ranklib, ranker_of, text_of
 from rankwright.ranklib.command import run
+from rankwright.ranklib.conversion import load_ranklib, ranker_of, text_of
 from rankwright.ranklib.model_text import parse_model_text, read_model_text
 
 RANKERS = (

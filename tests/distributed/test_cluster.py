@@ -1,4 +1,4 @@
-"""Clients, and what is told where there are none."""
+"""Clients, and the errors where there are none."""
 
 import asyncio
 import pickle
@@ -16,7 +16,7 @@ from rankwright.errors import MissingExtraError, UsageError
 DATA = small_data(queries=4, documents=3)
 
 
-def test_without_a_client_the_next_step_is_told():
+def test_without_a_client_the_next_step_is_reported():
     with pytest.raises(UsageError, match=r"there is no Dask client: start one"):
         partitions(DATA)
 
@@ -49,7 +49,7 @@ def too_much():
     raise MemoryError
 
 
-def test_what_a_worker_cannot_do_for_an_executor_is_told_in_a_sentence(client):
+def test_what_a_worker_cannot_do_for_an_executor_is_reported_in_a_sentence(client):
     with pytest.raises(ClusterError, match="larger than the memory limit of every worker"):
         executor(client).submit(too_much).result()
 
@@ -89,9 +89,9 @@ def test_a_timeout_of_the_work_itself_reaches_the_caller(client):
         place.results(place.call(late, [3]))
 
 
-def test_a_package_that_a_worker_lacks_is_told_as_one_that_is_missing_here():
-    told = MissingExtraError("pyarrow", "parquet", "reading Parquet")
-    assert str(pickle.loads(pickle.dumps(told))) == str(told)  # noqa: S301
+def test_a_package_that_a_worker_lacks_is_reported_as_one_that_is_missing_here():
+    error = MissingExtraError("pyarrow", "parquet", "reading Parquet")
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)  # noqa: S301
 
 
 def test_when_no_worker_is_left_the_run_ends_with_a_sentence():

@@ -9,7 +9,7 @@ from small_data import small_data
 
 from rankwright import registry
 from rankwright.data.ranking_data import concatenate
-from rankwright.distributed import fit, pieces
+from rankwright.distributed import fit, linear
 from rankwright.distributed.linear import PartitionedWork
 from rankwright.distributed.partitions import Partitions, partitions
 from rankwright.errors import DataError, UsageError
@@ -93,17 +93,17 @@ def test_an_answer_does_not_depend_on_what_a_worker_was_asked_before(name, local
     made, (v, w, u) = loss(name), np.random.default_rng(0).normal(size=(3, 4))
     sums = PartitionedWork(Linear(), made, local, seeded=False)._sums
     sums.grad(v)
-    value, slope = sums.grad(w)
+    value, gradient = sums.grad(w)
     turned = sums.hess_vec(u) if made.traits.hess_vec else None
     sums.close()
     again, as_before = sums.grad(w)
     sums.close()
     if name == "interval":  # starts from its last solution
         assert again == pytest.approx(value, rel=1e-9)
-        np.testing.assert_allclose(as_before, slope, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(as_before, gradient, rtol=1e-9, atol=1e-12)
         return
     assert again == value
-    np.testing.assert_array_equal(as_before, slope)
+    np.testing.assert_array_equal(as_before, gradient)
     if turned is not None:
         np.testing.assert_array_equal(sums.hess_vec(u), turned)
     sums.close()
@@ -111,16 +111,16 @@ def test_an_answer_does_not_depend_on_what_a_worker_was_asked_before(name, local
 
 @pytest.mark.parametrize("place", ["parts", "local"])
 def test_workers_keep_nothing_after_a_fit(place, request):
-    """The workers of these tests are in this process, so their pieces are to be seen here."""
+    """The workers of these tests are in this process, so what they keep is to be seen here."""
     data, most = request.getfixturevalue(place), []
 
     def look(*_):
-        most.append(len(pieces._pieces))
+        most.append(len(linear._part_problems))
 
-    before = set(pieces._pieces)
+    before = set(linear._part_problems)
     fit(composed("ranknet", "lbfgs"), data, data, progress=look)
     assert max(most) >= len(before) + 3
-    assert set(pieces._pieces) == before
+    assert set(linear._part_problems) == before
 
 
 # --- solvers ---------------------------------------------------------------------------------
@@ -175,14 +175,14 @@ def test_a_pass_is_the_same_on_workers_that_have_walked_before_and_on_others(loc
         return composed("lambdarank", "online", max_iter=4)
 
     undisturbed = fit(made(), local).coef_
-    walk, walked = pieces.Piece.walk, []
+    walk, walked = linear.PartProblem.walk, []
 
     def forgetful(piece, *args):
         walked.append(1)
-        pieces._pieces.clear()  # as if another worker took over for the next pass
+        linear._part_problems.clear()  # as if another worker took over for the next pass
         return walk(piece, *args)
 
-    monkeypatch.setattr(pieces.Piece, "walk", forgetful)
+    monkeypatch.setattr(linear.PartProblem, "walk", forgetful)
     np.testing.assert_array_equal(fit(made(), local).coef_, undisturbed)
     assert len(walked) > len(local)
 
@@ -254,7 +254,7 @@ def test_the_pairs_of_ir_svm_are_weighed_by_the_largest_query_of_all_parts():
     ("name", "params"),
     [("xendcg", {}), ("boltzrank", {}), ("listnet", {"k": 2, "samples": 3})],
 )
-def test_noise_is_drawn_by_the_number_of_a_query_in_all_data(name, params, local):
+def test_noise_is_sampled_by_the_number_of_a_query_in_all_data(name, params, local):
     over, whole = (composed(loss(name, **params), "lbfgs", max_iter=3) for _ in range(2))
     np.testing.assert_allclose(fit(over, local).coef_, whole.fit(DATA).coef_, rtol=1e-6)
 

@@ -78,8 +78,8 @@ def test_a_fit_ends_with_the_same_bits_after_a_worker_was_killed(workers, tmp_pa
     assert len(client.scheduler_info()["workers"]) == 1
     np.testing.assert_array_equal(found.coef_, undisturbed.coef_)
     assert found.data_digest_ == undisturbed.data_digest_
-    measured = evaluate(found, parts, "ndcg@10")
-    assert measured["ndcg@10"] == evaluate(here, parts.local(), "ndcg@10")["ndcg@10"]
+    values = evaluate(found, parts, "ndcg@10")
+    assert values["ndcg@10"] == evaluate(here, parts.local(), "ndcg@10")["ndcg@10"]
 
 
 def test_when_the_last_worker_is_killed_the_fit_ends_with_a_sentence(workers, monkeypatch):

@@ -216,7 +216,7 @@ def test_a_query_that_only_its_blocks_together_make_too_large_is_named(cluster_o
         partitions(arrays(one, 15), client=client)
 
 
-def test_a_block_that_no_worker_can_hold_is_told(cluster_of):
+def test_a_block_that_no_worker_can_hold_is_reported(cluster_of):
     client = cluster_of(1, memory_limit="1kB")
     with pytest.raises(ClusterError, match="larger than the memory limit of every worker"):
         partitions(arrays(DATA, 45), client=client)
@@ -259,7 +259,7 @@ def test_what_parts_are_made_with_comes_too_late_for_parts(client):
             partitions(parts, **asked)
 
 
-def test_an_option_that_the_reader_does_not_have_is_told(client, tmp_path):
+def test_an_option_that_the_reader_does_not_have_is_reported(client, tmp_path):
     save(DATA, tmp_path / "a.txt")
     with pytest.raises(UsageError, match="format 'letor' has no option 'zero_base' to read; it"):
         partitions(tmp_path, client=client, zero_base=True)
@@ -272,7 +272,7 @@ def test_data_that_are_read_already_take_no_options(client):
         partitions(arrays(DATA, 9), label="y")
 
 
-def test_what_is_no_data_and_what_is_not_there_is_told(client, tmp_path):
+def test_what_is_no_data_and_what_is_not_there_is_reported(client, tmp_path):
     with pytest.raises(UsageError, match="int is not data for a cluster"):
         partitions(3)
     with pytest.raises(DataError, match="does not exist, and no file fits it"):

@@ -13,15 +13,12 @@ from small_data import Onlooker, small_data
 
 from rankwright import registry
 from rankwright.data.ranking_data import concatenate, consecutive
-from rankwright.distributed import tree_network, tree_worker, trees
+from rankwright.distributed import trees
 from rankwright.distributed.cluster import ClusterError
-from rankwright.distributed.descents import Descents
 from rankwright.distributed.fitting import fit
-from rankwright.distributed.partitions import Partitions, partitions
-from rankwright.distributed.tree_machine import TreeMachine
-from rankwright.distributed.tree_network import largest_of_all
-from rankwright.distributed.tree_worker import NetworkBrokenError
-from rankwright.distributed.trees import fit_trees
+from rankwright.distributed.partitions import Partitions, largest_of_all, partitions
+from rankwright.distributed.tree_machine import Descents, TreeMachine
+from rankwright.distributed.trees import NetworkBrokenError, fit_trees
 from rankwright.errors import UsageError
 from rankwright.losses import loss
 from rankwright.losses.squared import Squared
@@ -77,7 +74,7 @@ def test_the_gradients_of_parts_are_those_of_the_whole(name, params):
 @pytest.mark.parametrize(
     ("name", "params"), [("xendcg", {}), ("boltzrank", {}), ("listnet", {"k": 2, "samples": 3})]
 )
-def test_no_noise_is_drawn_twice_for_queries_of_different_parts(name, params):
+def test_no_noise_is_sampled_twice_for_queries_of_different_parts(name, params):
     part = small_data(queries=4)
     scores = np.random.default_rng(1).normal(size=part.n_documents)
     parts = [(0, 0, part), (1, 4, part)]
@@ -86,7 +83,7 @@ def test_no_noise_is_drawn_twice_for_queries_of_different_parts(name, params):
     assert (first != second).any()
 
 
-def test_what_is_drawn_depends_on_the_part_and_not_on_the_machine():
+def test_what_is_sampled_depends_on_the_part_and_not_on_the_machine():
     model = replace(SMALL, subsample=0.5, query_fraction=0.7, colsample_bytree=0.5)
     first, second = cut(small_data(), 12)
     zeros = np.zeros(first.n_documents), np.zeros(second.n_documents)
@@ -134,7 +131,7 @@ def test_a_machine_that_can_grow_no_more_sends_fewer_rounds():
 
 
 def test_a_machine_ends_with_its_worker():
-    machine = tree_worker.Machine()
+    machine = trees.Machine()
     machine._process.stdin.close()  # as when the worker is killed
     assert machine._process.wait(timeout=30) == 1
     with pytest.raises(NetworkBrokenError):
@@ -151,9 +148,9 @@ def test_a_process_that_does_not_start_is_not_left_behind(monkeypatch):
         started[0].stdout = io.BytesIO()  # no port comes
         return started[0]
 
-    monkeypatch.setattr(tree_worker.subprocess, "Popen", popen)
+    monkeypatch.setattr(trees.subprocess, "Popen", popen)
     with pytest.raises(NetworkBrokenError, match="did not start"):
-        tree_worker.Machine()
+        trees.Machine()
     assert started[0].returncode is not None
 
 
@@ -165,18 +162,18 @@ def test_a_machine_that_comes_after_the_end_of_its_run_is_ended(monkeypatch):
 
         def __init__(self):
             made.append(self)
-            tree_worker.end("run", SimpleNamespace(address="tcp://here:1"))
+            trees.end_machine("run", SimpleNamespace(address="tcp://here:1"))
 
         def end(self):
             self.ended = True
 
-    monkeypatch.setattr(tree_worker, "Machine", Late)
-    monkeypatch.setattr(tree_worker, "_here", lambda: "tcp://here:1")
-    monkeypatch.setattr(tree_worker, "_ended", set())
+    monkeypatch.setattr(trees, "Machine", Late)
+    monkeypatch.setattr(trees, "_here", lambda: "tcp://here:1")
+    monkeypatch.setattr(trees, "_ended", set())
     with pytest.raises(NetworkBrokenError, match="given up before it began"):
-        tree_worker.begin("run", (), [], [])
+        trees.begin_machine("run", (), [], [])
     assert made[0].ended
-    assert tree_worker.MACHINES == {}
+    assert trees.MACHINES == {}
 
 
 # --- on a cluster ------------------------------------------------------------------------------
@@ -198,7 +195,7 @@ def test_two_workers_fit_the_ranker_of_one_process(client, tmp_path):
     assert two.best_iteration_ == one.best_iteration_
     two.save(tmp_path / "m.rw")
     np.testing.assert_array_equal(load_model(tmp_path / "m.rw").predict(valid), two.predict(valid))
-    assert tree_worker.MACHINES == {}
+    assert trees.MACHINES == {}
 
 
 def test_a_run_that_is_given_up_names_its_checkpoint_and_is_resumed(client, tmp_path, monkeypatch):
@@ -210,17 +207,17 @@ def test_a_run_that_is_given_up_names_its_checkpoint_and_is_resumed(client, tmp_
     whole, folder = fit(fresh(), parts), tmp_path / "Upper Case"
 
     with monkeypatch.context() as patch:
-        grow = tree_network.TreeNetwork.grow
+        grow = trees.TreeNetwork.grow
 
         def breaks_after_four_rounds(network, grown, rounds):
             if grown.rounds < 4:
                 return grow(network, grown, rounds)
             raise NetworkBrokenError("the worker tcp://somewhere was lost")
 
-        patch.setattr(tree_network.TreeNetwork, "grow", breaks_after_four_rounds)
-        with pytest.raises(ClusterError) as told:
+        patch.setattr(trees.TreeNetwork, "grow", breaks_after_four_rounds)
+        with pytest.raises(ClusterError) as error:
             fit(fresh(), parts, checkpoint=Checkpoint(folder, every=2))
-    assert str(told.value) == (
+    assert str(error.value) == (
         "trees cannot grow beyond round 4: the worker tcp://somewhere was lost, 3 times in a row. "
         f"{folder} has the trees up to round 4; resume it."
     )
@@ -257,12 +254,10 @@ def test_a_loss_of_the_users_own_script_goes_to_the_machines(client):
     assert own.text == fit_trees(SMALL, Squared(), parts, callback=Onlooker()).text
 
 
-def test_a_fault_that_would_come_again_is_raised_at_once(client, monkeypatch):
+def test_an_error_that_would_come_again_is_raised_at_once(client, monkeypatch):
     begun = []
-    begin = tree_network.TreeNetwork._begin
-    monkeypatch.setattr(
-        tree_network.TreeNetwork, "_begin", lambda *args: (begun.append(1), begin(*args))
-    )
+    begin = trees.TreeNetwork._begin
+    monkeypatch.setattr(trees.TreeNetwork, "_begin", lambda *args: (begun.append(1), begin(*args)))
     parts = partitions(small_data(queries=8), client=client, n_parts=2)
     scope = {"__name__": "__main__", "Squared": Squared}
     broken = "def bind(self, data, n_jobs=None):\n        raise ZeroDivisionError('mine')\n"
@@ -270,16 +265,16 @@ def test_a_fault_that_would_come_again_is_raised_at_once(client, monkeypatch):
     with pytest.raises(ZeroDivisionError, match="mine"):
         fit_trees(SMALL, scope["Broken"](), parts, callback=Onlooker(), start=empty_forest(0.0, 6))
     assert len(begun) == 1
-    assert tree_worker.MACHINES == {}
+    assert trees.MACHINES == {}
 
 
 def test_without_any_worker_the_run_ends_with_a_sentence(client, monkeypatch):
     parts = partitions(small_data(queries=8), client=client, n_parts=2)
-    monkeypatch.setattr(tree_network, "PATIENCE", 0.1)
-    monkeypatch.setattr(tree_network, "_threads", lambda _: {})
-    with pytest.raises(ClusterError) as told:
+    monkeypatch.setattr(trees, "PATIENCE", 0.1)
+    monkeypatch.setattr(trees, "_threads", lambda _: {})
+    with pytest.raises(ClusterError) as error:
         fit_trees(SMALL, loss("squared"), parts, callback=Onlooker())
-    assert str(told.value) == (
+    assert str(error.value) == (
         "trees cannot grow beyond round 0: no worker is left. No checkpoint was written; begin "
         "again, with one."
     )
@@ -287,14 +282,14 @@ def test_without_any_worker_the_run_ends_with_a_sentence(client, monkeypatch):
 
 def test_parts_are_not_waited_for_where_a_worker_was_lost(client, monkeypatch):
     parts = partitions(small_data(queries=8), client=client, n_parts=2)
-    network = tree_network.TreeNetwork(SMALL, loss("squared"), parts, 0, 1, None)
+    network = trees.TreeNetwork(SMALL, loss("squared"), parts, 0, 1, None)
 
     class Never:
         @staticmethod
         def wait(parts, timeout):
             raise TimeoutError
 
-    monkeypatch.setattr(tree_network, "import_distributed", lambda: Never)
+    monkeypatch.setattr(trees, "import_distributed", lambda: Never)
     with pytest.raises(NetworkBrokenError, match="the worker tcp://gone:1 was lost"):
         network._assigned([*client.nthreads(), "tcp://gone:1"])
 

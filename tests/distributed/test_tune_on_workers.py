@@ -19,7 +19,7 @@ VALID = small_data(queries=6, documents=6, features=4, seed=1)
 SPACE = {"l2": Log(1e-4, 1e2)}
 
 
-def told(found):
+def as_json(found):
     return [(trial.state, trial.parameters["l2"], trial.value) for trial in found.trials]
 
 
@@ -28,7 +28,7 @@ def test_trials_on_workers_are_those_of_threads(client):
     over = tune(ranker("ranksvm"), TRAIN, VALID, executor=executor(client), **settings)
     with ThreadPoolExecutor(2) as pool:
         here = tune(ranker("ranksvm"), TRAIN, VALID, executor=pool, **settings)
-    assert told(over) == told(here)
+    assert as_json(over) == as_json(here)
     assert len(over.trials) == 7
     assert over.value == max(trial.value for trial in over.trials)
     np.testing.assert_array_equal(over.ranker.coef_, here.ranker.coef_)
@@ -36,7 +36,7 @@ def test_trials_on_workers_are_those_of_threads(client):
 
 def test_one_at_once_on_a_worker_is_what_tuning_here_finds(client):
     over = tune(ranker("ranksvm"), TRAIN, VALID, trials=4, space=SPACE, executor=executor(client))
-    assert told(over) == told(tune(ranker("ranksvm"), TRAIN, VALID, trials=4, space=SPACE))
+    assert as_json(over) == as_json(tune(ranker("ranksvm"), TRAIN, VALID, trials=4, space=SPACE))
 
 
 def test_several_at_once_need_an_executor(client):

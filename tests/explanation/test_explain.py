@@ -12,7 +12,8 @@ from rankwright import registry
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.explanation import explain
-from rankwright.explanation.pair import PairExplanation, Part, Place
+from rankwright.explanation.pair import PairExplanation, Part
+from rankwright.explanation.query import Place
 from rankwright.models import Kernel
 
 DATA = small_data()
@@ -124,9 +125,9 @@ def test_integrated_gradients_of_a_network_by_many_small_steps():
     for part in found.parts:
         step = np.zeros(6)
         step[int(part.feature) - 1] = 1e-5
-        slope = (fitted.predict(points + step) - fitted.predict(points - step)) / 2e-5
+        gradient = (fitted.predict(points + step) - fitted.predict(points - step)) / 2e-5
         column = int(part.feature) - 1
-        assert part.part == pytest.approx((A - B)[column] * slope.mean(), abs=1e-5)
+        assert part.part == pytest.approx((A - B)[column] * gradient.mean(), abs=1e-5)
     assert abs(found.rest) < 1e-9
 
 
@@ -174,7 +175,7 @@ def test_names_of_documents_queries_and_features_are_the_callers():
         explain(fitted, data, query="r")
 
 
-def test_swaps_are_measured_by_the_columns_of_the_names():
+def test_swaps_are_scaled_by_the_columns_of_the_names():
     X = DATA.X * np.array([1.0, 100.0, 1.0, 1.0, 1.0, 1.0])
     names = list("abcdef")
     data = RankingData.from_arrays(X, DATA.y, qid=DATA.query_of_row(), feature_names=names)
@@ -184,7 +185,7 @@ def test_swaps_are_measured_by_the_columns_of_the_names():
     assert pair[0] == pair[1]
 
 
-def test_what_cannot_be_explained_is_told():
+def test_what_cannot_be_explained_is_reported():
     with pytest.raises(UsageError, match="one or two documents, not 3"):
         explain(fitted_of("linear"), DATA, query=DATA.qid[0], docs=(1, 2, 3))
     with pytest.raises(UsageError, match="name one document"):

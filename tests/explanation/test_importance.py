@@ -42,14 +42,14 @@ def test_sparse_data_lose_what_dense_data_lose():
 
 
 @pytest.mark.parametrize("kind", ["shap", "permutation"])
-def test_columns_in_another_order_are_told_by_their_names(kind):
+def test_columns_in_another_order_are_found_by_their_names(kind):
     names = [*reversed(DATA.feature_names), "more"]
     X = np.column_stack([DATA.X[:, ::-1], np.zeros(DATA.n_documents)])
     turned = RankingData.from_arrays(X, DATA.y, qid=DATA.query_of_row(), feature_names=names)
     assert importance(LINEAR, kind, data=turned) == importance(LINEAR, kind, data=DATA)
 
 
-def test_an_error_measure_counts_what_it_gains():
+def test_an_error_metric_counts_what_it_gains():
     found = importance(LINEAR, "permutation", data=DATA, metric="pair_error")
     assert next(iter(found.values())) > 0.05
 
@@ -69,9 +69,9 @@ def test_a_function_is_a_metric_too():
     [
         (LINEAR, "gain", "only trees have importance by gain"),
         (TREES, "shap", "pass data="),
-        (TREES, "luck", "one of gain, split, shap, permutation"),
+        (TREES, "chance", "one of gain, split, shap, permutation"),
     ],
 )
-def test_mistakes_are_told(fitted, kind, sentence):
+def test_mistakes_are_reported(fitted, kind, sentence):
     with pytest.raises(UsageError, match=sentence):
         importance(fitted, kind)

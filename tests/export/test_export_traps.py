@@ -8,13 +8,13 @@ import pytest
 from exported import fitted_rankers, holding, of_rules, of_weights, scored, targets_of
 
 from rankwright import registry
+from rankwright.core.dtypes import not_above
 from rankwright.errors import UsageError
 from rankwright.export import solr, target
-from rankwright.export.elasticsearch import Elasticsearch
 from rankwright.export.folder import export_model, verify_export
-from rankwright.export.forest import Forest
-from rankwright.export.portable import portable
-from rankwright.export.target import ParityError, not_above, strictly_above
+from rankwright.export.ltr_plugin import Elasticsearch
+from rankwright.export.target import ParityError, strictly_above
+from rankwright.models.portable import Forest, portable
 
 TREES, RULES, LINEAR = (targets_of(family) for family in ("trees", "additive", "linear"))
 SINGLE = ["elasticsearch", "opensearch", "ranklib", "solr", "vespa", "xgboost-json"]
@@ -114,7 +114,7 @@ def test_a_model_that_refuses_missing_values_says_so(tmp_path, to):
 @pytest.mark.parametrize("to", ["onnx", "xgboost-json", "elasticsearch", "vespa", "c", "python"])
 def test_splits_that_send_missing_values_left_and_right_are_both_kept(tmp_path, to):
     ranker = fitted_rankers()["trees-gaps"]
-    forest = portable(ranker)
+    forest = portable(ranker._fitted(), ranker.model_name)
     rules = forest.rule[forest.splits]
     assert {1, 2} <= set(rules.tolist())  # the data makes both
     about = export_model(ranker, to, tmp_path / "o")
@@ -324,7 +324,7 @@ def test_a_program_that_hangs_or_talks_nonsense_is_a_sentence(monkeypatch):
 def test_children_that_are_not_neighbours_are_numbered_anew_for_xgboost(tmp_path):
     """XGBoost takes the node after the left child for the right one."""
     ranker = chain(6)
-    forest = portable(ranker)
+    forest = portable(ranker._fitted(), ranker.model_name)
     assert isinstance(forest, Forest)
     assert (forest.right != forest.left + 1).any()
     rows = [[float(k) - 0.5, 0] for k in range(8)]

@@ -13,8 +13,8 @@ from rankwright import registry
 from rankwright.errors import ContractError, MissingExtraError, UsageError
 from rankwright.export.folder import ABOUT, PARITY, export_model, verify_export
 from rankwright.export.json import Json
-from rankwright.export.portable import portable
 from rankwright.export.target import ParityError
+from rankwright.models.portable import portable
 from rankwright.testing import check_export
 from rankwright.testing import exports as contract
 
@@ -108,8 +108,8 @@ def test_odd_vectors_score_as_in_the_model(rankers, tmp_path_factory, to, case):
 
     @settings(max_examples=25, suppress_health_check=list(HealthCheck))
     @given(rows)
-    def check(drawn):
-        X = np.array(drawn)
+    def check(sampled):
+        X = np.array(sampled)
         X = np.where(np.isnan(X) & ~may, 1.0, X)
         raw = ranker.model_.scores(X)
         score = about["score"]
@@ -117,9 +117,9 @@ def test_odd_vectors_score_as_in_the_model(rankers, tmp_path_factory, to, case):
         if score["function"] == "sigmoid":
             expected = 1.0 / (1.0 + np.exp(-expected))
         epsilon = 2.0**-23 if single else 2.0**-52
-        allowed = abs(score["scale"]) * portable(ranker).error(X, epsilon) + epsilon * (
-            np.abs(expected) + 4.0
-        )
+        allowed = abs(score["scale"]) * portable(ranker._fitted(), ranker.model_name).error(
+            X, epsilon
+        ) + epsilon * (np.abs(expected) + 4.0)
         found = target.scores(folder, about, X)
         assert (np.abs(found - expected) <= allowed).all()
 
@@ -290,7 +290,7 @@ def test_real_models_order_real_documents_alike(on_ohsumed, tmp_path, to, family
 
 @pytest.mark.parametrize("family", OF_EACH_FAMILY)
 def test_a_model_that_ranklib_wrote_can_be_exported_again(on_ohsumed, tmp_path, family):
-    from rankwright.ranklib.as_ranker import load_ranklib
+    from rankwright.ranklib.conversion import load_ranklib
 
     made, _, X = on_ohsumed
     first, _ = scored(made[family], "ranklib", tmp_path / "ranklib", X)

@@ -10,7 +10,7 @@ from rankwright.errors import UsageError
 from rankwright.export import export_model, verify_export
 
 X, Y = training_data()
-X[:, 2] *= 1e38  # numbers that every target tells apart
+X[:, 2] *= 1e38  # numbers that every target distinguishes
 
 
 def _xgboost(categories=False):

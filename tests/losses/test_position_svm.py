@@ -317,7 +317,8 @@ def test_methods_that_no_query_uses_are_not_compiled(tmp_path):
 import numpy as np
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.position_svm import PositionSVM
-from rankwright.subproblems import topic_search, worst_order
+from rankwright.subproblems import topic_search
+from rankwright.losses.position_orders import worst_order
 data = RankingData.from_arrays(np.zeros((4, 1)), [0.0, 1.0, 0.0, 2.0], qid=[1, 1, 2, 2])
 PositionSVM("ndcg@10").bind(data).value(np.zeros(4))
 print(len(worst_order.by_classes.inner), len(worst_order._costliest.inner))

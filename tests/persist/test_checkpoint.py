@@ -137,7 +137,7 @@ def test_a_folder_that_another_process_writes_to_is_refused(tmp_path):
         other.stdin.write("\n")
         other.stdin.flush()
         assert other.stdout.readline() == "ended\n"
-        assert found(tmp_path) is None  # nothing was kept, and nobody is in the way
+        assert found(tmp_path) is None  # nothing was kept, and no other run holds the lock
         other.stdin.write("\n")
 
 
@@ -149,7 +149,7 @@ def test_files_without_a_receipt_are_not_touched(tmp_path):
     assert len(names(tmp_path, "added")) == 3
 
 
-def test_a_folder_that_cannot_be_written_is_told(tmp_path, monkeypatch):
+def test_a_folder_that_cannot_be_written_is_reported(tmp_path, monkeypatch):
     def full(_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -180,7 +180,7 @@ def test_resume_in_an_empty_folder_begins(tmp_path):
             "n_estimators was 400 and is 300",
         ),
         ({"training data": "bb"}, "the training data is not the same"),
-        ({"valid data": "cc"}, "the valid data was none and is given"),
+        ({"valid data": "cc"}, "the validation data was none and is given"),
         ({"start": "dd"}, "the start was none and is given"),
         ({"sample": 2000}, "thresholds came from all documents and come from 2,000, as --memory"),
         ({"rankwright": "2"}, "was written with rankwright 1, this is 2"),
@@ -194,13 +194,13 @@ def test_another_run_is_refused_and_what_differs_is_named(change, sentence, tmp_
     assert found(tmp_path).round == 15  # and nothing was touched
 
 
-def test_a_receipt_that_cannot_be_read_is_told(tmp_path):
+def test_a_receipt_that_cannot_be_read_is_reported(tmp_path):
     (tmp_path / "receipt.json").write_text("[1")
     with pytest.raises(DataError, match=r"receipt\.json cannot be read; choose another folder"):
         found(tmp_path)
 
 
-def test_a_file_in_place_of_the_folder_and_a_wrong_every_are_told(tmp_path):
+def test_a_file_in_place_of_the_folder_and_a_wrong_every_are_reported(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="is a file; a checkpoint needs a folder"):
         Checkpoint(tmp_path / "file").check()

@@ -92,7 +92,7 @@ def newer_format(parts, comment):
         (newer_format, "has format 99.*use the version that wrote it"),
     ],
 )
-def test_tampering_is_told(path, change, sentence):
+def test_tampering_is_reported(path, change, sentence):
     rewrite(path, change)
     with pytest.raises(ModelFileError, match=sentence):
         read_parts(path)
@@ -104,6 +104,6 @@ def test_a_zip_bomb_is_refused_before_it_unpacks(path):
         read_parts(path)
 
 
-def test_a_missing_file_is_told(tmp_path):
+def test_a_missing_file_is_reported(tmp_path):
     with pytest.raises(ModelFileError, match="does not exist"):
         read_parts(tmp_path / "none.rw")

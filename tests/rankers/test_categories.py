@@ -318,7 +318,7 @@ def test_compare_and_its_report_take_them(frame, tmp_path):
     rankers = {"trees": rw.GBDT(**SMALL), "linear": rw.MEMR()}
     found = rw.compare(data, rankers, folds=3, cache=tmp_path / "cache", jobs=1)
     assert "are categories" in found.failures["linear"]
-    from rankwright.report.content import report_content
+    from rankwright.comparison.report import report_content
 
     for query in report_content(found)["opened"].values():
         assert set(query["features"]["1"]) <= {*SHOPS, None}

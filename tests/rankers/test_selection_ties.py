@@ -17,7 +17,7 @@ from rankwright.rankers.auto import auto
 from rankwright.rankers.base import ranker
 from rankwright.rankers.selection import Selection
 from rankwright.ranklib.flags import Flags
-from rankwright.ranklib.measures import Measure
+from rankwright.ranklib.metrics import RankLibMetric
 from rankwright.ranklib.training import make_ranker
 from reproducibility.folds_run import Training, choose
 
@@ -122,5 +122,5 @@ def test_auto_tune_and_single_features_choose_by_averaged_ties():
 
 def test_the_command_line_of_ranklib_selects_as_ranklib_does():
     flags = Flags(train="train.txt", metric2t="NDCG@3", ranker=2)
-    made, _ = make_ranker(flags, Measure.of("NDCG@3"))
+    made, _ = make_ranker(flags, RankLibMetric.of("NDCG@3"))
     assert made.selection_metric == FILE

@@ -8,9 +8,8 @@ import pytest
 from rankwright.errors import DataError, UsageError
 from rankwright.ranklib.command import run
 from rankwright.ranklib.flags import NAMES, Flags, flags_help, parse_flags
-from rankwright.ranklib.measures import Measure
-from rankwright.ranklib.model_text import read_model_text
-from rankwright.ranklib.model_trees import Ensembles
+from rankwright.ranklib.metrics import RankLibMetric
+from rankwright.ranklib.model_text import Ensembles, read_model_text
 
 # every flag of RankLib 2.18, hidden ones included
 RANKLIBS = (
@@ -70,7 +69,7 @@ def test_defaults_are_ranklibs():
     assert (flags.bag, flags.srate, flags.frate, flags.rtype, flags.l2) == (300, 1.0, 0.3, 0, 1e-10)
 
 
-def test_flags_are_read_in_any_case_save_the_two_measures():
+def test_flags_are_read_in_any_case_save_the_two_metrics():
     flags = parse_flags(["-TRAIN", "a", "-metric2t", "MAP", "-metric2T", "P@5", "-l2", "0.5"])
     assert (flags.train, flags.metric2t, flags.metric2test, flags.l2) == ("a", "MAP", "P@5", 0.5)
 
@@ -97,7 +96,7 @@ def test_every_flag_is_taken_with_a_value():
         (["-silent"], "there is nothing to do"),
         (["-test", "a", "-test", "b"], "there are 0 models and 2 test files"),
         (["-rank", "a", "-score", "b"], "-rank needs a model"),
-        (["-metric2t", "AUC", "-test", "f"], "'AUC' is not a measure of RankLib"),
+        (["-metric2t", "AUC", "-test", "f"], "'AUC' is not a metric of RankLib"),
     ],
 )
 def test_what_is_wrong_with_flags_is_said(given, sentence):
@@ -105,7 +104,7 @@ def test_what_is_wrong_with_flags_is_said(given, sentence):
         run(given)
 
 
-# --- measures --------------------------------------------------------------------------------
+# --- metrics ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -120,9 +119,9 @@ def test_what_is_wrong_with_flags_is_said(given, sentence):
         ("P@5", "P@5", "p@5"),
     ],
 )
-def test_measures_have_ranklibs_names_and_defaults(text, label, ours):
-    measure = Measure.of(text)
-    assert (measure.label, measure.name) == (label, ours)
+def test_metrics_have_ranklibs_names_and_defaults(text, label, ours):
+    metric = RankLibMetric.of(text)
+    assert (metric.label, metric.name) == (label, ours)
 
 
 def test_rr_without_k_is_zero_in_ranklib(files, capsys):
@@ -188,7 +187,7 @@ def test_a_trained_model_tests_the_same_when_it_is_loaded(files, number, capsys)
     assert f"Model saved to: {model}" in trained
     run(["-load", model, "-test", str(files / "test.txt"), "-metric2T", "ERR@10"])
     assert figure(capsys.readouterr().out, "test") == figure(trained, "test")
-    assert figure(trained, "training") > 0.8  # feature 1 tells the grades
+    assert figure(trained, "training") > 0.8  # feature 1 gives the grades
 
 
 @pytest.mark.parametrize("number", [1, 5])
@@ -369,7 +368,7 @@ def test_none_of_a_thing_is_refused_and_not_taken_for_the_default(flag):
         parse_flags([flag, "0"])
 
 
-def test_a_file_where_a_folder_should_be_is_told(files):
+def test_a_file_where_a_folder_should_be_is_reported(files):
     given = ["-input", str(files / "train.txt"), "-output", str(files / "vali.txt"), "-k", "2"]
     with pytest.raises(DataError, match=r"vali.txt cannot be made"):
         run(["features", *given])

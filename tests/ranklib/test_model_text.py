@@ -158,9 +158,9 @@ def test_features_may_be_called_by_other_numbers():
     ],
 )
 def test_what_is_wrong_is_said_with_its_line(text, sentence):
-    with pytest.raises(DataError) as fault:
+    with pytest.raises(DataError) as error:
         parse_model_text(text, "m.txt")
-    assert sentence in str(fault.value)
+    assert sentence in str(error.value)
 
 
 @given(st.sampled_from([TREE, NET]), st.integers(0, 500), st.integers(0, 9), st.text(max_size=4))

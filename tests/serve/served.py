@@ -8,7 +8,7 @@ from small_data import small_data
 
 import rankwright
 from rankwright.serve.app import Service
-from rankwright.serve.library import Library
+from rankwright.serve.model_store import ModelStore
 from rankwright.serve.settings import Settings, parse_models
 
 NAMES = tuple("abcdef")
@@ -25,13 +25,13 @@ def save_model(path, name="listnet", seed=0, **parameters):
 def service(*models, **settings):
     """Return the application over model files; files are looked at only when a test says so."""
     settings = {"reload_seconds": 0, "threads": 2, **settings}
-    return Service(Library(parse_models([str(model) for model in models])), Settings(**settings))
+    return Service(ModelStore(parse_models([str(model) for model in models])), Settings(**settings))
 
 
 def client(*models, headers=None, **settings):
     """Return a client of an application over model files."""
     made = service(*models, **settings)
-    found = TestClient(made.gate, raise_server_exceptions=False, headers=headers)
+    found = TestClient(made.middleware, raise_server_exceptions=False, headers=headers)
     found.service = made
     return found
 
@@ -45,7 +45,7 @@ def documents(n, seed=0):
 def sentence(answer, status):
     """Return why a request was refused; its status must be ``status``."""
     assert answer.status_code == status, answer.text
-    told = json.loads(answer.content)
-    assert set(told) == {"error", "request_id"}
-    assert told["request_id"] == answer.headers["x-request-id"]
-    return told["error"]
+    payload = json.loads(answer.content)
+    assert set(payload) == {"error", "request_id"}
+    assert payload["request_id"] == answer.headers["x-request-id"]
+    return payload["error"]

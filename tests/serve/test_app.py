@@ -8,8 +8,7 @@ import pytest
 from served import NAMES, client, documents, save_model, sentence
 
 import rankwright
-from rankwright.explanation.document import explain_query
-from rankwright.explanation.query_view import QueryView
+from rankwright.explanation.query import QueryView, explain_query
 
 BODY = {"content-type": "application/json"}
 
@@ -62,16 +61,16 @@ def test_features_without_names_go_by_number_from_1(tmp_path):
 
     rankwright.ListNet().fit(small_data(features=2)).save(tmp_path / "m.rw")
     web = client(tmp_path / "m.rw")
-    told = [{"features": {"2": 5.0, "1": 3.0}}, {"features": [3.0, 5.0]}]
-    first, second = web.post("/v1/models/m/score", json={"documents": told}).json()["scores"]
+    payload = [{"features": {"2": 5.0, "1": 3.0}}, {"features": [3.0, 5.0]}]
+    first, second = web.post("/v1/models/m/score", json={"documents": payload}).json()["scores"]
     assert first == second
 
 
 def test_a_limit_per_group(files, web):
     own, X = documents(20)
     group = [row % 3 for row in range(20)]
-    told = [{**document, "group": g} for document, g in zip(own, group, strict=True)]
-    found = ranked(web.post("/v1/models/web/rank", json={"documents": told, "per_group": 2}))
+    payload = [{**document, "group": g} for document, g in zip(own, group, strict=True)]
+    found = ranked(web.post("/v1/models/web/rank", json={"documents": payload, "per_group": 2}))
     fitted = rankwright.load_model(files / "linear.rw")
     assert [p["index"] for p in found] == fitted.rank(X, group=group, per_group=2).order.tolist()
 
@@ -94,9 +93,9 @@ def test_explanations_are_those_of_explain(files, name):
 def test_a_batch_is_its_queries_one_by_one(web):
     queries = [{"query": n, "documents": documents(n, seed=n)[0]} for n in (3, 1, 0, 5)]
     for verb in ("rank", "score"):
-        told = web.post(f"/v1/models/web/{verb}/batch", json={"queries": queries}).json()
+        payload = web.post(f"/v1/models/web/{verb}/batch", json={"queries": queries}).json()
         alone = [web.post(f"/v1/models/web/{verb}", json=query).json() for query in queries]
-        assert told == {"results": alone}
+        assert payload == {"results": alone}
 
 
 # --- versions --------------------------------------------------------------------------------
@@ -119,19 +118,21 @@ def test_a_larger_share_keeps_those_who_had_the_version(files):
     had = set()
     for share in (10, 40, 90):
         web = client(f"web={files / 'linear.rw'}", f"web@next={files / 'other.rw'}:{share}%")
-        told = web.post("/v1/models/web/score/batch", json={"queries": queries}).json()["results"]
-        has = {answer["query"] for answer in told if answer["version"] == "next"}
+        payload = web.post("/v1/models/web/score/batch", json={"queries": queries}).json()[
+            "results"
+        ]
+        has = {answer["query"] for answer in payload if answer["version"] == "next"}
         assert had < has
         had = has
 
 
 def test_a_version_can_be_asked_for(files):
     web = client(f"web={files / 'linear.rw'}", f"web@next={files / 'other.rw'}:10%")
-    told = {"documents": documents(2)[0]}
+    payload = {"documents": documents(2)[0]}
     for version in ("default", "next"):
-        answer = web.post(f"/v1/models/web@{version}/score", json=told).json()
+        answer = web.post(f"/v1/models/web@{version}/score", json=payload).json()
         assert answer["version"] == version
-    why = sentence(web.post("/v1/models/web@nxt/score", json=told), 404)
+    why = sentence(web.post("/v1/models/web@nxt/score", json=payload), 404)
     assert why == "there is no version of web 'nxt'; did you mean next?"
 
 
@@ -222,8 +223,8 @@ def test_what_cannot_be_ranked_is_refused_with_a_sentence(tmp_path, body, status
     fitted.model_.coef[:] = 10.0
     fitted.save(tmp_path / "web.rw")
     web = client(tmp_path / "web.rw")
-    told = sentence(web.post("/v1/models/web/rank", content=body, headers=BODY), status)
-    assert re.search(why, told), told
+    payload = sentence(web.post("/v1/models/web/rank", content=body, headers=BODY), status)
+    assert re.search(why, payload), payload
     assert web.get("/healthz").status_code == 200
 
 
@@ -240,15 +241,15 @@ def test_a_body_over_the_limit_is_refused_told_or_not(files):
 
 def test_lists_and_batches_over_the_limit_are_refused(files):
     web = client(f"web={files / 'linear.rw'}", max_documents=3, max_queries=2)
-    told = {"documents": documents(4)[0]}
-    assert sentence(web.post("/v1/models/web/rank", json=told), 413) == (
+    payload = {"documents": documents(4)[0]}
+    assert sentence(web.post("/v1/models/web/rank", json=payload), 413) == (
         "documents: 4 are more than the 3 allowed."
     )
     batch = {"queries": [{"documents": []}] * 3}
     assert sentence(web.post("/v1/models/web/score/batch", json=batch), 413) == (
         "3 queries are more than the 2 allowed."
     )
-    second = {"queries": [{"documents": []}, told]}
+    second = {"queries": [{"documents": []}, payload]}
     why = sentence(web.post("/v1/models/web/score/batch", json=second), 413)
     assert why.startswith("queries[1].documents: 4")
 
@@ -276,24 +277,24 @@ def test_a_request_that_takes_too_long_is_given_up(files):
 
     web = client(f"web={files / 'linear.rw'}", seconds=0.2, threads=1, max_waiting=2)
     over = threading.Event()
-    held = [web.service.work._submit(lambda _: over.wait(30), b"")]
-    told = {"documents": documents(1)[0]}
+    held = [web.service.workers._submit(lambda _: over.wait(30), b"")]
+    payload = {"documents": documents(1)[0]}
     try:
-        answer = web.post("/v1/models/web/rank", json=told)
+        answer = web.post("/v1/models/web/rank", json=payload)
         assert sentence(answer, 503) == "there was no answer within 0.2 s."
         assert answer.headers["retry-after"] == "1"
-        held.append(web.service.work._submit(lambda _: None, b""))
-        why = sentence(web.post("/v1/models/web/rank", json=told), 503)
+        held.append(web.service.workers._submit(lambda _: None, b""))
+        why = sentence(web.post("/v1/models/web/rank", json=payload), 503)
         assert why == "2 requests are waiting; try again later."
         assert web.get("/healthz").status_code == 200
     finally:
         over.set()
     for future in held:
         future.result(timeout=30)
-    assert web.post("/v1/models/web/rank", json=told).status_code == 200
+    assert web.post("/v1/models/web/rank", json=payload).status_code == 200
 
 
-def test_a_fault_of_ours_is_a_500_with_its_traceback_in_the_log(web, monkeypatch, caplog):
+def test_an_error_of_ours_is_a_500_with_its_traceback_in_the_log(web, monkeypatch, caplog):
     def broken(*_, **__):
         raise ZeroDivisionError("on purpose")
 
@@ -311,14 +312,14 @@ def test_health_and_readiness(web):
     assert web.get("/healthz").json() == {"status": "ok"}
     state = {"name": "web", "version": "default", "reloads": 0, "reload_fault": None}
     assert web.get("/readyz").json() == {"status": "ready", "models": [state]}
-    web.service.gate.draining = True
+    web.service.middleware.draining = True
     answer = web.get("/readyz")
     assert (answer.status_code, answer.json()["status"]) == (503, "draining")
     assert answer.headers["connection"] == "close"
     assert web.get("/healthz").status_code == 200
 
 
-def test_what_is_served_is_told(web):
+def test_what_is_served_is_reported(web):
     (about,) = web.get("/v1/models").json()["models"]
     assert about["ranker"] == "listnet"
     assert about["feature_names"] == list(NAMES)
@@ -355,7 +356,7 @@ def test_the_openapi_document_holds_every_schema_it_refers_to(web):
 
 
 def test_every_request_is_one_line_of_json_with_its_id(web, caplog):
-    from rankwright.serve.log import JsonLines
+    from rankwright.serve.middleware import JsonLines
 
     with caplog.at_level(logging.INFO, "rankwright.serve"):
         own = web.post(

@@ -49,12 +49,12 @@ def test_the_page_asks_its_own_server_alone_and_ranks(server):
         asked = json.loads(rank.locator("textarea").input_value())
         assert tuple(asked["documents"][0]["features"]) == NAMES
         line = rank.get_by_label("curl command").inner_text()
-        assert page.faults == []
+        assert page.errors == []
         assert {url.split("/")[2] for url in page.asked if not url.startswith("data:")} == {
             server.removeprefix("http://")
         }
-    told = subprocess.run(["sh", "-c", line], capture_output=True, check=True)
-    assert json.loads(told.stdout) == answer
+    payload = subprocess.run(["sh", "-c", line], capture_output=True, check=True)
+    assert json.loads(payload.stdout) == answer
 
 
 def test_a_request_that_is_refused_is_shown_with_its_sentence(server):

@@ -55,12 +55,12 @@ def webs(request, tmp_path_factory):
 
 
 def check(answer):
-    told = json.loads(answer.content)
+    payload = json.loads(answer.content)
     if answer.status_code != 200:
         assert answer.status_code in (400, 413, 422), answer.text
-        assert told["error"].endswith((".", "!", "?")), told["error"]
+        assert payload["error"].endswith((".", "!", "?")), payload["error"]
         return
-    for result in told.get("results", [told]):
+    for result in payload.get("results", [payload]):
         for place in result.get("ranking", []):
             assert abs(place["score"]) < float("inf")
 
@@ -99,6 +99,6 @@ LIMITS = st.one_of(st.none(), st.integers(), st.integers(-(10**30), 10**30))
 @QUIET
 @given(own=SOUND, group=st.integers(), top=LIMITS, per_group=LIMITS, explain=LIMITS)
 def test_any_limit_on_sound_documents(webs, own, group, top, per_group, explain):
-    told = [{**document, "group": group} for document in own]
-    body = {"documents": told, "top": top, "per_group": per_group, "explain": explain}
+    payload = [{**document, "group": group} for document in own]
+    body = {"documents": payload, "top": top, "per_group": per_group, "explain": explain}
     check(webs[0].post("/v1/models/web/rank", json=body))

@@ -25,8 +25,8 @@ def test_a_version_without_a_share_takes_what_is_left():
     ("words", "why"),
     [
         ([], "at least one model"),
-        (["=a.rw"], "is no model"),
-        (["we b.rw"], "is no model"),
+        (["=a.rw"], "is not a model"),
+        (["we b.rw"], "is not a model"),
         (["w=a", "w=b"], "two files for w@default"),
         (["w=a:50%", "w@b=b:40%"], "add up to 90%"),
         (["w=a", "w@b=b:120%"], "add up to 120%"),

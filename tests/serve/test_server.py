@@ -27,7 +27,7 @@ class Client(threading.Thread):
 
     def __init__(self, port):
         super().__init__(daemon=True)
-        self.port, self.answers, self.faults = port, [], []
+        self.port, self.answers, self.errors = port, [], []
         self.leave = threading.Event()
         self.start()
 
@@ -42,13 +42,13 @@ class Client(threading.Thread):
                 while link.sock is not None and not self.leave.is_set():
                     link.request("POST", "/v1/models/web/rank", BODY, HEADERS)
                     answer = link.getresponse()
-                    told = json.loads(answer.read())
+                    payload = json.loads(answer.read())
                     if answer.status == 200:
-                        self.answers.append(told["ranking"][0]["score"])
+                        self.answers.append(payload["ranking"][0]["score"])
                     else:
-                        self.faults.append(told)
-            except Exception as fault:
-                self.faults.append(repr(fault))
+                        self.errors.append(payload)
+            except Exception as error:
+                self.errors.append(repr(error))
                 return
             finally:
                 link.close()
@@ -91,7 +91,7 @@ def test_files_replaced_under_load_fail_no_request_and_a_drain_answers_all(files
             seen = [len(client.answers) + 2 for client in clients]
             until(
                 lambda seen=seen: all(
-                    client.faults or len(client.answers) >= n
+                    client.errors or len(client.answers) >= n
                     for client, n in zip(clients, seen, strict=True)
                 )
             )
@@ -102,7 +102,7 @@ def test_files_replaced_under_load_fail_no_request_and_a_drain_answers_all(files
         for client in clients:
             client.join(60)
         assert server.end() == 0
-    assert [client.faults for client in clients] == [[]] * 4
+    assert [client.errors for client in clients] == [[]] * 4
     assert all(client.answers for client in clients)
     scores = {score for client in clients for score in client.answers}
     assert len(scores) == 3  # each model served some

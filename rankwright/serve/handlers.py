@@ -1,4 +1,4 @@
-"""From a request to its answer: features in columns, scores, places, explanations.
+"""Requests and answers: JSON checked strictly, then scores, ranks and explanations.
 
 All of this is plain computation on one thread, away from the event loop.
 """
@@ -7,19 +7,188 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rankwright.core.order import shown
 from rankwright.core.types import F64
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import UsageError, quoted
+from rankwright.errors import RankwrightError, UsageError, quoted
 from rankwright.persist.runtime import RuntimeModel
-from rankwright.serve.faults import RequestError
-from rankwright.serve.library import Library, Slot
-from rankwright.serve.schema import Document, RankRequest, ScoreRequest
+from rankwright.serve.model_store import LoadedModel, ModelStore
 from rankwright.serve.settings import Settings
+
+
+class RequestError(RankwrightError):
+    """Why a request is refused, with the HTTP status that says so."""
+
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status = status
+
+
+# --- requests and answers as JSON --------------------------------------------------------------
+# They are also what the OpenAPI page shows.
+
+
+_ADVICE = {
+    "missing": "is missing",
+    "extra_forbidden": "is not a field of a request",
+    "finite_number": "must be a finite number; null is a missing value",
+    "float_type": "must be a number; null is a missing value",
+    "string_type": "must be a text or a whole number",
+}
+_KINDS = ("str", "int", "float", "bool", "constrained-str", "constrained-int")
+_MOST = 2**31 - 1  # kernels count in machine words
+Name = Annotated[str, Field(max_length=1024)] | Annotated[int, Field(ge=-(2**63), lt=2**63)]
+Value = Annotated[
+    float | Annotated[str, Field(max_length=1024)] | bool | None, Field(union_mode="left_to_right")
+]  # a text is a category
+Count = Annotated[int, Field(ge=1, le=_MOST)]
+
+
+class _Strict(BaseModel):
+    """A number is a number, and a field with a slip in its name is refused."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+
+
+class Document(_Strict):
+    """A document: features in the order of the model's columns, or by name."""
+
+    features: Annotated[
+        list[Value] | dict[str, Value],
+        Field(
+            union_mode="left_to_right",
+            examples=[[0.3, 12.0], {"bm25": 12.0, "shop": "a"}],
+            description="Features by name, or all of them in the order of training.",
+        ),
+    ]
+    id: Name | None = Field(None, description="Id of the document, returned in the answer.")
+    group: Name | None = Field(
+        None, description="Group of the document, such as its host, for per_group."
+    )
+
+
+class ScoreRequest(_Strict):
+    """Score the documents of one query."""
+
+    documents: list[Document] = Field(description="The documents to rank or score.")
+    query: Name | None = Field(
+        None, description="Id of the query; it decides which version of the model answers."
+    )
+
+
+class RankRequest(ScoreRequest):
+    """Rank the documents of one query."""
+
+    top: Count | None = Field(
+        None, description="Maximum number of documents to return, the best ones."
+    )
+    per_group: Count | None = Field(None, description="Maximum number of documents of each group.")
+    explain: Count | None = Field(
+        None, description="Number of features whose contributions are given, per document."
+    )
+
+
+class ScoreBatch(_Strict):
+    """Score the documents of many queries."""
+
+    queries: list[ScoreRequest]
+
+
+class RankBatch(_Strict):
+    """Rank the documents of many queries."""
+
+    queries: list[RankRequest]
+
+
+class Explanation(BaseModel):
+    """Why a document has its rank: the part of each feature in its lead over the mean score."""
+
+    above_mean: float
+    parts: dict[str, float]
+
+
+class Ranked(BaseModel):
+    """A document in its place; ``index`` is its number in the request, from 0."""
+
+    rank: int
+    index: int
+    id: Name | None
+    score: float
+    explanation: Explanation | None = None
+
+
+class RankAnswer(BaseModel):
+    """Documents, best first."""
+
+    model: str
+    version: str
+    query: Name | None
+    ranking: list[Ranked]
+
+
+class ScoreAnswer(BaseModel):
+    """A score for each document, in the order of the request."""
+
+    model: str
+    version: str
+    query: Name | None
+    scores: list[float]
+
+
+class RankBatchAnswer(BaseModel):
+    """An answer for each query, in the order of the request."""
+
+    results: list[RankAnswer]
+
+
+class ScoreBatchAnswer(BaseModel):
+    """An answer for each query, in the order of the request."""
+
+    results: list[ScoreAnswer]
+
+
+class Refusal(BaseModel):
+    """Why a request was refused, in a sentence."""
+
+    error: str
+    request_id: str
+
+
+def parse(kind: type[_Strict], body: bytes) -> Any:
+    """Return the request in ``body``, or say in a sentence what is wrong with it."""
+    try:
+        return kind.model_validate_json(body)
+    except ValidationError as error:
+        # Of the alternatives of a field, the one that went furthest is what was meant.
+        first = max(error.errors(include_url=False), key=_how_far)
+        if first["type"] == "json_invalid":
+            raise RequestError(400, f"{first['msg']}.") from None
+        said = _ADVICE.get(first["type"], first["msg"].replace("Input should be", "must be", 1))
+        raise RequestError(422, f"{_place(first['loc'])} {said}.") from None
+
+
+def _how_far(error: Any) -> tuple[int, bool]:
+    return len(error["loc"]), not error["type"].endswith("_type")
+
+
+def _place(path: tuple[int | str, ...]) -> str:
+    """Return where a error is, such as ``documents[3].features[5]``."""
+    text = ""
+    for step in path:
+        if isinstance(step, int):
+            text += f"[{step}]"
+        elif step not in _KINDS and "[" not in step:
+            text += f".{step[:64]}"
+    return text.removeprefix(".") or "the request"
+
+
+# --- handlers ----------------------------------------------------------------------------------
+
 
 _MISSING = float("nan")
 
@@ -29,7 +198,7 @@ class Scored:
     """A query with the version that answers it, its documents as rows, and their scores."""
 
     request: ScoreRequest
-    slot: Slot
+    loaded: LoadedModel
     model: RuntimeModel
     data: RankingData
     scores: F64
@@ -46,22 +215,22 @@ def rank_answers(scored: Sequence[Scored]) -> list[dict[str, Any]]:
 
 
 def score_queries(
-    library: Library,
+    store: ModelStore,
     name: str,
     requests: Sequence[ScoreRequest],
     settings: Settings,
     *,
     otherwise: str,
 ) -> list[Scored]:
-    """Score the documents of each query with the version that its id draws.
+    """Score the documents of each query with the version that its id selects.
 
-    A query without an id draws by the text ``otherwise``.
+    For a query without an id, it is selected by the text ``otherwise``.
     """
     if len(requests) > settings.max_queries:
         raise RequestError(
             413, f"{len(requests)} queries are more than the {settings.max_queries} allowed."
         )
-    drawn, values = [], 0
+    selected, values = [], 0
     for number, request in enumerate(requests):
         where = f"queries[{number}]." if len(requests) > 1 else ""
         if len(request.documents) > settings.max_documents:
@@ -70,9 +239,9 @@ def score_queries(
                 f"{where}documents: {len(request.documents)} are more than the "
                 f"{settings.max_documents} allowed.",
             )
-        slot = library.pick(name, otherwise if request.query is None else str(request.query))
-        model = slot.model  # kept, whatever happens to the file meanwhile
-        drawn.append((request, slot, model, where))
+        loaded = store.pick(name, otherwise if request.query is None else str(request.query))
+        model = loaded.model  # kept, whatever happens to the file meanwhile
+        selected.append((request, loaded, model, where))
         values += len(request.documents) * model.n_features
     if values > settings.max_values:
         raise RequestError(
@@ -81,7 +250,7 @@ def score_queries(
             "allowed; send fewer documents at a time.",
         )
     found = []
-    for request, slot, model, where in drawn:
+    for request, loaded, model, where in selected:
         X = _columns(model, request.documents, settings, where)
         n = len(X)
         ids = np.array([request.query], object)
@@ -93,7 +262,7 @@ def score_queries(
             feature_names=model.feature_names,
             categories=model.categories,
         )
-        found.append(Scored(request, slot, model, data, _scores(model, data, where)))
+        found.append(Scored(request, loaded, model, data, _scores(model, data, where)))
     return found
 
 
@@ -197,7 +366,7 @@ def _refuse_hole(model: RuntimeModel, row: F64, which: str) -> None:
 
 
 def _about(one: Scored) -> dict[str, Any]:
-    own = one.slot.version
+    own = one.loaded.version
     return {"model": own.name, "version": own.version, "query": one.request.query}
 
 
@@ -242,8 +411,7 @@ class _Known:
 
 def _explanations(one: Scored, features: int) -> dict[int, dict[str, Any]]:
     """Return why each document stands where it does, by its row."""
-    from rankwright.explanation.document import explain_query
-    from rankwright.explanation.query_view import QueryView
+    from rankwright.explanation.query import QueryView, explain_query
 
     model: Any = one.model.model
     if hasattr(model, "scores_of") and not hasattr(model, "contributions_of"):

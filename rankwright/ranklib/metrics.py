@@ -1,4 +1,4 @@
-"""RankLib's measures by its names, per query and in the mean, with judgments from elsewhere.
+"""RankLib's metrics by its names, per query and in the mean, with judgments from elsewhere.
 
 Judgments (``-qrel``) replace what there is to find: MAP divides by their number of relevant
 documents (a query without any is 0), NDCG by the DCG of their best list (a query that they do not
@@ -21,7 +21,7 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.data.trec import read_qrels
 from rankwright.errors import UsageError
 from rankwright.metrics.evaluation import Evaluator
-from rankwright.metrics.names import metric
+from rankwright.metrics.names import metric as parse_metric
 
 _NAME = re.compile(r"(?P<name>[A-Za-z]+)(?:@(?P<k>\d+))?")
 _DEFAULT_K = {"MAP": 0, "NDCG": 10, "DCG": 10, "P": 10, "RR": 0, "ERR": 10, "BEST": 10}
@@ -39,8 +39,8 @@ def read_judgments(path: str) -> Judgments:
 
 
 @dataclass
-class Measure:
-    """A measure of RankLib: ``label`` is its name in logs and files, ``name`` ours."""
+class RankLibMetric:
+    """A metric of RankLib: ``label`` is its name in logs and files, ``name`` ours."""
 
     label: str
     name: str
@@ -58,12 +58,12 @@ class Measure:
         gmax: float = 4.0,
         judgments: Judgments | None = None,
         strict: bool = False,
-    ) -> Measure:
-        """Return the measure that RankLib calls ``text``."""
+    ) -> RankLibMetric:
+        """Return the metric that RankLib calls ``text``."""
         match = _NAME.fullmatch(text.strip())
         if match is None or match["name"].upper() not in _DEFAULT_K:
             known = ", ".join(f"{name}@k" if name != "MAP" else name for name in _DEFAULT_K)
-            raise UsageError(f"'{text}' is not a measure of RankLib; it has {known}.")
+            raise UsageError(f"'{text}' is not a metric of RankLib; it has {known}.")
         kind = match["name"].upper()
         k = int(match["k"]) if match["k"] is not None else _DEFAULT_K[kind]
         ours = _OURS.get(kind, kind.lower())
@@ -82,7 +82,7 @@ class Measure:
     @property
     def selects(self) -> str:
         """Our name of what selects a model: in RankLib tied documents stand in file order."""
-        return repr(replace(metric(self.name, convention="ranklib"), ties="file"))
+        return repr(replace(parse_metric(self.name, convention="ranklib"), ties="file"))
 
     def per_query(self, data: RankingData, scores: F64) -> F64:
         """Return the value of each query."""

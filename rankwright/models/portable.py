@@ -1,6 +1,14 @@
-"""Tree ensembles as targets take them: one run of nodes, thresholds, and rules for missing values.
+"""Fitted models in parts that any other system can hold: weights, trees or layers.
 
-A split sends x left where x <= threshold; `RULES` has what else it may do, by name:
+    linear    score = sum_j w_j x_j
+    forest    score = initial + sum over trees of the leaf that x falls into; rules [x > t] of an
+              additive model are trees with one split
+    network   h_l = a(W_l' h_{l-1} + b_l), score = w'h + b
+
+Scaling of features is part of the weights; ``fill`` holds the value that replaces a missing one.
+
+A forest is one array of nodes. A split sends x left where x <= threshold; `RULES` has what else it
+may do, by name:
 
     plain                     a missing value is 0
     nan_left, nan_right       a missing value goes there
@@ -11,16 +19,76 @@ A split sends x left where x <= threshold; `RULES` has what else it may do, by n
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from rankwright.core.types import F64, I64
+from rankwright.core.types import F64, I64, FittedModel
 from rankwright.errors import UsageError
+from rankwright.models.additive import FittedAdditive
 from rankwright.models.forest_scorer import ForestScorer
+from rankwright.models.imported_trees import ImportedForest
+from rankwright.models.linear import FittedLinear
+from rankwright.models.network import FittedNetwork
+from rankwright.models.tree_text import DEFAULT_LEFT, Nodes, leaf_block, tree_block
+from rankwright.models.trees import FittedTrees
+
+
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """One weight per feature."""
+
+    family: ClassVar[str] = "linear"
+    coef: F64
+    fill: F64 | None
+
+    @property
+    def stand_in(self) -> F64:
+        """What a missing value of each feature counts as; NaN where the model refuses it."""
+        return np.full(len(self.coef), np.nan) if self.fill is None else self.fill
+
+    def error(self, X: F64, epsilon: float) -> F64:
+        """Return how far rounding each number by ``epsilon`` may take the score of each row."""
+        size = np.abs(_filled(X, self.fill)) @ np.abs(self.coef)
+        bound: F64 = epsilon * added(len(self.coef)) * size
+        return bound
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """Layers of weights (rows: from, columns: to) and constants; the last makes the score."""
+
+    family: ClassVar[str] = "network"
+    layers: tuple[tuple[F64, F64], ...]
+    activation: str
+    fill: F64 | None
+    centre: F64
+
+    @property
+    def stand_in(self) -> F64:
+        """What a missing value of each feature counts as; NaN where the model refuses it."""
+        n = len(self.layers[0][0])
+        return np.full(n, np.nan) if self.fill is None else self.fill
+
+    def error(self, X: F64, epsilon: float) -> F64:
+        """Return how far rounding each number by ``epsilon`` may take the score of each row."""
+        h = np.abs(_filled(X, self.fill))
+        off = np.zeros_like(h)
+        for weight, constant in self.layers:
+            size = h @ np.abs(weight) + np.abs(constant)
+            off = off @ np.abs(weight) + epsilon * added(len(weight)) * size
+            h = size if self.activation in ("relu", "elu") else np.minimum(size, 1.0)
+            off = off + 4 * epsilon * h
+        found: F64 = off[:, 0]
+        return found
+
+
+# --- forests -----------------------------------------------------------------------------------
+
 
 RULES = (
     "plain", "nan_left", "nan_right", "zero_left", "zero_right", "category", "member",
@@ -32,6 +100,8 @@ _PLAIN, _NAN_LEFT, _NAN_RIGHT = range(3)
 _OF_SCORER = np.array([0, 1, 2, 3, 4, 5, _NAN_LEFT, _NAN_RIGHT, 6, 7])
 _DEEPEST = 400  # splits; readers of JSON stop at 1,000 levels, two of them per split
 HIGHEST = float(np.finfo(np.float32).max)
+LOWEST = float(np.finfo(np.float64).min)
+_NAN = 2 << 2  # missing type NaN, in LightGBM's decision_type
 ZERO = float(np.float32(1e-35))  # what LightGBM takes for 0, and all that is nearer
 
 
@@ -210,6 +280,126 @@ def one_split_each(rules: list[Any], alone: F64, n_features: int) -> ForestScore
     )
 
 
+def lightgbm_blocks(model: Forest) -> list[str]:
+    """Return trees with numeric splits as LightGBM writes them, one text for each tree."""
+    model.need_numeric("lightgbm")
+    found = []
+    for a, b in model.spans():
+        n, inner = b - a, model.left[a:b] != np.arange(a, b)
+        if not inner.any():
+            found.append(leaf_block(float(model.value[a])))
+            continue
+        nodes = Nodes(
+            inner=inner,
+            left=model.left[a:b] - a,
+            right=model.right[a:b] - a,
+            feature=model.feature[a:b],
+            threshold=np.maximum(model.threshold[a:b], LOWEST),
+            decision=_NAN + DEFAULT_LEFT * model.missing_left[a:b].astype(np.int64),
+            gain=np.ones(n),
+            value=np.where(inner, 0.0, model.value[a:b]),
+            weight=np.ones(n),
+            count=np.where(inner, 2, 1),
+        )
+        found.append(tree_block(nodes))
+    return found
+
+
 def added(terms: int) -> float:
     """Return how roundings of so many terms add up, which is like a walk with random signs."""
     return 4.0 + 2.0 * float(np.sqrt(terms))
+
+
+# --- from fitted models ------------------------------------------------------------------------
+
+
+Portable = Linear | Forest | Network
+
+
+def portable(model: FittedModel, name: str) -> Portable:
+    """Return a fitted model, of the kind ``name``, in parts, or say why it cannot be exported."""
+    for kind in type(model).__mro__:
+        if kind in _KINDS:
+            return _KINDS[kind](model)
+    why = _REFUSED.get(name, f"models of the kind '{name}' exist only in rankwright")
+    raise UsageError(
+        f"{why}; linear, additive, tree and network models can be exported, this one cannot."
+    )
+
+
+def columns_missing_is_not_zero(model: Portable) -> I64:
+    """Return the columns in which a missing value scores differently from 0.
+
+    Those of a model that refuses missing values are not among them.
+    """
+    if isinstance(model, Forest):
+        at = model.splits
+        apart = model.missing_left[at] != (model.threshold[at] >= 0.0)
+        return np.unique(model.feature[at][apart])
+    if model.fill is None:
+        return np.empty(0, np.int64)
+    weights = model.coef[:, None] if isinstance(model, Linear) else model.layers[0][0]
+    return np.flatnonzero((model.fill != 0.0) & (weights != 0.0).any(axis=1))
+
+
+_REFUSED = {
+    "kernel": "a kernel model compares a document with those it was trained on, which no target "
+    "keeps",
+    "factorization": "a factorisation scores the items of the users it has seen, not features",
+    "jrank": "a joint kernel scores the items of the users it has seen, not features",
+    "classifier": "an expected grade is a mean over probabilities, which no target computes",
+    "expression": "a formula has functions of its own, held to a range, which no target has",
+}
+
+
+def _of_linear(model: FittedLinear) -> Linear:
+    return Linear(model.coef, model.fill)
+
+
+def _of_trees(model: FittedTrees) -> Forest:
+    if model.n_trees == 0:
+        empty = one_split_each([np.empty(0)] * 3, np.zeros(1), model.n_features)
+        return Forest("trees", empty, model.initial)
+    scorer = ForestScorer.from_text(model.text, model.n_features)
+    cut = scorer.threshold.copy()
+    # LightGBM treats numbers this near to 0 as 0: the thresholds say so, for every other system
+    numeric = scorer.rule[scorer.view] != RULES.index("category")
+    cut[numeric & (cut >= -ZERO) & (cut < 0.0)] = np.nextafter(-ZERO, -np.inf)
+    cut[numeric & (cut >= 0.0) & (cut < ZERO)] = ZERO
+    return Forest("trees", replace(scorer, threshold=cut), model.initial, model.text)
+
+
+def _of_imported(model: ImportedForest) -> Forest:
+    scorer, initial = model.in_double()
+    if model.n_trees == 0:
+        scorer = one_split_each([np.empty(0)] * 3, np.zeros(1), model.n_features)
+    single = float(np.finfo(np.float32).eps) if model.single else 0.0
+    return Forest("trees", scorer, initial, precision=single)
+
+
+def _of_additive(model: FittedAdditive) -> Forest:
+    rules = [model.feature, model.threshold, model.weight]
+    alone = np.zeros(0 if len(model.weight) else 1)
+    return Forest("additive", one_split_each(rules, alone, model.n_features), model.initial)
+
+
+def _of_network(model: FittedNetwork) -> Network:
+    if model.context:
+        raise UsageError(
+            "a network with a list context scores whole lists, which no target does; fit with "
+            "list_context=0, or serve it with rankwright."
+        )
+    return Network(model.layers, model.activation, model.fill, model.centre)
+
+
+_KINDS: dict[type, Callable[[Any], Portable]] = {
+    FittedLinear: _of_linear,
+    FittedTrees: _of_trees,
+    ImportedForest: _of_imported,
+    FittedAdditive: _of_additive,
+    FittedNetwork: _of_network,
+}
+
+
+def _filled(X: F64, fill: F64 | None) -> F64:
+    return X if fill is None else np.where(np.isnan(X), fill, X)

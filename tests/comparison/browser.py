@@ -16,15 +16,15 @@ def chromium():
 
 @contextmanager
 def opened(path, **how):
-    """Open a file or an address; yield the page, with its ``faults`` and what it ``asked`` for."""
+    """Open a file or an address; yield the page, with its ``errors`` and what it ``asked`` for."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as play:
         browser = play.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
         page = browser.new_page(**{"viewport": {"width": 1100, "height": 900}, **how})
-        page.faults, page.asked = [], []
-        page.on("pageerror", lambda fault: page.faults.append(str(fault)))
-        page.on("console", lambda told: told.type == "error" and page.faults.append(told.text))
+        page.errors, page.asked = [], []
+        page.on("pageerror", lambda error: page.errors.append(str(error)))
+        page.on("console", lambda line: line.type == "error" and page.errors.append(line.text))
         page.on("request", lambda sent: page.asked.append(sent.url))
         page.goto(path if isinstance(path, str) else path.absolute().as_uri())
         try:

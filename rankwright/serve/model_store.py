@@ -1,14 +1,14 @@
 """The models being served: which version answers a query, and the change to a replaced file.
 
-A version is drawn by weighted rendezvous hashing (Schindelhauer and Schomaker, 2005): of all
+A version is chosen by weighted rendezvous hashing (Schindelhauer and Schomaker, 2005): of all
 versions of a name, the one with the largest ``-share / log(u)`` answers, u in (0, 1) being a hash
-of name, version and query's id. So a query meets the same version each time, on every server with
-the same shares, and changes over only to a version whose share grew in proportion to that of its
+of name, version and query's id. So a query gets the same version each time, on every server with
+the same shares, and changes only to a version whose share grew in proportion to that of its
 own. In particular a version that alone grows keeps all its queries.
 
 A file that was replaced is loaded and tried aside; then one assignment puts it in place, and
 requests under way end with the model they began with. A file that cannot be used changes nothing
-but `Slot.fault`.
+but `LoadedModel.error`.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ Signature = tuple[int, int, int]
 
 
 @dataclass(eq=False)
-class Slot:
-    """A place for the model of one file; ``model`` is the one that answers."""
+class LoadedModel:
+    """The model of one file; ``model`` changes when the file is replaced."""
 
     version: Version
     model: RuntimeModel
     signature: Signature | None
-    fault: str | None = None
+    error: str | None = None
     reloads: int = 0
 
     @property
@@ -48,7 +48,7 @@ class Slot:
             "name": self.version.name,
             "version": self.version.version,
             "reloads": self.reloads,
-            "reload_fault": self.fault,
+            "reload_fault": self.error,
         }
 
     @property
@@ -68,66 +68,66 @@ class Slot:
         }
 
 
-class Library:
-    """The slots of all names; made once, at the start of the server, from files that load."""
+class ModelStore:
+    """The models of all names; made once, at the start of the server, from files that load."""
 
     def __init__(self, versions: Sequence[Version]) -> None:
-        self.slots = [_slot(own) for own in versions]
+        self.models = [_load(own) for own in versions]
         self.names = list(dict.fromkeys(own.name for own in versions))
 
-    def named(self, name: str) -> list[Slot]:
-        """Return the slots that ``NAME`` or ``NAME@VERSION`` stands for."""
+    def named(self, name: str) -> list[LoadedModel]:
+        """Return the models that ``NAME`` or ``NAME@VERSION`` stands for."""
         own, _, version = name.partition("@")
-        slots = [slot for slot in self.slots if slot.version.name == own]
-        if not slots:
+        found = [loaded for loaded in self.models if loaded.version.name == own]
+        if not found:
             raise UsageError(unknown("model", own, self.names))
         if not version:
-            return slots
-        pinned = [slot for slot in slots if slot.version.version == version]
+            return found
+        pinned = [loaded for loaded in found if loaded.version.version == version]
         if not pinned:
-            known = [slot.version.version for slot in slots]
+            known = [loaded.version.version for loaded in found]
             raise UsageError(unknown(f"version of {own}", version, known))
         return pinned
 
-    def pick(self, name: str, query: str) -> Slot:
-        """Return the slot that answers ``query``: always the same one for the same id."""
-        slots = self.named(name)
-        return slots[0] if len(slots) == 1 else max(slots, key=lambda slot: _claim(slot, query))
+    def pick(self, name: str, query: str) -> LoadedModel:
+        """Return the model that answers ``query``: always the same one for the same id."""
+        found = self.named(name)
+        return found[0] if len(found) == 1 else max(found, key=lambda own: _claim(own, query))
 
-    def reload(self, tell: Callable[[Slot], None]) -> None:
-        """Look at every file once, and put those in place that were replaced and are sound."""
-        for slot in self.slots:
-            path = slot.version.path
+    def reload(self, on_reload: Callable[[LoadedModel], None]) -> None:
+        """Check every file once, and serve those that were replaced and can be used."""
+        for loaded in self.models:
+            path = loaded.version.path
             signature = _signature(path)
-            if signature == slot.signature:
+            if signature == loaded.signature:
                 continue
-            slot.signature = signature
+            loaded.signature = signature
             try:
-                slot.model = tried_model(path)
-            except RankwrightError as fault:
-                slot.fault = str(fault)
-            except Exception as fault:  # memory, a disk: the other files are looked at all the same
-                slot.fault = f"{path} cannot be loaded: {fault!r}."
+                loaded.model = load_and_try(path)
+            except RankwrightError as error:
+                loaded.error = str(error)
+            except Exception as error:  # memory, a disk: the other files are checked all the same
+                loaded.error = f"{path} cannot be loaded: {error!r}."
             else:
-                slot.fault = None
-                slot.reloads += 1
-            tell(slot)
+                loaded.error = None
+                loaded.reloads += 1
+            on_reload(loaded)
 
 
-def _slot(own: Version) -> Slot:
+def _load(own: Version) -> LoadedModel:
     signature = _signature(own.path)  # before it is read: what replaces it meanwhile is seen later
-    return Slot(own, tried_model(own.path), signature)
+    return LoadedModel(own, load_and_try(own.path), signature)
 
 
-def _claim(slot: Slot, query: str) -> float:
-    """Return how strongly a version claims a query, as the top of this file has it."""
-    own = slot.version
+def _claim(loaded: LoadedModel, query: str) -> float:
+    """Return the weight by which a version claims a query, as the docstring above defines it."""
+    own = loaded.version
     text = f"{own.name}\0{own.version}\0{query}".encode("utf-8", "surrogatepass")
     bits = int.from_bytes(hashlib.sha256(text).digest()[:8]) >> 12
     return -own.share / math.log((bits + 0.5) / 2**52)
 
 
-def tried_model(path: Path) -> RuntimeModel:
+def load_and_try(path: Path) -> RuntimeModel:
     """Return the model of a file that loads and scores; this also readies its kernels."""
     model = load(path)
     X = np.zeros((2, model.n_features))
@@ -139,8 +139,8 @@ def tried_model(path: Path) -> RuntimeModel:
             model.rank(X)
     except RankwrightError:
         raise
-    except Exception as fault:
-        raise UsageError(f"the model of {path} cannot score: {fault}") from fault
+    except Exception as error:
+        raise UsageError(f"the model of {path} cannot score: {error}") from error
     return model
 
 

@@ -6,7 +6,7 @@ import pytest
 import rankwright
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
-from rankwright.ranklib.as_ranker import ranker_of, save_ranklib, text_of
+from rankwright.ranklib.conversion import ranker_of, save_ranklib, text_of
 from rankwright.ranklib.model_text import parse_model_text, read_model_text
 
 QUICK = {
@@ -84,7 +84,7 @@ def with_gaps(data, *, least=-np.inf):
 
 
 @pytest.mark.parametrize("name", ["ranksvm", "gbdt"])
-def test_missing_values_that_are_no_zeros_here_are_told(data, tmp_path, name):
+def test_missing_values_that_are_no_zeros_here_are_reported(data, tmp_path, name):
     options = {"missing": "mean"} if name == "ranksvm" else QUICK[name]
     ranker = rankwright.ranker(name, **options).fit(with_gaps(data))
     X = np.zeros((2, data.n_features))

@@ -1,4 +1,4 @@
-"""A replaced model file is put in place when it is sound, and told of when it is not."""
+"""A replaced model file is put in place when it is sound, and reported when it is not."""
 
 import os
 import shutil
@@ -7,7 +7,7 @@ import pytest
 from served import client, documents, save_model
 
 from rankwright.persist.container import ModelFileError
-from rankwright.serve.library import Library
+from rankwright.serve.model_store import ModelStore
 from rankwright.serve.settings import parse_models
 
 
@@ -19,13 +19,13 @@ def files(tmp_path):
 
 
 def scores(web):
-    told = {"documents": documents(3)[0]}
-    return web.post("/v1/models/web/score", json=told).json()["scores"]
+    payload = {"documents": documents(3)[0]}
+    return web.post("/v1/models/web/score", json=payload).json()["scores"]
 
 
 def look(web):
     seen = []
-    web.service.library.reload(lambda slot: (seen.append(slot), web.service._saw_reload(slot)))
+    web.service.store.reload(lambda loaded: (seen.append(loaded), web.service._on_reload(loaded)))
     return len(seen)
 
 
@@ -41,19 +41,19 @@ def test_a_replaced_file_is_served_after_the_next_look(files):
     assert web.get("/readyz").json()["models"][0]["reloads"] == 1
 
 
-@pytest.mark.parametrize("fault", ["truncated", "foreign", "gone"])
-def test_a_bad_file_leaves_the_model_in_place_and_is_told(files, fault):
+@pytest.mark.parametrize("error", ["truncated", "foreign", "gone"])
+def test_a_bad_file_leaves_the_model_in_place_and_is_reported(files, error):
     web = client(files / "web.rw")
     before, path = scores(web), files / "web.rw"
     whole = path.read_bytes()
-    if fault == "truncated":
+    if error == "truncated":
         path.write_bytes(whole[: len(whole) // 2])
-    elif fault == "foreign":
+    elif error == "foreign":
         path.write_text("not a model")
     else:
         path.unlink()
     assert look(web) == 1
-    assert look(web) == 0  # told once
+    assert look(web) == 0  # reported once
     assert scores(web) == before
     ready = web.get("/readyz")
     assert ready.status_code == 200
@@ -68,14 +68,14 @@ def test_a_bad_file_leaves_the_model_in_place_and_is_told(files, fault):
 
 def test_a_server_does_not_start_on_a_bad_file(tmp_path):
     (tmp_path / "web.rw").write_text("not a model")
-    with pytest.raises(ModelFileError, match="is no model file"):
-        Library(parse_models([str(tmp_path / "web.rw")]))
+    with pytest.raises(ModelFileError, match="is not a model file"):
+        ModelStore(parse_models([str(tmp_path / "web.rw")]))
 
 
 def picks(files, shares, n=4000):
     words = [f"web@{version}={files / 'web.rw'}:{share}%" for version, share in shares.items()]
-    library = Library(parse_models(words))
-    return [library.pick("web", str(query)).version.version for query in range(n)]
+    store = ModelStore(parse_models(words))
+    return [store.pick("web", str(query)).version.version for query in range(n)]
 
 
 def test_versions_answer_in_proportion_to_their_shares(files):
@@ -96,19 +96,19 @@ def test_a_version_that_alone_grows_takes_from_the_others_and_loses_nobody(files
 def test_a_file_that_breaks_in_an_unforeseen_way_does_not_hide_the_others(files, monkeypatch):
     shutil.copy(files / "web.rw", files / "other.rw")
     web = client(f"web={files / 'web.rw'}", f"other={files / 'other.rw'}")
-    from rankwright.serve import library
+    from rankwright.serve import model_store
 
-    load = library.tried_model
+    load = model_store.load_and_try
 
     def broken(path):
         if path.name == "web.rw":
             raise MemoryError("no room")
         return load(path)
 
-    monkeypatch.setattr(library, "tried_model", broken)
+    monkeypatch.setattr(model_store, "load_and_try", broken)
     shutil.copy(files / "next.rw", files / "web.rw")
     shutil.copy(files / "next.rw", files / "other.rw")
     assert look(web) == 2
-    one, two = web.service.library.slots
-    assert "cannot be loaded" in one.fault
-    assert (two.fault, two.reloads) == (None, 1)
+    one, two = web.service.store.models
+    assert "cannot be loaded" in one.error
+    assert (two.error, two.reloads) == (None, 1)
