@@ -30,7 +30,7 @@ from rankwright.losses import loss
 from rankwright.losses.base import document_weight, order_weight
 from rankwright.losses.domination import Domination
 from rankwright.losses.domination_columns import Columns
-from rankwright.losses.pair_draws import PairDraws
+from rankwright.losses.pair_sampler import PairSampler
 from rankwright.metrics.evaluation import Evaluator
 from rankwright.metrics.names import metric as named
 from rankwright.models.linear_problem import LinearProblem
@@ -125,7 +125,7 @@ class SampledPairs:
 
     def candidates(self, shared: Any, data: RankingData, number: int) -> Iterator[Candidate]:
         """Yield the weights after each round, for each cap."""
-        draws = PairDraws.of(data, order_weight(data), document_weight(data))
+        draws = PairSampler.of(data, order_weight(data), document_weight(data))
         seed = self.seed + (number << 32)
         for cap in self.C:
             state = PairState.at(np.zeros(shared.shape[1]))

@@ -37,7 +37,7 @@ SHARED = {  # beside one file for each part
         "gain_lists",
         "interval_qp",
         "names",
-        "pair_draws",
+        "pair_sampler",
         "pair_sums",
         "pair_tiles",
         "pav",
@@ -65,7 +65,7 @@ SHARED = {  # beside one file for each part
         "tree_text",
         "weight_rounds",
     },
-    "solvers": {"bundle_qp", "choice", "journal"},
+    "solvers": {"bundle_qp", "choice", "oracle_log"},
 }
 FAMILIES = {"base", "boosting", "linear", "neural", "ratings", "structured", "trees"}  # of rankers
 

@@ -73,7 +73,7 @@ def evaluate(
     """Evaluate a model, scores, a single feature or a TREC run, under named conventions."""
     from rankwright.data.target import check_target
     from rankwright.metrics.evaluation import evaluate as measure
-    from rankwright.metrics.names import measures
+    from rankwright.metrics.names import named_metrics
 
     of_run = {"complete": complete, "relevance_level": relevance_level}
     _check_run(data, run, qrels, of_run, format, read, memory)
@@ -81,7 +81,7 @@ def evaluate(
     usual = "standard" if run is None else "trec_eval"
     names = [name.strip() for name in (convention or usual).split(",")]
     for name in names:
-        measures(metrics, convention=name)  # a wrong one is told before anything is read
+        named_metrics(metrics, convention=name)  # a wrong one is told before anything is read
     check_target(per_query, "--per-query")
     options = read_options(read, format=format)
     gauge = bound_memory(context, memory)

@@ -38,6 +38,6 @@ def choose(data: RankingData, valid: RankingData | None, **common: Any) -> Chose
         def told(fit: int, fits: int, name: str, t: int, text: str) -> None:
             progress(fit, f"{name}, round {t}: {text}", fits)
 
-        chosen = auto(data, eval_set=valid, told=told, **common)
+        chosen = auto(data, eval_set=valid, on_progress=told, **common)
     console.say(chosen.why)
     return chosen

@@ -32,7 +32,7 @@ _OF_THE_COMPARISON = ("n_jobs", "verbose", "convention")
 
 
 def entries_of(rankers: Any) -> tuple[Entry, ...]:
-    """Return an entry for each ranker; each is made once, so that a wrong name is told at once.
+    """Return an entry for each ranker; each is made once, so that a wrong name is reported at once.
 
     Parameters
     ----------

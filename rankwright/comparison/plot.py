@@ -137,9 +137,9 @@ def _means_at(
 ) -> dict[str, list[float]]:
     """Return the mean of the metric at every cut-off, by label."""
     from rankwright.metrics.evaluation import Evaluator
-    from rankwright.metrics.names import measures
+    from rankwright.metrics.names import named_metrics
 
-    at = measures([f"{metric}@{k}" for k in ks], convention=found.convention)
+    at = named_metrics([f"{metric}@{k}" for k in ks], convention=found.convention)
     values: dict[str, dict[str, list[F64]]] = {label: {name: [] for name in at} for label in chosen}
     for number, fold in enumerate(found.folds):
         nothing = np.empty((fold.test.n_documents, 0))

@@ -55,7 +55,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Run:
-    """One entry on one fold: fitted to train, chosen on valid, scored on test once.
+    """One entry on one fold: fitted to train, chosen on the validation set, scored on test once.
 
     Attributes
     ----------
@@ -458,7 +458,7 @@ class Comparison:
         }
 
     def remarks(self) -> list[str]:
-        """Return a line for each entry that failed, or whose scores need a word."""
+        """Return a line for each entry that failed, or whose scores need a remark."""
         from rankwright.comparison.tables import remarks
 
         return remarks(self)

@@ -112,9 +112,9 @@ def called(run: Callable[[], Scored]) -> Scored:
         found = run()
     except (RankwrightError, KeyboardInterrupt):
         raise
-    except Exception as fault:  # whatever other libraries raise
-        line = str(fault).strip().partition("\n")[0]
-        raise DataError(f"{type(fault).__name__}: {line}") from fault
+    except Exception as error:  # whatever other libraries raise
+        line = str(error).strip().partition("\n")[0]
+        raise DataError(f"{type(error).__name__}: {line}") from error
     if not np.isfinite(found.scores).all():
         raise DataError("its scores are not all finite numbers.")
     return found

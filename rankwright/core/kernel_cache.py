@@ -55,7 +55,24 @@ _DIGEST_BYTES = 32
 BASELINES: dict[str, dict[str, frozenset[str]]] = {
     "x86_64": {
         "x86-64-v3": frozenset(
-            ["avx", "avx2", "bmi", "bmi2", "cx16", "f16c", "fma", "lzcnt", "movbe", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3", "xsave"]
+            [
+                "avx",
+                "avx2",
+                "bmi",
+                "bmi2",
+                "cx16",
+                "f16c",
+                "fma",
+                "lzcnt",
+                "movbe",
+                "popcnt",
+                "sahf",
+                "sse3",
+                "sse4.1",
+                "sse4.2",
+                "ssse3",
+                "xsave",
+            ]
         ),
         "x86-64-v2": frozenset(["cx16", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3"]),
     },

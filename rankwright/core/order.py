@@ -204,7 +204,7 @@ def limit_per_group(order: I64, indptr: I64, group: I64 | F64, limit: int) -> tu
     each row in it; topics may then overlap. Returns the shorter ranking and its own boundaries.
 
     Documents are taken greedily in order of score. With one group each, that is the best choice for
-    any measure that falls with the rank. With overlapping topics the best choice is NP-hard: greedy
+    any metric that falls with the rank. With overlapping topics the best choice is NP-hard: greedy
     has the best first document, the best second one beside it, and so on, and where shares are 0 or
     1 the scores of what it takes, counted from 0, add up to at least 1/m of the most that any
     choice can have, m being the most topics of a document.

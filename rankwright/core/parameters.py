@@ -30,21 +30,21 @@ def check_whole(name: str, value: Any, least: int) -> None:
         raise UsageError(f"{name} must be {least} or more, not {value}.")
 
 
-def check_word(name: str, value: Any, known: Iterable[str]) -> None:
-    """Raise unless ``value`` is one of the words that are ``known``."""
-    words = list(known)
-    if value not in words:
-        raise UsageError(f"{name} must be {either(words)}, not '{value}'.")
+def check_choice(name: str, value: Any, known: Iterable[str]) -> None:
+    """Raise unless ``value`` is one of ``known``."""
+    names = list(known)
+    if value not in names:
+        raise UsageError(f"{name} must be {either(names)}, not '{value}'.")
 
 
-def either(words: list[str]) -> str:
+def either(names: list[str]) -> str:
     """Return "a, b or c"."""
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
 
 
-def both(words: list[str]) -> str:
+def both(names: list[str]) -> str:
     """Return "a, b and c"."""
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _is_finite(value: Any) -> bool:

@@ -1,6 +1,6 @@
 """Losses, models and solvers as values: parameters stored as given, read, and changed in copies.
 
-A part is a frozen dataclass on `Part`; anyone's object with ``get_params`` or dataclass fields is
+A part is a frozen dataclass on `Part`; any other object with ``get_params`` or dataclass fields is
 as good. Constructors check nothing: `check_kinds` and the part's own ``bind``, ``fit`` or ``solve``
 do, when work begins.
 """
@@ -71,7 +71,7 @@ def _equal_numbers(a: Any, b: Any) -> bool:
 
 
 def params_of(part: Any) -> dict[str, Any]:
-    """Return the parameters of anyone's part: nothing where it does not name them."""
+    """Return the parameters of any part: nothing where it does not name them."""
     if hasattr(part, "get_params"):
         found: dict[str, Any] = part.get_params(deep=False)
         return found

@@ -1,4 +1,4 @@
-"""What losses and measures ask of the queries of a range: the longest, runs of equal values, seeds.
+"""What losses and metrics ask of the queries of a range: the longest, runs of equal values, seeds.
 
 Kernels here are called from kernels that work through queries lo:hi.
 """
@@ -41,10 +41,10 @@ def clear_query(q, indptr, value, grad, curv):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def query_seed(clock, q):  # type: ignore[no-untyped-def]
-    """Return a hash of ``clock``, that is seed, round and number of the first query, and of q."""
-    drawn_in = hash_step(hash_step(np.uint64(0), clock[0]), clock[1])
-    return hash_step(drawn_in, np.uint64(q) + clock[2])
+def query_seed(random_key, q):  # type: ignore[no-untyped-def]
+    """Return a hash of q and ``random_key``: seed, iteration and number of the first query."""
+    sampled_in = hash_step(hash_step(np.uint64(0), random_key[0]), random_key[1])
+    return hash_step(sampled_in, np.uint64(q) + random_key[2])
 
 
 # --- API -------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
-"""Named random streams: the same seed and the same name give the same numbers, whoever asks first.
+"""Named random streams: the same seed and the same name give the same numbers, in any order.
 
 A stream's name is a path such as ``("boost", "rows", 17)``. Because each has its own counter-based
-generator, drawing in one place never moves another, and a resumed run draws as the first did.
+generator, sampling in one place never moves another, and a resumed run samples as the first did.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _digest(seed: int, name: tuple[str | int, ...]) -> int:
 
 
 def seed_of(random_state: Any) -> int:
-    """Return the seed of a ``random_state``: itself, a draw from it, or for None a fresh one."""
+    """Return the seed of a ``random_state``: itself, a sample from it, or for None a fresh one."""
     if random_state is None:
         return int(np.random.SeedSequence().generate_state(1, np.uint64)[0] >> np.uint64(1))
     if isinstance(random_state, np.random.Generator):

@@ -51,7 +51,7 @@ def document_parts(ranker: Ranker, data: RankingData) -> F64:
 def difference_parts(view: QueryView, upper: int, lower: int) -> tuple[F64, str]:
     """Return what each feature adds to the lead of ``upper``, the rest last, and the method."""
     model: Any = view.ranker.model_
-    if hasattr(model, "slopes") and not model.looks_at_list:
+    if hasattr(model, "gradients") and not model.looks_at_list:
         return _along_the_way(view, upper, lower), "integrated gradients"
     try:
         parts = document_parts(view.ranker, view.data)
@@ -66,7 +66,7 @@ def _along_the_way(view: QueryView, upper: int, lower: int) -> F64:
     whole = filled(view.X[[lower, upper]], model.fill, "network").astype(np.float64)
     B, way = whole[0], whole[1] - whole[0]
     points, weights = np.polynomial.legendre.leggauss(_NODES)
-    slopes = model.slopes(B + np.outer((points + 1.0) / 2.0, way))
+    slopes = model.gradients(B + np.outer((points + 1.0) / 2.0, way))
     parts = way * (weights / 2.0 @ slopes)  # (1)
     lead = view.scores[upper] - view.scores[lower]
     return np.append(parts, lead - parts.sum())

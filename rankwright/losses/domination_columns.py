@@ -1,14 +1,14 @@
 """Coordinate steps for the domination loss: one feature at a time, at the cost of its non-zeros.
 
-The slope and the bend along a feature are (1) and (2) of `rankwright.losses.domination_sums`.
+The derivative and the bend along a feature are (1) and (2) of `rankwright.losses.domination_sums`.
 With R the range of x within a query, |f'''| <= R f'', so along x the loss stays below
 
-    f(u) <= f + slope u + bend (exp(R|u|) - 1 - R|u|) / R^2                                     (1)
+    f(u) <= f + derivative u + bend (exp(R|u|) - 1 - R|u|) / R^2                                (1)
 
 and so does loss + l2/2 w^2 with l2 added to bend. ``step="log1p"`` goes to the minimum of (1) plus
 l1 |w + u|, which never increases the objective and ends as Newton's method does; without penalty
-it is u = -sign(slope) log1p(R |slope| / bend) / R. ``step="bound"`` is the paper's: R = 0 and
-bend = B, B the largest x^2 (Lemmas 1 and 2 with beta = B).
+it is u = -sign(derivative) log1p(R |derivative| / bend) / R. ``step="bound"`` is the paper's: R = 0
+and bend = B, B the largest x^2 (Lemmas 1 and 2 with beta = B).
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _NO_BOUND = np.empty(0)
 
 
 @kernel
-def step_length(slope, bend, reach, w, l1):  # type: ignore[no-untyped-def]
+def step_length(derivative, bend, reach, w, l1):  # type: ignore[no-untyped-def]
     """Return the u that minimises (1) + l1 |w + u|; ``reach`` is R, and 0 makes (1) a parabola."""
     side = 1.0 if w > 0.0 else (-1.0 if w < 0.0 else 0.0)
     if side == 0.0:
-        way = -1.0 if slope > 0.0 else 1.0
-        return way * _travel(abs(slope) - l1, bend, reach)
-    uphill = slope + side * l1
+        way = -1.0 if derivative > 0.0 else 1.0
+        return way * _travel(abs(derivative) - l1, bend, reach)
+    uphill = derivative + side * l1
     if uphill * side <= 0.0:  # away from 0
         return side * _travel(abs(uphill), bend, reach)
     length = _travel(abs(uphill), bend, reach)
@@ -54,7 +54,7 @@ def step_length(slope, bend, reach, w, l1):  # type: ignore[no-untyped-def]
 
 @kernel
 def _travel(force, bend, reach):  # type: ignore[no-untyped-def]
-    """Return how far a slope of -force carries until (1) is level."""
+    """Return how far a derivative of -force carries until (1) is level."""
     if force <= 0.0:
         return 0.0
     if reach == 0.0:
@@ -73,22 +73,22 @@ def sweep(  # type: ignore[no-untyped-def]
     for n in range(len(columns)):
         j = columns[n]
         lo, hi = indptr[j], indptr[j + 1]
-        slope = bend = positive = 0.0
+        derivative = bend = positive = 0.0
         if reach[j] > 0.0:  # else x is constant in every query and changes nothing
-            slope, bend, positive = derivatives(lo, hi, indices, values, factor[j], st)
-        slope += l2 * w[j]
+            derivative, bend, positive = derivatives(lo, hi, indices, values, factor[j], st)
+        derivative += l2 * w[j]
         if w[j] == 0.0:
-            violation[n] = max(abs(slope) - l1, 0.0)
+            violation[n] = max(abs(derivative) - l1, 0.0)
         else:
-            violation[n] = abs(slope + (l1 if w[j] > 0.0 else -l1))
+            violation[n] = abs(derivative + (l1 if w[j] > 0.0 else -l1))
         if violation[n] == 0.0:
             continue
         if reach[j] == 0.0:
             u = -w[j]
         elif len(bound):
-            u = step_length(slope, bound[j] + l2, 0.0, w[j], l1)
+            u = step_length(derivative, bound[j] + l2, 0.0, w[j], l1)
         else:
-            u = step_length(slope, max(bend, _FAINT * positive) + l2, reach[j], w[j], l1)
+            u = step_length(derivative, max(bend, _FAINT * positive) + l2, reach[j], w[j], l1)
         if u != 0.0 and math.isfinite(u):
             w[j] += u
             move(lo, hi, indices, values, factor[j], u, st)
@@ -228,12 +228,12 @@ class DominationColumns:
         with np.errstate(divide="ignore"):
             self._offset = np.log(w) - margins
         self._state = new_state(blocks, w, scale)
-        self._slope = np.empty(len(w))
+        self._gradient = np.empty(len(w))
         self._work = 0
 
     def scores(self, w: F64) -> F64:
         """Return the scores that the weights ``w`` give."""
-        s = np.zeros(len(self._slope))
+        s = np.zeros(len(self._gradient))
         _add_columns(np.flatnonzero(w), *self._arrays, w * self._factor, s)
         return s
 
@@ -244,9 +244,9 @@ class DominationColumns:
     def grad(self, w: F64, out: F64) -> float:
         """Write the gradient of all but the l1 term to ``out`` and return J; steps go on from w."""
         s = self.scores(w)
-        value = self._loss.grad(s, self._slope)
+        value = self._loss.grad(s, self._gradient)
         map_ranges(
-            _column_products, self._bounds, *self._arrays, self._slope, out,
+            _column_products, self._bounds, *self._arrays, self._gradient, out,
             n_jobs=self._n_jobs,
         )  # fmt: skip
         out *= self._factor / self._total
@@ -261,7 +261,7 @@ class DominationColumns:
         Returns how far from optimal each column was when its turn came.
         """
         self._work += int((self._arrays[0][columns + 1] - self._arrays[0][columns]).sum())
-        if self._work > 10 * len(self._slope):  # rounding errors end here
+        if self._work > 10 * len(self._gradient):  # rounding errors end here
             self._refresh()
         if step not in STEPS:
             raise UsageError(f"step must be log1p or bound, not '{step}'.")

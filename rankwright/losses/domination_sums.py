@@ -3,8 +3,9 @@
 In the notation of `rankwright.losses.domination`, p_i = Z / (Z + exp(t_i)), the derivatives of the
 loss along a feature x are sums over the grades g of all queries,
 
-    slope = sum_g c_g [S_1 mu - sum_{i in g} w_i p_i x_i]                                       (1)
-    bend  = sum_g c_g [S_1 nu - S_2 mu^2 + sum_{i in g} w_i p_i (1 - p_i) x_i (x_i - 2 mu)]     (2)
+    derivative = sum_g c_g [S_1 mu - sum_{i in g} w_i p_i x_i]
+    (1) bend  = sum_g c_g [S_1 nu - S_2 mu^2 + sum_{i in g} w_i p_i (1 - p_i) x_i (x_i - 2 mu)]
+    (2)
 
     mu, nu = means of x and x^2 over the documents below g, by w_j exp(t_j)
     S_k = sum over i in g of w_i p_i^k                                                          (3)
@@ -110,7 +111,7 @@ def refresh(lo, hi, st):  # type: ignore[no-untyped-def]
 @kernel
 def derivatives(lo, hi, indices, values, factor, st):  # type: ignore[no-untyped-def]
     """Return (1), (2) and the positive terms of (2) for the column lo:hi."""
-    slope = bend = positive = 0.0
+    derivative = bend = positive = 0.0
     mass, moment, pull, own, cross = st.room
     at = lo
     while at < hi:
@@ -149,12 +150,12 @@ def derivatives(lo, hi, indices, values, factor, st):  # type: ignore[no-untyped
                 s1, s2 = _expand(b, st)
                 mean = mu / st.z0[b]
                 convex = s1 * nu / st.z0[b] + own[n]
-                slope += c * (s1 * mean - pull[n])  # (1)
+                derivative += c * (s1 * mean - pull[n])  # (1)
                 bend += c * (convex - s2 * mean * mean - 2.0 * mu / st.z[b] * cross[n])  # (2)
                 positive += c * convex
             mu += mass[n]
             nu += moment[n]
-    return slope, bend, positive
+    return derivative, bend, positive
 
 
 @kernel

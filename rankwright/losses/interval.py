@@ -96,10 +96,10 @@ def _write(  # type: ignore[no-untyped-def]
         for p in range(start[k // 2], start[k // 2 + 1]):
             change = v[p] - min(max(v[p], work[X, k]), work[X, k + 1])
             error = v[p] + middle
-            rho, slope, _ = penalty(abs(change), terms)
+            rho, derivative, _ = penalty(abs(change), terms)
             total += w[p] * (rho + 0.5 * calibration * error * error)
             if len(grad):
-                pull = slope if change > 0.0 else -slope
+                pull = derivative if change > 0.0 else -derivative
                 grad[rows[p]] = weight[q] * w[p] * (pull + calibration * error)
             if len(curv):
                 curv[rows[p]] = weight[q] * w[p] * (1.0 + calibration)
@@ -145,13 +145,13 @@ def _barrier(  # type: ignore[no-untyped-def]
 @kernel
 def _hard(  # type: ignore[no-untyped-def]
     lo, hi, indptr, s, rows, start, of_query, y, w, lambda1, lambda2, shape, knee, calibration,
-    v, work, desk, places, weight, value, grad, curv,
+    v, work, workspace, places, weight, value, grad, curv,
 ):  # fmt: skip
     for q in range(lo, hi):
         a, b, middle = _begin(q, indptr, of_query, start, s, rows, y, weight, v, value, grad, curv)
         if a < b:
             terms = Terms(lambda1[q], lambda2[q], shape, knee, 1.0)
-            rest = solve_hard(a, b, start, v, w, work, desk, places)
+            rest = solve_hard(a, b, start, v, w, work, workspace, places)
             _write(
                 q, a, b, rows, start, v, w, work, terms, calibration, middle, rest,
                 weight, value, grad, curv,

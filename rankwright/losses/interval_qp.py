@@ -69,7 +69,7 @@ class Terms(NamedTuple):
 
 @kernel
 def penalty(d, terms):  # type: ignore[no-untyped-def]
-    """Return rho, its slope and its curvature at d >= 0."""
+    """Return rho, its derivative and its curvature at d >= 0."""
     knee = terms.knee
     if terms.shape == SQUARED or (terms.shape == HUBER and d <= knee):
         return 0.5 * d * d, d, 1.0
@@ -100,20 +100,20 @@ def beyond_squared(lo, hi, v, w, low, high):  # type: ignore[no-untyped-def]
 
 @kernel
 def beyond(lo, hi, v, w, low, high, terms):  # type: ignore[no-untyped-def]
-    """As ``beyond_squared`` for any penalty: curvature, and curvature x - slope for the sum."""
-    below = above = below_slope = above_slope = value = 0.0
+    """As ``beyond_squared`` for any penalty: curvature, curvature x - derivative for the sum."""
+    below = above = below_derivative = above_derivative = value = 0.0
     for p in range(lo, hi):
         if v[p] <= low:
-            rho, slope, curvature = penalty(low - v[p], terms)
+            rho, derivative, curvature = penalty(low - v[p], terms)
             below += w[p] * curvature
-            below_slope += w[p] * slope
+            below_derivative += w[p] * derivative
             value += w[p] * rho
         if v[p] >= high:
-            rho, slope, curvature = penalty(v[p] - high, terms)
+            rho, derivative, curvature = penalty(v[p] - high, terms)
             above += w[p] * curvature
-            above_slope += w[p] * slope
+            above_derivative += w[p] * derivative
             value += w[p] * rho
-    return below, below * low - below_slope, above, above * high + above_slope, value
+    return below, below * low - below_derivative, above, above * high + above_derivative, value
 
 
 @kernel
@@ -304,9 +304,9 @@ def _search(lo, hi, start, v, w, terms, tie, work, value, reach, at):  # type: i
     The derivative along the way rises and, for d^2/2, is piecewise linear: Newton's method inside
     a shrinking bracket finds its root in a few evaluations, and mostly the first is good enough.
     """
-    slope = 0.0
+    derivative = 0.0
     for k in range(lo, hi):
-        slope += work[HERE + 2, k] * (work[NEW, k] - work[X, k])
+        derivative += work[HERE + 2, k] * (work[NEW, k] - work[X, k])
     low, high, t = 0.0, reach, reach
     for _ in range(60):
         for k in range(lo, hi):
@@ -324,7 +324,7 @@ def _search(lo, hi, start, v, w, terms, tie, work, value, reach, at):  # type: i
             if k > lo:
                 bend += spring(work, TRIAL, k - 1, tie, terms) * (d - last) ** 2
             last = d
-        if (rise <= 0.0 and t == high) or found <= value + 0.1 * t * slope + _NOISE * value:
+        if (rise <= 0.0 and t == high) or found <= value + 0.1 * t * derivative + _NOISE * value:
             break
         if rise > 0.0:
             high = t
@@ -494,21 +494,21 @@ def solve_newton(lo, hi, start, v, w, terms, tie, work, first, warm):  # type: i
 
 
 @kernel
-def solve_hard(lo, hi, start, v, w, work, desk, places):  # type: ignore[no-untyped-def]
+def solve_hard(lo, hi, start, v, w, work, workspace, places):  # type: ignore[no-untyped-def]
     """Solve (3) for one query with hard margins and free widths: problem (5) of the paper.
 
     Inside a grade the corrected scores keep the order of the scores, so with each grade sorted
-    the solution is one isotonic regression. ``desk`` (3 rows) and ``places`` (2) are scratch of
-    the length of ``v``; the rest as for ``solve_newton``.
+    the solution is one isotonic regression. ``workspace`` (3 rows) and ``places`` (2) are scratch
+    of the length of ``v``; the rest as for ``solve_newton``.
     """
     for k in range(lo, hi, 2):
         p, r = start[k // 2], start[k // 2 + 1]
         sort_query(p, r, v, NO_KEY, places[0], places[1])
         for i in range(p, r):
             largest_last = places[0, p + r - 1 - i]
-            desk[0, i], desk[1, i] = v[largest_last], w[largest_last]
-    z = desk[0]
-    pav(start[lo // 2], start[hi // 2], z, desk[1], z, desk[2], places[0])
+            workspace[0, i], workspace[1, i] = v[largest_last], w[largest_last]
+    z = workspace[0]
+    pav(start[lo // 2], start[hi // 2], z, workspace[1], z, workspace[2], places[0])
     for k in range(lo, hi, 2):
         work[X, k], work[X, k + 1] = z[start[k // 2]], z[start[k // 2 + 1] - 1]
     return 0.0
@@ -538,18 +538,22 @@ _ROUGH, _EXACT = 1e-3, 1e-10
 
 @kernel
 def _margin(r, strength, mu):  # type: ignore[no-untyped-def]
-    """Minimum over eps of strength/2 eps^2 - log(r + eps)/mu: value, slope, curvature in r."""
+    """Minimum over eps of strength/2 eps^2 - log(r + eps)/mu: value, derivative, curvature in r."""
     root = math.sqrt(r * r + 4.0 / (strength * mu))
     t = 0.5 * (r + root) if r > 0.0 else 2.0 / (strength * mu) / (root - r)
-    slope = -1.0 / (mu * t)
-    return 0.5 * slope * slope / strength - math.log(t) / mu, slope, 1.0 / (mu * t * root)
+    derivative = -1.0 / (mu * t)
+    return (
+        0.5 * derivative * derivative / strength - math.log(t) / mu,
+        derivative,
+        1.0 / (mu * t * root),
+    )
 
 
 @kernel
 def _width(d, strength, mu):  # type: ignore[no-untyped-def]
     """Minimum over xi of strength/2 xi^2 - log(xi - d)/mu, less log(d)/mu; as ``_margin``."""
-    value, slope, curvature = _margin(-d, strength, mu)
-    return value - math.log(d) / mu, -slope - 1.0 / (mu * d), curvature + 1.0 / (mu * d * d)
+    value, derivative, curvature = _margin(-d, strength, mu)
+    return value - math.log(d) / mu, -derivative - 1.0 / (mu * d), curvature + 1.0 / (mu * d * d)
 
 
 @kernel
@@ -571,14 +575,14 @@ def _evaluate(lo, hi, start, v, w, terms, work, mu, point, piece):  # type: igno
         data += value
     for k in range(lo, hi - 1):
         gap = work[point, k + 1] - work[point, k]
-        value = slope = curvature = 0.0
+        value = derivative = curvature = 0.0
         if k % 2 == 0:
-            value, slope, curvature = _width(gap, terms.lambda2, mu)
+            value, derivative, curvature = _width(gap, terms.lambda2, mu)
         elif terms.lambda1 > 0.0:
-            value, slope, curvature = _margin(gap, terms.lambda1, mu)
+            value, derivative, curvature = _margin(gap, terms.lambda1, mu)
         work[piece + 1, k] = curvature
-        work[piece + 2, k] -= slope
-        work[piece + 2, k + 1] += slope
+        work[piece + 2, k] -= derivative
+        work[piece + 2, k + 1] += derivative
         links += value
     work[piece + 1, hi - 1] = 0.0
     return data + links, links
@@ -591,9 +595,9 @@ def _line_search(lo, hi, start, v, w, terms, work, mu, value, size):  # type: ig
     Newton's method on the derivative, inside a bracket that ends where an interval would close or
     a variable would cross the whole range.
     """
-    low, slope, longest = 0.0, 0.0, 0.0
+    low, derivative, longest = 0.0, 0.0, 0.0
     for k in range(lo, hi):
-        slope += work[HERE + 2, k] * work[NEW, k]
+        derivative += work[HERE + 2, k] * work[NEW, k]
         longest = max(longest, abs(work[NEW, k]))
     high = 2.0 * size / longest
     for k in range(lo, hi, 2):
@@ -613,7 +617,7 @@ def _line_search(lo, hi, start, v, w, terms, work, mu, value, size):  # type: ig
             bend += work[THERE, k] * d * d
             if k + 1 < hi:
                 bend += work[THERE + 1, k] * (work[NEW, k + 1] - d) ** 2
-        if abs(rise) <= 0.1 * abs(slope) and found <= value + 1e-4 * t * slope:
+        if abs(rise) <= 0.1 * abs(derivative) and found <= value + 1e-4 * t * derivative:
             break
         if rise > 0.0:
             high = t
@@ -659,13 +663,13 @@ def _conjugate_gradients(lo, hi, start, v, w, terms, work, mu, size, near):  # t
         if far <= near:
             break
         beta = max(0.0, change / before) if before > 0.0 else 0.0  # Polak and Ribiere
-        slope = 0.0
+        derivative = 0.0
         for k in range(lo, hi):
             last = beta * work[NEW, k] if beta > 0.0 else 0.0  # NEW may hold anything at first
             work[NEW, k] = last - work[RHS, k]
-            slope += work[NEW, k] * work[HERE + 2, k]
+            derivative += work[NEW, k] * work[HERE + 2, k]
         found, there = value, links
-        if slope < 0.0:
+        if derivative < 0.0:
             found, there = _line_search(lo, hi, start, v, w, terms, work, mu, value, size)
         if found >= value:
             if beta == 0.0:

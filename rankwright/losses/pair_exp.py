@@ -19,7 +19,8 @@ Where s_j - s_i is above 600, exp is continued by its tangent, so that the loss 
 convex; a query whose scores spread that far is added up pair by pair.
 
 A rule h with values 0 and 1 moves each term of (1) by a factor exp(a), exp(-a) or 1. With
-r = -(slope of L along h) / L, L(s + a h) is at most L ((1 - r) exp(a) + (1 + r) exp(-a)) / 2 and so
+r = -(derivative of L along h) / L, L(s + a h) is at most L ((1 - r) exp(a) + (1 + r) exp(-a)) / 2
+and so
 
     a = 1/2 ln((1 + r) / (1 - r))                                                               (4)
 
@@ -196,7 +197,7 @@ class PairExp(Part):
         return KernelLoss(_queries, data, *args, curvature=True, hessian=_hessian, n_jobs=n_jobs)
 
     @staticmethod
-    def rule_step(value: float, slope: float) -> float:
-        """Return RankBoost's weight (4) of a rule, from the loss and its slope along the rule."""
-        r = min(max(-slope / value, -_SURE), _SURE)
+    def rule_step(value: float, derivative: float) -> float:
+        """Return RankBoost's weight (4) of a rule, from the loss and its derivative along it."""
+        r = min(max(-derivative / value, -_SURE), _SURE)
         return 0.5 * math.log((1.0 + r) / (1.0 - r))

@@ -1,4 +1,4 @@
-"""The order of one query that a measure and the scores together make worst for a ranker.
+"""The order of one query that a metric and the scores together make worst for a ranker.
 
 For documents with scores s and gains b, rank weights a (0 beyond rank ``cut``) and c (falling),
 

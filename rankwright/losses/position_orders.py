@@ -104,7 +104,7 @@ class Lists(NamedTuple):
     """All lists of one data set, for kernels.
 
     Of each query, by its number: ``begin`` (where its places begin), ``cut`` (ranks that count),
-    ``best`` (the measure of the reference order), ``method`` (how its worst order is found),
+    ``best`` (the metric of the reference order), ``method`` (how its worst order is found),
     ``gain_begin`` (where its kinds of gain are in ``gain``), ``n_groups``, ``topic_begin`` (where
     the shares of its groups in topics are in ``topic``) and ``cost_begin`` (where its costs are in
     ``cost``). Of each place: its row, number of grade and of gain, group, its seat (rank in the
@@ -160,7 +160,7 @@ def groups_of_queries(data: RankingData) -> tuple[I64, I64]:
 
 
 def best_within_groups(limit: int, a: F64, b: F64, group: I64, begin: I64, cut: I64) -> F64:
-    """Return the measure of the best order with at most ``limit`` documents of a group."""
+    """Return the metric of the best order with at most ``limit`` documents of a group."""
     best = np.zeros(len(begin) - 1)
     for q in range(len(best)):
         seats: dict[int, int] = {}
@@ -318,7 +318,7 @@ def worst_order(  # type: ignore[no-untyped-def]
     q, limit, lists, ranked, v, worth, choice, position, out,
     classes, assigned, sort, first, cost, grouped, topics,
 ):  # fmt: skip
-    """Write c at each document's rank in the worst order; return what the measure loses there.
+    """Write c at each document's rank in the worst order; return what the metric loses there.
 
     ``classes`` to ``topics`` are None for methods that no query uses (`used_methods`): their code
     is left out.
@@ -347,14 +347,14 @@ def worst_order(  # type: ignore[no-untyped-def]
             else:
                 assign_benches(v, b, group, lists.n_groups[q], limit, cut, a, c, position)
             _share_in_groups(ranked, v, kind, group, c, position, out)
-            return lists.best[q] - _measure(a, b, position)
+            return lists.best[q] - _metric(a, b, position)
     if topics is not None:
         if method == TOPICS:
             _seats(q, lists, ranked, position)
             group, shares = lists.group[at], _topics(q, lists)
             search_topics(ranked, v, b, kind, group, shares, limit, cut, a, c, position)
             _share_in_groups(ranked, v, kind, group, c, position, out)
-            return lists.best[q] - _measure(a, b, position)
+            return lists.best[q] - _metric(a, b, position)
     if assigned is not None:
         if method == ASSIGN:
             costs = np.empty((len(v), len(v)))
@@ -365,7 +365,7 @@ def worst_order(  # type: ignore[no-untyped-def]
             gain = lists.gain[lists.gain_begin[q] : lists.gain_begin[q + 1]]
             by_classes(ranked, v, kind, gain, cut, a, c, worth, choice, position)
     share(ranked, v, kind, a, c, position, out)
-    return lists.best[q] - _measure(a, b, position)
+    return lists.best[q] - _metric(a, b, position)
 
 
 @kernel
@@ -386,7 +386,7 @@ def _topics(q, lists):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _measure(a, b, position):  # type: ignore[no-untyped-def]
+def _metric(a, b, position):  # type: ignore[no-untyped-def]
     total = 0.0
     for i in range(len(b)):
         if position[i] >= 0:
@@ -396,7 +396,7 @@ def _measure(a, b, position):  # type: ignore[no-untyped-def]
 
 @kernel
 def _sort_by_lead(v, b, c, position, out):  # type: ignore[no-untyped-def]
-    """Order by v - b, where a = c; return the measure."""
+    """Order by v - b, where a = c; return the metric."""
     lead = v - b
     ranked, spare = np.empty(len(v), np.int64), np.empty(len(v), np.int64)
     sort_query(0, len(v), lead, NO_KEY, ranked, spare)

@@ -59,7 +59,7 @@ from rankwright.losses.retarget_kernels import (
     Places,
     Terms,
     kl_hessian,
-    new_desk,
+    new_workspace,
     retarget_kl,
     retarget_square,
     running_margins,
@@ -208,9 +208,9 @@ class BoundRetarget(KernelLoss):
             by_rank=loss._by_rank,
         )
         key = layout.w if loss._by_rank else np.empty(0)
-        self._desk = new_desk(layout.rows, data.n_queries, key)
+        self._workspace = new_workspace(layout.rows, data.n_queries, key)
         run, hessian = _KERNELS[loss.divergence]
-        args = (self._terms, layout, self._desk)
+        args = (self._terms, layout, self._workspace)
         super().__init__(
             run,
             data,
@@ -235,8 +235,8 @@ class BoundRetarget(KernelLoss):
         out[:] = s
         size = np.diff(self._layout.start[self._layout.of_query])
         held = np.repeat(self._weight > 0.0, size)
-        target = self._desk.target + np.repeat(self._desk.level, size)
-        out[self._desk.at[held]] = target[held]
+        target = self._workspace.target + np.repeat(self._workspace.level, size)
+        out[self._workspace.at[held]] = target[held]
 
     def with_targets(self, r: F64) -> HessianLoss:
         """Return the loss (8) of scores for fixed targets ``r``, given as `targets` gives them.

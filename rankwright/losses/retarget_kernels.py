@@ -43,7 +43,7 @@ class Terms(NamedTuple):
     simplex: bool
     rewards: bool
     additive: bool  # whether margins lie between r rather than between log r
-    by_rank: bool  # whether margins inside a grade tell tied documents apart
+    by_rank: bool  # whether margins inside a grade separate tied documents
 
 
 class Layout(NamedTuple):
@@ -62,7 +62,7 @@ class Layout(NamedTuple):
     lift: F64  # (1 - alpha) q - d
 
 
-class Desk(NamedTuple):
+class Workspace(NamedTuple):
     """What a kernel leaves for the Hessian and the targets, by place or query, and scratch."""
 
     at: Places  # row of the document at each place, scores rising inside a grade
@@ -173,10 +173,10 @@ def running_margins(of_query, start, w, size, power, d):  # type: ignore[no-unty
                 d[p] = total
 
 
-def new_desk(rows: Places, n_queries: int, key: F64) -> Desk:
-    """Return a desk for documents that start in the order of ``rows``."""
+def new_workspace(rows: Places, n_queries: int, key: F64) -> Workspace:
+    """Return a workspace for documents that start in the order of ``rows``."""
     n = len(rows)
-    return Desk(
+    return Workspace(
         at=rows.copy(),
         w=np.zeros(n),
         v=np.zeros(n),
@@ -204,15 +204,26 @@ def new_desk(rows: Places, n_queries: int, key: F64) -> Desk:
 
 @kernel
 def retarget_square(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, s, terms, layout, desk, weight, value, grad, curv
+    lo, hi, indptr, s, terms, layout, workspace, weight, value, grad, curv
 ):
     """Write value, gradient and curvature of the queries lo:hi."""
     c_r, c_w, free = terms.c_r, terms.c_w, terms.free
     rows, start, of_query, w_of_row = layout.rows, layout.start, layout.of_query, layout.w_of_row
-    all_w, all_v, all_at, all_target = desk.w, desk.v, desk.at, desk.target  # see (1)
+    all_w, all_v, all_at, all_target = (
+        workspace.w,
+        workspace.v,
+        workspace.at,
+        workspace.target,
+    )  # see (1)
     lift, d, reward, own_w, own_q = layout.lift, layout.d, layout.reward, layout.w, layout.q
-    key, order, spare, u = desk.key, desk.order, desk.spare, desk.u
-    heavy, first, pools, cut, levels = desk.heavy, desk.first, desk.pools, desk.cut, desk.level
+    key, order, spare, u = workspace.key, workspace.order, workspace.spare, workspace.u
+    heavy, first, pools, cut, levels = (
+        workspace.heavy,
+        workspace.first,
+        workspace.pools,
+        workspace.cut,
+        workspace.level,
+    )
     for q in range(lo, hi):
         grades = start[of_query[q] : of_query[q + 1] + 1]
         a, b = grades[0], grades[-1]
@@ -268,13 +279,19 @@ def _project(a, b, terms, w, v, lift, d, reward, target, heavy, first):  # type:
 
 @kernel
 def square_hessian(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, _s, terms, layout, desk, weight, v, out
+    lo, hi, indptr, _s, terms, layout, workspace, weight, v, out
 ):
     """Write the Hessian of the queries lo:hi times v, from what the last run left."""
     alpha, c_w = terms.alpha, terms.c_w
     centre = terms.free and (terms.c_r > 0.0 or c_w > 0.0)
     rows, own_w, start, of_query = layout.rows, layout.w, layout.start, layout.of_query  # (1)
-    all_at, all_w, first, pools, cut = desk.at, desk.w, desk.first, desk.pools, desk.cut
+    all_at, all_w, first, pools, cut = (
+        workspace.at,
+        workspace.w,
+        workspace.first,
+        workspace.pools,
+        workspace.cut,
+    )
     for q in range(lo, hi):
         a, b = start[of_query[q]], start[of_query[q + 1]]
         if b - a < indptr[q + 1] - indptr[q] or weight[q] == 0.0:
@@ -304,40 +321,48 @@ LARGEST = 300.0  # scores above count as this where exp(s) itself is asked for
 
 
 @kernel
-def _project_kl(q, a, b, terms, layout, desk):  # type: ignore[no-untyped-def]
+def _project_kl(q, a, b, terms, layout, workspace):  # type: ignore[no-untyped-def]
     """Leave log r in ``target`` and r in ``r``."""
-    floor, d, w, target = terms.floor, layout.d, desk.w, desk.target
+    floor, d, w, target = terms.floor, layout.d, workspace.w, workspace.target
     if terms.additive:
         args = (w, d, layout.stop)
-        scratch = (target, desk.sums, desk.mass, desk.heavy, desk.first)
+        scratch = (target, workspace.sums, workspace.mass, workspace.heavy, workspace.first)
         if terms.simplex:
-            desk.pools[q] = pav_additive_simplex(a, b, desk.u, *args, floor, *scratch)
+            workspace.pools[q] = pav_additive_simplex(a, b, workspace.u, *args, floor, *scratch)
         else:
-            desk.pools[q] = pav_additive(a, b, desk.u, 0.0, *args, *scratch)
+            workspace.pools[q] = pav_additive(a, b, workspace.u, 0.0, *args, *scratch)
         least, shift = math.log(floor) if floor > 0.0 else -np.inf, 0.0
     else:
         for p in range(a, b):
-            desk.mass[p] = w[p] * layout.tilt[p]
-        desk.pools[q] = pav(a, b, desk.u, desk.mass, target, desk.heavy, desk.first)
+            workspace.mass[p] = w[p] * layout.tilt[p]
+        workspace.pools[q] = pav(
+            a, b, workspace.u, workspace.mass, target, workspace.heavy, workspace.first
+        )
         least, shift = math.log(floor) - d[a] if floor > 0.0 else -np.inf, 0.0
         if terms.simplex:
-            shift = simplex_shift(a, b, target, d, w, least, desk.sums)
-    desk.cut[q] = a
+            shift = simplex_shift(a, b, target, d, w, least, workspace.sums)
+    workspace.cut[q] = a
     for p in range(a, b):
         z = target[p] + shift
         if z <= least:
-            z, desk.cut[q] = least, p + 1
+            z, workspace.cut[q] = least, p + 1
         target[p] = log_plus(z, d[p]) if terms.additive else z + d[p]
-        desk.r[p] = math.exp(target[p])
+        workspace.r[p] = math.exp(target[p])
 
 
 @kernel
 def retarget_kl(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, s, terms, layout, desk, weight, value, grad, curv
+    lo, hi, indptr, s, terms, layout, workspace, weight, value, grad, curv
 ):
     """Write value, gradient and curvature of the queries lo:hi."""
     c_r, c_w, simplex = terms.c_r, terms.c_w, terms.simplex
-    w, v, target, r, share = desk.w, desk.v, desk.target, desk.r, desk.share
+    w, v, target, r, share = (
+        workspace.w,
+        workspace.v,
+        workspace.target,
+        workspace.r,
+        workspace.share,
+    )
     for q in range(lo, hi):
         grades = layout.start[layout.of_query[q] : layout.of_query[q + 1] + 1]
         a, b = grades[0], grades[-1]
@@ -347,8 +372,8 @@ def retarget_kl(  # type: ignore[no-untyped-def]
             continue
         level = level_of(s, layout.rows[a:b], layout.w[a:b]) if terms.free else 0.0
         sort_grades(
-            grades, s, level, layout.rows, layout.w_of_row, desk.at, w, v,
-            desk.key, desk.order, desk.spare, desk.u,
+            grades, s, level, layout.rows, layout.w_of_row, workspace.at, w, v,
+            workspace.key, workspace.order, workspace.spare, workspace.u,
         )  # fmt: skip
         top, whole = 0.0, 1.0
         if simplex:
@@ -365,8 +390,8 @@ def retarget_kl(  # type: ignore[no-untyped-def]
             share[p] = math.exp(v[p] - top) / whole
             pushed = v[p] - scale + layout.reward[p] / w[p]  # (15)
             margin = 0.0 if terms.additive else layout.d[p]
-            desk.u[p] = terms.alpha * pushed + (1.0 - terms.alpha) * layout.q[p] - margin
-        _project_kl(q, a, b, terms, layout, desk)
+            workspace.u[p] = terms.alpha * pushed + (1.0 - terms.alpha) * layout.q[p] - margin
+        _project_kl(q, a, b, terms, layout, workspace)
         total = 0.0
         for p in range(a, b):
             miss, far = target[p] - (v[p] - scale), target[p] - layout.q[p]
@@ -375,34 +400,36 @@ def retarget_kl(  # type: ignore[no-untyped-def]
                 entropy += share[p] - r[p] + c_r * (math.exp(layout.q[p]) - r[p])
             total += w[p] * (entropy + 0.5 * c_w * v[p] * v[p]) - layout.reward[p] * r[p]  # (8)
             target[p] += scale
-        value[q], desk.level[q] = weight[q] * total, level
+        value[q], workspace.level[q] = weight[q] * total, level
         if terms.by_rank:
             share_ties(grades, v, w, r)
         if len(grad):
             for p in range(a, b):
-                grad[desk.at[p]] = weight[q] * w[p] * (share[p] - r[p] + c_w * v[p])
+                grad[workspace.at[p]] = weight[q] * w[p] * (share[p] - r[p] + c_w * v[p])
         if len(curv):
             for p in range(a, b):
                 x, y = w[p] * share[p], w[p] * r[p]
                 most = max(x * (1.0 - x), y * (1.0 - y)) if simplex else max(x, y)
-                curv[desk.at[p]] = weight[q] * (most + c_w * w[p])
+                curv[workspace.at[p]] = weight[q] * (most + c_w * w[p])
 
 
 @kernel
-def _turn_pools(a, b, pools, cut, terms, desk, v):  # type: ignore[no-untyped-def]
+def _turn_pools(a, b, pools, cut, terms, workspace, v):  # type: ignore[no-untyped-def]
     """Leave in ``sums`` how each pool turns when its scores turn by v.
 
     It turns in log r, or in r itself where margins lie there. On the simplex all turn on, by what
     keeps sum w r = 1.
     """
-    turn, ease, w, r = desk.sums, desk.mass, desk.w, desk.r
+    turn, ease, w, r = workspace.sums, workspace.mass, workspace.w, workspace.r
     change = room = 0.0
     for pool in range(a, pools):
-        begin, end = desk.first[pool], desk.first[pool + 1] if pool + 1 < pools else b
+        begin, end = workspace.first[pool], workspace.first[pool + 1] if pool + 1 < pools else b
         turn[pool] = ease[pool] = 0.0
         push = mass = stiff = 0.0
         for p in range(begin, end):
-            push += w[p] * v[desk.at[p]] if terms.additive else w[p] * r[p] * v[desk.at[p]]
+            push += (
+                w[p] * v[workspace.at[p]] if terms.additive else w[p] * r[p] * v[workspace.at[p]]
+            )
             mass += w[p] if terms.additive else w[p] * r[p]
             stiff += w[p] / r[p] if terms.additive else w[p] * r[p]
         if begin >= cut and 0.0 < stiff < np.inf:
@@ -416,25 +443,25 @@ def _turn_pools(a, b, pools, cut, terms, desk, v):  # type: ignore[no-untyped-de
 
 @kernel
 def kl_hessian(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, _s, terms, layout, desk, weight, v, out
+    lo, hi, indptr, _s, terms, layout, workspace, weight, v, out
 ):
     """Write the Hessian of the queries lo:hi times v, from what the last run left."""
-    at, w, r, share = desk.at, desk.w, desk.r, desk.share
+    at, w, r, share = workspace.at, workspace.w, workspace.r, workspace.share
     for q in range(lo, hi):
         a, b = layout.start[layout.of_query[q]], layout.start[layout.of_query[q + 1]]
         if b - a < indptr[q + 1] - indptr[q] or weight[q] == 0.0:
             clear(indptr[q], indptr[q + 1], out)
         if weight[q] == 0.0:
             continue
-        _turn_pools(a, b, desk.pools[q], desk.cut[q], terms, desk, v)
+        _turn_pools(a, b, workspace.pools[q], workspace.cut[q], terms, workspace, v)
         level = level_of(v, layout.rows[a:b], layout.w[a:b]) if terms.free else 0.0
         mean = 0.0
         if terms.simplex:
             for p in range(a, b):
                 mean += w[p] * share[p] * v[at[p]]
-        for pool in range(a, desk.pools[q]):
-            end = desk.first[pool + 1] if pool + 1 < desk.pools[q] else b
-            for p in range(desk.first[pool], end):
-                turn = desk.sums[pool] if terms.additive else r[p] * desk.sums[pool]
+        for pool in range(a, workspace.pools[q]):
+            end = workspace.first[pool + 1] if pool + 1 < workspace.pools[q] else b
+            for p in range(workspace.first[pool], end):
+                turn = workspace.sums[pool] if terms.additive else r[p] * workspace.sums[pool]
                 own = share[p] * (v[at[p]] - mean) - terms.alpha * turn  # (b), (c)
                 out[at[p]] = weight[q] * w[p] * (own + terms.c_w * (v[at[p]] - level))

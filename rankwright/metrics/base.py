@@ -1,14 +1,14 @@
-"""What every measure is: a frozen value whose ``repr`` is its name, and one way to be computed.
+"""What every metric is: a frozen value whose ``repr`` is its name, and one way to be computed.
 
 The name carries everything: ``ndcg@10``, ``err(max=5)@10``, ``p(min_grade=2)@5``,
 ``ndcg(gain=linear,max_per_group=2)@5``, ``ndcg(gain=0:1:3:7)@10`` with the gain of each grade. A
 parameter that is not written comes from the convention.
 
-**A query with nothing to find.** Every measure knows for which queries no order of the documents
-can earn anything: no document with a gain, no relevant document, or, for measures of pairs, no two
+**A query with nothing to find.** Every metric knows for which queries no order of the documents
+can earn anything: no document with a gain, no relevant document, or, for metrics of pairs, no two
 documents to put in order; queries without documents are always among them. `Metric.values` settles
-them, here and nowhere else: measures that divide by what there is to find get the convention's
-``empty``, measures of pairs leave the query out, and the rest keep the 0 they come to; under
+them, here and nowhere else: metrics that divide by what there is to find get the convention's
+``empty``, metrics of pairs leave the query out, and the rest keep the 0 they come to; under
 ``empty="skip"`` all leave it out. A query that is left out has the value NaN.
 
 **Tied scores.** ``ties=mean``, the rule of the standard convention, is the mean of the metric over
@@ -31,9 +31,9 @@ from rankwright.core.types import F64, I64
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
 from rankwright.metrics.convention import (
+    CLAUSE_VALUES,
     SKIP,
     STANDARD,
-    WORDS,
     Convention,
     checked_gains,
     is_gain_list,
@@ -45,7 +45,7 @@ _HIGHEST = 1000.0  # 2^1024 is infinite, and a list may hold many
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Metric(ABC):
-    """A measure of a ranking; build it by name with `rankwright.metric`.
+    """A metric of a ranking; build it by name with `rankwright.metric`.
 
     Attributes
     ----------
@@ -110,10 +110,10 @@ class Metric(ABC):
         values: dict[str, Any] = {name: _value(text) for name, text in parameters.items()}
         return cls(k=k, convention=convention, **values)
 
-    # --- what a measure says of itself -------------------------------------------------------
+    # --- what a metric says of itself -------------------------------------------------------
 
     def setting(self, clause: str) -> Any:
-        """Return a parameter of this measure, or else the convention's clause of that name."""
+        """Return a parameter of this metric, or else the convention's clause of that name."""
         given = getattr(self, clause, None)
         return getattr(self.convention, clause) if given is None else given
 
@@ -124,7 +124,7 @@ class Metric(ABC):
 
     @property
     def own_ties(self) -> bool:
-        """Whether tied scores have a meaning of their own in this measure."""
+        """Whether tied scores have a meaning of their own in this metric."""
         return False
 
     @property
@@ -151,7 +151,7 @@ class Metric(ABC):
     # --- values ------------------------------------------------------------------------------
 
     def judge(self, data: RankingData, *, n_jobs: int | None = None) -> Judged:
-        """Return the grades of ``data`` as this measure sees them."""
+        """Return the grades of ``data`` as this metric sees them."""
         return Judged(
             data,
             integer_grades=self.convention.integer_grades,
@@ -207,7 +207,7 @@ class Metric(ABC):
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class RelevanceMetric(Metric):
-    """A measure that asks of a document only whether it is relevant."""
+    """A metric that asks of a document only whether it is relevant."""
 
     min_grade: float | None = None
 
@@ -217,7 +217,7 @@ class RelevanceMetric(Metric):
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class PairMetric(Metric):
-    """A measure that compares documents two by two, by their scores rather than their ranks."""
+    """A metric that compares documents two by two, by their scores rather than their ranks."""
 
     takes_k: ClassVar[bool] = False
     takes_limit: ClassVar[bool] = False
@@ -279,18 +279,18 @@ def _whole(name: str, value: Any) -> None:
         raise UsageError(f"{name} must be a whole number from 1, not {value}.")
 
 
-def _word(name: str, value: Any) -> None:
-    words = WORDS[name]
-    assert not callable(words), "a clause with words"
-    if value not in words:
-        raise UsageError(f"{name} must be {' or '.join(map(str, words))}, not {value}.")
+def _check_value(name: str, value: Any) -> None:
+    values = CLAUSE_VALUES[name]
+    assert not callable(values), "a clause with listed values"
+    if value not in values:
+        raise UsageError(f"{name} must be {' or '.join(map(str, values))}, not {value}.")
 
 
 def _gain(name: str, value: Any) -> None:
     if is_gain_list(value):
         checked_gains(value)
     else:
-        _word(name, value)
+        _check_value(name, value)
 
 
 def _number(low: float, high: float = np.inf) -> Callable[[str, Any], None]:
@@ -307,12 +307,12 @@ def _yes_or_no(name: str, value: Any) -> None:
         raise UsageError(f"{name} must be true or false, not {value}.")
 
 
-# One meaning for each parameter, whatever measure takes it.
+# One meaning for each parameter, whatever metric takes it.
 PARAMETERS: dict[str, Callable[[str, Any], None]] = {
     "alpha": _number(1),
     "d": _number(-np.inf),
-    "discount": _word,
-    "empty": _word,
+    "discount": _check_value,
+    "empty": _check_value,
     "gain": _gain,
     "k": _whole,
     "max": _number(0),
@@ -321,7 +321,7 @@ PARAMETERS: dict[str, Callable[[str, Any], None]] = {
     "modified": _yes_or_no,
     "normalised": _yes_or_no,
     "p": _number(0, 1),
-    "ties": _word,
+    "ties": _check_value,
 }
 
 

@@ -1,6 +1,6 @@
-"""Measure a ranking: ``evaluate(y, scores, "ndcg@1:5,map", qid=qid)``.
+"""Metric a ranking: ``evaluate(y, scores, "ndcg@1:5,map", qid=qid)``.
 
-Scores are sorted once for all measures that order ties alike; what the grades alone say (the best
+Scores are sorted once for all metrics that order ties alike; what the grades alone say (the best
 possible list, the number of relevant documents) is worked out once per data set by an `Evaluator`.
 """
 
@@ -19,7 +19,7 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.metrics.base import Metric, checked_scores
 from rankwright.metrics.convention import Convention
 from rankwright.metrics.inputs import evaluated_data
-from rankwright.metrics.names import AnyMetrics, measures
+from rankwright.metrics.names import AnyMetrics, named_metrics
 from rankwright.metrics.ranked import Judged, Ranked
 
 _MOST_QUERIES = 5  # that a remark names
@@ -95,7 +95,7 @@ def evaluate(
 
 
 class Evaluator:
-    """Measures on one data set, for evaluating many score vectors.
+    """Metrics on one data set, for evaluating many score vectors.
 
     Parameters are those of `evaluate`, and ``retrieved`` and ``judged`` of
     `rankwright.metrics.ranked.Judged`; call it with scores.
@@ -114,12 +114,12 @@ class Evaluator:
         self.data = data
         self._rows = {"retrieved": retrieved, "judged": judged}
         self.convention = Convention.named(convention)
-        self.metrics = measures(metrics, convention=self.convention)
+        self.metrics = named_metrics(metrics, convention=self.convention)
         self._n_jobs = n_jobs
         self._judged: dict[Any, Judged] = {}
 
     def __call__(self, scores: Any) -> Evaluation:
-        """Return the measures of these scores."""
+        """Return the metrics of these scores."""
         s = checked_scores(scores, self.data)
         shared: dict[Any, Ranked] = {}
         per_query = self._per_query(s, shared)
@@ -146,44 +146,44 @@ class Evaluator:
         return {name: self._mean(name, values) for name, values in per_query.items()}
 
     def tie_intervals(self, s: F64) -> dict[str, TieInterval]:
-        """Return each measure's mean for the worst, the average and the best order of ties."""
+        """Return each metric's mean for the worst, the average and the best order of ties."""
         shared: dict[str, dict[Any, Ranked]] = {"worst": {}, "file": {}, "best": {}}
         found = {}
-        for name, measure in self.metrics.items():
+        for name, metric in self.metrics.items():
             of_ties = {}
             for ties, mean in (("worst", False), ("file", True), ("best", False)):
-                ranked = self._ranked(measure, s, shared[ties], ties=ties, strict=not mean)
-                of_ties[ties] = self._mean(name, measure.values(ranked, mean=mean))
+                ranked = self._ranked(metric, s, shared[ties], ties=ties, strict=not mean)
+                of_ties[ties] = self._mean(name, metric.values(ranked, mean=mean))
             found[name] = TieInterval(of_ties["worst"], of_ties["file"], of_ties["best"])
         return found
 
     def _per_query(self, s: F64, shared: dict[Any, Ranked]) -> dict[str, F64]:
         return {
-            name: measure.values(self._ranked(measure, s, shared))
-            for name, measure in self.metrics.items()
+            name: metric.values(self._ranked(metric, s, shared))
+            for name, metric in self.metrics.items()
         }
 
     def _ranked(
         self,
-        measure: Metric,
+        metric: Metric,
         s: F64,
         shared: dict[Any, Ranked],
         *,
         ties: str | None = None,
         strict: bool = False,
     ) -> Ranked:
-        ties = ties or str(measure.setting("ties")).replace("mean", "file")
-        key = (ties, *self._needs(measure))
+        ties = ties or str(metric.setting("ties")).replace("mean", "file")
+        key = (ties, *self._needs(metric))
         if key not in shared:
-            shared[key] = Ranked(self._judge(*self._needs(measure)), s, ties, strict=strict)
+            shared[key] = Ranked(self._judge(*self._needs(metric)), s, ties, strict=strict)
         return shared[key]
 
     @staticmethod
-    def _needs(measure: Metric) -> tuple[bool, int | None, tuple[float, ...] | None, bool]:
-        """Return what the grades and scores are to be like for a measure."""
-        convention = measure.convention
+    def _needs(metric: Metric) -> tuple[bool, int | None, tuple[float, ...] | None, bool]:
+        """Return what the grades and scores are to be like for a metric."""
+        convention = metric.convention
         single = convention.score_precision == "float32"
-        return convention.integer_grades, measure.max_per_group, measure.gains_by_grade, single
+        return convention.integer_grades, metric.max_per_group, metric.gains_by_grade, single
 
     def _judge(
         self,
@@ -211,11 +211,11 @@ class Evaluator:
         return np.ones(self.data.n_queries) if weight is None else weight
 
     def counted_weight(self, name: str) -> F64:
-        """Return the weight that the value of each query has in the sum of measure ``name``."""
-        measure, weight = self.metrics[name], self.query_weight()
-        if measure.key == "ndcg" and measure.convention.empty_unweighted:
-            judged = self._judge(*self._needs(measure))
-            return np.where(measure.nothing_to_find(judged), 1.0, weight)
+        """Return the weight that the value of each query has in the sum of metric ``name``."""
+        metric, weight = self.metrics[name], self.query_weight()
+        if metric.key == "ndcg" and metric.convention.empty_unweighted:
+            judged = self._judge(*self._needs(metric))
+            return np.where(metric.nothing_to_find(judged), 1.0, weight)
         return weight
 
     def _mean(self, name: str, values: F64) -> float:
@@ -233,7 +233,7 @@ def mean_over_queries(values: F64, weight: F64, counted: F64) -> float:
 
 
 class TieInterval(NamedTuple):
-    """A measure's mean over queries for three ways to order tied documents."""
+    """A metric's mean over queries for three ways to order tied documents."""
 
     worst: float
     mean: float
@@ -242,7 +242,7 @@ class TieInterval(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Evaluation(Mapping[str, float]):
-    """Means by measure, under the names that the caller gave.
+    """Means by metric, under the names that the caller gave.
 
     Attributes
     ----------
@@ -293,7 +293,7 @@ class Evaluation(Mapping[str, float]):
         return frame_of_columns({"qid": self.qid, **self.per_query}, backend)
 
     def tie_intervals(self) -> dict[str, TieInterval]:
-        """Return each measure's mean for the worst, the average and the best order of ties.
+        """Return each metric's mean for the worst, the average and the best order of ties.
 
         The average is exact, over all orders; under ``max_per_group`` it is that of 100 sampled
         orders.

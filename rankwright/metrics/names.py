@@ -1,4 +1,4 @@
-"""Measures by their names: ``ndcg@10``, ``ndcg@1:5,map``, ``err(max=5)@10``.
+"""Metrics by their names: ``ndcg@10``, ``ndcg@1:5,map``, ``err(max=5)@10``.
 
 A name is a key of the registry, parameters in parentheses, and a cut-off, or a range of them,
 behind ``@``; a trailing minus, as in XGBoost, makes an empty query 0.
@@ -85,7 +85,7 @@ def metric(
     ndcg(gain=0:1:3:10)@10
     """
     if isinstance(name, str):
-        found = list(_measures(name, Convention.named(convention)))
+        found = list(_parsed(name, Convention.named(convention)))
         if len(found) != 1:
             raise UsageError(f"'{name}' names {len(found)} metrics, where one is expected.")
         made = found[0][1]
@@ -109,7 +109,9 @@ def metric_name(given: AnyMetric, made: Metric) -> str:
     return given if isinstance(given, str) else repr(made)
 
 
-def measures(names: AnyMetrics, *, convention: str | Convention = "standard") -> dict[str, Metric]:
+def named_metrics(
+    names: AnyMetrics, *, convention: str | Convention = "standard"
+) -> dict[str, Metric]:
     """Return metrics by name as the caller spelled it; ``ndcg@1:3`` stands for three."""
     chosen = Convention.named(convention)
     found: dict[str, Metric] = {}
@@ -133,7 +135,7 @@ def measures(names: AnyMetrics, *, convention: str | Convention = "standard") ->
 def _named(item: AnyMetric, convention: Convention) -> Iterator[tuple[str, Metric]]:
     if isinstance(item, str):
         for name in _COMMA.split(item):
-            yield from _measures(name.strip(), convention)
+            yield from _parsed(name.strip(), convention)
     else:
         built = _metric_of(item)
         yield repr(built), built
@@ -152,7 +154,7 @@ def _metric_of(given: Any) -> Metric:
     )
 
 
-def _measures(name: str, convention: Convention) -> Iterator[tuple[str, Metric]]:
+def _parsed(name: str, convention: Convention) -> Iterator[tuple[str, Metric]]:
     match = _NAME.fullmatch(name.strip())
     if match is None:
         raise UsageError(f"'{name}' is not the name of a metric; {_HELP}.")
@@ -173,7 +175,7 @@ def _measures(name: str, convention: Convention) -> Iterator[tuple[str, Metric]]
 
 
 def _key(name: str, key: str) -> str:
-    """Return ``key``, or say how a measure is spelled here that comes with a cut-off or in full."""
+    """Return ``key``, or say how a metric is spelled here that comes with a cut-off or in full."""
     if key in METRICS or key in plugins("metrics"):
         return key
     head, digits = re.fullmatch(r"(.*?)_?(\d*)", key).groups()  # type: ignore[union-attr]

@@ -24,7 +24,7 @@ from rankwright.data.trec import judge_run
 from rankwright.errors import UsageError
 from rankwright.metrics.convention import Convention
 from rankwright.metrics.evaluation import Evaluation, Evaluator
-from rankwright.metrics.names import AnyMetrics, measures
+from rankwright.metrics.names import AnyMetrics, named_metrics
 
 
 def evaluate_run(
@@ -81,8 +81,8 @@ def evaluate_run(
       1 left out, as the query is not in the run: q4
     """
     chosen = with_relevance_level(Convention.named(convention), relevance_level)
-    for name, measure in measures(metrics, convention=chosen).items():
-        if not measure.takes_runs:
+    for name, metric in named_metrics(metrics, convention=chosen).items():
+        if not metric.takes_runs:
             raise UsageError(
                 f"{name} compares the scores of all documents, and a run has none for those it did "
                 "not retrieve; use evaluate with a score for every document."

@@ -1,6 +1,6 @@
-"""What a measure changes by when two documents of a ranking trade places, in O(1) a pair.
+"""What a metric changes by when two documents of a ranking trade places, in O(1) a pair.
 
-`SwapForm` holds a measure on one data set: gains by row, weights by rank, a cut-off and a scale by
+`SwapForm` holds a metric on one data set: gains by row, weights by rank, a cut-off and a scale by
 query. For one query, with ``b`` the gains in rank order, a kernel (LambdaRank's, say) calls
 
     prepare(kind, b, cut, u, v)              once, with scratch ``u`` and ``v`` of length n + 1
@@ -123,7 +123,8 @@ def _err_change(i, j, b, cut, u, v):  # type: ignore[no-untyped-def]
         within = (v[j] - v[i + 1]) * (ratio - 1.0)  # (4)
         at_j = (u[j] * ratio * b[i] - u[j] * b[j]) / (j + 1) if j < cut else 0.0
         return direct + within + at_j
-    alive = u[i]  # nobody gets past a sure document, so the sums below it are lost: add anew
+    # No reader gets past a document that satisfies for sure, so sums below it are added anew.
+    alive = u[i]
     within = 0.0
     for r in range(i + 1, min(j, cut)):
         within += alive * ((1.0 - b[j]) - (1.0 - b[i])) * b[r] / (r + 1)
@@ -149,7 +150,7 @@ def mean_products(stop, depth):  # type: ignore[no-untyped-def]
 
 @dataclass(frozen=True)
 class SwapForm:
-    """A measure on one data set, as the kernels above take it.
+    """A metric on one data set, as the kernels above take it.
 
     Attributes
     ----------

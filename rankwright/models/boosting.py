@@ -17,7 +17,7 @@ Three things make the result depend on the data and the seed alone:
       step = 2^(exponent(max |g|) - 52 + ceil(log2 n)),                                       (2)
 
   so no histogram depends on the order of its additions;
-- rows and columns of round t are drawn from streams named by t, so a resumed run draws alike.
+- rows and columns of round t are sampled from streams named by t, so a resumed run draws alike.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ from rankwright.errors import UsageError
 from rankwright.losses.base import bound_loss, document_weight, order_weight, set_iteration
 from rankwright.models.quasi_newton import QuasiNewton
 from rankwright.registry import unknown
-from rankwright.solvers.journal import memory_of, put_back
+from rankwright.solvers.oracle_log import memory_of, put_back
 
 _ROWS = 1 << 15
-_WORDS = {"leaves": ("newton", "constant"), "direction": ("gradient", "lbfgs")}
+_CHOICES = {"leaves": ("newton", "constant"), "direction": ("gradient", "lbfgs")}
 
 # --- kernels ---------------------------------------------------------------------------------
 
@@ -71,7 +71,7 @@ class Boost:
         gradient hardly turns, shorter ones where it turned round. A run continued from a finished
         model begins without memory, so its trees are not those of one long run.
     subsample, query_fraction, colsample_bytree : float
-        Share of documents, of queries and of features drawn anew in each round.
+        Share of documents, of queries and of features sampled anew in each round.
     """
 
     leaves: str = "newton"
@@ -81,15 +81,15 @@ class Boost:
     colsample_bytree: float = 1.0
 
     def check(self) -> None:
-        """Refuse shares and words that make no sense."""
+        """Refuse shares and names that make no sense."""
         for name in ("subsample", "query_fraction", "colsample_bytree"):
             if not 0.0 < getattr(self, name) <= 1.0:
                 raise UsageError(
                     f"{name} must be a share above 0, up to 1 for all, not {getattr(self, name)}."
                 )
-        for name, words in _WORDS.items():
-            if getattr(self, name) not in words:
-                raise UsageError(unknown(name, getattr(self, name), words))
+        for name, known in _CHOICES.items():
+            if getattr(self, name) not in known:
+                raise UsageError(unknown(name, getattr(self, name), known))
 
     @classmethod
     def of(cls, model: Any) -> Self:
@@ -157,11 +157,11 @@ class Descent:
         if self._boost.direction == "lbfgs":
             if self._quasi is None:
                 self._quasi = QuasiNewton(min(1.0, self._room()))
-            # before rows are drawn: pairs from two draws would be noise
+            # before rows are sampled: pairs from two draws would be noise
             gradient = self._quasi.direction(self._centred(), gradient, curvature)
-        drawn = self._draw_rows(t)
-        if drawn is not None:
-            gradient, curvature = gradient * drawn, curvature * drawn
+        sampled = self._sample_rows(t)
+        if sampled is not None:
+            gradient, curvature = gradient * sampled, curvature * sampled
         return value, self._on_grid(gradient), self._on_grid(curvature)
 
     def columns(self, t: int) -> I64 | None:
@@ -194,8 +194,8 @@ class Descent:
         """Return the score to start from: 0 where a shift changes nothing, else a Newton step."""
         if self._shift_invariant:
             return 0.0
-        slope, curvature = self.at_zero()
-        return -slope / curvature if curvature > 0.0 else 0.0  # exact for squared error
+        derivative, curvature = self.at_zero()
+        return -derivative / curvature if curvature > 0.0 else 0.0  # exact for squared error
 
     def at_zero(self) -> tuple[float, float]:
         """Return the sums of gradients and curvatures where all scores are 0.
@@ -210,16 +210,16 @@ class Descent:
             self._loss.grad(self._s, self._g)
         return float(self._g.sum()), float(curvature.sum())
 
-    def _draw_rows(self, t: int) -> F64 | None:
-        drawn: F64 | None = None
+    def _sample_rows(self, t: int) -> F64 | None:
+        sampled: F64 | None = None
         if self._boost.query_fraction < 1.0:
             picked = stream(self._seed, "boost", "queries", t).random(self._n_queries)
-            drawn = (picked < self._boost.query_fraction)[self._query].astype(np.float64)
+            sampled = (picked < self._boost.query_fraction)[self._query].astype(np.float64)
         if self._boost.subsample < 1.0:
             picked = stream(self._seed, "boost", "rows", t).random(len(self._g))
             rows = (picked < self._boost.subsample).astype(np.float64)
-            drawn = rows if drawn is None else drawn * rows
-        return drawn
+            sampled = rows if sampled is None else sampled * rows
+        return sampled
 
     def _room(self) -> float:
         """Return the curvature of the base learner over that of the loss, where it has any."""

@@ -3,15 +3,15 @@
     score(x) = sum_t a_t x_f(t)                                                                 (1)
 
 Features are weak rankers: each alone puts the documents of every query in some order. Since they
-never change, their measure on every query is worked out once, and a round of
+never change, their metric on every query is worked out once, and a round of
 `models.reweighting` is a weighted mean of it and one look at the sum so far (`xu2007adarank`). What
 comes out is a linear model.
 
 Ties count as the mean over their orders, whatever the convention says, so the order of rows never
 reaches the model.
-A measure that falls as rankings improve is turned round, and one that goes beyond 1, such as dcg,
-is divided by the most that a feature reaches; queries that the measure leaves out have no weight.
-Weights of documents are unknown to measures, and so to this model.
+A metric that falls as rankings improve is turned round, and one that goes beyond 1, such as dcg,
+is divided by the most that a feature reaches; queries that the metric leaves out have no weight.
+Weights of documents are unknown to metrics, and so to this model.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from rankwright.models.missing import filled
 from rankwright.models.reweighting import Reweight
 from rankwright.models.rules import by_column, column
 from rankwright.models.weight_rounds import WeightRounds
-from rankwright.solvers.journal import Journal
+from rankwright.solvers.oracle_log import OracleLog
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class FeatureSum(Part):
-    """A weight for each feature, from rounds that take one feature each; climbs a measure.
+    """A weight for each feature, from rounds that take one feature each; climbs a metric.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class FeatureSum(Part):
         rows, ordered = in_content_order(data, n_jobs=n_jobs)
         rounds = WeightRounds(data, callback, self.missing, n_jobs=n_jobs)
         run = _Features(self, metric, ordered, filled(ordered.X, rounds.fill, "linear"), n_jobs)
-        begun, journal = run.taken_by(start), Journal(callback)
+        begun, log = run.taken_by(start), OracleLog(callback)
 
         def seen(weights: dict[int, float], mean: float) -> bool:
             on_train = None
@@ -87,16 +87,16 @@ class FeatureSum(Part):
                 on_train[rows] = run.scores
             return rounds.see(run.coef(weights), run.loss(mean), on_train)
 
-        def measure(weights: dict[int, float]) -> F64:
+        def metric_of(weights: dict[int, float]) -> F64:
             run.come_to(weights)
-            (found,) = journal.recall(lambda: (run.measure(),), run.coef(weights))
+            (found,) = log.recall(lambda: (run.metric_by_query(),), run.coef(weights))
             return found
 
         with until_interrupted(callback, rounds):
-            for now in rules.rounds(run.values, measure, run.weight, begun):
+            for now in rules.rounds(run.values, metric_of, run.weight, begun):
                 if seen(now.weights, now.mean):
                     break
-        if not rounds:  # no feature brings the measure up
+        if not rounds:  # no feature brings the metric up
             seen(begun, run.mean(begun))
         return rounds.fitted()
 
@@ -114,7 +114,11 @@ class _Features:
         self._deviation = deviations(X, np.ones(data.n_documents), scale=own.scale)
         columns, signs = by_column(X), (1.0, -1.0) if own.falling else (1.0,)
         found = np.array(
-            [self._measured(sign * column(columns, f)) for sign in signs for f in range(X.shape[1])]
+            [
+                self._metric_in_range(sign * column(columns, f))
+                for sign in signs
+                for f in range(X.shape[1])
+            ]
         )
         left_out = np.isnan(found).any(axis=0)
         weight = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
@@ -130,15 +134,15 @@ class _Features:
         """Score documents by a sum of weak rankers."""
         self.scores = times_vector(self._X, self.coef(weights), n_jobs=self._n_jobs)
 
-    def measure(self) -> F64:
-        """Return the measure of the scores on each query."""
-        return self._earned(self._measured(self.scores))
+    def metric_by_query(self) -> F64:
+        """Return the metric of the scores on each query."""
+        return self._earned(self._metric_in_range(self.scores))
 
     def mean(self, weights: dict[int, float]) -> float:
-        """Return the mean measure of a sum of weak rankers."""
+        """Return the mean metric of a sum of weak rankers."""
         self.come_to(weights)
         total = ordered_sum(self.weight) or 1.0
-        return ordered_sum(self.weight * self.measure()) / total
+        return ordered_sum(self.weight * self.metric_by_query()) / total
 
     def coef(self, weights: dict[int, float]) -> F64:
         """Return weights by feature from those by weak ranker."""
@@ -155,16 +159,16 @@ class _Features:
         return {int(f): float(coef[f]) for f in np.flatnonzero(coef)}
 
     def loss(self, mean: float) -> float:
-        """Return what the callback is shown: the measure, such that less is better."""
+        """Return what the callback is shown: the metric, such that less is better."""
         mean *= self._unit
         return self._top - mean if self._turned else -mean
 
-    def _measured(self, scores: F64) -> F64:
+    def _metric_in_range(self, scores: F64) -> F64:
         ranked = Ranked(self._judged, scores, self._metric.setting("ties"))
         found: F64 = self._metric.values(ranked)
         return found
 
     def _earned(self, found: F64) -> F64:
-        """Return the measure in [0, 1], more being better; 0 where it leaves the query out."""
+        """Return the metric in [0, 1], more being better; 0 where it leaves the query out."""
         turned = self._top - found if self._turned else found
         return np.nan_to_num(turned / self._unit)

@@ -10,7 +10,7 @@ from rankwright.core.types import Callback
 
 @contextmanager
 def until_interrupted(callback: Callback, rounds: Sized) -> Iterator[None]:
-    """Let Ctrl-C end what runs inside, and tell the callback; not before there are ``rounds``."""
+    """Let Ctrl-C end what runs inside, and inform the callback; not before there are ``rounds``."""
     try:
         yield
     except KeyboardInterrupt:

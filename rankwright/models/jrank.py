@@ -193,7 +193,7 @@ class JRank(Part):
     n_tastes : int
         How many of them "alike" compares users by.
     n_passes : int
-        Passes over the data; the best on valid is kept.
+        Passes over the data; the best on the validation set is kept.
     averaging : bool
         Answer with the mean of the weights over all steps; False: with the last.
     threshold_step : float or "auto"

@@ -6,7 +6,7 @@ from their weighted means, the weights minimise
     J(w) = 1/Q sum_i u_i/2 (w.x_i - y_i)^2 + l2/2 sum_j (deviation_j w_j)^2                      (1)
 
 where Q is the total weight of the queries. Every query counts, also one whose documents all have
-the same grade: the line goes through all documents, as anyone's regression does, while under other
+the same grade: the line goes through all documents, as in ordinary regression, while under other
 models the squared loss leaves such queries out. One eigendecomposition of the scaled second moments
 
     A = 1/Q sum_i u_i x_i x_i' / (deviation deviation') = V diag(e) V'                           (2)
@@ -51,7 +51,7 @@ class LeastSquares(Part):
     Parameters
     ----------
     l2 : float or "auto"
-        Ridge penalty; "auto" tries 1000, 100, …, 1e-6 and keeps the best on valid.
+        Ridge penalty; "auto" tries 1000, 100, …, 1e-6 and keeps the best on the validation set.
     scale : bool
         Penalise weights as if all features had unit standard deviation.
     missing : None, "mean" or "zero"

@@ -37,8 +37,8 @@ from rankwright.models.missing import fill_values, filled
 from rankwright.solvers.alternating import VANISHED
 from rankwright.solvers.choice import choose_solver, field_names, steps_by_column
 from rankwright.solvers.coordinate import falling_l1
-from rankwright.solvers.journal import Journal, journalled
 from rankwright.solvers.online import OnlineState
+from rankwright.solvers.oracle_log import OracleLog, logged
 
 _ONLINE = ("online_w", "online_mean", "online_so_far")  # a state's parts, by their names in a file
 
@@ -50,7 +50,7 @@ class Linear(Part):
     Parameters
     ----------
     l2 : float or "auto"
-        Ridge penalty; "auto" tries 1000, 100, …, 1e-6 and keeps the best on valid.
+        Ridge penalty; "auto" tries 1000, 100, …, 1e-6 and keeps the best on the validation set.
     l1 : float or "auto"
         Penalty on absolute weights, which makes most of them 0, for solver coordinate; "auto" tries
         twenty, from the least that makes all weights 0 down to a thousandth of it.
@@ -116,11 +116,11 @@ class Linear(Part):
         tried: list[SolveResult] = []
         path: list[tuple[float, float, int]] = []
         by_column = steps_by_column(solver)
-        journal = Journal(callback)
+        log = OracleLog(callback)
         for t, (l1, l2, problem) in enumerate(self._problems(work, by_column), start=1):
-            journal.memory = problem
+            log.memory = problem
             with one_blas_thread():
-                tried.append(solver.solve(journalled(problem, journal), v))
+                tried.append(solver.solve(logged(problem, log), v))
             v = tried[-1].w
             path.append((l1, l2, int(np.count_nonzero(v))))
             scores = work.train_scores(problem, v) if callback.wants_train else None
@@ -236,7 +236,7 @@ class Linear(Part):
 class FittedLinear:
     """One weight per feature, in the scale of the data, and what stands for a missing value.
 
-    ``solution`` tells how the solver ended, where the model was just fitted; ``state`` is where the
+    ``solution`` says how the solver ended, where the model was just fitted; ``state`` is where the
     online solver goes on, with weights scaled by ``deviation``; ``path`` has l1, l2 and the number
     of weights for each problem that was solved by columns.
     """
@@ -334,7 +334,7 @@ class LinearWork(Protocol):
         """Return for the callback the scores on train, given the problem and its solution."""
 
     def valid_scores(self, w: F64) -> Any:
-        """Return for the callback the scores on valid, given weights in the scale of the data."""
+        """Return for the callback the validation scores, given weights in the scale of the data."""
 
 
 class OneProcess:
@@ -398,7 +398,7 @@ class OneProcess:
         return scores
 
     def valid_scores(self, w: F64) -> F64:
-        """Return the scores on valid."""
+        """Return the scores on the validation set."""
         assert self._valid is not None, "asked for where there is validation data"
         return times_vector(self._valid, w, n_jobs=self._n_jobs)
 
@@ -410,7 +410,7 @@ PATH = tuple(float(10.0**power) for power in np.arange(3.0, -7.0, -1.0))
 
 
 def check_penalty(name: str, value: float | str, callback: Callback) -> None:
-    """Refuse a penalty that is neither a number from 0 nor one that valid data can choose."""
+    """Refuse a penalty that is neither a number from 0 nor one that validation data can choose."""
     if value == "auto" and callback.valid is None:
         raise UsageError(f"{name}='auto' is chosen on validation data: give eval_set, or a number.")
     if value != "auto" and (isinstance(value, str) or not float(value) >= 0.0):

@@ -11,7 +11,7 @@ from rankwright.data.ranking_data import RankingData
 
 
 class MappedCallback:
-    """A callback whose valid data has mapped features, and whose rows stand in the caller's order.
+    """A callback with mapped features of the validation data, and rows in the caller's order.
 
     Parameters
     ----------
@@ -20,7 +20,7 @@ class MappedCallback:
     rows
         The row of the caller's data that each row of the fit is.
     valid
-        The caller's valid data with mapped features, where there is any.
+        The caller's validation data with mapped features, where there is any.
     """
 
     def __init__(self, callback: Callback, rows: I64, valid: RankingData | None) -> None:

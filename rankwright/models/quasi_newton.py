@@ -1,4 +1,4 @@
-"""The L-BFGS direction in the space of scores, for boosting: nobody searches along its steps.
+"""The L-BFGS direction in the space of scores, for boosting: there is no line search.
 
 With f_k the scores and g_k the gradient of round k, and h the curvature of each document,
 
@@ -23,7 +23,7 @@ _FARTHEST = 32.0  # times the plain step
 
 
 class QuasiNewton:
-    """The L-BFGS direction, safe where steps are a base learner's and nobody searches along them.
+    """The L-BFGS direction, safe where steps are a base learner's without a line search.
 
     With |v|^2 = sum h v^2, p = g/h the plain step and d = H_t g, what is followed is d
 
@@ -31,10 +31,11 @@ class QuasiNewton:
       follows it follows the gradient too; p itself where d does not descend;
     - of a length between |p| and reach |p| (reach |p| where reach is below 1).
 
-    The slope along the last step, now over before, decides the reach: 1 says that the gradient did
-    not turn, 0 that the step went just far enough. Above a quarter the reach grows; below zero it
-    shrinks to half of what would have been far enough, and the pairs are forgotten. Only slopes
-    are asked for, never values, so this also serves gradients that are those of no function.
+    The derivative along the last step, now over before, decides the reach: 1 says that the gradient
+    did not turn, 0 that the step went just far enough. Above a quarter the reach grows; below zero
+    it shrinks to half of what would have been far enough, and the pairs are forgotten. Only
+    derivatives are asked for, never values, so this also serves gradients that are those of no
+    function.
     """
 
     def __init__(self, reach: float) -> None:
@@ -43,7 +44,7 @@ class QuasiNewton:
         self._reach = self._length = reach
 
     def arrays(self) -> dict[str, AnyArray]:
-        """Return all that it remembers."""
+        """Return its state."""
         assert self._last is not None, "it has been asked for a direction"
         named = {
             "quasi_numbers": np.array([self._reach, self._length]),
@@ -95,13 +96,13 @@ class QuasiNewton:
         if fall >= 0.0:  # the base learner went elsewhere
             self._pairs, self._reach = [], min(1.0, self._reach)
             return
-        slope = _dot(g, moved) / fall
-        if slope < 0.0:
-            shrunk = max(1.0 / _FARTHEST, 0.5 / (1.0 - slope))
+        derivative = _dot(g, moved) / fall
+        if derivative < 0.0:
+            shrunk = max(1.0 / _FARTHEST, 0.5 / (1.0 - derivative))
             self._pairs, self._reach = [], self._length * shrunk
             return
-        if slope > 0.25:
-            grown = min(4.0, 0.75 / max(1.0 - slope, 0.1))
+        if derivative > 0.25:
+            grown = min(4.0, 0.75 / max(1.0 - derivative, 0.1))
             self._reach = min(_FARTHEST, self._reach * grown)
         turned = g - before
         bend, most = _dot(moved, turned), _dot(moved, h * moved)

@@ -1,6 +1,6 @@
 """Boosting over queries: each round takes the weak ranker that serves the neglected queries best.
 
-With M(f, q) the measure of weak ranker f on query q, in [0, 1], and D_t(q) the weight of query q in
+With M(f, q) the metric of weak ranker f on query q, in [0, 1], and D_t(q) the weight of query q in
 round t, D_1 being the weights given,
 
     f_t = argmax over f of sum_q D_t(q) M(f, q)                                                 (1)
@@ -12,11 +12,11 @@ run where it is; RankLib's rules keep it moving:
 
 - ``weights="running"``: D_t+1(q) ~ D_t(q) exp(-a_t M(sum_s a_s f_s, q)) in place of (3)      (4)
 - ``enqueue``: a weak ranker that comes twice in a row is taken back and set aside. When nothing is
-  left, or the measure falls, those set aside return, the last one first, and the run goes on;
-- ``tol``: a round that lowers the mean measure by that much or more is taken back and ends
+  left, or the metric falls, those set aside return, the last one first, and the run goes on;
+- ``tol``: a round that lowers the mean metric by that much or more is taken back and ends
   the run (or, with ``enqueue``, the search without the next one that was set aside);
 - ``max_selections``: a weak ranker that was taken that many times in a row after the first, without
-  any change of the mean measure, rests until it changes or another one is taken.
+  any change of the mean metric, rests until it changes or another one is taken.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from rankwright.core.types import F64
 from rankwright.errors import UsageError
 from rankwright.registry import unknown
 
-_SURE = 1.0 - 1e-6  # a weak ranker without fault gets a weight of 7.25, not infinity
+_SURE = 1.0 - 1e-6  # a weak ranker without error gets a weight of 7.25, not infinity
 _WEIGHTS = ("total", "running")
 
-Measure = Callable[[dict[int, float]], F64]
+MetricOfSum = Callable[[dict[int, float]], F64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Reweight:
     enqueue : bool
         Set a weak ranker aside that comes twice in a row.
     tol : float or None
-        The loss of mean measure in a round that ends the run; None: it goes on.
+        The loss of mean metric in a round that ends the run; None: it goes on.
     max_selections : int or None
         How often in a row a weak ranker may come without any effect; None: always.
     """
@@ -63,16 +63,20 @@ class Reweight:
     max_selections: int | None = None
 
     def rounds(
-        self, values: F64, measure: Measure, weight: F64, start: dict[int, float] | None = None
+        self,
+        values: F64,
+        metric_of: MetricOfSum,
+        weight: F64,
+        start: dict[int, float] | None = None,
     ) -> Iterator[Round]:
         """Yield the state after each round that is kept.
 
         Parameters
         ----------
         values : (F, Q)
-            Measure of each weak ranker on each query.
-        measure : callable
-            Takes weights by weak ranker, returns the measure of their sum on each query.
+            MetricOfSum of each weak ranker on each query.
+        metric_of : callable
+            Takes weights by weak ranker, returns the metric of their sum on each query.
         weight : (Q,)
             Weights of the queries.
         start : dict
@@ -82,7 +86,7 @@ class Reweight:
             raise UsageError(unknown("weights", self.weights, _WEIGHTS))
         if self.n_rounds < 1:
             raise UsageError(f"n_rounds must be 1 or more, not {self.n_rounds}.")
-        run = _Run(self, values, measure, weight / (ordered_sum(weight) or 1.0), start or {})
+        run = _Run(self, values, metric_of, weight / (ordered_sum(weight) or 1.0), start or {})
         yield from run.go(enqueue=self.enqueue)
         while run.recall():
             yield from run.go(enqueue=False)
@@ -90,7 +94,7 @@ class Reweight:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What there is after a round: weights by weak ranker, the measure, and the queries' weights.
+    """What there is after a round: weights by weak ranker, the metric, and the queries' weights.
 
     ``chosen`` and ``step`` are f_t and a_t of the round.
     """
@@ -106,13 +110,18 @@ class _Run:
     """Where a run stands."""
 
     def __init__(
-        self, rules: Reweight, values: F64, measure: Measure, first: F64, start: dict[int, float]
+        self,
+        rules: Reweight,
+        values: F64,
+        metric_of: MetricOfSum,
+        first: F64,
+        start: dict[int, float],
     ) -> None:
-        self._rules, self._values, self._measure, self._first = rules, values, measure, first
+        self._rules, self._values, self._metric_of, self._first = rules, values, metric_of, first
         self._taken: list[tuple[int, float]] = list(start.items())
         self._D, self._mean, self._t = first, -math.inf, 0
         if start:
-            found = measure(start)
+            found = metric_of(start)
             self._D, self._mean = self._next(found, 1.0), ordered_sum(first * found)
         self._before = self._D, self._mean
         self._last, self._in_a_row = -1, 0
@@ -120,7 +129,7 @@ class _Run:
         self.aside: list[int] = []
 
     def go(self, *, enqueue: bool) -> Iterator[Round]:
-        """Take weak rankers until the rounds are over, none is left or the measure falls."""
+        """Take weak rankers until the rounds are over, none is left or the metric falls."""
         while self._t < self._rules.n_rounds:
             f, gain = self._best()
             if f is None or self._holds_still(f):
@@ -133,7 +142,7 @@ class _Run:
                 self._last, self._before = f, (self._D, self._mean)
             step = 0.5 * math.log((1.0 + gain) / (1.0 - gain))  # (2)
             weights = self._sum((f, step))
-            found = self._measure(weights)
+            found = self._metric_of(weights)
             mean = ordered_sum(self._first * found)
             if not enqueue:
                 self._note(f, mean)

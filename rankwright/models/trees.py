@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from rankwright.core.memory import give_back
+from rankwright.core.memory import trim_memory
 from rankwright.core.openmp import load_lightgbm_library, spare_threads
 from rankwright.core.parallel import thread_count
 from rankwright.core.parts import Part
@@ -354,7 +354,7 @@ class BinnedData:
         if count < data.n_documents:  # drawn by us: LightGBM would go by the order of the rows
             seed = self._params["seed"]
             sample = self._bins(data.X[content_sample(data, count, seed=seed)], None)
-            give_back()
+            trim_memory()
         self._train, self._train_bins = data, self._bins(data.X, sample)
         self._valid = [] if valid is None else [(valid, self._bins(valid.X, self._train_bins))]
 

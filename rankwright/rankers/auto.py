@@ -1,8 +1,8 @@
 """Which ranker suits these data? `auto` tries the few that do, and keeps the best.
 
 The candidates of `rankwright.rankers.candidates` are fitted as they stand, and the one with the
-best metric on valid is kept. Without valid data, queries of the training data are held out to
-choose, and the best is fitted again to all of them.
+best metric on the validation set is kept. Without validation data, queries of the training data are
+held out to choose, and the best is fitted again to all of them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rankwright.data.split import k_folds, train_valid_test
 from rankwright.errors import RankwrightError
 from rankwright.metrics.base import Metric
 from rankwright.metrics.evaluation import evaluate
-from rankwright.metrics.names import metric as measure
+from rankwright.metrics.names import metric as make_metric
 from rankwright.metrics.names import metric_name
 from rankwright.rankers.base import Ranker, ranker
 from rankwright.rankers.candidates import Candidate, Outline, candidates
@@ -30,7 +30,7 @@ from rankwright.rankers.selection import ROUNDS
 _CROSSED = 100  # with fewer queries than this, every query is held out once
 _FOLDS = 5
 
-Told = Callable[[int, int, str, int, str], None]
+OnProgress = Callable[[int, int, str, int, str], None]
 """Called with the fit and their number, the candidate, its round and a short text."""
 
 
@@ -68,7 +68,7 @@ def auto(
     eval_set: Any = None,
     metric: Any = "ndcg@10",
     convention: str = "standard",
-    told: Told | None = None,
+    on_progress: OnProgress | None = None,
     random_state: Any = 0,
     n_jobs: int | None = None,
 ) -> Chosen:
@@ -81,7 +81,7 @@ def auto(
         turns, or a fifth of the queries where there are 100 or more.
     metric, convention
         What is optimised, and chooses, with ties averaged.
-    told
+    on_progress
         Called while fitting with the number of the fit, how many there are, the candidate, its
         round and a short text.
 
@@ -97,10 +97,10 @@ def auto(
         refuse_nothing_to_rank(valid, " in the validation set")
     outline = Outline.of(data)
     seed = seed_of(random_state)
-    measured = measure(metric, convention=convention)
+    chosen_metric = make_metric(metric, convention=convention)
     common = {"metric": metric, "convention": convention, "random_state": seed, "n_jobs": n_jobs}
     parts = list(_parts(data, valid, outline, seed))
-    trial = _Trial(candidates(outline), common, parts, told)
+    trial = _Trial(candidates(outline), common, parts, on_progress)
     trial.run()
     best = trial.best()
     fitted = best.last
@@ -111,8 +111,8 @@ def auto(
             trial.interrupted = True
     fitted.interrupted_ = fitted.interrupted_ or trial.interrupted
     found = tuple(trial.values())
-    where = "valid" if valid is not None else "held-out queries"
-    name = metric_name(metric, measured)
+    where = "the validation set" if valid is not None else "held-out queries"
+    name = metric_name(metric, chosen_metric)
     return Chosen(fitted, _why(outline, found, best.candidate, name, where), found, name)
 
 
@@ -151,7 +151,7 @@ class _Trial:
     candidates: tuple[Candidate, ...]
     common: dict[str, Any]
     parts: list[tuple[RankingData, RankingData | None]]
-    told: Told | None
+    on_progress: OnProgress | None
     tried: list[_Tried] = field(default_factory=list)
     interrupted: bool = False
 
@@ -163,14 +163,14 @@ class _Trial:
 
         Ctrl-C ends the run; what was fitted by then counts.
         """
-        faults: list[RankwrightError] = []
+        errors: list[RankwrightError] = []
         for candidate in self.candidates:
             done = _Tried(candidate)
             try:
                 for train, chooses in self.parts:
                     self._fit(done, train, chooses)
-            except RankwrightError as fault:
-                faults.append(fault)
+            except RankwrightError as error:
+                errors.append(error)
                 continue
             except KeyboardInterrupt:
                 self.interrupted = True
@@ -179,7 +179,7 @@ class _Trial:
             if self.interrupted or self.parts[0][1] is None:
                 break
         if not self.tried:
-            raise faults[0] if faults and not self.interrupted else KeyboardInterrupt
+            raise errors[0] if errors and not self.interrupted else KeyboardInterrupt
 
     def _fit(self, done: _Tried, train: RankingData, chooses: RankingData | None) -> None:
         """Fit to one part; Ctrl-C ends that fit and all after it."""
@@ -190,8 +190,8 @@ class _Trial:
         number = self.candidates.index(done.candidate) * len(self.parts) + len(done.fits)
 
         def progress(t: int, text: str) -> None:
-            if self.told is not None:
-                self.told(number, fits, name, t, text)
+            if self.on_progress is not None:
+                self.on_progress(number, fits, name, t, text)
 
         made = self.make(name).fit(train, eval_set=chooses, progress=progress)
         self.interrupted = made.interrupted_
@@ -212,7 +212,9 @@ class _Trial:
 
     def _chooses_by(self) -> Metric:
         """Return the metric with ties averaged."""
-        return measure(self.common["metric"], convention=self.common["convention"]).for_selection()
+        return make_metric(
+            self.common["metric"], convention=self.common["convention"]
+        ).for_selection()
 
     def _whole(self) -> list[_Tried]:
         """Return those that were fitted to all parts, whose values are of the same queries."""
@@ -241,7 +243,7 @@ def _parts(
             yield fold.train, fold.test
 
 
-# --- in words --------------------------------------------------------------------------------
+# --- the reason --------------------------------------------------------------------------------
 
 
 def _why(
@@ -250,8 +252,8 @@ def _why(
     values = [each for each in found if each.value is not None]
     if not values:
         return f"{outline}: {best.ranker} ({best.why}), not validated: no validation data given."
-    told = ", ".join(f"{each.ranker} {each.value:.4f}" for each in values)
+    results = ", ".join(f"{each.ranker} {each.value:.4f}" for each in values)
     return (
         f"{outline}: {best.ranker} ({best.why}) is the best of the candidates for such data. "
-        f"{metric} on {where}: {told}."
+        f"{metric} on {where}: {results}."
     )

@@ -53,7 +53,7 @@ from rankwright.data.rankings import Ranking
 from rankwright.errors import DataError, IncompatibleError, RankwrightError, UsageError, quoted
 from rankwright.metrics.evaluation import evaluate
 from rankwright.metrics.names import has_gain, metric
-from rankwright.rankers.footprint import check_room
+from rankwright.rankers.footprint import check_memory
 from rankwright.rankers.inputs import (
     data_in_columns,
     documents_of,
@@ -63,9 +63,9 @@ from rankwright.rankers.inputs import (
     ranking_data,
     refuse_categories,
     refuse_misnamed,
-    tell_of_equal_grades,
-    tell_of_equal_scores,
     warn_of_cut_queries,
+    warn_of_equal_grades,
+    warn_of_equal_scores,
 )
 from rankwright.rankers.search_space import Domain
 from rankwright.rankers.selection import (
@@ -95,7 +95,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     loss : loss or str, default "ranknet"
-        What is minimised: an object such as ``losses.ListNet(k=3)``, anyone's object with
+        What is minimised: an object such as ``losses.ListNet(k=3)``, any object with
         ``traits`` and ``bind``, a function made a loss by ``losses.from_function``, or a name of
         ``rankwright list losses``, which stands for that loss with its defaults.
     model : model or str, default "linear"
@@ -414,14 +414,14 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         refuse_categories(self, data)
         if start is not None:  # its trees know categories by their codes
             data = data.in_categories(getattr(start, "categories_", None))
-        tell_of_equal_grades(data)
+        warn_of_equal_grades(data)
         warn_of_outcomes(data, chosen=listed(features) or ())
         self._with_qid = qid is not None or group_sizes is not None or given.n_queries > 1
         sets = {} if eval_set is None else eval_sets(eval_set, data)
         valid = concatenate([*sets.values()], shared_ids=True) if len(sets) > 1 else None
         if len(sets) == 1:
             (valid,) = sets.values()
-        check_room(self, data, valid)
+        check_memory(self, data, valid)
         callback = Selection(
             metric=self.selection_metric,
             convention=self.convention,
@@ -453,7 +453,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             from rankwright.models.linear import spreads
 
             self.feature_deviation_ = spreads(data.X, getattr(self.model_, "fill", None))
-        tell_of_equal_scores(self.model_, data)
+        warn_of_equal_scores(self.model_, data)
         return self
 
     @property
@@ -784,7 +784,7 @@ def _digest_of(digests: list[str]) -> str:
 
 
 def print_round(t: int, text: str) -> None:
-    """Tell of a round on standard error: the progress of verbose fits."""
+    """Print a round on standard error: the progress of verbose fits."""
     import sys
 
     sys.stderr.write(f"{t:6d}  {text}\n")

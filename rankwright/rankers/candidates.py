@@ -1,7 +1,7 @@
 """Which rankers suit data: an outline of the data, and the two to four candidates it names.
 
 The outline is queries, documents, features, zeros, missing values and grades; what suits data of
-which kind was measured, and is told in docs/choose.md.
+which kind was measured, and is reported in docs/choose.md.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Outline:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A ranker that suits the data, with its metric on valid; None where it was not fitted."""
+    """A ranker that suits the data, with its metric on validation data; None if not fitted."""
 
     ranker: str
     why: str

@@ -35,7 +35,7 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, IncompatibleError, UsageError, quoted
 from rankwright.registry import unknown
 
-_LOOKED_AT = 256  # rows that tell whether a model gives all the same score
+_LOOKED_AT = 256  # rows that show whether a model gives all the same score
 
 _MISNAMED = {
     "group": "the sizes of queries are group_sizes=, the query id of each row is qid=",
@@ -149,7 +149,7 @@ def valid_data(eval_set: Any, data: RankingData) -> RankingData:
                 f"RankingData; this one has {len(eval_set)} parts."
             )
         valid = data_in_columns(
-            data.feature_names, *eval_set, where="the valid data", categories=data.categories
+            data.feature_names, *eval_set, where="the validation data", categories=data.categories
         )
     elif isinstance(eval_set, RankingData):
         valid = eval_set
@@ -328,7 +328,7 @@ def refuse_nothing_to_rank(data: RankingData, where: str = "") -> None:
         raise DataError(f"nothing to rank{where}: {why}.")
 
 
-def tell_of_equal_grades(data: RankingData) -> None:
+def warn_of_equal_grades(data: RankingData) -> None:
     """Warn where no query has two grades: there is no order to learn."""
     if nothing_to_rank(data) is not None:
         warnings.warn(
@@ -338,7 +338,7 @@ def tell_of_equal_grades(data: RankingData) -> None:
         )
 
 
-def tell_of_equal_scores(model: FittedModel, data: RankingData) -> None:
+def warn_of_equal_scores(model: FittedModel, data: RankingData) -> None:
     """Warn of a model that ranks nothing: the same score for documents that differ."""
     if hasattr(model, "scores_of"):  # a score depends on the query too
         return

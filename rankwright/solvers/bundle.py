@@ -1,4 +1,4 @@
-"""Cutting planes with a line search, for losses with kinks; tells how far from optimal it is.
+"""Cutting planes with a line search, for losses with kinks; reports how far from optimal it is.
 
 The problem is J(w) = strength/2 |w|^2 + M(w), with M convex and known by planes that touch it from
 below, a'w + b <= M(w). Their maximum in place of M gives a small problem, solved in its dual
@@ -108,7 +108,7 @@ class _Run:
         self._stopped = ""
         self._u, self._beta = np.zeros(problem.size), 0.0
         self._w, self._value, self._gap = w, np.inf, np.inf
-        self._slope = np.empty(problem.size)
+        self._gradient = np.empty(problem.size)
 
     def go(self) -> CutResult:
         """Solve round after round until another gains nothing; return where that ended."""
@@ -121,7 +121,7 @@ class _Run:
                 self._u, self._beta = plane
                 self._planes.tilt(self._u)
             self._rounds += 1
-            self._value, self._slope = self._look(self._w)
+            self._value, self._gradient = self._look(self._w)
             if plane is not None and before - self._value <= self._tolerance * abs(self._value):
                 self._stopped = "another round gains nothing"
                 break
@@ -133,17 +133,17 @@ class _Run:
         return self._result()
 
     def _aside(self, w: F64) -> F64:
-        """Return a point near ``w``, where all scores are tied, that tells them apart.
+        """Return a point near ``w``, where all scores are tied, that separates them.
 
         There the order of ties is open, and a round that left it open might stay where it is.
         """
         self._u, self._beta = self._problem.concave_part(w) or (self._u, self._beta)
-        slope = self._look(w)[1]
-        steepest = float(np.abs(slope).max(initial=0.0))
-        return w - 1e-3 / steepest * slope if steepest > 0.0 else w
+        gradient = self._look(w)[1]
+        steepest = float(np.abs(gradient).max(initial=0.0))
+        return w - 1e-3 / steepest * gradient if steepest > 0.0 else w
 
     def _look(self, w: F64) -> tuple[float, F64]:
-        """Return J (with N held) and its slope at w; keep the plane."""
+        """Return J (with N held) and its gradient at w; keep the plane."""
         a, b, value = self._problem.cut(w)
         self._looks += 1
         self._planes.add(a - self._u, b)
@@ -183,16 +183,16 @@ class _Run:
         """
         start, d = self._w, ahead - self._w
         bend = self._problem.strength * float(d @ d)
-        left = _Point(0.0, self._value, float(self._slope @ d))
+        left = _Point(0.0, self._value, float(self._gradient @ d))
         right: _Point | None = None
         t = 1.0
         for _ in range(_TRIES):
             w = start + t * d
-            value, slope = self._look(w)
-            here = _Point(t, value, float(slope @ d))
+            value, gradient = self._look(w)
+            here = _Point(t, value, float(gradient @ d))
             if value < self._value:
-                self._w, self._value, self._slope = w, value, slope
-            if here.slope >= 0.0:
+                self._w, self._value, self._gradient = w, value, gradient
+            if here.derivative >= 0.0:
                 right = here
             else:
                 left = here
@@ -222,27 +222,27 @@ class _Run:
 
 @dataclass(frozen=True, slots=True)
 class _Point:
-    """A point on the line, with the objective and its slope there."""
+    """A point on the line, with the objective and its derivative there."""
 
     t: float
     value: float
-    slope: float
+    derivative: float
 
 
 def _lowest(left: _Point, right: _Point, bend: float) -> tuple[float, float]:
     """Return where the parabola plus the higher tangent is least, and how low that is."""
 
     def tangent(p: _Point, t: float) -> float:
-        return p.value + p.slope * (t - p.t) + 0.5 * bend * (t - p.t) ** 2
+        return p.value + p.derivative * (t - p.t) + 0.5 * bend * (t - p.t) ** 2
 
     # Both are parabolas of one bend, so they cross once.
-    rise = left.slope - bend * left.t - (right.slope - bend * right.t)
+    rise = left.derivative - bend * left.t - (right.derivative - bend * right.t)
     level = tangent(right, 0.0) - tangent(left, 0.0)
     cross = level / rise if rise != 0.0 else 0.5 * (left.t + right.t)
     cross = min(max(cross, left.t), right.t)
     if bend > 0.0:  # the lowest point of either may lie on its own side of the crossing
-        low = left.t - left.slope / bend
-        high = right.t - right.slope / bend
+        low = left.t - left.derivative / bend
+        high = right.t - right.derivative / bend
         cross = low if low < cross else high if high > cross else cross
         cross = min(max(cross, left.t), right.t)
     return cross, max(tangent(left, cross), tangent(right, cross))

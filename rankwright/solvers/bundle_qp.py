@@ -16,7 +16,7 @@ falls most,
 
     x_i += d,  x_j -= d,     d = min(x_j, (g_j - g_i) / (G_ii + G_jj - 2 G_ij))                  (2)
 
-until no x is further from optimal than the tolerance, as told by
+until no x is further from optimal than the tolerance, as shown by
 
     sum_j x_j (g_j - min of g over the block of j)  >=  objective - optimum                      (3)
 
@@ -48,7 +48,7 @@ def _by_active_set(G, b, x, g, tolerance, max_steps):  # type: ignore[no-untyped
     best = np.inf
     for _ in range(max_steps):
         m = _settle(G, b, x, active, m, size)
-        _slopes(G, b, x, g)
+        _gradients(G, b, x, g)
         least = np.argmin(g)
         gap = 0.0
         for i in range(n):
@@ -110,7 +110,7 @@ def _without_bounds(G, b, active, size):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _slopes(G, b, x, g):  # type: ignore[no-untyped-def]
+def _gradients(G, b, x, g):  # type: ignore[no-untyped-def]
     """Write g = G x - b."""
     for i in range(len(x)):
         g[i] = -b[i]
@@ -123,7 +123,7 @@ def _slopes(G, b, x, g):  # type: ignore[no-untyped-def]
 @kernel
 def _minimise(G, b, member, begin, x, g, tolerance, max_steps):  # type: ignore[no-untyped-def]
     """Improve x by (2) until (3) is within the tolerance; return (3)."""
-    _slopes(G, b, x, g)
+    _gradients(G, b, x, g)
     steps = 0
     while True:
         gap, moved = 0.0, False

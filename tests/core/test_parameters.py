@@ -5,8 +5,8 @@ import pytest
 
 from rankwright.core.parameters import (
     check_above_zero,
+    check_choice,
     check_whole,
-    check_word,
     check_zero_or_more,
     either,
 )
@@ -75,9 +75,9 @@ def test_what_is_no_whole_number_from_the_least_is_refused(value, sentence):
 
 
 def test_a_word_is_one_of_those_known():
-    check_word("form", "hinge", ("squared", "hinge"))
+    check_choice("form", "hinge", ("squared", "hinge"))
     with pytest.raises(UsageError, match="form must be squared, hinge or log, not 'cubic'"):
-        check_word("form", "cubic", ("squared", "hinge", "log"))
+        check_choice("form", "cubic", ("squared", "hinge", "log"))
 
 
 def test_either_lists_words_as_people_do():

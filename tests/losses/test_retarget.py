@@ -137,9 +137,9 @@ def test_toward_its_targets_the_loss_is_the_same_and_elsewhere_larger(loss):
     bound, out, best = loss.bind(data), np.empty(len(s)), np.empty(len(s))
     bound.targets(s, best)
     value, grad = at(bound, s)
-    there, slope = at(bound.with_targets(best), s)
+    there, gradient = at(bound.with_targets(best), s)
     assert there == pytest.approx(value, rel=1e-9)
-    np.testing.assert_allclose(slope, grad, atol=1e-9)
+    np.testing.assert_allclose(gradient, grad, atol=1e-9)
     for _ in range(20):
         bound.targets(s + rng.normal(size=len(s)), out)  # other targets in order
         assert bound.with_targets(out).value(s) >= value - 1e-9
@@ -271,9 +271,9 @@ def test_margins_inside_a_grade_are_those_of_the_slow_twin(loss):
     for y, s, w in random_queries(12, seed=9):
         for scores in (s, s.round(0)):
             value, grad = at(loss.bind(query(y, sample_weight=w)), scores)
-            expected, slopes = retarget(loss, scores, y, w)
+            expected, gradients = retarget(loss, scores, y, w)
             assert value == pytest.approx(expected, rel=1e-9)
-            np.testing.assert_allclose(grad, slopes, atol=1e-8 * max(1, np.abs(slopes).max()))
+            np.testing.assert_allclose(grad, gradients, atol=1e-8 * max(1, np.abs(gradients).max()))
 
 
 def test_margins_inside_a_grade_ask_for_a_gap_between_tied_documents():

@@ -1,4 +1,4 @@
-"""Names of measures, and evaluating many of them at once."""
+"""Names of named_metrics, and evaluating many of them at once."""
 
 import math
 from itertools import permutations
@@ -11,7 +11,7 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, IncompatibleError, UsageError
 from rankwright.metrics.convention import Convention
 from rankwright.metrics.evaluation import Evaluator, evaluate
-from rankwright.metrics.names import measures, metric
+from rankwright.metrics.names import metric, named_metrics
 
 
 def lists(*grades, **columns):
@@ -72,7 +72,7 @@ def test_a_wrong_name_is_answered_with_a_sentence(name, sentence):
 
 
 def test_many_names_in_one_text_keep_their_spelling():
-    found = measures("NDCG@1:3, p(min_grade=2,empty=0)@5,err@10 , map")
+    found = named_metrics("NDCG@1:3, p(min_grade=2,empty=0)@5,err@10 , map")
     assert list(found) == [
         "NDCG@1",
         "NDCG@2",
@@ -81,7 +81,7 @@ def test_many_names_in_one_text_keep_their_spelling():
         "err@10",
         "map",
     ]
-    assert list(measures("ndcg@9:10-", convention="xgboost")) == ["ndcg@9-", "ndcg@10-"]
+    assert list(named_metrics("ndcg@9:10-", convention="xgboost")) == ["ndcg@9-", "ndcg@10-"]
 
 
 def test_measures_themselves_are_accepted_and_keep_their_convention():

@@ -14,7 +14,7 @@ from rankwright.losses.position_svm import PositionSVM
 from rankwright.metrics.base import Metric
 from rankwright.metrics.evaluation import Evaluator, evaluate
 from rankwright.metrics.function import from_function
-from rankwright.metrics.names import measures, metric
+from rankwright.metrics.names import metric, named_metrics
 
 Y = [2, 0, 1, 0, 3, 0]
 SCORES = [0.9, 0.1, 0.2, 0.8, 0.4, 0.3]
@@ -71,7 +71,7 @@ def test_a_mapping_names_its_metrics():
     found = evaluate(Y, SCORES, {"mine": first_grade, "theirs": "p@1"}, qid=QID)
     assert dict(found) == {"mine": 2 / 3, "theirs": 1 / 3}
     with pytest.raises(UsageError, match="there is no metric to compute"):
-        measures({})
+        named_metrics({})
 
 
 def test_nan_leaves_a_query_out_and_queries_without_documents_are_never_asked():
@@ -112,15 +112,15 @@ def test_names_and_directions():
 
 
 def test_names_are_mixed_and_two_of_one_name_are_refused():
-    found = measures(["ndcg@5,map", first_grade, metric("mrr")])
+    found = named_metrics(["ndcg@5,map", first_grade, metric("mrr")])
     assert list(found) == ["ndcg@5", "map", "first_grade", "mrr"]
-    assert list(measures([first_grade, first_grade])) == ["first_grade"]
+    assert list(named_metrics([first_grade, first_grade])) == ["first_grade"]
     with pytest.raises(
         UsageError, match="two metrics are called 'lambda'; give a function another"
     ):
-        measures([lambda s, g: 0.0, lambda s, g: 1.0])
+        named_metrics([lambda s, g: 0.0, lambda s, g: 1.0])
     with pytest.raises(UsageError, match="two metrics are called 'map'"):
-        measures(["map", from_function(first_grade, name="map")])
+        named_metrics(["map", from_function(first_grade, name="map")])
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
-from rankwright.metrics.along_line import MeasureLine
+from rankwright.metrics.along_line import MetricLine
 from rankwright.metrics.names import metric
 from rankwright.models.coordinate_ascent import REACH, Along, LineSearch
 
@@ -20,7 +20,7 @@ def test_the_exact_step_is_as_good_as_any_point_of_a_grid(seed):
         rng.normal(size=(36, 2)), rng.integers(0, 3, 36), group_sizes=[6] * 6
     )
     s, x = data.X[:, 0].copy(), data.X[:, 1].copy()
-    line = MeasureLine(metric("ndcg@3"), data)
+    line = MetricLine(metric("ndcg@3"), data)
     here = Along(np.array([1.0, 0.0]), 1, line.value(s), np.array([1.0, 0.0]))
     t, value = LineSearch().step(line, s, x, here)
     assert value == line.value(s + t * x) >= here.value
@@ -30,7 +30,7 @@ def test_the_exact_step_is_as_good_as_any_point_of_a_grid(seed):
 
 def test_of_equally_good_places_the_nearest_is_taken_and_none_if_nothing_is_better():
     data = RankingData.from_arrays(np.zeros((4, 1)), [1, 0, 1, 0], qid=[0, 0, 1, 1])
-    line = MeasureLine(metric("p@1"), data)
+    line = MetricLine(metric("p@1"), data)
     s = np.array([0.0, 1.0, 1.0, 0.0])
     x = np.array([1.0, 0.0, 0.0, 0.0])  # the first overtakes at t = 1; the second query stays
     here = Along(np.array([0.5, 0.5]), 0, line.value(s), np.array([0.5, 0.5]))
@@ -87,7 +87,7 @@ def test_the_distance_is_between_normalised_weights():
 
 def test_regularisation_forgoes_what_gains_less_than_its_distance():
     data = RankingData.from_arrays(np.zeros((2, 1)), [1, 0], qid=[0, 0])
-    line = MeasureLine(metric("mrr"), data)
+    line = MetricLine(metric("mrr"), data)
     s, x = np.array([0.0, 1.0]), np.array([1.0, 0.0])
     w = np.array([0.5, 0.5])
     here = Along(w, 0, line.value(s), w)
@@ -102,7 +102,7 @@ def test_without_regularisation_nobody_asks_for_the_distance(steps):
             raise AssertionError("the distance from home costs a look at all weights")
 
     data = RankingData.from_arrays(np.zeros((2, 1)), [1, 0], qid=[0, 0])
-    line = MeasureLine(metric("mrr"), data)
+    line = MetricLine(metric("mrr"), data)
     s, x, w = np.array([0.0, 1.0]), np.array([1.0, 0.0]), np.array([0.5, 0.5])
     t, value = LineSearch(steps=steps).step(line, s, x, Nowhere(w, 0, line.value(s), w))
     assert t > 1.0
@@ -117,7 +117,7 @@ def test_auto_is_exact_for_first_ranks_and_takes_steps_for_long_lists():
     s, x = data.X[:, 0].copy(), data.X[:, 1].copy()
     w = np.array([1.0, 0.0])
     for name, own, other in (("ndcg@10", "exact", "ranklib"), ("ndcg", "ranklib", "exact")):
-        line = MeasureLine(metric(name), data)
+        line = MetricLine(metric(name), data)
         here = Along(w, 1, line.value(s), w)
         chosen = LineSearch().step(line, s, x, here)
         assert chosen == LineSearch(steps=own).step(line, s, x, here)

@@ -215,7 +215,7 @@ def test_ctrl_c_keeps_the_best_so_far():
             assert fit == 1
             raise KeyboardInterrupt
 
-    found = auto(small_data(), eval_set=small_data(seed=1), told=told)
+    found = auto(small_data(), eval_set=small_data(seed=1), on_progress=told)
     assert found.candidates[0].value is not None
     assert found.ranker.name in ("memr", "gbdt")
     assert found.ranker.interrupted_

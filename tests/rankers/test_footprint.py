@@ -14,7 +14,7 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.errors import MemoryLimitError
 from rankwright.metrics.names import metric
 from rankwright.models.coordinate_ascent import _Climb
-from rankwright.rankers.footprint import bytes_needed, check_room
+from rankwright.rankers.footprint import bytes_needed, check_memory
 
 N, D = 4_000_000, 1_000
 
@@ -29,7 +29,7 @@ def huge():
 
 def refusal(name, data, room, **parameters):
     with memory_limit(anonymous_bytes() + room), pytest.raises(MemoryLimitError) as refused:
-        check_room(ranker(name, **parameters), data, None)
+        check_memory(ranker(name, **parameters), data, None)
     return str(refused.value)
 
 
@@ -59,7 +59,7 @@ def test_fewer_bins_and_linear_models_are_offered_where_they_fit(huge):
 def test_a_solver_that_steps_along_features_holds_them_by_column(huge):
     assert gigabytes(refusal("domination", huge, 2_000_000_000), "domination on linear") > 90.0
     with memory_limit(anonymous_bytes() + 2_000_000_000):
-        check_room(ranker("domination", solver="lbfgs"), huge, None)
+        check_memory(ranker("domination", solver="lbfgs"), huge, None)
 
 
 def test_a_kernel_on_many_documents_is_refused(huge):
@@ -69,8 +69,8 @@ def test_a_kernel_on_many_documents_is_refused(huge):
 
 def test_what_fits_is_let_through(huge):
     with memory_limit(anonymous_bytes() + 2_000_000_000):
-        check_room(ranker("memr"), huge, None)
-    check_room(ranker("lambdamart"), huge, None)  # no bound at all
+        check_memory(ranker("memr"), huge, None)
+    check_memory(ranker("lambdamart"), huge, None)  # no bound at all
 
 
 def test_valid_data_count_too(huge):

@@ -10,7 +10,7 @@ from rankwright.models.linear import Linear
 from rankwright.rankers.base import Ranker
 from reproducibility.topics import (
     DenseLinear,
-    SampledPairs,
+    PairSampler,
     SparseDomination,
     fit_topics,
     topic_method,
@@ -30,7 +30,7 @@ def test_parameters_go_to_the_method_to_its_loss_and_to_the_choice():
     method, choice = topic_method("linear", loss="pair_hinge", pairs="query", l2=[0.1, 0.01])
     assert (method, choice) == (DenseLinear(PairHinge(pairs="query"), l2=(0.1, 0.01)), {})
     method, choice = topic_method("pamir", C=[0.1], within=0.01, seed=5)
-    assert (method, choice) == (SampledPairs(C=(0.1,), seed=5), {"within": 0.01})
+    assert (method, choice) == (PairSampler(C=(0.1,), seed=5), {"within": 0.01})
 
 
 @pytest.mark.parametrize("loss", ["domination", "pair_hinge"])

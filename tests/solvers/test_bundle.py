@@ -55,9 +55,9 @@ def structured_svm(loss, data, l2=L2):
         cref = np.mean([at_ranks(o, c) for o in orders], axis=0)
         ideal = measured(loss.metric, np.sort(y)[::-1])
         every = list(permutations(range(len(y))))
-        slopes = np.array([(at_ranks(o, c) - cref) @ X for o in every])
+        gradients = np.array([(at_ranks(o, c) - cref) @ X for o in every])
         losses = np.array([ideal - measured(loss.metric, y[list(o)]) for o in every])
-        rules.append(slopes @ w + losses <= xi[q])
+        rules.append(gradients @ w + losses <= xi[q])
     value = l2 / 2 * cp.sum_squares(w) + cp.sum(xi) / data.n_queries
     return cp.Problem(cp.Minimize(value), rules).solve(solver=cp.CLARABEL)
 
