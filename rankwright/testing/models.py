@@ -149,7 +149,7 @@ def check_fit(model: Any) -> None:
     for objective in objectives(model):
         found, by_chance = (
             evaluate(data, s, "ndcg@10")["ndcg@10"]
-            for s in (scores_of(fitted(model, objective, data), data), by_chance)
+            for s in (scores_of(fitted(model, objective, data), data), chance)
         )
         require(
             found > by_chance + 0.05,
