@@ -143,7 +143,7 @@ def _study(content: dict[str, Any]) -> Study:
 
 
 def _group(content: dict[str, Any]) -> ColumnGroup:
-    from rankwright.metrics.names import named_metrics
+    from rankwright.metrics.base import named_metrics
 
     _known(content, "entry of columns", ("title", "metrics", "convention", "name", "scale"))
     convention = content.get("convention", "standard")

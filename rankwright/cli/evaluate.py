@@ -72,8 +72,8 @@ def evaluate(
 ) -> None:
     """Evaluate a model, scores, a single feature or a TREC run, under named conventions."""
     from rankwright.data.target import check_target
+    from rankwright.metrics.base import named_metrics
     from rankwright.metrics.evaluation import evaluate as measure
-    from rankwright.metrics.names import named_metrics
 
     of_run = {"complete": complete, "relevance_level": relevance_level}
     _check_run(data, run, qrels, of_run, format, read, memory)
@@ -147,7 +147,7 @@ def _of_run(
 ) -> dict[str, Evaluation]:
     """Return the evaluation of a run under each convention."""
     from rankwright.data.trec import read_qrels, read_run
-    from rankwright.metrics.runs import evaluate_run
+    from rankwright.metrics.evaluation import evaluate_run
 
     files = read_run(run), read_qrels(qrels)
     return {name: evaluate_run(*files, metrics, convention=name, **of_run) for name in conventions}

@@ -73,7 +73,7 @@ def _about(ranker: Ranker) -> dict[str, Any]:
 
 def _given(ranker: Ranker) -> Iterator[tuple[str, Any]]:
     """Yield the parameters that differ from the defaults; those of parts as ``model.max_bins``."""
-    from rankwright.core.parts import PARTS, params_of, part_name, same
+    from rankwright.core.parameters import PARTS, params_of, part_name, same
     from rankwright.rankers.search_space import given_parameters
 
     for name, value in given_parameters(ranker).items():

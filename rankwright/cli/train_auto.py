@@ -20,8 +20,8 @@ def check(metric: str | None, convention: str, **options: Any) -> None:
             f"auto tries rankers with their default parameters and takes "
             f"no {' and no '.join(given)}: leave that out, or name a ranker in place of auto."
         )
+    from rankwright.metrics.base import metric as measure
     from rankwright.metrics.convention import Convention
-    from rankwright.metrics.names import metric as measure
 
     Convention.preset(convention)
     if metric is not None:

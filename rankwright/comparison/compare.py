@@ -4,7 +4,7 @@ In every fold each ranker is fitted to train, its round (and what tuning searche
 valid, and test is scored once. Queries are pooled over the folds. Each fit is kept in a cache
 (`rankwright.comparison.run_cache`), so adding a ranker fits that one alone, and a comparison that
 was killed goes on where it was. Entries of other libraries, columns of scores and run files
-(`rankwright.comparison.scorers`) are judged on the same test queries, and not kept.
+(`rankwright.comparison.entries`) are judged on the same test queries, and not kept.
 """
 
 from __future__ import annotations
@@ -19,13 +19,12 @@ from typing import Any, overload
 import numpy as np
 from sklearn.base import clone
 
-from rankwright.comparison.entries import entries_of, selection
+from rankwright.comparison.entries import FittedScorer, TestRows, called, entries_of, selection
 from rankwright.comparison.result import Comparison, Entry, PairedTest, Run
 from rankwright.comparison.run_cache import RunCache, StoredRun, fold_digest, run_key
-from rankwright.comparison.scorers import FittedScorer, TestRows, called
 from rankwright.core.jit import Stopwatch, duration
 from rankwright.core.parallel import thread_count
-from rankwright.core.rng import seed_of
+from rankwright.core.parameters import seed_of
 from rankwright.core.types import F64
 from rankwright.data import catalog
 from rankwright.data.letor_fold import fold_files
@@ -33,10 +32,9 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.data.split import Fold, k_folds, letor_folds, load_alike
 from rankwright.data.store_writer import is_store
 from rankwright.errors import DataError, RankwrightError, UsageError
-from rankwright.metrics.base import Metric
+from rankwright.metrics.base import Metric, named_metrics
+from rankwright.metrics.base import metric as make_metric
 from rankwright.metrics.evaluation import Evaluator
-from rankwright.metrics.names import metric as make_metric
-from rankwright.metrics.names import named_metrics
 from rankwright.metrics.significance import (
     Interval,
     TestResult,

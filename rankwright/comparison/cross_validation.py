@@ -18,9 +18,9 @@ from rankwright.data.frames import frame_of_columns
 from rankwright.data.query_folds import QueryFolds
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError, quoted
+from rankwright.metrics.base import AnyMetrics, named_metrics
 from rankwright.metrics.convention import Convention
 from rankwright.metrics.evaluation import Evaluation, Evaluator
-from rankwright.metrics.names import AnyMetrics, named_metrics
 from rankwright.rankers.base import Ranker
 from rankwright.rankers.base import ranker as ranker_called
 from rankwright.rankers.inputs import ranking_data

@@ -136,8 +136,8 @@ def _means_at(
     found: Comparison, metric: str, chosen: list[str], ks: list[int]
 ) -> dict[str, list[float]]:
     """Return the mean of the metric at every cut-off, by label."""
+    from rankwright.metrics.base import named_metrics
     from rankwright.metrics.evaluation import Evaluator
-    from rankwright.metrics.names import named_metrics
 
     at = named_metrics([f"{metric}@{k}" for k in ks], convention=found.convention)
     values: dict[str, dict[str, list[F64]]] = {label: {name: [] for name in at} for label in chosen}

@@ -24,7 +24,7 @@ from rankwright.metrics.significance import LEVEL, Interval
 from rankwright.registry import unknown
 
 if TYPE_CHECKING:
-    from rankwright.comparison.scorers import Scorer
+    from rankwright.comparison.entries import Scorer
 
 
 FRAMES = ("pandas", "polars", "pyarrow")

@@ -36,7 +36,7 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.data.split import Fold
 from rankwright.data.target import atomic_text
 from rankwright.errors import DataError, UsageError
-from rankwright.metrics.names import metric as make_metric
+from rankwright.metrics.base import metric as make_metric
 from rankwright.persist.model_file import holds_all, kept_parameters
 from rankwright.rankers.base import Ranker
 

@@ -26,17 +26,16 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 from sklearn.base import clone
 
-from rankwright.core.parts import check_kind
-from rankwright.core.rng import seed_of, stream
+from rankwright.core.parameters import check_kind, seed_of
+from rankwright.core.rng import stream
 from rankwright.data.content import content_digest
 from rankwright.data.frames import frame_of_columns
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.split import k_folds
 from rankwright.data.target import check_target
 from rankwright.errors import DataError, MissingExtraError, RankwrightError, UsageError
-from rankwright.metrics.base import Metric
+from rankwright.metrics.base import Metric, metric, metric_name
 from rankwright.metrics.evaluation import evaluate
-from rankwright.metrics.names import metric, metric_name
 from rankwright.persist.model_file import kept_parameters
 from rankwright.rankers.base import Ranker
 from rankwright.rankers.base import ranker as ranker_called

@@ -44,8 +44,8 @@ from rankwright.distributed.pieces import (
     moments,
 )
 from rankwright.errors import IncompatibleError, UsageError
-from rankwright.models import missing as missing_values
 from rankwright.models.linear import FittedLinear, Linear, deviations_of
+from rankwright.models.linear import fill_values as fill_values_of
 from rankwright.models.linear_problem import SummedProblem, Sums
 from rankwright.solvers.alternating import Alternating
 from rankwright.solvers.choice import lacking, steps_by_column
@@ -223,7 +223,7 @@ class AveragedOnline(Online):
 def fill_values(parts: Partitions, missing: str | None) -> F64 | None:
     """Return what stands for a missing value of each feature, over all parts."""
     if missing != "mean":  # no value of the data has a say
-        return missing_values.fill_values(np.empty((0, parts.n_features)), missing)
+        return fill_values_of(np.empty((0, parts.n_features)), missing)
     sums, counts = pairs_in_order(parts.map(known_values))
     means: F64 = np.divide(sums, counts, out=np.zeros(parts.n_features), where=counts > 0.0)
     return means

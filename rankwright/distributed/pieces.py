@@ -16,14 +16,17 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.core.blas import one_blas_thread
-from rankwright.core.products import transposed_squares_times_vector, transposed_times_vector
+from rankwright.core.products import (
+    one_blas_thread,
+    transposed_squares_times_vector,
+    transposed_times_vector,
+)
 from rankwright.core.types import F64, I64, Loss
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import bound_loss, document_weight, order_weight, set_iteration
+from rankwright.models.linear import filled
 from rankwright.models.linear_problem import LinearProblem, LinearSums
-from rankwright.models.missing import filled
 
 _MOST_PROBLEMS = 8  # whose pieces a worker keeps; they are dropped when a fit ends
 

@@ -27,7 +27,7 @@ from rankwright.core.types import F64
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.explanation.query_view import QueryView
-from rankwright.models.missing import filled
+from rankwright.models.linear import filled
 
 if TYPE_CHECKING:
     from rankwright.rankers.base import Ranker

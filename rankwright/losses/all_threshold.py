@@ -25,9 +25,9 @@ from typing import ClassVar
 import numpy as np
 
 from rankwright.core.jit import kernel
-from rankwright.core.parameters import check_above_zero
-from rankwright.core.parts import Part
-from rankwright.core.queries import clear_query, numbers_of_runs
+from rankwright.core.kernels import clear_query
+from rankwright.core.order import numbers_of_runs
+from rankwright.core.parameters import Part, check_above_zero
 from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import KernelLoss, document_weight, rows_by_grade

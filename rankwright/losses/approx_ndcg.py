@@ -24,10 +24,8 @@ from typing import ClassVar
 import numpy as np
 
 from rankwright.core.jit import kernel, quick_kernel
-from rankwright.core.parameters import check_above_zero
-from rankwright.core.parts import Part
-from rankwright.core.queries import clear_query, longest
-from rankwright.core.scalar import sigmoid
+from rankwright.core.kernels import clear_query, longest, sigmoid
+from rankwright.core.parameters import Part, check_above_zero
 from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import KernelLoss

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from rankwright.core.parallel import map_ranges, ordered_sum, query_ranges
-from rankwright.core.parts import part_name
+from rankwright.core.parameters import part_name
 from rankwright.core.types import CAPABILITIES, F64, I64, AnyArray, BoundLoss, Loss
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, IncompatibleError, UsageError

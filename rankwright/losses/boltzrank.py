@@ -40,19 +40,23 @@ from itertools import permutations
 
 import numpy as np
 
-from rankwright.core.copies import copy_values
 from rankwright.core.jit import kernel
+from rankwright.core.kernels import (
+    clear_query,
+    copy_values,
+    hash_step,
+    hash_uniform,
+    longest,
+    query_seed,
+)
 from rankwright.core.order import NO_KEY, sort_query
-from rankwright.core.parameters import check_choice, check_whole, check_zero_or_more
-from rankwright.core.parts import Part
-from rankwright.core.queries import clear_query, longest, query_seed
-from rankwright.core.scalar import hash_step, hash_uniform
+from rankwright.core.parameters import Part, check_choice, check_whole, check_zero_or_more
 from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.base import SampledLoss, new_random_key
 from rankwright.losses.gain_lists import gain_lists
-from rankwright.metrics.names import AnyMetric
+from rankwright.metrics.base import AnyMetric
 
 FORMS = ("sampled", "exact")
 PROPOSALS = ("grades", "uniform")

@@ -35,10 +35,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rankwright.core.jit import kernel
+from rankwright.core.kernels import log1p_exp, sigmoid
 from rankwright.core.parallel import map_queries
-from rankwright.core.parameters import check_zero_or_more
-from rankwright.core.parts import Part
-from rankwright.core.scalar import log1p_exp, sigmoid
+from rankwright.core.parameters import Part, check_zero_or_more
 from rankwright.core.types import F64, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError

@@ -25,7 +25,7 @@ from typing import ClassVar
 import numpy as np
 
 from rankwright.core.jit import kernel, quick_kernel
-from rankwright.core.parts import Part
+from rankwright.core.parameters import Part
 from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError

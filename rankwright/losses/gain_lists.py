@@ -14,8 +14,8 @@ from rankwright.core.types import F64, I64
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError
 from rankwright.losses.base import document_weight, present_documents
-from rankwright.metrics.names import AnyMetric
-from rankwright.metrics.names import metric as make_metric
+from rankwright.metrics.base import AnyMetric
+from rankwright.metrics.base import metric as make_metric
 from rankwright.metrics.swap import LINEAR_SWAP, MRR_SWAP, SwapForm
 
 _MANY = 1_000_000

@@ -35,9 +35,9 @@ from typing import Any
 import numpy as np
 
 from rankwright.core.jit import kernel
-from rankwright.core.parameters import check_above_zero, check_zero_or_more
-from rankwright.core.parts import Part
-from rankwright.core.queries import clear_query, first_of_runs
+from rankwright.core.kernels import clear_query
+from rankwright.core.order import first_of_runs
+from rankwright.core.parameters import Part, check_above_zero, check_zero_or_more
 from rankwright.core.types import F64, I64, AnyArray, StatefulLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError

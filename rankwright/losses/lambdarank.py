@@ -28,7 +28,7 @@ the truncation and t_i the ranks of the documents tied with i. For i above j, |D
 
 and for i, j in one tie, times the mean of [a <= k] (d_a - d_b) over its ranks a < b            (4)
 
-For map, mrr and err the means are those of `rankwright.metrics.tied_swap`. Documents equal in
+For map, mrr and err the means are those of `rankwright.metrics.swap`. Documents equal in
 score, grade and weight get the same gradient to the last bit.
 
 **Weights**: ranks are held by whole documents; one of weight 0 is left out, of the metric too.
@@ -43,17 +43,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from rankwright.core.copies import take
 from rankwright.core.jit import kernel
+from rankwright.core.kernels import log1p_unit, take
 from rankwright.core.order import NO_KEY, sort_query
-from rankwright.core.parameters import check_above_zero, check_whole
-from rankwright.core.parts import Part
-from rankwright.core.scalar import log1p_unit
+from rankwright.core.parameters import Part, check_above_zero, check_whole
 from rankwright.core.types import F64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError
 from rankwright.losses.base import KernelLoss, document_weight, present_documents
-from rankwright.losses.pair_tiles import (
+from rankwright.losses.pair_sums import (
     CURV,
     DISCOUNT,
     GAIN,
@@ -79,10 +77,16 @@ from rankwright.losses.pair_tiles import (
     total,
     unload,
 )
-from rankwright.metrics.names import AnyMetric
-from rankwright.metrics.names import metric as make_metric
-from rankwright.metrics.swap import LINEAR_SWAP, changes_below, prepare
-from rankwright.metrics.tied_swap import has_ties, mean_changes_below, tie_sums
+from rankwright.metrics.base import AnyMetric
+from rankwright.metrics.base import metric as make_metric
+from rankwright.metrics.swap import (
+    LINEAR_SWAP,
+    changes_below,
+    has_ties,
+    mean_changes_below,
+    prepare,
+    tie_sums,
+)
 
 _SMOOTH = 0.01  # LightGBM's
 

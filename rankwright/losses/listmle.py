@@ -29,8 +29,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rankwright.core.jit import kernel
-from rankwright.core.parameters import check_zero_or_more
-from rankwright.core.parts import Part
+from rankwright.core.parameters import Part, check_zero_or_more
 from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import KernelLoss, document_weight, grade_targets

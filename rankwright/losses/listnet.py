@@ -36,8 +36,7 @@ from typing import Any
 import numpy as np
 
 from rankwright.core.jit import kernel
-from rankwright.core.parameters import check_choice, check_whole
-from rankwright.core.parts import Part
+from rankwright.core.parameters import Part, check_choice, check_whole
 from rankwright.core.types import F64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError

@@ -36,7 +36,7 @@ from typing import ClassVar
 import numpy as np
 
 from rankwright.core.jit import kernel
-from rankwright.core.parts import Part
+from rankwright.core.parameters import Part
 from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import KernelLoss, document_weight

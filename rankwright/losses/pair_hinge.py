@@ -31,8 +31,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rankwright.core.jit import kernel
-from rankwright.core.parameters import check_above_zero, check_choice
-from rankwright.core.parts import Part
+from rankwright.core.parameters import Part, check_above_zero, check_choice
 from rankwright.core.types import F64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import NOTHING, KernelLoss, document_weight, exp2_of_grades

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rankwright.core.jit import kernel
-from rankwright.core.scalar import hash_step, hash_uniform
+from rankwright.core.kernels import hash_step, hash_uniform
 from rankwright.core.types import F64, I64
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.pair_sums import GradeBlocks

@@ -46,12 +46,11 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.core.copies import take
 from rankwright.core.jit import kernel
+from rankwright.core.kernels import clear, clear_query, take
+from rankwright.core.order import first_of_runs, numbers_of_runs
 from rankwright.core.parallel import map_ranges, ordered_sum
-from rankwright.core.parameters import check_choice, check_whole
-from rankwright.core.parts import Part
-from rankwright.core.queries import clear, clear_query, first_of_runs, numbers_of_runs
+from rankwright.core.parameters import Part, check_choice, check_whole
 from rankwright.core.types import F64, I64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError, UsageError
@@ -77,7 +76,7 @@ from rankwright.losses.position_orders import (
     used_methods,
     worst_order,
 )
-from rankwright.metrics.names import AnyMetric, metric
+from rankwright.metrics.base import AnyMetric, metric
 from rankwright.metrics.position import rank_weights
 from rankwright.metrics.swap import MRR_SWAP
 

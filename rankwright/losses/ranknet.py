@@ -22,15 +22,13 @@ from typing import ClassVar
 import numpy as np
 
 from rankwright.core.jit import kernel
+from rankwright.core.kernels import log1p_unit
 from rankwright.core.order import NO_KEY, sort_query
-from rankwright.core.parameters import check_above_zero
-from rankwright.core.parts import Part
-from rankwright.core.scalar import log1p_unit
+from rankwright.core.parameters import Part, check_above_zero
 from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import KernelLoss, document_weight
-from rankwright.losses.pair_sums import GradeBlocks
-from rankwright.losses.pair_tiles import (
+from rankwright.losses.pair_sums import (
     CURV,
     GAIN,
     GRAD,
@@ -44,6 +42,7 @@ from rankwright.losses.pair_tiles import (
     TILE,
     VALUE,
     WEIGHT,
+    GradeBlocks,
     begin_row,
     end_row,
     load_tiles,

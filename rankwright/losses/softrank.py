@@ -40,14 +40,13 @@ from typing import ClassVar
 import numpy as np
 
 from rankwright.core.jit import kernel, quick_kernel
-from rankwright.core.parameters import check_above_zero, check_choice, check_whole
-from rankwright.core.parts import Part
-from rankwright.core.queries import clear_query, longest
+from rankwright.core.kernels import clear_query, longest
+from rankwright.core.parameters import Part, check_above_zero, check_choice, check_whole
 from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import KernelLoss
 from rankwright.losses.gain_lists import gain_lists
-from rankwright.metrics.names import AnyMetric
+from rankwright.metrics.base import AnyMetric
 
 FORMS = ("recursion", "exact")
 _ROOT_HALF = math.sqrt(0.5)

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwright.core.jit import kernel
-from rankwright.core.queries import longest, query_seed
-from rankwright.core.scalar import hash_step, hash_uniform
+from rankwright.core.kernels import hash_step, hash_uniform, longest, query_seed
 from rankwright.core.types import F64
 
 MOST_ORDERS = 10_000

@@ -29,10 +29,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from rankwright.core.jit import kernel
-from rankwright.core.parameters import check_whole
-from rankwright.core.parts import Part
-from rankwright.core.queries import query_seed
-from rankwright.core.scalar import hash_step, hash_uniform
+from rankwright.core.kernels import hash_step, hash_uniform, query_seed
+from rankwright.core.parameters import Part, check_whole
 from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import (

@@ -34,8 +34,8 @@ from functools import cached_property
 
 import numpy as np
 
-from rankwright.core.copies import copy_values, take
 from rankwright.core.jit import kernel
+from rankwright.core.kernels import copy_values, take
 from rankwright.core.order import NO_KEY, sort_query
 from rankwright.core.parallel import map_ranges, ordered_sum, query_ranges
 from rankwright.core.types import F64

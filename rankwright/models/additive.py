@@ -26,13 +26,13 @@ import numpy as np
 
 from rankwright.core.jit import kernel
 from rankwright.core.parallel import map_ranges, ordered_sum, row_ranges, thread_count
-from rankwright.core.parts import Part
+from rankwright.core.parameters import Part
 from rankwright.core.types import F64, I64, AnyArray, Callback, FloatMatrix, Loss
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.base import bound_loss, set_iteration
-from rankwright.models.interrupt import until_interrupted
+from rankwright.models.callbacks import until_interrupted
 from rankwright.models.rules import Rule, RuleTable, by_column, column
 from rankwright.solvers.oracle_log import memory_of, put_back
 

@@ -25,9 +25,9 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import softmax
 
-from rankwright.core.blas import one_blas_thread
-from rankwright.core.parts import Part, part_name
+from rankwright.core.parameters import Part, part_name
 from rankwright.core.products import (
+    one_blas_thread,
     times_vector,
     transposed_squares_times_vector,
     transposed_times_vector,
@@ -36,8 +36,7 @@ from rankwright.core.types import F64, AnyArray, Callback, FloatMatrix, Loss, So
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
 from rankwright.losses.base import bound_loss, document_weight
-from rankwright.models.linear import check_penalty, deviations, ridges
-from rankwright.models.missing import fill_values, filled
+from rankwright.models.linear import check_penalty, deviations, fill_values, filled, ridges
 from rankwright.solvers.choice import choose_solver, solver_needs
 from rankwright.solvers.oracle_log import OracleLog, logged
 

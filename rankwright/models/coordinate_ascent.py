@@ -22,7 +22,7 @@ import numpy as np
 from scipy import sparse
 
 from rankwright.core.memory import blocks
-from rankwright.core.parts import Part
+from rankwright.core.parameters import Part
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, AnyArray, Callback, FloatMatrix
 from rankwright.data.content import in_content_order
@@ -31,9 +31,8 @@ from rankwright.errors import UsageError
 from rankwright.losses.base import document_weight
 from rankwright.metrics.along_line import MetricLine
 from rankwright.metrics.base import Metric
-from rankwright.models.interrupt import until_interrupted
-from rankwright.models.linear import FittedLinear, deviations, restored_weights
-from rankwright.models.weight_rounds import WeightRounds
+from rankwright.models.callbacks import until_interrupted
+from rankwright.models.linear import FittedLinear, WeightRounds, deviations, restored_weights
 from rankwright.solvers.oracle_log import OracleLog
 
 

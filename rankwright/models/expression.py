@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from rankwright.core.parts import Part
+from rankwright.core.parameters import Part
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, Callback, Metric
 from rankwright.data.content import in_content_order
@@ -27,6 +27,7 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.metrics import base
 from rankwright.metrics.evaluation import Evaluator
+from rankwright.models.callbacks import until_interrupted
 from rankwright.models.formula import (
     BINARY,
     FEATURE,
@@ -45,8 +46,7 @@ from rankwright.models.formula import (
     text,
     values_of,
 )
-from rankwright.models.interrupt import until_interrupted
-from rankwright.models.missing import fill_values, filled
+from rankwright.models.linear import fill_values, filled
 from rankwright.solvers.oracle_log import OracleLog
 
 _AT_ONCE = 1 << 22  # scores of a generation held at a time

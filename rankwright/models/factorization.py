@@ -36,9 +36,8 @@ import numpy as np
 from scipy import sparse
 
 from rankwright import registry
-from rankwright.core.blas import one_blas_thread
-from rankwright.core.parts import Part, part_name, resolve_part
-from rankwright.core.products import times_vector
+from rankwright.core.parameters import Part, part_name, resolve_part
+from rankwright.core.products import one_blas_thread, times_vector
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, AnyArray, Callback, FloatMatrix, Loss, SolveResult
 from rankwright.data.content import in_content_order
@@ -46,7 +45,7 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError, UsageError
 from rankwright.losses.base import bound_loss, order_weight
 from rankwright.models.factor_problem import BlockProblem, FactorProblem, Lists
-from rankwright.models.missing import without_gaps
+from rankwright.models.linear import without_gaps
 from rankwright.solvers.choice import choose_solver, solver_needs
 from rankwright.solvers.oracle_log import OracleLog, logged
 

@@ -19,7 +19,7 @@ from rankwright.core.types import F64, I64, AnyArray, Callback, Loss
 from rankwright.data.content import content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
-from rankwright.models.interrupt import until_interrupted
+from rankwright.models.callbacks import until_interrupted
 from rankwright.models.tree_text import first_trees, mean_of_forests
 from rankwright.models.trees import (
     BinnedData,

@@ -32,15 +32,15 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from rankwright.core.blas import one_blas_thread
-from rankwright.core.parts import Part
+from rankwright.core.parameters import Part
+from rankwright.core.products import one_blas_thread
 from rankwright.core.types import F64, I64, AnyArray, Callback, Loss
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
+from rankwright.models.callbacks import MappedCallback
 from rankwright.models.factorization import FittedFactorization, items_of
-from rankwright.models.mapped_callback import MappedCallback
-from rankwright.models.missing import without_gaps
+from rankwright.models.linear import without_gaps
 from rankwright.models.prank import PRankLinear
 from rankwright.registry import unknown
 

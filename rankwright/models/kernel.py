@@ -26,19 +26,17 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import eigh
 
-from rankwright.core.blas import one_blas_thread
 from rankwright.core.parallel import map_ranges, row_ranges
-from rankwright.core.parameters import check_above_zero
-from rankwright.core.parts import Part
+from rankwright.core.parameters import Part, check_above_zero
+from rankwright.core.products import one_blas_thread
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, AnyArray, Callback, FloatMatrix, Loss, SolveResult
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
 from rankwright.losses.base import document_weight
-from rankwright.models.linear import FittedLinear, Linear, deviations
-from rankwright.models.mapped_callback import MappedCallback
-from rankwright.models.missing import fill_values, filled
+from rankwright.models.callbacks import MappedCallback
+from rankwright.models.linear import FittedLinear, Linear, deviations, fill_values, filled
 from rankwright.registry import unknown
 
 # --- kernel matrices by name, and their inverse roots ----------------------------------------

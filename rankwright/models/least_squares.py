@@ -23,21 +23,20 @@ from typing import Any
 import numpy as np
 from scipy import linalg, sparse
 
-from rankwright.core.blas import one_blas_thread
-from rankwright.core.parts import Part
-from rankwright.core.products import transposed_times_vector
+from rankwright.core.parameters import Part
+from rankwright.core.products import one_blas_thread, transposed_times_vector
 from rankwright.core.types import F64, Callback, FloatMatrix, Loss
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError, UsageError
 from rankwright.losses.base import document_weight
 from rankwright.models.linear import (
     FittedLinear,
+    WeightRounds,
     check_penalty,
     deviations,
     restored_weights,
     ridges,
 )
-from rankwright.models.weight_rounds import WeightRounds
 from rankwright.solvers.choice import lacking
 
 _NO_DIFFERENCE = 1e-12  # of the largest eigenvalue: what is less is rounding

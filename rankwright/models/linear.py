@@ -20,9 +20,10 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from scipy import sparse
 
-from rankwright.core.blas import one_blas_thread
-from rankwright.core.parts import Part, part_name, with_params
+from rankwright.core.memory import blocks, like_csr, scratch
+from rankwright.core.parameters import Part, part_name, with_params
 from rankwright.core.products import (
+    one_blas_thread,
     times_vector,
     transposed_squares_times_vector,
     transposed_times_vector,
@@ -30,10 +31,9 @@ from rankwright.core.products import (
 from rankwright.core.types import F64, I64, AnyArray, Callback, FloatMatrix, Loss, SolveResult
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import UsageError
+from rankwright.errors import DataError, UsageError
 from rankwright.losses.base import bound_loss, document_weight, order_weight
 from rankwright.models.linear_problem import LinearProblem
-from rankwright.models.missing import fill_values, filled
 from rankwright.solvers.alternating import VANISHED
 from rankwright.solvers.choice import choose_solver, field_names, steps_by_column
 from rankwright.solvers.coordinate import falling_l1
@@ -420,3 +420,149 @@ def check_penalty(name: str, value: float | str, callback: Callback) -> None:
 def ridges(l2: float | str) -> tuple[float, ...]:
     """Return the l2 penalties to try: the one given, or for "auto" 1000, 100, …, 1e-6."""
     return PATH if l2 == "auto" else (float(l2),)
+
+
+# --- missing values --------------------------------------------------------------------------
+#
+# Missing feature values (NaN) for models that need a number in every place.
+
+
+_VALUES = 1 << 20  # of a sparse matrix that are looked at together
+
+
+def fill_values(X: FloatMatrix, missing: str | None) -> F64 | None:
+    """Return what stands for a missing value of each feature: its mean, zero, or None at all."""
+    if missing is None:
+        return None
+    if missing == "zero":
+        return np.zeros(X.shape[1])
+    if missing != "mean":
+        raise UsageError(f"missing must be 'mean', 'zero' or None, not {missing!r}.")
+    means: F64 = transposed_times_vector(X, np.ones(X.shape[0])) / max(1, X.shape[0])
+    for column in _columns_with_gaps(X):
+        values = X[:, [column]].toarray().ravel() if sparse.issparse(X) else X[:, column]
+        known = values[~np.isnan(values)]
+        means[column] = known.mean(dtype=np.float64) if len(known) else 0.0
+    return means
+
+
+def filled(X: FloatMatrix, fill: F64 | None, model: str) -> FloatMatrix:
+    """Return X with ``fill`` in its gaps: X itself where there are none.
+
+    Raises
+    ------
+    DataError
+        If values are missing and there is nothing to fill in.
+    """
+    columns = _columns_with_gaps(X)
+    if not len(columns):
+        return X
+    if fill is None:
+        raise _gaps(
+            columns,
+            model,
+            "pass missing='mean' or missing='zero', or use model='trees' "
+            "(--set missing=mean, --model trees)",
+        )
+    if sparse.issparse(X):
+        values = scratch(X.data.shape, X.data.dtype)
+        for lo in range(0, X.nnz, _VALUES):
+            block = slice(lo, lo + _VALUES)
+            values[block] = X.data[block]
+            gaps = lo + np.flatnonzero(np.isnan(values[block]))
+            values[gaps] = fill[X.indices[gaps]]
+        return like_csr(values, X)
+    out = scratch(X.shape, X.dtype)
+    for block in blocks(X):
+        out[block] = X[block]
+        rows, column = np.nonzero(np.isnan(out[block]))
+        out[block][rows, column] = fill[column]
+    return out
+
+
+def without_gaps(X: FloatMatrix, model: str) -> FloatMatrix:
+    """Return X, which a model takes without missing values alone."""
+    columns = _columns_with_gaps(X)
+    if len(columns):
+        raise _gaps(columns, model, "leave those rows out, or put numbers there")
+    return X
+
+
+def _gaps(columns: I64, model: str, advice: str) -> DataError:
+    return DataError(
+        f"feature column {columns[0]} has missing values (NaN), which a {model} model does not "
+        f"take; {advice}."
+    )
+
+
+def _columns_with_gaps(X: FloatMatrix) -> I64:
+    """Return the columns that hold NaN: their sum is NaN too, which needs no copy of X."""
+    return np.flatnonzero(np.isnan(transposed_times_vector(X, np.ones(X.shape[0]))))
+
+
+# --- weights after each round ----------------------------------------------------------------
+#
+# Weights after each round of a fit: shown to the callback, and those of the best round kept.
+#
+# For models that find one weight per feature in ways of their own, such as coordinate ascent.
+
+
+class WeightRounds:
+    """The rounds of one fit; its length is their number.
+
+    Parameters
+    ----------
+    data, callback
+        What is fitted to, and who looks on.
+    missing
+        What stands for a missing value: "mean", "zero", or None, which refuses them.
+
+    Attributes
+    ----------
+    fill
+        What stands for a missing value of each feature.
+    """
+
+    def __init__(
+        self, data: RankingData, callback: Callback, missing: str | None, *, n_jobs: int | None
+    ) -> None:
+        self._data, self._callback, self._n_jobs = data, callback, n_jobs
+        self.fill = fill_values(data.X, missing)
+        self._valid = (
+            None if callback.valid is None else filled(callback.valid.X, self.fill, "linear")
+        )
+        self._tried: list[F64] = []
+
+    @cached_property
+    def features(self) -> FloatMatrix:
+        """The features with `fill` in their gaps; made where a model asks for them."""
+        return filled(self._data.X, self.fill, "linear")
+
+    def __len__(self) -> int:
+        return len(self._tried)
+
+    def scores(self, coef: F64) -> F64:
+        """Return the scores of the documents under weights ``coef``."""
+        return times_vector(self.features, coef, n_jobs=self._n_jobs)
+
+    def see(self, coef: F64, value: float, train: F64 | None = None) -> bool:
+        """Take in the weights and the loss after a round; True ends the run.
+
+        ``train`` are the scores on the training data, where they are known already.
+        """
+        self._tried.append(coef)
+        if train is None and self._callback.wants_train:
+            train = self.scores(coef)
+        valid = None
+        if self._valid is not None:
+            valid = times_vector(self._valid, coef, n_jobs=self._n_jobs)
+        shown = train if self._callback.wants_train else None
+        return self._callback.on_iteration(len(self._tried), value, shown, valid)
+
+    def best(self) -> int:
+        """Return the number of the round to keep, counted from 1."""
+        return min(self._callback.best(), len(self._tried))
+
+    def fitted(self) -> FittedLinear:
+        """Return the model of that round."""
+        return FittedLinear(self._tried[self.best() - 1], self.fill, self._data.n_features)

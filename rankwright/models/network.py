@@ -20,18 +20,16 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import special
 
-from rankwright.core.blas import one_blas_thread
 from rankwright.core.parallel import map_ranges, query_ranges, row_ranges, thread_count
-from rankwright.core.parts import Part
-from rankwright.core.products import transposed_times_vector
+from rankwright.core.parameters import Part
+from rankwright.core.products import one_blas_thread, transposed_times_vector
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, AnyArray, Callback, FloatMatrix, Loss
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError, UsageError
 from rankwright.losses.base import bound_loss, document_weight, order_weight, set_iteration
-from rankwright.models.linear import deviations
-from rankwright.models.missing import fill_values, filled
+from rankwright.models.linear import deviations, fill_values, filled
 from rankwright.solvers.adam import Adam, Arrays, check_torch, load_torch
 from rankwright.solvers.choice import lacking
 

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from rankwright.core.jit import kernel
-from rankwright.core.parts import Part
+from rankwright.core.parameters import Part
 from rankwright.core.products import times_vector
 from rankwright.core.types import F64, AnyArray, Callback, FloatMatrix, Loss, SolveResult
 from rankwright.data.content import content_order
@@ -24,10 +24,8 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.base import bound_loss, document_weight, order_weight
 from rankwright.losses.pair_sampler import PairSampler, sample_pair
-from rankwright.models.interrupt import until_interrupted
-from rankwright.models.linear import FittedLinear
-from rankwright.models.missing import fill_values, filled
-from rankwright.models.weight_rounds import WeightRounds
+from rankwright.models.callbacks import until_interrupted
+from rankwright.models.linear import FittedLinear, WeightRounds, fill_values, filled
 from rankwright.solvers.oracle_log import Answer, OracleLog
 
 _ROUNDS = 10

@@ -33,8 +33,7 @@ import numpy as np
 from scipy import sparse
 
 from rankwright.core.jit import kernel
-from rankwright.core.parameters import check_above_zero
-from rankwright.core.parts import Part
+from rankwright.core.parameters import Part, check_above_zero
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, Callback, FloatMatrix, Loss
 from rankwright.data.content import content_order
@@ -42,9 +41,8 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.base import bound_loss, document_weight, order_weight
 from rankwright.losses.pav import pav
-from rankwright.models.interrupt import until_interrupted
-from rankwright.models.linear import FittedLinear, deviations, restored_weights
-from rankwright.models.weight_rounds import WeightRounds
+from rankwright.models.callbacks import until_interrupted
+from rankwright.models.linear import FittedLinear, WeightRounds, deviations, restored_weights
 from rankwright.solvers.oracle_log import Answer, OracleLog
 
 # --- kernels ---------------------------------------------------------------------------------

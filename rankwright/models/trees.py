@@ -19,14 +19,14 @@ from scipy import sparse
 from rankwright.core.memory import trim_memory
 from rankwright.core.openmp import load_lightgbm_library, spare_threads
 from rankwright.core.parallel import thread_count
-from rankwright.core.parts import Part
+from rankwright.core.parameters import Part
 from rankwright.core.types import F64, I64, AnyArray, Callback, CheckpointState, FloatMatrix, Loss
 from rankwright.data.content import content_sample
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.models.boosting import Boost, Descent
+from rankwright.models.callbacks import until_interrupted
 from rankwright.models.forest_scorer import ForestScorer
-from rankwright.models.interrupt import until_interrupted
 from rankwright.models.tree_memory import plan_bins
 from rankwright.models.tree_text import (
     begins_with_a_stump,

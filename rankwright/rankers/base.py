@@ -32,7 +32,7 @@ from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 
 from rankwright import registry
 from rankwright.core.dtypes import as_groups
-from rankwright.core.parts import (
+from rankwright.core.parameters import (
     check_kind,
     check_kinds,
     check_range,
@@ -40,10 +40,10 @@ from rankwright.core.parts import (
     part_name,
     resolve_part,
     same,
+    seed_of,
     unknown_parameter,
     with_params,
 )
-from rankwright.core.rng import seed_of
 from rankwright.core.types import F64, FittedModel, Loss, Model
 from rankwright.data.columns import listed
 from rankwright.data.content import content_digest, digest_of_prints, query_prints
@@ -51,9 +51,8 @@ from rankwright.data.leakage import warn_of_outcomes
 from rankwright.data.ranking_data import RankingData, concatenate
 from rankwright.data.rankings import Ranking
 from rankwright.errors import DataError, IncompatibleError, RankwrightError, UsageError, quoted
+from rankwright.metrics.base import has_gain, metric
 from rankwright.metrics.evaluation import evaluate
-from rankwright.metrics.names import has_gain, metric
-from rankwright.rankers.footprint import check_memory
 from rankwright.rankers.inputs import (
     data_in_columns,
     documents_of,
@@ -67,6 +66,7 @@ from rankwright.rankers.inputs import (
     warn_of_equal_grades,
     warn_of_equal_scores,
 )
+from rankwright.rankers.memory_estimate import check_memory
 from rankwright.rankers.search_space import Domain
 from rankwright.rankers.selection import (
     IterationCallback,

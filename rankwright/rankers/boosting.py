@@ -6,11 +6,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from rankwright.core.rng import seed_of
+from rankwright.core.parameters import seed_of
 from rankwright.core.types import FittedModel, Loss, MetricModel
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError, UsageError
-from rankwright.metrics.names import metric
+from rankwright.metrics.base import metric
 from rankwright.rankers.base import Ranker
 from rankwright.rankers.selection import Selection
 

@@ -15,7 +15,7 @@ from sklearn import get_config
 
 from rankwright.core.dtypes import as_feature_matrix
 from rankwright.core.memory import taken_columns
-from rankwright.core.queries import first_of_runs
+from rankwright.core.order import first_of_runs
 from rankwright.core.types import FittedModel, FloatMatrix
 from rankwright.data.categories import AllCategories, recoded
 from rankwright.data.columns import USUAL_NAMES, choose_columns, listed, usual_column

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
-from rankwright.core.parts import params_of, with_params
+from rankwright.core.parameters import params_of, with_params
 from rankwright.core.types import FittedModel, Loss
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 from sklearn.base import BaseEstimator
 
 from rankwright.errors import UsageError
+from rankwright.metrics.base import AnyMetrics, named_metrics
 from rankwright.metrics.convention import Convention
 from rankwright.metrics.evaluation import evaluate
-from rankwright.metrics.names import AnyMetrics, named_metrics
 from rankwright.rankers.base import Ranker
 from rankwright.rankers.inputs import data_in_columns, how_to_route_qid, warn_of_cut_queries
 

@@ -16,9 +16,8 @@ from rankwright.core.parallel import thread_count
 from rankwright.core.types import F64, AnyArray, CheckpointState
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
-from rankwright.metrics.base import Metric
+from rankwright.metrics.base import Metric, metric, metric_name
 from rankwright.metrics.evaluation import Evaluator
-from rankwright.metrics.names import metric, metric_name
 
 if TYPE_CHECKING:
     from rankwright.persist.checkpoint import Checkpoint

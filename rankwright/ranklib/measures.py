@@ -20,8 +20,8 @@ from rankwright.core.types import F64
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.trec import read_qrels
 from rankwright.errors import UsageError
+from rankwright.metrics.base import metric
 from rankwright.metrics.evaluation import Evaluator
-from rankwright.metrics.names import metric
 
 _NAME = re.compile(r"(?P<name>[A-Za-z]+)(?:@(?P<k>\d+))?")
 _DEFAULT_K = {"MAP": 0, "NDCG": 10, "DCG": 10, "P": 10, "RR": 0, "ERR": 10, "BEST": 10}

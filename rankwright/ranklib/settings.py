@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from rankwright.core.parts import params_of
+from rankwright.core.parameters import params_of
 from rankwright.models import network as layers
 from rankwright.models.trees import Trees
 from rankwright.rankers.base import Ranker

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rankwright.errors import RankwrightError
-from rankwright.metrics.names import metric as parsed
+from rankwright.metrics.base import metric as parsed
 
 # {first} is "the first 10 documents", or "the whole list" where there is no cut-off.
 PLAIN = {

@@ -25,7 +25,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from rankwright.core.openmp import passive_waiting
-from rankwright.core.parts import Part
+from rankwright.core.parameters import Part
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, AnyArray, Callback
 from rankwright.errors import MissingExtraError, UsageError

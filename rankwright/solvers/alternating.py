@@ -41,7 +41,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from rankwright.core.parts import Part
+from rankwright.core.parameters import Part
 from rankwright.core.types import F64, I64, FloatMatrix, SolveResult, TargetProblem
 from rankwright.errors import UsageError
 from rankwright.solvers.lbfgs import LBFGS

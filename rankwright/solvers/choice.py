@@ -9,8 +9,14 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from rankwright import registry
-from rankwright.core.parameters import both, either
-from rankwright.core.parts import check_kinds, part_name, resolve_part, with_params
+from rankwright.core.parameters import (
+    both,
+    check_kinds,
+    either,
+    part_name,
+    resolve_part,
+    with_params,
+)
 from rankwright.core.types import Loss, Traits
 from rankwright.errors import IncompatibleError, UsageError
 

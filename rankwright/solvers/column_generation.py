@@ -25,11 +25,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from rankwright.core.parts import Part
+from rankwright.core.parameters import Part
 from rankwright.core.types import F64, StochasticProblem
 from rankwright.errors import UsageError
-from rankwright.solvers.bundle import CutResult
-from rankwright.solvers.bundle_qp import minimise_over_simplices
+from rankwright.solvers.bundle import CutResult, minimise_over_simplices
 from rankwright.solvers.oracle_log import recall
 
 

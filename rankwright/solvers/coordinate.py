@@ -27,7 +27,7 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from rankwright.core.parts import Part
+from rankwright.core.parameters import Part
 from rankwright.core.types import F64, I64, Problem, SolveResult
 from rankwright.errors import UsageError
 from rankwright.solvers.oracle_log import recall

@@ -23,7 +23,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from rankwright.core.parts import Part
+from rankwright.core.parameters import Part
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, SolveResult, StochasticProblem
 from rankwright.solvers.oracle_log import Answer, recall

@@ -20,7 +20,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from rankwright.core.parts import Part
+from rankwright.core.parameters import Part
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, SolveResult, StochasticProblem
 from rankwright.solvers.online import stand_still

@@ -26,7 +26,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from rankwright.core.parts import Part
+from rankwright.core.parameters import Part
 from rankwright.core.types import F64, NewtonProblem, SolveResult
 
 _ACCEPT = 1e-4  # take the step at this share of the promised decrease

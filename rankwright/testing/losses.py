@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from rankwright.core.parallel import documents_per_range
-from rankwright.core.parts import check_kinds, params_of, part_name, resolve_part
+from rankwright.core.parameters import check_kinds, params_of, part_name, resolve_part
 from rankwright.core.types import CAPABILITIES, F64
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError

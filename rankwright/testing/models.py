@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.core.parts import check_kinds, params_of, part_name, resolve_part
+from rankwright.core.parameters import check_kinds, params_of, part_name, resolve_part
 from rankwright.core.types import F64
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import RankwrightError
+from rankwright.metrics.base import metric
 from rankwright.metrics.evaluation import evaluate
-from rankwright.metrics.names import metric
 from rankwright.testing.contract import Check, require, require_close, require_equal, run_checks
 
 LOSSES = ("ranknet", "squared", "listnet", "pair_hinge")

@@ -26,7 +26,7 @@ ADD = """
 import logging, sys
 logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(levelname)s %(message)s")
 import numpy as np
-from rankwright.core.copies import copy_values
+from rankwright.core.kernels import copy_values
 out = np.empty(2)
 copy_values(np.array([1.0, 2.0]), out)
 print(out.tolist(), copy_values.stats.cache_hits and "loaded" or "compiled")

@@ -6,7 +6,7 @@ import pytest
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.approx_ndcg import ApproxNDCG
-from rankwright.metrics.names import metric
+from rankwright.metrics.base import metric
 
 
 def query(y):

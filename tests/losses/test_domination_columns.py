@@ -9,8 +9,13 @@ from scipy import sparse
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.domination import Domination
-from rankwright.losses.domination_columns import Columns, column_bounds, step_length
-from rankwright.losses.domination_sums import derivatives, move
+from rankwright.losses.domination_columns import (
+    Columns,
+    column_bounds,
+    derivatives,
+    move,
+    step_length,
+)
 
 LOSSES = [
     Domination(),

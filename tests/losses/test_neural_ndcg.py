@@ -7,7 +7,7 @@ from reference.neural_ndcg import soft_sort
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError, UsageError
 from rankwright.losses.neural_ndcg import NeuralNDCG
-from rankwright.metrics.names import metric
+from rankwright.metrics.base import metric
 
 
 def query(y):

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from rankwright.data.ranking_data import RankingData
 from rankwright.metrics.along_line import MetricLine
+from rankwright.metrics.base import metric
 from rankwright.metrics.evaluation import evaluate
-from rankwright.metrics.names import metric
 
 MEASURES = [
     "ndcg@3", "ndcg", "ndcg(gain=linear)@2", "dcg@5", "p@1", "p@4", "recall@3", "rprec", "map",

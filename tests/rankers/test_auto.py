@@ -11,10 +11,9 @@ import rankwright
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
 from rankwright.rankers import auto as module
-from rankwright.rankers import candidates as outlines
-from rankwright.rankers.auto import auto
+from rankwright.rankers import auto as outlines
+from rankwright.rankers.auto import Candidate, Outline, auto, candidates
 from rankwright.rankers.base import Ranker
-from rankwright.rankers.candidates import Candidate, Outline, candidates
 
 QUICK = (("memr", "linear"), ("gbdt", "trees"))
 

@@ -1,13 +1,26 @@
-"""The caller's callback, as a fit on mapped features needs it."""
+"""Callbacks of a fit, as models need them: Ctrl-C between rounds, and mapped features."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sized
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from rankwright.core.types import F64, I64, Callback, CheckpointState
 from rankwright.data.ranking_data import RankingData
+
+
+@contextmanager
+def until_interrupted(callback: Callback, rounds: Sized) -> Iterator[None]:
+    """Let Ctrl-C end what runs inside, and inform the callback; not before there are ``rounds``."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not len(rounds):
+            raise
+        callback.interrupted = True
 
 
 class MappedCallback:

@@ -12,9 +12,9 @@ from rankwright.core import memory
 from rankwright.core.memory import anonymous_bytes, memory_limit
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import MemoryLimitError
-from rankwright.metrics.names import metric
+from rankwright.metrics.base import metric
 from rankwright.models.coordinate_ascent import _Climb
-from rankwright.rankers.footprint import bytes_needed, check_memory
+from rankwright.rankers.memory_estimate import bytes_needed, check_memory
 
 N, D = 4_000_000, 1_000
 
