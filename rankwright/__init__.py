@@ -119,7 +119,8 @@ def __getattr__(name: str) -> Any:
         return import_module(f"rankwright.{name}")
     if name not in _PUBLIC:
         raise AttributeError(f"module 'rankwright' has no attribute '{name}'{_hint(name)}")
-    return getattr(import_module(_PUBLIC[name]), name)
+    globals()[name] = found = getattr(import_module(_PUBLIC[name]), name)  # asked for once
+    return found
 
 
 def _hint(name: str) -> str:

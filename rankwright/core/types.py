@@ -335,6 +335,10 @@ class SolveResult:
     state: Any = None
 
 
+VANISHED = "the objective has all but vanished"
+"""Why a solver stopped where the scale of the targets has gone to 0."""
+
+
 class Solver(Protocol):
     """Minimises a problem; ``needs`` names the traits it cannot do without.
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from scipy import sparse
@@ -28,17 +28,26 @@ from rankwright.core.products import (
     transposed_squares_times_vector,
     transposed_times_vector,
 )
-from rankwright.core.types import F64, I64, AnyArray, Callback, FloatMatrix, Loss, SolveResult
+from rankwright.core.types import (
+    F64,
+    I64,
+    VANISHED,
+    AnyArray,
+    Callback,
+    FloatMatrix,
+    Loss,
+    SolveResult,
+)
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
 from rankwright.losses.base import bound_loss, document_weight, order_weight
 from rankwright.models.linear_problem import LinearProblem
-from rankwright.solvers.alternating import VANISHED
 from rankwright.solvers.choice import choose_solver, field_names, steps_by_column
-from rankwright.solvers.coordinate import falling_l1
-from rankwright.solvers.online import OnlineState
 from rankwright.solvers.oracle_log import OracleLog, logged
+
+if TYPE_CHECKING:
+    from rankwright.solvers.online import OnlineState
 
 _ONLINE = ("online_w", "online_mean", "online_so_far")  # a state's parts, by their names in a file
 
@@ -116,11 +125,13 @@ class Linear(Part):
         tried: list[SolveResult] = []
         path: list[tuple[float, float, int]] = []
         by_column = steps_by_column(solver)
-        log = OracleLog(callback)
+        log = OracleLog(callback) if callback.wants_state else None
         for t, (l1, l2, problem) in enumerate(self._problems(work, by_column), start=1):
-            log.memory = problem
+            asked = problem
+            if log is not None:
+                log.memory, asked = problem, logged(problem, log)
             with one_blas_thread():
-                tried.append(solver.solve(logged(problem, log), v))
+                tried.append(solver.solve(asked, v))
             v = tried[-1].w
             path.append((l1, l2, int(np.count_nonzero(v))))
             scores = work.train_scores(problem, v) if callback.wants_train else None
@@ -146,6 +157,8 @@ class Linear(Part):
             for l2 in ridges(self.l2):
                 yield 0.0, l2, work.problem(l2)
             return
+        from rankwright.solvers.coordinate import falling_l1
+
         problem = work.by_column()
         for l2 in ridges(self.l2):
             for l1 in falling_l1(problem) if self.l1 == "auto" else (float(self.l1),):
@@ -175,6 +188,8 @@ class Linear(Part):
         if start is None or start.state is None or start.deviation is None:
             deviation = self.deviations(X, document_weight(data))
             v = np.zeros(data.n_features) if start is None else start.coef * deviation
+            from rankwright.solvers.online import OnlineState
+
             state = OnlineState.at(v)
         else:
             state, deviation = start.state, start.deviation
@@ -199,12 +214,13 @@ class Linear(Part):
         chosen = choose_solver(
             solver, loss, max_iter=self.max_iter, tol=self.tol, random_state=random_state
         )
-        name = part_name("solvers", chosen)
         if self.nonnegative:
             if "nonnegative" not in field_names(chosen):
+                name = part_name("solvers", chosen)
                 raise UsageError(f"{name} does not support bounds; for nonnegative=True use lbfgs.")
             chosen = with_params(chosen, {"nonnegative": True})
         if self.l1 != 0.0 and not steps_by_column(chosen):
+            name = part_name("solvers", chosen)
             raise UsageError(f"{name} does not support l1; use solver='coordinate', or l1=0.")
         return chosen
 
@@ -221,6 +237,8 @@ class Linear(Part):
         """Build the fitted model from its own arrays and texts."""
         state = None
         if "online_w" in arrays:
+            from rankwright.solvers.online import OnlineState
+
             state = OnlineState.of(tuple(arrays[name] for name in _ONLINE))
         return FittedLinear(
             arrays["coef"],

@@ -32,6 +32,7 @@ from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 
 from rankwright import registry
 from rankwright.core.dtypes import as_groups
+from rankwright.core.memory import limit
 from rankwright.core.parameters import (
     check_kind,
     check_kinds,
@@ -415,13 +416,16 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         if start is not None:  # its trees know categories by their codes
             data = data.in_categories(getattr(start, "categories_", None))
         warn_of_equal_grades(data)
-        warn_of_outcomes(data, chosen=listed(features) or ())
+        if data.feature_names is not None:
+            warn_of_outcomes(data, chosen=listed(features) or ())
         self._with_qid = qid is not None or group_sizes is not None or given.n_queries > 1
         sets = {} if eval_set is None else eval_sets(eval_set, data)
         valid = concatenate([*sets.values()], shared_ids=True) if len(sets) > 1 else None
         if len(sets) == 1:
             (valid,) = sets.values()
-        check_memory(self, data, valid)
+        model = self.make_model()
+        if limit() is not None:
+            check_memory(self, model, data, valid)
         callback = Selection(
             metric=self.selection_metric,
             convention=self.convention,
@@ -437,7 +441,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         begun = None if start is None else self._start_of(start, data)
         try:
             self.resumed_from_ = self._resume(callback, data, begun)
-            self.model_: FittedModel = self._fit_model(data, callback, begun)
+            self.model_: FittedModel = self._fit_model(model, data, callback, begun)
         finally:
             if callback.checkpoint is not None:
                 callback.checkpoint.end()
@@ -584,9 +588,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             del self.categories_
 
     def _fit_model(
-        self, data: RankingData, callback: Selection, start: FittedModel | None
+        self, model: Model, data: RankingData, callback: Selection, start: FittedModel | None
     ) -> FittedModel:
-        model = self.make_model()
         return model.fit(
             self.make_loss(),
             data,

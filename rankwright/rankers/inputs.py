@@ -11,6 +11,7 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn import get_config
 
 from rankwright.core.dtypes import as_feature_matrix
@@ -73,8 +74,10 @@ def ranking_data(
     """
     if isinstance(X, RankingData):
         return _with_features(X, features, drop)
-    names = frame_columns(X)
-    if names is None and (features is not None or listed(drop)):
+    is_array = isinstance(X, np.ndarray) or sparse.issparse(X)
+    names = None if is_array else frame_columns(X)
+    dropped = listed(drop) if not isinstance(drop, tuple) or drop else []
+    if names is None and (features is not None or dropped):
         given = "drop" if features is None else "features"
         raise UsageError(
             f"{given}= names columns of a frame, but X is {type(X).__name__}, which has no column "
@@ -96,7 +99,9 @@ def ranking_data(
         names, columns = _feature_columns(names, features, drop)
         _refuse_grades_in_features(X, names, y)
     known = {} if names is None else _named({**(categories or {}), **frame_categories(X)}, names)
-    table = encoded_features(X, names or [], known) if known else _table(X, columns)
+    table = X
+    if names is not None:
+        table = encoded_features(X, names, known) if known else _table(X, columns)
     if qid is None and group_sizes is None:
         warnings.warn(
             "no qid was given: all rows are taken as one query; pass qid=... or group_sizes=... "

@@ -25,12 +25,11 @@ _SELECTION = 64  # ... and where there is validation data, the grades in order
 _CODE = 50_000_000  # kernels that are not loaded yet
 
 
-def check_memory(ranker: Ranker, data: RankingData, valid: RankingData | None) -> None:
+def check_memory(ranker: Ranker, model: Any, data: RankingData, valid: RankingData | None) -> None:
     """Refuse a fit that does not go into the bound on memory, saying what would."""
     most = limit()
     if most is None:
         return
-    model = ranker.make_model()
     before = anonymous_bytes() + _CODE
     solver = ranker._part_of("solver")
     need = before + bytes_needed(ranker.model_name, model, data, valid, solver=solver)

@@ -42,12 +42,10 @@ from typing import ClassVar
 import numpy as np
 
 from rankwright.core.parameters import Part
-from rankwright.core.types import F64, I64, FloatMatrix, SolveResult, TargetProblem
+from rankwright.core.types import F64, I64, VANISHED, FloatMatrix, SolveResult, TargetProblem
 from rankwright.errors import UsageError
 from rankwright.solvers.lbfgs import LBFGS
 from rankwright.solvers.oracle_log import recall
-
-VANISHED = "the objective has all but vanished"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
