@@ -73,7 +73,7 @@ def test_the_sentence_for_more_than_one():
 @pytest.mark.usefixtures("few")
 def test_no_solver_at_all(monkeypatch):
     monkeypatch.setattr(registry, "names", lambda _: ["tron"])
-    monkeypatch.setattr(registry, "resolve", lambda _, name: SOLVERS["tron"])  # noqa: ARG005
+    monkeypatch.setattr(registry, "resolve", lambda _, name: SOLVERS["tron"])
     with pytest.raises(IncompatibleError, match="No solver here minimises it"):
         check_fit(SOLVERS["tron"], loss())
 
