@@ -50,8 +50,9 @@ from rankwright.losses.pair_sums import GradeBlocks
 
 @kernel
 def _queries(  # type: ignore[no-untyped-def]
-    lo, hi, _indptr, s, rows, start, of_query, a, w, share, per_block, weight, value, grad, curv
+    lo, hi, _indptr, s, layout, a, w, share, per_block, weight, value, grad, curv
 ):
+    rows, start, of_query = layout
     log_z, p1, p2, _ = per_block
     for q in range(lo, hi):
         first, last = of_query[q], of_query[q + 1]
@@ -104,9 +105,10 @@ def _upward(first, last, start, s, rows, a, w, log_z, p1, p2):  # type: ignore[n
 
 @kernel
 def _hessian(  # type: ignore[no-untyped-def]
-    lo, hi, _indptr, s, rows, start, of_query, a, w, share, per_block, weight, v, out
+    lo, hi, _indptr, s, layout, a, w, share, per_block, weight, v, out
 ):
     """Write (4), from log Z and P as `_queries` left them."""
+    rows, start, of_query = layout
     log_z, p1, _, mean = per_block
     for q in range(lo, hi):
         first, last = of_query[q], of_query[q + 1]
@@ -228,7 +230,7 @@ class BoundDomination(KernelLoss):
         share = np.empty(data.n_queries)
         map_queries(_shares, data.indptr, blocks.start, blocks.of_query, w, share, n_jobs=n_jobs)
         per_block = np.empty((4, len(blocks.start) - 1))
-        args = (*blocks.layout, margins[blocks.rows], w, share)
+        args = (blocks.layout, margins[blocks.rows], w, share)
         super().__init__(
             _queries, data, *args, per_block, curvature=True, hessian=_hessian, n_jobs=n_jobs
         )

@@ -39,8 +39,9 @@ _FAR = 600.0
 
 @kernel
 def _queries(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, s, rows, start, of_query, w, scale, roots, sums, weight, value, grad, curv
+    lo, hi, indptr, s, layout, w, scale, roots, sums, weight, value, grad, curv
 ):
+    rows, start, of_query = layout
     lead, ratio, gradient, bend = sums
     for q in range(lo, hi):
         begin, end, total = indptr[q], indptr[q + 1], 0.0
@@ -139,5 +140,5 @@ class Fidelity(Part):
         scale = blocks.pair_share(w) if self.normalize else np.ones(data.n_queries)
         roots = math.sqrt(self.confidence), math.sqrt(1.0 - self.confidence)
         sums = np.empty((4, data.n_documents))
-        args = (*blocks.layout, w, scale, roots, sums)
+        args = (blocks.layout, w, scale, roots, sums)
         return KernelLoss(_queries, data, *args, curvature=True, n_jobs=n_jobs)

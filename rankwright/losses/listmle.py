@@ -40,9 +40,10 @@ from rankwright.losses.pair_sums import GradeBlocks
 
 @kernel
 def _queries(  # type: ignore[no-untyped-def]
-    lo, hi, _indptr, s, rows, start, of_query, y, w, calibration, per_block,
+    lo, hi, _indptr, s, layout, y, w, calibration, per_block,
     weight, value, grad, curv,
 ):  # fmt: skip
+    rows, start, of_query = layout
     top, z, n, _ = per_block
     for q in range(lo, hi):
         first, last = of_query[q], of_query[q + 1]
@@ -67,8 +68,9 @@ def _queries(  # type: ignore[no-untyped-def]
 
 @kernel
 def _hessian(  # type: ignore[no-untyped-def]
-    lo, hi, _indptr, s, rows, start, of_query, _y, w, calibration, per_block, weight, v, out
+    lo, hi, _indptr, s, layout, _y, w, calibration, per_block, weight, v, out
 ):
+    rows, start, of_query = layout
     top, z, n, mean = per_block
     for q in range(lo, hi):
         first, last = of_query[q], of_query[q + 1]
@@ -158,7 +160,7 @@ class ListMLE(Part):
         check_zero_or_more("listmle's calibration", self.calibration)
         blocks = GradeBlocks.of(data)
         args = (
-            *blocks.layout,
+            blocks.layout,
             grade_targets(data, self.targets)[blocks.rows],
             document_weight(data)[blocks.rows],
             float(self.calibration),

@@ -50,8 +50,9 @@ _SURE = 1.0 - 1e-6  # a rule that is never wrong gets a weight of 7.25, not infi
 
 @kernel
 def _queries(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, s, rows, start, of_query, w, scale, sums, weight, value, grad, curv
+    lo, hi, indptr, s, layout, w, scale, sums, weight, value, grad, curv
 ):
+    rows, start, of_query = layout
     _, _, push, pull = sums
     for q in range(lo, hi):
         first, last, total = of_query[q], of_query[q + 1], 0.0
@@ -124,9 +125,10 @@ def _pair_by_pair(first, last, start, s, rows, w, sums):  # type: ignore[no-unty
 
 @kernel
 def _hessian(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, s, rows, start, of_query, w, scale, sums, weight, v, out
+    lo, hi, indptr, s, layout, w, scale, sums, weight, v, out
 ):
     """Write the Hessian times v, from what the last run left in ``sums``."""
+    rows, start, of_query = layout
     up, down, push, pull = sums
     for q in range(lo, hi):
         out[rows[indptr[q] : indptr[q + 1]]] = 0.0
@@ -193,7 +195,7 @@ class PairExp(Part):
         w = document_weight(data)[blocks.rows]
         scale = blocks.pair_share(w) if self.normalize else np.ones(data.n_queries)
         sums = np.empty((4, data.n_documents))
-        args = (*blocks.layout, w, scale, sums)
+        args = (blocks.layout, w, scale, sums)
         return KernelLoss(_queries, data, *args, curvature=True, hessian=_hessian, n_jobs=n_jobs)
 
     @staticmethod

@@ -52,9 +52,10 @@ PAIRS = ("uniform", "query", "ir")
 
 @kernel
 def _queries(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, s, rows, start, of_query, w, margin, squared, scale, gain, worth, pairs, sums,
+    lo, hi, indptr, s, layout, w, margin, squared, scale, gain, worth, pairs, sums,
     weight, value, grad, curv,
 ):  # fmt: skip
+    rows, start, of_query = layout
     at, x, n, behind, partners = sums
     bend = 4.0 if squared else 1.0 / margin
     for q in range(lo, hi):
@@ -86,10 +87,11 @@ def _queries(  # type: ignore[no-untyped-def]
 
 @kernel
 def _hessian(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, _s, rows, start, of_query, w, margin, _squared, scale, gain, worth, pairs, sums,
+    lo, hi, indptr, _s, layout, w, margin, _squared, scale, gain, worth, pairs, sums,
     weight, u, out,
 ):  # fmt: skip
     """Write the Hessian times u, from the pairs and the weights of partners found at s."""
+    rows, start, of_query = layout
     at, x, n, _, partners = sums
     for q in range(lo, hi):
         for p in range(indptr[q], indptr[q + 1]):
@@ -182,7 +184,7 @@ class PairHinge(Part):
             most = blocks.pair_weight(w).max(initial=0.0) if largest is None else largest
             scale = scale * most
             gain, worth = _gain_and_worth(data, blocks, w)  # (4)
-        kept = (*blocks.layout, w, float(self.margin))
+        kept = (blocks.layout, w, float(self.margin))
         buffers = (blocks.new_pairs(), np.empty((5, data.n_documents)))
         squared = self.form == "squared"
         return KernelLoss(

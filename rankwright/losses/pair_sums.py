@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -158,6 +159,14 @@ def add_weighted(  # type: ignore[no-untyped-def]
 # --- API -------------------------------------------------------------------------------------
 
 
+class BlockLayout(NamedTuple):
+    """The arrays of `GradeBlocks`, which describes them."""
+
+    rows: I64
+    start: I64
+    of_query: I64
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class GradeBlocks:
     """The documents of each query grade by grade, best first; build it with `of`.
@@ -184,9 +193,9 @@ class GradeBlocks:
         return cls(rows, start, np.searchsorted(start, data.indptr))
 
     @property
-    def layout(self) -> tuple[I64, I64, I64]:
+    def layout(self) -> BlockLayout:
         """Rows, start and of_query, as kernels take them."""
-        return self.rows, self.start, self.of_query
+        return BlockLayout(self.rows, self.start, self.of_query)
 
     def query(self) -> I64:
         """Return the query of each block."""
