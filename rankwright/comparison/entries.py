@@ -206,7 +206,7 @@ class Scorer(Protocol):
         """What a reader of the table should know, if anything."""
 
     def run(self, fold: Fold, at: TestRows, seed: int) -> Scored:
-        """Return the scores of ``fold.test``, fitted to train and valid where it can be."""
+        """Return the scores of ``fold.test``, fitted to the fold where it can be."""
 
 
 def scorer_of(given: Any) -> tuple[str, Scorer] | None:

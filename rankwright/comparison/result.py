@@ -264,7 +264,7 @@ class Comparison:
         return None
 
     def learning_curve(self, ranker: str, metric: str | None = None) -> dict[str, Any] | None:
-        """Return train and valid by round, averaged over the folds as far as all of them go.
+        """Return the curves by round, averaged over the folds as far as all of them go.
 
         ``metric`` is the first that was recorded by default: the one that selects the round.
 

@@ -67,12 +67,12 @@ def _best_threshold(first, s, w, margin):  # type: ignore[no-untyped-def]
     low, high = np.min(s) - margin, np.max(s) + margin
     t = 0.5 * (low + high)
     for _ in range(100):
-        derivative, bend, size = 0.0, 0.0, 0.0
+        derivative, curvature, size = 0.0, 0.0, 0.0
         for i in range(len(s)):
             lead = s[i] - t if i >= first else t - s[i]
             pull = w[i] * _pull(lead, margin)
             derivative += pull if i >= first else -pull
-            bend += w[i] / margin if 0.0 < lead < margin else 0.0
+            curvature += w[i] / margin if 0.0 < lead < margin else 0.0
             size += pull
         if abs(derivative) <= 1e-15 * size or high - low <= 1e-15 * max(abs(low), abs(high)):
             break
@@ -80,7 +80,7 @@ def _best_threshold(first, s, w, margin):  # type: ignore[no-untyped-def]
             high = t
         else:
             low = t
-        t = t - derivative / bend if bend > 0.0 else low
+        t = t - derivative / curvature if curvature > 0.0 else low
         if not low < t < high:
             t = 0.5 * (low + high)
     return t

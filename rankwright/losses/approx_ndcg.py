@@ -48,9 +48,9 @@ def _queries(lo, hi, indptr, s, lists, temperature, weight, value, grad, curv): 
         gain = lists.gain[lists.begin[q] : lists.begin[q + 1]]
         n = len(row)
         x, mass, above = scratch[0, :n], scratch[1, :n], scratch[2, :n]
-        gradient, bend = scratch[3, :n], scratch[4, :n]
+        gradient, curvature = scratch[3, :n], scratch[4, :n]
         for i in range(n):
-            x[i], gradient[i], bend[i] = s[row[i]] / temperature, 0.0, 0.0
+            x[i], gradient[i], curvature[i] = s[row[i]] / temperature, 0.0, 0.0
         top = x.max()
         near = top - x.min() < _FAR
         if near:
@@ -65,14 +65,14 @@ def _queries(lo, hi, indptr, s, lists, temperature, weight, value, grad, curv): 
             total -= gain[i] * _LOG_2 / width  # (2)
             if len(grad):
                 pull = gain[i] * _LOG_2 / ((1.0 + rank) * width * width)
-                _add_gradients(i, pull, above, gradient, bend)
+                _add_gradients(i, pull, above, gradient, curvature)
         value[q] = weight[q] * total
         if len(grad):
             for i in range(n):
                 grad[row[i]] = weight[q] * gradient[i] / temperature
         if len(curv):
             for i in range(n):
-                curv[row[i]] = weight[q] * bend[i] / (temperature * temperature)
+                curv[row[i]] = weight[q] * curvature[i] / (temperature * temperature)
 
 
 @quick_kernel
@@ -92,15 +92,15 @@ def _count_above(i, x, mass, near, above):  # type: ignore[no-untyped-def]
 
 
 @quick_kernel
-def _add_gradients(i, pull, above, gradient, bend):  # type: ignore[no-untyped-def]
+def _add_gradients(i, pull, above, gradient, curvature):  # type: ignore[no-untyped-def]
     own = 0.0
     for j in range(len(above)):
         step = pull * above[j] * (1.0 - above[j])
         gradient[j] += step
-        bend[j] += step
+        curvature[j] += step
         own += step
     gradient[i] -= own
-    bend[i] += own
+    curvature[i] += own
 
 
 # --- API -------------------------------------------------------------------------------------

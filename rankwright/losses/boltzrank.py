@@ -82,7 +82,7 @@ def _queries(  # type: ignore[no-untyped-def]
             continue
         row = lists.row[lists.begin[q] : lists.begin[q + 1]]
         n = len(row)
-        x, grades, gradient, bend = places[0, :n], places[1, :n], places[2, :n], places[3, :n]
+        x, grades, gradient, curvature = places[0, :n], places[1, :n], places[2, :n], places[3, :n]
         for i in range(n):
             x[i], grades[i] = s[row[i]], y[row[i]]
         count = samples
@@ -103,9 +103,9 @@ def _queries(  # type: ignore[no-untyped-def]
             for i in range(n):
                 grad[row[i]] = weight[q] * gradient[i]
         if len(curv):
-            _bends(sampled, beta, pairs, divergence, of, pulls, bend)
+            _curvatures(sampled, beta, pairs, divergence, of, pulls, curvature)
             for i in range(n):
-                curv[row[i]] = weight[q] * bend[i]
+                curv[row[i]] = weight[q] * curvature[i]
 
 
 @kernel
@@ -215,7 +215,7 @@ def _gradients(sampled, sharpness, beta, pairs, of, pulls, gradient):  # type: i
 
 
 @kernel
-def _bends(sampled, beta, pairs, divergence, of, pulls, bend):  # type: ignore[no-untyped-def]
+def _curvatures(sampled, beta, pairs, divergence, of, pulls, curvature):  # type: ignore[no-untyped-def]
     """Write a bound on the diagonal of the Hessian."""
     count, n = sampled.shape
     size = 0.0
@@ -225,15 +225,15 @@ def _bends(sampled, beta, pairs, divergence, of, pulls, bend):  # type: ignore[n
         mean = 0.0
         for m in range(count):
             mean += math.exp(of[2, m]) * pulls[m, k]
-        bend[k] = 0.0
+        curvature[k] = 0.0
         for m in range(count):
             apart = pulls[m, k] - mean
-            bend[k] += (of[4, m] + divergence * math.exp(of[2, m])) * apart * apart
+            curvature[k] += (of[4, m] + divergence * math.exp(of[2, m])) * apart * apart
         if beta != 0.0:
             turn = 0.0  # no ranking bends the sum of (2) by more
             for j in range(n):
                 turn += 2.0 * abs(pairs[k, j]) * (1.0 - pairs[k, j] * pairs[k, j])
-            bend[k] += (size + 2.0 * divergence) * abs(beta) * turn * 2.0 / (n - 1)
+            curvature[k] += (size + 2.0 * divergence) * abs(beta) * turn * 2.0 / (n - 1)
 
 
 # --- API -------------------------------------------------------------------------------------

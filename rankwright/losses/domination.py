@@ -69,8 +69,8 @@ def _queries(  # type: ignore[no-untyped-def]
                 e = w[k] * math.exp(t - level) if one > 0.0 and w[k] > 0.0 else 0.0
                 grad[i] = factor * (e * one - w[k] * p)  # (2)
                 if len(curv):
-                    bend = w[k] * p * (1.0 - p) + max(e * one - e * e * two, 0.0)
-                    curv[i] = factor * bend  # (3)
+                    curvature = w[k] * p * (1.0 - p) + max(e * one - e * e * two, 0.0)
+                    curv[i] = factor * curvature  # (3)
             if log_z[b] > -np.inf:
                 fall = math.exp(log_z[b] - level) if one > 0.0 else 0.0
                 one, two = one * fall + p1[b], two * fall * fall + p2[b]

@@ -1,14 +1,14 @@
 """Coordinate steps for the domination loss: one feature at a time, at the cost of its non-zeros.
 
-The derivative and the bend (second derivative) along a feature are (2) and (3) below.
+The derivative and the curvature (second derivative) along a feature are (2) and (3) below.
 With R the range of x within a query, |f'''| <= R f'', so along x the loss stays below
 
-    f(u) <= f + derivative u + bend (exp(R|u|) - 1 - R|u|) / R^2                                (1)
+    f(u) <= f + derivative u + curvature (exp(R|u|) - 1 - R|u|) / R^2                           (1)
 
-and so does loss + l2/2 w^2 with l2 added to bend. ``step="log1p"`` goes to the minimum of (1) plus
-l1 |w + u|, which never increases the objective and ends as Newton's method does; without penalty
-it is u = -sign(derivative) log1p(R |derivative| / bend) / R. ``step="bound"`` is the paper's: R = 0
-and bend = B, B the largest x^2 (Lemmas 1 and 2 with beta = B).
+and so does loss + l2/2 w^2 with l2 added to curvature. ``step="log1p"`` goes to the minimum of (1)
+plus l1 |w + u|, which never increases the objective and ends as Newton's method does; without
+penalty it is u = -sign(derivative) log1p(R |derivative| / curvature) / R. ``step="bound"`` is the
+paper's: R = 0 and curvature = B, B the largest x^2 (Lemmas 1 and 2 with beta = B).
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ from rankwright.losses.pair_sums import GradeBlocks
 # the loss along a feature x are sums over the grades g of all queries,
 #
 #     derivative = sum_g c_g [S_1 mu - sum_{i in g} w_i p_i x_i]                                (2)
-#     bend = sum_g c_g [S_1 nu - S_2 mu^2 + sum_{i in g} w_i p_i (1 - p_i) x_i (x_i - 2 mu)]     (3)
+#     curvature = sum_g c_g [S_1 nu - S_2 mu^2
+#                            + sum_{i in g} w_i p_i (1 - p_i) x_i (x_i - 2 mu)]                 (3)
 #
 #     mu, nu = means of x and x^2 over the documents below g, by w_j exp(t_j)
 #     S_k = sum over i in g of w_i p_i^k                                                         (4)
@@ -125,7 +126,7 @@ def refresh(lo, hi, st):  # type: ignore[no-untyped-def]
 @kernel
 def derivatives(lo, hi, indices, values, factor, st):  # type: ignore[no-untyped-def]
     """Return (2), (3) and the positive terms of (3) for the column lo:hi."""
-    derivative = bend = positive = 0.0
+    derivative = curvature = positive = 0.0
     mass, moment, pull, own, cross = st.room
     at = lo
     while at < hi:
@@ -165,11 +166,11 @@ def derivatives(lo, hi, indices, values, factor, st):  # type: ignore[no-untyped
                 mean = mu / st.z0[b]
                 convex = s1 * nu / st.z0[b] + own[n]
                 derivative += c * (s1 * mean - pull[n])  # (2)
-                bend += c * (convex - s2 * mean * mean - 2.0 * mu / st.z[b] * cross[n])  # (3)
+                curvature += c * (convex - s2 * mean * mean - 2.0 * mu / st.z[b] * cross[n])  # (3)
                 positive += c * convex
             mu += mass[n]
             nu += moment[n]
-    return derivative, bend, positive
+    return derivative, curvature, positive
 
 
 @kernel
@@ -280,37 +281,37 @@ def new_state(blocks: GradeBlocks, w: F64, scale: F64) -> State:
 # --- steps along columns ----------------------------------------------------------------------
 
 STEPS = ("log1p", "bound")
-_FAINT = 1e-7  # share of its positive terms that the bend is taken to be at least: it is not exact
+_FAINT = 1e-7  # least share of its positive terms that the curvature, not exact, is taken to be
 _LONGEST = 10.0  # R |u|
 _ENTRIES_PER_RANGE = 1 << 18
 _NO_BOUND = np.empty(0)
 
 
 @kernel
-def step_length(derivative, bend, reach, w, l1):  # type: ignore[no-untyped-def]
+def step_length(derivative, curvature, reach, w, l1):  # type: ignore[no-untyped-def]
     """Return the u that minimises (1) + l1 |w + u|; ``reach`` is R, and 0 makes (1) a parabola."""
     side = 1.0 if w > 0.0 else (-1.0 if w < 0.0 else 0.0)
     if side == 0.0:
         way = -1.0 if derivative > 0.0 else 1.0
-        return way * _travel(abs(derivative) - l1, bend, reach)
+        return way * _travel(abs(derivative) - l1, curvature, reach)
     uphill = derivative + side * l1
     if uphill * side <= 0.0:  # away from 0
-        return side * _travel(abs(uphill), bend, reach)
-    length = _travel(abs(uphill), bend, reach)
+        return side * _travel(abs(uphill), curvature, reach)
+    length = _travel(abs(uphill), curvature, reach)
     if length < abs(w):
         return -side * length
-    beyond = _travel(abs(uphill) - 2.0 * l1, bend, reach)  # past 0 the penalty pulls back
+    beyond = _travel(abs(uphill) - 2.0 * l1, curvature, reach)  # past 0 the penalty pulls back
     return -side * max(beyond, abs(w))
 
 
 @kernel
-def _travel(force, bend, reach):  # type: ignore[no-untyped-def]
+def _travel(force, curvature, reach):  # type: ignore[no-untyped-def]
     """Return how far a derivative of -force carries until (1) is level."""
     if force <= 0.0:
         return 0.0
     if reach == 0.0:
-        return force / bend
-    return min(math.log1p(reach * force / bend), _LONGEST) / reach
+        return force / curvature
+    return min(math.log1p(reach * force / curvature), _LONGEST) / reach
 
 
 @kernel
@@ -324,9 +325,9 @@ def sweep(  # type: ignore[no-untyped-def]
     for n in range(len(columns)):
         j = columns[n]
         lo, hi = indptr[j], indptr[j + 1]
-        derivative = bend = positive = 0.0
+        derivative = curvature = positive = 0.0
         if reach[j] > 0.0:  # else x is constant in every query and changes nothing
-            derivative, bend, positive = derivatives(lo, hi, indices, values, factor[j], st)
+            derivative, curvature, positive = derivatives(lo, hi, indices, values, factor[j], st)
         derivative += l2 * w[j]
         if w[j] == 0.0:
             violation[n] = max(abs(derivative) - l1, 0.0)
@@ -339,7 +340,7 @@ def sweep(  # type: ignore[no-untyped-def]
         elif len(bound):
             u = step_length(derivative, bound[j] + l2, 0.0, w[j], l1)
         else:
-            u = step_length(derivative, max(bend, _FAINT * positive) + l2, reach[j], w[j], l1)
+            u = step_length(derivative, max(curvature, _FAINT * positive) + l2, reach[j], w[j], l1)
         if u != 0.0 and math.isfinite(u):
             w[j] += u
             move(lo, hi, indices, values, factor[j], u, st)

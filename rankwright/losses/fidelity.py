@@ -42,11 +42,11 @@ def _queries(  # type: ignore[no-untyped-def]
     lo, hi, indptr, s, layout, w, scale, roots, sums, weight, value, grad, curv
 ):
     rows, start, of_query = layout
-    lead, ratio, gradient, bend = sums
+    lead, ratio, gradient, curvature = sums
     for q in range(lo, hi):
         begin, end, total = indptr[q], indptr[q + 1], 0.0
         gradient[begin:end] = 0.0
-        bend[begin:end] = 0.0
+        curvature[begin:end] = 0.0
         factor = weight[q] * scale[q]
         if factor > 0.0:
             wide = _load(begin, end, s, rows, lead)
@@ -57,17 +57,17 @@ def _queries(  # type: ignore[no-untyped-def]
                         _set_ratio(p, start[b + 1], end, s, rows, ratio)
                     own, others = (1.0, ratio[below]) if wide else (lead[p], lead[below])
                     missed, down, curved = _add_row(
-                        own, others, w[p], w[below], roots, gradient[below], bend[below]
+                        own, others, w[p], w[below], roots, gradient[below], curvature[below]
                     )
                     total += missed
                     gradient[p] -= down
-                    bend[p] += curved
+                    curvature[p] += curved
         value[q] = factor * total
         for p in range(begin, end):
             if len(grad):
                 grad[rows[p]] = factor * gradient[p]
             if len(curv):
-                curv[rows[p]] = factor * bend[p]
+                curv[rows[p]] = factor * curvature[p]
 
 
 @kernel
@@ -89,7 +89,7 @@ def _set_ratio(p, begin, end, s, rows, ratio):  # type: ignore[no-untyped-def]
 
 
 @quick_kernel
-def _add_row(own, others, weight, weights, roots, gradient, bend):  # type: ignore[no-untyped-def]
+def _add_row(own, others, weight, weights, roots, gradient, curvature):  # type: ignore[no-untyped-def]
     """Pair a document with all of lower grades; return its loss, gradient and curvature."""
     hit, miss = roots
     total = down = curved = 0.0
@@ -102,7 +102,7 @@ def _add_row(own, others, weight, weights, roots, gradient, bend):  # type: igno
         # 1 - sqrt(p q) - sqrt(c (1 - q)), as half of squares that do not cancel            (1)
         total += 0.5 * pair * ((root - hit) ** 2 + (other_root - miss) ** 2)
         gradient[j] += a - b
-        bend[j] += a + b
+        curvature[j] += a + b
         down += a - b
         curved += a + b
     return total, down, curved

@@ -323,13 +323,13 @@ def _search(lo, hi, start, v, w, terms, tie, work, value, reach, at):  # type: i
             if k > lo and (tie[k - 1] != FREE or (k - 1 == at and t == reach)):
                 work[TRIAL, k] = work[TRIAL, k - 1]
         found = evaluate(lo, hi, start, v, w, terms, tie, work, TRIAL, TRIED)
-        rise = bend = last = 0.0
+        rise = curvature = last = 0.0
         for k in range(lo, hi):
             d = work[NEW, k] - work[X, k]
             rise += work[TRIED + GRADIENT, k] * d
-            bend += work[TRIED + CURVATURE, k] * d * d
+            curvature += work[TRIED + CURVATURE, k] * d * d
             if k > lo:
-                bend += spring(work, TRIAL, k - 1, tie, terms) * (d - last) ** 2
+                curvature += spring(work, TRIAL, k - 1, tie, terms) * (d - last) ** 2
             last = d
         if (rise <= 0.0 and t == high) or found <= value + 0.1 * t * derivative + _NOISE * value:
             break
@@ -337,7 +337,7 @@ def _search(lo, hi, start, v, w, terms, tie, work, value, reach, at):  # type: i
             high = t
         else:
             low = t
-        t = t - rise / bend if bend > 0.0 else low
+        t = t - rise / curvature if curvature > 0.0 else low
         if not low < t < high:
             t = 0.5 * (low + high)
     return t, found
@@ -623,20 +623,20 @@ def _line_search(lo, hi, start, v, w, terms, work, mu, value, size):  # type: ig
         for k in range(lo, hi):
             work[TRIAL, k] = work[X, k] + t * work[NEW, k]
         found, links = _evaluate(lo, hi, start, v, w, terms, work, mu, TRIAL, TRIED)
-        rise = bend = 0.0
+        rise = curvature = 0.0
         for k in range(lo, hi):
             d = work[NEW, k]
             rise += work[TRIED + GRADIENT, k] * d
-            bend += work[TRIED + CURVATURE, k] * d * d
+            curvature += work[TRIED + CURVATURE, k] * d * d
             if k + 1 < hi:
-                bend += work[TRIED + LINK, k] * (work[NEW, k + 1] - d) ** 2
+                curvature += work[TRIED + LINK, k] * (work[NEW, k + 1] - d) ** 2
         if abs(rise) <= 0.1 * abs(derivative) and found <= value + 1e-4 * t * derivative:
             break
         if rise > 0.0:
             high = t
         else:
             low = t
-        t = t - rise / bend if bend > 0.0 else high
+        t = t - rise / curvature if curvature > 0.0 else high
         if not low < t < high:
             t = 0.5 * (low + high)
     return found, links

@@ -226,14 +226,14 @@ def _add_tile(row, own, change, shape, two):  # type: ignore[no-untyped-def]
         pair = weight * two[TILE + WEIGHT + lane] * moved * (1.0 + r) * inverse_both
         p = r * q
         step = pair * (p if gain > other else -q)  # (1)
-        bend = pair * p * q
+        curvature = pair * p * q
         loss = log1p_unit(r) + (0.0 if gain > other else sigma * lead)
         two[TILE + GRAD + lane] += step
-        two[TILE + CURV + lane] += bend
+        two[TILE + CURV + lane] += curvature
         two[TILE + VALUE + lane] += pair * loss  # (2)
         two[TILE + SIZE + lane] += abs(step)
         two[TILE + ROW_GRAD + lane] = two[ROW_GRAD + lane] + step
-        two[TILE + ROW_CURV + lane] = two[ROW_CURV + lane] + bend
+        two[TILE + ROW_CURV + lane] = two[ROW_CURV + lane] + curvature
 
 
 @kernel

@@ -57,7 +57,7 @@ def _queries(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     rows, start, of_query = layout
     at, x, n, behind, partners = sums
-    bend = 4.0 if squared else 1.0 / margin
+    curvature = 4.0 if squared else 1.0 / margin
     for q in range(lo, hi):
         centre = _mean(indptr[q], indptr[q + 1], s)  # sums of scores cancel where all are large
         for p in range(indptr[q], indptr[q + 1]):
@@ -81,7 +81,7 @@ def _queries(  # type: ignore[no-untyped-def]
             if len(grad):
                 grad[rows[p]] = factor * w[p] * (pull if squared else derivative)
             if len(curv):
-                curv[rows[p]] = factor * w[p] * n[p] * bend
+                curv[rows[p]] = factor * w[p] * n[p] * curvature
         value[q] = factor * max(total, 0.0)
 
 

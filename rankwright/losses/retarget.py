@@ -664,7 +664,7 @@ class BoundRetarget(KernelLoss):
         self._factor = np.maximum(size, 1e-300) ** -loss.query_weight_exponent
         self._weight = self._weight * self._factor
         if loss._simplex:
-            _check_room(self._terms, layout, self._weight, data)
+            _check_simplex(self._terms, layout, self._weight, data)
 
     def targets(self, s: F64, out: F64) -> None:
         """Write the targets nearest to ``s``, as scores: r itself, or log r under KL.
@@ -781,7 +781,7 @@ def _centres(loss: Retarget, target: F64, query: I64, w: F64) -> F64:
     return log_share
 
 
-def _check_room(terms: Terms, layout: Layout, weight: F64, data: RankingData) -> None:
+def _check_simplex(terms: Terms, layout: Layout, weight: F64, data: RankingData) -> None:
     """Raise where a query's margins and floor ask for more than the simplex holds."""
     query = data.query_of_row()[layout.rows]
     least = terms.floor + layout.d if terms.additive else terms.floor * np.exp(layout.d)

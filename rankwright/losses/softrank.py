@@ -73,9 +73,9 @@ def _queries(  # type: ignore[no-untyped-def]
         gain = lists.gain[lists.begin[q] : lists.begin[q + 1]]
         n, k = len(row), lists.cut[q]
         x, u, above, dense = pairs[0, :n], pairs[1, :n], pairs[2, :n], pairs[3, :n]
-        gradient, bend = pairs[4, :n], pairs[5, :n]
+        gradient, curvature = pairs[4, :n], pairs[5, :n]
         for j in range(n):
-            x[j], gradient[j], bend[j] = s[row[j]] / tau, 0.0, 0.0
+            x[j], gradient[j], curvature[j] = s[row[j]] / tau, 0.0, 0.0
         total = lists.best[q]
         for i in range(n):
             if gain[i] == 0.0:
@@ -86,18 +86,19 @@ def _queries(  # type: ignore[no-untyped-def]
                 total -= part * _expected(i, above, lists.discount, k, states)
                 if len(grad):
                     _gradients(
-                        i, part, above, dense, u, lists.discount, k, states, ranks, gradient, bend
-                    )
+                        i, part, above, dense, u, lists.discount, k, states, ranks,
+                        gradient, curvature,
+                    )  # fmt: skip
                 if len(curv) and not (convex and k == n):
                     mixed = _second(i, above, dense, lists.discount, k, ranks)
-                    bend[i] += part * max(0.0, -mixed)
+                    curvature[i] += part * max(0.0, -mixed)
         value[q] = weight[q] * total
         if len(grad):
             for j in range(n):
                 grad[row[j]] = weight[q] * gradient[j] / tau
         if len(curv):
             for j in range(n):
-                curv[row[j]] = weight[q] * bend[j] / (tau * tau)
+                curv[row[j]] = weight[q] * curvature[j] / (tau * tau)
 
 
 @quick_kernel
@@ -130,7 +131,7 @@ def _expected(i, above, discount, k, states):  # type: ignore[no-untyped-def]
 
 
 @quick_kernel
-def _gradients(i, part, above, dense, u, discount, k, states, ranks, gradient, bend):  # type: ignore[no-untyped-def]
+def _gradients(i, part, above, dense, u, discount, k, states, ranks, gradient, curvature):  # type: ignore[no-untyped-def]
     """Take the gradient of ``part`` times E_i off ``gradient``, going back through (2)."""
     worth = ranks[0]  # what rank r is worth to i, once the documents from j on have come
     for r in range(k):
@@ -151,10 +152,10 @@ def _gradients(i, part, above, dense, u, discount, k, states, ranks, gradient, b
         gradient[j] -= pull
         own += pull
         bent = abs(pull) * (1.0 + abs(u[j]))
-        bend[j] += bent
+        curvature[j] += bent
         around += bent
     gradient[i] += own
-    bend[i] += around
+    curvature[i] += around
 
 
 @kernel

@@ -60,10 +60,10 @@ def _top_k(lo, hi, indptr, s, y, w, k, samples, random_key, weight, value, grad,
         value[q] = 0.0
         start, end = indptr[q], indptr[q + 1]
         gradient = grad[start:end] if len(grad) else grad
-        bend = curv[start:end] if len(curv) else curv
+        curvature = curv[start:end] if len(curv) else curv
         along = v[start:end] if len(v) else v
         gradient[:] = 0.0
-        bend[:] = 0.0
+        curvature[:] = 0.0
         if weight[q] == 0.0:
             continue
         n = end - start
@@ -72,15 +72,15 @@ def _top_k(lo, hi, indptr, s, y, w, k, samples, random_key, weight, value, grad,
             left[:n],
         )  # fmt: skip
         steps = min(k, _begin(one)) - 1
-        total = _add_rank(1.0, one, shares[0], gradient, bend, along)
+        total = _add_rank(1.0, one, shares[0], gradient, curvature, along)
         if samples:
             seed = query_seed(random_key, q)
-            total += _sampled_orders(seed, samples, steps, one, shares, gradient, bend, along)
+            total += _sampled_orders(seed, samples, steps, one, shares, gradient, curvature, along)
         else:
-            total += _all_orders(steps, one, shares, chance, chosen, gradient, bend, along)
+            total += _all_orders(steps, one, shares, chance, chosen, gradient, curvature, along)
         value[q] = weight[q] * total
         gradient *= weight[q]
-        bend *= weight[q]
+        curvature *= weight[q]
 
 
 @kernel
@@ -126,7 +126,7 @@ def _rescaled(x, mass, left, before, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _add_rank(chance, one, share, gradient, bend, along):  # type: ignore[no-untyped-def]
+def _add_rank(chance, one, share, gradient, curvature, along):  # type: ignore[no-untyped-def]
     """Add one sample from those that are left; ``share`` takes their probabilities by grade."""
     _rescaled(one.x, one.mass, one.left, one.all_x, one.p)
     _rescaled(one.g, one.mass, one.left, one.all_g, share)
@@ -142,13 +142,13 @@ def _add_rank(chance, one, share, gradient, bend, along):  # type: ignore[no-unt
             gradient[i] += chance * one.p[i] * (along[i] - mean)
         elif len(gradient):
             gradient[i] += chance * (one.p[i] - share[i])
-        if len(bend):
-            bend[i] += chance * one.p[i] * (1.0 - one.p[i])
+        if len(curvature):
+            curvature[i] += chance * one.p[i] * (1.0 - one.p[i])
     return chance * (total + math.log(one.mass[heavy] / one.p[heavy]))
 
 
 @kernel
-def _all_orders(steps, one, shares, chance, chosen, gradient, bend, along):  # type: ignore[no-untyped-def]
+def _all_orders(steps, one, shares, chance, chosen, gradient, curvature, along):  # type: ignore[no-untyped-def]
     """Add the draws that follow every order of 1 to ``steps`` documents, depth first."""
     total, depth = 0.0, 0
     chosen[0] = -1
@@ -164,7 +164,9 @@ def _all_orders(steps, one, shares, chance, chosen, gradient, bend, along):  # t
         one.left[chosen[depth]] = False
         chance[depth + 1] = chance[depth] * shares[depth, chosen[depth]]
         if chance[depth + 1] > 0.0:
-            total += _add_rank(chance[depth + 1], one, shares[depth + 1], gradient, bend, along)
+            total += _add_rank(
+                chance[depth + 1], one, shares[depth + 1], gradient, curvature, along
+            )
             if depth + 1 < steps:
                 depth += 1
                 chosen[depth] = -1
@@ -172,7 +174,7 @@ def _all_orders(steps, one, shares, chance, chosen, gradient, bend, along):  # t
 
 
 @kernel
-def _sampled_orders(seed, samples, steps, one, shares, gradient, bend, along):  # type: ignore[no-untyped-def]
+def _sampled_orders(seed, samples, steps, one, shares, gradient, curvature, along):  # type: ignore[no-untyped-def]
     """As `_all_orders`, for orders sampled by grade: the highest grades plus Gumbel noise first."""
     total, noisy = 0.0, shares[0]
     for m in range(samples):
@@ -188,5 +190,5 @@ def _sampled_orders(seed, samples, steps, one, shares, gradient, bend, along):  
                 if one.left[i] and (best < 0 or noisy[i] > noisy[best]):
                     best = i
             one.left[best] = False
-            total += _add_rank(1.0 / samples, one, shares[1], gradient, bend, along)
+            total += _add_rank(1.0 / samples, one, shares[1], gradient, curvature, along)
     return total

@@ -296,7 +296,7 @@ class QuasiNewton:
         named = {
             "quasi_numbers": np.array([self._reach, self._length]),
             "quasi_last": np.array(self._last),
-            "quasi_bends": np.array([bend for _, _, bend in self._pairs]),
+            "quasi_bends": np.array([curvature for _, _, curvature in self._pairs]),
         }
         if self._pairs:
             named["quasi_pairs"] = np.array([pair[:2] for pair in self._pairs])
@@ -309,9 +309,9 @@ class QuasiNewton:
         made = cls(reach)
         made._length = length
         made._last = named["quasi_last"][0], named["quasi_last"][1]
-        for k, bend in enumerate(named["quasi_bends"].tolist()):
+        for k, curvature in enumerate(named["quasi_bends"].tolist()):
             moved, turned = named["quasi_pairs"][k]
-            made._pairs.append((moved, turned, bend))
+            made._pairs.append((moved, turned, curvature))
         return made
 
     def direction(self, s: F64, g: F64, h: F64) -> F64:
@@ -352,23 +352,23 @@ class QuasiNewton:
             grown = min(4.0, 0.75 / max(1.0 - derivative, 0.1))
             self._reach = min(_FARTHEST, self._reach * grown)
         turned = g - before
-        bend, most = _dot(moved, turned), _dot(moved, h * moved)
-        if bend > 0.0:
-            missing = max(0.0, most / _FARTHEST - bend)  # no way is flatter than that
+        curvature, most = _dot(moved, turned), _dot(moved, h * moved)
+        if curvature > 0.0:
+            missing = max(0.0, most / _FARTHEST - curvature)  # no way is flatter than that
             turned = turned + missing / most * (h * moved)
-            self._pairs = [*self._pairs[1 - _MEMORY :], (moved, turned, bend + missing)]
+            self._pairs = [*self._pairs[1 - _MEMORY :], (moved, turned, curvature + missing)]
 
     def _two_loops(self, g: F64, inverse: F64) -> F64:  # (3)
         d, shares = g.copy(), []
-        for moved, turned, bend in reversed(self._pairs):
-            shares.append(_dot(moved, d) / bend)
+        for moved, turned, curvature in reversed(self._pairs):
+            shares.append(_dot(moved, d) / curvature)
             d -= shares[-1] * turned
         d *= inverse
         if self._pairs:
-            _, turned, bend = self._pairs[-1]
-            d *= bend / _dot(turned, inverse * turned)
-        for (moved, turned, bend), share in zip(self._pairs, reversed(shares), strict=True):
-            d += (share - _dot(turned, d) / bend) * moved
+            _, turned, curvature = self._pairs[-1]
+            d *= curvature / _dot(turned, inverse * turned)
+        for (moved, turned, curvature), share in zip(self._pairs, reversed(shares), strict=True):
+            d += (share - _dot(turned, d) / curvature) * moved
         return d
 
 

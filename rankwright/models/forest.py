@@ -130,7 +130,7 @@ class _Silent:
 
 
 class _RunningMean:
-    """Scores on train and valid, averaged over the bags so far."""
+    """Scores on the training and validation data, averaged over the bags so far."""
 
     def __init__(self) -> None:
         self._sums: list[F64 | None] = [None, None]

@@ -254,7 +254,7 @@ class JRank(Part):
 
     def _check(self, start: FittedFactorization | None) -> None:
         if start is not None:
-            raise UsageError("JRank learns its kernels from the data it is given: leave out start.")
+            raise UsageError("JRank learns its kernels from the data it is given: leave start out.")
         check_users(self.users)
         for name in ("n_factors", "n_tastes"):
             if getattr(self, name) is not None and getattr(self, name) < 1:

@@ -696,7 +696,7 @@ class NetworkProblem:
         )
 
     def watched_scores(self, callback: Callback) -> tuple[F64 | None, F64 | None]:
-        """Return the scores on train and valid, those that ``callback`` wants."""
+        """Return the scores on training and validation data that ``callback`` wants."""
         if not callback.wants_train and callback.valid is None:
             return None, None
         now = self._design.fitted(self.weights())

@@ -60,7 +60,7 @@ class BatchProblem(Protocol):
         """Return the loss of a batch in epoch ``t`` and its gradient in each parameter."""
 
     def watched_scores(self, callback: Callback) -> tuple[F64 | None, F64 | None]:
-        """Return the scores on train and valid, those that ``callback`` wants."""
+        """Return the scores on training and validation data that ``callback`` wants."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -182,7 +182,7 @@ class _Run:
         is where the parabola plus the two nearest tangents is least.
         """
         start, d = self._w, ahead - self._w
-        bend = self._problem.strength * float(d @ d)
+        curvature = self._problem.strength * float(d @ d)
         left = _Point(0.0, self._value, float(self._gradient @ d))
         right: _Point | None = None
         t = 1.0
@@ -198,7 +198,7 @@ class _Run:
                 left = here
             if right is None:
                 return
-            t, least = _lowest(left, right, bend)
+            t, least = _lowest(left, right, curvature)
             worth = min(left.value, right.value) - least
             if worth <= 0.1 * (self._gap if np.isfinite(self._gap) else 0.0):
                 return
@@ -229,20 +229,20 @@ class _Point:
     derivative: float
 
 
-def _lowest(left: _Point, right: _Point, bend: float) -> tuple[float, float]:
+def _lowest(left: _Point, right: _Point, curvature: float) -> tuple[float, float]:
     """Return where the parabola plus the higher tangent is least, and how low that is."""
 
     def tangent(p: _Point, t: float) -> float:
-        return p.value + p.derivative * (t - p.t) + 0.5 * bend * (t - p.t) ** 2
+        return p.value + p.derivative * (t - p.t) + 0.5 * curvature * (t - p.t) ** 2
 
-    # Both are parabolas of one bend, so they cross once.
-    rise = left.derivative - bend * left.t - (right.derivative - bend * right.t)
+    # Both are parabolas of one curvature, so they cross once.
+    rise = left.derivative - curvature * left.t - (right.derivative - curvature * right.t)
     level = tangent(right, 0.0) - tangent(left, 0.0)
     cross = level / rise if rise != 0.0 else 0.5 * (left.t + right.t)
     cross = min(max(cross, left.t), right.t)
-    if bend > 0.0:  # the lowest point of either may lie on its own side of the crossing
-        low = left.t - left.derivative / bend
-        high = right.t - right.derivative / bend
+    if curvature > 0.0:  # the lowest point of either may lie on its own side of the crossing
+        low = left.t - left.derivative / curvature
+        high = right.t - right.derivative / curvature
         cross = low if low < cross else high if high > cross else cross
         cross = min(max(cross, left.t), right.t)
     return cross, max(tangent(left, cross), tangent(right, cross))
@@ -476,14 +476,14 @@ def _move(G, block, x, g):  # type: ignore[no-untyped-def]
     for i in block:
         lead = g[j] - g[i]
         if lead > 0.0:
-            bend = max(G[i, i] + G[j, j] - 2.0 * G[i, j], 1e-300)
-            gain = lead * min(x[j], 0.5 * lead / bend)  # a lower bound where x_j is the limit
+            curvature = max(G[i, i] + G[j, j] - 2.0 * G[i, j], 1e-300)
+            gain = lead * min(x[j], 0.5 * lead / curvature)  # a lower bound where x_j is the limit
             if gain > most:
                 to, most = i, gain
     if to < 0:
         return False
-    bend = max(G[to, to] + G[j, j] - 2.0 * G[to, j], 1e-300)
-    d = min(x[j], (g[j] - g[to]) / bend)
+    curvature = max(G[to, to] + G[j, j] - 2.0 * G[to, j], 1e-300)
+    d = min(x[j], (g[j] - g[to]) / curvature)
     x[to] += d
     x[j] = 0.0 if d == x[j] else x[j] - d
     for i in range(len(x)):

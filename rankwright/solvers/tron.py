@@ -112,8 +112,8 @@ def _step(
     at_border = False
     for _ in range(2 * len(g) + 10):
         problem.hess_vec(d, Hd)
-        bend = float(d @ Hd)
-        length = rz / bend if bend > 0.0 else math.inf
+        curvature = float(d @ Hd)
+        length = rz / curvature if curvature > 0.0 else math.inf
         most = _to_border(p, d, M, radius)
         at_border = length >= most
         length = min(length, most)
