@@ -1011,7 +1011,7 @@ class Domination(Ranker):
 
     @property
     def sparsity_(self) -> list[dict[str, float]]:
-        """How many weights each penalty that was tried keeps, and its training and validation metric.
+        """How many weights each penalty that was tried keeps, and its metric on both data sets.
 
         A list of l1, l2, kept, zero_share and the metrics, as they were tried; the chosen one is
         number ``best_iteration_``, counted from 1.
