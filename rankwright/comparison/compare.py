@@ -22,11 +22,14 @@ from sklearn.base import clone
 from rankwright.comparison.entries import FittedScorer, TestRows, called, entries_of, selection
 from rankwright.comparison.result import Comparison, Entry, PairedTest, Run
 from rankwright.comparison.run_cache import RunCache, StoredRun, fold_digest, run_key
+from rankwright.comparison.tune import import_optuna
+from rankwright.comparison.tune import tune as tune_ranker
 from rankwright.core.jit import Stopwatch, duration
 from rankwright.core.parallel import thread_count
 from rankwright.core.parameters import seed_of
 from rankwright.core.types import F64
 from rankwright.data import catalog
+from rankwright.data.files import load
 from rankwright.data.letor_fold import fold_files
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.split import Fold, k_folds, letor_folds, load_alike
@@ -213,8 +216,6 @@ def _check_options(
     if tune < 0:
         raise UsageError(f"the number of trials must be 0 or more, not {tune}.")
     if tune:
-        from rankwright.comparison.tune import import_optuna
-
         import_optuna()  # says at once that it is missing
 
 
@@ -418,8 +419,6 @@ def _folds_of_path(path: str | Path, k: int, seed: int, options: dict[str, Any])
         names = _official(name)
         if names:
             return LazyFolds(len(names), lambda number: _named_fold(names[number], options))
-    from rankwright.data.files import load
-
     return cut_folds(load(path, **options), k, seed)
 
 
@@ -695,9 +694,7 @@ def _fit(task: Task) -> str | None:
         watch = Stopwatch()
         space = space_of(made, fixed=task.settings) if task.tune else {}
         if space and valid is not None:
-            from rankwright.comparison.tune import tune
-
-            found = tune(
+            found = tune_ranker(
                 made, train, valid, trials=task.tune, space=space, random_state=made.random_state
             )
             fitted, tuned = found.ranker, found.parameters
