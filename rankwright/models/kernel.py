@@ -241,7 +241,7 @@ class FittedKernel:
 # --- the model -------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True, repr=False)
 class Kernel(Part):
-    """A weight for each training document, by its kernel values with it; exact for few documents.
+    """A weighted sum of kernel values with training documents; exact for few documents.
 
     Parameters
     ----------
