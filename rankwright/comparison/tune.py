@@ -328,7 +328,11 @@ class Search:
     ) -> None:
         self.optuna, self.ranker, self.train, self.valid = optuna, ranker, train, valid
         self.space, self.seed, self.folds = space, seed, folds
-        self.pairs = [(train, valid)] if valid is not None else _folds(train, folds, seed)
+        if valid is not None:
+            self.pairs = [(train, valid)]
+        else:
+            cut = k_folds(train, folds, valid=False, seed=seed)
+            self.pairs = [(fold.train, fold.test) for fold in cut]
         given = ranker.selection_metric
         self.selects = metric(given, convention=ranker.convention)
         self.metric, self.maximise = metric_name(given, self.selects), self.selects.maximise
@@ -476,11 +480,6 @@ class Search:
             for name, domain in self.space.items()
             if domain.holds(known[name])
         }
-
-
-def _folds(train: RankingData, folds: int, seed: int) -> list[Pair]:
-    """Return each part of the queries with all others, which are fitted to."""
-    return [(fold.train, fold.test) for fold in k_folds(train, folds, valid=False, seed=seed)]
 
 
 def fit_and_judge(

@@ -504,7 +504,9 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         )
         digests = [self.data_digest_] if before is not None else []
         digests.append(content_digest(data, n_jobs=self.n_jobs))
-        self.data_digest_ = digests[0] if len(digests) == 1 else _digest_of(digests)
+        self.data_digest_ = digests[0]
+        if len(digests) > 1:
+            self.data_digest_ = hashlib.sha256(" ".join(digests).encode()).hexdigest()
         past = self.curve_["loss"] if before is not None else []
         self.curve_ = {"loss": [*past, *self.model_.solution.curve]}  # type: ignore[attr-defined]
         self.best_iteration_, self.interrupted_ = len(self.curve_["loss"]), False
@@ -780,10 +782,6 @@ def _shown(start: Ranker) -> str:
 def _is_linear(model: Any) -> bool:
     """Whether a fitted model has one weight for each feature."""
     return getattr(getattr(model, "coef", None), "ndim", 0) == 1
-
-
-def _digest_of(digests: list[str]) -> str:
-    return hashlib.sha256(" ".join(digests).encode()).hexdigest()
 
 
 def print_round(t: int, text: str) -> None:

@@ -9,6 +9,7 @@ that have them, by a `UsageError`; they are checked without.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -134,10 +135,6 @@ def _weighted(loss: Any, weight: F64 = WEIGHT, **arrays: Any) -> RankingData:
     """Return the queries with weights of documents, where the loss takes them."""
     own = {"sample_weight": weight} if takes_weights(loss) else {}
     return graded(GRADES, **own, **arrays)
-
-
-def _spans(data: RankingData) -> list[tuple[int, int]]:
-    return list(zip(data.indptr[:-1].tolist(), data.indptr[1:].tolist(), strict=True))
 
 
 # --- traits --------------------------------------------------------------------------------------
@@ -418,7 +415,7 @@ def check_sum_over_queries(loss: Any) -> None:
     largest = loss.largest(data) if hasattr(loss, "largest") else None
     options = {} if largest is None else {"largest": largest}
     total, gradients = 0.0, []
-    for q, (begin, end) in enumerate(_spans(data)):
+    for q, (begin, end) in enumerate(pairwise(data.indptr.tolist())):
         if begin == end:
             continue
         alone = loss.bind(data.select([q]), **options)
