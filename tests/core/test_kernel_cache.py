@@ -62,7 +62,7 @@ def fresh(monkeypatch):
 def test_code_is_kept_in_the_folder_that_rankwright_cache_names_and_found_again(tmp_path):
     assert "compiled" in run(tmp_path)
     (entry,) = entries(tmp_path)
-    assert entry.name.startswith("core.copies.copy_values-")
+    assert entry.name.startswith("core.kernels.copy_values-")
     assert "loaded" in run(tmp_path)
 
 
