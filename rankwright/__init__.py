@@ -22,7 +22,7 @@ _PUBLIC = {
     "compare": "rankwright.comparison.compare",
     "cross_validate": "rankwright.comparison.cross_validation",
     "evaluate": "rankwright.metrics.evaluation",
-    "evaluate_run": "rankwright.metrics.runs",
+    "evaluate_run": "rankwright.metrics.evaluation",
     "explain": "rankwright.explanation",
     "import_model": "rankwright.persist.other_libraries",
     "importance": "rankwright.explanation.importance",
@@ -31,7 +31,7 @@ _PUBLIC = {
     "load_model": "rankwright.model_files",
     "loss": "rankwright.losses",
     "memory_limit": "rankwright.core.memory",
-    "metric": "rankwright.metrics.names",
+    "metric": "rankwright.metrics.base",
     "ranker": "rankwright.rankers.base",
     "scorer": "rankwright.rankers.scorer",
     "synthetic": "rankwright.data.synthetic_data",
@@ -64,10 +64,10 @@ if TYPE_CHECKING:
     from rankwright.explanation import explain as explain
     from rankwright.explanation.importance import importance as importance
     from rankwright.losses import loss as loss
+    from rankwright.metrics.base import metric as metric
     from rankwright.metrics.convention import Convention as Convention
     from rankwright.metrics.evaluation import evaluate as evaluate
-    from rankwright.metrics.names import metric as metric
-    from rankwright.metrics.runs import evaluate_run as evaluate_run
+    from rankwright.metrics.evaluation import evaluate_run as evaluate_run
     from rankwright.model_files import load_model as load_model
     from rankwright.persist.checkpoint import Checkpoint as Checkpoint
     from rankwright.persist.other_libraries import import_model as import_model
@@ -119,7 +119,8 @@ def __getattr__(name: str) -> Any:
         return import_module(f"rankwright.{name}")
     if name not in _PUBLIC:
         raise AttributeError(f"module 'rankwright' has no attribute '{name}'{_hint(name)}")
-    return getattr(import_module(_PUBLIC[name]), name)
+    globals()[name] = found = getattr(import_module(_PUBLIC[name]), name)  # asked for once
+    return found
 
 
 def _hint(name: str) -> str:

@@ -85,7 +85,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rankwright.core.parts import PARTS, resolve_part, with_params
+from rankwright.core.parameters import PARTS, resolve_part, with_params
 from rankwright.errors import UsageError
 from rankwright.registry import unknown
 

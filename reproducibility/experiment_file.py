@@ -143,7 +143,7 @@ def _study(content: dict[str, Any]) -> Study:
 
 
 def _group(content: dict[str, Any]) -> ColumnGroup:
-    from rankwright.metrics.names import measures
+    from rankwright.metrics.base import named_metrics
 
     _known(content, "entry of columns", ("title", "metrics", "convention", "name", "scale"))
     convention = content.get("convention", "standard")
@@ -154,7 +154,7 @@ def _group(content: dict[str, Any]) -> ColumnGroup:
         return ColumnGroup(content.get("title", "time"), tuple(columns))
     listed = [text.strip() for text in content["metrics"].split(",")]
     asked = [text for text in listed if text != ZERO_WEIGHTS]
-    found = measures(",".join(asked), convention=convention) if asked else {}
+    found = named_metrics(",".join(asked), convention=convention) if asked else {}
     columns = [
         Column(template.format(metric=m, k=one.k, queries="all"), m, convention, scale, one.k)
         for m, one in found.items()

@@ -25,8 +25,8 @@ from rankwright.core.rng import stream
 from rankwright.core.types import F64, FloatMatrix
 from rankwright.data.split import Fold, letor_folds, train_valid_test
 from rankwright.errors import DataError
+from rankwright.metrics.base import metric
 from rankwright.metrics.evaluation import Evaluation, evaluate
-from rankwright.metrics.names import metric
 from rankwright.rankers.base import ranker
 from reproducibility.experiment import (
     TIMES,

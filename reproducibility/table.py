@@ -15,7 +15,7 @@ import numpy as np
 from rankwright.core.types import F64
 from rankwright.data.split import Fold
 from rankwright.data.streams import atomic_text
-from rankwright.metrics.names import metric
+from rankwright.metrics.base import metric
 from rankwright.metrics.significance import (
     LEVEL,
     bootstrap_interval,

@@ -19,10 +19,9 @@ import numpy as np
 from scipy import sparse
 
 from rankwright import registry
-from rankwright.core.blas import one_blas_thread
 from rankwright.core.dtypes import as_feature_matrix
 from rankwright.core.parallel import map_ranges
-from rankwright.core.products import times_vector
+from rankwright.core.products import one_blas_thread, times_vector
 from rankwright.core.types import F64, I64, Loss, SolveResult
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
@@ -30,9 +29,9 @@ from rankwright.losses import loss
 from rankwright.losses.base import document_weight, order_weight
 from rankwright.losses.domination import Domination
 from rankwright.losses.domination_columns import Columns
-from rankwright.losses.pair_draws import PairDraws
+from rankwright.losses.pair_sampler import PairSampler
+from rankwright.metrics.base import metric as named
 from rankwright.metrics.evaluation import Evaluator
-from rankwright.metrics.names import metric as named
 from rankwright.models.linear_problem import LinearProblem
 from rankwright.models.passive_aggressive import PairState, PassiveAggressive
 from rankwright.registry import unknown
@@ -125,7 +124,7 @@ class SampledPairs:
 
     def candidates(self, shared: Any, data: RankingData, number: int) -> Iterator[Candidate]:
         """Yield the weights after each round, for each cap."""
-        draws = PairDraws.of(data, order_weight(data), document_weight(data))
+        draws = PairSampler.of(data, order_weight(data), document_weight(data))
         seed = self.seed + (number << 32)
         for cap in self.C:
             state = PairState.at(np.zeros(shared.shape[1]))

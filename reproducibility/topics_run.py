@@ -21,7 +21,7 @@ import numpy as np
 
 from rankwright.core.types import F64
 from rankwright.data.ranking_data import RankingData
-from rankwright.metrics.names import metric
+from rankwright.metrics.base import metric
 from reproducibility.experiment import ZERO_WEIGHTS, Experiment, Row, Study
 from reproducibility.folds_run import Report, measured
 from reproducibility.table import TableResult, make_cells

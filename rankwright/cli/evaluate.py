@@ -83,8 +83,8 @@ def evaluate(
 ) -> None:
     """Evaluate a model, scores, a single feature or a TREC run, under named conventions."""
     from rankwright.data.streams import check_target
+    from rankwright.metrics.base import named_metrics
     from rankwright.metrics.evaluation import evaluate as evaluate_scores
-    from rankwright.metrics.names import measures
 
     of_run = {"complete": complete, "relevance_level": relevance_level}
     _check_run(data, run, qrels, of_run, format, read, memory)
@@ -92,7 +92,7 @@ def evaluate(
     usual = "standard" if run is None else "trec_eval"
     names = [name.strip() for name in (convention or usual).split(",")]
     for name in names:
-        measures(metrics, convention=name)  # a wrong one is an error before anything is read
+        named_metrics(metrics, convention=name)  # a wrong one is an error before anything is read
     check_target(per_query, "--per-query")
     options = read_options(read, format=format)
     gauge = bound_memory(context, memory)
@@ -160,7 +160,7 @@ def _of_run(
 ) -> dict[str, Evaluation]:
     """Return the evaluation of a run under each convention."""
     from rankwright.data.trec import read_qrels, read_run
-    from rankwright.metrics.runs import evaluate_run
+    from rankwright.metrics.evaluation import evaluate_run
 
     files = read_run(run), read_qrels(qrels)
     return {name: evaluate_run(*files, metrics, convention=name, **of_run) for name in conventions}

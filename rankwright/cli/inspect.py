@@ -201,7 +201,7 @@ def _about_features(one: DataProfile) -> Iterator[tuple[int, str]]:
             f"{_count(len(why), 'feature')} {_verb(len(why), 'looks', 'look')} like outcomes, "
             f"which are not known when documents are ranked: {_list(why)}. Leave "
             f"{_verb(len(why), 'it', 'them')} out with --read "
-            f"drop={','.join(one.outcome_features)}, unless known beforehand.",
+            f"drop={','.join(map(str, one.outcome_features))}, unless known beforehand.",
         )
     if one.missing_values:
         share = one.missing_values / (one.documents * one.features)
@@ -356,7 +356,7 @@ def _about(ranker: Ranker) -> dict[str, Any]:
 
 def _given(ranker: Ranker) -> Iterator[tuple[str, Any]]:
     """Yield the parameters that differ from the defaults; those of parts as ``model.max_bins``."""
-    from rankwright.core.parts import PARTS, params_of, part_name, same
+    from rankwright.core.parameters import PARTS, params_of, part_name, same
     from rankwright.rankers.search_space import given_parameters
 
     for name, value in given_parameters(ranker).items():

@@ -81,7 +81,7 @@ def ranker_settings(settings: list[str] | None, **given: Any) -> dict[str, Any]:
 
 def checked_ranker(name: str, /, **parameters: Any) -> Ranker:
     """Return a ranker whose parts, parameters and metrics are sound, before any data is read."""
-    from rankwright.metrics.names import metric
+    from rankwright.metrics.base import metric
     from rankwright.rankers.base import ranker
 
     made = ranker(name, **parameters)

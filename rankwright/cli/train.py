@@ -228,8 +228,8 @@ def _check_auto(metric: str | None, convention: str, **options: Any) -> None:
             f"auto tries rankers with their default parameters and takes "
             f"no {' and no '.join(given)}: leave that out, or name a ranker in place of auto."
         )
+    from rankwright.metrics.base import metric as parse_metric
     from rankwright.metrics.convention import Convention
-    from rankwright.metrics.names import metric as parse_metric
 
     Convention.preset(convention)
     if metric is not None:
@@ -245,6 +245,6 @@ def _choose_auto(data: RankingData, valid: RankingData | None, **common: Any) ->
         def on_progress(fit: int, fits: int, name: str, t: int, text: str) -> None:
             progress(fit, f"{name}, round {t}: {text}", fits)
 
-        chosen = auto(data, eval_set=valid, told=on_progress, **common)
+        chosen = auto(data, eval_set=valid, on_progress=on_progress, **common)
     console.say(chosen.why)
     return chosen

@@ -8,8 +8,8 @@ from scipy import sparse
 from rankwright.core.rng import stream
 from rankwright.core.types import F64
 from rankwright.data.ranking_data import RankingData
+from rankwright.metrics.base import metric as named
 from rankwright.metrics.evaluation import Evaluator
-from rankwright.metrics.names import metric as named
 
 
 def random_scores(data: RankingData, *, seed: int = 0) -> F64:

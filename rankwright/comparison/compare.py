@@ -4,7 +4,7 @@ In every fold each ranker is fitted to train, its round (and what tuning searche
 valid, and test is scored once. Queries are pooled over the folds. Each fit is kept in a cache
 (`rankwright.comparison.run_cache`), so adding a ranker fits that one alone, and a comparison that
 was killed goes on where it was. Entries of other libraries, columns of scores and run files
-(`rankwright.comparison.scorers`) are judged on the same test queries, and not kept.
+(`rankwright.comparison.entries`) are judged on the same test queries, and not kept.
 """
 
 from __future__ import annotations
@@ -19,23 +19,24 @@ from typing import Any, overload
 import numpy as np
 from sklearn.base import clone
 
-from rankwright.comparison.entries import entries_of, selection
+from rankwright.comparison.entries import FittedScorer, TestRows, called, entries_of, selection
 from rankwright.comparison.result import Comparison, Entry, PairedTest, Run
 from rankwright.comparison.run_cache import RunCache, StoredRun, fold_digest, run_key
-from rankwright.comparison.scorers import FittedScorer, TestRows, called
+from rankwright.comparison.tune import import_optuna
+from rankwright.comparison.tune import tune as tune_ranker
 from rankwright.core.jit import Stopwatch, duration
 from rankwright.core.parallel import thread_count
-from rankwright.core.rng import seed_of
+from rankwright.core.parameters import seed_of
 from rankwright.core.types import F64
 from rankwright.data import catalog
+from rankwright.data.files import load
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.split import Fold, fold_files, k_folds, letor_folds, load_alike
 from rankwright.data.store import is_store
 from rankwright.errors import DataError, RankwrightError, UsageError
-from rankwright.metrics.base import Metric
+from rankwright.metrics.base import Metric, named_metrics
+from rankwright.metrics.base import metric as make_metric
 from rankwright.metrics.evaluation import Evaluator
-from rankwright.metrics.names import measures
-from rankwright.metrics.names import metric as measure
 from rankwright.metrics.significance import (
     Interval,
     TestResult,
@@ -98,8 +99,8 @@ def compare(
         What is reported, as for `rankwright.evaluate`, functions included, and how it is computed;
         wins and losses of tables are by the first.
     select
-        The metric that chooses on valid, a name or a function, where a ranker does not set its own:
-        ``select_metric``, or ``metric`` where that is all it has.
+        The metric that chooses on the validation set, a name or a function, where a ranker does not
+        set its own: ``select_metric``, or ``metric`` where that is all it has.
     baseline
         The entry that the others are tested against; the first by default. "all" tests every pair.
     test : "randomisation", "t" or "wilcoxon"
@@ -112,8 +113,8 @@ def compare(
     folds
         How many to cut, where the data does not come in folds.
     tune
-        Trials of tuning for each ranker and fold, on valid alone; 0: rankers as given. Entries
-        that are no rankers of ours are not tuned.
+        Trials of tuning for each ranker and fold, on the validation set alone; 0: rankers as given.
+        Entries that are no rankers of ours are not tuned.
     read
         Options of the reader of files.
     cache
@@ -136,8 +137,8 @@ def compare(
     labels = [entry.label for entry in chosen]
     _check_options(labels, baseline, folds, tune, jobs)
     _check_tests(labels, baseline, test, correction)
-    measured = measures(metrics, convention=convention)
-    measure(select, convention=convention)  # as all of these, told before anything is read
+    evaluated = named_metrics(metrics, convention=convention)
+    make_metric(select, convention=convention)  # as all of these, refused before anything is read
     seed = seed_of(random_state)
     name, parts = compared_folds(data, k=folds, seed=seed, read=read)
     common = {"convention": convention, "random_state": seed}
@@ -148,8 +149,8 @@ def compare(
     runs, failures = work.found()
     all_pairs = baseline == ALL
     against = _baseline(labels, None if all_pairs else baseline, failures)
-    per_query = _measure(work.tests, runs, measured, n_jobs)
-    maximise = {metric: found.maximise for metric, found in measured.items()}
+    per_query = _evaluate(work.tests, runs, evaluated, n_jobs)
+    maximise = {metric: found.maximise for metric, found in evaluated.items()}
     return Comparison(
         name=name,
         entries=chosen,
@@ -157,7 +158,7 @@ def compare(
         all_pairs=all_pairs,
         test_name=test,
         correction=correction,
-        metrics=tuple(measured),
+        metrics=tuple(evaluated),
         maximise=maximise,
         convention=convention,
         folds=parts,
@@ -214,8 +215,6 @@ def _check_options(
     if tune < 0:
         raise UsageError(f"the number of trials must be 0 or more, not {tune}.")
     if tune:
-        from rankwright.comparison.tune import import_optuna
-
         import_optuna()  # says at once that it is missing
 
 
@@ -234,7 +233,7 @@ def _check_tests(
 # --- judging ---------------------------------------------------------------------------------
 
 
-def _measure(
+def _evaluate(
     tests: Sequence[RankingData],
     runs: Mapping[str, Sequence[Run]],
     metrics: Mapping[str, Metric],
@@ -335,7 +334,7 @@ def _tests(
 #
 # A folder with Fold1, Fold2, ... (or S1.txt, S2.txt, ...) has its folds, as have the LETOR sets by
 # name (``ohsumed``); one with train.txt, vali.txt and test.txt is a single fold. Other data is cut
-# into k folds of whole queries, drawn with a seed. Folds are read or cut when they are asked for.
+# into k folds of whole queries, sampled with a seed. Folds are read or cut when they are asked for.
 
 
 class LazyFolds(Sequence[Fold]):
@@ -419,8 +418,6 @@ def _folds_of_path(path: str | Path, k: int, seed: int, options: dict[str, Any])
         names = _official(name)
         if names:
             return LazyFolds(len(names), lambda number: _named_fold(names[number], options))
-    from rankwright.data.files import load
-
     return cut_folds(load(path, **options), k, seed)
 
 
@@ -441,7 +438,7 @@ def _named_fold(names: list[str], options: dict[str, Any]) -> Fold:
 
 
 def checked_fold(fold: Fold, number: int) -> Fold:
-    """Return ``fold``, or say which of its parts does not go with the others."""
+    """Return ``fold``, or say which of its parts is not compatible with the others."""
     for name, part in (("valid", fold.valid), ("test", fold.test)):
         if part is not None and part.n_features != fold.train.n_features:
             raise DataError(
@@ -516,12 +513,12 @@ class Work:
         first = next(tasks, None)
         if first is None:  # all is in the cache
             return
-        for task, fault in _fitted(chain([first], tasks), jobs, max(1, self._threads // jobs)):
+        for task, error in _fitted(chain([first], tasks), jobs, max(1, self._threads // jobs)):
             where = f"fold {task.number + 1} of {len(folds)}, {task.label}"
-            if fault is not None:
+            if error is not None:
                 for label, _ in [(task.label, task.number), *self._alike.pop(task.key)]:
-                    self._failures.setdefault(label, fault)
-                report(f"{where}: {fault}")
+                    self._failures.setdefault(label, error)
+                report(f"{where}: {error}")
                 continue
             stored = self._cache.find(task.key)
             if stored is None:
@@ -589,9 +586,9 @@ class Work:
         assert scorer is not None
         try:
             found = called(lambda: scorer.run(fold, at, self._seed))
-        except RankwrightError as fault:
-            self._failures[entry.label] = str(fault)
-            return f"{entry.label}: {fault}"
+        except RankwrightError as error:
+            self._failures[entry.label] = str(error)
+            return f"{entry.label}: {error}"
         self._runs[entry.label][number] = Run(
             label=entry.label,
             fold=number,
@@ -660,7 +657,7 @@ class Work:
 
 
 def _fitted(tasks: Iterable[Task], jobs: int, threads: int) -> Iterator[tuple[Task, str | None]]:
-    """Fit tasks as they come in; yield each with the sentence of its fault, if any."""
+    """Fit tasks as they come in; yield each with the sentence of its error, if any."""
     if jobs == 1:
         for task in tasks:
             yield task, _fit(task)
@@ -673,15 +670,15 @@ def _fitted(tasks: Iterable[Task], jobs: int, threads: int) -> Iterator[tuple[Ta
     def sending() -> Iterator[Any]:
         for task in tasks:
             sent[task.key] = replace(task, fold=None)  # type: ignore[arg-type]
-            yield delayed(_fit_and_tell)(task)
+            yield delayed(_fit_and_report)(task)
 
     with parallel_config(backend="loky", inner_max_num_threads=threads):
         pool = Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch=jobs)
-        for key, fault in pool(sending()):
-            yield sent.pop(key), fault
+        for key, error in pool(sending()):
+            yield sent.pop(key), error
 
 
-def _fit_and_tell(task: Task) -> tuple[str, str | None]:
+def _fit_and_report(task: Task) -> tuple[str, str | None]:
     return task.key, _fit(task)
 
 
@@ -696,9 +693,7 @@ def _fit(task: Task) -> str | None:
         watch = Stopwatch()
         space = space_of(made, fixed=task.settings) if task.tune else {}
         if space and valid is not None:
-            from rankwright.comparison.tune import tune
-
-            found = tune(
+            found = tune_ranker(
                 made, train, valid, trials=task.tune, space=space, random_state=made.random_state
             )
             fitted, tuned = found.ranker, found.parameters
@@ -708,8 +703,8 @@ def _fit(task: Task) -> str | None:
         if fitted.interrupted_:  # a ranker keeps what it has; a comparison is not half done
             raise KeyboardInterrupt
         scores = fitted.predict(test)
-    except RankwrightError as fault:
-        return str(fault)
+    except RankwrightError as error:
+        return str(error)
     about = {
         "ranker": fitted.name,
         "parameters": kept_parameters(fitted),

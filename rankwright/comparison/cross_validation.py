@@ -18,9 +18,9 @@ from rankwright.data.frames import frame_of_columns
 from rankwright.data.query_folds import QueryFolds
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError, quoted
+from rankwright.metrics.base import AnyMetrics, named_metrics
 from rankwright.metrics.convention import Convention
 from rankwright.metrics.evaluation import Evaluation, Evaluator
-from rankwright.metrics.names import AnyMetrics, measures
 from rankwright.rankers.base import Ranker
 from rankwright.rankers.base import ranker as ranker_called
 from rankwright.rankers.inputs import ranking_data
@@ -94,7 +94,7 @@ def cross_validate(
         metrics = made.selection_metric if isinstance(made, Ranker) else "ndcg@10"
     if convention is None:
         convention = getattr(made, "convention", "standard")
-    asked = measures(metrics, convention=convention)  # refuses what is wrong before any fit
+    asked = named_metrics(metrics, convention=convention)  # refuses what is wrong before any fit
     scores = np.full(data.n_documents, np.nan)
     folds: list[Fold] = []
     for train, test in _folds(data, cv, random_state):

@@ -72,7 +72,7 @@ def run_demo(
 
 
 def _floors(fold: Any, seed: int) -> dict[str, dict[str, float]]:
-    """Return the measures of chance, and of the single feature that is best on train."""
+    """Return the metrics of chance, and of the single feature that is best on train."""
     column, sign = best_feature(fold.train)
     scores = {
         "random": random_scores(fold.test, seed=seed),

@@ -10,20 +10,40 @@ mapping gives names to entries.
 
 from __future__ import annotations
 
+import copy
+import inspect
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
-from typing import Any
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from scipy import sparse
 
 from rankwright import registry
 from rankwright.comparison.result import Entry
-from rankwright.comparison.scorers import KINDS_OF_TEXT, RunScorer, scorer_of, text_scorer
-from rankwright.core.parts import PARTS
-from rankwright.errors import UsageError
+from rankwright.core.parameters import PARTS
+from rankwright.core.types import F64, I64
+from rankwright.data.content import content_digest
+from rankwright.data.frames import column_of
+from rankwright.data.ranking_data import RankingData
+from rankwright.data.rankings import names_in_run, query_names
+from rankwright.data.split import Fold
+from rankwright.data.trec import Trec
+from rankwright.errors import DataError, RankwrightError, UsageError
 from rankwright.key_values import parse_settings
-from rankwright.metrics.names import metric
+from rankwright.metrics.base import metric
 from rankwright.rankers.base import Ranker, ranker
 from rankwright.rankers.search_space import given_parameters
+
+KINDS_OF_TEXT = {
+    "column": "the name or number of a feature",
+    "run": "the name of a TREC run",
+    "model": "the name of a model file",
+}
 
 _COMMA = re.compile(r",(?![^\[({]*[\])}])")  # not within brackets
 _COLON = re.compile(r":(?![^\[({]*[\])}])")
@@ -32,7 +52,7 @@ _OF_THE_COMPARISON = ("n_jobs", "verbose", "convention")
 
 
 def entries_of(rankers: Any) -> tuple[Entry, ...]:
-    """Return an entry for each ranker; each is made once, so that a wrong name is told at once.
+    """Return an entry for each ranker; each is made once, so that a wrong name is reported at once.
 
     Parameters
     ----------
@@ -138,3 +158,392 @@ def _unnamed(kind: str, name: str) -> str:
         f"{name} has no registered name, by which the fitted model could be kept; announce it as "
         f"an entry point of the group rankwright.{kind}."
     )
+
+
+# --- scorers of other libraries --------------------------------------------------------------
+#
+# Entries of a comparison that are not named rankers: other libraries' models, columns, run files.
+#
+# An estimator that is not fitted (scikit-learn's, or one with the same methods, as ``LGBMRanker``
+# and ``XGBRanker``) is cloned and fitted to train in every fold. Anything that is fitted is only
+# scored. All of them are run in the calling process and never written to disk, so they are not kept
+# in the cache.
+
+
+@dataclass(frozen=True)
+class TestRows:
+    """Which rows of the data the test part of a fold is, in the caller's order of rows.
+
+    ``total`` is how many rows there are in all: known from the start where one file is cut, and
+    with the last fold where the data comes in folds, whose test parts are counted one after the
+    other.
+    """
+
+    __test__ = False  # for pytest: not a class of tests
+
+    rows: I64
+    total: int | None
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What a scorer gives for a fold: scores of the test documents, and how they came about."""
+
+    scores: F64
+    seconds: float | None = None
+    curve: Mapping[str, list[float]] = field(default_factory=dict)
+    best_iteration: int | None = None
+
+
+class Scorer(Protocol):
+    """Anything that gives the test documents of a fold their scores."""
+
+    kind: str
+    """What it is, in a few words."""
+
+    @property
+    def note(self) -> str | None:
+        """What a reader of the table should know, if anything."""
+
+    def run(self, fold: Fold, at: TestRows, seed: int) -> Scored:
+        """Return the scores of ``fold.test``, fitted to the fold where it can be."""
+
+
+def scorer_of(given: Any) -> tuple[str, Scorer] | None:
+    """Return a label and the scorer for an object, None where it is nothing that scores."""
+    if isinstance(given, Ranker):
+        return (given.name, FittedScorer(given)) if hasattr(given, "model_") else None
+    if isinstance(given, type):
+        raise UsageError(f"{given.__name__} is a class; write {given.__name__}() to compare it.")
+    if hasattr(given, "predict") or hasattr(given, "inplace_predict"):
+        fitted = not hasattr(given, "fit") or _is_fitted(given)
+        scorer = FittedScorer(given) if fitted else EstimatorScorer(given)
+        return type(given).__name__, scorer
+    if hasattr(given, "__array__"):
+        name = getattr(given, "name", None)
+        return name if isinstance(name, str) else "scores", ArrayScorer(given)
+    return None
+
+
+def text_scorer(kind: str, value: str) -> Scorer:
+    """Return the scorer that ``kind:value`` names, with ``kind`` one of `KINDS_OF_TEXT`."""
+    if not value:
+        raise UsageError(f"'{kind}:' is followed by {KINDS_OF_TEXT[kind]}.")
+    if kind == "column":
+        return ColumnScorer(value)
+    if kind == "run":
+        return RunScorer(value)
+    from rankwright.persist.model_file import load_model
+
+    return FittedScorer(load_model(value), kind=f"model file {Path(value).name}")
+
+
+def called(run: Callable[[], Scored]) -> Scored:
+    """Return what ``run`` returns; any error of another library becomes a sentence of ours."""
+    try:
+        found = run()
+    except (RankwrightError, KeyboardInterrupt):
+        raise
+    except Exception as error:  # whatever other libraries raise
+        line = str(error).strip().partition("\n")[0]
+        raise DataError(f"{type(error).__name__}: {line}") from error
+    if not np.isfinite(found.scores).all():
+        raise DataError("its scores are not all finite numbers.")
+    return found
+
+
+# --- models of other libraries ---------------------------------------------------------------
+
+
+class EstimatorScorer:
+    """An estimator with ``fit`` and ``predict``, cloned and fitted in every fold.
+
+    ``fit`` gets the queries where it takes ``qid``, ``group`` or ``group_id``, the validation set
+    where it takes ``eval_set``, and weights where the data has them. A classifier ranks by the
+    expected grade: the sum over grades of grade times predicted probability.
+    """
+
+    note: str | None = None
+
+    def __init__(self, estimator: Any) -> None:
+        self.estimator = estimator
+        self.kind = f"{type(estimator).__name__} of {_library(estimator)}"
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Return the estimator's parameters as it was given."""
+        get = getattr(self.estimator, "get_params", None)
+        return dict(get(deep=False)) if get else {}
+
+    def run(self, fold: Fold, at: TestRows, seed: int) -> Scored:  # noqa: ARG002
+        """Return the scores of a clone fitted to train."""
+        made = _seeded(_cloned(self.estimator), seed)
+        X, arguments = _matrix(fold.train), _fit_arguments(made, fold.train, fold.valid)
+        began = time.perf_counter()
+        made.fit(X, fold.train.y, **arguments)
+        seconds = time.perf_counter() - began
+        curve, best = _learning_curve(made)
+        return Scored(_scores(made, fold.test), seconds, curve, best)
+
+
+class FittedScorer:
+    """A ranker, booster or estimator that was fitted before: it is only scored."""
+
+    note: str | None = "fitted before this comparison, only scored here"
+
+    def __init__(self, fitted: Any, *, kind: str | None = None) -> None:
+        self.fitted = fitted
+        self.kind = kind or f"fitted {type(fitted).__name__} of {_library(fitted)}"
+
+    def run(self, fold: Fold, at: TestRows, seed: int) -> Scored:  # noqa: ARG002
+        """Return the scores of the test part."""
+        width = getattr(self.fitted, "n_features_in_", None)
+        test = fold.test if width is None else fold.test.with_n_features(int(width))
+        return Scored(_scores(self._by_category(test), test))
+
+    def _by_category(self, test: RankingData) -> Any:
+        """Return it as a ranker where it knows categories, whose codes may be others."""
+        if not test.categories or isinstance(self.fitted, Ranker):
+            return self.fitted
+        from rankwright.persist.other_libraries import import_model, is_importable
+
+        if not is_importable(self.fitted):
+            return self.fitted
+        imported = import_model(self.fitted)
+        return imported if hasattr(imported, "categories_") else self.fitted
+
+    def fitted_to(self, train: RankingData) -> bool:
+        """Whether it is known to have been fitted to ``train`` and nothing else."""
+        digest = getattr(self.fitted, "data_digest_", None)
+        return digest is not None and digest == content_digest(train)
+
+
+def _is_fitted(estimator: Any) -> bool:
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import check_is_fitted
+
+    if hasattr(estimator, "is_fitted"):  # CatBoost
+        return bool(estimator.is_fitted())
+    if not hasattr(estimator, "get_params"):
+        return any(name.endswith("_") and name[0] != "_" for name in vars(estimator))
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError:
+        return False
+    return True
+
+
+def _library(given: Any) -> str:
+    package = type(given).__module__.partition(".")[0]
+    names = {"sklearn": "scikit-learn", "lightgbm": "LightGBM", "xgboost": "XGBoost"}
+    return names.get(package, package)
+
+
+def _cloned(estimator: Any) -> Any:
+    from sklearn.base import clone
+
+    return clone(estimator) if hasattr(estimator, "get_params") else copy.deepcopy(estimator)
+
+
+def _seeded(estimator: Any, seed: int) -> Any:
+    """Return the estimator with ``seed`` for every random_state that is None."""
+    if not hasattr(estimator, "get_params"):
+        return estimator
+    names = [
+        name
+        for name, value in estimator.get_params(deep=True).items()
+        if value is None and (name == "random_state" or name.endswith("__random_state"))
+    ]
+    return estimator.set_params(**dict.fromkeys(names, seed)) if names else estimator
+
+
+def _matrix(data: RankingData) -> Any:
+    """Return the features as other libraries take them: an array or a CSR matrix."""
+    return sparse.csr_matrix(data.X) if sparse.issparse(data.X) else data.X
+
+
+def _fit_arguments(estimator: Any, train: RankingData, valid: RankingData | None) -> dict[str, Any]:
+    """Return what ``fit`` takes beside X and y: queries, weights and the validation set."""
+    known = inspect.signature(estimator.fit).parameters
+    by_query = next((name for name in ("qid", "group", "group_id") if name in known), None)
+    found: dict[str, Any] = {}
+    if by_query is not None:
+        found[by_query] = _queries(train, by_query)
+    elif "Group" in type(getattr(estimator, "cv", None)).__name__:  # a search over GroupKFold
+        found["groups"] = train.query_of_row()
+    if "sample_weight" in known:
+        weight = _weights(train, per_query=by_query == "qid")  # XGBoost weighs queries alone
+        found |= {} if weight is None else {"sample_weight": weight}
+    if "verbose" in known and not _says_how_verbose(estimator):
+        found["verbose"] = False
+    if valid is not None and "eval_set" in known:
+        if by_query == "group_id":
+            pool = inspect.getmodule(type(estimator)).Pool  # type: ignore[union-attr]
+            found["eval_set"] = pool(_matrix(valid), valid.y, group_id=valid.query_of_row())
+            return found
+        if "eval_X" in known:  # LightGBM since 4.7
+            found |= {"eval_X": _matrix(valid), "eval_y": valid.y}
+        else:
+            found["eval_set"] = [(_matrix(valid), valid.y)]
+        if f"eval_{by_query}" in known:
+            found[f"eval_{by_query}"] = [_queries(valid, str(by_query))]
+    return found
+
+
+def _says_how_verbose(estimator: Any) -> bool:
+    return any(
+        estimator.get_params().get(name) is not None
+        for name in ("verbose", "silent", "logging_level", "verbose_eval")
+    )
+
+
+def _queries(data: RankingData, how: str) -> I64:
+    return data.sizes if how == "group" else data.query_of_row()
+
+
+def _weights(data: RankingData, *, per_query: bool) -> F64 | None:
+    if per_query or (data.query_weight is None and data.sample_weight is None):
+        return data.query_weight
+    weight = np.ones(data.n_documents) if data.sample_weight is None else data.sample_weight
+    if data.query_weight is not None:
+        weight = weight * np.repeat(data.query_weight, data.sizes)
+    return weight
+
+
+def _scores(fitted: Any, test: RankingData) -> F64:
+    if isinstance(fitted, Ranker):
+        return fitted.predict(test)
+    X = _matrix(test)
+    if hasattr(fitted, "inplace_predict"):  # XGBoost's booster, whose predict wants a DMatrix
+        found = fitted.inplace_predict(X)
+    elif hasattr(fitted, "predict_proba") and hasattr(fitted, "classes_"):
+        found = fitted.predict_proba(X) @ np.asarray(fitted.classes_, np.float64)
+    elif hasattr(fitted, "decision_function") and len(getattr(fitted, "classes_", ())) == 2:
+        found = fitted.decision_function(X)
+    else:
+        found = fitted.predict(X)
+    scores = np.asarray(found, np.float64)
+    scores = scores[:, 0] if scores.ndim == 2 and scores.shape[1] == 1 else scores
+    if scores.shape != test.y.shape:
+        raise DataError(
+            f"its predictions have the shape {scores.shape} where one score for each of "
+            f"{test.n_documents} documents is expected."
+        )
+    return scores
+
+
+def _learning_curve(fitted: Any) -> tuple[dict[str, list[float]], int | None]:
+    """Return the metrics on the validation set by round, and the best round from 1, if any."""
+    result = getattr(fitted, "evals_result_", None)
+    if not isinstance(result, Mapping):
+        return {}, None
+    curves = {
+        f"{'train' if part == 'learn' else 'valid'} {name}": [float(value) for value in values]
+        for part, metrics in result.items()
+        for name, values in metrics.items()
+    }
+    best = getattr(fitted, "best_iteration_", None)  # LightGBM, from 1
+    if best is None:
+        best = getattr(fitted, "best_iteration", None)  # XGBoost, from 0, with early stopping alone
+        best = None if best is None else best + 1
+    return curves, int(best) if best else None
+
+
+# --- scores that are there already -----------------------------------------------------------
+
+
+class ColumnScorer:
+    """A feature of the data as scores, such as BM25; a missing value ranks last."""
+
+    note: str | None = None
+
+    def __init__(self, column: str) -> None:
+        self.column, self.kind = column, f"column {column}"
+
+    def run(self, fold: Fold, at: TestRows, seed: int) -> Scored:  # noqa: ARG002
+        """Return the feature of the test documents."""
+        values = fold.test.X[:, [column_of(fold.test, self.column)]]
+        dense = values.toarray() if sparse.issparse(values) else values
+        return Scored(_missing_last(np.array(dense, np.float64).ravel()))
+
+
+class ArrayScorer:
+    """A score for each row of the data, in the caller's order of rows; NaN ranks last."""
+
+    kind: str = "array of scores"
+    note: str | None = None
+
+    def __init__(self, scores: Any) -> None:
+        try:
+            self._scores = np.asarray(scores, np.float64)
+        except (TypeError, ValueError):
+            raise UsageError("an array of scores must hold numbers.") from None
+        if self._scores.ndim != 1:
+            raise UsageError(
+                f"an array of scores has one dimension, not the shape {self._scores.shape}."
+            )
+
+    def run(self, fold: Fold, at: TestRows, seed: int) -> Scored:  # noqa: ARG002
+        """Return the scores of the rows of the test part."""
+        enough = not len(at.rows) or int(at.rows.max()) < len(self._scores)
+        if not enough or at.total not in (None, len(self._scores)):
+            rows = int(at.rows.max()) + 1 if at.total is None else at.total
+            more = " or more" if at.total is None else ""
+            raise DataError(
+                f"the array has {len(self._scores)} scores for {rows}{more} rows; give one for "
+                "each row of the data, or of the test parts of its folds, one after the other."
+            )
+        return Scored(_missing_last(self._scores[at.rows]))
+
+
+class RunScorer:
+    """A TREC run, matched by query and document id; a document that it lacks ranks last."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path, self.kind = path, f"run {Path(path).name}"
+        self._lacking = self._documents = 0
+
+    @cached_property
+    def _score_of(self) -> dict[tuple[str, str], float]:
+        read = Trec().read(self.path, qrels="")
+        queries = np.repeat(np.array(query_names(read), object), read.sizes).tolist()
+        scores = np.asarray(read.X[:, 0], np.float64).tolist()
+        return dict(zip(zip(queries, names_in_run(read), strict=True), scores, strict=True))
+
+    @property
+    def note(self) -> str | None:
+        """Return how many documents the run lacks."""
+        if not self._lacking:
+            return None
+        return (
+            f"the run has no score for {self._lacking:,} of {self._documents:,} test documents, "
+            "which rank last"
+        )
+
+    def check(self) -> None:
+        """Read the run, so that an error in it is raised before anything else is done."""
+        _ = self._score_of
+
+    def run(self, fold: Fold, at: TestRows, seed: int) -> Scored:  # noqa: ARG002
+        """Return the run's scores of the test documents."""
+        test = fold.test
+        queries = np.repeat(np.array(query_names(test), object), test.sizes).tolist()
+        keys = zip(queries, names_in_run(test), strict=True)
+        scores = np.array([self._score_of.get(key, np.nan) for key in keys])
+        if np.isnan(scores).all():
+            without = "" if test.doc_id is not None else ", and the data has no document ids"
+            raise DataError(
+                f"{self.path} has no document of the test queries by its query and document "
+                f"id{without}."
+            )
+        self._lacking += int(np.isnan(scores).sum())
+        self._documents += len(scores)
+        return Scored(_missing_last(scores))
+
+
+def _missing_last(scores: F64) -> F64:
+    """Return scores whose missing values lie below all others."""
+    missing = np.isnan(scores)
+    if missing.all():
+        return np.zeros(len(scores))
+    return np.where(missing, scores[~missing].min() - 1.0, scores)

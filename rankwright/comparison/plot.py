@@ -10,6 +10,8 @@ import numpy as np
 
 from rankwright.core.types import F64
 from rankwright.errors import MissingExtraError, UsageError
+from rankwright.metrics.base import named_metrics
+from rankwright.metrics.evaluation import Evaluator
 from rankwright.registry import unknown
 
 if TYPE_CHECKING:
@@ -136,10 +138,7 @@ def _means_at(
     found: Comparison, metric: str, chosen: list[str], ks: list[int]
 ) -> dict[str, list[float]]:
     """Return the mean of the metric at every cut-off, by label."""
-    from rankwright.metrics.evaluation import Evaluator
-    from rankwright.metrics.names import measures
-
-    at = measures([f"{metric}@{k}" for k in ks], convention=found.convention)
+    at = named_metrics([f"{metric}@{k}" for k in ks], convention=found.convention)
     values: dict[str, dict[str, list[F64]]] = {label: {name: [] for name in at} for label in chosen}
     for number, fold in enumerate(found.folds):
         nothing = np.empty((fold.test.n_documents, 0))

@@ -27,7 +27,7 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.data.streams import atomic_text
 from rankwright.errors import RankwrightError, UsageError
 from rankwright.explanation.query import QueryView, document_parts
-from rankwright.metrics.names import metric as parse_metric
+from rankwright.metrics.base import metric as parse_metric
 from rankwright.persist.model_file import load_model
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from rankwright.comparison import tables
 from rankwright.core.types import F64, I64, AnyArray
 from rankwright.data.split import Fold
 from rankwright.errors import MissingExtraError, UsageError
@@ -24,7 +25,7 @@ from rankwright.metrics.significance import LEVEL, Interval
 from rankwright.registry import unknown
 
 if TYPE_CHECKING:
-    from rankwright.comparison.scorers import Scorer
+    from rankwright.comparison.entries import Scorer
 
 
 FRAMES = ("pandas", "polars", "pyarrow")
@@ -55,7 +56,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Run:
-    """One entry on one fold: fitted to train, chosen on valid, scored on test once.
+    """One entry on one fold: fitted to train, chosen on the validation set, scored on test once.
 
     Attributes
     ----------
@@ -264,7 +265,7 @@ class Comparison:
         return None
 
     def learning_curve(self, ranker: str, metric: str | None = None) -> dict[str, Any] | None:
-        """Return train and valid by round, averaged over the folds as far as all of them go.
+        """Return the curves by round, averaged over the folds as far as all of them go.
 
         ``metric`` is the first that was recorded by default: the one that selects the round.
 
@@ -305,15 +306,13 @@ class Comparison:
         """
         import narwhals as nw
 
-        from rankwright.comparison.tables import columns as paper_columns
-
         if backend not in FRAMES:
             raise UsageError(unknown("frame backend", backend, FRAMES))
         records = self.records() if long else []
         columns = (
             {name: [record[name] for record in records] for name in records[0]}
             if long
-            else paper_columns(self)
+            else tables.columns(self)
         )
         try:
             return nw.from_dict(columns, backend=backend).to_native()
@@ -349,9 +348,7 @@ class Comparison:
         label : str
             By which the text refers to the table.
         """
-        from rankwright.comparison.tables import to_latex
-
-        return to_latex(
+        return tables.to_latex(
             self, metrics=metrics, digits=digits, intervals=intervals, names=names,
             caption=caption, label=label,
         )  # fmt: skip
@@ -368,15 +365,13 @@ class Comparison:
 
         The parameters are those of `to_latex`.
         """
-        from rankwright.comparison.tables import to_markdown
-
-        return to_markdown(self, metrics=metrics, digits=digits, intervals=intervals, names=names)
+        return tables.to_markdown(
+            self, metrics=metrics, digits=digits, intervals=intervals, names=names
+        )
 
     def write(self, path: str | Path) -> None:
         """Write a report (.html), a table (.tex, .md, .csv) or all figures (.json)."""
-        from rankwright.comparison.tables import write
-
-        write(self, path)
+        tables.write(self, path)
 
     def plot(self, kind: str = "metrics", **options: Any) -> Any:
         """Draw the comparison with matplotlib and return the Axes.
@@ -467,24 +462,16 @@ class Comparison:
         }
 
     def remarks(self) -> list[str]:
-        """Return a line for each entry that failed, or whose scores need a word."""
-        from rankwright.comparison.tables import remarks
-
-        return remarks(self)
+        """Return a line for each entry that failed, or whose scores need a remark."""
+        return tables.remarks(self)
 
     def about(self) -> str:
         """Return the sentence under the table: how it was made and what its marks mean."""
-        from rankwright.comparison.tables import about
-
-        return about(self)
+        return tables.about(self)
 
     def __repr__(self) -> str:
-        from rankwright.comparison.tables import as_text
-
-        return as_text(self)
+        return tables.as_text(self)
 
     def _repr_html_(self) -> str:
         """Return the table for a notebook."""
-        from rankwright.comparison.tables import as_html
-
-        return as_html(self)
+        return tables.as_html(self)

@@ -4,8 +4,8 @@ A run (one ranker on one fold) is a folder named by a digest of the fold's data,
 parameters, what tuning may do, and the sources and libraries that compute it. It holds
 ``run.json``, ``scores.npz`` (test scores) and ``model.rw``, is written under a temporary name and
 renamed when complete: a run that was killed leaves nothing that could be taken for one. Results of
-tests over many queries, which take a while too, are small files beside them. What nobody has asked
-for in 90 days is dropped.
+tests over many queries, which take a while too, are small files beside them. What has not been
+asked for in 90 days is dropped.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.data.split import Fold
 from rankwright.data.streams import atomic_text
 from rankwright.errors import DataError, UsageError
-from rankwright.metrics.names import metric as measure
+from rankwright.metrics.base import metric as make_metric
 from rankwright.persist.model_file import holds_all, kept_parameters
 from rankwright.rankers.base import Ranker
 
@@ -71,9 +71,9 @@ class RunCache:
         self.folder = default_folder() if folder is None else Path(folder)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as fault:
+        except OSError as error:
             raise DataError(
-                f"the cache folder {self.folder} cannot be made: {fault.strerror}; name another "
+                f"the cache folder {self.folder} cannot be made: {error.strerror}; name another "
                 "with --cache."
             ) from None
 
@@ -101,13 +101,13 @@ class RunCache:
             partial.mkdir(exist_ok=True)
             ranker.save(partial / _MODEL)
             np.savez(partial / _SCORES, scores=scores)
-            told = {**about, "size": (partial / _MODEL).stat().st_size}
-            (partial / _ABOUT).write_text(json.dumps(told, default=_plain), encoding="utf-8")
+            described = {**about, "size": (partial / _MODEL).stat().st_size}
+            (partial / _ABOUT).write_text(json.dumps(described, default=_plain), encoding="utf-8")
             os.rename(partial, self.folder / key)
-        except OSError as fault:
+        except OSError as error:
             if not (self.folder / key / _ABOUT).is_file():  # else another process was first
                 raise DataError(
-                    f"the cache folder {self.folder} cannot be written: {fault.strerror}; name "
+                    f"the cache folder {self.folder} cannot be written: {error.strerror}; name "
                     "another with --cache."
                 ) from None
         finally:
@@ -133,7 +133,7 @@ class RunCache:
         return found
 
     def drop_old(self) -> None:
-        """Remove what nobody asked for in a long time, and what killed runs left."""
+        """Remove what has not been asked for in a long time, and what killed runs left."""
         now = time.time()
         for path in self.folder.iterdir():
             partial = path.name.startswith(".") and path.name.endswith(".partial")
@@ -158,8 +158,8 @@ def default_folder() -> Path:
 def run_key(data: str, ranker: Ranker, search: Mapping[str, Any] | None) -> str:
     """Return the name of a run.
 
-    Of a ranker with a function, a part of nobody's package or a seed that is not fixed the content
-    cannot be told; such a run has a name of its own each time, and is made again.
+    Of a ranker with a function, a part that belongs to no package or a seed that is not fixed the
+    content cannot be determined; such a run has a name of its own each time, and is made again.
 
     Parameters
     ----------
@@ -189,8 +189,8 @@ def _plugin_digests(ranker: Ranker) -> dict[str, str]:
     """Return a digest of the file of each class that is not ours, whose changes are not ours."""
     parts: list[Any] = [ranker, ranker.make_model(), ranker._part_of("solver")]
     parts.append(ranker.make_loss() if ranker.has_loss else None)
-    parts.append(measure(ranker.metric, convention=ranker.convention))
-    parts.append(measure(ranker.selection_metric, convention=ranker.convention))
+    parts.append(make_metric(ranker.metric, convention=ranker.convention))
+    parts.append(make_metric(ranker.selection_metric, convention=ranker.convention))
     found = {}
     for kind in {type(part) for part in parts if part is not None}:
         file = getattr(sys.modules.get(kind.__module__), "__file__", None)
@@ -230,8 +230,8 @@ def _bytes(array: AnyArray) -> Any:
 @cache
 def source_digest() -> str:
     """Return a digest of the sources and libraries that decide results."""
-    told = {"rankwright": rankwright.__version__, **_versions()}
-    digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode())
+    versions = {"rankwright": rankwright.__version__, **_versions()}
+    digest = hashlib.sha256(json.dumps(versions, sort_keys=True).encode())
     root = Path(rankwright.__file__).parent
     own = [path for package in _PACKAGES for path in sorted((root / package).rglob("*.py"))]
     for path in (*own, *(root / name for name in _FILES)):

@@ -47,8 +47,8 @@ def about(found: Comparison, *, arrows: bool = False) -> str:
         marks = f"▲ ▼: significantly better or worse than {found.baseline}"
     return (
         f"{found.name}: mean and 95 % bootstrap interval over {tested_queries(found)}; {marks} "
-        f"({test_words(found)}); wins, ties and losses are queries against {found.baseline} by "
-        f"{found.metrics[0]}; seconds are those of a fit, the median over folds, without "
+        f"({test_description(found)}); wins, ties and losses are queries against {found.baseline} "
+        f"by {found.metrics[0]}; seconds are those of a fit, the median over folds, without "
         "compilation."
     )
 
@@ -59,7 +59,7 @@ def tested_queries(found: Comparison) -> str:
     return f"{len(found.qid):,} test queries of {folds}, convention {found.convention}"
 
 
-def test_words(found: Comparison) -> str:
+def test_description(found: Comparison) -> str:
     """Return the test, its level and the correction."""
     count = len({(test.ranker, test.baseline) for test in found.tests})
     if found.correction is None:
@@ -113,7 +113,7 @@ def as_text(found: Comparison) -> str:
 
 
 def remarks(found: Comparison) -> list[str]:
-    """Return a line for each entry that failed, or whose scores need a word."""
+    """Return a line for each entry that failed, or whose scores need a remark."""
     return [f"{label}: {why}" for label, why in {**found.notes, **found.failures}.items()]
 
 
@@ -415,7 +415,7 @@ def _caption(found: Comparison, shown: Mapping[str, str], lower: bool) -> list[s
         what = "A superscript after a value: significantly better than the ranker of that letter"
     else:
         what = f"†† and ‡‡: significantly better and worse than {shown[found.baseline]}"
-    return [*sentences, f"{what} ({test_words(found)})."]
+    return [*sentences, f"{what} ({test_description(found)})."]
 
 
 def _metric_name(metric: str) -> str:

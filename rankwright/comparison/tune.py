@@ -1,13 +1,13 @@
 """Choose a ranker's parameters on a validation set, or by cross-validation, with Optuna.
 
 Each trial fits the ranker with parameters from its search space (`rankwright.rankers.search_space`)
-and is judged by the selection metric on valid; without valid, by its mean over folds of whole
-queries. The first trial stands at the defaults, so tuning
-never ends below them on valid; the others are drawn by Optuna's TPE sampler. A trial whose learning
-curve falls behind the median of those before it is pruned.
+and is judged by the selection metric on the validation set; without valid, by its mean over folds
+of whole queries. The first trial stands at the defaults, so tuning never ends below them on the
+validation set; the others are sampled by Optuna's TPE sampler. A trial whose learning curve falls
+behind the median of those before it is pruned.
 
-The draw of a trial depends on the seed and on the trials before it alone, so the same seed gives
-the same trials, also where a run was killed and went on from its ``storage``.
+The parameters of a trial depends on the seed and on the trials before it alone, so the same seed
+gives the same trials, also where a run was killed and went on from its ``storage``.
 """
 
 from __future__ import annotations
@@ -26,17 +26,16 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 from sklearn.base import clone
 
-from rankwright.core.parts import check_kind
-from rankwright.core.rng import seed_of, stream
+from rankwright.core.parameters import check_kind, seed_of
+from rankwright.core.rng import stream
 from rankwright.data.content import content_digest
 from rankwright.data.frames import frame_of_columns
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.split import k_folds
 from rankwright.data.streams import check_target
 from rankwright.errors import DataError, MissingExtraError, RankwrightError, UsageError
-from rankwright.metrics.base import Metric
+from rankwright.metrics.base import Metric, metric, metric_name
 from rankwright.metrics.evaluation import evaluate
-from rankwright.metrics.names import metric, metric_name
 from rankwright.persist.model_file import kept_parameters
 from rankwright.rankers.base import Ranker
 from rankwright.rankers.base import ranker as ranker_called
@@ -65,7 +64,7 @@ class Tuning:
     metric, convention : str
         What the trials were judged by.
     value : float
-        The best trial's metric on valid, or its mean over the folds.
+        The best trial's metric on the validation set, or its mean over the folds.
     trials : tuple of Trial
         All that ended, also in earlier runs on the same storage.
     seconds : float
@@ -164,11 +163,11 @@ def tune(
     executor
         Runs ``at_once`` trials at a time elsewhere, as `rankwright.distributed.executor` does on
         the workers of a cluster, and `concurrent.futures.ProcessPoolExecutor` in processes. They
-        are drawn without knowing of each other, and none is pruned.
+        are sampled without knowing of each other, and none is pruned.
     at_once
         How many. The same number gives the same trials, however many workers there are.
     random_state
-        Seed of the trials' draws.
+        Seed of the trials' samples.
     """
     if at_once < 1 or (at_once > 1 and executor is None):
         raise UsageError(f"at_once must be 1, or more with an executor, not {at_once}.")
@@ -206,7 +205,7 @@ def checked_space(
     space: Mapping[str, Any] | None = None,
     fixed: Collection[str] = (),
 ) -> dict[str, Domain]:
-    """Return what `tune` searches; what it would refuse is told here, without any data."""
+    """Return what `tune` searches; what it would refuse is reported here, without any data."""
     import_optuna()
     check_kind("the number of trials", trials, ["int"])
     if trials < 1:
@@ -261,9 +260,9 @@ def _data(given: Any, name: str) -> RankingData:
 
 
 # --- trials, kept in a study of Optuna -------------------------------------------------------
-# The trials of tuning: drawn, run here or elsewhere, and kept in a study of Optuna.
+# The trials of tuning: sampled, run here or elsewhere, and kept in a study of Optuna.
 #
-# `rankwright.comparison.tune` says how trials are drawn and judged. A study on a storage is bound
+# `rankwright.comparison.tune` says how trials are sampled and judged. A study on a storage is bound
 # to its data, ranker, search space and seed by a digest; trials that were killed do not count.
 
 
@@ -292,7 +291,7 @@ class Trial:
     parameters : mapping
         What was chosen.
     value : float or None
-        The selection metric on valid; of a pruned trial, its best so far.
+        The selection metric on the validation set; of a pruned trial, its best so far.
     seconds : float
     sentence : str or None
         Why the trial failed.
@@ -329,23 +328,27 @@ class Search:
     ) -> None:
         self.optuna, self.ranker, self.train, self.valid = optuna, ranker, train, valid
         self.space, self.seed, self.folds = space, seed, folds
-        self.pairs = [(train, valid)] if valid is not None else _folds(train, folds, seed)
+        if valid is not None:
+            self.pairs = [(train, valid)]
+        else:
+            cut = k_folds(train, folds, valid=False, seed=seed)
+            self.pairs = [(fold.train, fold.test) for fold in cut]
         given = ranker.selection_metric
-        self.measure = metric(given, convention=ranker.convention)
-        self.metric, self.maximise = metric_name(given, self.measure), self.measure.maximise
+        self.selects = metric(given, convention=ranker.convention)
+        self.metric, self.maximise = metric_name(given, self.selects), self.selects.maximise
         self._fitted: dict[int, Ranker] = {}  # the best of this run alone
 
     def digest(self) -> str:
         """Return what decides the trials: the data, the ranker, the space and the seed."""
         judge = f"{self.folds} folds" if self.valid is None else content_digest(self.valid)
-        told = {
+        identity = {
             "data": [content_digest(self.train), judge],
             "ranker": self.ranker.name,
             "parameters": kept_parameters(self.ranker),
             "space": {name: repr(domain) for name, domain in self.space.items()},
             "seed": self.seed,
         }
-        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+        return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 
     def ended(self, study: optuna.Study) -> list[Trial]:
         """Return the trials that ended by themselves; one that was killed does not count."""
@@ -369,7 +372,7 @@ class Search:
         ]
 
     def _ask(self, study: optuna.Study, number: int) -> tuple[optuna.Trial, Ranker]:
-        """Draw a trial; return it with the ranker of its parameters."""
+        """Sample a trial; return it with the ranker of its parameters."""
         draw = int(stream(self.seed, "tune", number).integers(2**31))
         study.sampler = self.optuna.samplers.TPESampler(seed=draw)
         if number == 0:
@@ -383,18 +386,18 @@ class Search:
     ) -> list[Trial]:
         """Run ``count`` trials at a time on an executor and return how they ended."""
         asked = [self._ask(study, first + k) for k in range(count)]
-        judged_by = (self.pairs, self.measure, self.metric)
+        judged_by = (self.pairs, self.selects, self.metric)
         running = [executor.submit(fit_and_judge, made, *judged_by) for _, made in asked]
         before = len(self.ended(study))
         for (trial, _), future in zip(asked, running, strict=True):
             try:
                 fits, value = future.result()
-                self._tell(study, trial, fits, value)
-            except RankwrightError as fault:
-                self._tell_fault(study, trial, fault)
+                self._record(study, trial, fits, value)
+            except RankwrightError as error:
+                self._record_error(study, trial, error)
         return self.ended(study)[before:]
 
-    def _tell(
+    def _record(
         self, study: optuna.Study, trial: optuna.Trial, fits: list[Ranker], value: float
     ) -> None:
         trial.set_user_attr(_ROUNDS, [fit.best_iteration_ for fit in fits])
@@ -402,8 +405,8 @@ class Search:
         if study.best_trial.number == trial.number and self.valid is not None:
             self._fitted = {trial.number: fits[0]}
 
-    def _tell_fault(self, study: optuna.Study, trial: optuna.Trial, fault: Exception) -> None:
-        trial.set_user_attr(_SENTENCE, str(fault))
+    def _record_error(self, study: optuna.Study, trial: optuna.Trial, error: Exception) -> None:
+        trial.set_user_attr(_SENTENCE, str(error))
         study.tell(trial, state=self.optuna.trial.TrialState.FAIL)
 
     def run_trial(self, study: optuna.Study, number: int) -> Trial:
@@ -420,14 +423,14 @@ class Search:
                 fits.append(fitted.fit(train, eval_set=valid, progress=watcher))
                 if fitted.interrupted_:  # half a fit is not a trial
                     raise KeyboardInterrupt
-                found.append(judged(fitted, valid, self.measure, self.metric))
+                found.append(judged(fitted, valid, self.selects, self.metric))
                 if self.valid is None:
                     self._prune_by_folds(trial, found)
-            self._tell(study, trial, fits, fmean(found))
+            self._record(study, trial, fits, fmean(found))
         except self.optuna.TrialPruned:
             study.tell(trial, state=self.optuna.trial.TrialState.PRUNED)
-        except RankwrightError as fault:
-            self._tell_fault(study, trial, fault)
+        except RankwrightError as error:
+            self._record_error(study, trial, error)
         return self.ended(study)[-1]
 
     def _prune_by_folds(self, trial: optuna.Trial, found: list[float]) -> None:
@@ -479,25 +482,20 @@ class Search:
         }
 
 
-def _folds(train: RankingData, folds: int, seed: int) -> list[Pair]:
-    """Return each part of the queries with all others, which are fitted to."""
-    return [(fold.train, fold.test) for fold in k_folds(train, folds, valid=False, seed=seed)]
-
-
 def fit_and_judge(
-    ranker: Ranker, pairs: list[Pair], measure: Metric, name: str
+    ranker: Ranker, pairs: list[Pair], metric: Metric, name: str
 ) -> tuple[list[Ranker], float]:
     """Fit one trial's ranker, wherever this runs; return the fits and their mean metric."""
     fits = [clone(ranker).fit(train, eval_set=valid) for train, valid in pairs]
     found = [
-        judged(fitted, valid, measure, name) for fitted, (_, valid) in zip(fits, pairs, strict=True)
+        judged(fitted, valid, metric, name) for fitted, (_, valid) in zip(fits, pairs, strict=True)
     ]
     return fits, fmean(found)
 
 
-def judged(fitted: Ranker, valid: RankingData, measure: Metric, name: str) -> float:
-    """Return the metric of a fitted ranker on valid, with ties averaged."""
-    selects = measure.for_selection()
+def judged(fitted: Ranker, valid: RankingData, metric: Metric, name: str) -> float:
+    """Return the metric of a fitted ranker on the validation set, with ties averaged."""
+    selects = metric.for_selection()
     found = evaluate(valid, fitted.predict(valid), selects)[repr(selects)]
     if not math.isfinite(found):
         raise DataError(
@@ -517,8 +515,8 @@ class _Pruner:
     def __call__(self, t: int, text: str) -> None:
         pass
 
-    def tell(self, t: int, value: float) -> None:
-        """Take in the metric on valid after round ``t``."""
+    def on_metric(self, t: int, value: float) -> None:
+        """Take in the metric on the validation set after round ``t``."""
         self._best = value if self._best is None else self._better(self._best, value)
         self._trial.report(self._best, t)  # the model keeps its best round, so that one counts
         if self._trial.should_prune():
@@ -539,8 +537,8 @@ def open_study(search: Search, storage: str | Path | None, name: str) -> Any:
         before = study.user_attrs.get("digest")
     except RankwrightError:
         raise
-    except Exception as fault:  # Optuna's storages raise errors of many packages
-        why = str(fault).partition("\n")[0] or type(fault).__name__
+    except Exception as error:  # Optuna's storages raise errors of many packages
+        why = str(error).partition("\n")[0] or type(error).__name__
         raise UsageError(f"the storage {storage} cannot be opened: {why}") from None
     digest = search.digest()
     if before is None:
@@ -554,7 +552,9 @@ def open_study(search: Search, storage: str | Path | None, name: str) -> Any:
     for trial in study.get_trials(deepcopy=False, states=(states.RUNNING, states.WAITING)):
         if trial.state == states.WAITING:  # enqueued and killed before it was asked for
             trial = study.ask()
-        study.tell(trial.number, state=states.FAIL)  # it was killed; its draw is made again
+        study.tell(
+            trial.number, state=states.FAIL
+        )  # it was killed; its parameters are sampled again
     return study
 
 
@@ -577,7 +577,7 @@ def import_optuna() -> Any:
 
 @contextmanager
 def quiet(optuna: Any) -> Iterator[None]:
-    """Keep Optuna from logging each trial: the caller's report tells them."""
+    """Keep Optuna from logging each trial: the caller reports them."""
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     try:

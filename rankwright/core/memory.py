@@ -2,7 +2,7 @@
 
 What is counted is anonymous memory, that which no file backs (Linux's RssAnon). Pages of mapped
 files, such as the features of a store, do not count: the system takes them back when it needs the
-room. A thread looks every `EVERY` seconds and remembers the peak; where the bound is passed by more
+room. A thread looks every `EVERY` seconds and records the peak; where the bound is passed by more
 than `SLACK` of it, the run ends with a sentence.
 
 Code that would copy features asks `scratch` for room, and code that can do with less asks `limit`.
@@ -88,7 +88,7 @@ def anonymous_bytes() -> int:
     return (int(resident) - int(mapped)) * _PAGE
 
 
-def give_back() -> None:
+def trim_memory() -> None:
     """Hand memory that was freed back to the system, where the C library keeps it (glibc)."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
@@ -159,7 +159,7 @@ class Gauge:
             in_use = self._take_in()
             if self.limit is None or self.passed or in_use <= self.limit:
                 continue
-            give_back()
+            trim_memory()
             if in_use > (1 + SLACK) * self.limit < self._take_in():
                 self.passed = True
                 _thread.interrupt_main()
@@ -195,7 +195,7 @@ def memory_limit(limit: str | int | None) -> Iterator[Gauge]:
         with _interruptible(size), gauge:
             yield gauge
     except KeyboardInterrupt:
-        gauge.check()  # our own, told by its reason
+        gauge.check()  # our own: raised with its reason
         raise
     finally:
         _limit.reset(before)
@@ -235,12 +235,14 @@ def scratch(shape: tuple[int, ...], dtype: Any) -> AnyArray:
         return np.empty(shape, dtype)
     try:
         with tempfile.TemporaryFile(prefix="rankwright-") as stream:
-            os.posix_fallocate(stream.fileno(), 0, size)  # a full disk is told here, not when used
+            os.posix_fallocate(
+                stream.fileno(), 0, size
+            )  # a full disk is reported here, not when used
             return np.asarray(np.memmap(stream, dtype, mode="r+", shape=shape))
-    except OSError as fault:
+    except OSError as error:
         raise DataError(
             f"{shown_size(size)} of temporary space cannot be had in {tempfile.gettempdir()}: "
-            f"{fault.strerror or fault}; let TMPDIR name a folder with more room."
+            f"{error.strerror or error}; let TMPDIR name a folder with more room."
         ) from None
 
 

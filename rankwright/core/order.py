@@ -8,9 +8,10 @@ among equal scores; documents equal in both keep their order.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from rankwright.core.copies import copy_values, take
 from rankwright.core.jit import kernel
+from rankwright.core.kernels import copy_values, take
 from rankwright.core.parallel import map_queries
 from rankwright.core.types import F64, I64
 
@@ -204,7 +205,7 @@ def limit_per_group(order: I64, indptr: I64, group: I64 | F64, limit: int) -> tu
     each row in it; topics may then overlap. Returns the shorter ranking and its own boundaries.
 
     Documents are taken greedily in order of score. With one group each, that is the best choice for
-    any measure that falls with the rank. With overlapping topics the best choice is NP-hard: greedy
+    any metric that falls with the rank. With overlapping topics the best choice is NP-hard: greedy
     has the best first document, the best second one beside it, and so on, and where shares are 0 or
     1 the scores of what it takes, counted from 0, add up to at least 1/m of the most that any
     choice can have, m being the most topics of a document.
@@ -261,3 +262,19 @@ def first_places(indptr: I64, top: int) -> tuple[I64, I64]:
     bounds = np.concatenate(([0], np.cumsum(kept))).astype(np.int64)
     places = np.repeat(indptr[:-1] - bounds[:-1], kept) + np.arange(bounds[-1])
     return places, bounds
+
+
+def first_of_runs(values: F64, begin: I64) -> NDArray[np.bool_]:
+    """Return whether each value is the first of a run of equal ones in its query."""
+    new = np.ones(len(values), bool)
+    new[1:] = values[1:] != values[:-1]
+    new[begin[:-1][np.diff(begin) > 0]] = True
+    return new
+
+
+def numbers_of_runs(values: F64, begin: I64) -> tuple[I64, I64]:
+    """Return numbers from 0 for runs of equal values in each query, and where its runs begin."""
+    runs = np.append(0, np.cumsum(first_of_runs(values, begin)))
+    of_query = runs[begin]
+    number = runs[1:] - 1 - np.repeat(of_query[:-1], np.diff(begin))
+    return number.astype(np.int64), of_query.astype(np.int64)

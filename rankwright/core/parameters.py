@@ -1,13 +1,252 @@
-"""Refuse parameters that make no sense, each with one sentence that says what would."""
+"""Losses, models and solvers as values: parameters stored as given, read, and changed in copies.
+
+A part is a frozen dataclass on `Part`; any other object with ``get_params`` or dataclass fields is
+as good. Constructors check nothing: `check_kinds` and the part's own ``bind``, ``fit`` or ``solve``
+do, when work begins.
+"""
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Iterable
-from numbers import Real
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, fields, is_dataclass, replace
+from numbers import Integral, Real
 from typing import Any
 
-from rankwright.errors import UsageError
+import numpy as np
+
+from rankwright import registry
+from rankwright.errors import UsageError, quoted
+
+PARTS = {"loss": "losses", "model": "models", "solver": "solvers"}
+"""The parameters of a ranker that are parts, and the kind of each in the registry."""
+
+_LEAST = {
+    "n_estimators": 1,
+    "n_bags": 1,
+    "n_rounds": 1,
+    "n_generations": 1,
+    "epochs": 1,
+    "batch_size": 1,
+    "max_iter": 1,
+    "num_leaves": 2,
+    "early_stopping_rounds": 1,
+}
+_ABOVE_ZERO = ("learning_rate",)
+_KINDS = {"int": "a whole number", "float": "a number", "str": "text", "bool": "true or false"}
+
+
+class Part:
+    """Base of losses, models and solvers: frozen dataclasses whose ``repr`` shows what was set."""
+
+    __slots__ = ()
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
+        """Return the parameters by name, as scikit-learn asks for them."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+
+    def __repr__(self) -> str:
+        given = []
+        for field in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, field.name)
+            default = field.default if field.default is not MISSING else _made(field)
+            if not same(value, default):
+                given.append(f"{field.name}={value!r}")
+        return f"{type(self).__name__}({', '.join(given)})"
+
+
+def _made(field: Any) -> Any:
+    return MISSING if field.default_factory is MISSING else field.default_factory()
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two values of a parameter are equal; arrays and odd types count as different."""
+    try:
+        return a is b or (type(a) is type(b) and bool(a == b)) or _equal_numbers(a, b)
+    except (TypeError, ValueError):
+        return False
+
+
+def _equal_numbers(a: Any, b: Any) -> bool:
+    numbers = all(isinstance(one, Real) and not isinstance(one, bool) for one in (a, b))
+    return numbers and bool(a == b)
+
+
+def params_of(part: Any) -> dict[str, Any]:
+    """Return the parameters of any part: nothing where it does not name them."""
+    if hasattr(part, "get_params"):
+        found: dict[str, Any] = part.get_params(deep=False)
+        return found
+    if is_dataclass(part):
+        return {field.name: getattr(part, field.name) for field in fields(part)}
+    return {}
+
+
+def with_params(part: Any, changes: Mapping[str, Any]) -> Any:
+    """Return a copy of ``part`` with other parameters; the part itself stays as it is."""
+    known = params_of(part)
+    for name in changes:
+        if name not in known:
+            raise unknown_parameter(type(part).__name__, name, known)
+    if is_dataclass(part):
+        return replace(part, **changes)  # type: ignore[type-var]
+    made = copy.deepcopy(part)
+    if hasattr(made, "set_params"):
+        made.set_params(**changes)
+        return made
+    return type(part)(**{**known, **changes})
+
+
+def resolve_part(kind: str, given: Any) -> Any:
+    """Return ``given``, or where it is a name, that part of the registry with its defaults."""
+    if isinstance(given, str):
+        return registry.resolve(kind, given)()
+    if isinstance(given, type):
+        raise UsageError(
+            f"{given.__name__} is a class; pass an object: {given.__name__}(), with its parameters."
+        )
+    return given
+
+
+def part_name(kind: str, part: Any) -> str:
+    """Return the registered name of a part, or the name of its class."""
+    return registry.name_of(kind, type(part)) or type(part).__name__
+
+
+# --- what kind each parameter is ------------------------------------------------------------------
+
+
+def check_kinds(part: Any) -> None:
+    """Refuse values that are not of the kind that the fields of a dataclass say they are."""
+    if not is_dataclass(part):
+        return
+    for field in fields(part):
+        value = getattr(part, field.name)
+        written = field.type.__name__ if isinstance(field.type, type) else str(field.type)
+        kinds = [kind.strip() for kind in written.split("|")]
+        if value is not None and set(kinds) <= {*_KINDS, "None"}:
+            check_kind(field.name, value, kinds)
+        check_range(field.name, value)
+
+
+def check_kind(name: str, value: Any, kinds: list[str]) -> None:
+    """Raise unless ``value`` is of one of the ``kinds``: int, float, str or bool."""
+    boolean = type(value).__name__ in ("bool", "bool_")  # Python's, and NumPy's of 2.x and 1.x
+    whole = isinstance(value, Integral) and not boolean
+    fits = {
+        "int": whole,
+        "float": whole or (isinstance(value, Real) and not boolean),
+        "str": isinstance(value, str),
+        "bool": boolean,
+    }
+    if not any(fits[kind] for kind in kinds if kind in fits):
+        wanted = " or ".join(_KINDS[kind] for kind in kinds if kind in _KINDS)
+        raise UsageError(f"{name} must be {wanted}, not {value!r}.")
+
+
+def check_range(name: str, value: Any) -> None:
+    """Raise where a number is out of the range that its name has everywhere."""
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return
+    value = float(value)
+    if name in _LEAST and value < _LEAST[name]:
+        raise UsageError(f"{name} must be {_LEAST[name]} or more, not {value:g}.")
+    if name in _ABOVE_ZERO and not value > 0:
+        raise UsageError(f"{name} must be above 0, not {value:g}.")
+
+
+# --- what other libraries call it -----------------------------------------------------------------
+
+ELSEWHERE: dict[str, tuple[str, ...]] = {
+    "num_boost_round": ("n_estimators", "n_rounds"),
+    "num_iterations": ("n_estimators", "n_rounds"),
+    "num_trees": ("n_estimators",),
+    "n_trees": ("n_estimators",),
+    "iterations": ("n_estimators", "n_rounds"),
+    "n_iter": ("max_iter", "n_estimators", "n_rounds"),
+    "eta": ("learning_rate",),
+    "shrinkage": ("learning_rate",),
+    "shrinkage_rate": ("learning_rate",),
+    "max_leaves": ("num_leaves",),
+    "max_leaf_nodes": ("num_leaves",),
+    "min_data_in_leaf": ("min_child_samples",),
+    "min_samples_leaf": ("min_child_samples",),
+    "min_documents": ("min_child_samples",),
+    "min_sum_hessian_in_leaf": ("min_child_weight",),
+    "lambda_l2": ("reg_lambda", "l2"),
+    "l2_leaf_reg": ("reg_lambda", "l2"),
+    "l2_regularization": ("reg_lambda", "l2"),
+    "reg_lambda": ("l2",),
+    "l2": ("reg_lambda",),
+    "alpha": ("l2", "reg_alpha"),
+    "C": ("l2",),
+    "lambda_l1": ("reg_alpha", "l1"),
+    "reg_alpha": ("l1",),
+    "l1": ("reg_alpha",),
+    "bagging_fraction": ("subsample",),
+    "row_fraction": ("subsample",),
+    "feature_fraction": ("colsample_bytree",),
+    "colsample_bylevel": ("colsample_bytree",),
+    "max_features": ("colsample_bytree",),
+    "rsm": ("colsample_bytree",),
+    "max_bin": ("max_bins",),
+    "border_count": ("max_bins",),
+    "monotonic_cst": ("monotone_constraints",),
+    "monotone": ("monotone_constraints",),
+    "categorical_features": ("categorical_feature",),
+    "cat_features": ("categorical_feature",),
+    "categorical": ("categorical_feature",),
+    "max_iterations": ("max_iter",),
+    "tolerance": ("tol",),
+    "eval_metric": ("metric",),
+    "scoring": ("metric",),
+    "objective": ("loss",),
+    "early_stopping": ("early_stopping_rounds",),
+    "early_stopping_round": ("early_stopping_rounds",),
+    "n_iter_no_change": ("early_stopping_rounds",),
+    "num_threads": ("n_jobs",),
+    "n_threads": ("n_jobs",),
+    "thread_count": ("n_jobs",),
+    "threads": ("n_jobs",),
+    "nthread": ("n_jobs",),
+    "seed": ("random_state",),
+    "random_seed": ("random_state",),
+    "hidden": ("hidden_layer_sizes",),
+    "hidden_sizes": ("hidden_layer_sizes",),
+    "max_epochs": ("epochs",),
+    "n_epochs": ("epochs",),
+    "lr": ("learning_rate",),
+    "batch_documents": ("batch_size",),
+    "truncation_level": ("truncation",),
+    "lambdarank_truncation_level": ("truncation",),
+}
+"""What other libraries, and Rankwright 0.1, call a parameter -> what it may be called here."""
+
+
+def unknown_parameter(owner: str, name: str, known: Any, model: Any = None) -> UsageError:
+    """Return the error for a parameter that ``owner`` lacks, with what it may be called here.
+
+    A parameter of the chosen ``model`` is given by the name of that model's parameter.
+    """
+    known = list(known)
+    for ours in ELSEWHERE.get(name, ()):
+        if ours in known:
+            return UsageError(f"{owner} has no parameter '{name}'; it is called {ours} here.")
+    of_model = params_of(model)
+    for ours in (name, *ELSEWHERE.get(name, ())):
+        if ours in of_model:
+            return UsageError(
+                f"{owner} has no parameter {quoted(name)}, its model has: write model__{ours} "
+                f"(on the command line --set model.{ours}=VALUE)."
+            )
+    hint = registry.nearest(name, known)
+    return UsageError(f"{owner} has no parameter {quoted(name)}; {hint}")
+
+
+# --- values that make no sense, refused ------------------------------------------------------
+#
+# Each with one sentence that says what would make sense.
 
 
 def check_above_zero(name: str, value: Any) -> None:
@@ -30,21 +269,21 @@ def check_whole(name: str, value: Any, least: int) -> None:
         raise UsageError(f"{name} must be {least} or more, not {value}.")
 
 
-def check_word(name: str, value: Any, known: Iterable[str]) -> None:
-    """Raise unless ``value`` is one of the words that are ``known``."""
-    words = list(known)
-    if value not in words:
-        raise UsageError(f"{name} must be {either(words)}, not '{value}'.")
+def check_choice(name: str, value: Any, known: Iterable[str]) -> None:
+    """Raise unless ``value`` is one of ``known``."""
+    names = list(known)
+    if value not in names:
+        raise UsageError(f"{name} must be {either(names)}, not '{value}'.")
 
 
-def either(words: list[str]) -> str:
+def either(names: list[str]) -> str:
     """Return "a, b or c"."""
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
 
 
-def both(words: list[str]) -> str:
+def both(names: list[str]) -> str:
     """Return "a, b and c"."""
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _is_finite(value: Any) -> bool:
@@ -53,3 +292,19 @@ def _is_finite(value: Any) -> bool:
 
 def _and_finite(value: Any) -> str:
     return " and finite" if isinstance(value, Real) and value == math.inf else ""
+
+
+def seed_of(random_state: Any) -> int:
+    """Return the seed of a ``random_state``: itself, a sample from it, or for None a fresh one."""
+    if random_state is None:
+        return int(np.random.SeedSequence().generate_state(1, np.uint64)[0] >> np.uint64(1))
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**63))
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    if isinstance(random_state, Integral) and not isinstance(random_state, bool):
+        return int(random_state)
+    raise UsageError(
+        "random_state must be a whole number, a RandomState, a Generator or None, not "
+        f"{random_state!r}."
+    )

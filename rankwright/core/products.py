@@ -8,8 +8,11 @@ product takes 0.4 ms, against 0.8 to 1.1 ms of BLAS in float64.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import cache
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from rankwright.core.jit import kernel, quick_kernel
 from rankwright.core.parallel import map_ranges, row_ranges
@@ -110,3 +113,19 @@ def _over_blocks(
 
 def _arrays(X: FloatMatrix) -> tuple[np.ndarray, ...]:
     return (X,) if isinstance(X, np.ndarray) else (X.indptr, X.indices, X.data)
+
+
+# --- BLAS on one thread ----------------------------------------------------------------------
+#
+# BLAS on one thread: on the short vectors of a solver its threads wait more than they work.
+
+
+def one_blas_thread() -> AbstractContextManager[object]:
+    """Return a context in which NumPy's and SciPy's BLAS use one thread."""
+    limited: AbstractContextManager[object] = _controller().limit(limits=1, user_api="blas")
+    return limited
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()  # finding the libraries takes milliseconds: once is enough

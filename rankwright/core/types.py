@@ -219,8 +219,8 @@ class Loss(Protocol):
 class RuleLoss(Loss, Protocol):
     """A loss with a formula for weights of rules [x_f > theta]: ``traits.rule_step`` says so."""
 
-    def rule_step(self, value: float, slope: float) -> float:
-        """Return how far to go along a rule, from the loss and its slope along the rule."""
+    def rule_step(self, value: float, derivative: float) -> float:
+        """Return how far to go along a rule, from the loss and its derivative along the rule."""
 
 
 class SquaresLoss(Loss, Protocol):
@@ -243,7 +243,7 @@ class SurveyedLoss(Loss, Protocol):
 
 
 class Metric(Protocol):
-    """A measure of a ranking; frozen, and its ``repr`` is its name: ``ndcg@10``."""
+    """A metric of a ranking; frozen, and its ``repr`` is its name: ``ndcg@10``."""
 
     def per_query(self, s: F64, data: RankingData, out: F64) -> None:
         """Write the value of each query to ``out`` (NaN: the query is left out of the mean)."""
@@ -281,7 +281,7 @@ class StochasticProblem(Problem, Protocol):
     strength: float  # how strongly convex each part is by its penalty alone
 
     def begin_pass(self, t: int, w: F64) -> None:
-        """Draw the noise of pass ``t``, where the loss has any; it starts at ``w``."""
+        """Sample the noise of pass ``t``, where the loss has any; it starts at ``w``."""
 
     def part_grad(self, parts: I64, w: F64, out: F64) -> float:
         """Write the gradient of the mean of f_k over ``parts`` to ``out``; return that mean."""
@@ -333,6 +333,10 @@ class SolveResult:
     stopped: str
     curve: list[float] = field(default_factory=list)
     state: Any = None
+
+
+VANISHED = "the objective has all but vanished"
+"""Why a solver stopped where the scale of the targets has gone to 0."""
 
 
 class Solver(Protocol):

@@ -9,7 +9,8 @@ import numpy as np
 from sklearn.model_selection import BaseCrossValidator
 
 from rankwright.core.dtypes import as_vector
-from rankwright.core.rng import seed_of, stream
+from rankwright.core.parameters import seed_of
+from rankwright.core.rng import stream
 from rankwright.core.types import I64
 from rankwright.data.ranking_data import group_rows, refuse_sizes
 from rankwright.data.split import order_of_ids

@@ -19,7 +19,8 @@ from typing import Any, NamedTuple, overload
 
 import numpy as np
 
-from rankwright.core.rng import seed_of, stream
+from rankwright.core.parameters import seed_of
+from rankwright.core.rng import stream
 from rankwright.core.types import I64, AnyArray
 from rankwright.data.formats import read_file
 from rankwright.data.frames import encoded_features, frame_categories, frame_columns

@@ -21,11 +21,10 @@ from rankwright.data.rankings import Ranking, check_limits, run_texts
 from rankwright.data.streams import open_target
 from rankwright.distributed.partitions import Partitions, partitions
 from rankwright.errors import DataError, UsageError
-from rankwright.metrics.base import Metric
+from rankwright.metrics.base import AnyMetrics, Metric
 from rankwright.metrics.convention import Convention
 from rankwright.metrics.evaluation import Evaluation, Evaluator, mean_over_queries
-from rankwright.metrics.names import AnyMetrics
-from rankwright.models.missing import filled
+from rankwright.models.linear import filled
 from rankwright.rankers.base import Ranker
 
 

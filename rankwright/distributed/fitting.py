@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
-from rankwright.core.rng import seed_of
+from rankwright.core.parameters import seed_of
 from rankwright.core.types import FittedModel
 from rankwright.data.content import digest_of_prints, query_prints
 from rankwright.data.files import load
@@ -21,8 +21,8 @@ from rankwright.data.store import is_store
 from rankwright.distributed.evaluation import PartitionedEvaluator, linear_scores
 from rankwright.distributed.partitions import Partitions, partitions
 from rankwright.errors import DataError, UsageError
+from rankwright.metrics.base import metric, metric_name
 from rankwright.metrics.evaluation import Evaluator
-from rankwright.metrics.names import metric, metric_name
 from rankwright.persist.checkpoint import Checkpoint, digest_in_order, run_receipt
 from rankwright.rankers.base import Ranker, print_round
 from rankwright.rankers.boosting import MetricRanker

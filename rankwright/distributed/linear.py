@@ -31,8 +31,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from rankwright.core.blas import one_blas_thread
-from rankwright.core.products import transposed_squares_times_vector, transposed_times_vector
+from rankwright.core.products import (
+    one_blas_thread,
+    transposed_squares_times_vector,
+    transposed_times_vector,
+)
 from rankwright.core.types import F64, I64, AnyArray, Callback, Loss
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
@@ -40,10 +43,9 @@ from rankwright.distributed.cluster import Here
 from rankwright.distributed.partitions import Partitions, largest_of
 from rankwright.errors import IncompatibleError, UsageError
 from rankwright.losses.base import bound_loss, document_weight, order_weight, set_iteration
-from rankwright.models import missing as missing_values
-from rankwright.models.linear import FittedLinear, Linear, deviations_of
+from rankwright.models.linear import FittedLinear, Linear, deviations_of, filled
+from rankwright.models.linear import fill_values as fill_values_of
 from rankwright.models.linear_problem import LinearProblem, LinearSums, SummedProblem, Sums
-from rankwright.models.missing import filled
 from rankwright.solvers.alternating import Alternating
 from rankwright.solvers.choice import lacking, steps_by_column
 from rankwright.solvers.coordinate import residuals
@@ -220,7 +222,7 @@ class AveragedOnline(Online):
 def fill_values(parts: Partitions, missing: str | None) -> F64 | None:
     """Return what stands for a missing value of each feature, over all parts."""
     if missing != "mean":  # independent of the data
-        return missing_values.fill_values(np.empty((0, parts.n_features)), missing)
+        return fill_values_of(np.empty((0, parts.n_features)), missing)
     sums, counts = pairs_in_order(parts.map(known_values))
     means: F64 = np.divide(sums, counts, out=np.zeros(parts.n_features), where=counts > 0.0)
     return means

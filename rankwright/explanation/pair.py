@@ -20,7 +20,7 @@ from rankwright.core.types import F64
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.explanation.query import Place, QueryView, document_parts
-from rankwright.models.missing import filled
+from rankwright.models.linear import filled
 
 _LINES = 8
 _ROUNDING = 1e-9  # of the largest part: what sums in another order may differ by
@@ -152,7 +152,7 @@ _NODES = 64
 def difference_parts(view: QueryView, upper: int, lower: int) -> tuple[F64, str]:
     """Return what each feature adds to the lead of ``upper``, the rest last, and the method."""
     model: Any = view.ranker.model_
-    if hasattr(model, "slopes") and not model.looks_at_list:
+    if hasattr(model, "gradients") and not model.looks_at_list:
         return _along_the_way(view, upper, lower), "integrated gradients"
     try:
         parts = document_parts(view.ranker, view.data)
@@ -167,7 +167,7 @@ def _along_the_way(view: QueryView, upper: int, lower: int) -> F64:
     whole = filled(view.X[[lower, upper]], model.fill, "network").astype(np.float64)
     B, way = whole[0], whole[1] - whole[0]
     points, weights = np.polynomial.legendre.leggauss(_NODES)
-    gradients = model.slopes(B + np.outer((points + 1.0) / 2.0, way))
+    gradients = model.gradients(B + np.outer((points + 1.0) / 2.0, way))
     parts = way * (weights / 2.0 @ gradients)  # (2)
     lead = view.scores[upper] - view.scores[lower]
     return np.append(parts, lead - parts.sum())

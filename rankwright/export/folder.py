@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from rankwright import __version__, registry
-from rankwright.core.parts import resolve_part
+from rankwright.core.parameters import resolve_part
 from rankwright.core.types import F64
 from rankwright.errors import DataError, UsageError
 from rankwright.export.target import SINGLE, Job, ParityError, Target, Written, own_thresholds

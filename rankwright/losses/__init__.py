@@ -13,7 +13,7 @@ from rankwright import registry
 
 if TYPE_CHECKING:
     from rankwright.core.jit import kernel as kernel
-    from rankwright.core.parts import Part as Part
+    from rankwright.core.parameters import Part as Part
     from rankwright.core.types import Traits as Traits
     from rankwright.losses.all_threshold import AllThreshold as AllThreshold
     from rankwright.losses.approx_ndcg import ApproxNDCG as ApproxNDCG
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from rankwright.losses.domination import Domination as Domination
     from rankwright.losses.fidelity import Fidelity as Fidelity
     from rankwright.losses.function import from_function as from_function
+    from rankwright.losses.function import loss as loss
     from rankwright.losses.gbrank import GBRank as GBRank
     from rankwright.losses.interval import Interval as Interval
     from rankwright.losses.lambdarank import LambdaRank as LambdaRank
     from rankwright.losses.listmle import ListMLE as ListMLE
     from rankwright.losses.listnet import ListNet as ListNet
-    from rankwright.losses.names import loss as loss
     from rankwright.losses.ndcg_glm import NDCGGLM as NDCGGLM
     from rankwright.losses.neural_ndcg import NeuralNDCG as NeuralNDCG
     from rankwright.losses.ordinal_hinge import OrdinalHinge as OrdinalHinge
@@ -49,12 +49,12 @@ if TYPE_CHECKING:
 _MODULES = {
     **registry.classes("losses"),
     "KernelLoss": "rankwright.losses.base",
-    "Part": "rankwright.core.parts",
+    "Part": "rankwright.core.parameters",
     "Traits": "rankwright.core.types",
     "document_weight": "rankwright.losses.base",
     "from_function": "rankwright.losses.function",
     "kernel": "rankwright.core.jit",
-    "loss": "rankwright.losses.names",
+    "loss": "rankwright.losses.function",
     "order_weight": "rankwright.losses.base",
 }
 __all__ = [*_MODULES]

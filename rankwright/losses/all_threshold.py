@@ -9,9 +9,10 @@ With thresholds t_k between the grades that occur in a query, the best there are
 
 as in fast maximum margin matrix factorisation (`rennie2005mmmf`), where each user has thresholds of
 his own and they are left without penalty. Each is a problem of its own, convex in one variable,
-with a slope that rises along straight pieces: Newton's method inside a bracket ends on the right
-piece after a few steps. By the envelope theorem the slopes in s are those of (1) at the best
-thresholds. For the curvature stands a bound, w_i times the number of thresholds over the margin.
+with a derivative that rises along straight pieces: Newton's method inside a bracket ends on the
+right piece after a few steps. By the envelope theorem the derivatives in s are those of (1) at the
+best thresholds. For the curvature stands a bound, w_i times the number of thresholds over the
+margin.
 
 `rankwright.losses.ordinal_hinge` is the same with a plain hinge, which has kinks.
 """
@@ -24,9 +25,9 @@ from typing import ClassVar
 import numpy as np
 
 from rankwright.core.jit import kernel
-from rankwright.core.parameters import check_above_zero
-from rankwright.core.parts import Part
-from rankwright.core.queries import clear_query, numbers_of_runs
+from rankwright.core.kernels import clear_query
+from rankwright.core.order import numbers_of_runs
+from rankwright.core.parameters import Part, check_above_zero
 from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import KernelLoss, document_weight, rows_by_grade
@@ -66,20 +67,20 @@ def _best_threshold(first, s, w, margin):  # type: ignore[no-untyped-def]
     low, high = np.min(s) - margin, np.max(s) + margin
     t = 0.5 * (low + high)
     for _ in range(100):
-        slope, bend, size = 0.0, 0.0, 0.0
+        derivative, curvature, size = 0.0, 0.0, 0.0
         for i in range(len(s)):
             lead = s[i] - t if i >= first else t - s[i]
             pull = w[i] * _pull(lead, margin)
-            slope += pull if i >= first else -pull
-            bend += w[i] / margin if 0.0 < lead < margin else 0.0
+            derivative += pull if i >= first else -pull
+            curvature += w[i] / margin if 0.0 < lead < margin else 0.0
             size += pull
-        if abs(slope) <= 1e-15 * size or high - low <= 1e-15 * max(abs(low), abs(high)):
+        if abs(derivative) <= 1e-15 * size or high - low <= 1e-15 * max(abs(low), abs(high)):
             break
-        if slope > 0.0:
+        if derivative > 0.0:
             high = t
         else:
             low = t
-        t = t - slope / bend if bend > 0.0 else low
+        t = t - derivative / curvature if curvature > 0.0 else low
         if not low < t < high:
             t = 0.5 * (low + high)
     return t
@@ -96,7 +97,7 @@ def _hinge(lead, margin):  # type: ignore[no-untyped-def]
 
 @kernel
 def _pull(lead, margin):  # type: ignore[no-untyped-def]
-    """Return minus the slope of h."""
+    """Return minus the derivative of h."""
     return min(1.0, max(0.0, 1.0 - lead / margin))
 
 

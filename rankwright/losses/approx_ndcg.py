@@ -7,9 +7,9 @@ function of the difference in score at ``temperature`` T, it is smooth (`qin2010
     L(s) = 1 - sum_i (2^g_i - 1) d(r_i) / IDCG,     d(r) = 1 / log2(1 + r)                      (2)
 
 As T goes to 0, (2) tends to 1 - NDCG; a larger T sees documents further apart. NDCG is that of the
-whole list. The **curvature** is the sum of the sizes of the slopes of a document's pairs, over T:
-a bound on the diagonal of the Hessian, since d is convex and the logistic function bends by no more
-than its slope. No Newton step is longer than T.
+whole list. The **curvature** is the sum of the sizes of the gradients of a document's pairs, over
+T: a bound on the diagonal of the Hessian, since d is convex and the logistic function bends by no
+more than its gradient. No Newton step is longer than T.
 
 **Weights**: ranks are held by whole documents; one of weight 0 is left out, any other counts like
 the rest.
@@ -24,10 +24,8 @@ from typing import ClassVar
 import numpy as np
 
 from rankwright.core.jit import kernel, quick_kernel
-from rankwright.core.parameters import check_above_zero
-from rankwright.core.parts import Part
-from rankwright.core.queries import clear_query, longest
-from rankwright.core.scalar import sigmoid
+from rankwright.core.kernels import clear_query, longest, sigmoid
+from rankwright.core.parameters import Part, check_above_zero
 from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import KernelLoss
@@ -50,9 +48,9 @@ def _queries(lo, hi, indptr, s, lists, temperature, weight, value, grad, curv): 
         gain = lists.gain[lists.begin[q] : lists.begin[q + 1]]
         n = len(row)
         x, mass, above = scratch[0, :n], scratch[1, :n], scratch[2, :n]
-        slope, bend = scratch[3, :n], scratch[4, :n]
+        gradient, curvature = scratch[3, :n], scratch[4, :n]
         for i in range(n):
-            x[i], slope[i], bend[i] = s[row[i]] / temperature, 0.0, 0.0
+            x[i], gradient[i], curvature[i] = s[row[i]] / temperature, 0.0, 0.0
         top = x.max()
         near = top - x.min() < _FAR
         if near:
@@ -67,14 +65,14 @@ def _queries(lo, hi, indptr, s, lists, temperature, weight, value, grad, curv): 
             total -= gain[i] * _LOG_2 / width  # (2)
             if len(grad):
                 pull = gain[i] * _LOG_2 / ((1.0 + rank) * width * width)
-                _add_slopes(i, pull, above, slope, bend)
+                _add_gradients(i, pull, above, gradient, curvature)
         value[q] = weight[q] * total
         if len(grad):
             for i in range(n):
-                grad[row[i]] = weight[q] * slope[i] / temperature
+                grad[row[i]] = weight[q] * gradient[i] / temperature
         if len(curv):
             for i in range(n):
-                curv[row[i]] = weight[q] * bend[i] / (temperature * temperature)
+                curv[row[i]] = weight[q] * curvature[i] / (temperature * temperature)
 
 
 @quick_kernel
@@ -94,15 +92,15 @@ def _count_above(i, x, mass, near, above):  # type: ignore[no-untyped-def]
 
 
 @quick_kernel
-def _add_slopes(i, pull, above, slope, bend):  # type: ignore[no-untyped-def]
+def _add_gradients(i, pull, above, gradient, curvature):  # type: ignore[no-untyped-def]
     own = 0.0
     for j in range(len(above)):
         step = pull * above[j] * (1.0 - above[j])
-        slope[j] += step
-        bend[j] += step
+        gradient[j] += step
+        curvature[j] += step
         own += step
-    slope[i] -= own
-    bend[i] += own
+    gradient[i] -= own
+    curvature[i] += own
 
 
 # --- API -------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from rankwright.core.parallel import map_ranges, ordered_sum, query_ranges
-from rankwright.core.parts import part_name
+from rankwright.core.parameters import part_name
 from rankwright.core.types import CAPABILITIES, F64, I64, AnyArray, BoundLoss, Loss
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, IncompatibleError, UsageError
@@ -172,32 +172,32 @@ class KernelLoss:
             out[self._present[0]] = found
 
 
-class DrawnLoss(KernelLoss):
-    """A kernel's bound loss with something drawn: noise, orders or rankings.
+class SampledLoss(KernelLoss):
+    """A kernel's bound loss with something sampled: noise, orders or rankings.
 
-    The kernel's ``clock`` has the seed, the round and the number of the first query; what is drawn
-    for query q comes from these and q alone. A bound loss begins with round 0.
+    The kernel's ``random_key`` has the seed, the round and the number of the first query; what is
+    sampled for query q comes from these and q alone. A bound loss begins with round 0.
     """
 
-    def __init__(self, clock: AnyArray, *args: Any, **options: Any) -> None:
+    def __init__(self, random_key: AnyArray, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._clock = clock
+        self._random_key = random_key
 
     def set_iteration(self, t: int) -> None:
-        """Take what is drawn in round ``t`` from here on."""
-        self._clock[1] = t
+        """Take what is sampled in round ``t`` from here on."""
+        self._random_key[1] = t
 
     def number_from(self, first: int) -> None:
-        """Draw as if the first query had this number: where the data are a part of others."""
-        self._clock[2] = first
+        """Sample as if the first query had this number: where the data are a part of others."""
+        self._random_key[2] = first
 
     def state(self) -> dict[str, AnyArray]:
-        """Return the clock."""
-        return {"clock": self._clock}
+        """Return the random key."""
+        return {"clock": self._random_key}
 
 
-def clock_of(seed: int) -> AnyArray:
-    """Return the clock of a `DrawnLoss` at its beginning."""
+def new_random_key(seed: int) -> AnyArray:
+    """Return the random key of a `SampledLoss` at its beginning."""
     return np.array([int(seed) % 2**64, 0, 0], np.uint64)
 
 
@@ -222,7 +222,7 @@ def bound_loss(loss: Loss, data: RankingData, *, n_jobs: int | None = None, **op
 
 
 def set_iteration(loss: BoundLoss, t: int) -> None:
-    """Let a loss draw what belongs to round ``t``, where it draws anything."""
+    """Let a loss sample what belongs to iteration ``t``, where it samples anything."""
     step = getattr(loss, "set_iteration", None)
     if step is not None:
         step(t)

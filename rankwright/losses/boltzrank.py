@@ -1,4 +1,4 @@
-"""What a ranking measure loses on average over rankings drawn by their energy (BoltzRank).
+"""What a ranking metric loses on average over rankings sampled by their energy (BoltzRank).
 
 The energy of a ranking R of n documents, in which i is at rank r_i, is (`volkovs2009boltzrank`)
 
@@ -10,22 +10,22 @@ apart, so that no pair of documents can outvote the others:
 
     2 beta / (n - 1) sum over j below i of tanh(s_j - s_i)                                      (2)
 
-Rankings have the probability P(R) = exp(-E(R)) / Z. With N(R) the measure, a sum over ranks, and Q
+Rankings have the probability P(R) = exp(-E(R)) / Z. With N(R) the metric, a sum over ranks, and Q
 the same distribution made of grades in place of scores,
 
     L(s) = best - sum_R P(R) N(R)  +  divergence sum_R Q(R) log(Q(R) / P(R))                    (3)
 
 ``form="exact"`` sums over all rankings, for lists of up to 6 documents. ``form="sampled"`` puts
-``samples`` drawn rankings in their place: Z, P, Q and (3) are sums over them. They are drawn from
-the grades by Plackett-Luce, in order of g_i + Gumbel noise, and every other one evenly among all,
-so that good rankings meet common ones (``proposal="grades"``); or all evenly ("uniform"). The noise
-is a hash of seed, round, query number, sample and position, and the scores have no part in it:
-within a round (3) is a smooth function, and the gradient is its own,
+``samples`` sampled rankings in their place: Z, P, Q and (3) are sums over them. They are sampled
+from the grades by Plackett-Luce, in order of g_i + Gumbel noise, and every other one evenly among
+all, so that good rankings meet common ones (``proposal="grades"``); or all evenly ("uniform"). The
+noise is a hash of seed, round, query number, sample and position, and the scores have no part in
+it: within a round (3) is a smooth function, and the gradient is its own,
 
     dL/ds_k = sum_R P(R) (N(R) - mean N) dE(R)/ds_k + divergence sum_R (Q(R) - P(R)) dE(R)/ds_k (4)
 
-Drawn evenly, (3) tends to the exact form as samples grow; drawn from grades it is the paper's, over
-the drawn set alone.
+Sampled evenly, (3) tends to the exact form as samples grow; sampled from grades it is the paper's,
+over the sampled set alone.
 
 The **curvature** bounds the diagonal of the Hessian: in place of N - mean N stands its size.
 **Weights**: ranks are held by whole documents; one of weight 0 is left out, any other counts like
@@ -40,19 +40,23 @@ from itertools import permutations
 
 import numpy as np
 
-from rankwright.core.copies import copy_values
 from rankwright.core.jit import kernel
+from rankwright.core.kernels import (
+    clear_query,
+    copy_values,
+    hash_step,
+    hash_uniform,
+    longest,
+    query_seed,
+)
 from rankwright.core.order import NO_KEY, sort_query
-from rankwright.core.parameters import check_whole, check_word, check_zero_or_more
-from rankwright.core.parts import Part
-from rankwright.core.queries import clear_query, longest, query_seed
-from rankwright.core.scalar import hash_step, hash_uniform
+from rankwright.core.parameters import Part, check_choice, check_whole, check_zero_or_more
 from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
-from rankwright.losses.base import DrawnLoss, clock_of
+from rankwright.losses.base import SampledLoss, new_random_key
 from rankwright.losses.gain_lists import gain_lists
-from rankwright.metrics.names import AnyMetric
+from rankwright.metrics.base import AnyMetric
 
 FORMS = ("sampled", "exact")
 PROPOSALS = ("grades", "uniform")
@@ -63,7 +67,7 @@ _MOST_EXACT = 6
 
 @kernel
 def _queries(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, s, lists, y, every, clock, samples, by_grade, sharpness, beta, divergence,
+    lo, hi, indptr, s, lists, y, every, random_key, samples, by_grade, sharpness, beta, divergence,
     weight, value, grad, curv,
 ):  # fmt: skip
     most = longest(lo, hi, lists.begin)
@@ -78,32 +82,34 @@ def _queries(  # type: ignore[no-untyped-def]
             continue
         row = lists.row[lists.begin[q] : lists.begin[q + 1]]
         n = len(row)
-        x, grades, slope, bend = places[0, :n], places[1, :n], places[2, :n], places[3, :n]
+        x, grades, gradient, curvature = places[0, :n], places[1, :n], places[2, :n], places[3, :n]
         for i in range(n):
             x[i], grades[i] = s[row[i]], y[row[i]]
         count = samples
         if samples:
-            _draw(query_seed(clock, q), grades, by_grade, samples, slope, order, rankings)
+            _sample_rankings(
+                query_seed(random_key, q), grades, by_grade, samples, gradient, order, rankings
+            )
         else:
             count = _enumerate(n, every, rankings)
-        drawn, of = rankings[:count, :n], per_ranking[:, :count]
+        sampled, of = rankings[:count, :n], per_ranking[:, :count]
         gain = lists.gain[lists.begin[q] : lists.begin[q + 1]]
-        _measures(drawn, gain, lists.discount, lists.cut[q], of[0])
-        _log_chances(drawn, grades, sharpness, beta, pairs, of[1])
-        _log_chances(drawn, x, sharpness, beta, pairs, of[2])
+        _metrics(sampled, gain, lists.discount, lists.cut[q], of[0])
+        _log_chances(sampled, grades, sharpness, beta, pairs, of[1])
+        _log_chances(sampled, x, sharpness, beta, pairs, of[2])
         value[q] = weight[q] * (lists.best[q] + _loss(divergence, of))
         if len(grad):
-            _slopes(drawn, sharpness, beta, pairs, of, pulls, slope)
+            _gradients(sampled, sharpness, beta, pairs, of, pulls, gradient)
             for i in range(n):
-                grad[row[i]] = weight[q] * slope[i]
+                grad[row[i]] = weight[q] * gradient[i]
         if len(curv):
-            _bends(drawn, beta, pairs, divergence, of, pulls, bend)
+            _curvatures(sampled, beta, pairs, divergence, of, pulls, curvature)
             for i in range(n):
-                curv[row[i]] = weight[q] * bend[i]
+                curv[row[i]] = weight[q] * curvature[i]
 
 
 @kernel
-def _draw(seed, grades, by_grade, samples, noisy, order, rankings):  # type: ignore[no-untyped-def]
+def _sample_rankings(seed, grades, by_grade, samples, noisy, order, rankings):  # type: ignore[no-untyped-def]
     """Write rankings: row m holds the document at each rank."""
     n = len(grades)
     for m in range(samples):
@@ -136,44 +142,46 @@ def _enumerate(n, every, rankings):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _measures(drawn, gain, discount, cut, out):  # type: ignore[no-untyped-def]
-    for m in range(len(drawn)):
+def _metrics(sampled, gain, discount, cut, out):  # type: ignore[no-untyped-def]
+    for m in range(len(sampled)):
         out[m] = 0.0
         for r in range(cut):
-            out[m] += discount[r] * gain[drawn[m, r]]
+            out[m] += discount[r] * gain[sampled[m, r]]
 
 
 @kernel
-def _log_chances(drawn, x, sharpness, beta, pairs, out):  # type: ignore[no-untyped-def]
+def _log_chances(sampled, x, sharpness, beta, pairs, out):  # type: ignore[no-untyped-def]
     """Write log P of each ranking for scores ``x``; ``pairs`` keeps what (2) is made of."""
-    n = drawn.shape[1]
+    n = sampled.shape[1]
     middle = 0.5 * (n - 1)
     if beta != 0.0:
         for i in range(n):
             for j in range(n):
                 pairs[i, j] = math.tanh(x[i] - x[j])
     top = -np.inf
-    for m in range(len(drawn)):
+    for m in range(len(sampled)):
         lift = tilt = 0.0
         for r in range(n):
-            lift += (middle - r) * x[drawn[m, r]]  # (1)
+            lift += (middle - r) * x[sampled[m, r]]  # (1)
             if beta != 0.0:
                 for below in range(r + 1, n):
-                    tilt += pairs[drawn[m, r], drawn[m, below]]  # (2)
+                    tilt += pairs[sampled[m, r], sampled[m, below]]  # (2)
         out[m] = (sharpness * lift + beta * tilt) * 2.0 / (n - 1)
         top = max(top, out[m])
     total = 0.0
-    for m in range(len(drawn)):
+    for m in range(len(sampled)):
         total += math.exp(out[m] - top)
-    for m in range(len(drawn)):
+    for m in range(len(sampled)):
         out[m] -= top + math.log(total)
 
 
 @kernel
 def _loss(divergence, of):  # type: ignore[no-untyped-def]
-    """Return (3) less best. Rows of ``of``: N, log Q, log P; then its slope in log P, and |slope|.
+    """Return (3) less best.
 
-    The slope is that of (4), with the sign of E; its size has no sign to cancel.
+    Rows of ``of``: N, log Q, log P; then the gradient of (3) in log P, and its absolute value.
+
+    The gradient is that of (4), with the sign of E; its size has no sign to cancel.
     """
     mean = apart = 0.0
     for m in range(of.shape[1]):
@@ -187,29 +195,29 @@ def _loss(divergence, of):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _slopes(drawn, sharpness, beta, pairs, of, pulls, slope):  # type: ignore[no-untyped-def]
-    """Write -dE(R)/ds_k to ``pulls`` and the gradient (4) to ``slope``."""
-    count, n = drawn.shape
+def _gradients(sampled, sharpness, beta, pairs, of, pulls, gradient):  # type: ignore[no-untyped-def]
+    """Write -dE(R)/ds_k to ``pulls`` and the gradient (4) to ``gradient``."""
+    count, n = sampled.shape
     middle, unit = 0.5 * (n - 1), 2.0 / (n - 1)
-    slope[:] = 0.0
+    gradient[:] = 0.0
     for m in range(count):
         for r in range(n):
-            k = drawn[m, r]
+            k = sampled[m, r]
             pull = sharpness * (middle - r)
             if beta != 0.0:
                 for other in range(n):
-                    level = pairs[k, drawn[m, other]]
+                    level = pairs[k, sampled[m, other]]
                     if other != r:
                         pull += beta * (1.0 - level * level) * (1.0 if other > r else -1.0)
             pulls[m, k] = unit * pull
         for k in range(n):
-            slope[k] += of[3, m] * pulls[m, k]
+            gradient[k] += of[3, m] * pulls[m, k]
 
 
 @kernel
-def _bends(drawn, beta, pairs, divergence, of, pulls, bend):  # type: ignore[no-untyped-def]
+def _curvatures(sampled, beta, pairs, divergence, of, pulls, curvature):  # type: ignore[no-untyped-def]
     """Write a bound on the diagonal of the Hessian."""
-    count, n = drawn.shape
+    count, n = sampled.shape
     size = 0.0
     for m in range(count):
         size += of[4, m]
@@ -217,15 +225,15 @@ def _bends(drawn, beta, pairs, divergence, of, pulls, bend):  # type: ignore[no-
         mean = 0.0
         for m in range(count):
             mean += math.exp(of[2, m]) * pulls[m, k]
-        bend[k] = 0.0
+        curvature[k] = 0.0
         for m in range(count):
             apart = pulls[m, k] - mean
-            bend[k] += (of[4, m] + divergence * math.exp(of[2, m])) * apart * apart
+            curvature[k] += (of[4, m] + divergence * math.exp(of[2, m])) * apart * apart
         if beta != 0.0:
             turn = 0.0  # no ranking bends the sum of (2) by more
             for j in range(n):
                 turn += 2.0 * abs(pairs[k, j]) * (1.0 - pairs[k, j] * pairs[k, j])
-            bend[k] += (size + 2.0 * divergence) * abs(beta) * turn * 2.0 / (n - 1)
+            curvature[k] += (size + 2.0 * divergence) * abs(beta) * turn * 2.0 / (n - 1)
 
 
 # --- API -------------------------------------------------------------------------------------
@@ -233,12 +241,12 @@ def _bends(drawn, beta, pairs, divergence, of, pulls, bend):  # type: ignore[no-
 
 @dataclass(frozen=True, slots=True, repr=False)
 class BoltzRank(Part):
-    """What a ranking measure loses on average over rankings drawn by their energy.
+    """What a ranking metric loses on average over rankings sampled by their energy.
 
     Parameters
     ----------
     metric : str or Metric
-        The measure: ndcg, dcg, p or another sum over ranks, with a cut-off as in ``ndcg@10``, under
+        The metric: ndcg, dcg, p or another sum over ranks, with a cut-off as in ``ndcg@10``, under
         the standard convention.
     divergence : float
         Weight of the divergence of the rankings by score from those by grade.
@@ -247,13 +255,13 @@ class BoltzRank(Part):
     sharpness : float
         How much a ranking's energy is worth: large values leave the best ranking alone.
     form : "sampled" or "exact"
-        Draw rankings in each round, or take all: for lists of up to 6 documents.
+        Sample rankings in each round, or take all: for lists of up to 6 documents.
     samples : int
-        How many rankings are drawn.
+        How many rankings are sampled.
     proposal : "grades" or "uniform"
-        Draw half of them near the order of the grades, or all evenly.
+        Sample half of them near the order of the grades, or all evenly.
     random_state : int
-        Of the draws.
+        Of the samples.
     """
 
     metric: AnyMetric = "ndcg"
@@ -286,15 +294,15 @@ class BoltzRank(Part):
                     f"{data.qid[long]} has {sizes[long]}. Use form='sampled'."
                 )
             every = np.array(list(permutations(range(_MOST_EXACT))), np.int64)
-        clock = clock_of(self.random_state)
+        random_key = new_random_key(self.random_state)
         samples = 0 if self.form == "exact" else int(self.samples)
         terms = (float(self.sharpness), float(self.pair_potential), float(self.divergence))
-        args = (lists, data.y, every, clock, samples, self.proposal == "grades", *terms)
-        return DrawnLoss(clock, _queries, data, *args, curvature=True, n_jobs=n_jobs)
+        args = (lists, data.y, every, random_key, samples, self.proposal == "grades", *terms)
+        return SampledLoss(random_key, _queries, data, *args, curvature=True, n_jobs=n_jobs)
 
     def _check(self) -> None:
-        check_word("boltzrank's form", self.form, FORMS)
-        check_word("boltzrank's proposal", self.proposal, PROPOSALS)
+        check_choice("boltzrank's form", self.form, FORMS)
+        check_choice("boltzrank's proposal", self.proposal, PROPOSALS)
         check_whole("boltzrank's samples", self.samples, 2)
         for name in ("divergence", "sharpness", "pair_potential"):
             check_zero_or_more(f"boltzrank's {name}", getattr(self, name))

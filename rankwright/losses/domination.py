@@ -35,10 +35,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rankwright.core.jit import kernel
+from rankwright.core.kernels import log1p_exp, sigmoid
 from rankwright.core.parallel import map_queries
-from rankwright.core.parameters import check_zero_or_more
-from rankwright.core.parts import Part
-from rankwright.core.scalar import log1p_exp, sigmoid
+from rankwright.core.parameters import Part, check_zero_or_more
 from rankwright.core.types import F64, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
@@ -51,8 +50,9 @@ from rankwright.losses.pair_sums import GradeBlocks
 
 @kernel
 def _queries(  # type: ignore[no-untyped-def]
-    lo, hi, _indptr, s, rows, start, of_query, a, w, share, per_block, weight, value, grad, curv
+    lo, hi, _indptr, s, layout, a, w, share, per_block, weight, value, grad, curv
 ):
+    rows, start, of_query = layout
     log_z, p1, p2, _ = per_block
     for q in range(lo, hi):
         first, last = of_query[q], of_query[q + 1]
@@ -69,8 +69,8 @@ def _queries(  # type: ignore[no-untyped-def]
                 e = w[k] * math.exp(t - level) if one > 0.0 and w[k] > 0.0 else 0.0
                 grad[i] = factor * (e * one - w[k] * p)  # (2)
                 if len(curv):
-                    bend = w[k] * p * (1.0 - p) + max(e * one - e * e * two, 0.0)
-                    curv[i] = factor * bend  # (3)
+                    curvature = w[k] * p * (1.0 - p) + max(e * one - e * e * two, 0.0)
+                    curv[i] = factor * curvature  # (3)
             if log_z[b] > -np.inf:
                 fall = math.exp(log_z[b] - level) if one > 0.0 else 0.0
                 one, two = one * fall + p1[b], two * fall * fall + p2[b]
@@ -105,9 +105,10 @@ def _upward(first, last, start, s, rows, a, w, log_z, p1, p2):  # type: ignore[n
 
 @kernel
 def _hessian(  # type: ignore[no-untyped-def]
-    lo, hi, _indptr, s, rows, start, of_query, a, w, share, per_block, weight, v, out
+    lo, hi, _indptr, s, layout, a, w, share, per_block, weight, v, out
 ):
     """Write (4), from log Z and P as `_queries` left them."""
+    rows, start, of_query = layout
     log_z, p1, _, mean = per_block
     for q in range(lo, hi):
         first, last = of_query[q], of_query[q + 1]
@@ -229,7 +230,7 @@ class BoundDomination(KernelLoss):
         share = np.empty(data.n_queries)
         map_queries(_shares, data.indptr, blocks.start, blocks.of_query, w, share, n_jobs=n_jobs)
         per_block = np.empty((4, len(blocks.start) - 1))
-        args = (*blocks.layout, margins[blocks.rows], w, share)
+        args = (blocks.layout, margins[blocks.rows], w, share)
         super().__init__(
             _queries, data, *args, per_block, curvature=True, hessian=_hessian, n_jobs=n_jobs
         )

@@ -25,7 +25,7 @@ from typing import ClassVar
 import numpy as np
 
 from rankwright.core.jit import kernel, quick_kernel
-from rankwright.core.parts import Part
+from rankwright.core.parameters import Part
 from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
@@ -39,13 +39,14 @@ _FAR = 600.0
 
 @kernel
 def _queries(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, s, rows, start, of_query, w, scale, roots, sums, weight, value, grad, curv
+    lo, hi, indptr, s, layout, w, scale, roots, sums, weight, value, grad, curv
 ):
-    lead, ratio, slope, bend = sums
+    rows, start, of_query = layout
+    lead, ratio, gradient, curvature = sums
     for q in range(lo, hi):
         begin, end, total = indptr[q], indptr[q + 1], 0.0
-        slope[begin:end] = 0.0
-        bend[begin:end] = 0.0
+        gradient[begin:end] = 0.0
+        curvature[begin:end] = 0.0
         factor = weight[q] * scale[q]
         if factor > 0.0:
             wide = _load(begin, end, s, rows, lead)
@@ -56,17 +57,17 @@ def _queries(  # type: ignore[no-untyped-def]
                         _set_ratio(p, start[b + 1], end, s, rows, ratio)
                     own, others = (1.0, ratio[below]) if wide else (lead[p], lead[below])
                     missed, down, curved = _add_row(
-                        own, others, w[p], w[below], roots, slope[below], bend[below]
+                        own, others, w[p], w[below], roots, gradient[below], curvature[below]
                     )
                     total += missed
-                    slope[p] -= down
-                    bend[p] += curved
+                    gradient[p] -= down
+                    curvature[p] += curved
         value[q] = factor * total
         for p in range(begin, end):
             if len(grad):
-                grad[rows[p]] = factor * slope[p]
+                grad[rows[p]] = factor * gradient[p]
             if len(curv):
-                curv[rows[p]] = factor * bend[p]
+                curv[rows[p]] = factor * curvature[p]
 
 
 @kernel
@@ -88,8 +89,8 @@ def _set_ratio(p, begin, end, s, rows, ratio):  # type: ignore[no-untyped-def]
 
 
 @quick_kernel
-def _add_row(own, others, weight, weights, roots, slope, bend):  # type: ignore[no-untyped-def]
-    """Pair a document with all of lower grades; return its loss, slope and curvature."""
+def _add_row(own, others, weight, weights, roots, gradient, curvature):  # type: ignore[no-untyped-def]
+    """Pair a document with all of lower grades; return its loss, gradient and curvature."""
     hit, miss = roots
     total = down = curved = 0.0
     for j in range(len(others)):
@@ -100,8 +101,8 @@ def _add_row(own, others, weight, weights, roots, slope, bend):  # type: ignore[
         a, b = 0.5 * hit * root * c * pair, 0.5 * miss * other_root * p * pair
         # 1 - sqrt(p q) - sqrt(c (1 - q)), as half of squares that do not cancel            (1)
         total += 0.5 * pair * ((root - hit) ** 2 + (other_root - miss) ** 2)
-        slope[j] += a - b
-        bend[j] += a + b
+        gradient[j] += a - b
+        curvature[j] += a + b
         down += a - b
         curved += a + b
     return total, down, curved
@@ -139,5 +140,5 @@ class Fidelity(Part):
         scale = blocks.pair_share(w) if self.normalize else np.ones(data.n_queries)
         roots = math.sqrt(self.confidence), math.sqrt(1.0 - self.confidence)
         sums = np.empty((4, data.n_documents))
-        args = (*blocks.layout, w, scale, roots, sums)
+        args = (blocks.layout, w, scale, roots, sums)
         return KernelLoss(_queries, data, *args, curvature=True, n_jobs=n_jobs)

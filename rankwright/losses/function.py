@@ -21,12 +21,12 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.core.parameters import check_above_zero
-from rankwright.core.parts import Part
-from rankwright.core.types import F64, Traits
+from rankwright.core.parameters import Part, check_above_zero, params_of, unknown_parameter
+from rankwright.core.types import F64, Loss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
 from rankwright.losses.base import NOTHING, order_weight
+from rankwright.registry import resolve
 
 Function = Callable[[F64, F64], Any]
 _STEP = 1e-6  # of finite differences
@@ -209,3 +209,25 @@ class BoundFunction:
                         f"{i} of query {self._data.qid[q]} it is {gradient[i]:.6g}, and finite "
                         f"differences give {found:.6g}."
                     )
+
+
+# --- losses by name --------------------------------------------------------------------------
+#
+# Losses by their names.
+
+
+def loss(name: str, **params: Any) -> Loss:
+    """Return the loss called ``name``, such as ``listmle``, with the given parameters.
+
+    Examples
+    --------
+    >>> loss("lambdarank", metric="ndcg@10").truncation
+    30
+    """
+    kind = resolve("losses", name)
+    known = params_of(kind())
+    for param in params:
+        if param not in known:
+            raise unknown_parameter(f"loss '{name}'", param, known)
+    made: Loss = kind(**{k: tuple(v) if isinstance(v, list) else v for k, v in params.items()})
+    return made

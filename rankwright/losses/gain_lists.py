@@ -1,7 +1,7 @@
 """What losses that aim at a sum over ranks know of each query: gains, discounts and the best sum.
 
 Places number the documents that count, query after query; a document of weight 0 has none. The
-measure of an order is the sum over its first ``cut`` ranks of discount by rank times gain.
+metric of an order is the sum over its first ``cut`` ranks of discount by rank times gain.
 """
 
 from __future__ import annotations
@@ -14,25 +14,26 @@ from rankwright.core.types import F64, I64
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError
 from rankwright.losses.base import document_weight, present_documents
-from rankwright.metrics.names import AnyMetric, metric
+from rankwright.metrics.base import AnyMetric
+from rankwright.metrics.base import metric as make_metric
 from rankwright.metrics.swap import LINEAR_SWAP, MRR_SWAP, SwapForm
 
 _MANY = 1_000_000
 
 
 class GainLists(NamedTuple):
-    """A measure on one data set; query q has the places ``begin[q]:begin[q + 1]``."""
+    """A metric on one data set; query q has the places ``begin[q]:begin[q + 1]``."""
 
     begin: I64
     row: I64  # of each place: its row of the data
-    gain: F64  # of each place: over the ideal sum, where the measure says so
+    gain: F64  # of each place: over the ideal sum, where the metric says so
     discount: F64  # of each rank
     cut: I64  # of each query: how many ranks count, at most its number of places
-    best: F64  # of each query: the measure of the best order
+    best: F64  # of each query: the metric of the best order
 
 
 def gain_lists(loss: str, name: AnyMetric, data: RankingData) -> GainLists:
-    """Lay out the measure ``name`` for ``loss``, or say that it is no sum over ranks."""
+    """Lay out the metric ``name`` for ``loss``, or say that it is no sum over ranks."""
     row = np.flatnonzero(document_weight(data) > 0.0)
     counted = present_documents(data)
     query, begin = counted.query_of_row(), counted.indptr
@@ -48,12 +49,12 @@ def gain_lists(loss: str, name: AnyMetric, data: RankingData) -> GainLists:
 def form_over_ranks(
     loss: str, name: AnyMetric, data: RankingData, *, mrr: bool = False
 ) -> SwapForm:
-    """Return the measure ``name`` as a sum over ranks, or mrr where ``loss`` takes that too."""
-    measure = metric(name)
-    form: SwapForm | None = measure.swap_form(data) if hasattr(measure, "swap_form") else None
+    """Return the metric ``name`` as a sum over ranks, or mrr where ``loss`` takes that too."""
+    metric = make_metric(name)
+    form: SwapForm | None = metric.swap_form(data) if hasattr(metric, "swap_form") else None
     if form is None or form.kind not in ((LINEAR_SWAP, MRR_SWAP) if mrr else (LINEAR_SWAP,)):
         raise IncompatibleError(
-            f"{loss} needs a metric that is a sum over ranks; '{measure}' is not one. "
+            f"{loss} needs a metric that is a sum over ranks; '{metric}' is not one. "
             f"Use ndcg, dcg, p{', wta, eru or mrr' if mrr else ' or eru'}."
         )
     return form

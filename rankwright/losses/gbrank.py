@@ -24,8 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rankwright.core.jit import kernel
-from rankwright.core.parameters import check_zero_or_more
-from rankwright.core.parts import Part
+from rankwright.core.parameters import Part, check_zero_or_more
 from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import (
@@ -41,9 +40,10 @@ from rankwright.losses.pair_sums import GradeBlocks, add_partners, find_wrong_pa
 
 @kernel
 def _queries(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, s, rows, start, of_query, y, w, lambda1, calibration, pairs, sums,
+    lo, hi, indptr, s, layout, y, w, lambda1, calibration, pairs, sums,
     weight, value, grad, curv,
 ):  # fmt: skip
+    rows, start, of_query = layout
     v, x, n, partners_v = sums
     for q in range(lo, hi):
         centre = 0.0  # sums of v would cancel where all scores are large
@@ -78,10 +78,11 @@ def _queries(  # type: ignore[no-untyped-def]
 
 @kernel
 def _hessian(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, _s, rows, start, of_query, _y, w, lambda1, calibration, pairs, sums,
+    lo, hi, indptr, _s, layout, _y, w, lambda1, calibration, pairs, sums,
     weight, direction, out,
 ):  # fmt: skip
     """Write the Hessian times ``direction``, from the wrong pairs found at s."""
+    rows, start, of_query = layout
     u, x, n, partners_u = sums
     for q in range(lo, hi):
         for p in range(indptr[q], indptr[q + 1]):
@@ -147,7 +148,7 @@ class GBRank(Part):
         seen = present_documents(data)
         blocks = GradeBlocks.of(seen)
         args = (
-            *blocks.layout,
+            blocks.layout,
             grade_targets(seen, self.targets)[blocks.rows],
             document_weight(seen)[blocks.rows],
             float(self.lambda1),

@@ -30,14 +30,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankwright.core.jit import kernel
-from rankwright.core.parameters import check_above_zero, check_zero_or_more
-from rankwright.core.parts import Part
-from rankwright.core.queries import clear_query, first_of_runs
+from rankwright.core.kernels import clear_query
+from rankwright.core.order import first_of_runs
+from rankwright.core.parameters import Part, check_above_zero, check_zero_or_more
 from rankwright.core.types import F64, I64, AnyArray, StatefulLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
@@ -55,6 +56,53 @@ from rankwright.losses.interval_qp import (
     solve_newton,
 )
 from rankwright.registry import unknown
+
+
+class Layout(NamedTuple):
+    """Documents of weight, grade by grade: those of grade g are ``start[g]:start[g + 1]``."""
+
+    rows: I64
+    start: I64
+    of_query: I64  # the first grade of each query
+    y: F64  # the target of each document's grade
+    w: F64
+
+
+class Prices(NamedTuple):
+    """What changes, missed margins and widths cost; the lambdas by query."""
+
+    lambda1: F64
+    lambda2: F64
+    shape: int
+    knee: float
+    calibration: float
+
+
+class NewtonWorkspace(NamedTuple):
+    """Buffers of `solve_newton`, and the last intervals."""
+
+    v: F64
+    work: F64
+    tie: NDArray[np.int8]
+    first: I64
+    warm: NDArray[np.bool_]
+
+
+class BarrierWorkspace(NamedTuple):
+    """Buffers of `solve_barrier`."""
+
+    v: F64
+    work: F64
+
+
+class HardWorkspace(NamedTuple):
+    """Buffers of `solve_hard`."""
+
+    v: F64
+    work: F64
+    sums: F64
+    places: I64
+
 
 _PENALTIES = {"squared": SQUARED, "huber": HUBER, "pseudo_huber": PSEUDO_HUBER}
 
@@ -96,24 +144,27 @@ def _write(  # type: ignore[no-untyped-def]
         for p in range(start[k // 2], start[k // 2 + 1]):
             change = v[p] - min(max(v[p], work[X, k]), work[X, k + 1])
             error = v[p] + middle
-            rho, slope, _ = penalty(abs(change), terms)
+            rho, derivative, _ = penalty(abs(change), terms)
             total += w[p] * (rho + 0.5 * calibration * error * error)
             if len(grad):
-                pull = slope if change > 0.0 else -slope
+                pull = derivative if change > 0.0 else -derivative
                 grad[rows[p]] = weight[q] * w[p] * (pull + calibration * error)
             if len(curv):
                 curv[rows[p]] = weight[q] * w[p] * (1.0 + calibration)
     value[q] = weight[q] * total
 
 
-# A kernel for each solver, so that only the one in use is compiled.
+# A kernel for each solver, so that only the one in use is compiled. Tuples are unpacked once for
+# all queries: the counts of references that Numba keeps would make threads wait for each other.
 
 
 @kernel
 def _newton(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, s, rows, start, of_query, y, w, lambda1, lambda2, shape, knee, calibration,
-    v, work, tie, first, warm, weight, value, grad, curv,
-):  # fmt: skip
+    lo, hi, indptr, s, layout, prices, workspace, weight, value, grad, curv
+):
+    rows, start, of_query, y, w = layout
+    lambda1, lambda2, shape, knee, calibration = prices
+    v, work, tie, first, warm = workspace
     for q in range(lo, hi):
         a, b, middle = _begin(q, indptr, of_query, start, s, rows, y, weight, v, value, grad, curv)
         if a < b:
@@ -128,9 +179,11 @@ def _newton(  # type: ignore[no-untyped-def]
 
 @kernel
 def _barrier(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, s, rows, start, of_query, y, w, lambda1, lambda2, shape, knee, calibration,
-    v, work, weight, value, grad, curv,
-):  # fmt: skip
+    lo, hi, indptr, s, layout, prices, workspace, weight, value, grad, curv
+):
+    rows, start, of_query, y, w = layout
+    lambda1, lambda2, shape, knee, calibration = prices
+    v, work = workspace
     for q in range(lo, hi):
         a, b, middle = _begin(q, indptr, of_query, start, s, rows, y, weight, v, value, grad, curv)
         if a < b:
@@ -144,14 +197,16 @@ def _barrier(  # type: ignore[no-untyped-def]
 
 @kernel
 def _hard(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, s, rows, start, of_query, y, w, lambda1, lambda2, shape, knee, calibration,
-    v, work, desk, places, weight, value, grad, curv,
-):  # fmt: skip
+    lo, hi, indptr, s, layout, prices, workspace, weight, value, grad, curv
+):
+    rows, start, of_query, y, w = layout
+    lambda1, lambda2, shape, knee, calibration = prices
+    v, work, sums, places = workspace
     for q in range(lo, hi):
         a, b, middle = _begin(q, indptr, of_query, start, s, rows, y, weight, v, value, grad, curv)
         if a < b:
             terms = Terms(lambda1[q], lambda2[q], shape, knee, 1.0)
-            rest = solve_hard(a, b, start, v, w, work, desk, places)
+            rest = solve_hard(a, b, start, v, w, work, sums, places)
             _write(
                 q, a, b, rows, start, v, w, work, terms, calibration, middle, rest,
                 weight, value, grad, curv,
@@ -249,30 +304,29 @@ class _BoundInterval(KernelLoss):
         scale = _sizes(data) if loss.scale_by_size else np.ones(data.n_queries)
         self._rows, self._start, self._of_query = rows, start, of_query
         self._v, self._work = np.empty(n), np.empty((ROWS, n_variables))
-        scratch: tuple[Any, ...] = ()
+        v, work = self._v, self._work
+        workspace: NewtonWorkspace | BarrierWorkspace | HardWorkspace
         self._memory: dict[str, AnyArray] = {}
         if solver is _newton:
             tie, first = np.zeros(n_variables, np.int8), np.empty(n_variables, np.int64)
             warm = np.zeros(data.n_queries, np.bool_)
-            scratch = (tie, first, warm)
-            self._work[X] = 0.0
-            self._memory = {"tie": tie, "ends": self._work[X], "warm": warm}
+            workspace = NewtonWorkspace(v, work, tie, first, warm)
+            work[X] = 0.0
+            self._memory = {"tie": tie, "ends": work[X], "warm": warm}
         elif solver is _hard:
-            scratch = (np.empty((3, n)), np.empty((2, n), np.int64))
+            workspace = HardWorkspace(v, work, np.empty((3, n)), np.empty((2, n), np.int64))
+        else:
+            workspace = BarrierWorkspace(v, work)
         args = (
-            rows,
-            start,
-            of_query,
-            grade_targets(data, loss.targets)[rows],
-            w,
-            _times(lambda1, scale),
-            _times(lambda2, scale),
-            shape,
-            float(loss.knee),
-            float(loss.calibration),
-            self._v,
-            self._work,
-            *scratch,
+            Layout(rows, start, of_query, grade_targets(data, loss.targets)[rows], w),
+            Prices(
+                _times(lambda1, scale),
+                _times(lambda2, scale),
+                shape,
+                float(loss.knee),
+                float(loss.calibration),
+            ),
+            workspace,
         )
         super().__init__(solver, data, *args, curvature=True, n_jobs=n_jobs)
 

@@ -44,7 +44,11 @@ FREE, TIED, FIXED = 0, 1, 2
 # Rows of ``work``: the current point and two more; the ends of intervals that cover all documents;
 # the weight of the grade; the piece (three rows) at the current and at the tried point; scratch.
 X, NEW, TRIAL, ENDS, MASS = 0, 1, 2, 3, 4
-HERE, THERE = 5, 8
+CURRENT, TRIED = 5, 8
+# Rows of a piece: curvature of the data, its pull (of the barrier: curvature of the link to the
+# next variable), and the gradient.
+CURVATURE, PULL, GRADIENT = 0, 1, 2
+LINK = PULL
 DIAG, OFF, RHS, WEIGHT, OLD = 11, 12, 13, 14, 15
 ROWS = 16
 
@@ -69,7 +73,7 @@ class Terms(NamedTuple):
 
 @kernel
 def penalty(d, terms):  # type: ignore[no-untyped-def]
-    """Return rho, its slope and its curvature at d >= 0."""
+    """Return rho, its derivative and its curvature at d >= 0."""
     knee = terms.knee
     if terms.shape == SQUARED or (terms.shape == HUBER and d <= knee):
         return 0.5 * d * d, d, 1.0
@@ -100,20 +104,20 @@ def beyond_squared(lo, hi, v, w, low, high):  # type: ignore[no-untyped-def]
 
 @kernel
 def beyond(lo, hi, v, w, low, high, terms):  # type: ignore[no-untyped-def]
-    """As ``beyond_squared`` for any penalty: curvature, and curvature x - slope for the sum."""
-    below = above = below_slope = above_slope = value = 0.0
+    """As ``beyond_squared`` for any penalty: curvature, curvature x - derivative for the sum."""
+    below = above = below_derivative = above_derivative = value = 0.0
     for p in range(lo, hi):
         if v[p] <= low:
-            rho, slope, curvature = penalty(low - v[p], terms)
+            rho, derivative, curvature = penalty(low - v[p], terms)
             below += w[p] * curvature
-            below_slope += w[p] * slope
+            below_derivative += w[p] * derivative
             value += w[p] * rho
         if v[p] >= high:
-            rho, slope, curvature = penalty(v[p] - high, terms)
+            rho, derivative, curvature = penalty(v[p] - high, terms)
             above += w[p] * curvature
-            above_slope += w[p] * slope
+            above_derivative += w[p] * derivative
             value += w[p] * rho
-    return below, below * low - below_slope, above, above * high + above_slope, value
+    return below, below * low - below_derivative, above, above * high + above_derivative, value
 
 
 @kernel
@@ -146,15 +150,18 @@ def evaluate(lo, hi, start, v, w, terms, tie, work, point, piece):  # type: igno
                 b_pull -= twice * high
         else:
             a, a_pull, b, b_pull, value = beyond(p, r, v, w, low, high, terms)
-        work[piece, k], work[piece, k + 1] = a, b
-        work[piece + 1, k], work[piece + 1, k + 1] = a_pull, b_pull
-        work[piece + 2, k], work[piece + 2, k + 1] = a * low - a_pull, b * high - b_pull
+        work[piece + CURVATURE, k], work[piece + CURVATURE, k + 1] = a, b
+        work[piece + PULL, k], work[piece + PULL, k + 1] = a_pull, b_pull
+        work[piece + GRADIENT, k], work[piece + GRADIENT, k + 1] = (
+            a * low - a_pull,
+            b * high - b_pull,
+        )
         total += value
     for k in range(lo, hi - 1):
         gap = work[point, k + 1] - work[point, k]
         force = spring(work, point, k, tie, terms) * gap
-        work[piece + 2, k] -= force
-        work[piece + 2, k + 1] += force
+        work[piece + GRADIENT, k] -= force
+        work[piece + GRADIENT, k + 1] += force
         total += 0.5 * force * gap
     return total
 
@@ -207,8 +214,8 @@ def _piece_minimum(lo, hi, terms, tie, work):  # type: ignore[no-untyped-def]
                 c = spring(work, X, k - 1, tie, terms)
                 work[DIAG, m - 1] += c
                 work[DIAG, m], work[OFF, m] = c, -c
-        work[DIAG, m] += work[HERE, k]
-        work[RHS, m] += work[HERE + 1, k]
+        work[DIAG, m] += work[CURRENT + CURVATURE, k]
+        work[RHS, m] += work[CURRENT + PULL, k]
         work[NEW, m] = work[X, k]
     for j in range(lo, m + 1):
         whole = work[DIAG, j]
@@ -287,9 +294,9 @@ def _try_pooled(lo, hi, start, v, w, terms, tie, work, first, value):  # type: i
     """Pool all that crosses at NEW in one go; keep the ties if (3) falls, and say so."""
     for k in range(lo, hi):
         work[TRIAL, k], work[OLD, k] = work[NEW, k], tie[k]
-        work[WEIGHT, k] = work[HERE, k] + _TINY * work[MASS, k]
+        work[WEIGHT, k] = work[CURRENT + CURVATURE, k] + _TINY * work[MASS, k]
     _pool(lo, hi, tie, terms.lambda1 == np.inf, work, first, TRIAL)
-    found = evaluate(lo, hi, start, v, w, terms, tie, work, TRIAL, THERE)
+    found = evaluate(lo, hi, start, v, w, terms, tie, work, TRIAL, TRIED)
     if found < value:
         return True, found
     for k in range(lo, hi):
@@ -304,9 +311,9 @@ def _search(lo, hi, start, v, w, terms, tie, work, value, reach, at):  # type: i
     The derivative along the way rises and, for d^2/2, is piecewise linear: Newton's method inside
     a shrinking bracket finds its root in a few evaluations, and mostly the first is good enough.
     """
-    slope = 0.0
+    derivative = 0.0
     for k in range(lo, hi):
-        slope += work[HERE + 2, k] * (work[NEW, k] - work[X, k])
+        derivative += work[CURRENT + GRADIENT, k] * (work[NEW, k] - work[X, k])
     low, high, t = 0.0, reach, reach
     for _ in range(60):
         for k in range(lo, hi):
@@ -315,22 +322,22 @@ def _search(lo, hi, start, v, w, terms, tie, work, value, reach, at):  # type: i
                 work[TRIAL, k] = work[NEW, k]
             if k > lo and (tie[k - 1] != FREE or (k - 1 == at and t == reach)):
                 work[TRIAL, k] = work[TRIAL, k - 1]
-        found = evaluate(lo, hi, start, v, w, terms, tie, work, TRIAL, THERE)
-        rise = bend = last = 0.0
+        found = evaluate(lo, hi, start, v, w, terms, tie, work, TRIAL, TRIED)
+        rise = curvature = last = 0.0
         for k in range(lo, hi):
             d = work[NEW, k] - work[X, k]
-            rise += work[THERE + 2, k] * d
-            bend += work[THERE, k] * d * d
+            rise += work[TRIED + GRADIENT, k] * d
+            curvature += work[TRIED + CURVATURE, k] * d * d
             if k > lo:
-                bend += spring(work, TRIAL, k - 1, tie, terms) * (d - last) ** 2
+                curvature += spring(work, TRIAL, k - 1, tie, terms) * (d - last) ** 2
             last = d
-        if (rise <= 0.0 and t == high) or found <= value + 0.1 * t * slope + _NOISE * value:
+        if (rise <= 0.0 and t == high) or found <= value + 0.1 * t * derivative + _NOISE * value:
             break
         if rise > 0.0:
             high = t
         else:
             low = t
-        t = t - rise / bend if bend > 0.0 else low
+        t = t - rise / curvature if curvature > 0.0 else low
         if not low < t < high:
             t = 0.5 * (low + high)
     return t, found
@@ -347,7 +354,7 @@ def _untie(lo, hi, terms, tie, work, size, bold):  # type: ignore[no-untyped-def
     for k in range(lo, hi - 1):
         if apart:
             force = mass = 0.0
-        force -= work[HERE + 2, k]  # the multiplier of x_k <= x_{k+1} inside its block
+        force -= work[CURRENT + GRADIENT, k]  # the multiplier of x_k <= x_{k+1} inside its block
         mass += work[MASS, k]
         apart = tie[k] == FREE
         if tie[k] == TIED and force < -size * (_TINY * mass + _NOISE * springs):
@@ -364,7 +371,10 @@ def _untie(lo, hi, terms, tie, work, size, bold):  # type: ignore[no-untyped-def
 def _same_piece(lo, hi, terms, tie, work):  # type: ignore[no-untyped-def]
     """Whether X and TRIAL certainly lie on one piece; a tied grade counts all its documents."""
     for k in range(lo, hi):
-        same = work[HERE, k] == work[THERE, k] and work[HERE + 1, k] == work[THERE + 1, k]
+        same = (
+            work[CURRENT + CURVATURE, k] == work[TRIED + CURVATURE, k]
+            and work[CURRENT + PULL, k] == work[TRIED + PULL, k]
+        )
         if not same and (terms.shape != SQUARED or tie[k - k % 2] == FREE):
             return False
         if k + 1 < hi:
@@ -409,8 +419,8 @@ def _finish(lo, hi, start, v, w, terms, tie, work, size, heaviest):  # type: ign
             start[k // 2], start[k // 2 + 1], v, w, work[X, k], work[X, k + 1],
             tie[k] != FREE, grid_w, grid_v,
         )  # fmt: skip
-        work[HERE, k], work[HERE, k + 1] = a, b
-        work[HERE + 1, k], work[HERE + 1, k + 1] = a_pull, b_pull
+        work[CURRENT + CURVATURE, k], work[CURRENT + CURVATURE, k + 1] = a, b
+        work[CURRENT + PULL, k], work[CURRENT + PULL, k + 1] = a_pull, b_pull
     _piece_minimum(lo, hi, terms, tie, work)
     held = False
     for k in range(lo, hi):
@@ -450,7 +460,7 @@ def solve_newton(lo, hi, start, v, w, terms, tie, work, first, warm):  # type: i
     """
     size, heaviest = cover(lo, hi, start, v, w, work)
     _begin(lo, hi, terms, tie, work, first, size, warm)
-    value = evaluate(lo, hi, start, v, w, terms, tie, work, X, HERE)
+    value = evaluate(lo, hi, start, v, w, terms, tie, work, X, CURRENT)
     bold, settled, stalls = True, False, 0
     for _ in range(200 + 20 * (hi - lo)):
         _piece_minimum(lo, hi, terms, tie, work)
@@ -481,7 +491,7 @@ def solve_newton(lo, hi, start, v, w, terms, tie, work, first, warm):  # type: i
             for k in range(lo, hi):
                 work[X, k] = work[TRIAL, k]
                 for row in range(3):
-                    work[HERE + row, k] = work[THERE + row, k]
+                    work[CURRENT + row, k] = work[TRIED + row, k]
         if settled and not _untie(lo, hi, terms, tie, work, size, bold):
             break
     if settled and terms.shape == SQUARED:
@@ -494,21 +504,21 @@ def solve_newton(lo, hi, start, v, w, terms, tie, work, first, warm):  # type: i
 
 
 @kernel
-def solve_hard(lo, hi, start, v, w, work, desk, places):  # type: ignore[no-untyped-def]
+def solve_hard(lo, hi, start, v, w, work, sums, places):  # type: ignore[no-untyped-def]
     """Solve (3) for one query with hard margins and free widths: problem (5) of the paper.
 
     Inside a grade the corrected scores keep the order of the scores, so with each grade sorted
-    the solution is one isotonic regression. ``desk`` (3 rows) and ``places`` (2) are scratch of
-    the length of ``v``; the rest as for ``solve_newton``.
+    the solution is one isotonic regression. ``sums`` (3 rows) and ``places`` (2) are scratch
+    of the length of ``v``; the rest as for ``solve_newton``.
     """
     for k in range(lo, hi, 2):
         p, r = start[k // 2], start[k // 2 + 1]
         sort_query(p, r, v, NO_KEY, places[0], places[1])
         for i in range(p, r):
             largest_last = places[0, p + r - 1 - i]
-            desk[0, i], desk[1, i] = v[largest_last], w[largest_last]
-    z = desk[0]
-    pav(start[lo // 2], start[hi // 2], z, desk[1], z, desk[2], places[0])
+            sums[0, i], sums[1, i] = v[largest_last], w[largest_last]
+    z = sums[0]
+    pav(start[lo // 2], start[hi // 2], z, sums[1], z, sums[2], places[0])
     for k in range(lo, hi, 2):
         work[X, k], work[X, k + 1] = z[start[k // 2]], z[start[k // 2 + 1] - 1]
     return 0.0
@@ -538,18 +548,22 @@ _ROUGH, _EXACT = 1e-3, 1e-10
 
 @kernel
 def _margin(r, strength, mu):  # type: ignore[no-untyped-def]
-    """Minimum over eps of strength/2 eps^2 - log(r + eps)/mu: value, slope, curvature in r."""
+    """Minimum over eps of strength/2 eps^2 - log(r + eps)/mu: value, derivative, curvature in r."""
     root = math.sqrt(r * r + 4.0 / (strength * mu))
     t = 0.5 * (r + root) if r > 0.0 else 2.0 / (strength * mu) / (root - r)
-    slope = -1.0 / (mu * t)
-    return 0.5 * slope * slope / strength - math.log(t) / mu, slope, 1.0 / (mu * t * root)
+    derivative = -1.0 / (mu * t)
+    return (
+        0.5 * derivative * derivative / strength - math.log(t) / mu,
+        derivative,
+        1.0 / (mu * t * root),
+    )
 
 
 @kernel
 def _width(d, strength, mu):  # type: ignore[no-untyped-def]
     """Minimum over xi of strength/2 xi^2 - log(xi - d)/mu, less log(d)/mu; as ``_margin``."""
-    value, slope, curvature = _margin(-d, strength, mu)
-    return value - math.log(d) / mu, -slope - 1.0 / (mu * d), curvature + 1.0 / (mu * d * d)
+    value, derivative, curvature = _margin(-d, strength, mu)
+    return value - math.log(d) / mu, -derivative - 1.0 / (mu * d), curvature + 1.0 / (mu * d * d)
 
 
 @kernel
@@ -566,21 +580,24 @@ def _evaluate(lo, hi, start, v, w, terms, work, mu, point, piece):  # type: igno
             a, a_pull, b, b_pull, value = beyond_squared(p, r, v, w, low, high)
         else:
             a, a_pull, b, b_pull, value = beyond(p, r, v, w, low, high, terms)
-        work[piece, k], work[piece, k + 1] = a, b
-        work[piece + 2, k], work[piece + 2, k + 1] = a * low - a_pull, b * high - b_pull
+        work[piece + CURVATURE, k], work[piece + CURVATURE, k + 1] = a, b
+        work[piece + GRADIENT, k], work[piece + GRADIENT, k + 1] = (
+            a * low - a_pull,
+            b * high - b_pull,
+        )
         data += value
     for k in range(lo, hi - 1):
         gap = work[point, k + 1] - work[point, k]
-        value = slope = curvature = 0.0
+        value = derivative = curvature = 0.0
         if k % 2 == 0:
-            value, slope, curvature = _width(gap, terms.lambda2, mu)
+            value, derivative, curvature = _width(gap, terms.lambda2, mu)
         elif terms.lambda1 > 0.0:
-            value, slope, curvature = _margin(gap, terms.lambda1, mu)
-        work[piece + 1, k] = curvature
-        work[piece + 2, k] -= slope
-        work[piece + 2, k + 1] += slope
+            value, derivative, curvature = _margin(gap, terms.lambda1, mu)
+        work[piece + LINK, k] = curvature
+        work[piece + GRADIENT, k] -= derivative
+        work[piece + GRADIENT, k + 1] += derivative
         links += value
-    work[piece + 1, hi - 1] = 0.0
+    work[piece + LINK, hi - 1] = 0.0
     return data + links, links
 
 
@@ -591,9 +608,9 @@ def _line_search(lo, hi, start, v, w, terms, work, mu, value, size):  # type: ig
     Newton's method on the derivative, inside a bracket that ends where an interval would close or
     a variable would cross the whole range.
     """
-    low, slope, longest = 0.0, 0.0, 0.0
+    low, derivative, longest = 0.0, 0.0, 0.0
     for k in range(lo, hi):
-        slope += work[HERE + 2, k] * work[NEW, k]
+        derivative += work[CURRENT + GRADIENT, k] * work[NEW, k]
         longest = max(longest, abs(work[NEW, k]))
     high = 2.0 * size / longest
     for k in range(lo, hi, 2):
@@ -605,21 +622,21 @@ def _line_search(lo, hi, start, v, w, terms, work, mu, value, size):  # type: ig
     for _ in range(30):
         for k in range(lo, hi):
             work[TRIAL, k] = work[X, k] + t * work[NEW, k]
-        found, links = _evaluate(lo, hi, start, v, w, terms, work, mu, TRIAL, THERE)
-        rise = bend = 0.0
+        found, links = _evaluate(lo, hi, start, v, w, terms, work, mu, TRIAL, TRIED)
+        rise = curvature = 0.0
         for k in range(lo, hi):
             d = work[NEW, k]
-            rise += work[THERE + 2, k] * d
-            bend += work[THERE, k] * d * d
+            rise += work[TRIED + GRADIENT, k] * d
+            curvature += work[TRIED + CURVATURE, k] * d * d
             if k + 1 < hi:
-                bend += work[THERE + 1, k] * (work[NEW, k + 1] - d) ** 2
-        if abs(rise) <= 0.1 * abs(slope) and found <= value + 1e-4 * t * slope:
+                curvature += work[TRIED + LINK, k] * (work[NEW, k + 1] - d) ** 2
+        if abs(rise) <= 0.1 * abs(derivative) and found <= value + 1e-4 * t * derivative:
             break
         if rise > 0.0:
             high = t
         else:
             low = t
-        t = t - rise / bend if bend > 0.0 else high
+        t = t - rise / curvature if curvature > 0.0 else high
         if not low < t < high:
             t = 0.5 * (low + high)
     return found, links
@@ -629,9 +646,9 @@ def _line_search(lo, hi, start, v, w, terms, work, mu, value, size):  # type: ig
 def _precondition(lo, hi, work):  # type: ignore[no-untyped-def]
     """Divide the gradient at X by the tridiagonal Hessian there, into RHS."""
     for k in range(lo, hi):
-        before = work[HERE + 1, k - 1] if k > lo else 0.0
-        work[DIAG, k] = work[HERE, k] + before + work[HERE + 1, k]
-        work[RHS, k] = work[HERE + 2, k]
+        before = work[CURRENT + LINK, k - 1] if k > lo else 0.0
+        work[DIAG, k] = work[CURRENT + CURVATURE, k] + before + work[CURRENT + LINK, k]
+        work[RHS, k] = work[CURRENT + GRADIENT, k]
         whole = work[DIAG, k]
         if k > lo and work[DIAG, k - 1] > 0.0:
             factor = before / work[DIAG, k - 1]
@@ -640,32 +657,32 @@ def _precondition(lo, hi, work):  # type: ignore[no-untyped-def]
         if work[DIAG, k] <= 1e-14 * whole:  # no document pulls: the level is free
             work[DIAG, k] = 0.0
     for k in range(hi - 1, lo - 1, -1):
-        after = work[HERE + 1, k] * work[RHS, k + 1] if k + 1 < hi else 0.0
+        after = work[CURRENT + LINK, k] * work[RHS, k + 1] if k + 1 < hi else 0.0
         work[RHS, k] = (work[RHS, k] + after) / work[DIAG, k] if work[DIAG, k] > 0.0 else 0.0
 
 
 @kernel
 def _conjugate_gradients(lo, hi, start, v, w, terms, work, mu, size, near):  # type: ignore[no-untyped-def]
     """Minimise (4) from X until preconditioned gradients are below ``near``; return its links."""
-    value, links = _evaluate(lo, hi, start, v, w, terms, work, mu, X, HERE)
+    value, links = _evaluate(lo, hi, start, v, w, terms, work, mu, X, CURRENT)
     before = 0.0  # the power of the last gradient; 0 begins anew with the gradient alone
     for _ in range(200):
         _precondition(lo, hi, work)
         far = power = change = 0.0
         for k in range(lo, hi):
             far = max(far, abs(work[RHS, k]))
-            power += work[RHS, k] * work[HERE + 2, k]
-            change += work[RHS, k] * (work[HERE + 2, k] - work[THERE + 2, k])
+            power += work[RHS, k] * work[CURRENT + GRADIENT, k]
+            change += work[RHS, k] * (work[CURRENT + GRADIENT, k] - work[TRIED + GRADIENT, k])
         if far <= near:
             break
         beta = max(0.0, change / before) if before > 0.0 else 0.0  # Polak and Ribiere
-        slope = 0.0
+        derivative = 0.0
         for k in range(lo, hi):
             last = beta * work[NEW, k] if beta > 0.0 else 0.0  # NEW may hold anything at first
             work[NEW, k] = last - work[RHS, k]
-            slope += work[NEW, k] * work[HERE + 2, k]
+            derivative += work[NEW, k] * work[CURRENT + GRADIENT, k]
         found, there = value, links
-        if slope < 0.0:
+        if derivative < 0.0:
             found, there = _line_search(lo, hi, start, v, w, terms, work, mu, value, size)
         if found >= value:
             if beta == 0.0:
@@ -675,10 +692,10 @@ def _conjugate_gradients(lo, hi, start, v, w, terms, work, mu, size, near):  # t
         value, links, before = found, there, power
         for k in range(lo, hi):
             work[X, k] = work[TRIAL, k]
-            for row in range(3):  # THERE keeps the last gradient, which beta needs
-                here = work[HERE + row, k]
-                work[HERE + row, k] = work[THERE + row, k]
-                work[THERE + row, k] = here
+            for row in range(3):  # TRIED keeps the last gradient, which beta needs
+                here = work[CURRENT + row, k]
+                work[CURRENT + row, k] = work[TRIED + row, k]
+                work[TRIED + row, k] = here
     return links
 
 

@@ -1,10 +1,10 @@
-"""RankNet's pairs, each weighed by what swapping the two would change in a measure (LambdaRank).
+"""RankNet's pairs, each weighed by what swapping the two would change in a metric (LambdaRank).
 
 For documents i, j of a query with g_i > g_j, weights w and the ranking by current scores,
 
     lambda_ij = -sigma w_i w_j |Delta_ij| p_ij,     p_ij = 1 / (1 + exp(sigma (s_i - s_j)))     (1)
 
-is added to the gradient of i and taken from that of j, where Delta_ij is the change of the measure
+is added to the gradient of i and taken from that of j, where Delta_ij is the change of the metric
 when i and j trade places (`burges2010overview`). To the curvature of both the pair adds
 sigma^2 w_i w_j |Delta_ij| p_ij (1 - p_ij). Only pairs with a document among the first
 ``truncation`` count.
@@ -20,7 +20,7 @@ is the sum of the absolute gradients of its pairs, both sides counted.
 
 **Tied scores** have no order, so |Delta_ij| is the mean over the orders of ties: row order never
 reaches a model, and in the first round, where all scores are equal, there is a gradient all the
-same. For measures that are a sum over ranks (ndcg, dcg, p, ...) let d be the discount by rank, k
+same. For metrics that are a sum over ranks (ndcg, dcg, p, ...) let d be the discount by rank, k
 the truncation and t_i the ranks of the documents tied with i. For i above j, |Delta_ij| is
 |gain_i - gain_j| times the mean over ranks a in t_i and b in t_j of
 
@@ -28,10 +28,10 @@ the truncation and t_i the ranks of the documents tied with i. For i above j, |D
 
 and for i, j in one tie, times the mean of [a <= k] (d_a - d_b) over its ranks a < b            (4)
 
-For map, mrr and err the means are those of `rankwright.metrics.tied_swap`. Documents equal in
+For map, mrr and err the means are those of `rankwright.metrics.swap`. Documents equal in
 score, grade and weight get the same gradient to the last bit.
 
-**Weights**: ranks are held by whole documents; one of weight 0 is left out, of the measure too.
+**Weights**: ranks are held by whole documents; one of weight 0 is left out, of the metric too.
 """
 
 from __future__ import annotations
@@ -43,17 +43,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from rankwright.core.copies import take
 from rankwright.core.jit import kernel
+from rankwright.core.kernels import log1p_unit, take
 from rankwright.core.order import NO_KEY, sort_query
-from rankwright.core.parameters import check_above_zero, check_whole
-from rankwright.core.parts import Part
-from rankwright.core.scalar import log1p_unit
+from rankwright.core.parameters import Part, check_above_zero, check_whole
 from rankwright.core.types import F64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError
 from rankwright.losses.base import KernelLoss, document_weight, present_documents
-from rankwright.losses.pair_tiles import (
+from rankwright.losses.pair_sums import (
     CURV,
     DISCOUNT,
     GAIN,
@@ -79,9 +77,16 @@ from rankwright.losses.pair_tiles import (
     total,
     unload,
 )
-from rankwright.metrics.names import AnyMetric, metric
-from rankwright.metrics.swap import LINEAR_SWAP, changes_below, prepare
-from rankwright.metrics.tied_swap import has_ties, mean_changes_below, tie_sums
+from rankwright.metrics.base import AnyMetric
+from rankwright.metrics.base import metric as make_metric
+from rankwright.metrics.swap import (
+    LINEAR_SWAP,
+    changes_below,
+    has_ties,
+    mean_changes_below,
+    prepare,
+    tie_sums,
+)
 
 _SMOOTH = 0.01  # LightGBM's
 
@@ -116,7 +121,7 @@ def _sums_over_ranks(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _any_measure(  # type: ignore[no-untyped-def]
+def _any_metric(  # type: ignore[no-untyped-def]
     lo, hi, indptr, s, kind, gain, cut, scale, key, w, sigma, truncation, normalize, order,
     weight, value, grad, curv,
 ):  # fmt: skip
@@ -192,7 +197,7 @@ def _mean_over_ties(ranked, s, depth, discount, cut, reach, share, tied, tiles):
 def _add_row(n, row, change, shape, tiles):  # type: ignore[no-untyped-def]
     """Add the pairs of the document at rank ``row`` with all that stand below it.
 
-    ``change`` tells Delta: whether SWAP has it, and the means of (3) and (4) where it has not.
+    ``change`` describes Delta: whether SWAP has it, and the means of (3) and (4) where it has not.
     """
     at = place(row)
     own = (tiles[at + SCORE], tiles[at + GAIN], tiles[at + WEIGHT], 1.0 / tiles[at + RATIO])
@@ -221,14 +226,14 @@ def _add_tile(row, own, change, shape, two):  # type: ignore[no-untyped-def]
         pair = weight * two[TILE + WEIGHT + lane] * moved * (1.0 + r) * inverse_both
         p = r * q
         step = pair * (p if gain > other else -q)  # (1)
-        bend = pair * p * q
+        curvature = pair * p * q
         loss = log1p_unit(r) + (0.0 if gain > other else sigma * lead)
         two[TILE + GRAD + lane] += step
-        two[TILE + CURV + lane] += bend
+        two[TILE + CURV + lane] += curvature
         two[TILE + VALUE + lane] += pair * loss  # (2)
         two[TILE + SIZE + lane] += abs(step)
         two[TILE + ROW_GRAD + lane] = two[ROW_GRAD + lane] + step
-        two[TILE + ROW_CURV + lane] = two[ROW_CURV + lane] + bend
+        two[TILE + ROW_CURV + lane] = two[ROW_CURV + lane] + curvature
 
 
 @kernel
@@ -269,12 +274,12 @@ def _finish(ranked, sigma, normalize, weight, tiles, grad, curv):  # type: ignor
 
 @dataclass(frozen=True, slots=True, repr=False)
 class LambdaRank(Part):
-    """Logistic loss on pairs, each weighed by what swapping the two would change in a measure.
+    """Logistic loss on pairs, each weighed by what swapping the two would change in a metric.
 
     Parameters
     ----------
     metric : str or Metric
-        The measure: ndcg, dcg, p, map, mrr, err or another that knows what a swap changes; with a
+        The metric: ndcg, dcg, p, map, mrr, err or another that knows what a swap changes; with a
         cut-off as in ``ndcg@10``, and under the standard convention.
     truncation : int or None
         Only pairs with a document among the first ``truncation``; None takes all pairs.
@@ -301,14 +306,14 @@ class LambdaRank(Part):
         check_above_zero("lambdarank's sigma", self.sigma)
         if self.truncation is not None:
             check_whole("lambdarank's truncation", self.truncation, 1)
-        measure = metric(self.metric, label_gain=self.label_gain)
-        if not hasattr(measure, "swap_form"):
+        metric = make_metric(self.metric, label_gain=self.label_gain)
+        if not hasattr(metric, "swap_form"):
             raise IncompatibleError(
-                f"lambdarank needs to know what a swap of two documents changes; '{measure}' "
+                f"lambdarank needs to know what a swap of two documents changes; '{metric}' "
                 "does not provide it. Use ndcg, dcg, p, map, mrr or err."
             )
         seen = present_documents(data)
-        form = measure.swap_form(seen)
+        form = metric.swap_form(seen)
         w = document_weight(seen)
         depth = data.n_documents if self.truncation is None else int(self.truncation)
         order = np.empty((2, seen.n_documents), np.int64)
@@ -318,7 +323,7 @@ class LambdaRank(Part):
             args = (form.gain, form.weight.copy(), form.cut, form.scale)
             return KernelLoss(_sums_over_ranks, data, *args, *tail, **options)
         args = (form.kind, form.gain, form.cut, form.scale)
-        return KernelLoss(_any_measure, data, *args, _tie_key(seen, w), *tail, **options)
+        return KernelLoss(_any_metric, data, *args, _tie_key(seen, w), *tail, **options)
 
 
 def _tie_key(data: RankingData, w: F64) -> F64:

@@ -1,8 +1,8 @@
 """Likelihood of the ideal order under the Plackett-Luce model (ListMLE).
 
-Documents are drawn one after the other, each with probability proportional to exp(score) among
-those not drawn yet. Documents of one grade have no order among themselves, so each is drawn from
-all that are not above it (Breslow's treatment of ties). With w_i the weight of document i,
+Documents are sampled one after the other, each with probability proportional to exp(score) among
+those not sampled yet. Documents of one grade have no order among themselves, so each is sampled
+from all that are not above it (Breslow's treatment of ties). With w_i the weight of document i,
 
     L(s) = sum_i w_i [log Z(g_i) - s_i],    Z(g) = sum over g_j <= g of w_j exp(s_j)            (1)
          + calibration/2 sum_i w_i (y_i - s_i)^2                                                (2)
@@ -29,8 +29,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rankwright.core.jit import kernel
-from rankwright.core.parameters import check_zero_or_more
-from rankwright.core.parts import Part
+from rankwright.core.parameters import Part, check_zero_or_more
 from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import KernelLoss, document_weight, grade_targets
@@ -41,13 +40,14 @@ from rankwright.losses.pair_sums import GradeBlocks
 
 @kernel
 def _queries(  # type: ignore[no-untyped-def]
-    lo, hi, _indptr, s, rows, start, of_query, y, w, calibration, per_block,
+    lo, hi, _indptr, s, layout, y, w, calibration, per_block,
     weight, value, grad, curv,
 ):  # fmt: skip
+    rows, start, of_query = layout
     top, z, n, _ = per_block
     for q in range(lo, hi):
         first, last = of_query[q], of_query[q + 1]
-        total = _draw(first, last, start, s, rows, w, top, z, n)
+        total = _sample(first, last, start, s, rows, w, top, z, n)
         one = two = 0.0  # the sums of (3) and (4), times exp(m) and exp(2m)
         for b in range(first, last):  # from the best grade down, so g >= g_i comes first
             if z[b] > 0.0:
@@ -68,12 +68,13 @@ def _queries(  # type: ignore[no-untyped-def]
 
 @kernel
 def _hessian(  # type: ignore[no-untyped-def]
-    lo, hi, _indptr, s, rows, start, of_query, _y, w, calibration, per_block, weight, v, out
+    lo, hi, _indptr, s, layout, _y, w, calibration, per_block, weight, v, out
 ):
+    rows, start, of_query = layout
     top, z, n, mean = per_block
     for q in range(lo, hi):
         first, last = of_query[q], of_query[q + 1]
-        _draw_mean(first, last, start, s, rows, w, v, top, z, mean)
+        _sample_mean(first, last, start, s, rows, w, v, top, z, mean)
         one = turned = 0.0  # the sums of W/Z and of W/Z M in (5), times exp(m)
         for b in range(first, last):
             if z[b] > 0.0:
@@ -87,8 +88,8 @@ def _hessian(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _draw_mean(first, last, start, s, rows, w, v, top, z, mean):  # type: ignore[no-untyped-def]
-    """Write M(g) of each block to ``mean``, from ``top`` and ``z`` as `_draw` left them."""
+def _sample_mean(first, last, start, s, rows, w, v, top, z, mean):  # type: ignore[no-untyped-def]
+    """Write M(g) of each block to ``mean``, from ``top`` and ``z`` as `_sample` left them."""
     total = 0.0
     for b in range(last - 1, first - 1, -1):
         if total != 0.0:
@@ -100,7 +101,7 @@ def _draw_mean(first, last, start, s, rows, w, v, top, z, mean):  # type: ignore
 
 
 @kernel
-def _draw(first, last, start, s, rows, w, top, z, n):  # type: ignore[no-untyped-def]
+def _sample(first, last, start, s, rows, w, top, z, n):  # type: ignore[no-untyped-def]
     """Return (1), leaving m(g), Z(g) exp(-m(g)) and W(g) of each block in ``top``, ``z``, ``n``."""
     total = 0.0
     m, mass = -np.inf, 0.0
@@ -159,7 +160,7 @@ class ListMLE(Part):
         check_zero_or_more("listmle's calibration", self.calibration)
         blocks = GradeBlocks.of(data)
         args = (
-            *blocks.layout,
+            blocks.layout,
             grade_targets(data, self.targets)[blocks.rows],
             document_weight(data)[blocks.rows],
             float(self.calibration),

@@ -1,6 +1,6 @@
 """Cross entropy between the top-one, or top-k, probabilities of grades and of scores (ListNet).
 
-The probability of being drawn first is P_i = w_i exp(s_i) / sum_j w_j exp(s_j), with w_i the
+The probability of being sampled first is P_i = w_i exp(s_i) / sum_j w_j exp(s_j), with w_i the
 weight of document i. With shares t_i of the grades, the loss of a query is
 
     L(s) = - sum_i t_i log(P_i / w_i) = sum_i t_i (log sum_j w_j exp(s_j) - s_i)                (1)
@@ -15,16 +15,16 @@ times v is T P_i (v_i - sum_j P_j v_j). The shares are
 the documents of the query, each taken once whatever its weight unless that is 0, with discount
 1/log2(rank + 1).
 
-``k`` above 1 is the cross entropy over the first k ranks, drawn one after the other from those that
-are left: with T(pi) the probability under the shares (2) that the first documents are pi,
+``k`` above 1 is the cross entropy over the first k ranks, sampled one after the other from those
+that are left: with T(pi) the probability under the shares (2) that the first documents are pi,
 
     L(s) = sum over orders pi of fewer than k documents of T(pi) L_rest(s)                      (4)
 
-where L_rest is (1) for the documents not in pi; a document is drawn once, and a weight counts as
-chances to be drawn. All orders are visited where a query has at most 10,000 of k - 1 documents.
-With ``samples`` = m, m orders of k - 1 documents drawn from the grades take their place, anew in
+where L_rest is (1) for the documents not in pi; a document is sampled once, and a weight counts as
+chances to be sampled. All orders are visited where a query has at most 10,000 of k - 1 documents.
+With ``samples`` = m, m orders of k - 1 documents sampled from the grades take their place, anew in
 each round (a hash of seed, round, query number, sample and position): (4) is a mean over the
-grades' own draws, so this is right on average, and convex in any round.
+grades' own samples, so this is right on average, and convex in any round.
 """
 
 from __future__ import annotations
@@ -36,17 +36,16 @@ from typing import Any
 import numpy as np
 
 from rankwright.core.jit import kernel
-from rankwright.core.parameters import check_whole, check_word
-from rankwright.core.parts import Part
+from rankwright.core.parameters import Part, check_choice, check_whole
 from rankwright.core.types import F64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.base import (
-    DrawnLoss,
     KernelLoss,
-    clock_of,
+    SampledLoss,
     document_weight,
     exp2_of_grades,
+    new_random_key,
     present_documents,
 )
 from rankwright.losses.top_k import MOST_ORDERS, top_k_hessian, top_k_queries
@@ -115,9 +114,9 @@ class ListNet(Part):
     k : int
         How many ranks the probabilities are of; above 1 with the softmax alone.
     samples : int
-        For k above 1, how many orders are drawn in each round; 0 visits all.
+        For k above 1, how many orders are sampled in each round; 0 visits all.
     random_state : int
-        Of the draws.
+        Of the samples.
     """
 
     target: str = "softmax"
@@ -128,14 +127,14 @@ class ListNet(Part):
     @property
     def traits(self) -> Traits:
         """What this loss can do with these parameters."""
-        drawn = self.k > 1 and self.samples > 0
+        sampled = self.k > 1 and self.samples > 0
         return Traits(
             family="listwise",
             queries=True,
             convex=True,
             curvature=True,
             hess_vec=True,
-            stochastic=drawn,
+            stochastic=sampled,
         )
 
     def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
@@ -145,14 +144,16 @@ class ListNet(Part):
         w = document_weight(seen)
         options: dict[str, Any] = {"curvature": True, "present": seen, "n_jobs": n_jobs}
         if self.k > 1:
-            clock = clock_of(self.random_state)
-            args = (seen.y, w, int(self.k), int(self.samples), clock)
-            return DrawnLoss(clock, top_k_queries, data, *args, hessian=top_k_hessian, **options)
+            random_key = new_random_key(self.random_state)
+            args = (seen.y, w, int(self.k), int(self.samples), random_key)
+            return SampledLoss(
+                random_key, top_k_queries, data, *args, hessian=top_k_hessian, **options
+            )
         t = _softmax_shares(seen, w) if self.target == "softmax" else _gain_shares(seen, w)
         return KernelLoss(_queries, data, t, w, hessian=_hessian, **options)
 
     def _check(self, data: RankingData) -> None:
-        check_word("listnet's target", self.target, TARGETS)
+        check_choice("listnet's target", self.target, TARGETS)
         check_whole("listnet's k", self.k, 1)
         check_whole("listnet's samples", self.samples, 0)
         if self.k > 1 and self.target != "softmax":

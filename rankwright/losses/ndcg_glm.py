@@ -28,15 +28,16 @@ from typing import ClassVar
 import numpy as np
 
 from rankwright.core.jit import kernel
-from rankwright.core.parts import Part
-from rankwright.core.queries import clear, clear_query
+from rankwright.core.kernels import clear, clear_query
+from rankwright.core.parameters import Part
 from rankwright.core.types import F64, HessianLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.base import KernelLoss, document_weight, exp2_of_grades
 from rankwright.losses.gain_lists import total_discount
-from rankwright.losses.retarget_kernels import LARGEST
 from rankwright.registry import unknown
+
+LARGEST = 300.0  # scores above count as this where exp(s) itself is asked for
 
 # --- kernels ---------------------------------------------------------------------------------
 

@@ -5,12 +5,12 @@ A sort is a matrix with a row by rank and a column by document. NeuralSort makes
 
     P_r = softmax of z_rj / T,     z_rj = (n + 1 - 2 r) s_j - sum_l |s_j - s_l|                 (1)
 
-and the measure, a sum over ranks of discount d by rank times gain b by document, takes the mean
+and the metric, a sum over ranks of discount d by rank times gain b by document, takes the mean
 gain of the row for that of the document at the rank (`pobrotyn2021neuralndcg`):
 
     L(s) = best - sum_r d_r m_r,     m_r = sum_j P_rj b_j                                       (2)
 
-As T goes to 0, (2) tends to what the measure loses. Rows of (1) add up to 1 but columns do not:
+As T goes to 0, (2) tends to what the metric loses. Rows of (1) add up to 1 but columns do not:
 where scores are close, documents in the middle are counted at many ranks and those at the ends at
 few, and (2) falls as good documents move to the middle. ``sinkhorn`` rounds of scaling, columns and
 then rows to a sum of 1, take that away:
@@ -38,15 +38,14 @@ from typing import ClassVar
 import numpy as np
 
 from rankwright.core.jit import kernel, quick_kernel
+from rankwright.core.kernels import clear_query, longest
 from rankwright.core.order import NO_KEY, sort_query
-from rankwright.core.parameters import check_above_zero, check_whole
-from rankwright.core.parts import Part
-from rankwright.core.queries import clear_query, longest
+from rankwright.core.parameters import Part, check_above_zero, check_whole
 from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import KernelLoss
 from rankwright.losses.gain_lists import gain_lists
-from rankwright.metrics.names import AnyMetric
+from rankwright.metrics.base import AnyMetric
 
 _NEGLIGIBLE = -50.0  # of a logarithm: its exponential is lost beside 1
 
@@ -218,10 +217,10 @@ class NeuralNDCG(Part):
     Parameters
     ----------
     metric : str or Metric
-        The measure: ndcg, dcg, p or another sum over ranks, with a cut-off as in ``ndcg@10``, under
+        The metric: ndcg, dcg, p or another sum over ranks, with a cut-off as in ``ndcg@10``, under
         the standard convention.
     temperature : float
-        How soft the sort is; small values come close to the measure itself.
+        How soft the sort is; small values come close to the metric itself.
     sinkhorn : int
         Rounds of scaling by which every document is counted at one rank in all.
     """

@@ -11,14 +11,14 @@ problem of its own and the best ones come out in order. There the thresholds are
 data; here each query has its own, so that queries may differ in level as ranking allows. For data
 of one query the two are the same. Where one grade is far more frequent than the others, the best
 scores may be all alike; ``balanced=True`` lets both sides of each threshold weigh the same, half of
-the query, and so they never are if features tell anything.
+the query, and so they never are if any feature is informative.
 
-Each threshold's sum is piecewise linear in t, with a slope that rises by w_i at s_i - margin for a
-document above and at s_i + margin for one below, from minus the weight of all below; where it
-passes 0 is the best t. Documents whose kink lies exactly there take the share of their slope that
-makes it 0, and the slopes in s are then those of L (the envelope theorem). Curvature there is none;
-in its place stands a document's weight in all thresholds over the margin, by which no step of
-boosting is longer than the margin.
+Each threshold's sum is piecewise linear in t, with a gradient that rises by w_i at s_i - margin for
+a document above and at s_i + margin for one below, from minus the weight of all below; where it
+passes 0 is the best t. Documents whose kink lies exactly there take the share of their gradient
+that makes it 0, and the gradients in s are then those of L (the envelope theorem). Curvature there
+is none; in its place stands a document's weight in all thresholds over the margin, by which no step
+of boosting is longer than the margin.
 """
 
 from __future__ import annotations
@@ -29,10 +29,9 @@ from typing import ClassVar
 import numpy as np
 
 from rankwright.core.jit import kernel
-from rankwright.core.order import NO_KEY, sort_query
-from rankwright.core.parameters import check_above_zero
-from rankwright.core.parts import Part
-from rankwright.core.queries import clear_query, numbers_of_runs
+from rankwright.core.kernels import clear_query
+from rankwright.core.order import NO_KEY, numbers_of_runs, sort_query
+from rankwright.core.parameters import Part, check_above_zero
 from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import KernelLoss, document_weight, rows_by_grade
@@ -54,15 +53,15 @@ def _queries(  # type: ignore[no-untyped-def]
             scores[p] = -s[row[p]]
         sort_query(first, end, scores, NO_KEY, places[0], places[1])
         rising = places[0, first:end]
-        slope, heft, share = np.zeros(end - first), np.zeros(end - first), np.empty(len(scores))
+        gradient, heft, share = np.zeros(end - first), np.zeros(end - first), np.empty(len(scores))
         for k in range(grade[end - 1]):  # grades are numbered from 0 and places go up with them
             _weigh(k, first, end, grade, w, balanced, share)
             heft += share[first:end]
-            found = _threshold(k, rising, first, scores, grade, share, margin, slope)
+            found = _threshold(k, rising, first, scores, grade, share, margin, gradient)
             value[q] += weight[q] * found
         for p in range(first, end):
             if len(grad):
-                grad[row[p]] = weight[q] * slope[p - first]
+                grad[row[p]] = weight[q] * gradient[p - first]
             if len(curv):
                 curv[row[p]] = weight[q] * heft[p - first] / margin
 
@@ -82,8 +81,8 @@ def _weigh(k, first, end, grade, w, balanced, out):  # type: ignore[no-untyped-d
 
 
 @kernel
-def _threshold(k, rising, first, minus_s, grade, w, margin, slope):  # type: ignore[no-untyped-def]
-    """Find the threshold above grade k; add the slopes of its terms and return their sum."""
+def _threshold(k, rising, first, minus_s, grade, w, margin, gradient):  # type: ignore[no-untyped-def]
+    """Find the threshold above grade k; add the gradients of its terms and return their sum."""
     n = len(rising)
     left = 0.0
     for p in rising:
@@ -107,7 +106,7 @@ def _threshold(k, rising, first, minus_s, grade, w, margin, slope):  # type: ign
         is_above = grade[p] > k
         kink = -minus_s[p] - margin if is_above else -minus_s[p] + margin
         passed = part if kink == at else 1.0 if kink < at else 0.0
-        slope[p - first] += -w[p] * passed if is_above else w[p] * (1.0 - passed)
+        gradient[p - first] += -w[p] * passed if is_above else w[p] * (1.0 - passed)
         total += w[p] * (max(at - kink, 0.0) if is_above else max(kink - at, 0.0))  # (1)
     return total
 

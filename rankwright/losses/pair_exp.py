@@ -19,7 +19,8 @@ Where s_j - s_i is above 600, exp is continued by its tangent, so that the loss 
 convex; a query whose scores spread that far is added up pair by pair.
 
 A rule h with values 0 and 1 moves each term of (1) by a factor exp(a), exp(-a) or 1. With
-r = -(slope of L along h) / L, L(s + a h) is at most L ((1 - r) exp(a) + (1 + r) exp(-a)) / 2 and so
+r = -(derivative of L along h) / L, L(s + a h) is at most L ((1 - r) exp(a) + (1 + r) exp(-a)) / 2
+and so
 
     a = 1/2 ln((1 + r) / (1 - r))                                                               (4)
 
@@ -35,7 +36,7 @@ from typing import ClassVar
 import numpy as np
 
 from rankwright.core.jit import kernel
-from rankwright.core.parts import Part
+from rankwright.core.parameters import Part
 from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import KernelLoss, document_weight
@@ -49,8 +50,9 @@ _SURE = 1.0 - 1e-6  # a rule that is never wrong gets a weight of 7.25, not infi
 
 @kernel
 def _queries(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, s, rows, start, of_query, w, scale, sums, weight, value, grad, curv
+    lo, hi, indptr, s, layout, w, scale, sums, weight, value, grad, curv
 ):
+    rows, start, of_query = layout
     _, _, push, pull = sums
     for q in range(lo, hi):
         first, last, total = of_query[q], of_query[q + 1], 0.0
@@ -123,9 +125,10 @@ def _pair_by_pair(first, last, start, s, rows, w, sums):  # type: ignore[no-unty
 
 @kernel
 def _hessian(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, s, rows, start, of_query, w, scale, sums, weight, v, out
+    lo, hi, indptr, s, layout, w, scale, sums, weight, v, out
 ):
     """Write the Hessian times v, from what the last run left in ``sums``."""
+    rows, start, of_query = layout
     up, down, push, pull = sums
     for q in range(lo, hi):
         out[rows[indptr[q] : indptr[q + 1]]] = 0.0
@@ -192,11 +195,11 @@ class PairExp(Part):
         w = document_weight(data)[blocks.rows]
         scale = blocks.pair_share(w) if self.normalize else np.ones(data.n_queries)
         sums = np.empty((4, data.n_documents))
-        args = (*blocks.layout, w, scale, sums)
+        args = (blocks.layout, w, scale, sums)
         return KernelLoss(_queries, data, *args, curvature=True, hessian=_hessian, n_jobs=n_jobs)
 
     @staticmethod
-    def rule_step(value: float, slope: float) -> float:
-        """Return RankBoost's weight (4) of a rule, from the loss and its slope along the rule."""
-        r = min(max(-slope / value, -_SURE), _SURE)
+    def rule_step(value: float, derivative: float) -> float:
+        """Return RankBoost's weight (4) of a rule, from the loss and its derivative along it."""
+        r = min(max(-derivative / value, -_SURE), _SURE)
         return 0.5 * math.log((1.0 + r) / (1.0 - r))

@@ -17,8 +17,8 @@ number of pairs of a query, that is the sum of w_i w_j over them, ``pairs`` choo
 that grade a has in the ideal list, the loss of NDCG is (G_a - G_b) (D(a) - D(b)) / IDCG. A document
 of weight w has w places there; a fraction of a place counts as a fraction of its discount.
 
-A pair counts where s_i < s_j + margin, so at the kink of the hinge it has slope 0. Sums over those
-pairs come from `losses.pair_sums` in O(n log n), or O(n x grades) for (4), and no pair is
+A pair counts where s_i < s_j + margin, so at the kink of the hinge it has derivative 0. Sums over
+those pairs come from `losses.pair_sums` in O(n log n), or O(n x grades) for (4), and no pair is
 listed. The curvature of p = 2 is an upper bound, as in `gbrank`: 4 w_i times the weight of the
 partners of i bounds the Hessian as a matrix. That of p = 1 is w_i times the weight of the partners
 over the margin, with which no step is longer than the margin.
@@ -31,8 +31,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rankwright.core.jit import kernel
-from rankwright.core.parameters import check_above_zero, check_word
-from rankwright.core.parts import Part
+from rankwright.core.parameters import Part, check_above_zero, check_choice
 from rankwright.core.types import F64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import NOTHING, KernelLoss, document_weight, exp2_of_grades
@@ -53,11 +52,12 @@ PAIRS = ("uniform", "query", "ir")
 
 @kernel
 def _queries(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, s, rows, start, of_query, w, margin, squared, scale, gain, worth, pairs, sums,
+    lo, hi, indptr, s, layout, w, margin, squared, scale, gain, worth, pairs, sums,
     weight, value, grad, curv,
 ):  # fmt: skip
+    rows, start, of_query = layout
     at, x, n, behind, partners = sums
-    bend = 4.0 if squared else 1.0 / margin
+    curvature = 4.0 if squared else 1.0 / margin
     for q in range(lo, hi):
         centre = _mean(indptr[q], indptr[q + 1], s)  # sums of scores cancel where all are large
         for p in range(indptr[q], indptr[q + 1]):
@@ -73,24 +73,25 @@ def _queries(  # type: ignore[no-untyped-def]
         factor, total = weight[q] * scale[q], 0.0
         for p in range(indptr[q], indptr[q + 1]):
             v = at[p] - centre
-            slope = behind[p] - n[p]  # as the worse one of a pair, and as the better one
+            derivative = behind[p] - n[p]  # as the worse one of a pair, and as the better one
             n[p] += behind[p]
-            hinge = 0.5 * margin * n[p] + slope * v  # half of each pair at either document
-            pull = 2.0 * (margin * slope + n[p] * v - partners[p])
+            hinge = 0.5 * margin * n[p] + derivative * v  # half of each pair at either document
+            pull = 2.0 * (margin * derivative + n[p] * v - partners[p])
             total += w[p] * (margin * hinge + 0.5 * pull * v if squared else hinge)  # (1)
             if len(grad):
-                grad[rows[p]] = factor * w[p] * (pull if squared else slope)
+                grad[rows[p]] = factor * w[p] * (pull if squared else derivative)
             if len(curv):
-                curv[rows[p]] = factor * w[p] * n[p] * bend
+                curv[rows[p]] = factor * w[p] * n[p] * curvature
         value[q] = factor * max(total, 0.0)
 
 
 @kernel
 def _hessian(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, _s, rows, start, of_query, w, margin, _squared, scale, gain, worth, pairs, sums,
+    lo, hi, indptr, _s, layout, w, margin, _squared, scale, gain, worth, pairs, sums,
     weight, u, out,
 ):  # fmt: skip
     """Write the Hessian times u, from the pairs and the weights of partners found at s."""
+    rows, start, of_query = layout
     at, x, n, _, partners = sums
     for q in range(lo, hi):
         for p in range(indptr[q], indptr[q + 1]):
@@ -183,7 +184,7 @@ class PairHinge(Part):
             most = blocks.pair_weight(w).max(initial=0.0) if largest is None else largest
             scale = scale * most
             gain, worth = _gain_and_worth(data, blocks, w)  # (4)
-        kept = (*blocks.layout, w, float(self.margin))
+        kept = (blocks.layout, w, float(self.margin))
         buffers = (blocks.new_pairs(), np.empty((5, data.n_documents)))
         squared = self.form == "squared"
         return KernelLoss(
@@ -196,8 +197,8 @@ class PairHinge(Part):
         )
 
     def _check(self) -> None:
-        check_word("pair_hinge's form", self.form, FORMS)
-        check_word("pair_hinge's pairs", self.pairs, PAIRS)
+        check_choice("pair_hinge's form", self.form, FORMS)
+        check_choice("pair_hinge's pairs", self.pairs, PAIRS)
         check_above_zero("pair_hinge's margin", self.margin)
 
 

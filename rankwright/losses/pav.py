@@ -85,17 +85,17 @@ def _additive_level(lo, begin, end, stop, d, mass, mean):  # type: ignore[no-unt
     heavy = mass[end - 1] - (mass[begin - 1] if begin > lo else 0.0)
     x = mean
     for _ in range(_STEPS):
-        miss, slope, k = -heavy * mean, 0.0, begin
+        miss, derivative, k = -heavy * mean, 0.0, begin
         while k < end:
             after = min(stop[k], end)
             w = mass[after - 1] - (mass[k - 1] if k > lo else 0.0)
             log_r = log_plus(x, d[k])
             miss += w * log_r
-            slope += w * math.exp(x - log_r)
+            derivative += w * math.exp(x - log_r)
             k = after
-        if slope <= 0.0:
+        if derivative <= 0.0:
             return -np.inf
-        step = miss / slope
+        step = miss / derivative
         x -= step
         if step <= 1e-14 * max(1.0, abs(x)):
             break
@@ -147,7 +147,7 @@ def pav_additive_simplex(  # type: ignore[no-untyped-def]
     for _ in range(_STEPS):
         blocks = pav_additive(lo, hi, y, shift, w, d, stop, x, mean, mass, weight, first)
         top = max(x[hi - 1], math.log(floor)) if floor > 0.0 else x[hi - 1]
-        filled = slope = 0.0  # both in units of exp(top), which may underflow
+        filled = derivative = 0.0  # both in units of exp(top), which may underflow
         for block in range(lo, blocks):
             begin, end = first[block], first[block + 1] if block + 1 < blocks else hi
             heavy = inverse = 0.0
@@ -157,7 +157,7 @@ def pav_additive_simplex(  # type: ignore[no-untyped-def]
             z = math.exp(x[begin] - top)
             least = floor * math.exp(-top) if floor > 0.0 else 0.0
             filled += heavy * max(z, least)
-            slope += heavy * heavy / inverse if z > least else 0.0
+            derivative += heavy * heavy / inverse if z > least else 0.0
         miss = top + math.log(filled) - math.log(room)
         if miss > 0.0:
             above = shift
@@ -165,7 +165,7 @@ def pav_additive_simplex(  # type: ignore[no-untyped-def]
             below = shift
         if abs(miss) <= 4e-16 * (hi - lo + 10) or above - below <= 1e-15 * abs(shift):
             break
-        shift -= miss * filled / slope if slope > 0.0 else math.copysign(1.0, miss)
+        shift -= miss * filled / derivative if derivative > 0.0 else math.copysign(1.0, miss)
         if not below < shift < above:
             outer = below if below > -np.inf else above - 10.0
             shift = 0.5 * (outer + (above if above < np.inf else below + 10.0))

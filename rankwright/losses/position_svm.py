@@ -1,12 +1,12 @@
-"""Bound on a ranking measure: the worst order that scores nearly as well as the ideal (DORM).
+"""Bound on a ranking metric: the worst order that scores nearly as well as the ideal (DORM).
 
-For a measure that is a sum over ranks, <a, b>, and falling weights c by rank (`le2007dorm`),
+For a metric that is a sum over ranks, <a, b>, and falling weights c by rank (`le2007dorm`),
 
     L(s) = max over orders pi of  sum_i s_i (c_pi(i) - cref_i)  +  <a, b(ideal)> - <a, b(pi)>   (1)
 
 where pi(i) is the rank of document i in pi and cref_i is c at its rank in the reference order, by
-falling grade: (27) of the paper. L is at least what the measure loses when documents are put in
-order of s. It is piecewise linear, with slope c_pi(i) - cref_i at the worst order pi, which
+falling grade: (27) of the paper. L is at least what the metric loses when documents are put in
+order of s. It is piecewise linear, with gradient c_pi(i) - cref_i at the worst order pi, which
 `losses.position_max` and `losses.assignment` find.
 
 **Tied grades** leave the reference open, and results depend on it. ``ties="mean"``: tied documents
@@ -30,8 +30,8 @@ the best such order, of grades and topics, by an integer programme, and the wors
 `losses.topic_search`: exactly, or as well as 20,000 steps allow.
 
 ``cost``: a function from the grades of a query, best first, to the cost C_ij of document i at rank
-j, in place of a measure (section 3.4): the reference is then the cheapest order, and the loss of
-the measure C(pi) - C(reference).
+j, in place of a metric (section 3.4): the reference is then the cheapest order, and the loss of
+the metric C(pi) - C(reference).
 
 **Weights**: ranks are held by whole documents; one of weight 0 is left out, any other counts like
 the rest. **Curvature** there is none; in its place stands the range of c, by which no step of
@@ -46,12 +46,11 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.core.copies import take
 from rankwright.core.jit import kernel
+from rankwright.core.kernels import clear, clear_query, take
+from rankwright.core.order import first_of_runs, numbers_of_runs
 from rankwright.core.parallel import map_ranges, ordered_sum
-from rankwright.core.parameters import check_whole, check_word
-from rankwright.core.parts import Part
-from rankwright.core.queries import clear, clear_query, first_of_runs, numbers_of_runs
+from rankwright.core.parameters import Part, check_choice, check_whole
 from rankwright.core.types import F64, I64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError, UsageError
@@ -77,7 +76,7 @@ from rankwright.losses.position_orders import (
     used_methods,
     worst_order,
 )
-from rankwright.metrics.names import AnyMetric, metric
+from rankwright.metrics.base import AnyMetric, metric
 from rankwright.metrics.position import rank_weights
 from rankwright.metrics.swap import MRR_SWAP
 
@@ -98,7 +97,7 @@ def _queries(  # type: ignore[no-untyped-def]
         if weight[q] == 0.0 or lists.begin[q] == lists.begin[q + 1]:
             continue
         row, c, cref = lists.row[at], lists.c[at], crefs[at]
-        v, slope = floats[0, at], floats[1, at]
+        v, gradient = floats[0, at], floats[1, at]
         take(s, row, v)
         centre = 0.0
         for i in range(len(v)):
@@ -108,17 +107,17 @@ def _queries(  # type: ignore[no-untyped-def]
             v[i] -= centre
         ranked = sorted_places(lists.begin[q], lists.begin[q + 1], floats[0], places)
         lost = worst_order(
-            q, limit, lists, ranked, v, worth, choice, places[2, at], slope,
+            q, limit, lists, ranked, v, worth, choice, places[2, at], gradient,
             classes, assigned, sort, first, cost, grouped, topics,
         )  # fmt: skip
         if by_score is not None:
             reference(q, limit, lists, ranked, v, places[2, at], cref, cost, grouped, topics)
         total = lost
         for i in range(len(row)):
-            slope[i] -= cref[i]
-            total += slope[i] * (v[i] + centre)  # (1)
+            gradient[i] -= cref[i]
+            total += gradient[i] * (v[i] + centre)  # (1)
             if len(grad):
-                grad[row[i]] = weight[q] * slope[i]
+                grad[row[i]] = weight[q] * gradient[i]
             if len(curv):
                 curv[row[i]] = weight[q] * (c[0] if limit > 0 else c[0] - c[-1])
         value[q] = weight[q] * total
@@ -128,7 +127,7 @@ def _queries(  # type: ignore[no-untyped-def]
 def _references(  # type: ignore[no-untyped-def]
     lo, hi, indptr, s, lists, limit, floats, places, cost, grouped, topics, weight, value, out
 ):
-    """Write N of (2) and its slope."""
+    """Write N of (2) and its gradient."""
     for q in range(lo, hi):
         value[q] = 0.0
         clear(indptr[q], indptr[q + 1], out)
@@ -149,15 +148,15 @@ def _references(  # type: ignore[no-untyped-def]
 
 @dataclass(frozen=True, slots=True, repr=False)
 class PositionSVM(Part):
-    """A convex bound on what a ranking measure loses, tight where documents are in order.
+    """A convex bound on what a ranking metric loses, tight where documents are in order.
 
     Parameters
     ----------
     metric : str or Metric
-        The measure: ndcg, dcg, p, wta, eru or another sum over ranks, or mrr; with a cut-off as in
+        The metric: ndcg, dcg, p, wta, eru or another sum over ranks, or mrr; with a cut-off as in
         ``ndcg@10``, under the standard convention. ``wta(modified=true)`` is the paper's mWTA.
     decay : float, "log", "loglog" or "metric"
-        Weights by rank: (i + 1)^-decay; slower with the names; "metric" takes the measure's own.
+        Weights by rank: (i + 1)^-decay; slower with the names; "metric" takes the metric's own.
     ties : "score", "mean" or "file"
         Which order of equal grades is aimed at: that of the scores, all on average, or the rows'.
     per_group : int or None
@@ -165,7 +164,7 @@ class PositionSVM(Part):
         overlap.
     cost : callable or None
         ``cost(grades)``, grades best first, gives the cost of each document at each rank, in place
-        of a measure.
+        of a metric.
     """
 
     metric: AnyMetric = "ndcg@10"
@@ -197,7 +196,7 @@ class PositionSVM(Part):
         return _Bound(lists, data, ties=self.ties, limit=int(limit), n_jobs=n_jobs)
 
     def _check(self) -> None:
-        check_word("ties", self.ties, TIES)
+        check_choice("ties", self.ties, TIES)
         if self.per_group is not None:
             check_whole("per_group", self.per_group, 1)
         if self.per_group is not None and self.cost is not None:
@@ -209,7 +208,7 @@ class PositionSVM(Part):
         begin, n = data.indptr, int(data.sizes.max(initial=0))
         if self.cost is not None:
             return lists_with_costs(self.cost, rank_decay(self.decay, n, np.ones(n)), data, row)
-        mrr, weights, b, cut = self._measure(data)
+        mrr, weights, b, cut = self._metric_lists(data)
         a = by_rank(weights, begin, cut)
         block, _ = numbers_of_runs(data.y, begin)
         kind, gain_begin = numbers_of_runs(b, begin)
@@ -257,7 +256,7 @@ class PositionSVM(Part):
         )
 
     def _over_ideal(self, b: F64, best: F64, begin: I64) -> tuple[F64, F64]:
-        """Divide gains by the best order's measure where the metric is a share of the ideal's."""
+        """Divide gains by the best order's metric where the metric is a share of the ideal's."""
         judge: Any = metric(self.metric)
         if not any(
             getattr(judge, name, judge.key == "ndcg") for name in ("normalised", "modified")
@@ -266,7 +265,7 @@ class PositionSVM(Part):
         over = np.where(best > 0.0, 1.0 / np.where(best > 0.0, best, 1.0), 0.0)
         return b * np.repeat(over, np.diff(begin)), best * over
 
-    def _measure(self, data: RankingData) -> tuple[bool, F64, F64, I64]:
+    def _metric_lists(self, data: RankingData) -> tuple[bool, F64, F64, I64]:
         """Return whether it is a reciprocal rank, weights by rank, gains, and ranks that count."""
         form = form_over_ranks("position_svm", self.metric, data, mrr=True)
         mrr, n = form.kind == MRR_SWAP, int(data.sizes.max(initial=0))
@@ -315,11 +314,11 @@ class _Bound(KernelLoss):
             crefs[:] = out[lists.row]
 
     def convex_part(self, s: F64, out: F64) -> float:
-        """Write the slope of M to ``out`` and return M; the loss itself where it is convex."""
+        """Write the gradient of M to ``out`` and return M; the loss itself where it is convex."""
         return self._convex.grad(s, out)
 
     def concave_part(self, s: F64, out: F64) -> float:
-        """Write the slope of N to ``out`` and return N: the loss is M - N."""
+        """Write the gradient of N to ``out`` and return N: the loss is M - N."""
         buffers = (self._floats, self._places, *self._methods[-3:])  # costs, groups, topics
         args = (self._lists, self._limit, *buffers, self._weight)
         map_ranges(
@@ -343,7 +342,7 @@ def _by_topics(data: RankingData, row: I64) -> I64:
 
 
 def rank_decay(decay: float | str, n: int, own: F64) -> F64:
-    """Return c of ranks 1 to n; ``own`` are the measure's weights."""
+    """Return c of ranks 1 to n; ``own`` are the metric's weights."""
     rank = np.arange(1.0, n + 1.0)
     if decay == "metric":
         return own

@@ -16,8 +16,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from rankwright.core.parameters import check_above_zero, check_whole
-from rankwright.core.parts import Part
+from rankwright.core.parameters import Part, check_above_zero, check_whole
 from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.position_svm import PositionSVM

@@ -22,15 +22,13 @@ from typing import ClassVar
 import numpy as np
 
 from rankwright.core.jit import kernel
+from rankwright.core.kernels import log1p_unit
 from rankwright.core.order import NO_KEY, sort_query
-from rankwright.core.parameters import check_above_zero
-from rankwright.core.parts import Part
-from rankwright.core.scalar import log1p_unit
+from rankwright.core.parameters import Part, check_above_zero
 from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import KernelLoss, document_weight
-from rankwright.losses.pair_sums import GradeBlocks
-from rankwright.losses.pair_tiles import (
+from rankwright.losses.pair_sums import (
     CURV,
     GAIN,
     GRAD,
@@ -44,6 +42,7 @@ from rankwright.losses.pair_tiles import (
     TILE,
     VALUE,
     WEIGHT,
+    GradeBlocks,
     begin_row,
     end_row,
     load_tiles,
@@ -109,12 +108,12 @@ def _add_tile(row, score, grade, weight, inverse, sigma, two):  # type: ignore[n
         p = r * q
         lead = sigma * (score - two[TILE + SCORE + lane])
         step = pair * (p if grade > other else -q)
-        bend = pair * p * q
+        curvature = pair * p * q
         two[TILE + GRAD + lane] += step
-        two[TILE + CURV + lane] += bend
+        two[TILE + CURV + lane] += curvature
         two[TILE + VALUE + lane] += pair * (log1p_unit(r) + (0.0 if grade > other else lead))  # (1)
         two[TILE + ROW_GRAD + lane] = two[ROW_GRAD + lane] + step
-        two[TILE + ROW_CURV + lane] = two[ROW_CURV + lane] + bend
+        two[TILE + ROW_CURV + lane] = two[ROW_CURV + lane] + curvature
 
 
 @kernel
@@ -163,11 +162,11 @@ def _turn_tile(row, grade, weight, turn, inverse, two):  # type: ignore[no-untyp
         r = two[TILE + RATIO + lane] * inverse
         q = 1.0 / (1.0 + r)
         p = r * q
-        bend = pair * p * q
-        step = bend * (two[TILE + SWAP + lane] - turn)
+        curvature = pair * p * q
+        step = curvature * (two[TILE + SWAP + lane] - turn)
         two[TILE + GRAD + lane] += step
         two[TILE + ROW_GRAD + lane] = two[ROW_GRAD + lane] + step
-        two[TILE + ROW_CURV + lane] = two[ROW_CURV + lane] + bend
+        two[TILE + ROW_CURV + lane] = two[ROW_CURV + lane] + curvature
 
 
 # --- API -------------------------------------------------------------------------------------

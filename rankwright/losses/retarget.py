@@ -40,38 +40,475 @@ square without C_r, C_w and floor, and on the simplex; by centring under square 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankwright.core.jit import kernel
-from rankwright.core.order import ranking
-from rankwright.core.parameters import check_zero_or_more
-from rankwright.core.parts import Part
-from rankwright.core.queries import first_of_runs
+from rankwright.core.kernels import clear, clear_query
+from rankwright.core.order import first_of_runs, ranking, sort_query
+from rankwright.core.parameters import Part, check_zero_or_more
 from rankwright.core.types import F64, I64, HessianLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.base import KernelLoss, document_weight, grade_targets
-from rankwright.losses.ndcg_glm import FixedTargets, shares
-from rankwright.losses.retarget_kernels import (
-    Layout,
-    Places,
-    Terms,
-    kl_hessian,
-    new_desk,
-    retarget_kl,
-    retarget_square,
-    running_margins,
-    square_hessian,
+from rankwright.losses.ndcg_glm import LARGEST, FixedTargets, shares
+from rankwright.losses.pav import (
+    log_plus,
+    pav,
+    pav_additive,
+    pav_additive_simplex,
+    simplex_shift,
 )
 from rankwright.registry import unknown
 
-MARGINS = ("none", "grade", "constant", "sqrt", "power", "large")
-KL_MARGINS = ("ratio", "additive", "surrogate")
-_KERNELS = {"square": (retarget_square, square_hessian), "kl": (retarget_kl, kl_hessian)}
-
 # --- kernels ---------------------------------------------------------------------------------
+#
+# The layout of a query, then value, gradient and Hessian of both losses. A query is laid out worst
+# grade first, with scores rising inside each grade.
+#
+# Documents of weight 0 have no place. A place fixes the grade, so what depends on grades and ranks
+# alone (margins, rewards, targets) is known by place once and for all; which document stands where
+# inside its grade follows the scores.
+
+
+Places: TypeAlias = NDArray[np.int32] | I64
+"""Numbers of rows or places, as short as the data allow."""
+
+
+class Terms(NamedTuple):
+    """Numbers of the loss, as its kernels take them."""
+
+    alpha: float
+    c_r: float
+    c_w: float
+    floor: float  # -inf, or 0 under KL, for none; as r has it
+    free: bool  # whether the level of the scores is free
+    simplex: bool
+    rewards: bool
+    additive: bool  # whether margins lie between r rather than between log r
+    by_rank: bool  # whether margins inside a grade separate tied documents
+
+
+class Layout(NamedTuple):
+    """Documents of positive weight by query, grade and row: places, worst grade first."""
+
+    rows: Places
+    start: I64  # where each grade of each query begins
+    of_query: I64  # the first grade of each query
+    w: F64
+    w_of_row: F64
+    d: F64  # running sum of the margins
+    stop: Places  # where the run of equal d ends
+    tilt: F64  # under KL, weight of the place in the projection, over w
+    reward: F64  # of r at this place: (15) has one of opposite sign at both sides of a change
+    q: F64  # target of the grade, as scores
+    lift: F64  # (1 - alpha) q - d
+
+
+class Workspace(NamedTuple):
+    """What a kernel leaves for the Hessian and the targets, by place or query, and scratch."""
+
+    at: Places  # row of the document at each place, scores rising inside a grade
+    w: F64
+    v: F64  # score, less the level of the query
+    target: F64  # the solution, as a score less that level
+    r: F64
+    share: F64  # m(s)
+    level: F64  # of each query
+    first: Places  # where pools begin
+    pools: I64  # where the list of each query's pools ends
+    cut: I64  # places of each query before this one lie at the floor
+    key: F64
+    order: Places
+    spare: Places
+    u: F64
+    heavy: F64
+    sums: F64
+    mass: F64
+
+
+_FEW = 0.25  # share of neighbours out of order up to which insertion is quicker
+
+# --- layout ----------------------------------------------------------------------------------
+
+
+@kernel
+def level_of(s, rows, w):  # type: ignore[no-untyped-def]
+    """Return the weighted mean score of some rows, summed from the first of them."""
+    base = s[rows[0]]
+    total = mass = 0.0
+    for k in range(len(rows)):
+        total += w[k] * (s[rows[k]] - base)
+        mass += w[k]
+    return base + total / mass
+
+
+@kernel
+def sort_grades(  # type: ignore[no-untyped-def]
+    grades, s, level, rows, w_of_row, at, w, v, key, order, spare, u
+):
+    """Fill ``at``, ``w`` and ``v`` of one query, scores rising inside each grade, then rows.
+
+    ``grades`` is where its grades begin, and the last of them ends. The last order is where it
+    starts from: near it when a solver makes small steps, and without effect on where it ends.
+    """
+    for g in range(len(grades) - 1):
+        a, b = grades[g], grades[g + 1]
+        here, score, heavy = at[a:b], v[a:b], w[a:b]
+        for k in range(len(here)):
+            score[k] = s[here[k]] - level
+        falls = 0
+        for k in range(1, len(here)):
+            tied = (score[k] == score[k - 1]) & (here[k] < here[k - 1])
+            falls += (score[k] < score[k - 1]) | tied
+        if len(key) > 0 or falls > _FEW * len(here):
+            own, negative, place = rows[a:b], u[a:b], order[a:b]
+            for k in range(len(here)):
+                negative[k] = level - s[own[k]]
+            sort_query(a, b, u, key, order, spare)
+            for k in range(len(here)):
+                here[k], score[k] = own[place[k] - a], -negative[place[k] - a]
+        elif falls > 0:
+            _insert(here, score)
+        for k in range(len(here)):
+            heavy[k] = w_of_row[here[k]]
+
+
+@kernel
+def _insert(at, v):  # type: ignore[no-untyped-def]
+    """Sort a few documents out of order into their places."""
+    for p in range(1, len(at)):
+        row, score, k = at[p], v[p], p
+        while k > 0 and (v[k - 1] > score or (v[k - 1] == score and at[k - 1] > row)):
+            at[k], v[k] = at[k - 1], v[k - 1]
+            k -= 1
+        at[k], v[k] = row, score
+
+
+@kernel
+def share_ties(grades, v, w, r):  # type: ignore[no-untyped-def]
+    """Give documents of a query equal in grade, score and weight the mean of their r."""
+    for g in range(len(grades) - 1):
+        a, end = grades[g], grades[g + 1]
+        while a < end:
+            b, total = a, 0.0
+            while b < end and v[b] == v[a] and w[b] == w[a]:
+                total += r[b]
+                b += 1
+            for p in range(a, b):
+                r[p] = total / (b - a)
+            a = b
+
+
+@kernel
+def running_margins(of_query, start, w, size, power, d):  # type: ignore[no-untyped-def]
+    """Fill d by grade: the margin below each grade but the first is size / rank^power."""
+    for q in range(len(of_query) - 1):
+        rank = 0.0
+        for g in range(of_query[q + 1] - 1, of_query[q] - 1, -1):
+            for p in range(start[g], start[g + 1]):
+                rank += w[p]
+            d[start[g]] = size / rank**power
+        total = 0.0
+        for g in range(of_query[q], of_query[q + 1]):
+            total += d[start[g]] if g > of_query[q] else 0.0
+            for p in range(start[g], start[g + 1]):
+                d[p] = total
+
+
+def new_workspace(rows: Places, n_queries: int, key: F64) -> Workspace:
+    """Return a workspace for documents that start in the order of ``rows``."""
+    n = len(rows)
+    return Workspace(
+        at=rows.copy(),
+        w=np.zeros(n),
+        v=np.zeros(n),
+        target=np.zeros(n),
+        r=np.zeros(n),
+        share=np.zeros(n),
+        level=np.zeros(n_queries),
+        first=np.zeros(n, rows.dtype),
+        pools=np.zeros(n_queries, np.int64),
+        cut=np.zeros(n_queries, np.int64),
+        key=key,
+        order=np.zeros(n, rows.dtype),
+        spare=np.zeros(n, rows.dtype),
+        u=np.zeros(n),
+        heavy=np.zeros(n),
+        sums=np.zeros(n),
+        mass=np.zeros(n),
+    )
+
+
+# --- squared error ---------------------------------------------------------------------------
+# The kernels take fields out of their tuples once,
+# before the loop (1): counting references to them for each query took a third of the time.
+
+
+@kernel
+def retarget_square(  # type: ignore[no-untyped-def]
+    lo, hi, indptr, s, terms, layout, workspace, weight, value, grad, curv
+):
+    """Write value, gradient and curvature of the queries lo:hi."""
+    c_r, c_w, free = terms.c_r, terms.c_w, terms.free
+    rows, start, of_query, w_of_row = layout.rows, layout.start, layout.of_query, layout.w_of_row
+    all_w, all_v, all_at, all_target = (
+        workspace.w,
+        workspace.v,
+        workspace.at,
+        workspace.target,
+    )  # see (1)
+    lift, d, reward, own_w, own_q = layout.lift, layout.d, layout.reward, layout.w, layout.q
+    key, order, spare, u = workspace.key, workspace.order, workspace.spare, workspace.u
+    heavy, first, pools, cut, levels = (
+        workspace.heavy,
+        workspace.first,
+        workspace.pools,
+        workspace.cut,
+        workspace.level,
+    )
+    for q in range(lo, hi):
+        grades = start[of_query[q] : of_query[q + 1] + 1]
+        a, b = grades[0], grades[-1]
+        if b - a < indptr[q + 1] - indptr[q] or weight[q] == 0.0:
+            clear_query(q, indptr, value, grad, curv)
+        if weight[q] == 0.0:
+            continue
+        levels[q] = level_of(s, rows[a:b], own_w[a:b]) if free else 0.0
+        sort_grades(
+            grades, s, levels[q], rows, w_of_row, all_at, all_w, all_v, key, order, spare, u
+        )
+        total, pools[q], cut[q] = _project(
+            a, b, terms, all_w, all_v, lift, d, reward, all_target, heavy, first
+        )
+        at, w, v, target = all_at[a:b], all_w[a:b], all_v[a:b], all_target[a:b]
+        centre = own_q[a:b]
+        for k in range(len(v)):
+            miss, far = v[k] - target[k], target[k] - centre[k]
+            total += 0.5 * w[k] * (miss * miss + c_r * far * far + c_w * v[k] * v[k])  # (8)
+        value[q] = weight[q] * total
+        if terms.by_rank:
+            share_ties(grades, all_v, all_w, all_target)
+        if len(grad):
+            for k in range(len(v)):
+                grad[at[k]] = weight[q] * w[k] * (v[k] - target[k] + c_w * v[k])
+        if len(curv):
+            for k in range(len(v)):
+                curv[at[k]] = weight[q] * w[k] * (1.0 + c_w)
+
+
+@kernel
+def _project(a, b, terms, w, v, lift, d, reward, target, heavy, first):  # type: ignore[no-untyped-def]
+    """Write the solution to ``target``.
+
+    Returns minus its rewards, where the list of pools ends, and the place where the floor ends.
+    """
+    own_v, own_lift, own_d, found = v[a:b], lift[a:b], d[a:b], target[a:b]
+    for k in range(len(found)):
+        found[k] = terms.alpha * own_v[k] + own_lift[k]
+    if terms.rewards:
+        for p in range(a, b):
+            target[p] += terms.alpha * reward[p] / w[p]  # (15)
+    pools = pav(a, b, target, w, target, heavy, first)
+    least, low, total = terms.floor - own_d[0], 0, 0.0
+    for k in range(len(found)):
+        low += found[k] <= least
+        found[k] = max(found[k], least) + own_d[k]  # (14)
+    if terms.rewards:
+        for p in range(a, b):
+            total -= reward[p] * target[p]  # (15)
+    return total, pools, a + low
+
+
+@kernel
+def square_hessian(  # type: ignore[no-untyped-def]
+    lo, hi, indptr, _s, terms, layout, workspace, weight, v, out
+):
+    """Write the Hessian of the queries lo:hi times v, from what the last run left."""
+    alpha, c_w = terms.alpha, terms.c_w
+    centre = terms.free and (terms.c_r > 0.0 or c_w > 0.0)
+    rows, own_w, start, of_query = layout.rows, layout.w, layout.start, layout.of_query  # (1)
+    all_at, all_w, first, pools, cut = (
+        workspace.at,
+        workspace.w,
+        workspace.first,
+        workspace.pools,
+        workspace.cut,
+    )
+    for q in range(lo, hi):
+        a, b = start[of_query[q]], start[of_query[q + 1]]
+        if b - a < indptr[q + 1] - indptr[q] or weight[q] == 0.0:
+            clear(indptr[q], indptr[q + 1], out)
+        if weight[q] == 0.0:
+            continue
+        level = level_of(v, rows[a:b], own_w[a:b]) if centre else 0.0
+        end = b
+        for pool in range(pools[q] - 1, a - 1, -1):
+            begin = first[pool]
+            at, w = all_at[begin:end], all_w[begin:end]
+            total = mass = 0.0
+            for k in range(len(at)):
+                total += w[k] * (v[at[k]] - level)
+                mass += w[k]
+            mean = alpha * total / mass if begin >= cut[q] else 0.0
+            for k in range(len(at)):  # (a)
+                own = v[at[k]] - level
+                out[at[k]] = weight[q] * w[k] * (own - mean + c_w * own)
+            end = begin
+
+
+# --- Kullback-Leibler divergence -------------------------------------------------------------
+
+
+@kernel
+def _project_kl(q, a, b, terms, layout, workspace):  # type: ignore[no-untyped-def]
+    """Leave log r in ``target`` and r in ``r``."""
+    floor, d, w, target = terms.floor, layout.d, workspace.w, workspace.target
+    if terms.additive:
+        args = (w, d, layout.stop)
+        scratch = (target, workspace.sums, workspace.mass, workspace.heavy, workspace.first)
+        if terms.simplex:
+            workspace.pools[q] = pav_additive_simplex(a, b, workspace.u, *args, floor, *scratch)
+        else:
+            workspace.pools[q] = pav_additive(a, b, workspace.u, 0.0, *args, *scratch)
+        least, shift = math.log(floor) if floor > 0.0 else -np.inf, 0.0
+    else:
+        for p in range(a, b):
+            workspace.mass[p] = w[p] * layout.tilt[p]
+        workspace.pools[q] = pav(
+            a, b, workspace.u, workspace.mass, target, workspace.heavy, workspace.first
+        )
+        least, shift = math.log(floor) - d[a] if floor > 0.0 else -np.inf, 0.0
+        if terms.simplex:
+            shift = simplex_shift(a, b, target, d, w, least, workspace.sums)
+    workspace.cut[q] = a
+    for p in range(a, b):
+        z = target[p] + shift
+        if z <= least:
+            z, workspace.cut[q] = least, p + 1
+        target[p] = log_plus(z, d[p]) if terms.additive else z + d[p]
+        workspace.r[p] = math.exp(target[p])
+
+
+@kernel
+def retarget_kl(  # type: ignore[no-untyped-def]
+    lo, hi, indptr, s, terms, layout, workspace, weight, value, grad, curv
+):
+    """Write value, gradient and curvature of the queries lo:hi."""
+    c_r, c_w, simplex = terms.c_r, terms.c_w, terms.simplex
+    w, v, target, r, share = (
+        workspace.w,
+        workspace.v,
+        workspace.target,
+        workspace.r,
+        workspace.share,
+    )
+    for q in range(lo, hi):
+        grades = layout.start[layout.of_query[q] : layout.of_query[q + 1] + 1]
+        a, b = grades[0], grades[-1]
+        if b - a < indptr[q + 1] - indptr[q] or weight[q] == 0.0:
+            clear_query(q, indptr, value, grad, curv)
+        if weight[q] == 0.0:
+            continue
+        level = level_of(s, layout.rows[a:b], layout.w[a:b]) if terms.free else 0.0
+        sort_grades(
+            grades, s, level, layout.rows, layout.w_of_row, workspace.at, w, v,
+            workspace.key, workspace.order, workspace.spare, workspace.u,
+        )  # fmt: skip
+        top, whole = 0.0, 1.0
+        if simplex:
+            top, whole = -np.inf, 0.0
+            for p in range(a, b):
+                top = max(top, v[p])
+            for p in range(a, b):
+                whole += w[p] * math.exp(v[p] - top)
+        else:
+            for p in range(a, b):
+                v[p] = min(v[p], LARGEST)
+        scale = top + math.log(whole)
+        for p in range(a, b):
+            share[p] = math.exp(v[p] - top) / whole
+            pushed = v[p] - scale + layout.reward[p] / w[p]  # (15)
+            margin = 0.0 if terms.additive else layout.d[p]
+            workspace.u[p] = terms.alpha * pushed + (1.0 - terms.alpha) * layout.q[p] - margin
+        _project_kl(q, a, b, terms, layout, workspace)
+        total = 0.0
+        for p in range(a, b):
+            miss, far = target[p] - (v[p] - scale), target[p] - layout.q[p]
+            entropy = r[p] * (miss + c_r * far)
+            if not simplex:
+                entropy += share[p] - r[p] + c_r * (math.exp(layout.q[p]) - r[p])
+            total += w[p] * (entropy + 0.5 * c_w * v[p] * v[p]) - layout.reward[p] * r[p]  # (8)
+            target[p] += scale
+        value[q], workspace.level[q] = weight[q] * total, level
+        if terms.by_rank:
+            share_ties(grades, v, w, r)
+        if len(grad):
+            for p in range(a, b):
+                grad[workspace.at[p]] = weight[q] * w[p] * (share[p] - r[p] + c_w * v[p])
+        if len(curv):
+            for p in range(a, b):
+                x, y = w[p] * share[p], w[p] * r[p]
+                most = max(x * (1.0 - x), y * (1.0 - y)) if simplex else max(x, y)
+                curv[workspace.at[p]] = weight[q] * (most + c_w * w[p])
+
+
+@kernel
+def _turn_pools(a, b, pools, cut, terms, workspace, v):  # type: ignore[no-untyped-def]
+    """Leave in ``sums`` how each pool turns when its scores turn by v.
+
+    It turns in log r, or in r itself where margins lie there. On the simplex all turn on, by what
+    keeps sum w r = 1.
+    """
+    turn, ease, w, r = workspace.sums, workspace.mass, workspace.w, workspace.r
+    change = room = 0.0
+    for pool in range(a, pools):
+        begin, end = workspace.first[pool], workspace.first[pool + 1] if pool + 1 < pools else b
+        turn[pool] = ease[pool] = 0.0
+        push = mass = stiff = 0.0
+        for p in range(begin, end):
+            push += (
+                w[p] * v[workspace.at[p]] if terms.additive else w[p] * r[p] * v[workspace.at[p]]
+            )
+            mass += w[p] if terms.additive else w[p] * r[p]
+            stiff += w[p] / r[p] if terms.additive else w[p] * r[p]
+        if begin >= cut and 0.0 < stiff < np.inf:
+            turn[pool], ease[pool] = push / stiff, mass / stiff
+            change += mass * turn[pool]
+            room += mass * ease[pool]
+    if terms.simplex and room > 0.0:
+        for pool in range(a, pools):
+            turn[pool] -= change / room * ease[pool]
+
+
+@kernel
+def kl_hessian(  # type: ignore[no-untyped-def]
+    lo, hi, indptr, _s, terms, layout, workspace, weight, v, out
+):
+    """Write the Hessian of the queries lo:hi times v, from what the last run left."""
+    at, w, r, share = workspace.at, workspace.w, workspace.r, workspace.share
+    for q in range(lo, hi):
+        a, b = layout.start[layout.of_query[q]], layout.start[layout.of_query[q + 1]]
+        if b - a < indptr[q + 1] - indptr[q] or weight[q] == 0.0:
+            clear(indptr[q], indptr[q + 1], out)
+        if weight[q] == 0.0:
+            continue
+        _turn_pools(a, b, workspace.pools[q], workspace.cut[q], terms, workspace, v)
+        level = level_of(v, layout.rows[a:b], layout.w[a:b]) if terms.free else 0.0
+        mean = 0.0
+        if terms.simplex:
+            for p in range(a, b):
+                mean += w[p] * share[p] * v[at[p]]
+        for pool in range(a, workspace.pools[q]):
+            end = workspace.first[pool + 1] if pool + 1 < workspace.pools[q] else b
+            for p in range(workspace.first[pool], end):
+                turn = workspace.sums[pool] if terms.additive else r[p] * workspace.sums[pool]
+                own = share[p] * (v[at[p]] - mean) - terms.alpha * turn  # (b), (c)
+                out[at[p]] = weight[q] * w[p] * (own + terms.c_w * (v[at[p]] - level))
 
 
 @kernel
@@ -83,6 +520,10 @@ def _masses(lo, hi, indptr, score, w, simplex, weight, mass):  # type: ignore[no
 
 
 # --- API -------------------------------------------------------------------------------------
+
+MARGINS = ("none", "grade", "constant", "sqrt", "power", "large")
+KL_MARGINS = ("ratio", "additive", "surrogate")
+_KERNELS = {"square": (retarget_square, square_hessian), "kl": (retarget_kl, kl_hessian)}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -208,9 +649,9 @@ class BoundRetarget(KernelLoss):
             by_rank=loss._by_rank,
         )
         key = layout.w if loss._by_rank else np.empty(0)
-        self._desk = new_desk(layout.rows, data.n_queries, key)
+        self._workspace = new_workspace(layout.rows, data.n_queries, key)
         run, hessian = _KERNELS[loss.divergence]
-        args = (self._terms, layout, self._desk)
+        args = (self._terms, layout, self._workspace)
         super().__init__(
             run,
             data,
@@ -223,7 +664,7 @@ class BoundRetarget(KernelLoss):
         self._factor = np.maximum(size, 1e-300) ** -loss.query_weight_exponent
         self._weight = self._weight * self._factor
         if loss._simplex:
-            _check_room(self._terms, layout, self._weight, data)
+            _check_simplex(self._terms, layout, self._weight, data)
 
     def targets(self, s: F64, out: F64) -> None:
         """Write the targets nearest to ``s``, as scores: r itself, or log r under KL.
@@ -235,8 +676,8 @@ class BoundRetarget(KernelLoss):
         out[:] = s
         size = np.diff(self._layout.start[self._layout.of_query])
         held = np.repeat(self._weight > 0.0, size)
-        target = self._desk.target + np.repeat(self._desk.level, size)
-        out[self._desk.at[held]] = target[held]
+        target = self._workspace.target + np.repeat(self._workspace.level, size)
+        out[self._workspace.at[held]] = target[held]
 
     def with_targets(self, r: F64) -> HessianLoss:
         """Return the loss (8) of scores for fixed targets ``r``, given as `targets` gives them.
@@ -340,7 +781,7 @@ def _centres(loss: Retarget, target: F64, query: I64, w: F64) -> F64:
     return log_share
 
 
-def _check_room(terms: Terms, layout: Layout, weight: F64, data: RankingData) -> None:
+def _check_simplex(terms: Terms, layout: Layout, weight: F64, data: RankingData) -> None:
     """Raise where a query's margins and floor ask for more than the simplex holds."""
     query = data.query_of_row()[layout.rows]
     least = terms.floor + layout.d if terms.additive else terms.floor * np.exp(layout.d)

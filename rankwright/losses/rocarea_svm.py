@@ -3,14 +3,14 @@
     L(s) = sum over g_i > g_j of (margin - s_i + s_j)_+  /  number of such pairs                (1)
 
 (`joachims2005svmperf`, ROCArea): with two grades the number is relevant x others. It is
-`pair_hinge` with ``form="hinge"`` and ``pairs="query"``, under the name of its measure.
+`pair_hinge` with ``form="hinge"`` and ``pairs="query"``, under the name of its metric.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rankwright.core.parts import Part
+from rankwright.core.parameters import Part
 from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.pair_hinge import PairHinge

@@ -1,12 +1,12 @@
-"""What a ranking measure loses on average when every score is shaken by Gaussian noise (SoftRank).
+"""What a ranking metric loses on average when every score is shaken by Gaussian noise (SoftRank).
 
 Scores are independent normal variables around s with standard deviation sigma, so every document
-has a distribution over ranks. For a measure that is a sum over ranks of discount d by rank times
+has a distribution over ranks. For a metric that is a sum over ranks of discount d by rank times
 gain b by document,
 
     L(s) = best - sum_i b_i E_i,     E_i = sum_r d_r P(document i is at rank r)                 (1)
 
-with best the measure of the best order: 1 for NDCG (`taylor2008softrank`). The rank of i is one
+with best the metric of the best order: 1 for NDCG (`taylor2008softrank`). The rank of i is one
 more than the number of documents above it, and each adds one with its own probability p:
 
     P(r) <- (1 - p) P(r) + p P(r - 1)     for every other document                              (2)
@@ -15,17 +15,17 @@ Ranks beyond the cut-off k never come back, so a query costs O(n^2 k); documents
 nothing.
 
 ``form="recursion"`` is the paper's: p_ij = Phi((s_j - s_i) / (sqrt(2) sigma)), as if the pairs of
-one document were independent. They are not, since all hold its own score: an unlucky draw puts it
+one document were independent. They are not, since all hold its own score: an unlucky sample puts it
 below many others at once. ``form="exact"`` averages (2) over that score, by Gauss-Hermite
 quadrature; given s_i + sigma z, p_ij = Phi((s_j - s_i) / sigma - z), and these are independent.
 With nearly equal scores the ranks of the recursion crowd around n/2, and a cut-off far above that
 leaves no gradient to start from: take ndcg without one, or the exact form.
 
 The gradient is that of (1), by going through (2) backwards. The **curvature** bounds the diagonal
-of the Hessian: with slope g_ij of the pair i, j, and u the argument of Phi over its scale tau, it
-is the sum over pairs of |g_ij| (1 + |u|) / tau, plus what E_i bends down as two probabilities move
-together: nothing where the discounts are convex to the last rank. No Newton step is longer than
-tau.
+of the Hessian: with gradient g_ij of the pair i, j, and u the argument of Phi over its scale tau,
+it is the sum over pairs of |g_ij| (1 + |u|) / tau, plus what E_i bends down as two probabilities
+move together: nothing where the discounts are convex to the last rank. No Newton step is longer
+than tau.
 
 **Weights**: ranks are held by whole documents; one of weight 0 is left out, any other counts like
 the rest.
@@ -40,14 +40,13 @@ from typing import ClassVar
 import numpy as np
 
 from rankwright.core.jit import kernel, quick_kernel
-from rankwright.core.parameters import check_above_zero, check_whole, check_word
-from rankwright.core.parts import Part
-from rankwright.core.queries import clear_query, longest
+from rankwright.core.kernels import clear_query, longest
+from rankwright.core.parameters import Part, check_above_zero, check_choice, check_whole
 from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import KernelLoss
 from rankwright.losses.gain_lists import gain_lists
-from rankwright.metrics.names import AnyMetric
+from rankwright.metrics.base import AnyMetric
 
 FORMS = ("recursion", "exact")
 _ROOT_HALF = math.sqrt(0.5)
@@ -74,9 +73,9 @@ def _queries(  # type: ignore[no-untyped-def]
         gain = lists.gain[lists.begin[q] : lists.begin[q + 1]]
         n, k = len(row), lists.cut[q]
         x, u, above, dense = pairs[0, :n], pairs[1, :n], pairs[2, :n], pairs[3, :n]
-        slope, bend = pairs[4, :n], pairs[5, :n]
+        gradient, curvature = pairs[4, :n], pairs[5, :n]
         for j in range(n):
-            x[j], slope[j], bend[j] = s[row[j]] / tau, 0.0, 0.0
+            x[j], gradient[j], curvature[j] = s[row[j]] / tau, 0.0, 0.0
         total = lists.best[q]
         for i in range(n):
             if gain[i] == 0.0:
@@ -86,26 +85,29 @@ def _queries(  # type: ignore[no-untyped-def]
                 part = gain[i] * share[m]
                 total -= part * _expected(i, above, lists.discount, k, states)
                 if len(grad):
-                    _slopes(i, part, above, dense, u, lists.discount, k, states, ranks, slope, bend)
+                    _gradients(
+                        i, part, above, dense, u, lists.discount, k, states, ranks,
+                        gradient, curvature,
+                    )  # fmt: skip
                 if len(curv) and not (convex and k == n):
                     mixed = _second(i, above, dense, lists.discount, k, ranks)
-                    bend[i] += part * max(0.0, -mixed)
+                    curvature[i] += part * max(0.0, -mixed)
         value[q] = weight[q] * total
         if len(grad):
             for j in range(n):
-                grad[row[j]] = weight[q] * slope[j] / tau
+                grad[row[j]] = weight[q] * gradient[j] / tau
         if len(curv):
             for j in range(n):
-                curv[row[j]] = weight[q] * bend[j] / (tau * tau)
+                curv[row[j]] = weight[q] * curvature[j] / (tau * tau)
 
 
 @quick_kernel
-def _chances(i, x, z, slopes, u, above, dense):  # type: ignore[no-untyped-def]
+def _chances(i, x, z, gradients, u, above, dense):  # type: ignore[no-untyped-def]
     """Write the chance of each document to stand above i, and its derivative."""
     for j in range(len(x)):
         u[j] = x[j] - x[i] - z
         above[j] = 0.5 * math.erfc(-_ROOT_HALF * u[j])
-    if slopes:
+    if gradients:
         for j in range(len(x)):
             dense[j] = _PEAK * math.exp(-0.5 * u[j] * u[j])
 
@@ -129,8 +131,8 @@ def _expected(i, above, discount, k, states):  # type: ignore[no-untyped-def]
 
 
 @quick_kernel
-def _slopes(i, part, above, dense, u, discount, k, states, ranks, slope, bend):  # type: ignore[no-untyped-def]
-    """Take the gradient of ``part`` times E_i off ``slope``, going back through (2)."""
+def _gradients(i, part, above, dense, u, discount, k, states, ranks, gradient, curvature):  # type: ignore[no-untyped-def]
+    """Take the gradient of ``part`` times E_i off ``gradient``, going back through (2)."""
     worth = ranks[0]  # what rank r is worth to i, once the documents from j on have come
     for r in range(k):
         worth[r] = discount[r]
@@ -147,13 +149,13 @@ def _slopes(i, part, above, dense, u, discount, k, states, ranks, slope, bend): 
         for r in range(reach):
             worth[r] += p * (worth[r + 1] - worth[r])
         pull = part * change * dense[j]
-        slope[j] -= pull
+        gradient[j] -= pull
         own += pull
         bent = abs(pull) * (1.0 + abs(u[j]))
-        bend[j] += bent
+        curvature[j] += bent
         around += bent
-    slope[i] += own
-    bend[i] += around
+    gradient[i] += own
+    curvature[i] += around
 
 
 @kernel
@@ -183,15 +185,15 @@ def _second(i, above, dense, discount, k, ranks):  # type: ignore[no-untyped-def
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SoftRank(Part):
-    """What a ranking measure loses on average under Gaussian noise on the scores.
+    """What a ranking metric loses on average under Gaussian noise on the scores.
 
     Parameters
     ----------
     metric : str or Metric
-        The measure: ndcg, dcg, p or another sum over ranks, with a cut-off as in ``ndcg@10``, under
+        The metric: ndcg, dcg, p or another sum over ranks, with a cut-off as in ``ndcg@10``, under
         the standard convention.
     sigma : float
-        Standard deviation of the noise; the smaller, the closer to the measure itself.
+        Standard deviation of the noise; the smaller, the closer to the metric itself.
     form : "recursion" or "exact"
         Take the pairs of a document as independent, as the paper does, or average over its score.
     nodes : int
@@ -209,7 +211,7 @@ class SoftRank(Part):
     def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
         check_above_zero("softrank's sigma", self.sigma)
-        check_word("softrank's form", self.form, FORMS)
+        check_choice("softrank's form", self.form, FORMS)
         check_whole("softrank's nodes", self.nodes, 1)
         nodes, share, tau = np.zeros(1), np.ones(1), math.sqrt(2.0) * self.sigma
         if self.form == "exact":

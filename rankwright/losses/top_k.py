@@ -1,8 +1,8 @@
 """Cross entropy over the first k ranks: value, gradient and Hessian products of queries.
 
-With softmax shares t of the grades and p of the scores among the documents that are left, one draw
+With softmax shares t of the grades and p of the scores among the documents that are left, one rank
 adds the cross entropy sum_i t_i (log sum_j w_j exp(s_j) - s_i), whose gradient is p - t and whose
-Hessian is diag(p) - p p'. Over k draws, each order of fewer than k documents leaves others behind
+Hessian is diag(p) - p p'. Over k ranks, each order of fewer than k documents leaves others behind
 and counts by its probability under the grades.
 """
 
@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwright.core.jit import kernel
-from rankwright.core.queries import longest, query_seed
-from rankwright.core.scalar import hash_step, hash_uniform
+from rankwright.core.kernels import hash_step, hash_uniform, longest, query_seed
 from rankwright.core.types import F64
 
 MOST_ORDERS = 10_000
@@ -27,10 +26,10 @@ class _Query(NamedTuple):
     x: F64  # scores
     g: F64  # grades
     mass: F64  # weights
-    all_x: F64  # probabilities by score before any is drawn
+    all_x: F64  # probabilities by score before any is sampled
     all_g: F64  # and by grade
     p: F64  # probabilities by score of those that are left
-    left: NDArray[np.bool_]  # which documents are not drawn yet
+    left: NDArray[np.bool_]  # which documents are not sampled yet
 
 
 # --- kernels ---------------------------------------------------------------------------------
@@ -38,21 +37,21 @@ class _Query(NamedTuple):
 
 @kernel
 def top_k_queries(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, s, y, w, k, samples, clock, weight, value, grad, curv
+    lo, hi, indptr, s, y, w, k, samples, random_key, weight, value, grad, curv
 ):
     """Write value, gradient and curvature of the queries lo:hi."""
-    _top_k(lo, hi, indptr, s, y, w, k, samples, clock, weight, value, grad, curv, np.empty(0))
+    _top_k(lo, hi, indptr, s, y, w, k, samples, random_key, weight, value, grad, curv, np.empty(0))
 
 
 @kernel
-def top_k_hessian(lo, hi, indptr, s, y, w, k, samples, clock, weight, v, out):  # type: ignore[no-untyped-def]
+def top_k_hessian(lo, hi, indptr, s, y, w, k, samples, random_key, weight, v, out):  # type: ignore[no-untyped-def]
     """Write the Hessian at ``s`` times ``v``."""
     value, curv = np.empty(hi), np.empty(0)
-    _top_k(lo, hi, indptr, s, y, w, k, samples, clock, weight, value, out, curv, v)
+    _top_k(lo, hi, indptr, s, y, w, k, samples, random_key, weight, value, out, curv, v)
 
 
 @kernel
-def _top_k(lo, hi, indptr, s, y, w, k, samples, clock, weight, value, grad, curv, v):  # type: ignore[no-untyped-def]
+def _top_k(lo, hi, indptr, s, y, w, k, samples, random_key, weight, value, grad, curv, v):  # type: ignore[no-untyped-def]
     """With a ``v``, ``grad`` takes the Hessian times it."""
     most = longest(lo, hi, indptr)
     work, left = np.empty((3, most)), np.empty(most, np.bool_)
@@ -60,11 +59,11 @@ def _top_k(lo, hi, indptr, s, y, w, k, samples, clock, weight, value, grad, curv
     for q in range(lo, hi):
         value[q] = 0.0
         start, end = indptr[q], indptr[q + 1]
-        slope = grad[start:end] if len(grad) else grad
-        bend = curv[start:end] if len(curv) else curv
+        gradient = grad[start:end] if len(grad) else grad
+        curvature = curv[start:end] if len(curv) else curv
         along = v[start:end] if len(v) else v
-        slope[:] = 0.0
-        bend[:] = 0.0
+        gradient[:] = 0.0
+        curvature[:] = 0.0
         if weight[q] == 0.0:
             continue
         n = end - start
@@ -73,20 +72,20 @@ def _top_k(lo, hi, indptr, s, y, w, k, samples, clock, weight, value, grad, curv
             left[:n],
         )  # fmt: skip
         steps = min(k, _begin(one)) - 1
-        total = _add_draw(1.0, one, shares[0], slope, bend, along)
+        total = _add_rank(1.0, one, shares[0], gradient, curvature, along)
         if samples:
-            seed = query_seed(clock, q)
-            total += _drawn_orders(seed, samples, steps, one, shares, slope, bend, along)
+            seed = query_seed(random_key, q)
+            total += _sampled_orders(seed, samples, steps, one, shares, gradient, curvature, along)
         else:
-            total += _all_orders(steps, one, shares, chance, chosen, slope, bend, along)
+            total += _all_orders(steps, one, shares, chance, chosen, gradient, curvature, along)
         value[q] = weight[q] * total
-        slope *= weight[q]
-        bend *= weight[q]
+        gradient *= weight[q]
+        curvature *= weight[q]
 
 
 @kernel
 def _begin(one):  # type: ignore[no-untyped-def]
-    """Prepare a query with no document drawn; return how many there are."""
+    """Prepare a query with no document sampled; return how many there are."""
     count = 0
     for i in range(len(one.x)):
         one.left[i] = one.mass[i] > 0.0
@@ -114,7 +113,7 @@ def _softmax(x, mass, left, out):  # type: ignore[no-untyped-def]
 
 @kernel
 def _rescaled(x, mass, left, before, out):  # type: ignore[no-untyped-def]
-    """As `_softmax`, from what it gave ``before`` any was drawn, where enough is left of that."""
+    """As `_softmax`, from what it gave ``before`` any was sampled, where enough is left of that."""
     total = 0.0
     for i in range(len(x)):
         out[i] = before[i] if left[i] else 0.0
@@ -127,8 +126,8 @@ def _rescaled(x, mass, left, before, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _add_draw(chance, one, share, slope, bend, along):  # type: ignore[no-untyped-def]
-    """Add one draw from those that are left; ``share`` takes their probabilities by grade."""
+def _add_rank(chance, one, share, gradient, curvature, along):  # type: ignore[no-untyped-def]
+    """Add one sample from those that are left; ``share`` takes their probabilities by grade."""
     _rescaled(one.x, one.mass, one.left, one.all_x, one.p)
     _rescaled(one.g, one.mass, one.left, one.all_g, share)
     heavy = 0
@@ -140,16 +139,16 @@ def _add_draw(chance, one, share, slope, bend, along):  # type: ignore[no-untype
         if one.left[i]:
             total += share[i] * (one.x[heavy] - one.x[i])
         if len(along):
-            slope[i] += chance * one.p[i] * (along[i] - mean)
-        elif len(slope):
-            slope[i] += chance * (one.p[i] - share[i])
-        if len(bend):
-            bend[i] += chance * one.p[i] * (1.0 - one.p[i])
+            gradient[i] += chance * one.p[i] * (along[i] - mean)
+        elif len(gradient):
+            gradient[i] += chance * (one.p[i] - share[i])
+        if len(curvature):
+            curvature[i] += chance * one.p[i] * (1.0 - one.p[i])
     return chance * (total + math.log(one.mass[heavy] / one.p[heavy]))
 
 
 @kernel
-def _all_orders(steps, one, shares, chance, chosen, slope, bend, along):  # type: ignore[no-untyped-def]
+def _all_orders(steps, one, shares, chance, chosen, gradient, curvature, along):  # type: ignore[no-untyped-def]
     """Add the draws that follow every order of 1 to ``steps`` documents, depth first."""
     total, depth = 0.0, 0
     chosen[0] = -1
@@ -165,7 +164,9 @@ def _all_orders(steps, one, shares, chance, chosen, slope, bend, along):  # type
         one.left[chosen[depth]] = False
         chance[depth + 1] = chance[depth] * shares[depth, chosen[depth]]
         if chance[depth + 1] > 0.0:
-            total += _add_draw(chance[depth + 1], one, shares[depth + 1], slope, bend, along)
+            total += _add_rank(
+                chance[depth + 1], one, shares[depth + 1], gradient, curvature, along
+            )
             if depth + 1 < steps:
                 depth += 1
                 chosen[depth] = -1
@@ -173,8 +174,8 @@ def _all_orders(steps, one, shares, chance, chosen, slope, bend, along):  # type
 
 
 @kernel
-def _drawn_orders(seed, samples, steps, one, shares, slope, bend, along):  # type: ignore[no-untyped-def]
-    """As `_all_orders`, for orders drawn by grade: the highest grades plus Gumbel noise first."""
+def _sampled_orders(seed, samples, steps, one, shares, gradient, curvature, along):  # type: ignore[no-untyped-def]
+    """As `_all_orders`, for orders sampled by grade: the highest grades plus Gumbel noise first."""
     total, noisy = 0.0, shares[0]
     for m in range(samples):
         state = hash_step(seed, m)
@@ -189,5 +190,5 @@ def _drawn_orders(seed, samples, steps, one, shares, slope, bend, along):  # typ
                 if one.left[i] and (best < 0 or noisy[i] > noisy[best]):
                     best = i
             one.left[best] = False
-            total += _add_draw(1.0 / samples, one, shares[1], slope, bend, along)
+            total += _add_rank(1.0 / samples, one, shares[1], gradient, curvature, along)
     return total

@@ -1,6 +1,6 @@
 """Cross entropy against randomly softened gains, a convex bound on NDCG (XE-NDCG).
 
-With w_i the weight of document i and noise gamma_i, uniform in [0, 1) and drawn anew each round,
+With w_i the weight of document i and noise gamma_i, uniform in [0, 1) and sampled anew each round,
 
     rho_i = w_i exp(s_i) / sum_j w_j exp(s_j)                                                   (1)
     phi_i = w_i (2^g_i - gamma_i) / sum_j w_j (2^g_j - gamma_j)                                 (2)
@@ -29,17 +29,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from rankwright.core.jit import kernel
-from rankwright.core.parameters import check_whole
-from rankwright.core.parts import Part
-from rankwright.core.queries import query_seed
-from rankwright.core.scalar import hash_step, hash_uniform
+from rankwright.core.kernels import hash_step, hash_uniform, query_seed
+from rankwright.core.parameters import Part, check_whole
 from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import (
-    DrawnLoss,
-    clock_of,
+    SampledLoss,
     document_weight,
     exp2_of_grades,
+    new_random_key,
     present_documents,
 )
 
@@ -50,14 +48,14 @@ _TINY = 1e-290  # below, the rest of the documents has no say in the Newton step
 
 @kernel
 def _queries(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, s, power, w, sampled, clock, terms, rho, phi, weight, value, grad, curv
+    lo, hi, indptr, s, power, w, sampled, random_key, terms, rho, phi, weight, value, grad, curv
 ):
     for q in range(lo, hi):
         start, end = indptr[q], indptr[q + 1]
         if start == end:
             value[q] = 0.0
             continue
-        seed = query_seed(clock, q)
+        seed = query_seed(random_key, q)
         heavy = start
         for i in range(start, end):
             noise = hash_uniform(hash_step(seed, i - start)) if sampled else 0.5
@@ -140,14 +138,16 @@ class XENDCG(Part):
     def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
         check_whole("xendcg's newton_terms", self.newton_terms, 1)
-        clock, seen = clock_of(self.random_state), present_documents(data)
+        random_key, seen = new_random_key(self.random_state), present_documents(data)
         args = (
             exp2_of_grades(seen),
             document_weight(seen),
             bool(self.sampled),
-            clock,
+            random_key,
             int(self.newton_terms),
             np.empty(seen.n_documents),
             np.empty(seen.n_documents),
         )
-        return DrawnLoss(clock, _queries, data, *args, curvature=True, present=seen, n_jobs=n_jobs)
+        return SampledLoss(
+            random_key, _queries, data, *args, curvature=True, present=seen, n_jobs=n_jobs
+        )

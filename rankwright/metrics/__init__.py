@@ -23,8 +23,8 @@ _PUBLIC = {
     "Metric": "rankwright.metrics.base",
     "differences": "rankwright.metrics.convention",
     "evaluate": "rankwright.metrics.evaluation",
-    "from_function": "rankwright.metrics.function",
-    "metric": "rankwright.metrics.names",
+    "from_function": "rankwright.metrics.base",
+    "metric": "rankwright.metrics.base",
 }
 
 __all__ = [*_PUBLIC]
@@ -32,6 +32,8 @@ __all__ = [*_PUBLIC]
 if TYPE_CHECKING:
     from rankwright.metrics.auc import AUC as AUC
     from rankwright.metrics.base import Metric as Metric
+    from rankwright.metrics.base import from_function as from_function
+    from rankwright.metrics.base import metric as metric
     from rankwright.metrics.best import Best as Best
     from rankwright.metrics.bpref import BPref as BPref
     from rankwright.metrics.convention import CONVENTIONS as CONVENTIONS
@@ -45,12 +47,10 @@ if TYPE_CHECKING:
     from rankwright.metrics.evaluation import Evaluator as Evaluator
     from rankwright.metrics.evaluation import evaluate as evaluate
     from rankwright.metrics.f1 import F1 as F1
-    from rankwright.metrics.function import from_function as from_function
     from rankwright.metrics.hit import Hit as Hit
     from rankwright.metrics.kendall import Kendall as Kendall
     from rankwright.metrics.map import MAP as MAP
     from rankwright.metrics.mrr import MRR as MRR
-    from rankwright.metrics.names import metric as metric
     from rankwright.metrics.ndcg import NDCG as NDCG
     from rankwright.metrics.p import Precision as Precision
     from rankwright.metrics.pair_error import PairError as PairError

@@ -1,13 +1,13 @@
-"""A measure along a line: how the mean over queries changes as one weight moves, found exactly.
+"""A metric along a line: how the mean over queries changes as one weight moves, found exactly.
 
 When the weight of a feature changes by t, every score moves along a line,
 
     s_i(t) = s_i + t x_i                                                                         (1)
 
-and the ranking of a query changes only where two of its lines cross. A measure is thus a step
-function of t, and the mean over queries one too. `MeasureLine.pieces` follows the first ranks of
+and the ranking of a query changes only where two of its lines cross. A metric is thus a step
+function of t, and the mean over queries one too. `MetricLine.pieces` follows the first ranks of
 each query from one end of the range to the other: the next crossing is that of two neighbours
-among the ranks that count, or of the last of them with a document below; the measure then changes
+among the ranks that count, or of the last of them with a document below; the metric then changes
 by what a swap of neighbours is worth (`rankwright.metrics.swap`), in O(1). With k ranks that count
 a crossing costs O(log k), and O(n) where the last of these ranks gets another document; all
 crossings further down are never looked at. The changes of all queries, sorted by t, are the
@@ -34,8 +34,8 @@ from functools import cached_property
 
 import numpy as np
 
-from rankwright.core.copies import copy_values, take
 from rankwright.core.jit import kernel
+from rankwright.core.kernels import copy_values, take
 from rankwright.core.order import NO_KEY, sort_query
 from rankwright.core.parallel import map_ranges, ordered_sum, query_ranges
 from rankwright.core.types import F64
@@ -82,7 +82,7 @@ def _first_ranks(a, x, t, at):  # type: ignore[no-untyped-def]
 
 @kernel
 def _value(kind, b, weight):  # type: ignore[no-untyped-def]
-    """Return the measure, before scaling, of a list whose first ranks have gains ``b``."""
+    """Return the metric, before scaling, of a list whose first ranks have gains ``b``."""
     total, so_far = 0.0, 1.0 if kind == ERR_SWAP else 0.0
     for r in range(len(b)):
         if kind == MAP_SWAP:
@@ -293,7 +293,7 @@ def _sweep_query(a, x, gain, kind, weight, cut, low, high, times, changes):  # t
 
 @kernel
 def _sweep(lo, hi, indptr, a, x, gain, kind, weight, cut, scale, low, high, room):  # type: ignore[no-untyped-def]
-    """Return the sum of the measure at ``low``, and when and by how much it changes after that."""
+    """Return the sum of the metric at ``low``, and when and by how much it changes after that."""
     times, changes = np.empty(room), np.empty(room)
     base, count = 0.0, 0
     for q in range(lo, hi):
@@ -327,8 +327,8 @@ class Pieces:
     values: F64
 
 
-class MeasureLine:
-    """The weighted mean of a measure over queries, at given scores and along lines of scores.
+class MetricLine:
+    """The weighted mean of a metric over queries, at given scores and along lines of scores.
 
     A higher value is better: metrics that fall as rankings improve have their sign turned. Ties
     count as the mean over their orders.
@@ -367,7 +367,7 @@ class MeasureLine:
 
     @property
     def exact(self) -> bool:
-        """Whether `pieces` knows the measure."""
+        """Whether `pieces` knows the metric."""
         return self._form is not None
 
     @cached_property

@@ -1,14 +1,14 @@
-"""What every measure is: a frozen value whose ``repr`` is its name, and one way to be computed.
+"""What every metric is: a frozen value whose ``repr`` is its name, and one way to be computed.
 
 The name carries everything: ``ndcg@10``, ``err(max=5)@10``, ``p(min_grade=2)@5``,
 ``ndcg(gain=linear,max_per_group=2)@5``, ``ndcg(gain=0:1:3:7)@10`` with the gain of each grade. A
 parameter that is not written comes from the convention.
 
-**A query with nothing to find.** Every measure knows for which queries no order of the documents
-can earn anything: no document with a gain, no relevant document, or, for measures of pairs, no two
+**A query with nothing to find.** Every metric knows for which queries no order of the documents
+can earn anything: no document with a gain, no relevant document, or, for metrics of pairs, no two
 documents to put in order; queries without documents are always among them. `Metric.values` settles
-them, here and nowhere else: measures that divide by what there is to find get the convention's
-``empty``, measures of pairs leave the query out, and the rest keep the 0 they come to; under
+them, here and nowhere else: metrics that divide by what there is to find get the convention's
+``empty``, metrics of pairs leave the query out, and the rest keep the 0 they come to; under
 ``empty="skip"`` all leave it out. A query that is left out has the value NaN.
 
 **Tied scores.** ``ties=mean``, the rule of the standard convention, is the mean of the metric over
@@ -20,8 +20,9 @@ selects a model (rounds, penalties, features) goes by `Metric.for_selection`: fi
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
@@ -31,21 +32,22 @@ from rankwright.core.types import F64, I64
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
 from rankwright.metrics.convention import (
+    CLAUSE_VALUES,
     SKIP,
     STANDARD,
-    WORDS,
     Convention,
     checked_gains,
     is_gain_list,
 )
 from rankwright.metrics.ranked import Judged, Ranked
+from rankwright.registry import METRICS, plugins, resolve
 
 _HIGHEST = 1000.0  # 2^1024 is infinite, and a list may hold many
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Metric(ABC):
-    """A measure of a ranking; build it by name with `rankwright.metric`.
+    """A metric of a ranking; build it by name with `rankwright.metric`.
 
     Attributes
     ----------
@@ -110,10 +112,10 @@ class Metric(ABC):
         values: dict[str, Any] = {name: _value(text) for name, text in parameters.items()}
         return cls(k=k, convention=convention, **values)
 
-    # --- what a measure says of itself -------------------------------------------------------
+    # --- what a metric says of itself -------------------------------------------------------
 
     def setting(self, clause: str) -> Any:
-        """Return a parameter of this measure, or else the convention's clause of that name."""
+        """Return a parameter of this metric, or else the convention's clause of that name."""
         given = getattr(self, clause, None)
         return getattr(self.convention, clause) if given is None else given
 
@@ -124,7 +126,7 @@ class Metric(ABC):
 
     @property
     def own_ties(self) -> bool:
-        """Whether tied scores have a meaning of their own in this measure."""
+        """Whether tied scores have a meaning of their own in this metric."""
         return False
 
     @property
@@ -151,7 +153,7 @@ class Metric(ABC):
     # --- values ------------------------------------------------------------------------------
 
     def judge(self, data: RankingData, *, n_jobs: int | None = None) -> Judged:
-        """Return the grades of ``data`` as this measure sees them."""
+        """Return the grades of ``data`` as this metric sees them."""
         return Judged(
             data,
             integer_grades=self.convention.integer_grades,
@@ -207,7 +209,7 @@ class Metric(ABC):
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class RelevanceMetric(Metric):
-    """A measure that asks of a document only whether it is relevant."""
+    """A metric that asks of a document only whether it is relevant."""
 
     min_grade: float | None = None
 
@@ -217,7 +219,7 @@ class RelevanceMetric(Metric):
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class PairMetric(Metric):
-    """A measure that compares documents two by two, by their scores rather than their ranks."""
+    """A metric that compares documents two by two, by their scores rather than their ranks."""
 
     takes_k: ClassVar[bool] = False
     takes_limit: ClassVar[bool] = False
@@ -279,18 +281,18 @@ def _whole(name: str, value: Any) -> None:
         raise UsageError(f"{name} must be a whole number from 1, not {value}.")
 
 
-def _word(name: str, value: Any) -> None:
-    words = WORDS[name]
-    assert not callable(words), "a clause with words"
-    if value not in words:
-        raise UsageError(f"{name} must be {' or '.join(map(str, words))}, not {value}.")
+def _check_value(name: str, value: Any) -> None:
+    values = CLAUSE_VALUES[name]
+    assert not callable(values), "a clause with listed values"
+    if value not in values:
+        raise UsageError(f"{name} must be {' or '.join(map(str, values))}, not {value}.")
 
 
 def _gain(name: str, value: Any) -> None:
     if is_gain_list(value):
         checked_gains(value)
     else:
-        _word(name, value)
+        _check_value(name, value)
 
 
 def _number(low: float, high: float = np.inf) -> Callable[[str, Any], None]:
@@ -307,12 +309,12 @@ def _yes_or_no(name: str, value: Any) -> None:
         raise UsageError(f"{name} must be true or false, not {value}.")
 
 
-# One meaning for each parameter, whatever measure takes it.
+# One meaning for each parameter, whatever metric takes it.
 PARAMETERS: dict[str, Callable[[str, Any], None]] = {
     "alpha": _number(1),
     "d": _number(-np.inf),
-    "discount": _word,
-    "empty": _word,
+    "discount": _check_value,
+    "empty": _check_value,
     "gain": _gain,
     "k": _whole,
     "max": _number(0),
@@ -321,7 +323,7 @@ PARAMETERS: dict[str, Callable[[str, Any], None]] = {
     "modified": _yes_or_no,
     "normalised": _yes_or_no,
     "p": _number(0, 1),
-    "ties": _word,
+    "ties": _check_value,
 }
 
 
@@ -342,3 +344,286 @@ def _text(value: Any) -> str:
     if isinstance(value, tuple):
         return ":".join(repr(int(one) if one == int(one) else one) for one in value)
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+# --- functions as metrics --------------------------------------------------------------------
+#
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class FunctionMetric(Metric):
+    """A metric that calls a function for each query; build it with `from_function`.
+
+    Attributes
+    ----------
+    function : callable
+        From the scores and grades of one query to a number.
+    name : str
+        What the metric is called in results.
+    maximise : bool
+        Whether a higher value is better.
+    """
+
+    key: ClassVar[str] = "function"
+    takes_k: ClassVar[bool] = False
+    takes_limit: ClassVar[bool] = False
+    when_empty: ClassVar[str] = SKIP
+
+    function: Callable[[F64, F64], float]
+    name: str
+    maximise: bool = True  # type: ignore[misc]
+
+    def __repr__(self) -> str:
+        return self.name
+
+    @property
+    def own_ties(self) -> bool:  # noqa: D102
+        return True
+
+    def compute(self, ranked: Ranked, mean: bool, out: F64) -> None:  # noqa: ARG002, D102
+        data, retrieved = ranked.judged.data, ranked.judged.retrieved
+        scores, grades = ranked.scores.view(), ranked.judged.grades.view()
+        for array in (scores, grades):
+            array.flags.writeable = False  # they are the caller's, and those of other metrics
+        for q in np.flatnonzero(ranked.judged.sizes):
+            rows: Any = slice(data.indptr[q], data.indptr[q + 1])
+            if retrieved is not None:
+                rows = data.indptr[q] + np.flatnonzero(retrieved[rows])
+            out[q] = self._number(self.function(scores[rows], grades[rows]), data.qid[q])
+
+    def nothing_to_find(self, judged: Judged) -> Any:  # noqa: D102
+        return judged.sizes == 0  # what any other query is worth, the function decides
+
+    def _number(self, value: Any, query: Any) -> float:
+        if np.ndim(value) == 0 and np.asarray(value).dtype.kind in "fiub":
+            return float(value)
+        raise DataError(
+            f"the metric '{self.name}' returned {value!r} for query {query}; it must return one "
+            "number for each query, or NaN to leave the query out."
+        )
+
+
+def from_function(
+    function: Callable[[F64, F64], float], name: str | None = None, *, maximise: bool = True
+) -> Metric:
+    """Return a metric that calls ``function`` for each query.
+
+    It is taken wherever a metric is: by `rankwright.evaluate`, as ``metric=`` or
+    ``select_metric=`` of a ranker, by ``compare`` and ``tune``. A plain function given there is
+    wrapped by itself. The result is the mean of its values over queries, by their weight, under any
+    convention. What equal scores are worth is for the function to say. A loss that asks what a swap
+    of two documents changes (LambdaRank) does not take it.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(scores, grades)`` returns a number for one query, NaN to leave the query out of
+        the mean. Both are read-only float64 arrays of the query's documents, in the order of their
+        rows.
+    name : str
+        What the metric is called in results; by default the function's own name.
+    maximise : bool
+        Whether a higher value is better; False for an error.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> def first_grade(scores, grades):
+    ...     return grades[np.argmax(scores)]
+    >>> from_function(first_grade)
+    first_grade
+    """
+    if not callable(function):
+        raise UsageError(f"from_function takes a function, not {function!r}.")
+    if name is None:
+        name = getattr(function, "__name__", type(function).__name__).strip("<>")
+    if not isinstance(name, str) or not name.strip():
+        raise UsageError(f"the name of a metric is a text, not {name!r}.")
+    return FunctionMetric(function=function, name=name, maximise=maximise)
+
+
+# --- metrics by name -------------------------------------------------------------------------
+#
+# Metrics by their names: ``ndcg@10``, ``ndcg@1:5,map``, ``err(max=5)@10``.
+#
+# A name is a key of the registry, parameters in parentheses, and a cut-off, or a range of them,
+# behind ``@``; a trailing minus, as in XGBoost, makes an empty query 0.
+
+
+_NAME = re.compile(
+    r"""(?P<key>[A-Za-z]\w*)
+        (?:\((?P<parameters>[^()]*)\))?
+        (?:@(?P<first>\d+)(?::(?P<last>\d+))?)?
+        (?P<minus>-?)""",
+    re.VERBOSE,
+)
+_COMMA = re.compile(r",(?![^(]*\))")  # not between parentheses
+AnyMetric = str | Metric | Callable[..., float]
+"""A metric by name, as an object, or as a function of the scores and grades of one query."""
+
+AnyMetrics = AnyMetric | Iterable[AnyMetric] | Mapping[str, AnyMetric]
+"""One metric or several; a mapping gives them the names that results have."""
+
+_HELP = "write it like ndcg@10, ndcg@1:5, err(max=4)@10 or p(min_grade=2)@5"
+
+_ELSEWHERE = {
+    "precision": "p",
+    "prec": "p",
+    "ap": "map",
+    "average_precision": "map",
+    "mean_average_precision": "map",
+    "map_cut": "map",
+    "rr": "mrr",
+    "recip_rank": "mrr",
+    "reciprocal_rank": "mrr",
+    "hits": "hit",
+    "success": "hit",
+    "normalized_dcg": "ndcg",
+    "normalised_dcg": "ndcg",
+    "ndcg_cut": "ndcg",
+    "roc_auc": "auc",
+    "tau": "kendall",
+    "r_precision": "rprec",
+    "set_p": "p",
+    "set_recall": "recall",
+    "set_f": "f1",
+}
+
+
+def metric(
+    name: AnyMetric,
+    *,
+    convention: str | Convention = "standard",
+    label_gain: Iterable[float] | None = None,
+) -> Metric:
+    """Return the metric called ``name``.
+
+    Parameters
+    ----------
+    name : str, Metric or callable
+        A name such as ``ndcg@10``, ``err(max=5)@10`` or ``ndcg(gain=linear,max_per_group=2)@5``; a
+        function of the scores and grades of one query (`rankwright.metrics.from_function`); or a
+        metric, which is returned as it is.
+    convention : str or Convention
+        Where parameters come from that the name leaves out.
+    label_gain : sequence of float
+        The gain of grade 0, 1, 2, ... in ndcg or dcg, as LightGBM's parameter of that name; the
+        same as ``gain`` in the name of the metric, as in ``ndcg(gain=0:1:3:7)@10``.
+
+    Examples
+    --------
+    >>> metric("NDCG(gain=linear)@5")
+    ndcg(gain=linear)@5
+    >>> metric("ndcg@10", label_gain=[0, 1, 3, 10])
+    ndcg(gain=0:1:3:10)@10
+    """
+    if isinstance(name, str):
+        found = list(_parsed(name, Convention.named(convention)))
+        if len(found) != 1:
+            raise UsageError(f"'{name}' names {len(found)} metrics, where one is expected.")
+        made = found[0][1]
+    else:
+        made = _metric_of(name)
+    if label_gain is None:
+        return made
+    if not has_gain(made):
+        raise UsageError(f"{made!r} has no gain of a grade; leave label_gain out, or use ndcg@10.")
+    changes: dict[str, Any] = {"gain": checked_gains(label_gain)}
+    return replace(made, **changes)
+
+
+def has_gain(metric: Metric) -> bool:
+    """Whether documents earn a gain by their grade, which ``label_gain`` may change."""
+    return any(field.name == "gain" for field in fields(metric))
+
+
+def metric_name(given: AnyMetric, made: Metric) -> str:
+    """Return what a metric is called: as the caller spelled it, or else by itself."""
+    return given if isinstance(given, str) else repr(made)
+
+
+def named_metrics(
+    names: AnyMetrics, *, convention: str | Convention = "standard"
+) -> dict[str, Metric]:
+    """Return metrics by name as the caller spelled it; ``ndcg@1:3`` stands for three."""
+    chosen = Convention.named(convention)
+    found: dict[str, Metric] = {}
+    several = isinstance(names, Iterable) and not isinstance(names, str)
+    listed: Iterable[Any] = names if several else [names]  # type: ignore[assignment]
+    if isinstance(names, Mapping):
+        found = {str(name): metric(item, convention=chosen) for name, item in names.items()}
+        listed = []
+    for item in listed:
+        for name, built in _named(item, chosen):
+            if found.setdefault(name, built) != built:
+                raise UsageError(
+                    f"two metrics are called '{name}'; give a function another name with "
+                    "from_function(f, name=...)."
+                )
+    if not found:
+        raise UsageError(f"there is no metric to compute; {_HELP}.")
+    return found
+
+
+def _named(item: AnyMetric, convention: Convention) -> Iterator[tuple[str, Metric]]:
+    if isinstance(item, str):
+        for name in _COMMA.split(item):
+            yield from _parsed(name.strip(), convention)
+    else:
+        built = _metric_of(item)
+        yield repr(built), built
+
+
+def _metric_of(given: Any) -> Metric:
+    """Return a metric or a function as a metric."""
+    if isinstance(given, Metric):
+        return given
+    if callable(given) and not isinstance(given, type):
+        return from_function(given)
+    what = f"the class {given.__name__}" if isinstance(given, type) else repr(given)
+    raise UsageError(
+        "a metric is a name, a Metric or a function of the scores and grades of one query, "
+        f"not {what}; {_HELP}."
+    )
+
+
+def _parsed(name: str, convention: Convention) -> Iterator[tuple[str, Metric]]:
+    match = _NAME.fullmatch(name.strip())
+    if match is None:
+        raise UsageError(f"'{name}' is not the name of a metric; {_HELP}.")
+    kind = resolve("metrics", _key(name, match["key"].lower()))
+    parameters = dict(_parameters(name, match["parameters"] or ""))
+    if match["minus"]:
+        parameters.setdefault("empty", "0")
+    if match["last"] is None:
+        k = None if match["first"] is None else int(match["first"])
+        yield name, kind.build(parameters, k, convention)
+        return
+    first, last = int(match["first"]), int(match["last"])
+    if first > last:
+        raise UsageError(f"'{name}' counts down; write the lower cut-off first.")
+    head = name.partition("@")[0]
+    for k in range(first, last + 1):
+        yield f"{head}@{k}{match['minus']}", kind.build(parameters, k, convention)
+
+
+def _key(name: str, key: str) -> str:
+    """Return ``key``, or say how a metric is spelled here that comes with a cut-off or in full."""
+    if key in METRICS or key in plugins("metrics"):
+        return key
+    head, digits = re.fullmatch(r"(.*?)_?(\d*)", key).groups()  # type: ignore[union-attr]
+    ours = _ELSEWHERE.get(head, head)
+    if ours in METRICS and digits:
+        raise UsageError(f"there is no metric '{name}'; the cut-off is written {ours}@{digits}.")
+    if ours in METRICS:
+        raise UsageError(f"there is no metric '{name}'; it is called {ours} here, as in {ours}@10.")
+    return key
+
+
+def _parameters(name: str, text: str) -> Iterator[tuple[str, str]]:
+    for part in text.split(","):
+        if part.strip():
+            key, equals, value = part.partition("=")
+            if not equals:
+                raise UsageError(f"'{name}': '{part.strip()}' has no value; {_HELP}.")
+            yield key.strip(), value.strip()

@@ -41,7 +41,7 @@ def _best(lo, hi, indptr, g, ends, cut, out):  # type: ignore[no-untyped-def]
 
 @kernel
 def _mean_highest(ascending, slots, floor):  # type: ignore[no-untyped-def]
-    """Mean of the highest of ``slots`` grades drawn without return, and no less than floor."""
+    """Mean of the highest of ``slots`` grades sampled without return, and no less than floor."""
     chance = slots / len(ascending)
     total = 0.0
     for i in range(len(ascending), slots - 1, -1):

@@ -1,12 +1,12 @@
-"""What a measure means: every choice on which tools differ, under a name.
+"""What a metric means: every choice on which tools differ, under a name.
 
 Two tools that both print "NDCG@10" may differ in a dozen clauses. A `Convention` writes them all
 down; `CONVENTIONS` holds the presets, each of which reproduces the numbers of the tool it is named
 after, and `differences` says which clauses separate two of them.
 
-Three words are used throughout. *k* is the cut-off and *n* the length of the list; a document is
+Three terms are used throughout. *k* is the cut-off and *n* the length of the list; a document is
 *relevant* if its grade is at least ``min_grade``, and *R* counts the relevant ones; a query is
-*empty* for a measure if no document in it can earn anything (all grades 0; no relevant document).
+*empty* for a metric if no document in it can earn anything (all grades 0; no relevant document).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SKIP = "skip"
 
 @dataclass(frozen=True, kw_only=True)
 class Convention:
-    """How measures are computed; the defaults are those of ``standard``.
+    """How metrics are computed; the defaults are those of ``standard``.
 
     Attributes
     ----------
@@ -38,9 +38,9 @@ class Convention:
         Weight of rank r in DCG and NDCG: 1/log2(r + 1); 1 for ranks 1 and 2 and 1/log2(r) below;
         or 1/r.
     empty : 0, 1 or "skip"
-        Value of an empty query in the measures that divide by what there is to find (ndcg, map,
+        Value of an empty query in the metrics that divide by what there is to find (ndcg, map,
         recall, f1, rprec, bpref, wta, normalised eru); the others are 0 there by themselves.
-        "skip" leaves the query out of the mean of any measure.
+        "skip" leaves the query out of the mean of any metric.
     empty_map : 0, 1, "skip" or None
         The same for map alone; None: as ``empty``.
     empty_unweighted : bool
@@ -107,10 +107,10 @@ class Convention:
         if is_gain_list(self.gain):
             object.__setattr__(self, "gain", checked_gains(self.gain))
         for clause in fields(self):
-            if clause.name in WORDS and not isinstance(getattr(self, clause.name), tuple):
-                value, words = getattr(self, clause.name), WORDS[clause.name]
-                if not callable(words) and value not in words:
-                    known = ", ".join(repr(known) for known in words)
+            if clause.name in CLAUSE_VALUES and not isinstance(getattr(self, clause.name), tuple):
+                value, texts = getattr(self, clause.name), CLAUSE_VALUES[clause.name]
+                if not callable(texts) and value not in texts:
+                    known = ", ".join(repr(known) for known in texts)
                     raise UsageError(f"{clause.name} must be one of {known}, not {value!r}.")
         for number in (self.min_grade, self.err_max):
             if not (isinstance(number, (int, float)) and 0 < number < math.inf):
@@ -130,7 +130,7 @@ class Convention:
 
 
 def is_gain_list(gain: Any) -> bool:
-    """Whether a gain is a list of numbers, one for each grade, and not a word."""
+    """Whether a gain is a list of numbers, one for each grade, and not a name."""
     return isinstance(gain, Iterable) and not isinstance(gain, str)
 
 
@@ -154,10 +154,10 @@ def _grade(value: float) -> str:
     return f"g > {whole:g}" if whole < value else f"g >= {value:g}"
 
 
-Words = dict[float | str | bool | None, str] | Callable[[float], str]
+ClauseValues = dict[float | str | bool | None, str] | Callable[[float], str]
 _EMPTY: dict[float | str | bool | None, str] = {0: "0", 1: "1", SKIP: "left out"}
-# What each clause says in words, by value; the order is that of the table.
-WORDS: dict[str, Words] = {
+# The text of each value of a clause; the order is that of the table.
+CLAUSE_VALUES: dict[str, ClauseValues] = {
     "gain": {"exp2": "2^g - 1", "linear": "g"},
     "discount": {
         "log2": "1/log2(r + 1)",
@@ -296,26 +296,26 @@ def descriptions() -> dict[str, str]:
 def differences(a: Convention, b: Convention) -> list[str]:
     """Return one sentence for each clause in which two conventions differ."""
     return [
-        f"{ABOUT[clause]}: {in_words(a, clause)} ({a.name}), {in_words(b, clause)} ({b.name})"
-        for clause in WORDS
+        f"{ABOUT[clause]}: {formatted(a, clause)} ({a.name}), {formatted(b, clause)} ({b.name})"
+        for clause in CLAUSE_VALUES
         if asdict(a)[clause] != asdict(b)[clause]
     ]
 
 
-def in_words(convention: Convention, clause: str) -> str:
+def formatted(convention: Convention, clause: str) -> str:
     """Return what ``convention`` says on ``clause``."""
-    words, value = WORDS[clause], getattr(convention, clause)
+    texts, value = CLAUSE_VALUES[clause], getattr(convention, clause)
     if isinstance(value, tuple):
         return ", ".join(f"{one:g}" for one in value)
-    return words(value) if callable(words) else words[value]
+    return texts(value) if callable(texts) else texts[value]
 
 
 def conventions_table() -> str:
     """Return all presets as a Markdown table, a clause a row; a dot: as ``standard``."""
     lines = [f"| clause | {' | '.join(CONVENTIONS)} |", "|---" * (len(CONVENTIONS) + 1) + "|"]
     for clause, about in ABOUT.items():
-        usual = in_words(STANDARD, clause)
-        cells = [in_words(convention, clause) for convention in CONVENTIONS.values()]
+        usual = formatted(STANDARD, clause)
+        cells = [formatted(convention, clause) for convention in CONVENTIONS.values()]
         shown = [cells[0], *("·" if cell == usual else cell for cell in cells[1:])]
         lines.append(f"| {about} | {' | '.join(shown)} |")
     return "\n".join(lines)

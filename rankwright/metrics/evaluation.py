@@ -1,25 +1,34 @@
-"""Measure a ranking: ``evaluate(y, scores, "ndcg@1:5,map", qid=qid)``.
+"""Metric a ranking: ``evaluate(y, scores, "ndcg@1:5,map", qid=qid)``.
 
-Scores are sorted once for all measures that order ties alike; what the grades alone say (the best
+Scores are sorted once for all metrics that order ties alike; what the grades alone say (the best
 possible list, the number of relevant documents) is worked out once per data set by an `Evaluator`.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from os import PathLike
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from rankwright.core.parallel import ordered_sum
 from rankwright.core.types import F64, AnyArray
-from rankwright.data.frames import frame_of_columns
+from rankwright.data.frames import (
+    USUAL_NAMES,
+    Columns,
+    columns_of_frame,
+    frame_columns,
+    frame_of_columns,
+    refuse_other_index,
+)
 from rankwright.data.ranking_data import RankingData
-from rankwright.metrics.base import Metric, checked_scores
+from rankwright.data.trec import judge_run
+from rankwright.errors import DataError, UsageError
+from rankwright.metrics.base import AnyMetrics, Metric, checked_scores, named_metrics
 from rankwright.metrics.convention import Convention
-from rankwright.metrics.inputs import evaluated_data
-from rankwright.metrics.names import AnyMetrics, measures
 from rankwright.metrics.ranked import Judged, Ranked
 
 _MOST_QUERIES = 5  # that a remark names
@@ -95,7 +104,7 @@ def evaluate(
 
 
 class Evaluator:
-    """Measures on one data set, for evaluating many score vectors.
+    """Metrics on one data set, for evaluating many score vectors.
 
     Parameters are those of `evaluate`, and ``retrieved`` and ``judged`` of
     `rankwright.metrics.ranked.Judged`; call it with scores.
@@ -114,12 +123,12 @@ class Evaluator:
         self.data = data
         self._rows = {"retrieved": retrieved, "judged": judged}
         self.convention = Convention.named(convention)
-        self.metrics = measures(metrics, convention=self.convention)
+        self.metrics = named_metrics(metrics, convention=self.convention)
         self._n_jobs = n_jobs
         self._judged: dict[Any, Judged] = {}
 
     def __call__(self, scores: Any) -> Evaluation:
-        """Return the measures of these scores."""
+        """Return the metrics of these scores."""
         s = checked_scores(scores, self.data)
         shared: dict[Any, Ranked] = {}
         per_query = self._per_query(s, shared)
@@ -146,44 +155,44 @@ class Evaluator:
         return {name: self._mean(name, values) for name, values in per_query.items()}
 
     def tie_intervals(self, s: F64) -> dict[str, TieInterval]:
-        """Return each measure's mean for the worst, the average and the best order of ties."""
+        """Return each metric's mean for the worst, the average and the best order of ties."""
         shared: dict[str, dict[Any, Ranked]] = {"worst": {}, "file": {}, "best": {}}
         found = {}
-        for name, measure in self.metrics.items():
+        for name, metric in self.metrics.items():
             of_ties = {}
             for ties, mean in (("worst", False), ("file", True), ("best", False)):
-                ranked = self._ranked(measure, s, shared[ties], ties=ties, strict=not mean)
-                of_ties[ties] = self._mean(name, measure.values(ranked, mean=mean))
+                ranked = self._ranked(metric, s, shared[ties], ties=ties, strict=not mean)
+                of_ties[ties] = self._mean(name, metric.values(ranked, mean=mean))
             found[name] = TieInterval(of_ties["worst"], of_ties["file"], of_ties["best"])
         return found
 
     def _per_query(self, s: F64, shared: dict[Any, Ranked]) -> dict[str, F64]:
         return {
-            name: measure.values(self._ranked(measure, s, shared))
-            for name, measure in self.metrics.items()
+            name: metric.values(self._ranked(metric, s, shared))
+            for name, metric in self.metrics.items()
         }
 
     def _ranked(
         self,
-        measure: Metric,
+        metric: Metric,
         s: F64,
         shared: dict[Any, Ranked],
         *,
         ties: str | None = None,
         strict: bool = False,
     ) -> Ranked:
-        ties = ties or str(measure.setting("ties")).replace("mean", "file")
-        key = (ties, *self._needs(measure))
+        ties = ties or str(metric.setting("ties")).replace("mean", "file")
+        key = (ties, *self._needs(metric))
         if key not in shared:
-            shared[key] = Ranked(self._judge(*self._needs(measure)), s, ties, strict=strict)
+            shared[key] = Ranked(self._judge(*self._needs(metric)), s, ties, strict=strict)
         return shared[key]
 
     @staticmethod
-    def _needs(measure: Metric) -> tuple[bool, int | None, tuple[float, ...] | None, bool]:
-        """Return what the grades and scores are to be like for a measure."""
-        convention = measure.convention
+    def _needs(metric: Metric) -> tuple[bool, int | None, tuple[float, ...] | None, bool]:
+        """Return what the grades and scores are to be like for a metric."""
+        convention = metric.convention
         single = convention.score_precision == "float32"
-        return convention.integer_grades, measure.max_per_group, measure.gains_by_grade, single
+        return convention.integer_grades, metric.max_per_group, metric.gains_by_grade, single
 
     def _judge(
         self,
@@ -211,11 +220,11 @@ class Evaluator:
         return np.ones(self.data.n_queries) if weight is None else weight
 
     def counted_weight(self, name: str) -> F64:
-        """Return the weight that the value of each query has in the sum of measure ``name``."""
-        measure, weight = self.metrics[name], self.query_weight()
-        if measure.key == "ndcg" and measure.convention.empty_unweighted:
-            judged = self._judge(*self._needs(measure))
-            return np.where(measure.nothing_to_find(judged), 1.0, weight)
+        """Return the weight that the value of each query has in the sum of metric ``name``."""
+        metric, weight = self.metrics[name], self.query_weight()
+        if metric.key == "ndcg" and metric.convention.empty_unweighted:
+            judged = self._judge(*self._needs(metric))
+            return np.where(metric.nothing_to_find(judged), 1.0, weight)
         return weight
 
     def _mean(self, name: str, values: F64) -> float:
@@ -233,7 +242,7 @@ def mean_over_queries(values: F64, weight: F64, counted: F64) -> float:
 
 
 class TieInterval(NamedTuple):
-    """A measure's mean over queries for three ways to order tied documents."""
+    """A metric's mean over queries for three ways to order tied documents."""
 
     worst: float
     mean: float
@@ -242,7 +251,7 @@ class TieInterval(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Evaluation(Mapping[str, float]):
-    """Means by measure, under the names that the caller gave.
+    """Means by metric, under the names that the caller gave.
 
     Attributes
     ----------
@@ -293,7 +302,7 @@ class Evaluation(Mapping[str, float]):
         return frame_of_columns({"qid": self.qid, **self.per_query}, backend)
 
     def tie_intervals(self) -> dict[str, TieInterval]:
-        """Return each measure's mean for the worst, the average and the best order of ties.
+        """Return each metric's mean for the worst, the average and the best order of ties.
 
         The average is exact, over all orders; under ``max_per_group`` it is that of 100 sampled
         orders.
@@ -319,3 +328,241 @@ class Evaluation(Mapping[str, float]):
             f"{', ...' if len(queries) > _MOST_QUERIES else ''}"
             for reason, queries in by_reason.items()
         ]
+
+
+# --- what evaluate accepts -------------------------------------------------------------------
+#
+# Grades and scores in arrays, columns of a frame, or RankingData.
+
+
+_USE = "evaluate(y, scores, metrics, qid=qid)"
+
+
+def evaluated_data(
+    data: Any, scores: Any, y: Any, columns: Mapping[str, Any]
+) -> tuple[RankingData, F64]:
+    """Return grades as ranking data, and the scores in the order of its rows.
+
+    Parameters
+    ----------
+    data, scores, y
+        As for `rankwright.evaluate`.
+    columns
+        Its other arguments on rows and queries, None where not given.
+    """
+    _refuse_ranker(data, scores)
+    if isinstance(data, tuple) and any(map(_has_parts, data)):
+        data, columns = _grades_of_tuple(data, columns)
+    if isinstance(data, RankingData):
+        for name, given in {"y": y, **columns}.items():
+            if given is not None:
+                raise UsageError(f"RankingData has its own {name}; leave {name}=... out.")
+        return data, checked_scores(scores, data)
+    names = frame_columns(data)
+    if names is not None:
+        column = columns_of_frame(data)
+        if y is None:
+            raise UsageError(_grades_of_frame(names))
+        refuse_other_index(data, "frame", scores=scores, y=y, **columns)
+        grades, values = _column(column, y, "y"), _column(column, scores, "scores")
+        taken = {name: _column(column, given, name) for name, given in columns.items()}
+    else:
+        if y is not None:
+            raise UsageError(
+                f"grades are given twice, as the first argument and as y=...; write {_USE}."
+            )
+        for name, given in {"scores": scores, **columns}.items():
+            if isinstance(given, str):
+                raise UsageError(
+                    f"{name}={given!r} names a column, but the first argument is not a frame; give "
+                    f"{name} as an array with a value for each row."
+                )
+        refuse_other_index(data, "y", scores=scores, **columns)
+        grades, values, taken = _grades(data), scores, dict(columns)
+    return _grouped(grades, values, taken)
+
+
+def _grouped(y: AnyArray, scores: Any, columns: dict[str, Any]) -> tuple[RankingData, F64]:
+    n = len(y)
+    if n == 0:
+        raise DataError("there is no row to evaluate.")
+    if columns["qid"] is None and columns["group_sizes"] is None:
+        warnings.warn(
+            "no qid was given: all rows are taken as one query; pass qid=... or group_sizes=...",
+            stacklevel=4,
+        )
+        columns["group_sizes"] = [n]
+    data = RankingData.from_arrays(np.zeros((n, 1), np.float32), y, **columns)
+    return data, checked_scores(scores, data, caller_order=True)
+
+
+def _refuse_ranker(data: Any, scores: Any) -> None:
+    """Refuse a ranker in the place of grades or scores."""
+    for place, given in (("first argument", data), ("scores argument", scores)):
+        if callable(getattr(given, "predict", None)):
+            raise UsageError(
+                f"the {place} is a {type(given).__name__}; give what it predicts: evaluate(y, "
+                "ranker.predict(X), metrics, qid=qid)."
+            )
+
+
+def _has_parts(part: Any) -> bool:
+    """Whether a part of a tuple has parts itself, so that the tuple is not one of grades."""
+    return not isinstance(part, str | bytes) and hasattr(part, "__len__")
+
+
+def _grades_of_tuple(
+    given: tuple[Any, ...], columns: Mapping[str, Any]
+) -> tuple[Any, Mapping[str, Any]]:
+    """Return the grades of (X, y, qid), as ``eval_set`` has it, and the columns with its qid."""
+    if len(given) != 3:
+        raise UsageError(
+            f"the first argument is a tuple of {len(given)} parts; give the grades alone, with the "
+            f"query of each row as qid, {_USE}, or (X, y, qid)."
+        )
+    for name in ("qid", "group_sizes"):
+        if columns[name] is not None:
+            raise UsageError(f"the first argument (X, y, qid) has the queries; omit {name}=....")
+    _, y, qid = given
+    return _grades(y), {**columns, "qid": qid}
+
+
+def _grades(y: Any) -> AnyArray:
+    """Return grades as a one-dimensional array, or say what they are instead."""
+    if isinstance(y, str | PathLike):
+        raise UsageError(f"the first argument is a text ({y}); read a file with rankwright.load.")
+    if y is None:
+        raise UsageError(f"the grades are None; write {_USE}.")
+    try:
+        array = np.asarray(y)
+    except ValueError:  # lists of different lengths
+        raise DataError(f"the grades are lists of different lengths; write {_USE}.") from None
+    if array.ndim == 2 and 1 in array.shape:
+        array = array.ravel()
+    if array.ndim == 0:
+        raise UsageError(f"the grades are {type(y).__name__}, where an array is expected: {_USE}.")
+    if array.ndim != 1:
+        raise DataError(
+            f"the grades have the shape {array.shape}, where one for each row is expected; "
+            f"put all queries end to end and write {_USE}."
+        )
+    return array
+
+
+def _column(column: Columns, given: Any, name: str) -> Any:
+    """Return the column of that name, or the array that was given instead."""
+    if not isinstance(given, str):
+        return given if name != "y" else _grades(given)
+    return column(given)
+
+
+def _grades_of_frame(names: list[str]) -> str:
+    likely = [name for name in names if name.strip().lower() in USUAL_NAMES["label"]]
+    example = likely[0] if likely else "grade"
+    return (
+        f"the column of the grades is not named; write evaluate(frame, 'score', metrics, "
+        f"y={example!r}, qid='query')."
+    )
+
+
+# --- run files -------------------------------------------------------------------------------
+#
+# Evaluate a run: ``evaluate_run(run, qrels, "ndcg@10,map")``, as trec_eval does.
+#
+# A run lists the documents that a system retrieved, and the judgments (qrels) grade some documents,
+# not the same ones. So a metric looks at three kinds of documents:
+#
+# - retrieved and judged: as in `rankwright.evaluate`;
+# - judged but not retrieved: they are in the best possible list of NDCG and in R, the number of
+#   relevant documents, and earn nothing;
+# - retrieved but not judged, which includes those with a negative judgment: they are not relevant,
+#   except that bpref passes over them.
+#
+# A query counts if it is in the run and has judgments; with ``complete`` (``-c`` of trec_eval)
+# every query that has judgments counts, one that the run does not have as having retrieved nothing.
+
+
+def evaluate_run(
+    run: Any,
+    qrels: Any,
+    metrics: AnyMetrics = "ndcg@10,map",
+    *,
+    convention: str | Convention = "trec_eval",
+    complete: bool = False,
+    relevance_level: float | None = None,
+    n_jobs: int | None = None,
+) -> Evaluation:
+    """Return the mean of each metric of a run over its judged queries, and the values behind it.
+
+    The figures are those of trec_eval. Documents that the run did not retrieve count in the best
+    possible list and in the number of relevant documents; queries without judgments do not count,
+    and ``left_out`` of the result names them.
+
+    Parameters
+    ----------
+    run : path, mapping or frame
+        A TREC run, lines ``qid Q0 docid rank score tag``; a table in a file (csv, tsv, Parquet,
+        Arrow) or a pandas or polars frame or an Arrow table with the columns ``qid``, ``doc_id``
+        and ``score``; or a mapping ``{qid: {docid: score}}``. Documents are ranked by their scores
+        alone, whatever ranks the run has.
+    qrels : path, mapping or frame
+        The judgments, lines ``qid iteration docid grade``, or a table or a mapping with grades for
+        scores. A document with a negative grade is not judged.
+    metrics : str, Metric, callable, an iterable of them, or a mapping from names to them
+        As for `evaluate`. What trec_eval calls ndcg_cut_10, map_cut_100, P_5, recall_100, Rprec,
+        recip_rank, success_1, set_P, set_recall and set_F is ``ndcg@10``, ``map@100``, ``p@5``,
+        ``recall@100``, ``rprec``, ``mrr``, ``hit@1``, ``p``, ``recall`` and ``f1`` here.
+    convention : str or Convention
+        What metrics mean where their names leave it open; by default as trec_eval computes them.
+    complete : bool
+        Count every query that has judgments, as ``trec_eval -c``.
+    relevance_level : float
+        Lowest grade that counts as relevant, ``-l`` of trec_eval; by default that of the
+        convention, which is 1 for trec_eval. It does not change the gains of NDCG.
+
+    See Also
+    --------
+    evaluate : where every document has a grade and a score.
+
+    Examples
+    --------
+    >>> qrels = {"q1": {"d1": 0, "d2": 2, "d7": 1}, "q2": {"d4": 1, "d5": 0}, "q4": {"d1": 1}}
+    >>> run = {"q1": {"d1": 3, "d2": 2, "d3": 1}, "q2": {"d4": 2, "d5": 1}, "q3": {"d9": 1}}
+    >>> evaluate_run(run, qrels, "ndcg@10,map")
+    Evaluation (convention trec_eval, 2 queries, 0 empty, 0 with ties that matter)
+      ndcg@10  0.7398
+      map      0.6250
+      1 left out, as the query has no judgments: q3
+      1 left out, as the query is not in the run: q4
+    """
+    chosen = with_relevance_level(Convention.named(convention), relevance_level)
+    for name, metric in named_metrics(metrics, convention=chosen).items():
+        if not metric.takes_runs:
+            raise UsageError(
+                f"{name} compares the scores of all documents, and a run has none for those it did "
+                "not retrieve; use evaluate with a score for every document."
+            )
+    both = judge_run(run, qrels, complete=complete)
+    evaluator = Evaluator(
+        both.data,
+        metrics,
+        convention=chosen,
+        retrieved=both.retrieved,
+        judged=both.judged,
+        n_jobs=n_jobs,
+    )
+    highest = np.maximum.reduceat(both.data.y, both.data.indptr[:-1])
+    empty = int((highest < chosen.min_grade).sum())
+    return replace(evaluator(both.scores), empty_queries=empty, left_out=both.left_out)
+
+
+def with_relevance_level(convention: Convention, level: float | None) -> Convention:
+    """Return the convention with another lowest grade that is relevant; its name says so."""
+    if level is None:
+        return convention
+    if isinstance(level, bool) or not isinstance(level, int | float) or not level > 0:
+        raise UsageError(f"relevance_level must be a number above 0, not {level!r}.")
+    if level == convention.min_grade:
+        return convention
+    name = f"{convention.name}(min_grade={level:g})"
+    return replace(convention, name=name, min_grade=level)

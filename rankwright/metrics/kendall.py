@@ -3,7 +3,7 @@
     tau_b = (C - D) / sqrt((P - T_s) (P - T_g)),      P = n (n - 1) / 2                          (1)
 
 with C pairs in the same order by score and by grade, D in opposite order, T_s pairs with equal
-scores and T_g with equal grades. Equal scores are part of the measure under every convention; since
+scores and T_g with equal grades. Equal scores are part of the metric under every convention; since
 tau-b rewards scores that are tied where grades are, its value may lie outside the interval over
 tied orders, where T_s = 0. A query with a single grade, or a single score, is left out.
 `pair_error` looks only at pairs that the grades put in order.

@@ -1,4 +1,4 @@
-"""Measures that are a sum over ranks: a weight by rank times a gain by document.
+"""Metrics that are a sum over ranks: a weight by rank times a gain by document.
 
     value = sum_{r = 1}^{min(cut, n)} a_r b_{doc(r)} / scale                                     (1)
 
@@ -54,7 +54,7 @@ def weighted_sums(lo, hi, indptr, g, ends, kind, level, weights, cut, out):  # t
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class PositionMetric(Metric):
-    """A measure of the form (1); subclasses say gain, weights and scale."""
+    """A metric of the form (1); subclasses say gain, weights and scale."""
 
     @abstractmethod
     def gain_rule(self, judged: Judged) -> tuple[int, float | F64]:

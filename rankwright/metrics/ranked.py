@@ -1,9 +1,9 @@
-"""Grades in the order of the scores, built once and shared by all measures of an evaluation.
+"""Grades in the order of the scores, built once and shared by all metrics of an evaluation.
 
 `Judged` is what the grades alone say (the best possible list, the number of relevant documents);
 `Ranked` is one ranking of it. Both hold the grades query after query, best rank first.
 
-A **tie block** is a run of ranks with equal scores. Measures that average over the orders of ties
+A **tie block** is a run of ranks with equal scores. Metrics that average over the orders of ties
 get ``ends``: for each rank, where its block ends. ``max_per_group`` keeps the best few documents of
 each group; the list gets shorter, by the same number of documents whatever the scores are.
 
@@ -181,7 +181,7 @@ class Judged:
         self._kept: dict[Hashable, Any] = {}
 
     def once(self, key: Hashable, compute: Callable[[], Any]) -> Any:
-        """Return ``compute()``, remembered under ``key``."""
+        """Return ``compute()``, kept under ``key``."""
         if key not in self._kept:
             self._kept[key] = compute()
         return self._kept[key]

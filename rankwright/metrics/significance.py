@@ -139,7 +139,7 @@ def _signs(bits: Any) -> F64:
 def bootstrap_interval(
     values: Any, *, level: float = 0.95, rounds: int = 10_000, seed: int = 0
 ) -> Interval:
-    """Interval of a mean over queries, from the percentiles of means of queries drawn anew."""
+    """Interval of a mean over queries, from the percentiles of means of queries sampled anew."""
     from scipy import stats
 
     x = _values(values, "values")

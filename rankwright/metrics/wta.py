@@ -2,7 +2,7 @@
 
     WTA = [g_1 = max_i g_i]                                                                      (1)
 
-(equation (9) of `le2007dorm`). ``modified`` is the measure that section 6.4 there optimises in its
+(equation (9) of `le2007dorm`). ``modified`` is the metric that section 6.4 there optimises in its
 place, NDCG at a cut-off of the query's own,
 
     mWTA = NDCG@m,   m = 3 if the three highest grades are not all equal,

@@ -7,8 +7,8 @@ Each round takes the rule along which the loss is steepest, of all features and 
     (f, theta) = argmax |sum of g_i over documents with x_if > theta|,   g = gradient at s      (2)
 
 and goes along it as far as the loss says: exponential loss on pairs by RankBoost's formula
-(`freund2003rankboost`; ``rule_step`` of `losses.pair_exp`), any other until its slope along the
-rule is near 0. Where a loss has kinks, a rule along which it does not fall is passed over. With
+(`freund2003rankboost`; ``rule_step`` of `losses.pair_exp`), any other until its derivative along
+the rule is near 0. Where a loss has kinks, a rule along which it does not fall is passed over. With
 this model the exponential loss on pairs is RankBoost, the fidelity loss FRank (`tsai2007frank`).
 
 A comparison with a missing value is false, so missing values are welcome; [x_f > -inf], "there is a
@@ -26,18 +26,18 @@ import numpy as np
 
 from rankwright.core.jit import kernel
 from rankwright.core.parallel import map_ranges, ordered_sum, row_ranges, thread_count
-from rankwright.core.parts import Part
+from rankwright.core.parameters import Part
 from rankwright.core.types import F64, I64, AnyArray, Callback, FloatMatrix, Loss
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.base import bound_loss, set_iteration
-from rankwright.models.interrupt import until_interrupted
+from rankwright.models.callbacks import until_interrupted
 from rankwright.models.rules import Rule, RuleTable, by_column, column
-from rankwright.solvers.journal import memory_of, put_back
+from rankwright.solvers.oracle_log import memory_of, put_back
 
 _ROWS = 1 << 14
-_FLAT = 0.01  # a slope this small a share of the first counts as level
+_FLAT = 0.01  # a derivative this small a share of the first counts as level
 _TRIES = 40
 _MOST_PASSED_OVER = 50
 _NOTHING = 1e-9  # a loss that falls by this share of itself has not fallen
@@ -262,7 +262,7 @@ class _Descent:
         self.model = start or FittedAdditive(
             nothing.astype(np.int64), nothing, nothing, 0.0, 0, data.n_features
         )
-        self._draw(self.model.n_rounds)
+        self._sample(self.model.n_rounds)
         if start is None and not loss.traits.shift_invariant:
             self.model = self._from_best_constant()
         self._s = self.model.scores(ordered.X, n_jobs=n_jobs)
@@ -281,17 +281,17 @@ class _Descent:
                 passed_over=passed_over,
                 n_jobs=self._n_jobs,
             )
-            if rule is None or not np.isfinite(rule.slope):
+            if rule is None or not np.isfinite(rule.derivative):
                 return None
             meets = self._table.meets(rule)
             if self._formula is not None:
-                length = self._formula(self.value, rule.slope)
+                length = self._formula(self.value, rule.derivative)
             else:
-                length = self._search(meets, rule.slope)
+                length = self._search(meets, rule.derivative)
             weight = self._own.learning_rate * length
             if weight != 0.0 and self._falls(weight, meets):
                 self._s += weight * meets
-                self._draw(t + 1)
+                self._sample(t + 1)
                 self.value = self._loss.grad(self._s, self._g)
                 return rule.feature, rule.threshold, weight
             passed_over.append(rule)
@@ -317,7 +317,7 @@ class _Descent:
         self._s, self._g = kept["s"].copy(), kept["g"].copy()
         self.value, self._last = kept["numbers"].tolist()
         put_back(self._loss, kept)
-        self._draw(t)
+        self._sample(t)
 
     def on_train(self, callback: Callback) -> F64 | None:
         """Return the scores in the order of the caller's rows, where they are wanted."""
@@ -327,7 +327,7 @@ class _Descent:
         out[self._rows] = self._s
         return out
 
-    def _draw(self, t: int) -> None:
+    def _sample(self, t: int) -> None:
         set_iteration(self._loss, t)
 
     def _from_best_constant(self) -> FittedAdditive:
@@ -340,14 +340,14 @@ class _Descent:
             empty.feature, empty.threshold, empty.weight, constant, 0, empty.n_features
         )
 
-    def _search(self, along: F64, slope: float, flat: float = _FLAT) -> float:
-        """Return how far to go from the scores, down the slope, until it is level.
+    def _search(self, along: F64, derivative: float, flat: float = _FLAT) -> float:
+        """Return how far to go from the scores, downhill, until it is level.
 
-        Slopes alone decide, so this serves gradients that are those of no function, too.
+        Derivatives alone decide, so this serves gradients that are those of no function, too.
         """
-        if slope == 0.0:
+        if derivative == 0.0:
             return 0.0
-        sign = -np.sign(slope)
+        sign = -np.sign(derivative)
 
         def rise(length: float) -> float:
             np.multiply(along, sign * length, out=self._trial)
@@ -356,7 +356,7 @@ class _Descent:
             self._g *= along
             return float(sign * ordered_sum(self._g))
 
-        length = level(rise, -abs(slope), self._last, flat)
+        length = level(rise, -abs(derivative), self._last, flat)
         self._last = max(length, 1e-9)
         return float(sign * length)
 
@@ -364,8 +364,9 @@ class _Descent:
 def level(rise: Callable[[float], float], first: float, guess: float, flat: float) -> float:
     """Return a length at which ``rise``, ``first`` < 0 at 0, is about 0.
 
-    The guess is doubled until the slope has turned; then false position (the Illinois rule) goes on
-    until it is below ``flat`` x its first value. Where it jumps over 0, the length just before.
+    The guess is doubled until the derivative has turned; then false position (the Illinois rule)
+    goes on until it is below ``flat`` x its first value. Where it jumps over 0, the length just
+    before.
     """
     low, at_low = 0.0, first
     high = guess

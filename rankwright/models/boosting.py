@@ -7,7 +7,7 @@ learner fits -g/h with weights h by least squares, and f_{t+1} = f_t + rate * fi
     d = H_t g,   from the last pairs (f_{k+1} - f_k, g_{k+1} - g_k),  H_0 = a multiple of 1/h  (1)
 
 the L-BFGS estimate of Newton's step in function space, kept near g/h
-(`rankwright.models.quasi_newton`).
+(`rankwright.models.boosting`).
 
 Three things make the result depend on the data and the seed alone:
 
@@ -17,7 +17,7 @@ Three things make the result depend on the data and the seed alone:
       step = 2^(exponent(max |g|) - 52 + ceil(log2 n)),                                       (2)
 
   so no histogram depends on the order of its additions;
-- rows and columns of round t are drawn from streams named by t, so a resumed run draws alike.
+- rows and columns of round t are sampled from streams named by t, so a resumed run draws alike.
 """
 
 from __future__ import annotations
@@ -38,12 +38,11 @@ from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.base import bound_loss, document_weight, order_weight, set_iteration
-from rankwright.models.quasi_newton import QuasiNewton
 from rankwright.registry import unknown
-from rankwright.solvers.journal import memory_of, put_back
+from rankwright.solvers.oracle_log import memory_of, put_back
 
 _ROWS = 1 << 15
-_WORDS = {"leaves": ("newton", "constant"), "direction": ("gradient", "lbfgs")}
+_CHOICES = {"leaves": ("newton", "constant"), "direction": ("gradient", "lbfgs")}
 
 # --- kernels ---------------------------------------------------------------------------------
 
@@ -71,7 +70,7 @@ class Boost:
         gradient hardly turns, shorter ones where it turned round. A run continued from a finished
         model begins without memory, so its trees are not those of one long run.
     subsample, query_fraction, colsample_bytree : float
-        Share of documents, of queries and of features drawn anew in each round.
+        Share of documents, of queries and of features sampled anew in each round.
     """
 
     leaves: str = "newton"
@@ -81,15 +80,15 @@ class Boost:
     colsample_bytree: float = 1.0
 
     def check(self) -> None:
-        """Refuse shares and words that make no sense."""
+        """Refuse shares and names that make no sense."""
         for name in ("subsample", "query_fraction", "colsample_bytree"):
             if not 0.0 < getattr(self, name) <= 1.0:
                 raise UsageError(
                     f"{name} must be a share above 0, up to 1 for all, not {getattr(self, name)}."
                 )
-        for name, words in _WORDS.items():
-            if getattr(self, name) not in words:
-                raise UsageError(unknown(name, getattr(self, name), words))
+        for name, known in _CHOICES.items():
+            if getattr(self, name) not in known:
+                raise UsageError(unknown(name, getattr(self, name), known))
 
     @classmethod
     def of(cls, model: Any) -> Self:
@@ -157,11 +156,11 @@ class Descent:
         if self._boost.direction == "lbfgs":
             if self._quasi is None:
                 self._quasi = QuasiNewton(min(1.0, self._room()))
-            # before rows are drawn: pairs from two draws would be noise
+            # before rows are sampled: pairs from two draws would be noise
             gradient = self._quasi.direction(self._centred(), gradient, curvature)
-        drawn = self._draw_rows(t)
-        if drawn is not None:
-            gradient, curvature = gradient * drawn, curvature * drawn
+        sampled = self._sample_rows(t)
+        if sampled is not None:
+            gradient, curvature = gradient * sampled, curvature * sampled
         return value, self._on_grid(gradient), self._on_grid(curvature)
 
     def columns(self, t: int) -> I64 | None:
@@ -194,8 +193,8 @@ class Descent:
         """Return the score to start from: 0 where a shift changes nothing, else a Newton step."""
         if self._shift_invariant:
             return 0.0
-        slope, curvature = self.at_zero()
-        return -slope / curvature if curvature > 0.0 else 0.0  # exact for squared error
+        derivative, curvature = self.at_zero()
+        return -derivative / curvature if curvature > 0.0 else 0.0  # exact for squared error
 
     def at_zero(self) -> tuple[float, float]:
         """Return the sums of gradients and curvatures where all scores are 0.
@@ -210,16 +209,16 @@ class Descent:
             self._loss.grad(self._s, self._g)
         return float(self._g.sum()), float(curvature.sum())
 
-    def _draw_rows(self, t: int) -> F64 | None:
-        drawn: F64 | None = None
+    def _sample_rows(self, t: int) -> F64 | None:
+        sampled: F64 | None = None
         if self._boost.query_fraction < 1.0:
             picked = stream(self._seed, "boost", "queries", t).random(self._n_queries)
-            drawn = (picked < self._boost.query_fraction)[self._query].astype(np.float64)
+            sampled = (picked < self._boost.query_fraction)[self._query].astype(np.float64)
         if self._boost.subsample < 1.0:
             picked = stream(self._seed, "boost", "rows", t).random(len(self._g))
             rows = (picked < self._boost.subsample).astype(np.float64)
-            drawn = rows if drawn is None else drawn * rows
-        return drawn
+            sampled = rows if sampled is None else sampled * rows
+        return sampled
 
     def _room(self) -> float:
         """Return the curvature of the base learner over that of the loss, where it has any."""
@@ -251,3 +250,127 @@ class Descent:
             args = (values, self._order, step, out)
             map_ranges(_round_to_grid, bounds, *args, n_jobs=self._n_jobs)
         return out
+
+
+# --- the L-BFGS direction --------------------------------------------------------------------
+#
+# The L-BFGS direction in the space of scores, for boosting: there is no line search.
+#
+# With f_k the scores and g_k the gradient of round k, and h the curvature of each document,
+#
+#     d = H_t g,   from the last pairs (f_{k+1} - f_k, g_{k+1} - g_k),  H_0 = a multiple of 1/h  (3)
+#
+# The steps are a base learner's, which follows d only roughly; `QuasiNewton` says how d is kept
+# safe.
+
+
+_MEMORY = 8  # pairs of L-BFGS
+_ACROSS = 1.0 / 3.0
+_FARTHEST = 32.0  # times the plain step
+
+
+class QuasiNewton:
+    """The L-BFGS direction, safe where steps are a base learner's without a line search.
+
+    With |v|^2 = sum h v^2, p = g/h the plain step and d = H_t g, what is followed is d
+
+    - with no part across p larger than a third of its part along p, so that a base learner which
+      follows it follows the gradient too; p itself where d does not descend;
+    - of a length between |p| and reach |p| (reach |p| where reach is below 1).
+
+    The derivative along the last step, now over before, decides the reach: 1 says that the gradient
+    did not turn, 0 that the step went just far enough. Above a quarter the reach grows; below zero
+    it shrinks to half of what would have been far enough, and the pairs are forgotten. Only
+    derivatives are asked for, never values, so this also serves gradients that are those of no
+    function.
+    """
+
+    def __init__(self, reach: float) -> None:
+        self._pairs: list[tuple[F64, F64, float]] = []
+        self._last: tuple[F64, F64] | None = None
+        self._reach = self._length = reach
+
+    def arrays(self) -> dict[str, AnyArray]:
+        """Return its state."""
+        assert self._last is not None, "it has been asked for a direction"
+        named = {
+            "quasi_numbers": np.array([self._reach, self._length]),
+            "quasi_last": np.array(self._last),
+            "quasi_bends": np.array([curvature for _, _, curvature in self._pairs]),
+        }
+        if self._pairs:
+            named["quasi_pairs"] = np.array([pair[:2] for pair in self._pairs])
+        return named
+
+    @classmethod
+    def restore(cls, named: Mapping[str, AnyArray]) -> QuasiNewton:
+        """Build it from its own `arrays`."""
+        reach, length = named["quasi_numbers"].tolist()
+        made = cls(reach)
+        made._length = length
+        made._last = named["quasi_last"][0], named["quasi_last"][1]
+        for k, curvature in enumerate(named["quasi_bends"].tolist()):
+            moved, turned = named["quasi_pairs"][k]
+            made._pairs.append((moved, turned, curvature))
+        return made
+
+    def direction(self, s: F64, g: F64, h: F64) -> F64:
+        """Return h d at scores ``s``, whose gradient is ``g`` and whose curvature is ``h``."""
+        present = h > 0.0
+        inverse = np.divide(1.0, h, out=np.zeros(len(h)), where=present)
+        if self._last is not None:
+            self._learn((s - self._last[0]) * present, g, self._last[1], h)
+        self._last = s, g.copy()
+        plain = inverse * g
+        size = _dot(g, plain)
+        if size <= 0.0:
+            return g
+        d = self._two_loops(g, inverse)
+        along = _dot(d, g) / size
+        if along <= 0.0:
+            d, along = plain, 1.0
+        across = d - along * plain
+        wide = math.sqrt(_dot(across, h * across) / size)
+        share = min(1.0, _ACROSS * along / wide) if wide > 0.0 else 1.0
+        d = along * plain + share * across
+        length = math.hypot(along, share * wide)
+        self._length = min(max(length, length / along * min(1.0, self._reach)), self._reach)
+        return np.where(present, h * d * (self._length / length), g)
+
+    def _learn(self, moved: F64, g: F64, before: F64, h: F64) -> None:
+        """Take in what the last step did: reach and pairs."""
+        fall = _dot(before, moved)
+        if fall >= 0.0:  # the base learner went elsewhere
+            self._pairs, self._reach = [], min(1.0, self._reach)
+            return
+        derivative = _dot(g, moved) / fall
+        if derivative < 0.0:
+            shrunk = max(1.0 / _FARTHEST, 0.5 / (1.0 - derivative))
+            self._pairs, self._reach = [], self._length * shrunk
+            return
+        if derivative > 0.25:
+            grown = min(4.0, 0.75 / max(1.0 - derivative, 0.1))
+            self._reach = min(_FARTHEST, self._reach * grown)
+        turned = g - before
+        curvature, most = _dot(moved, turned), _dot(moved, h * moved)
+        if curvature > 0.0:
+            missing = max(0.0, most / _FARTHEST - curvature)  # no way is flatter than that
+            turned = turned + missing / most * (h * moved)
+            self._pairs = [*self._pairs[1 - _MEMORY :], (moved, turned, curvature + missing)]
+
+    def _two_loops(self, g: F64, inverse: F64) -> F64:  # (3)
+        d, shares = g.copy(), []
+        for moved, turned, curvature in reversed(self._pairs):
+            shares.append(_dot(moved, d) / curvature)
+            d -= shares[-1] * turned
+        d *= inverse
+        if self._pairs:
+            _, turned, curvature = self._pairs[-1]
+            d *= curvature / _dot(turned, inverse * turned)
+        for (moved, turned, curvature), share in zip(self._pairs, reversed(shares), strict=True):
+            d += (share - _dot(turned, d) / curvature) * moved
+        return d
+
+
+def _dot(a: F64, b: F64) -> float:
+    return ordered_sum(a * b)  # the same bits whatever BLAS there is

@@ -25,9 +25,9 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import softmax
 
-from rankwright.core.blas import one_blas_thread
-from rankwright.core.parts import Part, part_name
+from rankwright.core.parameters import Part, part_name
 from rankwright.core.products import (
+    one_blas_thread,
     times_vector,
     transposed_squares_times_vector,
     transposed_times_vector,
@@ -36,10 +36,9 @@ from rankwright.core.types import F64, AnyArray, Callback, FloatMatrix, Loss, So
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
 from rankwright.losses.base import bound_loss, document_weight
-from rankwright.models.linear import check_penalty, deviations, ridges
-from rankwright.models.missing import fill_values, filled
+from rankwright.models.linear import check_penalty, deviations, fill_values, filled, ridges
 from rankwright.solvers.choice import choose_solver, solver_needs
-from rankwright.solvers.journal import Journal, journalled
+from rankwright.solvers.oracle_log import OracleLog, logged
 
 _SERVED = frozenset({"smooth", "integrable", "hess_vec"})  # what a solver may need of (2)
 _MOST_GRADES = 256
@@ -52,7 +51,7 @@ class Classifier(Part):
     Parameters
     ----------
     l2 : float or "auto"
-        Ridge penalty; "auto" tries 1000, 100, …, 1e-6 and keeps the best on valid.
+        Ridge penalty; "auto" tries 1000, 100, …, 1e-6 and keeps the best on the validation set.
     scale : bool
         Penalise weights as if all features had unit standard deviation.
     missing : None, "mean" or "zero"
@@ -89,11 +88,11 @@ class Classifier(Part):
         )
         v = np.zeros(problem.size) if start is None else problem.at(start)
         tried: list[FittedClassifier] = []
-        journal = Journal(callback)
+        log = OracleLog(callback)
         for t, l2 in enumerate(ridges(self.l2), start=1):
             problem.l2 = l2
             with one_blas_thread():
-                found = chosen.solve(journalled(problem, journal), v)
+                found = chosen.solve(logged(problem, log), v)
             v = found.w
             now = FittedClassifier(*problem.weights(v), problem.grades, fill, found)
             tried.append(now)
@@ -129,7 +128,7 @@ class Classifier(Part):
 class FittedClassifier:
     """Weights and a constant for each grade, in the scale of the data.
 
-    ``solution`` tells how the solver ended, where the model was just fitted.
+    ``solution`` says how the solver ended, where the model was just fitted.
     """
 
     coef: F64

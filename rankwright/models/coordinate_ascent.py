@@ -1,12 +1,12 @@
-"""Coordinate Ascent: linear scores whose weights are moved one at a time to raise a measure.
+"""Coordinate Ascent: linear scores whose weights are moved one at a time to raise a metric.
 
-From equal weights, features are visited in a drawn order, and each weight moves to where the
-measure is highest with the others held (`metzler2007linear`), by the line search below.
+From equal weights, features are visited in a sampled order, and each weight moves to where the
+metric is highest with the others held (`metzler2007linear`), by the line search below.
 Passes over the features go on until one gains less than ``tol``; then all begins again in
 another order, ``n_restarts`` times in all. Weights are kept at a sum of absolute values of 1, which
 changes no ranking. What is climbed is
 
-    mean of the measure - reg |w - w_start|                                                      (1)
+    mean of the metric - reg |w - w_start|                                                      (1)
 
 Rows and queries are put in an order fixed by their content, so that shuffled rows and renamed
 queries change nothing.
@@ -22,24 +22,23 @@ import numpy as np
 from scipy import sparse
 
 from rankwright.core.memory import blocks
-from rankwright.core.parts import Part
+from rankwright.core.parameters import Part
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, AnyArray, Callback, FloatMatrix
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.base import document_weight
-from rankwright.metrics.along_line import MeasureLine
+from rankwright.metrics.along_line import MetricLine
 from rankwright.metrics.base import Metric
-from rankwright.models.interrupt import until_interrupted
-from rankwright.models.linear import FittedLinear, deviations, restored_weights
-from rankwright.models.weight_rounds import WeightRounds
-from rankwright.solvers.journal import Journal
+from rankwright.models.callbacks import until_interrupted
+from rankwright.models.linear import FittedLinear, WeightRounds, deviations, restored_weights
+from rankwright.solvers.oracle_log import OracleLog
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CoordinateAscent(Part):
-    """A weight for each feature, moved one at a time to where the measure is highest.
+    """A weight for each feature, moved one at a time to where the metric is highest.
 
     Parameters
     ----------
@@ -80,14 +79,21 @@ class CoordinateAscent(Part):
     ) -> FittedLinear:
         """Climb, from the weights of ``start`` where given; a round is a pass over the features.
 
-        With valid data, any pass from any beginning may be the best there. Without, each round
+        With validation data, any pass from any beginning may be the best there. Without, each round
         shows the best weights so far.
         """
         self._check()
         rounds = WeightRounds(data, callback, self.missing, n_jobs=n_jobs)
         deviation = deviations(rounds.features, document_weight(data), scale=self.scale)
         climb = _Climb(
-            self, metric, data, rounds.features, deviation, Journal(callback), random_state, n_jobs
+            self,
+            metric,
+            data,
+            rounds.features,
+            deviation,
+            OracleLog(callback),
+            random_state,
+            n_jobs,
         )
         best, coef = -np.inf, np.zeros(data.n_features)
         with until_interrupted(callback, rounds):
@@ -124,14 +130,14 @@ class _Climb:
         data: RankingData,
         X: FloatMatrix,
         deviation: F64,
-        journal: Journal,
+        log: OracleLog,
         seed: int,
         n_jobs: int | None,
     ) -> None:
         self._model, self._seed, self._deviation = model, seed, deviation
-        self._journal = journal
+        self._log = log
         rows, ordered = in_content_order(data, features=False, n_jobs=n_jobs)
-        self._line = MeasureLine(metric, ordered, n_jobs=n_jobs)
+        self._line = MetricLine(metric, ordered, n_jobs=n_jobs)
         self._search = model.line_search()
         self._columns = _by_column(X, rows)
 
@@ -164,7 +170,7 @@ class _Climb:
         return value, w
 
     def _step(self, s: F64, x: F64, along: Along) -> tuple[float, float]:
-        t, value = self._journal.recall(
+        t, value = self._log.recall(
             lambda: self._search.step(self._line, s, x, along), along.w, np.array([along.value])
         )
         return float(t[0]), float(value[0])
@@ -196,20 +202,20 @@ def _by_column(X: FloatMatrix, rows: AnyArray) -> AnyArray | sparse.csc_array[An
 
 
 # --- line search -----------------------------------------------------------------------------
-# The best step along one feature for a measure of rankings: exact, or by RankLib's steps.
+# The best step along one feature for a metric of rankings: exact, or by RankLib's steps.
 #
-# With the other weights held, a measure is a step function of one weight
+# With the other weights held, a metric is a step function of one weight
 # (`rankwright.metrics.along_line`). The exact search looks at all of its steps within reach and
 # goes to the middle of the best one, the nearest of equals. RankLib's search tries steps that
-# double, up, then down, then to zero; it knows any measure. What is climbed is
+# double, up, then down, then to zero; it knows any metric. What is climbed is
 #
-#     mean of the measure - reg |w - w_start|                                                    (1)
+#     mean of the metric - reg |w - w_start|                                                    (1)
 #
 # with both weights normalised to a sum of absolute values of 1.
 
 
 REACH = 1000.0  # how far a weight may go, where all weights together come to 1
-_NARROW = 1e-9  # changes closer than this are one: no score tells them apart
+_NARROW = 1e-9  # changes closer than this are one: no score separates them
 _SAME = 1e-12  # values closer than this are equal but for rounding
 _DEEP = 32.0  # ranks that count on average, above which "auto" takes steps
 _STEPS = ("auto", "exact", "ranklib")
@@ -218,14 +224,14 @@ _FIRST_STEP, _STEP_BASE, _STEP_SCALE = 0.001, 0.05, 2.0  # RankLib's
 
 @dataclass(frozen=True, slots=True)
 class LineSearch:
-    """The best step along one feature for any measure: exact, or by RankLib's steps.
+    """The best step along one feature for any metric: exact, or by RankLib's steps.
 
     Parameters
     ----------
     steps : "auto", "exact" or "ranklib"
         Look at every change of ranking; or at steps that double, up, then down, then to zero.
-        "auto" is exact for measures of the first 32 ranks or fewer, on average over documents:
-        whole lists of hundreds of documents have too many changes. A measure that does not know
+        "auto" is exact for metrics of the first 32 ranks or fewer, on average over documents:
+        whole lists of hundreds of documents have too many changes. A metric that does not know
         what a swap changes takes the steps.
     n_steps : int
         How many steps in each direction, for "ranklib".
@@ -238,11 +244,11 @@ class LineSearch:
     reg: float = 0.0
 
     def check(self) -> None:
-        """Refuse steps that nobody knows."""
+        """Refuse unknown steps."""
         if self.steps not in _STEPS:
             raise UsageError(f"steps must be 'auto', 'exact' or 'ranklib', not '{self.steps}'.")
 
-    def step(self, line: MeasureLine, s: F64, x: F64, along: Along) -> tuple[float, float]:
+    def step(self, line: MetricLine, s: F64, x: F64, along: Along) -> tuple[float, float]:
         """Return the change of the weight that is best, and the value there; 0 if none is better.
 
         ``s`` are the scores now, ``x`` the feature.
@@ -252,7 +258,7 @@ class LineSearch:
             return self._exact(line, s, x, along)
         return self._ranklib(line, s, x, along)
 
-    def _exact(self, line: MeasureLine, s: F64, x: F64, along: Along) -> tuple[float, float]:
+    def _exact(self, line: MetricLine, s: F64, x: F64, along: Along) -> tuple[float, float]:
         found = line.pieces(s, x, -REACH - along.weight, REACH - along.weight)
         wide = np.diff(found.edges) > _NARROW
         left, right = found.edges[:-1][wide], found.edges[1:][wide]
@@ -268,7 +274,7 @@ class LineSearch:
         reached = line.value(s + t[chosen] * x) - float(self._penalty(along, t[chosen]))
         return (float(t[chosen]), reached) if reached > along.value else (0.0, along.value)
 
-    def _ranklib(self, line: MeasureLine, s: F64, x: F64, along: Along) -> tuple[float, float]:
+    def _ranklib(self, line: MetricLine, s: F64, x: F64, along: Along) -> tuple[float, float]:
         best, best_value = 0.0, along.value
         for direction in (1.0, -1.0, 0.0):
             for t in self._doubling(direction, along.weight):

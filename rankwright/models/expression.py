@@ -1,10 +1,10 @@
 """A score that is a short formula over features, found by genetic programming (RankGP).
 
-The fitness of a formula f is the mean of the measure when documents are ranked by f
+The fitness of a formula f is the mean of the metric when documents are ranked by f
 (`yeh2007rankgp`), averaged over the orders of documents that f scores alike: a formula that is the
 same for all of them gains nothing from the order of the file. `rankwright.models.expression` breeds
 the formulas, `rankwright.models.formula` says what they are made of. The best of each generation is
-shown to the callback, and the valid data choose between them.
+shown to the callback, and the validation data choose between them.
 
 A whole generation is evaluated at once (`rankwright.models.formula`). A formula met
 before, after simplification, is not evaluated again.
@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from rankwright.core.parts import Part
+from rankwright.core.parameters import Part
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, Callback, Metric
 from rankwright.data.content import in_content_order
@@ -27,6 +27,7 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.metrics import base
 from rankwright.metrics.evaluation import Evaluator
+from rankwright.models.callbacks import until_interrupted
 from rankwright.models.formula import (
     BINARY,
     FEATURE,
@@ -45,9 +46,8 @@ from rankwright.models.formula import (
     text,
     values_of,
 )
-from rankwright.models.interrupt import until_interrupted
-from rankwright.models.missing import fill_values, filled
-from rankwright.solvers.journal import Journal
+from rankwright.models.linear import fill_values, filled
+from rankwright.solvers.oracle_log import OracleLog
 
 _AT_ONCE = 1 << 22  # scores of a generation held at a time
 _MOST_FEATURES = 16  # of which contributions are still quick
@@ -55,18 +55,19 @@ _MOST_FEATURES = 16  # of which contributions are still quick
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Expression(Part):
-    """A formula over features that climbs a measure by genetic programming.
+    """A formula over features that climbs a metric by genetic programming.
 
     Parameters
     ----------
     population, n_generations, tournament, crossover, elites, parsimony
-        See `rankwright.models.expression.Evolve`; the best generation on valid is kept.
+        See `rankwright.models.expression.Evolve`; the best generation on the validation set is
+        kept.
     max_nodes, max_depth, max_features
         The largest formula: its nodes, the operations on its longest way, its features.
     missing : None, "mean" or "zero"
         What stands for a missing value; None refuses them.
 
-    Weights of queries count as they do in the measure, which knows no weights of documents.
+    Weights of queries count as they do in the metric, which knows no weights of documents.
     """
 
     population: int = 400
@@ -97,7 +98,7 @@ class Expression(Part):
         fill = fill_values(data.X, self.missing)
         whole = replace(data, X=filled(data.X, fill, "formula"))
         _, ordered = in_content_order(whole, n_jobs=n_jobs)
-        train = _Generation(metric, ordered, Journal(callback), n_jobs)
+        train = _Generation(metric, ordered, OracleLog(callback), n_jobs)
         valid = None if callback.valid is None else filled(callback.valid.X, fill, "formula")
         tried: list[FittedExpression] = []
 
@@ -131,12 +132,12 @@ class _Generation:
     """Training data by columns, and the fitness of formulas on it."""
 
     def __init__(
-        self, metric: Metric, data: RankingData, journal: Journal, n_jobs: int | None
+        self, metric: Metric, data: RankingData, log: OracleLog, n_jobs: int | None
     ) -> None:
         assert isinstance(metric, base.Metric)
-        self._journal = journal
-        self._measure = metric.for_selection()
-        self._evaluator = Evaluator(data, self._measure, n_jobs=n_jobs)
+        self._log = log
+        self._metric = metric.for_selection()
+        self._evaluator = Evaluator(data, self._metric, n_jobs=n_jobs)
         self._columns = columns_as_rows(data.X, list(range(data.n_features)))
         self._n_jobs = n_jobs
         self._known: dict[Formula, float] = {}
@@ -145,10 +146,10 @@ class _Generation:
         self.varied: list[int] = np.flatnonzero((spread > 0.0) | ~(spread > 0.0).any()).tolist()
 
     def fitness(self, formulas: Sequence[Formula]) -> F64:
-        """Return the mean of the measure for each formula, its negative where that falls."""
+        """Return the mean of the metric for each formula, its negative where that falls."""
         unknown = [one for one in dict.fromkeys(formulas) if one not in self._known]
         sizes = np.array([size(one) for one in unknown])
-        (found,) = self._journal.recall(lambda: (self._means(unknown),), sizes)
+        (found,) = self._log.recall(lambda: (self._means(unknown),), sizes)
         self._known.update(zip(unknown, found.tolist(), strict=True))
         return np.array([self._known[one] for one in formulas])
 
@@ -164,7 +165,7 @@ class _Generation:
         (mean,) = self._evaluator.means(scores).values()
         if math.isnan(mean):  # no query counts
             return 0.0
-        return mean if self._measure.maximise else -mean
+        return mean if self._metric.maximise else -mean
 
     def _scores(self, formulas: Sequence[Formula]) -> F64:
         codes, values = zip(*map(postfix, formulas), strict=True)
@@ -183,12 +184,12 @@ def _fitted(tree: Formula, means: F64, fill: F64 | None, data: RankingData) -> F
 # Evolution: the better candidates are crossed and changed, generation after generation.
 #
 # Each generation keeps its best candidates as they are (elites), so the best fitness never falls.
-# A parent is the best of ``tournament`` candidates drawn at random, by fitness less ``parsimony``
+# A parent is the best of ``tournament`` candidates sampled at random, by fitness less ``parsimony``
 # for each node of its size; among equals the smaller wins. A child is two parents crossed, or one
-# parent changed; one that the generation already has is drawn again, so that no candidate takes
+# parent changed; one that the generation already has is sampled again, so that no candidate takes
 # it over.
 #
-# Nothing here knows what a candidate is: the problem draws, crosses, changes and measures them
+# Nothing here knows what a candidate is: the problem draws, crosses, changes and metrics them
 # (`koza1992genetic`).
 
 
@@ -222,7 +223,7 @@ class Evolve:
     n_generations
         Generations, the first one included.
     tournament
-        Candidates drawn for each choice of a parent; the more, the harder the selection.
+        Candidates sampled for each choice of a parent; the more, the harder the selection.
     crossover
         Share of children that have two parents; the others are changed copies.
     elites
@@ -265,8 +266,8 @@ class Evolve:
         """
         self.check()
         rng = stream(seed, "evolve", 1)
-        drawn = (species.first(number, rng) for number in range(_TRIES * self.population))
-        alive = self._filled([*start], drawn)
+        sampled = (species.first(number, rng) for number in range(_TRIES * self.population))
+        alive = self._filled([*start], sampled)
         for t in range(1, self.n_generations + 1):
             values = fitness(alive)
             sizes = np.array([species.size(one) for one in alive])
@@ -304,12 +305,12 @@ class Evolve:
         return species.mutate(a, rng)
 
     def _winner(self, place: I64, rng: np.random.Generator) -> int:
-        drawn = rng.integers(len(place), size=self.tournament)
-        return int(drawn[np.argmin(place[drawn])])
+        sampled = rng.integers(len(place), size=self.tournament)
+        return int(sampled[np.argmin(place[sampled])])
 
 
 # --- formulas sampled, crossed and changed ---------------------------------------------------
-# Formulas drawn at random, crossed and changed, within limits of size, depth and features.
+# Formulas sampled at random, crossed and changed, within limits of size, depth and features.
 #
 # What is bred is simplified at once, so that the limits count only what matters and formulas of the
 # same meaning are seen to be the same.
@@ -338,7 +339,7 @@ class Breeding:
         most = min(self.max_depth, _FIRST_DEPTH)
         deep, full = 1 + (number // 2) % most, number % 2 == 0
         while True:
-            made = self._within(self._drawn(deep, full, rng))
+            made = self._within(self._sampled(deep, full, rng))
             if made is not None:
                 return made
             deep = max(0, deep - 1)
@@ -349,11 +350,11 @@ class Breeding:
         return self._within(made) or a
 
     def mutate(self, a: Formula, rng: np.random.Generator) -> Formula:
-        """Return ``a`` with a part drawn anew, a node changed, a term added, or a part alone."""
+        """Return ``a`` with a part sampled anew, a node changed, a term added, or a part alone."""
         at = int(rng.integers(size(a)))
         kind = rng.random()
         if kind < 0.25:
-            made = _replaced(a, at, self._drawn(2, False, rng))
+            made = _replaced(a, at, self._sampled(2, False, rng))
         elif kind < 0.65:
             made = _replaced(a, at, self._changed(parts_of(a)[at], rng))
         elif kind < 0.9:
@@ -377,12 +378,12 @@ class Breeding:
         )
         return tree if fits else None
 
-    def _drawn(self, deep: int, full: bool, rng: np.random.Generator) -> Formula:
+    def _sampled(self, deep: int, full: bool, rng: np.random.Generator) -> Formula:
         if deep == 0 or (not full and rng.random() < 0.3):
             return _number(rng) if rng.random() < _NUMBERS else self._feature(rng)
         if rng.random() < _UNARY:
-            return (_pick(UNARY, rng), self._drawn(deep - 1, full, rng))
-        left, right = (self._drawn(deep - 1, full, rng) for _ in range(2))
+            return (_pick(UNARY, rng), self._sampled(deep - 1, full, rng))
+        left, right = (self._sampled(deep - 1, full, rng) for _ in range(2))
         return (_pick(BINARY, rng), left, right)
 
     def _feature(self, rng: np.random.Generator) -> Formula:

@@ -51,25 +51,25 @@ def _scores(lo, hi, indptr, at, column, x, user, U, V, b, level, s):  # type: ig
 
 
 @kernel
-def _pull_to_users(lo, hi, indptr, at, column, x, V, slope, U, level):  # type: ignore[no-untyped-def]
+def _pull_to_users(lo, hi, indptr, at, column, x, V, gradient, U, level):  # type: ignore[no-untyped-def]
     for q in range(lo, hi):
         U[q] = 0.0
         level[q] = 0.0
         for i in range(indptr[q], indptr[q + 1]):
-            level[q] += slope[i]
+            level[q] += gradient[i]
             for j in range(at[i], at[i + 1]):
-                step = slope[i] * x[j]
+                step = gradient[i] * x[j]
                 for f in range(U.shape[1]):
                     U[q, f] += step * V[column[j], f]
 
 
 @kernel
-def _pull_to_items(lo, hi, begin, row, x, user, U, slope, V, b):  # type: ignore[no-untyped-def]
+def _pull_to_items(lo, hi, begin, row, x, user, U, gradient, V, b):  # type: ignore[no-untyped-def]
     for k in range(lo, hi):
         V[k] = 0.0
         b[k] = 0.0
         for j in range(begin[k], begin[k + 1]):
-            step = slope[row[j]] * x[j]
+            step = gradient[row[j]] * x[j]
             b[k] += step
             for f in range(V.shape[1]):
                 V[k, f] += step * U[user[row[j]], f]
@@ -104,14 +104,14 @@ class Lists:
         self._run(_scores, self._user_ranges, self.indptr, *self.by_row, user, U, V, b, level, s)
         return s
 
-    def pull_to_users(self, slope: F64, V: F64, U: F64, level: F64) -> None:
+    def pull_to_users(self, gradient: F64, V: F64, U: F64, level: F64) -> None:
         """Write the gradient in users' vectors and levels, for one in the scores."""
-        args = self.indptr, *self.by_row, V, slope, U, level
+        args = self.indptr, *self.by_row, V, gradient, U, level
         self._run(_pull_to_users, self._user_ranges, *args)
 
-    def pull_to_items(self, slope: F64, U: F64, V: F64, b: F64) -> None:
+    def pull_to_items(self, gradient: F64, U: F64, V: F64, b: F64) -> None:
         """Write the gradient in items' vectors and biases, for one in the scores."""
-        args = *self.by_column, self.user_of_row, U, slope, V, b
+        args = *self.by_column, self.user_of_row, U, gradient, V, b
         self._run(_pull_to_items, self._item_ranges, *args)
 
     def _run(self, one: Any, ranges: AnyArray, *args: Any) -> None:
@@ -161,7 +161,7 @@ class FactorProblem:
         self._everyone = np.arange(lists.n_users)
         of_users, of_biases = float(np.sqrt(total_weight)), float(np.sqrt(l2 / l2_bias))
         self._scale = (of_users, levels * of_users * of_biases, 1.0, biases * of_biases)
-        self._slope = np.empty(int(lists.indptr[-1]))
+        self._gradient = np.empty(int(lists.indptr[-1]))
 
     def parts(self, theta: F64) -> list[F64]:
         """Return U, levels, V and b of scaled variables, in the scale of (1)."""
@@ -189,23 +189,23 @@ class FactorProblem:
     def grad(self, theta: F64, out: F64) -> float:
         """Write the gradient to ``out`` and return J."""
         U, level, V, b = self.parts(theta)
-        value = self.loss.grad(self.lists.scores(self._everyone, U, V, b, level), self._slope)
-        self.pull(self._slope, U, V, out)
+        value = self.loss.grad(self.lists.scores(self._everyone, U, V, b, level), self._gradient)
+        self.pull(self._gradient, U, V, out)
         out += self.l2 * theta
         return self.penalised(value, theta)
 
     def pull(
-        self, slope: F64, U: F64, V: F64, out: F64, *, users: bool = True, items: bool = True
+        self, gradient: F64, U: F64, V: F64, out: F64, *, users: bool = True, items: bool = True
     ) -> None:
-        """Write the gradient of the loss over W to ``out``, for its slope in the scores.
+        """Write the gradient of the loss over W to ``out``, for its gradient in the scores.
 
         Only the variables of ``users`` or ``items`` where the others are not asked for.
         """
         views = self.views(out)
         if users:
-            self.lists.pull_to_users(slope, V, views[0], views[1])
+            self.lists.pull_to_users(gradient, V, views[0], views[1])
         if items:
-            self.lists.pull_to_items(slope, U, views[2], views[3])
+            self.lists.pull_to_items(gradient, U, views[2], views[3])
         for view, scale in zip(views, self._scale, strict=True):
             view *= scale / self.total
 
@@ -247,8 +247,8 @@ class BlockProblem:
 
     def grad(self, w: F64, out: F64) -> float:
         """Write the gradient in the block to ``out`` and return J, as `value` does."""
-        slope, value = self._plane(w, self._whole.loss.grad)
-        out[:] = slope + self.strength * w
+        gradient, value = self._plane(w, self._whole.loss.grad)
+        out[:] = gradient + self.strength * w
         return value + 0.5 * self.strength * float(w @ w)
 
     def cut(self, w: F64) -> tuple[F64, float, float]:
@@ -264,11 +264,11 @@ class BlockProblem:
         a, value = self._plane(w, self._whole.loss.concave_part)
         return a, value - float(a @ w)
 
-    def _plane(self, w: F64, slope_of: Any) -> tuple[F64, float]:
-        """Return the slope in the block and the value of a function of the scores, over W."""
+    def _plane(self, w: F64, gradient_of: Any) -> tuple[F64, float]:
+        """Return the gradient in the block and the value of a function of the scores, over W."""
         theta, whole = self.at(w), self._whole
         U, _, V, _ = whole.parts(theta)
-        slope = np.empty(int(whole.lists.indptr[-1]))
-        value = slope_of(whole.scores(theta), slope) / whole.total
-        whole.pull(slope, U, V, self._gradient, users=self._users, items=not self._users)
+        gradient = np.empty(int(whole.lists.indptr[-1]))
+        value = gradient_of(whole.scores(theta), gradient) / whole.total
+        whole.pull(gradient, U, V, self._gradient, users=self._users, items=not self._users)
         return self._gradient[self._block].copy(), float(value)

@@ -3,7 +3,7 @@
     s = level_user + bias_item + <vector of the user, vector of the item>
 
 under any loss, each user's list a query; `rankwright.models.factor_problem` says what is minimised.
-A document's features tell which item it is, a single 1 in the item's column as
+A document's features say which item it is, a single 1 in the item's column as
 `rankwright.data.ratings` makes them. Any other features will do too: each column then has a bias
 and a vector, and a document those of its columns, weighted and added up. So further columns are
 side features of items, and dense features make a linear ranker with a vector for each query.
@@ -20,7 +20,8 @@ the biases alone until `fold_in`, which solves for new users with the items held
 
 with |G| the largest singular value, at the best biases without vectors. It grows with the scale of
 the grades and the length of the lists, and so does the l2 that serves best; ``l2="auto"`` tries
-shares of l2_max and keeps the best on valid, or takes half of it where there is no valid data.
+shares of l2_max and keeps the best on the validation set, or takes half of it where there is no
+validation data.
 """
 
 from __future__ import annotations
@@ -35,9 +36,8 @@ import numpy as np
 from scipy import sparse
 
 from rankwright import registry
-from rankwright.core.blas import one_blas_thread
-from rankwright.core.parts import Part, part_name, resolve_part
-from rankwright.core.products import times_vector
+from rankwright.core.parameters import Part, part_name, resolve_part
+from rankwright.core.products import one_blas_thread, times_vector
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, AnyArray, Callback, FloatMatrix, Loss, SolveResult
 from rankwright.data.content import in_content_order
@@ -45,14 +45,14 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError, UsageError
 from rankwright.losses.base import bound_loss, order_weight
 from rankwright.models.factor_problem import BlockProblem, FactorProblem, Lists
-from rankwright.models.missing import without_gaps
+from rankwright.models.linear import without_gaps
 from rankwright.solvers.choice import choose_solver, solver_needs
-from rankwright.solvers.journal import Journal, journalled
+from rankwright.solvers.oracle_log import OracleLog, logged
 
 # --- the fitted model ------------------------------------------------------------------------
 # What a factorisation has learnt: vectors of users and items, and who rated what.
 #
-# A user is known by name, an item by its column. Whoever is not there is scored without: by the
+# A user is known by name, an item by its column. An unknown user or item is scored without: by the
 # biases of the items.
 
 
@@ -65,7 +65,7 @@ _NUMBERS = ("l2", "shift", "top")
 class FittedFactorization:
     """Vectors of users and items, biases, and which columns each user's documents had.
 
-    Columns of X are called items here. ``l2`` is the penalty it was fitted with; ``solution`` tells
+    Columns of X are called items here. ``l2`` is the penalty it was fitted with; ``solution`` says
     how the solver ended, where the model was just fitted. ``shift`` is
     what was taken off the ratings and ``top`` the highest grade, where the ranker knows them.
     """
@@ -208,7 +208,7 @@ class Factorization(Part):
         Length of the vectors.
     l2 : float or "auto"
         Penalty of the vectors; "auto" tries shares of the least one that would leave none, and
-        keeps the best on valid, or takes half of it without valid data.
+        keeps the best on the validation set, or takes half of it without validation data.
     l2_bias : float
         Penalty of the biases, and of users' levels where the loss depends on them.
     biases : bool
@@ -254,14 +254,14 @@ class Factorization(Part):
         task = _Task(self, loss, ordered, n_jobs)
         best = _Best(callback, ordered, rows, n_jobs)
         solved: list[SolveResult] = []
-        journal = Journal(callback, task.loss)
+        log = OracleLog(callback, task.loss)
         with one_blas_thread():
             penalties = self._penalties(task, way, callback)
             for number, l2 in enumerate(penalties, start=1):
                 problem = task.problem(l2)
                 theta = self._first(problem, ordered, start, random_state)
                 each = partial(best.see, problem) if len(penalties) == 1 else None
-                solved.append(way.solve(problem, theta, each, journal))
+                solved.append(way.solve(problem, theta, each, log))
                 shown = each is not None and bool(solved[-1].curve)  # step by step, if any was made
                 if not shown and best.see(problem, number, solved[-1].w, solved[-1].value):
                     break
@@ -280,8 +280,8 @@ class Factorization(Part):
         """Return ``fitted`` with vectors for the users of ``data``, the items held as they are."""
         way = self._way(loss, solver)
         problem = _Task(self, loss, data, n_jobs).problem(fitted.l2)
-        nobody = [np.zeros((data.n_queries, fitted.n_factors)), np.zeros(data.n_queries)]
-        held = problem.scaled([*nobody, fitted.item_factors, fitted.item_bias])
+        no_users = [np.zeros((data.n_queries, fitted.n_factors)), np.zeros(data.n_queries)]
+        held = problem.scaled([*no_users, fitted.item_factors, fitted.item_bias])
         users = BlockProblem(problem, held, users=True)
         with one_blas_thread():
             theta = users.at(way.solver.solve(users, users.start).w)
@@ -316,7 +316,7 @@ class Factorization(Part):
         theta = np.zeros(problem.size)
         V = problem.views(theta)[2]
         V[:] = stream(seed, "factorization", "items").normal(size=V.shape) / np.sqrt(self.n_factors)
-        V[np.diff(problem.lists.by_column[0]) == 0] = 0.0  # an item that nobody rated
+        V[np.diff(problem.lists.by_column[0]) == 0] = 0.0  # an item without ratings
         return theta
 
     def _way(self, loss: Loss, given: Any) -> _Way:
@@ -373,10 +373,10 @@ class _Way:
         problem: FactorProblem,
         theta: F64,
         each: Callable[[int, F64, float], bool] | None,
-        journal: Journal,
+        log: OracleLog,
     ) -> SolveResult:
         """Minimise ``problem`` from ``theta``; ``each`` sees every step or turn."""
-        whole = journalled(problem, journal)
+        whole = logged(problem, log)
         if self.method == "joint":
             solution: SolveResult = self.solver.solve(whole, theta, callback=each)
             return solution
@@ -384,7 +384,7 @@ class _Way:
         for t in range(1, self.n_rounds + 1):
             for users in (True, False):
                 block = BlockProblem(problem, theta, users=users)
-                part = journalled(block, journal)
+                part = logged(block, log)
                 theta = block.at(self.solver.solve(part, block.start).w)
             curve.append(whole.value(theta))
             if each is not None and each(t, theta, curve[-1]):
@@ -424,12 +424,12 @@ class _Task:
         problem, lists = self.problem(1.0), self._lists
         items = BlockProblem(problem, np.zeros(problem.size), users=False)
         theta = items.at(solver.solve(items, items.start).w)
-        slope = np.empty(len(lists.user_of_row))
-        self.loss.grad(problem.scores(theta), slope)
-        ones = np.arange(len(slope) + 1)
-        X = sparse.csr_array(lists.by_row[::-1], shape=(len(slope), lists.n_items))
+        gradient = np.empty(len(lists.user_of_row))
+        self.loss.grad(problem.scores(theta), gradient)
+        ones = np.arange(len(gradient) + 1)
+        X = sparse.csr_array(lists.by_row[::-1], shape=(len(gradient), lists.n_items))
         spread = sparse.csr_array(
-            (slope, lists.user_of_row, ones), shape=(len(slope), lists.n_users)
+            (gradient, lists.user_of_row, ones), shape=(len(gradient), lists.n_users)
         )
         G = sparse.csr_array(spread.T @ X)
         v = stream(0, "factorization", "power").normal(size=lists.n_items)

@@ -1,6 +1,6 @@
-"""Random forests for ranking: many small boosted models, each on queries drawn with replacement.
+"""Random forests for ranking: many small boosted models, each on queries sampled with replacement.
 
-A query drawn m times counts with weight m, so the data is binned once and never copied. The
+A query sampled m times counts with weight m, so the data is binned once and never copied. The
 forest's score is the mean over its bags; leaf values are divided by the number of bags, and what
 is kept is one ensemble of trees like any other.
 """
@@ -19,7 +19,7 @@ from rankwright.core.types import F64, I64, AnyArray, Callback, Loss
 from rankwright.data.content import content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
-from rankwright.models.interrupt import until_interrupted
+from rankwright.models.callbacks import until_interrupted
 from rankwright.models.tree_text import first_trees, mean_of_forests
 from rankwright.models.trees import (
     BinnedData,
@@ -34,14 +34,14 @@ _SUMS = ("train", "valid")
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Forest(Trees):
-    """A mean of boosted models, each on its own draw of queries and features.
+    """A mean of boosted models, each on its own sample of queries and features.
 
     Parameters
     ----------
     n_bags
-        Number of draws.
+        Number of bags.
     bag_fraction
-        Queries drawn for a bag, with replacement, as a share of all.
+        Queries sampled for a bag, with replacement, as a share of all.
 
     The other parameters are those of `Trees`; by default a bag is one large tree.
     """
@@ -92,9 +92,9 @@ class Forest(Trees):
 
         with until_interrupted(callback, texts):
             for bag in range(len(texts), self.n_bags):
-                drawn = _draw_queries(data, queries, self.bag_fraction, random_state, bag)
+                sampled = _sample_queries(data, queries, self.bag_fraction, random_state, bag)
                 bag_seed = int(stream(random_state, "forest", "seed", bag).integers(2**62))
-                run = self.descent(loss, drawn, seed=bag_seed, n_jobs=n_jobs)
+                run = self.descent(loss, sampled, seed=bag_seed, n_jobs=n_jobs)
                 booster = binned.booster(none)
                 self.grow(booster, run, silent, 0)
                 if silent.interrupted:  # half a bag is none
@@ -108,7 +108,7 @@ class Forest(Trees):
 
 
 class _Silent:
-    """Lets a bag grow without looking at it; remembers the loss."""
+    """Lets a bag grow without looking at it; keeps the loss."""
 
     def __init__(self, callback: Callback) -> None:
         self.valid = callback.valid
@@ -130,7 +130,7 @@ class _Silent:
 
 
 class _RunningMean:
-    """Scores on train and valid, averaged over the bags so far."""
+    """Scores on the training and validation data, averaged over the bags so far."""
 
     def __init__(self) -> None:
         self._sums: list[F64 | None] = [None, None]
@@ -156,10 +156,10 @@ class _RunningMean:
         return train, valid
 
 
-def _draw_queries(
+def _sample_queries(
     data: RankingData, queries: I64, fraction: float, seed: int, bag: int
 ) -> RankingData:
-    """Return ``data`` with each query weighted by how often it was drawn."""
+    """Return ``data`` with each query weighted by how often it was sampled."""
     count = max(1, round(fraction * data.n_queries))
     picked = stream(seed, "forest", "queries", bag).integers(0, data.n_queries, count)
     times = np.zeros(data.n_queries)

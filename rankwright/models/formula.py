@@ -21,12 +21,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from rankwright.core.copies import copy_values
 from rankwright.core.jit import kernel
+from rankwright.core.kernels import copy_values
 from rankwright.core.parallel import map_ranges, row_ranges
 from rankwright.core.types import F64, AnyArray, FloatMatrix
 from rankwright.errors import UsageError
-from rankwright.models.missing import filled
+from rankwright.models.linear import filled
 
 Formula: TypeAlias = tuple[Any, ...]
 

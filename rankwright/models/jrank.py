@@ -32,15 +32,15 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from rankwright.core.blas import one_blas_thread
-from rankwright.core.parts import Part
+from rankwright.core.parameters import Part
+from rankwright.core.products import one_blas_thread
 from rankwright.core.types import F64, I64, AnyArray, Callback, Loss
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
+from rankwright.models.callbacks import MappedCallback
 from rankwright.models.factorization import FittedFactorization, items_of
-from rankwright.models.mapped_callback import MappedCallback
-from rankwright.models.missing import without_gaps
+from rankwright.models.linear import without_gaps
 from rankwright.models.prank import PRankLinear
 from rankwright.registry import unknown
 
@@ -193,7 +193,7 @@ class JRank(Part):
     n_tastes : int
         How many of them "alike" compares users by.
     n_passes : int
-        Passes over the data; the best on valid is kept.
+        Passes over the data; the best on the validation set is kept.
     averaging : bool
         Answer with the mean of the weights over all steps; False: with the last.
     threshold_step : float or "auto"
@@ -254,7 +254,7 @@ class JRank(Part):
 
     def _check(self, start: FittedFactorization | None) -> None:
         if start is not None:
-            raise UsageError("JRank learns its kernels from the data it is given: leave out start.")
+            raise UsageError("JRank learns its kernels from the data it is given: leave start out.")
         check_users(self.users)
         for name in ("n_factors", "n_tastes"):
             if getattr(self, name) is not None and getattr(self, name) < 1:

@@ -11,9 +11,9 @@ whose minimiser is a sum over the training documents (the representer theorem). 
 
 (1) is a linear problem in w, and any loss and solver of `rankwright.models.linear` serves it
 unchanged. Up to ``exact_below`` documents each is a landmark and (2) is (1) itself; beyond, it is
-(1) over the functions that ``n_landmarks`` documents span, drawn by the seed among all in an order
-fixed by what they hold (Nystroem: `williams2001nystroem`). ``repr`` of the fitted model and the
-progress say which.
+(1) over the functions that ``n_landmarks`` documents span, sampled by the seed among all in an
+order fixed by what they hold (Nystroem: `williams2001nystroem`). ``repr`` of the fitted model and
+the progress say which.
 """
 
 from __future__ import annotations
@@ -26,23 +26,21 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import eigh
 
-from rankwright.core.blas import one_blas_thread
 from rankwright.core.parallel import map_ranges, row_ranges
-from rankwright.core.parameters import check_above_zero
-from rankwright.core.parts import Part
+from rankwright.core.parameters import Part, check_above_zero
+from rankwright.core.products import one_blas_thread
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, AnyArray, Callback, FloatMatrix, Loss, SolveResult
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
 from rankwright.losses.base import document_weight
-from rankwright.models.linear import FittedLinear, Linear, deviations
-from rankwright.models.mapped_callback import MappedCallback
-from rankwright.models.missing import fill_values, filled
+from rankwright.models.callbacks import MappedCallback
+from rankwright.models.linear import FittedLinear, Linear, deviations, fill_values, filled
 from rankwright.registry import unknown
 
 # --- kernel matrices by name, and their inverse roots ----------------------------------------
-# Matrices of likeness between documents: kernels by name, and their inverse roots.
+# Kernel (Gram) matrices between documents: kernels by name, and their inverse roots.
 
 
 KERNELS = ("rbf", "linear", "polynomial", "precomputed")
@@ -109,7 +107,7 @@ def _squares(X: Any) -> F64:
 
 
 # --- the fitted model ------------------------------------------------------------------------
-# What a kernel model has learnt: landmarks, their weights, and likeness to them.
+# What a kernel model has learnt: landmarks, their weights, and kernel values with them.
 #
 #     s(x) = sum_j a_j k(x, z_j)
 #
@@ -125,7 +123,7 @@ KernelFunction = Callable[[Any, Any], AnyArray]
 class FittedKernel:
     """Landmarks and their weights a; with a precomputed kernel, the landmarks' columns.
 
-    ``solution`` tells how the solver ended, where the model was just fitted.
+    ``solution`` says how the solver ended, where the model was just fitted.
     """
 
     kernel: str | KernelFunction
@@ -160,17 +158,17 @@ class FittedKernel:
         return self.features(filled(X, self.fill, "kernel"), one, n_jobs=n_jobs).ravel()
 
     def features(self, X: FloatMatrix, P: F64, *, n_jobs: int | None = None) -> F64:
-        """Return the likeness of each row to the landmarks, times P; X has no gaps."""
+        """Return the kernel values of each row with the landmarks, times P; X has no gaps."""
         out = np.empty((X.shape[0], P.shape[1]))
 
         def block(lo: int, hi: int) -> None:
-            out[lo:hi] = self.likeness(X[lo:hi]) @ P
+            out[lo:hi] = self.kernel_matrix(X[lo:hi]) @ P
 
         with one_blas_thread():
             map_ranges(block, row_ranges(X.shape[0], _ROWS), n_jobs=n_jobs)
         return out
 
-    def likeness(self, X: FloatMatrix) -> F64:
+    def kernel_matrix(self, X: FloatMatrix) -> F64:
         """Return k of each row of X and each landmark."""
         if self.kernel == "precomputed":
             return np.asarray(dense(X)[:, self.columns], np.float64)
@@ -243,7 +241,7 @@ class FittedKernel:
 # --- the model -------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True, repr=False)
 class Kernel(Part):
-    """A weight for each training document, by likeness to it; exact for few documents.
+    """A weighted sum of kernel values with training documents; exact for few documents.
 
     Parameters
     ----------
@@ -257,9 +255,9 @@ class Kernel(Part):
     degree, coef0
         Of the polynomial.
     l2 : float or "auto"
-        Penalty on the squared norm; "auto" chooses on valid, as for linear models. The default is
-        for losses that are a mean over a query's pairs or ranks; one that is a sum over its pairs
-        needs some 1,000 times as much.
+        Penalty on the squared norm; "auto" chooses on the validation set, as for linear models. The
+        default is for losses that are a mean over a query's pairs or ranks; one that is a sum over
+        its pairs needs some 1,000 times as much.
     scale : bool
         Divide features by their standard deviations first.
     missing : None, "mean" or "zero"
@@ -269,7 +267,7 @@ class Kernel(Part):
     exact_below : int
         With this many documents or fewer, all are landmarks.
     n_landmarks : int
-        How many are drawn where there are more.
+        How many are sampled where there are more.
     """
 
     takes_solver: ClassVar[bool] = True
@@ -305,7 +303,7 @@ class Kernel(Part):
         chosen = self._landmarks(data.n_documents, random_state)
         fitted = self._with_landmarks(data, rows[chosen], X, chosen, document_weight(ordered), fill)
         with one_blas_thread():
-            P = inverse_root(fitted.likeness(X[chosen]))
+            P = inverse_root(fitted.kernel_matrix(X[chosen]))
         _say(callback, repr(fitted))
         linear = Linear(l2=self.l2, scale=False, max_iter=self.max_iter, tol=self.tol)
         found = linear.fit(
@@ -404,7 +402,7 @@ def _columns_of_documents(data: RankingData) -> I64:
 
 
 def _say(callback: Callback, text: str) -> None:
-    """Tell whoever follows the progress which way the kernel is taken."""
+    """Report to the progress callback which way the kernel is taken."""
     progress = getattr(callback, "progress", None)
     if progress is not None:
         progress(0, text)

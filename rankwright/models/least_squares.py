@@ -6,7 +6,7 @@ from their weighted means, the weights minimise
     J(w) = 1/Q sum_i u_i/2 (w.x_i - y_i)^2 + l2/2 sum_j (deviation_j w_j)^2                      (1)
 
 where Q is the total weight of the queries. Every query counts, also one whose documents all have
-the same grade: the line goes through all documents, as anyone's regression does, while under other
+the same grade: the line goes through all documents, as in ordinary regression, while under other
 models the squared loss leaves such queries out. One eigendecomposition of the scaled second moments
 
     A = 1/Q sum_i u_i x_i x_i' / (deviation deviation') = V diag(e) V'                           (2)
@@ -23,21 +23,20 @@ from typing import Any
 import numpy as np
 from scipy import linalg, sparse
 
-from rankwright.core.blas import one_blas_thread
-from rankwright.core.parts import Part
-from rankwright.core.products import transposed_times_vector
+from rankwright.core.parameters import Part
+from rankwright.core.products import one_blas_thread, transposed_times_vector
 from rankwright.core.types import F64, Callback, FloatMatrix, Loss
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError, UsageError
 from rankwright.losses.base import document_weight
 from rankwright.models.linear import (
     FittedLinear,
+    WeightRounds,
     check_penalty,
     deviations,
     restored_weights,
     ridges,
 )
-from rankwright.models.weight_rounds import WeightRounds
 from rankwright.solvers.choice import lacking
 
 _NO_DIFFERENCE = 1e-12  # of the largest eigenvalue: what is less is rounding
@@ -51,7 +50,7 @@ class LeastSquares(Part):
     Parameters
     ----------
     l2 : float or "auto"
-        Ridge penalty; "auto" tries 1000, 100, …, 1e-6 and keeps the best on valid.
+        Ridge penalty; "auto" tries 1000, 100, …, 1e-6 and keeps the best on the validation set.
     scale : bool
         Penalise weights as if all features had unit standard deviation.
     missing : None, "mean" or "zero"

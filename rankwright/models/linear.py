@@ -15,30 +15,39 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from scipy import sparse
 
-from rankwright.core.blas import one_blas_thread
-from rankwright.core.parts import Part, part_name, with_params
+from rankwright.core.memory import blocks, like_csr, scratch
+from rankwright.core.parameters import Part, part_name, with_params
 from rankwright.core.products import (
+    one_blas_thread,
     times_vector,
     transposed_squares_times_vector,
     transposed_times_vector,
 )
-from rankwright.core.types import F64, I64, AnyArray, Callback, FloatMatrix, Loss, SolveResult
+from rankwright.core.types import (
+    F64,
+    I64,
+    VANISHED,
+    AnyArray,
+    Callback,
+    FloatMatrix,
+    Loss,
+    SolveResult,
+)
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import UsageError
+from rankwright.errors import DataError, UsageError
 from rankwright.losses.base import bound_loss, document_weight, order_weight
 from rankwright.models.linear_problem import LinearProblem
-from rankwright.models.missing import fill_values, filled
-from rankwright.solvers.alternating import VANISHED
 from rankwright.solvers.choice import choose_solver, field_names, steps_by_column
-from rankwright.solvers.coordinate import falling_l1
-from rankwright.solvers.journal import Journal, journalled
-from rankwright.solvers.online import OnlineState
+from rankwright.solvers.oracle_log import OracleLog, logged
+
+if TYPE_CHECKING:
+    from rankwright.solvers.online import OnlineState
 
 _ONLINE = ("online_w", "online_mean", "online_so_far")  # a state's parts, by their names in a file
 
@@ -50,7 +59,7 @@ class Linear(Part):
     Parameters
     ----------
     l2 : float or "auto"
-        Ridge penalty; "auto" tries 1000, 100, …, 1e-6 and keeps the best on valid.
+        Ridge penalty; "auto" tries 1000, 100, …, 1e-6 and keeps the best on the validation set.
     l1 : float or "auto"
         Penalty on absolute weights, which makes most of them 0, for solver coordinate; "auto" tries
         twenty, from the least that makes all weights 0 down to a thousandth of it.
@@ -116,11 +125,13 @@ class Linear(Part):
         tried: list[SolveResult] = []
         path: list[tuple[float, float, int]] = []
         by_column = steps_by_column(solver)
-        journal = Journal(callback)
+        log = OracleLog(callback) if callback.wants_state else None
         for t, (l1, l2, problem) in enumerate(self._problems(work, by_column), start=1):
-            journal.memory = problem
+            asked = problem
+            if log is not None:
+                log.memory, asked = problem, logged(problem, log)
             with one_blas_thread():
-                tried.append(solver.solve(journalled(problem, journal), v))
+                tried.append(solver.solve(asked, v))
             v = tried[-1].w
             path.append((l1, l2, int(np.count_nonzero(v))))
             scores = work.train_scores(problem, v) if callback.wants_train else None
@@ -146,6 +157,8 @@ class Linear(Part):
             for l2 in ridges(self.l2):
                 yield 0.0, l2, work.problem(l2)
             return
+        from rankwright.solvers.coordinate import falling_l1
+
         problem = work.by_column()
         for l2 in ridges(self.l2):
             for l1 in falling_l1(problem) if self.l1 == "auto" else (float(self.l1),):
@@ -175,6 +188,8 @@ class Linear(Part):
         if start is None or start.state is None or start.deviation is None:
             deviation = self.deviations(X, document_weight(data))
             v = np.zeros(data.n_features) if start is None else start.coef * deviation
+            from rankwright.solvers.online import OnlineState
+
             state = OnlineState.at(v)
         else:
             state, deviation = start.state, start.deviation
@@ -199,12 +214,13 @@ class Linear(Part):
         chosen = choose_solver(
             solver, loss, max_iter=self.max_iter, tol=self.tol, random_state=random_state
         )
-        name = part_name("solvers", chosen)
         if self.nonnegative:
             if "nonnegative" not in field_names(chosen):
+                name = part_name("solvers", chosen)
                 raise UsageError(f"{name} does not support bounds; for nonnegative=True use lbfgs.")
             chosen = with_params(chosen, {"nonnegative": True})
         if self.l1 != 0.0 and not steps_by_column(chosen):
+            name = part_name("solvers", chosen)
             raise UsageError(f"{name} does not support l1; use solver='coordinate', or l1=0.")
         return chosen
 
@@ -221,6 +237,8 @@ class Linear(Part):
         """Build the fitted model from its own arrays and texts."""
         state = None
         if "online_w" in arrays:
+            from rankwright.solvers.online import OnlineState
+
             state = OnlineState.of(tuple(arrays[name] for name in _ONLINE))
         return FittedLinear(
             arrays["coef"],
@@ -236,7 +254,7 @@ class Linear(Part):
 class FittedLinear:
     """One weight per feature, in the scale of the data, and what stands for a missing value.
 
-    ``solution`` tells how the solver ended, where the model was just fitted; ``state`` is where the
+    ``solution`` says how the solver ended, where the model was just fitted; ``state`` is where the
     online solver goes on, with weights scaled by ``deviation``; ``path`` has l1, l2 and the number
     of weights for each problem that was solved by columns.
     """
@@ -334,7 +352,7 @@ class LinearWork(Protocol):
         """Return for the callback the scores on train, given the problem and its solution."""
 
     def valid_scores(self, w: F64) -> Any:
-        """Return for the callback the scores on valid, given weights in the scale of the data."""
+        """Return for the callback the validation scores, given weights in the scale of the data."""
 
 
 class OneProcess:
@@ -398,7 +416,7 @@ class OneProcess:
         return scores
 
     def valid_scores(self, w: F64) -> F64:
-        """Return the scores on valid."""
+        """Return the scores on the validation set."""
         assert self._valid is not None, "asked for where there is validation data"
         return times_vector(self._valid, w, n_jobs=self._n_jobs)
 
@@ -410,7 +428,7 @@ PATH = tuple(float(10.0**power) for power in np.arange(3.0, -7.0, -1.0))
 
 
 def check_penalty(name: str, value: float | str, callback: Callback) -> None:
-    """Refuse a penalty that is neither a number from 0 nor one that valid data can choose."""
+    """Refuse a penalty that is neither a number from 0 nor one that validation data can choose."""
     if value == "auto" and callback.valid is None:
         raise UsageError(f"{name}='auto' is chosen on validation data: give eval_set, or a number.")
     if value != "auto" and (isinstance(value, str) or not float(value) >= 0.0):
@@ -420,3 +438,149 @@ def check_penalty(name: str, value: float | str, callback: Callback) -> None:
 def ridges(l2: float | str) -> tuple[float, ...]:
     """Return the l2 penalties to try: the one given, or for "auto" 1000, 100, …, 1e-6."""
     return PATH if l2 == "auto" else (float(l2),)
+
+
+# --- missing values --------------------------------------------------------------------------
+#
+# Missing feature values (NaN) for models that need a number in every place.
+
+
+_VALUES = 1 << 20  # of a sparse matrix that are looked at together
+
+
+def fill_values(X: FloatMatrix, missing: str | None) -> F64 | None:
+    """Return what stands for a missing value of each feature: its mean, zero, or None at all."""
+    if missing is None:
+        return None
+    if missing == "zero":
+        return np.zeros(X.shape[1])
+    if missing != "mean":
+        raise UsageError(f"missing must be 'mean', 'zero' or None, not {missing!r}.")
+    means: F64 = transposed_times_vector(X, np.ones(X.shape[0])) / max(1, X.shape[0])
+    for column in _columns_with_gaps(X):
+        values = X[:, [column]].toarray().ravel() if sparse.issparse(X) else X[:, column]
+        known = values[~np.isnan(values)]
+        means[column] = known.mean(dtype=np.float64) if len(known) else 0.0
+    return means
+
+
+def filled(X: FloatMatrix, fill: F64 | None, model: str) -> FloatMatrix:
+    """Return X with ``fill`` in its gaps: X itself where there are none.
+
+    Raises
+    ------
+    DataError
+        If values are missing and there is nothing to fill in.
+    """
+    columns = _columns_with_gaps(X)
+    if not len(columns):
+        return X
+    if fill is None:
+        raise _gaps(
+            columns,
+            model,
+            "pass missing='mean' or missing='zero', or use model='trees' "
+            "(--set missing=mean, --model trees)",
+        )
+    if sparse.issparse(X):
+        values = scratch(X.data.shape, X.data.dtype)
+        for lo in range(0, X.nnz, _VALUES):
+            block = slice(lo, lo + _VALUES)
+            values[block] = X.data[block]
+            gaps = lo + np.flatnonzero(np.isnan(values[block]))
+            values[gaps] = fill[X.indices[gaps]]
+        return like_csr(values, X)
+    out = scratch(X.shape, X.dtype)
+    for block in blocks(X):
+        out[block] = X[block]
+        rows, column = np.nonzero(np.isnan(out[block]))
+        out[block][rows, column] = fill[column]
+    return out
+
+
+def without_gaps(X: FloatMatrix, model: str) -> FloatMatrix:
+    """Return X, which a model takes without missing values alone."""
+    columns = _columns_with_gaps(X)
+    if len(columns):
+        raise _gaps(columns, model, "leave those rows out, or put numbers there")
+    return X
+
+
+def _gaps(columns: I64, model: str, advice: str) -> DataError:
+    return DataError(
+        f"feature column {columns[0]} has missing values (NaN), which a {model} model does not "
+        f"take; {advice}."
+    )
+
+
+def _columns_with_gaps(X: FloatMatrix) -> I64:
+    """Return the columns that hold NaN: their sum is NaN too, which needs no copy of X."""
+    return np.flatnonzero(np.isnan(transposed_times_vector(X, np.ones(X.shape[0]))))
+
+
+# --- weights after each round ----------------------------------------------------------------
+#
+# Weights after each round of a fit: shown to the callback, and those of the best round kept.
+#
+# For models that find one weight per feature in ways of their own, such as coordinate ascent.
+
+
+class WeightRounds:
+    """The rounds of one fit; its length is their number.
+
+    Parameters
+    ----------
+    data, callback
+        What is fitted to, and who looks on.
+    missing
+        What stands for a missing value: "mean", "zero", or None, which refuses them.
+
+    Attributes
+    ----------
+    fill
+        What stands for a missing value of each feature.
+    """
+
+    def __init__(
+        self, data: RankingData, callback: Callback, missing: str | None, *, n_jobs: int | None
+    ) -> None:
+        self._data, self._callback, self._n_jobs = data, callback, n_jobs
+        self.fill = fill_values(data.X, missing)
+        self._valid = (
+            None if callback.valid is None else filled(callback.valid.X, self.fill, "linear")
+        )
+        self._tried: list[F64] = []
+
+    @cached_property
+    def features(self) -> FloatMatrix:
+        """The features with `fill` in their gaps; made where a model asks for them."""
+        return filled(self._data.X, self.fill, "linear")
+
+    def __len__(self) -> int:
+        return len(self._tried)
+
+    def scores(self, coef: F64) -> F64:
+        """Return the scores of the documents under weights ``coef``."""
+        return times_vector(self.features, coef, n_jobs=self._n_jobs)
+
+    def see(self, coef: F64, value: float, train: F64 | None = None) -> bool:
+        """Take in the weights and the loss after a round; True ends the run.
+
+        ``train`` are the scores on the training data, where they are known already.
+        """
+        self._tried.append(coef)
+        if train is None and self._callback.wants_train:
+            train = self.scores(coef)
+        valid = None
+        if self._valid is not None:
+            valid = times_vector(self._valid, coef, n_jobs=self._n_jobs)
+        shown = train if self._callback.wants_train else None
+        return self._callback.on_iteration(len(self._tried), value, shown, valid)
+
+    def best(self) -> int:
+        """Return the number of the round to keep, counted from 1."""
+        return min(self._callback.best(), len(self._tried))
+
+    def fitted(self) -> FittedLinear:
+        """Return the model of that round."""
+        return FittedLinear(self._tried[self.best() - 1], self.fill, self._data.n_features)

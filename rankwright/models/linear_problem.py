@@ -131,8 +131,8 @@ class SummedProblem:
         return value / self._total + 0.5 * self._l2 * float(v @ v)  # (1)
 
 
-def _remembers(loss: Any) -> bool:
-    """Whether a loss tells its memory; one written elsewhere may not, and has none."""
+def _has_state(loss: Any) -> bool:
+    """Whether a loss has a state to save; one of another package may have none."""
     return hasattr(loss, "state")
 
 
@@ -175,7 +175,7 @@ class LinearProblem(SummedProblem):
             X, loss, document_weight=document_weight, difference=difference, n_jobs=n_jobs
         )
         super().__init__(sums, total_weight, l2=l2, deviation=deviation, difference=difference)
-        self._X, self._indptr, self._loss, self._slope = X, indptr, loss, sums.slope
+        self._X, self._indptr, self._loss, self._gradient = X, indptr, loss, sums.gradient
         self._visited = np.arange(len(indptr) - 1) if visited is None else visited
         self.n_parts = len(self._visited)
         self._begun, self._curvature = np.zeros(self.size), np.empty(0)
@@ -183,7 +183,7 @@ class LinearProblem(SummedProblem):
 
     def state(self) -> dict[str, AnyArray]:
         """Return what answers depend on beside the weights: the loss's memory, and known (4)."""
-        own: dict[str, AnyArray] = dict(self._loss.state()) if _remembers(self._loss) else {}
+        own: dict[str, AnyArray] = dict(self._loss.state()) if _has_state(self._loss) else {}
         if self._known:
             own["known_parts"] = np.array(list(self._known), np.int64)
             own["known_tops"] = np.array([top for _, top in self._known.values()])
@@ -192,7 +192,7 @@ class LinearProblem(SummedProblem):
 
     def load_state(self, kept: Mapping[str, AnyArray]) -> None:
         """Be as the problem that had this `state`."""
-        if _remembers(self._loss):
+        if _has_state(self._loss):
             self._loss.load_state(kept)
         if "known_parts" not in kept:
             return
@@ -209,7 +209,7 @@ class LinearProblem(SummedProblem):
         return np.empty(self._X.shape[0])
 
     def begin_pass(self, t: int, v: F64) -> None:
-        """Draw the noise of pass ``t``, where the loss has any; it starts at ``v``."""
+        """Sample the noise of pass ``t``, where the loss has any; it starts at ``v``."""
         set_iteration(self._loss, t)
         self._begun, self._curvature = v.copy(), np.empty(0)
 
@@ -221,9 +221,9 @@ class LinearProblem(SummedProblem):
         self._score[rows] = times_vector(X, v / self._deviation, n_jobs=1)
         value = 0.0
         for q in queries:
-            value += self._loss.grad_queries(q, q + 1, self._score, self._slope)
+            value += self._loss.grad_queries(q, q + 1, self._score, self._gradient)
         share = self.n_parts / (self._total * len(queries))
-        pulled = transposed_times_vector(X, self._slope[rows], n_jobs=1)
+        pulled = transposed_times_vector(X, self._gradient[rows], n_jobs=1)
         out[:] = share * pulled / self._deviation + self._l2 * v
         return share * value + 0.5 * self._l2 * float(v @ v)
 
@@ -250,11 +250,11 @@ class LinearProblem(SummedProblem):
         """Return c of (4) for all documents."""
         c = np.empty(self._X.shape[0])
         if self._traits.curvature:
-            self._loss.grad_curv(self.scores(v), self._slope, c)
+            self._loss.grad_curv(self.scores(v), self._gradient, c)
             return c
-        self._loss.grad(self.scores(v), self._slope)
+        self._loss.grad(self.scores(v), self._gradient)
         query = np.repeat(np.arange(len(self._indptr) - 1), np.diff(self._indptr))
-        return np.sqrt(np.bincount(query, self._slope**2))[query]
+        return np.sqrt(np.bincount(query, self._gradient**2))[query]
 
     def _largest_eigenvalue(self, X: FloatMatrix, c: F64) -> float:
         """Return the largest eigenvalue in (4), by power iteration to a per cent."""
@@ -305,10 +305,10 @@ class Sums(Protocol):
         """Return the weighted sum of squares of each feature."""
 
     def convex_part(self, w: F64) -> tuple[float, F64]:
-        """Return M and X' times its slope, where the loss is M - N; else as ``grad``."""
+        """Return M and X' times its gradient, where the loss is M - N; else as ``grad``."""
 
     def concave_part(self, w: F64) -> tuple[float, F64]:
-        """Return N and X' times its slope."""
+        """Return N and X' times its gradient."""
 
     def targets(self, w: F64, near: Any, rate: float) -> Any:
         """Return the targets that the loss chooses for a mean of X w and the targets ``near``."""
@@ -340,7 +340,7 @@ class LinearSums:
         n_jobs: int | None = None,
     ) -> None:
         self.X, self.loss, self.n_features = X, loss, int(X.shape[1])
-        self.slope = np.empty(X.shape[0])
+        self.gradient = np.empty(X.shape[0])
         self._document_weight, self._difference = document_weight, difference
         self._n_jobs = n_jobs
 
@@ -355,11 +355,11 @@ class LinearSums:
 
     def grad(self, w: F64) -> tuple[float, F64]:
         """Return the loss and X' g."""
-        return self.loss.grad(self.scores(w), self.slope), self._pulled()
+        return self.loss.grad(self.scores(w), self.gradient), self._pulled()
 
     def hess_vec(self, u: F64) -> F64:
         """Return X' H X u at the w of the last ``grad``."""
-        self.loss.hess_vec(self.scores(u), self.slope)
+        self.loss.hess_vec(self.scores(u), self.gradient)
         return self._pulled()
 
     def squares(self) -> F64:
@@ -370,13 +370,13 @@ class LinearSums:
         return transposed_squares_times_vector(self.X, weight, n_jobs=self._n_jobs)
 
     def convex_part(self, w: F64) -> tuple[float, F64]:
-        """Return M and X' times its slope, where the loss is M - N; else as ``grad``."""
+        """Return M and X' times its gradient, where the loss is M - N; else as ``grad``."""
         part = self.loss.convex_part if self._difference else self.loss.grad
-        return part(self.scores(w), self.slope), self._pulled()
+        return part(self.scores(w), self.gradient), self._pulled()
 
     def concave_part(self, w: F64) -> tuple[float, F64]:
-        """Return N and X' times its slope."""
-        return self.loss.concave_part(self.scores(w), self.slope), self._pulled()
+        """Return N and X' times its gradient."""
+        return self.loss.concave_part(self.scores(w), self.gradient), self._pulled()
 
     def targets(self, w: F64, near: F64 | None, rate: float) -> F64:
         """Return the targets that the loss chooses for a mean of X w and the targets ``near``."""
@@ -391,4 +391,4 @@ class LinearSums:
         return LinearSums(self.X, self.loss.with_targets(r), n_jobs=self._n_jobs)
 
     def _pulled(self) -> F64:
-        return transposed_times_vector(self.X, self.slope, n_jobs=self._n_jobs)
+        return transposed_times_vector(self.X, self.gradient, n_jobs=self._n_jobs)

@@ -20,18 +20,16 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import special
 
-from rankwright.core.blas import one_blas_thread
 from rankwright.core.parallel import map_ranges, query_ranges, row_ranges, thread_count
-from rankwright.core.parts import Part
-from rankwright.core.products import transposed_times_vector
+from rankwright.core.parameters import Part
+from rankwright.core.products import one_blas_thread, transposed_times_vector
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, AnyArray, Callback, FloatMatrix, Loss
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError, UsageError
 from rankwright.losses.base import bound_loss, document_weight, order_weight, set_iteration
-from rankwright.models.linear import deviations
-from rankwright.models.missing import fill_values, filled
+from rankwright.models.linear import deviations, fill_values, filled
 from rankwright.solvers.adam import Adam, Arrays, check_torch, load_torch
 from rankwright.solvers.choice import lacking
 
@@ -135,7 +133,7 @@ def _uniform(seed: int, number: int, n_in: int, n_out: int, activation: str) -> 
 
 
 _ROWS = 4_096
-_NEAR = 1e-6  # where z(x) and z(c) are this close, their slope is the derivative
+_NEAR = 1e-6  # where z(x) and z(c) are this close, their difference quotient is the derivative
 
 Function = Callable[[F64], F64]
 
@@ -224,7 +222,7 @@ class FittedNetwork:
         """Whether a score depends on the other documents of the query."""
         return bool(self.context)
 
-    def slopes(self, X: FloatMatrix) -> F64:
+    def gradients(self, X: FloatMatrix) -> F64:
         """Return the gradient of each score in the features, for a network without list context."""
         self._refuse_context()
         _, derivative = ACTIVATIONS[self.activation]
@@ -406,8 +404,8 @@ class Network(Part):
         On a GPU, let torch take reproducible algorithms alone; on the CPU all are.
     """
 
-    # On valid data of three folds of OHSUMED and MQ2008, one seed, as good as or better than the
-    # dozen other nets tried for ranknet and lambdarank: 10 to 64 units, rates 0.0003 to 0.01.
+    # On validation data of three folds of OHSUMED and MQ2008, one seed, as good as or better than
+    # the dozen other nets tried for ranknet and lambdarank: 10 to 64 units, rates 0.0003 to 0.01.
     hidden_layer_sizes: tuple[int, ...] = (32,)
     activation: str = "sigmoid"
     dropout: float = 0.0
@@ -648,7 +646,7 @@ class NetworkProblem:
         per_chunk = int(np.clip(_CHUNK_WORK // work, *_CHUNK_DOCUMENTS))
         self._cut(batch_size, len(rows) if device == "cuda" else per_chunk)
         self._kept: dict[int, Any] | None = {} if math.prod(X.shape) <= _KEPT_CELLS else None
-        self._score, self._slope = np.zeros(len(rows)), np.zeros(len(rows))
+        self._score, self._gradient = np.zeros(len(rows)), np.zeros(len(rows))
 
     def _cut(self, batch_size: int, chunk_documents: int) -> None:
         """Cut the queries into batches, and these into chunks."""
@@ -659,16 +657,16 @@ class NetworkProblem:
         self._begin = np.concatenate(([0], np.cumsum([len(cut) - 1 for cut in cuts])))
 
     def begin_epoch(self, t: int) -> None:
-        """Draw the noise of epoch ``t``, where the loss has any."""
+        """Sample the noise of epoch ``t``, where the loss has any."""
         set_iteration(self._loss, t)
 
     def state(self) -> dict[str, AnyArray]:
-        """Return what the loss remembers beside the scores."""
+        """Return the state of the loss beside the scores."""
         memory: dict[str, AnyArray] = self._loss.state() if hasattr(self._loss, "state") else {}
         return memory
 
     def load_state(self, kept: Mapping[str, AnyArray]) -> None:
-        """Let the loss remember what was kept."""
+        """Restore the state of the loss."""
         self._loss.load_state(kept)
 
     def batch_grad(self, t: int, batch: int) -> tuple[float, list[Any]]:
@@ -698,7 +696,7 @@ class NetworkProblem:
         )
 
     def watched_scores(self, callback: Callback) -> tuple[F64 | None, F64 | None]:
-        """Return the scores on train and valid, those that ``callback`` wants."""
+        """Return the scores on training and validation data that ``callback`` wants."""
         if not callback.wants_train and callback.valid is None:
             return None, None
         now = self._design.fitted(self.weights())
@@ -726,19 +724,19 @@ class NetworkProblem:
                 "use a smaller learning_rate."
             )
         value = self._loss_of(lo, hi)
-        g = torch.from_numpy(self._slope[rows]).to(self._device, s.dtype)
+        g = torch.from_numpy(self._gradient[rows]).to(self._device, s.dtype)
         return value, torch.autograd.grad(s, self.parameters, g)  # (1)
 
     def _loss_of(self, lo: int, hi: int) -> float:
         """Write the loss's gradient of the queries lo:hi and return its value."""
         if self._device == "cpu":  # a thread among others
-            value: float = self._loss.grad_queries(lo, hi, self._score, self._slope)
+            value: float = self._loss.grad_queries(lo, hi, self._score, self._gradient)
             return value
         bounds = _even_parts(self._indptr, lo, hi, _CHUNK_DOCUMENTS[0] // 2)
         values = np.zeros(hi)
 
         def work(first: int, last: int) -> None:
-            values[first] = self._loss.grad_queries(first, last, self._score, self._slope)
+            values[first] = self._loss.grad_queries(first, last, self._score, self._gradient)
 
         map_ranges(work, bounds, n_jobs=self._n_jobs)
         return math.fsum(values)

@@ -1,8 +1,8 @@
-"""Linear scores learnt from pairs that are drawn at random, step by step.
+"""Linear scores learnt from pairs that are sampled at random, step by step.
 
-The steps are those of `rankwright.models.passive_aggressive`; the loss that is fitted only tells
-how far they have come. Rows and queries are drawn from in an order fixed by their content, so that
-shuffled rows and renamed queries change nothing.
+The steps are those of `rankwright.models.passive_aggressive`; the loss that is fitted only shows
+how far they have come. Rows and queries are sampled from in an order fixed by their content, so
+that shuffled rows and renamed queries change nothing.
 """
 
 from __future__ import annotations
@@ -16,33 +16,32 @@ import numpy as np
 from scipy import sparse
 
 from rankwright.core.jit import kernel
-from rankwright.core.parts import Part
+from rankwright.core.parameters import Part
 from rankwright.core.products import times_vector
 from rankwright.core.types import F64, AnyArray, Callback, FloatMatrix, Loss, SolveResult
 from rankwright.data.content import content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.base import bound_loss, document_weight, order_weight
-from rankwright.losses.pair_draws import PairDraws, draw_pair
-from rankwright.models.interrupt import until_interrupted
-from rankwright.models.linear import FittedLinear
-from rankwright.models.missing import fill_values, filled
-from rankwright.models.weight_rounds import WeightRounds
-from rankwright.solvers.journal import Answer, Journal
+from rankwright.losses.pair_sampler import PairSampler, sample_pair
+from rankwright.models.callbacks import until_interrupted
+from rankwright.models.linear import FittedLinear, WeightRounds, fill_values, filled
+from rankwright.solvers.oracle_log import Answer, OracleLog
 
 _ROUNDS = 10
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class PassiveAggressiveLinear(Part):
-    """A weight for each feature, moved a little for each drawn pair that stands wrong.
+    """A weight for each feature, moved a little for each sampled pair that stands wrong.
 
     Parameters
     ----------
     C : float
         The longest step.
     n_steps : int
-        Pairs drawn. They are cut into ten rounds, of which the best on valid is kept.
+        Pairs sampled. They are cut into ten rounds, of which the best on the validation set is
+        kept.
     averaging : bool
         Answer with the mean of the weights over all steps; False: with the last.
     missing : None, "mean" or "zero"
@@ -70,15 +69,15 @@ class PassiveAggressiveLinear(Part):
         rounds = WeightRounds(data, callback, self.missing, n_jobs=n_jobs)
         bound = bound_loss(loss, data, n_jobs=n_jobs)
         total = float(order_weight(data).sum()) or 1.0
-        draws, rows = _draws(data, n_jobs), _as_csr(rounds.features)
+        sampler, rows = _sampler(data, n_jobs), _as_csr(rounds.features)
         state = _state_of(start, data.n_features)
         states: list[PairState] = []
         ends = np.linspace(0, self.n_steps, min(_ROUNDS, self.n_steps) + 1).astype(int)
-        journal, steps = Journal(callback), PassiveAggressive(C=self.C)
+        log, steps = OracleLog(callback), PassiveAggressive(C=self.C)
         with until_interrupted(callback, rounds):
             for count in np.diff(ends).tolist():
-                go_on = partial(steps.go_on, rows, draws, state, count, seed=random_state)
-                state = PairState.of(journal.recall(lambda: go_on().parts(), state.w))  # noqa: B023
+                go_on = partial(steps.go_on, rows, sampler, state, count, seed=random_state)
+                state = PairState.of(log.recall(lambda: go_on().parts(), state.w))  # noqa: B023
                 states.append(state)
                 coef = self._coef(state)
                 scores = rounds.scores(coef)
@@ -99,16 +98,16 @@ class PassiveAggressiveLinear(Part):
         fill = fill_values(data.X, self.missing) if start is None else start.fill
         X = filled(data.X, fill, "linear")
         state = _state_of(start, data.n_features)
-        draws = _draws(data, n_jobs)
+        sampler = _sampler(data, n_jobs)
         state = PassiveAggressive(C=self.C).go_on(
-            _as_csr(X), draws, state, self.n_steps, seed=random_state
+            _as_csr(X), sampler, state, self.n_steps, seed=random_state
         )
         fitted = self._fitted(state, fill)
         total = float(order_weight(data).sum()) or 1.0
         bound = bound_loss(loss, data, n_jobs=n_jobs)
         value = bound.value(times_vector(X, fitted.coef)) / total
         result = SolveResult(
-            fitted.coef, value, np.nan, state.t, "all pairs were drawn", [value], state
+            fitted.coef, value, np.nan, state.t, "all pairs were sampled", [value], state
         )
         return replace(fitted, solution=result)
 
@@ -150,8 +149,8 @@ def _state_of(start: FittedPassiveAggressive | None, n_features: int) -> PairSta
     return start.pairs or PairState.at(start.coef)
 
 
-def _draws(data: RankingData, n_jobs: int | None) -> PairDraws:
-    """Return pairs of rows of ``data``, drawn from in an order fixed by content."""
+def _sampler(data: RankingData, n_jobs: int | None) -> PairSampler:
+    """Return pairs of rows of ``data``, sampled from in an order fixed by content."""
     rows, queries = content_order(data, n_jobs=n_jobs)
     ordered = RankingData(
         X=np.empty((data.n_documents, 0)),
@@ -160,8 +159,8 @@ def _draws(data: RankingData, n_jobs: int | None) -> PairDraws:
         qid=data.qid[queries],
     )
     weight = document_weight(data)[rows]
-    draws = PairDraws.of(ordered, order_weight(data)[queries], weight)
-    return draws._replace(rows=rows[draws.rows])
+    sampler = PairSampler.of(ordered, order_weight(data)[queries], weight)
+    return sampler._replace(rows=rows[sampler.rows])
 
 
 def _as_csr(X: FloatMatrix) -> FloatMatrix:
@@ -169,9 +168,9 @@ def _as_csr(X: FloatMatrix) -> FloatMatrix:
 
 
 # --- steps over sampled pairs ----------------------------------------------------------------
-# Passive-aggressive steps on pairs drawn at random: the ranker PAMIR.
+# Passive-aggressive steps on pairs sampled at random: the ranker PAMIR.
 #
-# Step t draws a document i and one that it dominates, j. Where i does not lead by 1, the weights
+# Step t samples a document i and one that it dominates, j. Where i does not lead by 1, the weights
 # move as little as makes it so, but never by more than the cap C allows (PA-I):
 #
 #     w <- w + tau (x_i - x_j),     tau = min(C, (1 - w.(x_i - x_j))_+ / |x_i - x_j|^2)          (1)
@@ -188,11 +187,11 @@ def _as_csr(X: FloatMatrix) -> FloatMatrix:
 
 
 @kernel
-def _steps(t, end, seed, draws, indptr, indices, values, C, w, lag):  # type: ignore[no-untyped-def]
+def _steps(t, end, seed, sampler, indptr, indices, values, C, w, lag):  # type: ignore[no-untyped-def]
     """Take steps t:end and return how many moved the weights."""
     moved = 0
     for number in range(t, end):
-        i, j = draw_pair(seed, number, draws)
+        i, j = sample_pair(seed, number, sampler)
         lead, square = _compare(i, j, indptr, indices, values, w)
         if lead < 1.0 and square > 0.0:
             tau = min(C, (1.0 - lead) / square)  # (1)
@@ -265,7 +264,7 @@ class PairState:
 
 @dataclass(frozen=True, slots=True)
 class PassiveAggressive:
-    """Steps (1) on pairs that are drawn at random, seeded.
+    """Steps (1) on pairs that are sampled at random, seeded.
 
     Parameters
     ----------
@@ -276,15 +275,15 @@ class PassiveAggressive:
     C: float = 0.1
 
     def go_on(
-        self, X: Any, draws: PairDraws, state: PairState, n_steps: int, *, seed: int = 0
+        self, X: Any, sampler: PairSampler, state: PairState, n_steps: int, *, seed: int = 0
     ) -> PairState:
         """Return the state after ``n_steps`` more; X is CSR with rising columns in each row."""
         if not 0.0 < self.C < np.inf:
             raise UsageError(f"C, the longest step, must be above 0, not {self.C}.")
         end = state.t + n_steps
-        if not draws.are_there:
+        if not sampler.has_pairs:
             return replace(state, t=end)
         w, lag = state.w.copy(), state.lag.copy()
         rows = X.indptr, X.indices, X.data
-        moved = _steps(state.t, end, seed, draws, *rows, float(self.C), w, lag)
+        moved = _steps(state.t, end, seed, sampler, *rows, float(self.C), w, lag)
         return PairState(w, lag, end, state.moved + int(moved))

@@ -33,8 +33,7 @@ import numpy as np
 from scipy import sparse
 
 from rankwright.core.jit import kernel
-from rankwright.core.parameters import check_above_zero
-from rankwright.core.parts import Part
+from rankwright.core.parameters import Part, check_above_zero
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, Callback, FloatMatrix, Loss
 from rankwright.data.content import content_order
@@ -42,10 +41,9 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.base import bound_loss, document_weight, order_weight
 from rankwright.losses.pav import pav
-from rankwright.models.interrupt import until_interrupted
-from rankwright.models.linear import FittedLinear, deviations, restored_weights
-from rankwright.models.weight_rounds import WeightRounds
-from rankwright.solvers.journal import Answer, Journal
+from rankwright.models.callbacks import until_interrupted
+from rankwright.models.linear import FittedLinear, WeightRounds, deviations, restored_weights
+from rankwright.solvers.oracle_log import Answer, OracleLog
 
 # --- kernels ---------------------------------------------------------------------------------
 
@@ -98,7 +96,7 @@ class PRankLinear(Part):
     Parameters
     ----------
     n_passes : int
-        Passes over the data; the best on valid is kept.
+        Passes over the data; the best on the validation set is kept.
     averaging : bool
         Answer with the mean of the weights over all steps; False: with the last.
     threshold_step : float or "auto"
@@ -140,12 +138,12 @@ class PRankLinear(Part):
         perceptron = _Perceptron(rounds.features, data, deviation, self.threshold_step, n_jobs)
         if start is not None:
             perceptron.w[:] = start.coef * deviation
-        journal = Journal(callback)
+        log = OracleLog(callback)
         with until_interrupted(callback, rounds):
             for t in range(1, self.n_passes + 1):
                 rng = stream(random_state, "prank", t)
                 go_over = partial(perceptron.go_over, rng, by_query=self.by_query)
-                perceptron.come_to(journal.recall(go_over, perceptron.w))
+                perceptron.come_to(log.recall(go_over, perceptron.w))
                 coef = (perceptron.mean() if self.averaging else perceptron.w) / deviation
                 scores = rounds.scores(coef)
                 if rounds.see(coef, bound.value(scores) / total, scores):
@@ -183,7 +181,7 @@ class _Perceptron:
         self._b, self._t = np.zeros(max(len(grades) - 1, 0)), 0.0
 
     def go_over(self, rng: np.random.Generator, *, by_query: bool) -> tuple[F64, F64, F64, float]:
-        """Visit every document once, in an order drawn from ``rng``; return where that leads."""
+        """Visit every document once, in an order sampled from ``rng``; return where that leads."""
         turn = rng.random(len(self._order))
         if by_query:
             turn += rng.permutation(self._query.max(initial=-1) + 1)[self._query]

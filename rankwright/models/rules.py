@@ -73,7 +73,7 @@ class Rule(NamedTuple):
     feature: int
     cut: int
     threshold: float
-    slope: float
+    derivative: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)

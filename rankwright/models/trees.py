@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from rankwright.core.memory import give_back
+from rankwright.core.memory import trim_memory
 from rankwright.core.openmp import load_lightgbm_library, spare_threads
 from rankwright.core.parallel import thread_count
-from rankwright.core.parts import Part
+from rankwright.core.parameters import Part
 from rankwright.core.types import F64, I64, AnyArray, Callback, CheckpointState, FloatMatrix, Loss
 from rankwright.data.content import content_sample
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.models.boosting import Boost, Descent
+from rankwright.models.callbacks import until_interrupted
 from rankwright.models.forest_scorer import ForestScorer
-from rankwright.models.interrupt import until_interrupted
 from rankwright.models.tree_memory import plan_bins
 from rankwright.models.tree_text import (
     begins_with_a_stump,
@@ -360,7 +360,7 @@ class BinnedData:
         if count < data.n_documents:  # drawn by us: LightGBM would go by the order of the rows
             seed = self._params["seed"]
             sample = self._bins(data.X[content_sample(data, count, seed=seed)], None)
-            give_back()
+            trim_memory()
         self._train, self._train_bins = data, self._bins(data.X, sample)
         self._valid = [] if valid is None else [(valid, self._bins(valid.X, self._train_bins))]
 

@@ -283,7 +283,7 @@ def _sample_of_thresholds(ranker: Ranker, data: RankingData | str) -> int | None
     """Return how many documents a bound on memory leaves for the thresholds of trees."""
     if isinstance(data, str) or ranker.model_name not in ("trees", "forest"):
         return None
-    bins: int = ranker.make_model().max_bins  # type: ignore[attr-defined]
+    bins: int = ranker._part_of("model").max_bins
     sample = plan_bins(data.n_documents, data.n_features, bins, data.X.dtype.itemsize).sample
     return sample if sample < data.n_documents else None
 

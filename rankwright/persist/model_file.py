@@ -20,7 +20,7 @@ import numpy as np
 from safetensors.numpy import save as save_arrays
 
 from rankwright import __version__, registry
-from rankwright.core.parts import params_of, part_name
+from rankwright.core.parameters import params_of, part_name
 from rankwright.core.types import F64
 from rankwright.data.frames import categories_from_json, categories_to_json
 from rankwright.errors import PluginError, UsageError

@@ -1,8 +1,8 @@
 """Which ranker suits these data? `auto` tries the few that do, and keeps the best.
 
-The candidates of `rankwright.rankers.candidates` are fitted as they stand, and the one with the
-best metric on valid is kept. Without valid data, queries of the training data are held out to
-choose, and the best is fitted again to all of them.
+The candidates of `rankwright.rankers.auto` are fitted as they stand, and the one with the
+best metric on the validation set is kept. Without validation data, queries of the training data are
+held out to choose, and the best is fitted again to all of them.
 """
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
-from rankwright.core.rng import seed_of
+from rankwright.core.memory import blocks
+from rankwright.core.parameters import seed_of
 from rankwright.core.types import F64
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.split import k_folds, train_valid_test
 from rankwright.errors import RankwrightError
-from rankwright.metrics.base import Metric
+from rankwright.metrics.base import Metric, metric_name
+from rankwright.metrics.base import metric as make_metric
 from rankwright.metrics.evaluation import evaluate
-from rankwright.metrics.names import metric as measure
-from rankwright.metrics.names import metric_name
 from rankwright.rankers.base import Ranker, ranker
-from rankwright.rankers.candidates import Candidate, Outline, candidates
 from rankwright.rankers.inputs import ranking_data, refuse_nothing_to_rank, valid_data
 from rankwright.rankers.selection import ROUNDS
 
 _CROSSED = 100  # with fewer queries than this, every query is held out once
 _FOLDS = 5
 
-Told = Callable[[int, int, str, int, str], None]
+OnProgress = Callable[[int, int, str, int, str], None]
 """Called with the fit and their number, the candidate, its round and a short text."""
 
 
@@ -68,7 +68,7 @@ def auto(
     eval_set: Any = None,
     metric: Any = "ndcg@10",
     convention: str = "standard",
-    told: Told | None = None,
+    on_progress: OnProgress | None = None,
     random_state: Any = 0,
     n_jobs: int | None = None,
 ) -> Chosen:
@@ -81,7 +81,7 @@ def auto(
         turns, or a fifth of the queries where there are 100 or more.
     metric, convention
         What is optimised, and chooses, with ties averaged.
-    told
+    on_progress
         Called while fitting with the number of the fit, how many there are, the candidate, its
         round and a short text.
 
@@ -97,10 +97,10 @@ def auto(
         refuse_nothing_to_rank(valid, " in the validation set")
     outline = Outline.of(data)
     seed = seed_of(random_state)
-    measured = measure(metric, convention=convention)
+    chosen_metric = make_metric(metric, convention=convention)
     common = {"metric": metric, "convention": convention, "random_state": seed, "n_jobs": n_jobs}
     parts = list(_parts(data, valid, outline, seed))
-    trial = _Trial(candidates(outline), common, parts, told)
+    trial = _Trial(candidates(outline), common, parts, on_progress)
     trial.run()
     best = trial.best()
     fitted = best.last
@@ -111,8 +111,8 @@ def auto(
             trial.interrupted = True
     fitted.interrupted_ = fitted.interrupted_ or trial.interrupted
     found = tuple(trial.values())
-    where = "valid" if valid is not None else "held-out queries"
-    name = metric_name(metric, measured)
+    where = "the validation set" if valid is not None else "held-out queries"
+    name = metric_name(metric, chosen_metric)
     return Chosen(fitted, _why(outline, found, best.candidate, name, where), found, name)
 
 
@@ -151,7 +151,7 @@ class _Trial:
     candidates: tuple[Candidate, ...]
     common: dict[str, Any]
     parts: list[tuple[RankingData, RankingData | None]]
-    told: Told | None
+    on_progress: OnProgress | None
     tried: list[_Tried] = field(default_factory=list)
     interrupted: bool = False
 
@@ -163,14 +163,14 @@ class _Trial:
 
         Ctrl-C ends the run; what was fitted by then counts.
         """
-        faults: list[RankwrightError] = []
+        errors: list[RankwrightError] = []
         for candidate in self.candidates:
             done = _Tried(candidate)
             try:
                 for train, chooses in self.parts:
                     self._fit(done, train, chooses)
-            except RankwrightError as fault:
-                faults.append(fault)
+            except RankwrightError as error:
+                errors.append(error)
                 continue
             except KeyboardInterrupt:
                 self.interrupted = True
@@ -179,7 +179,7 @@ class _Trial:
             if self.interrupted or self.parts[0][1] is None:
                 break
         if not self.tried:
-            raise faults[0] if faults and not self.interrupted else KeyboardInterrupt
+            raise errors[0] if errors and not self.interrupted else KeyboardInterrupt
 
     def _fit(self, done: _Tried, train: RankingData, chooses: RankingData | None) -> None:
         """Fit to one part; Ctrl-C ends that fit and all after it."""
@@ -190,8 +190,8 @@ class _Trial:
         number = self.candidates.index(done.candidate) * len(self.parts) + len(done.fits)
 
         def progress(t: int, text: str) -> None:
-            if self.told is not None:
-                self.told(number, fits, name, t, text)
+            if self.on_progress is not None:
+                self.on_progress(number, fits, name, t, text)
 
         made = self.make(name).fit(train, eval_set=chooses, progress=progress)
         self.interrupted = made.interrupted_
@@ -212,7 +212,9 @@ class _Trial:
 
     def _chooses_by(self) -> Metric:
         """Return the metric with ties averaged."""
-        return measure(self.common["metric"], convention=self.common["convention"]).for_selection()
+        return make_metric(
+            self.common["metric"], convention=self.common["convention"]
+        ).for_selection()
 
     def _whole(self) -> list[_Tried]:
         """Return those that were fitted to all parts, whose values are of the same queries."""
@@ -241,7 +243,7 @@ def _parts(
             yield fold.train, fold.test
 
 
-# --- in words --------------------------------------------------------------------------------
+# --- the reason --------------------------------------------------------------------------------
 
 
 def _why(
@@ -250,8 +252,138 @@ def _why(
     values = [each for each in found if each.value is not None]
     if not values:
         return f"{outline}: {best.ranker} ({best.why}), not validated: no validation data given."
-    told = ", ".join(f"{each.ranker} {each.value:.4f}" for each in values)
+    results = ", ".join(f"{each.ranker} {each.value:.4f}" for each in values)
     return (
         f"{outline}: {best.ranker} ({best.why}) is the best of the candidates for such data. "
-        f"{metric} on {where}: {told}."
+        f"{metric} on {where}: {results}."
     )
+
+
+# --- which rankers suit data -----------------------------------------------------------------
+#
+# An outline of the data names two to four candidates.
+# The outline is queries, documents, features, zeros, missing values and grades; what suits data of
+# which kind was measured, and is reported in docs/choose.md.
+
+
+FEW_QUERIES = 30
+LONG_LIST = 500
+SMALL = 20_000  # documents
+MANY_DOCUMENTS = 200_000
+SPARSE = 0.1  # share of entries that are not zero
+MANY_FEATURES = 500
+FEW_FEATURES = 100
+
+
+@dataclass(frozen=True)
+class Outline:
+    """What decides which rankers suit data."""
+
+    queries: int
+    documents: int
+    features: int
+    filled: float
+    missing: bool
+    grades: int
+    ratings: bool
+    categories: int = 0
+
+    @classmethod
+    def of(cls, data: RankingData) -> Outline:
+        """Return the outline of ``data``."""
+        values = data.X.data[:, None] if sparse.issparse(data.X) else data.X
+        entries = max(1, data.n_documents * data.n_features)
+        return cls(
+            queries=data.n_queries,
+            documents=data.n_documents,
+            features=data.n_features,
+            filled=float(np.count_nonzero(values) / entries),
+            missing=any(np.isnan(values[block]).any() for block in blocks(values)),
+            grades=len(np.unique(data.y)),
+            ratings=_are_ratings(data),
+            categories=len(data.categories or ()),
+        )
+
+    @property
+    def length(self) -> int:
+        """Documents of a query, on average."""
+        return round(self.documents / max(1, self.queries))
+
+    def __str__(self) -> str:
+        if self.ratings:
+            return (
+                f"{_of(self.queries, 'user', 'users')} with {self.documents:,} ratings of "
+                f"{_of(self.features, 'item', 'items')}"
+            )
+        parts = [
+            f"{_of(self.queries, 'query', 'queries')} of about "
+            f"{_of(self.length, 'document', 'documents')}",
+            _of(self.features, "feature", "features"),
+            _of(self.grades, "grade", "grades"),
+        ]
+        if self.filled < SPARSE:
+            parts[1] += f" of which {self.filled:.1%} are not zero"
+        if self.categories:
+            parts[1] += f" of which {_of(self.categories, 'is a category', 'are categories')}"
+        if self.missing:
+            parts.append("missing values")
+        return ", ".join(parts)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A ranker that suits the data, with its metric on validation data; None if not fitted."""
+
+    ranker: str
+    why: str
+    value: float | None = None
+
+
+def candidates(outline: Outline) -> tuple[Candidate, ...]:
+    """Return the rankers that suit data of this outline, the likeliest first."""
+    return tuple(Candidate(name, why) for name, why in _suited(outline))
+
+
+def _suited(outline: Outline) -> Iterator[tuple[str, str]]:
+    if outline.ratings:
+        yield "cofirank", "ratings: learns users and items, and the order of each user's items"
+        yield "mmmf", "ratings: learns users and items, and the levels of the ratings"
+    elif outline.missing or outline.categories:
+        why = f"{'categories' if outline.categories else 'missing values'}: trees take them"
+        yield "xendcg", why
+        yield "gbdt", why
+        yield "lambdamart", why
+    elif outline.filled < SPARSE and outline.features >= MANY_FEATURES:
+        yield "domination", "sparse features: few weights, the others exactly 0"
+        yield "pamir", "sparse features: a step costs the entries of two rows"
+        if outline.documents < SMALL:
+            yield "intervalrank", "few documents: trees on sparse features are affordable"
+    elif outline.queries < FEW_QUERIES and outline.length < LONG_LIST:
+        yield "memr", "few queries: linear, and hard to overfit"
+        yield "listnet", "few queries: linear, and hard to overfit"
+        yield "intervalrank", "few queries: trees with soft margins"
+    elif outline.length >= LONG_LIST:
+        yield "memr", "long lists: linear and quick"
+        yield "domination", "long lists: good documents above all they dominate"
+        yield "gbdt", "long lists: trees that form no pairs"
+    else:
+        yield "memr", "linear and quick"
+        yield "xendcg", "trees that train for NDCG and form no pairs"
+        if outline.documents < SMALL and outline.features <= FEW_FEATURES:
+            yield "coordinate_ascent", "few features: optimises the metric itself"
+        else:
+            yield "lambdamart", "many documents: trees that optimise the metric"
+        if outline.documents < MANY_DOCUMENTS:
+            yield "gbdt", "trees on the grades"
+
+
+def _of(number: int, one: str, many: str) -> str:
+    return f"{number:,} {one if number == 1 else many}"
+
+
+def _are_ratings(data: RankingData) -> bool:
+    """Whether each row names one item, as ratings are read: a single 1 among zeros."""
+    X = data.X
+    if not sparse.issparse(X) or X.nnz != data.n_documents or data.n_features < 2:
+        return False
+    return bool((X.data == 1.0).all() and (np.diff(X.indptr) == 1).all())

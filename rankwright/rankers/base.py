@@ -32,7 +32,8 @@ from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 
 from rankwright import registry
 from rankwright.core.dtypes import as_groups
-from rankwright.core.parts import (
+from rankwright.core.memory import limit
+from rankwright.core.parameters import (
     check_kind,
     check_kinds,
     check_range,
@@ -40,10 +41,10 @@ from rankwright.core.parts import (
     part_name,
     resolve_part,
     same,
+    seed_of,
     unknown_parameter,
     with_params,
 )
-from rankwright.core.rng import seed_of
 from rankwright.core.types import F64, FittedModel, Loss, Model
 from rankwright.data.content import content_digest, digest_of_prints, query_prints
 from rankwright.data.frames import listed
@@ -51,9 +52,8 @@ from rankwright.data.inspect import warn_of_outcomes
 from rankwright.data.ranking_data import RankingData, concatenate
 from rankwright.data.rankings import Ranking
 from rankwright.errors import DataError, IncompatibleError, RankwrightError, UsageError, quoted
+from rankwright.metrics.base import has_gain, metric
 from rankwright.metrics.evaluation import evaluate
-from rankwright.metrics.names import has_gain, metric
-from rankwright.rankers.footprint import check_room
 from rankwright.rankers.inputs import (
     data_in_columns,
     documents_of,
@@ -63,10 +63,11 @@ from rankwright.rankers.inputs import (
     ranking_data,
     refuse_categories,
     refuse_misnamed,
-    tell_of_equal_grades,
-    tell_of_equal_scores,
     warn_of_cut_queries,
+    warn_of_equal_grades,
+    warn_of_equal_scores,
 )
+from rankwright.rankers.memory_estimate import check_memory
 from rankwright.rankers.search_space import Domain
 from rankwright.rankers.selection import (
     IterationCallback,
@@ -95,7 +96,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     loss : loss or str, default "ranknet"
-        What is minimised: an object such as ``losses.ListNet(k=3)``, anyone's object with
+        What is minimised: an object such as ``losses.ListNet(k=3)``, any object with
         ``traits`` and ``bind``, a function made a loss by ``losses.from_function``, or a name of
         ``rankwright list losses``, which stands for that loss with its defaults.
     model : model or str, default "linear"
@@ -415,14 +416,17 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         if start is not None:  # its trees know categories by their codes
             start = _ranker_to_start_from(start)
             data = data.in_categories(getattr(start, "categories_", None))
-        tell_of_equal_grades(data)
-        warn_of_outcomes(data, chosen=listed(features) or ())
+        warn_of_equal_grades(data)
+        if data.feature_names is not None:
+            warn_of_outcomes(data, chosen=listed(features) or ())
         self._with_qid = qid is not None or group_sizes is not None or given.n_queries > 1
         sets = {} if eval_set is None else eval_sets(eval_set, data)
         valid = concatenate([*sets.values()], shared_ids=True) if len(sets) > 1 else None
         if len(sets) == 1:
             (valid,) = sets.values()
-        check_room(self, data, valid)
+        model = self.make_model()
+        if limit() is not None:
+            check_memory(self, model, data, valid)
         callback = Selection(
             metric=self.selection_metric,
             convention=self.convention,
@@ -438,7 +442,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         begun = None if start is None else self._start_of(start, data)
         try:
             self.resumed_from_ = self._resume(callback, data, begun)
-            self.model_: FittedModel = self._fit_model(data, callback, begun)
+            self.model_: FittedModel = self._fit_model(model, data, callback, begun)
         finally:
             if callback.checkpoint is not None:
                 callback.checkpoint.end()
@@ -454,7 +458,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             from rankwright.models.linear import spreads
 
             self.feature_deviation_ = spreads(data.X, getattr(self.model_, "fill", None))
-        tell_of_equal_scores(self.model_, data)
+        warn_of_equal_scores(self.model_, data)
         return self
 
     @property
@@ -501,7 +505,9 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         )
         digests = [self.data_digest_] if before is not None else []
         digests.append(content_digest(data, n_jobs=self.n_jobs))
-        self.data_digest_ = digests[0] if len(digests) == 1 else _digest_of(digests)
+        self.data_digest_ = digests[0]
+        if len(digests) > 1:
+            self.data_digest_ = hashlib.sha256(" ".join(digests).encode()).hexdigest()
         past = self.curve_["loss"] if before is not None else []
         self.curve_ = {"loss": [*past, *self.model_.solution.curve]}  # type: ignore[attr-defined]
         self.best_iteration_, self.interrupted_ = len(self.curve_["loss"]), False
@@ -576,9 +582,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             del self.categories_
 
     def _fit_model(
-        self, data: RankingData, callback: Selection, start: FittedModel | None
+        self, model: Model, data: RankingData, callback: Selection, start: FittedModel | None
     ) -> FittedModel:
-        model = self.make_model()
         return model.fit(
             self.make_loss(),
             data,
@@ -785,12 +790,8 @@ def _is_linear(model: Any) -> bool:
     return getattr(getattr(model, "coef", None), "ndim", 0) == 1
 
 
-def _digest_of(digests: list[str]) -> str:
-    return hashlib.sha256(" ".join(digests).encode()).hexdigest()
-
-
 def print_round(t: int, text: str) -> None:
-    """Tell of a round on standard error: the progress of verbose fits."""
+    """Print a round on standard error: the progress of verbose fits."""
     import sys
 
     sys.stderr.write(f"{t:6d}  {text}\n")

@@ -6,11 +6,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from rankwright.core.rng import seed_of
-from rankwright.core.types import FittedModel, Loss, MetricModel
+from rankwright.core.parameters import seed_of
+from rankwright.core.types import FittedModel, Loss
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError, UsageError
-from rankwright.metrics.names import metric
+from rankwright.metrics.base import metric
 from rankwright.rankers.base import Ranker
 from rankwright.rankers.selection import Selection
 
@@ -180,7 +180,7 @@ class MetricRanker(Ranker):
         )
 
     def _fit_model(
-        self, data: RankingData, callback: Selection, start: FittedModel | None
+        self, model: Any, data: RankingData, callback: Selection, start: FittedModel | None
     ) -> FittedModel:
         weight = data.sample_weight
         if weight is not None and np.ptp(weight) > 0.0:
@@ -188,8 +188,7 @@ class MetricRanker(Ranker):
                 f"{self.name} optimises a metric, which has no weights of documents: give weights "
                 "of queries (query_weight), or documents the weights 0 and 1 to leave some out."
             )
-        model: MetricModel = self.make_model()  # type: ignore[assignment]
-        return model.fit(
+        fitted: FittedModel = model.fit(
             metric(self.metric, convention=self.convention),
             data,
             callback=callback,
@@ -197,6 +196,7 @@ class MetricRanker(Ranker):
             random_state=seed_of(self.random_state),
             n_jobs=self.n_jobs,
         )
+        return fitted
 
 
 class AdaRank(MetricRanker):

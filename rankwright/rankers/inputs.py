@@ -11,11 +11,12 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn import get_config
 
 from rankwright.core.dtypes import as_feature_matrix
 from rankwright.core.memory import taken_columns
-from rankwright.core.queries import first_of_runs
+from rankwright.core.order import first_of_runs
 from rankwright.core.types import FittedModel, FloatMatrix
 from rankwright.data.content import query_prints
 from rankwright.data.frames import (
@@ -39,7 +40,7 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, IncompatibleError, UsageError, quoted
 from rankwright.registry import unknown
 
-_LOOKED_AT = 256  # rows that tell whether a model gives all the same score
+_LOOKED_AT = 256  # rows that show whether a model gives all the same score
 
 _MISNAMED = {
     "group": "the sizes of queries are group_sizes=, the query id of each row is qid=",
@@ -77,8 +78,10 @@ def ranking_data(
     """
     if isinstance(X, RankingData):
         return _with_features(X, features, drop)
-    names = frame_columns(X)
-    if names is None and (features is not None or listed(drop)):
+    is_array = isinstance(X, np.ndarray) or sparse.issparse(X)
+    names = None if is_array else frame_columns(X)
+    dropped = listed(drop) if not isinstance(drop, tuple) or drop else []
+    if names is None and (features is not None or dropped):
         given = "drop" if features is None else "features"
         raise UsageError(
             f"{given}= names columns of a frame, but X is {type(X).__name__}, which has no column "
@@ -100,7 +103,9 @@ def ranking_data(
         names, columns = _feature_columns(names, features, drop)
         _refuse_grades_in_features(X, names, y)
     known = {} if names is None else _named({**(categories or {}), **frame_categories(X)}, names)
-    table = encoded_features(X, names or [], known) if known else _table(X, columns)
+    table = X
+    if names is not None:
+        table = encoded_features(X, names, known) if known else _table(X, columns)
     if qid is None and group_sizes is None:
         warnings.warn(
             "no qid was given: all rows are taken as one query; pass qid=... or group_sizes=... "
@@ -153,7 +158,7 @@ def valid_data(eval_set: Any, data: RankingData) -> RankingData:
                 f"RankingData; this one has {len(eval_set)} parts."
             )
         valid = data_in_columns(
-            data.feature_names, *eval_set, where="the valid data", categories=data.categories
+            data.feature_names, *eval_set, where="the validation data", categories=data.categories
         )
     elif isinstance(eval_set, RankingData):
         valid = eval_set
@@ -332,7 +337,7 @@ def refuse_nothing_to_rank(data: RankingData, where: str = "") -> None:
         raise DataError(f"nothing to rank{where}: {why}.")
 
 
-def tell_of_equal_grades(data: RankingData) -> None:
+def warn_of_equal_grades(data: RankingData) -> None:
     """Warn where no query has two grades: there is no order to learn."""
     if nothing_to_rank(data) is not None:
         warnings.warn(
@@ -342,7 +347,7 @@ def tell_of_equal_grades(data: RankingData) -> None:
         )
 
 
-def tell_of_equal_scores(model: FittedModel, data: RankingData) -> None:
+def warn_of_equal_scores(model: FittedModel, data: RankingData) -> None:
     """Warn of a model that ranks nothing: the same score for documents that differ."""
     if hasattr(model, "scores_of"):  # a score depends on the query too
         return

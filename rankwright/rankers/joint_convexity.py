@@ -13,8 +13,7 @@ from rankwright.core.types import F64, FloatMatrix
 from rankwright.errors import UsageError
 from rankwright.losses.base import document_weight, order_weight
 from rankwright.losses.retarget import Retarget
-from rankwright.models.linear import Linear, ridges
-from rankwright.models.missing import fill_values, filled
+from rankwright.models.linear import Linear, fill_values, filled, ridges
 from rankwright.rankers.inputs import ranking_data
 from rankwright.solvers.alternating import JointConvexity
 from rankwright.solvers.alternating import joint_convexity as of_features

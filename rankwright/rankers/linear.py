@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
-from rankwright.core.parts import params_of, with_params
+from rankwright.core.parameters import params_of, with_params
 from rankwright.core.types import FittedModel, Loss
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
@@ -244,17 +244,16 @@ class MR(Ranker):
         self.verbose = verbose
 
     def _fit_model(
-        self, data: RankingData, callback: Selection, start: FittedModel | None
+        self, model: Any, data: RankingData, callback: Selection, start: FittedModel | None
     ) -> FittedModel:
-        of_weights = getattr(self._part_of("model"), "takes_solver", False)
+        of_weights = getattr(model, "takes_solver", False)
         if start is None and self.C_r == 0.0 and of_weights:
-            start = self._from_the_grades(data)
-        return super()._fit_model(data, callback, start)
+            start = self._from_the_grades(model, data)
+        return super()._fit_model(model, data, callback, start)
 
-    def _from_the_grades(self, data: RankingData) -> FittedModel:
+    def _from_the_grades(self, model: Any, data: RankingData) -> FittedModel:
         """Return the model whose scores come nearest to the targets of the grades."""
         loss: Any = self.make_loss()
-        model: Any = self.make_model()
         l2 = params_of(model).get("l2")
         quiet = Selection(metric=self.metric, convention=self.convention, train=data, valid=None)
         fitted: FittedModel = with_params(model, {"l2": 1.0} if l2 == "auto" else {}).fit(
@@ -1012,7 +1011,7 @@ class Domination(Ranker):
 
     @property
     def sparsity_(self) -> list[dict[str, float]]:
-        """How many weights each penalty that was tried keeps, and the metric on train and valid.
+        """How many weights each penalty that was tried keeps, and its metric on both data sets.
 
         A list of l1, l2, kept, zero_share and the metrics, as they were tried; the chosen one is
         number ``best_iteration_``, counted from 1.

@@ -50,7 +50,7 @@ class Recommender(Ranker):
         X : RankingData, frame with columns user, item and rating, or sparse matrix of ratings
             A matrix or frame that comes with ``y`` holds features instead.
         item_features : array (items, features)
-            What is known of each item, in the order of the columns of X. An item that nobody rated
+            What is known of each item, in the order of the columns of X. An item without ratings
             is then scored by its features.
         eval_set : RankingData, (X, y, qid), a list of them, or a mapping from names to them
             Validation data: selects the best iteration, and l2 where that is "auto".
@@ -512,7 +512,7 @@ def _with_columns(data: RankingData, known: list[str]) -> RankingData:
 
 
 def _own_ids(data: RankingData) -> AnyArray:
-    """Return the item of each column as the caller writes it, where the documents tell."""
+    """Return the item of each column as the caller writes it, where the documents say."""
     if data.feature_names is None:
         return np.arange(data.n_features)
     names = np.array(data.feature_names, object)
@@ -522,7 +522,7 @@ def _own_ids(data: RankingData) -> AnyArray:
     own = {str(item): item for item in rated}
     if not own.keys() <= set(data.feature_names) or all(isinstance(item, str) for item in rated):
         return names
-    whole = data.doc_id.dtype.kind in "iu"  # so are the items that nobody rated
+    whole = data.doc_id.dtype.kind in "iu"  # so are the items without ratings
     ids = [own.get(name, int(name) if whole and _is_whole(name) else name) for name in names]
     return np.array(ids, data.doc_id.dtype if all(map(_is_whole, names)) and whole else object)
 

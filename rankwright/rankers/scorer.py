@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 from sklearn.base import BaseEstimator
 
 from rankwright.errors import UsageError
+from rankwright.metrics.base import AnyMetrics, named_metrics
 from rankwright.metrics.convention import Convention
 from rankwright.metrics.evaluation import evaluate
-from rankwright.metrics.names import AnyMetrics, measures
 from rankwright.rankers.base import Ranker
 from rankwright.rankers.inputs import data_in_columns, how_to_route_qid, warn_of_cut_queries
 
@@ -37,7 +37,7 @@ def scorer(metrics: AnyMetrics, *, convention: str | Convention = "standard") ->
         Called as ``scorer(estimator, X, y, qid=qid)`` with anything that predicts. Higher is
         better: a metric that falls as rankings improve, such as ``pair_error``, is negated.
     """
-    measures(metrics, convention=convention)  # which says what is wrong with a name
+    named_metrics(metrics, convention=convention)  # which says what is wrong with a name
     return Scorer(metrics, convention=convention)
 
 
@@ -54,7 +54,7 @@ class Scorer(BaseEstimator):  # type: ignore[misc]
         """Return the metric of what ``estimator`` predicts for X, or several by name."""
         if qid is None:
             raise UsageError(f"this scorer needs the query id of each row; {how_to_route_qid()}")
-        made = measures(self.metrics, convention=self.convention)
+        made = named_metrics(self.metrics, convention=self.convention)
         if isinstance(estimator, Ranker):
             data = data_in_columns(getattr(estimator, "feature_names_in_", None), X, y, qid)
             warn_of_cut_queries(estimator, data)

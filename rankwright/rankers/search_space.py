@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from rankwright.core.parts import check_range, params_of, same, unknown_parameter
+from rankwright.core.parameters import check_range, params_of, same, unknown_parameter
 from rankwright.errors import UsageError
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Watching a fit: learning curves, the best round on valid, early stopping, the progress bar.
+"""Following a fit: learning curves, the best round, early stopping, the progress bar.
 
 Curves, and with them the best round and early stopping, count tied scores as the mean over their
 orders, whatever the convention of reports says (`rankwright.metrics.base.Metric.for_selection`).
@@ -16,9 +16,8 @@ from rankwright.core.parallel import thread_count
 from rankwright.core.types import F64, AnyArray, CheckpointState
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
-from rankwright.metrics.base import Metric
+from rankwright.metrics.base import Metric, metric, metric_name
 from rankwright.metrics.evaluation import Evaluator
-from rankwright.metrics.names import metric, metric_name
 
 if TYPE_CHECKING:
     from rankwright.persist.checkpoint import Checkpoint
@@ -81,7 +80,7 @@ def check_callbacks(callbacks: Any) -> None:
 
 @dataclass
 class Selection:
-    """Records the metric after each round and keeps the best round on valid.
+    """Records the metric after each round and keeps the best round on the validation set.
 
     Parameters
     ----------
@@ -98,8 +97,9 @@ class Selection:
     callbacks
         Called with an `Iteration` after each round; one that returns True ends the run.
     progress
-        Called with the round and a short text after each round; one that has a method ``tell`` is
-        also told the round and the metric on valid, and may end the run by raising.
+        Called with the round and a short text after each round; one that has a method ``on_metric``
+        is also given the round and the metric on the validation set, and may end the run by
+        raising.
     checkpoint
         Where the run is kept; see `go_on`.
     """
@@ -125,7 +125,7 @@ class Selection:
         named = metric(self.metric, convention=self.convention)
         selects = named.for_selection()
         self._name, self._maximise = metric_name(self.metric, named), selects.maximise
-        self._measures: dict[str, Evaluator] = {}
+        self._evaluators: dict[str, Evaluator] = {}
         self._rows: dict[str, slice] = {"valid": slice(None)}
         if self.valid is None:
             return
@@ -137,14 +137,14 @@ class Selection:
             name: slice(end - one.n_documents, end)
             for end, (name, one) in zip(ends, sets.items(), strict=True)
         }
-        self._measures = {
+        self._evaluators = {
             name: Evaluator(one, selects, n_jobs=threads)
             for name, one in {"train": self.train, **sets}.items()
         }
 
     @property
     def wants_train(self) -> bool:
-        """Whether scores on train are of use: only beside those on valid."""
+        """Whether scores on train are of use: only beside those on the validation set."""
         return self.valid is not None
 
     def on_iteration(self, t: int, value: float, train: F64 | None, valid: F64 | None) -> bool:
@@ -159,17 +159,17 @@ class Selection:
         self._add("loss", value)
         text = f"loss {value:.6g}"
         if train is not None and self.wants_train:
-            self._measure("train", train)
+            self._evaluate("train", train)
         if valid is not None:
             for name, rows in self._rows.items():  # the one that selects is the last
-                past = self._measure(name, valid[rows] if len(self._rows) > 1 else valid)
+                past = self._evaluate(name, valid[rows] if len(self._rows) > 1 else valid)
             text = f"valid {self._name} {past[-1]:.4f}"
             if self._is_best(past):
                 self._best = t
         if self.progress is not None:
             self.progress(t, text)
-            if valid is not None and hasattr(self.progress, "tell"):
-                self.progress.tell(t, past[-1])
+            if valid is not None and hasattr(self.progress, "on_metric"):
+                self.progress.on_metric(t, past[-1])
         stopped = (
             self.early_stopping_rounds is not None
             and self._best > 0
@@ -188,7 +188,7 @@ class Selection:
 
     def evals_result(self) -> dict[str, dict[str, list[float]]]:
         """Return the curves of the metric by data set, under the caller's names."""
-        names = dict.fromkeys(self._measures)
+        names = dict.fromkeys(self._evaluators)
         called = {name: name for name in names}
         if self.eval_sets:
             called["valid"] = list(self.eval_sets)[-1]
@@ -200,7 +200,7 @@ class Selection:
         return found
 
     def best(self) -> int:
-        """Return the best round on valid, or the last one."""
+        """Return the best round on the validation set, or the last one."""
         return self._best or self._last
 
     # --- checkpoints -------------------------------------------------------------------------
@@ -242,9 +242,9 @@ class Selection:
             return True
         return value > max(before) if self._maximise else value < min(before)
 
-    def _measure(self, name: str, scores: F64) -> list[float]:
+    def _evaluate(self, name: str, scores: F64) -> list[float]:
         """Add the metric of these scores to its curve and return the curve."""
-        (value,) = self._measures[name].means(scores).values()
+        (value,) = self._evaluators[name].means(scores).values()
         return self._add(f"{name} {self._name}", value)
 
     def _add(self, name: str, value: float) -> list[float]:

@@ -21,7 +21,7 @@ import numpy as np
 
 from rankwright import registry
 from rankwright.core.dtypes import highest_rounded_to, not_above
-from rankwright.core.parts import params_of
+from rankwright.core.parameters import params_of
 from rankwright.core.types import F64, I64, FittedModel
 from rankwright.errors import UsageError
 from rankwright.models import network as layers

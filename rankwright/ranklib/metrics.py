@@ -20,8 +20,8 @@ from rankwright.core.types import F64
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.trec import read_qrels
 from rankwright.errors import UsageError
+from rankwright.metrics.base import metric
 from rankwright.metrics.evaluation import Evaluator
-from rankwright.metrics.names import metric as parse_metric
 
 _NAME = re.compile(r"(?P<name>[A-Za-z]+)(?:@(?P<k>\d+))?")
 _DEFAULT_K = {"MAP": 0, "NDCG": 10, "DCG": 10, "P": 10, "RR": 0, "ERR": 10, "BEST": 10}
@@ -82,7 +82,7 @@ class RankLibMetric:
     @property
     def selects(self) -> str:
         """Our name of what selects a model: in RankLib tied documents stand in file order."""
-        return repr(replace(parse_metric(self.name, convention="ranklib"), ties="file"))
+        return repr(replace(metric(self.name, convention="ranklib"), ties="file"))
 
     def per_query(self, data: RankingData, scores: F64) -> F64:
         """Return the value of each query."""

@@ -9,8 +9,8 @@ their start at 0,
 (`kingma2015adam`, with the decay apart from the gradient as in `loshchilov2019adamw`); b1 = 0.9,
 b2 = 0.999, eps = 1e-8. As in (2) the size of a gradient cancels, one rate serves losses that differ
 by orders of magnitude. The rate follows a schedule over the epochs. Batches come in another order
-in each epoch, drawn from a stream of the seed and the epoch, so that an `AdamState` goes on to the
-same bytes as a run that was never stopped.
+in each epoch, sampled from a stream of the seed and the epoch, so that an `AdamState` goes on to
+the same bytes as a run that was never stopped.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from rankwright.core.openmp import passive_waiting
-from rankwright.core.parts import Part
+from rankwright.core.parameters import Part
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, AnyArray, Callback
 from rankwright.errors import MissingExtraError, UsageError
-from rankwright.solvers.journal import memory_of, put_back
+from rankwright.solvers.oracle_log import memory_of, put_back
 
 Arrays = tuple[AnyArray, ...]
 
@@ -54,13 +54,13 @@ class BatchProblem(Protocol):
     n_batches: int
 
     def begin_epoch(self, t: int) -> None:
-        """Draw the noise of epoch ``t``, counted from 0, where there is any."""
+        """Sample the noise of epoch ``t``, counted from 0, where there is any."""
 
     def batch_grad(self, t: int, batch: int) -> tuple[float, list[Any]]:
         """Return the loss of a batch in epoch ``t`` and its gradient in each parameter."""
 
     def watched_scores(self, callback: Callback) -> tuple[F64 | None, F64 | None]:
-        """Return the scores on train and valid, those that ``callback`` wants."""
+        """Return the scores on training and validation data that ``callback`` wants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,8 +174,8 @@ class Adam(Part):
         values = []
         for batch in order:
             value, gradient = problem.batch_grad(t, batch)
-            for parameter, slope in zip(problem.parameters, gradient, strict=True):
-                parameter.grad = slope
+            for parameter, own in zip(problem.parameters, gradient, strict=True):
+                parameter.grad = own
             optimizer.step()
             values.append(value)
         return math.fsum(values), len(values)

@@ -22,7 +22,7 @@ Without margins, C_r or rewards F has the minimum 0 at scores that are all equal
 there, by a factor each: they end once F is `tolerance` squared times what it was, and what ranks is
 the direction of the weights by then.
 
-`joint_convexity` tells whether F is convex in r and w together, so that (1), (2) end in the one
+`joint_convexity` says whether F is convex in r and w together, so that (1), (2) end in the one
 minimum. With A_i the features of query i, omega_i its weight in the objective and s the strong
 convexity of the divergence's function on its domain,
 
@@ -41,13 +41,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from rankwright.core.parts import Part
-from rankwright.core.types import F64, I64, FloatMatrix, SolveResult, TargetProblem
+from rankwright.core.parameters import Part
+from rankwright.core.types import F64, I64, VANISHED, FloatMatrix, SolveResult, TargetProblem
 from rankwright.errors import UsageError
-from rankwright.solvers.journal import recall
 from rankwright.solvers.lbfgs import LBFGS
-
-VANISHED = "the objective has all but vanished"
+from rankwright.solvers.oracle_log import recall
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -87,8 +85,8 @@ class Alternating(Part):
         """
         w = np.zeros(problem.size) if start is None else np.array(start, np.float64)
         inner = LBFGS(tol=self.inner_tol, max_iter=self.inner_max_iter)
-        slope, rate = np.empty(problem.size), self.learning_rate
-        value, r = problem.grad(w, slope), problem.targets(w)
+        gradient, rate = np.empty(problem.size), self.learning_rate
+        value, r = problem.grad(w, gradient), problem.targets(w)
         vanished = self.tol**2 * abs(value)
         curve: list[float] = []
         stopped = "max_iter was reached"
@@ -96,12 +94,12 @@ class Alternating(Part):
         def turn(itself: TargetProblem) -> tuple[F64, float, float, F64, F64]:
             near = itself.targets(w, r if rate < 1.0 else None, rate)  # (1), (3)
             found = inner.solve(itself.with_targets(near), w)  # (2)
-            after = itself.grad(found.w, slope)
-            return found.w, found.value, after, slope, near if rate < 1.0 else np.empty(0)
+            after = itself.grad(found.w, gradient)
+            return found.w, found.value, after, gradient, near if rate < 1.0 else np.empty(0)
 
         while len(curve) < self.max_iter:
             before = value
-            w, joint, after, slope, r = recall(problem, turn, w)
+            w, joint, after, gradient, r = recall(problem, turn, w)
             value = float(after[0])
             curve.append(float(joint[0]))
             if callback is not None and callback(len(curve), w, curve[-1]):
@@ -115,7 +113,7 @@ class Alternating(Part):
                     stopped = "the objective no longer changes"
                     break
                 rate = 1.0
-        steepest = float(np.abs(slope).max(initial=0.0))
+        steepest = float(np.abs(gradient).max(initial=0.0))
         return SolveResult(w, value, steepest, len(curve), stopped, curve)
 
 
@@ -160,7 +158,7 @@ def joint_convexity(
     C_r: float = 0.0,
     query_weight: F64 | None = None,
 ) -> JointConvexity:
-    """Tell whether Monotone Retargeting over these features is convex in targets and weights.
+    """Return whether Monotone Retargeting over these features is convex in targets and weights.
 
     Parameters
     ----------
@@ -172,7 +170,7 @@ def joint_convexity(
     divergence, domain
         "square" or "kl"; for "kl", "simplex" or "cone".
     C_r
-        How strongly targets are drawn to the given scores.
+        How strongly targets are pulled to the given scores.
     query_weight
         omega_i of (4): the weight of each query in the objective. By default 1/Q, as in a linear
         ranker with equal weights and query weight exponent 0.

@@ -1,4 +1,4 @@
-"""Cutting planes with a line search, for losses with kinks; tells how far from optimal it is.
+"""Cutting planes with a line search, for losses with kinks; reports how far from optimal it is.
 
 The problem is J(w) = strength/2 |w|^2 + M(w), with M convex and known by planes that touch it from
 below, a'w + b <= M(w). Their maximum in place of M gives a small problem, solved in its dual
@@ -26,10 +26,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from rankwright.core.parts import Part
-from rankwright.core.types import F64, CutProblem, SolveResult
+from rankwright.core.jit import kernel
+from rankwright.core.parameters import Part
+from rankwright.core.types import F64, I64, CutProblem, SolveResult
 from rankwright.errors import UsageError
-from rankwright.solvers.bundle_qp import minimise_over_simplices
 
 _IDLE = 25  # rounds without weight after which a plane is dropped
 _TRIES = 4  # points on a line
@@ -108,7 +108,7 @@ class _Run:
         self._stopped = ""
         self._u, self._beta = np.zeros(problem.size), 0.0
         self._w, self._value, self._gap = w, np.inf, np.inf
-        self._slope = np.empty(problem.size)
+        self._gradient = np.empty(problem.size)
 
     def go(self) -> CutResult:
         """Solve round after round until another gains nothing; return where that ended."""
@@ -121,7 +121,7 @@ class _Run:
                 self._u, self._beta = plane
                 self._planes.tilt(self._u)
             self._rounds += 1
-            self._value, self._slope = self._look(self._w)
+            self._value, self._gradient = self._look(self._w)
             if plane is not None and before - self._value <= self._tolerance * abs(self._value):
                 self._stopped = "another round gains nothing"
                 break
@@ -133,17 +133,17 @@ class _Run:
         return self._result()
 
     def _aside(self, w: F64) -> F64:
-        """Return a point near ``w``, where all scores are tied, that tells them apart.
+        """Return a point near ``w``, where all scores are tied, that separates them.
 
         There the order of ties is open, and a round that left it open might stay where it is.
         """
         self._u, self._beta = self._problem.concave_part(w) or (self._u, self._beta)
-        slope = self._look(w)[1]
-        steepest = float(np.abs(slope).max(initial=0.0))
-        return w - 1e-3 / steepest * slope if steepest > 0.0 else w
+        gradient = self._look(w)[1]
+        steepest = float(np.abs(gradient).max(initial=0.0))
+        return w - 1e-3 / steepest * gradient if steepest > 0.0 else w
 
     def _look(self, w: F64) -> tuple[float, F64]:
-        """Return J (with N held) and its slope at w; keep the plane."""
+        """Return J (with N held) and its gradient at w; keep the plane."""
         a, b, value = self._problem.cut(w)
         self._looks += 1
         self._planes.add(a - self._u, b)
@@ -182,23 +182,23 @@ class _Run:
         is where the parabola plus the two nearest tangents is least.
         """
         start, d = self._w, ahead - self._w
-        bend = self._problem.strength * float(d @ d)
-        left = _Point(0.0, self._value, float(self._slope @ d))
+        curvature = self._problem.strength * float(d @ d)
+        left = _Point(0.0, self._value, float(self._gradient @ d))
         right: _Point | None = None
         t = 1.0
         for _ in range(_TRIES):
             w = start + t * d
-            value, slope = self._look(w)
-            here = _Point(t, value, float(slope @ d))
+            value, gradient = self._look(w)
+            here = _Point(t, value, float(gradient @ d))
             if value < self._value:
-                self._w, self._value, self._slope = w, value, slope
-            if here.slope >= 0.0:
+                self._w, self._value, self._gradient = w, value, gradient
+            if here.derivative >= 0.0:
                 right = here
             else:
                 left = here
             if right is None:
                 return
-            t, least = _lowest(left, right, bend)
+            t, least = _lowest(left, right, curvature)
             worth = min(left.value, right.value) - least
             if worth <= 0.1 * (self._gap if np.isfinite(self._gap) else 0.0):
                 return
@@ -222,27 +222,27 @@ class _Run:
 
 @dataclass(frozen=True, slots=True)
 class _Point:
-    """A point on the line, with the objective and its slope there."""
+    """A point on the line, with the objective and its derivative there."""
 
     t: float
     value: float
-    slope: float
+    derivative: float
 
 
-def _lowest(left: _Point, right: _Point, bend: float) -> tuple[float, float]:
+def _lowest(left: _Point, right: _Point, curvature: float) -> tuple[float, float]:
     """Return where the parabola plus the higher tangent is least, and how low that is."""
 
     def tangent(p: _Point, t: float) -> float:
-        return p.value + p.slope * (t - p.t) + 0.5 * bend * (t - p.t) ** 2
+        return p.value + p.derivative * (t - p.t) + 0.5 * curvature * (t - p.t) ** 2
 
-    # Both are parabolas of one bend, so they cross once.
-    rise = left.slope - bend * left.t - (right.slope - bend * right.t)
+    # Both are parabolas of one curvature, so they cross once.
+    rise = left.derivative - curvature * left.t - (right.derivative - curvature * right.t)
     level = tangent(right, 0.0) - tangent(left, 0.0)
     cross = level / rise if rise != 0.0 else 0.5 * (left.t + right.t)
     cross = min(max(cross, left.t), right.t)
-    if bend > 0.0:  # the lowest point of either may lie on its own side of the crossing
-        low = left.t - left.slope / bend
-        high = right.t - right.slope / bend
+    if curvature > 0.0:  # the lowest point of either may lie on its own side of the crossing
+        low = left.t - left.derivative / curvature
+        high = right.t - right.derivative / curvature
         cross = low if low < cross else high if high > cross else cross
         cross = min(max(cross, left.t), right.t)
     return cross, max(tangent(left, cross), tangent(right, cross))
@@ -312,3 +312,214 @@ class _Planes:
         G = np.empty((2 * n, 2 * n))
         G[:n, :n] = self._G
         self._G = G
+
+
+# --- the dual problem ------------------------------------------------------------------------
+#
+# The small dual problem of cutting-plane solvers: a quadratic over simplices.
+#
+#     minimise 1/2 x'G x - b'x    over x >= 0 with  sum of x over block k = cap_k, for all k     (2)
+#
+# x weighs planes; blocks are one (1-slack) or one for each query (n-slack, with a plane of zeros in
+# each, so that its sum over the others is at most cap_k: (7b) and (28b) of `le2007dorm`).
+#
+# **One block**: active set. On the planes that carry weight, (2) without x >= 0 is a linear system;
+# x goes toward its solution until a weight reaches 0, which then stays there, and so on until none
+# does; then the plane of the smallest g joins. A little is added to the diagonal, so that planes
+# which depend on each other make a long step instead of a singular system, and the answer has few.
+#
+# **Several blocks**: sequential minimal optimisation. With g = G x - b, weight moves within a block
+# from the plane j of the largest g that has any to the plane i of smaller g for which the objective
+# falls most,
+#
+#     x_i += d,  x_j -= d,     d = min(x_j, (g_j - g_i) / (G_ii + G_jj - 2 G_ij))                (3)
+#
+# until no x is further from optimal than the tolerance, as shown by
+#
+#     sum_j x_j (g_j - min of g over the block of j)  >=  objective - optimum                    (4)
+#
+# Any feasible x is a start, so a problem with a plane more starts from the last answer.
+
+
+_RIDGE = 1e-13
+
+
+@kernel
+def _by_active_set(G, b, x, g, tolerance, max_steps):  # type: ignore[no-untyped-def]
+    """Minimise over one simplex; return (4). ``x`` has the sum of the simplex."""
+    n, size = len(x), x.sum()
+    active = np.empty(n, np.int64)
+    m = 0
+    for i in range(n):
+        if x[i] > 0.0:
+            active[m] = i
+            m += 1
+    best = np.inf
+    for _ in range(max_steps):
+        m = _settle(G, b, x, active, m, size)
+        _gradients(G, b, x, g)
+        least = np.argmin(g)
+        gap = 0.0
+        for i in range(n):
+            gap += x[i] * (g[i] - g[least])
+        stuck = gap >= best and gap <= 1e3 * tolerance  # as near as rounding allows
+        for k in range(m):
+            stuck |= active[k] == least
+        if gap <= tolerance or stuck:
+            return gap
+        best = min(best, gap)
+        active[m] = least
+        m += 1
+    return gap
+
+
+@kernel
+def _settle(G, b, x, active, m, size):  # type: ignore[no-untyped-def]
+    """Make x optimal on the active planes, less those that reach 0; return how many are left."""
+    while True:
+        target = _without_bounds(G, b, active[:m], size)
+        step, blocked = 1.0, -1
+        for k in range(m):
+            if target[k] < 0.0:
+                i = active[k]
+                reach = x[i] / (x[i] - target[k])
+                if reach < step:
+                    step, blocked = reach, k
+        for k in range(m):
+            x[active[k]] += step * (target[k] - x[active[k]])
+        if blocked < 0:
+            return m
+        x[active[blocked]] = 0.0
+        kept = 0
+        for k in range(m):
+            if x[active[k]] > 0.0:
+                active[kept] = active[k]
+                kept += 1
+            else:
+                x[active[k]] = 0.0
+        m = kept
+
+
+@kernel
+def _without_bounds(G, b, active, size):  # type: ignore[no-untyped-def]
+    m = len(active)
+    system, right = np.zeros((m + 1, m + 1)), np.empty(m + 1)
+    largest = 0.0
+    for k in range(m):
+        largest = max(largest, G[active[k], active[k]])
+    unit = np.sqrt(max(largest, 1e-300))  # keeps the border in proportion
+    for k in range(m):
+        for other in range(m):
+            system[k, other] = G[active[k], active[other]]
+        system[k, k] += _RIDGE * largest + 1e-300
+        system[k, m] = system[m, k] = unit
+        right[k] = b[active[k]]
+    right[m] = size * unit
+    return np.linalg.solve(system, right)[:m]
+
+
+@kernel
+def _gradients(G, b, x, g):  # type: ignore[no-untyped-def]
+    """Write g = G x - b."""
+    for i in range(len(x)):
+        g[i] = -b[i]
+    for j in range(len(x)):
+        if x[j] != 0.0:
+            for i in range(len(x)):
+                g[i] += x[j] * G[j, i]
+
+
+@kernel
+def _minimise(G, b, member, begin, x, g, tolerance, max_steps):  # type: ignore[no-untyped-def]
+    """Improve x by (3) until (4) is within the tolerance; return (4)."""
+    _gradients(G, b, x, g)
+    steps = 0
+    while True:
+        gap, moved = 0.0, False
+        for k in range(len(begin) - 1):
+            block = member[begin[k] : begin[k + 1]]
+            gap += _excess(block, x, g)
+        if gap <= tolerance or steps >= max_steps:
+            return gap
+        share = 0.5 * tolerance / (len(begin) - 1)
+        for k in range(len(begin) - 1):
+            block = member[begin[k] : begin[k + 1]]
+            for _ in range(4 + 2 * len(block)):
+                if _excess(block, x, g) <= share or not _move(G, block, x, g):
+                    break
+                moved = True
+                steps += 1
+        if not moved:
+            return gap
+
+
+@kernel
+def _excess(block, x, g):  # type: ignore[no-untyped-def]
+    """Return the part of (4) of one block."""
+    least = np.inf
+    for i in block:
+        least = min(least, g[i])
+    total = 0.0
+    for i in block:
+        total += x[i] * (g[i] - least)
+    return total
+
+
+@kernel
+def _move(G, block, x, g):  # type: ignore[no-untyped-def]
+    """Take the step (3) in one block; return whether there was one."""
+    j = -1
+    for i in block:
+        if x[i] > 0.0 and (j < 0 or g[i] > g[j]):
+            j = i
+    to, most = -1, 0.0
+    for i in block:
+        lead = g[j] - g[i]
+        if lead > 0.0:
+            curvature = max(G[i, i] + G[j, j] - 2.0 * G[i, j], 1e-300)
+            gain = lead * min(x[j], 0.5 * lead / curvature)  # a lower bound where x_j is the limit
+            if gain > most:
+                to, most = i, gain
+    if to < 0:
+        return False
+    curvature = max(G[to, to] + G[j, j] - 2.0 * G[to, j], 1e-300)
+    d = min(x[j], (g[j] - g[to]) / curvature)
+    x[to] += d
+    x[j] = 0.0 if d == x[j] else x[j] - d
+    for i in range(len(x)):
+        g[i] += d * (G[to, i] - G[j, i])
+    return True
+
+
+def minimise_over_simplices(
+    G: F64,
+    b: F64,
+    x: F64,
+    *,
+    block: I64 | None = None,
+    tolerance: float = 1e-12,
+    max_steps: int = 1_000_000,
+) -> float:
+    """Minimise (2) from the feasible ``x``, in place; return how far it is from optimal at most.
+
+    Parameters
+    ----------
+    G, b
+        The quadratic.
+    x
+        Weights to start from; the sum over each block is kept.
+    block : optional
+        The block of each variable, numbered from 0; by default there is one.
+    """
+    G, g = np.ascontiguousarray(G), np.empty(len(x))  # one layout: kernels are compiled once
+    if block is None:
+        member, begin = np.arange(len(x)), np.array([0, len(x)])
+        steps = max(1, min(max_steps, 10 * len(x) + 100))
+        gap: float = _by_active_set(G, b, x, g, tolerance, steps)
+        if gap <= tolerance:
+            return gap
+    else:
+        member = np.argsort(block, kind="stable")
+        begin = np.searchsorted(block[member], np.arange(block.max() + 2))
+    left: float = _minimise(G, b, member, begin, x, g, tolerance, max_steps)
+    return left

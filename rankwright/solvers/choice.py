@@ -9,10 +9,16 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from rankwright import registry
-from rankwright.core.parameters import both, either
-from rankwright.core.parts import check_kinds, part_name, resolve_part, with_params
+from rankwright.core.parameters import (
+    both,
+    check_kinds,
+    either,
+    part_name,
+    resolve_part,
+    with_params,
+)
 from rankwright.core.types import Loss, Traits
-from rankwright.errors import IncompatibleError, UsageError
+from rankwright.errors import IncompatibleError, PluginError, UsageError
 
 NEEDS = {
     "hess_vec": "a Hessian-vector product",
@@ -60,8 +66,8 @@ def choose_solver(
     """
     named = given is None or isinstance(given, str)
     solver = resolve_part("solvers", default_solver(loss.traits) if given is None else given)
-    name = part_name("solvers", solver)
-    if getattr(solver, "solves", "weights") != "weights" or not hasattr(solver, "solve"):
+    if not _solves_for_weights(solver) or not hasattr(solver, "solve"):
+        name = part_name("solvers", solver)
         raise UsageError(f"{name} does not solve for the weights of a linear model.")
     limits = {"max_iter": max_iter, "tol": tol}
     changes = {field: value for field, value in limits.items() if value != "auto"}
@@ -99,14 +105,25 @@ def check_fit(solver: Any, loss: Loss) -> None:
     """Raise `IncompatibleError` unless ``loss`` has all that ``solver`` needs."""
     missing = missing_traits(solver_needs(solver), loss.traits)
     if missing:
-        others = {
-            name: kind
-            for name, kind in registry.all_of("solvers").items()
-            if getattr(kind, "solves", "weights") == "weights"
-            and not missing_traits(solver_needs(kind), loss.traits)
-        }
-        advice = f"Use {either(list(others))}." if others else "No solver here minimises it."
+        other = _suitable_solver(loss.traits)
+        advice = "No solver here minimises it." if other is None else f"Use {other}."
         raise IncompatibleError(lacking(part_name("solvers", solver), missing, loss, advice))
+
+
+def _suitable_solver(traits: Traits) -> str | None:
+    """Return the first solver that can minimise such a loss; those after it are not imported."""
+    for name in dict.fromkeys((default_solver(traits), *registry.names("solvers"))):
+        try:
+            kind = registry.resolve("solvers", name)
+        except PluginError:
+            continue
+        if _solves_for_weights(kind) and not missing_traits(solver_needs(kind), traits):
+            return name
+    return None
+
+
+def _solves_for_weights(solver: Any) -> bool:
+    return bool(getattr(solver, "solves", "weights") == "weights")
 
 
 def missing_traits(needs: frozenset[str], traits: Traits) -> list[str]:

@@ -25,12 +25,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from rankwright.core.parts import Part
+from rankwright.core.parameters import Part
 from rankwright.core.types import F64, StochasticProblem
 from rankwright.errors import UsageError
-from rankwright.solvers.bundle import CutResult
-from rankwright.solvers.bundle_qp import minimise_over_simplices
-from rankwright.solvers.journal import recall
+from rankwright.solvers.bundle import CutResult, minimise_over_simplices
+from rankwright.solvers.oracle_log import recall
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -61,13 +60,13 @@ class ColumnGeneration(Part):
         if not problem.strength > 0.0:
             raise UsageError("column_generation needs a penalty: give l2 above 0.")
         began, in_qp, looks = time.perf_counter(), 0.0, 0
-        dual, slope = _Dual(problem), np.empty(problem.size)
+        dual, gradient = _Dual(problem), np.empty(problem.size)
         curve: list[float] = []
         stopped = "no set has grown"
         grown = problem.n_parts > 0
 
         def look(itself: StochasticProblem, k: int) -> tuple[F64, float] | tuple[()]:
-            a, b = _plane(itself, k, dual.w, slope)
+            a, b = _plane(itself, k, dual.w, gradient)
             joins = float(a @ dual.w) + b > dual.slack(k) + self.tol
             return (a, b) if joins else ()
 
@@ -105,10 +104,10 @@ class ColumnGeneration(Part):
         )
 
 
-def _plane(problem: StochasticProblem, k: int, w: F64, slope: F64) -> tuple[F64, float]:
+def _plane(problem: StochasticProblem, k: int, w: F64, gradient: F64) -> tuple[F64, float]:
     """Return the plane of part k that touches its loss at ``w``."""
-    value = problem.part_grad(np.array([k]), w, slope)
-    a = slope - problem.strength * w
+    value = problem.part_grad(np.array([k]), w, gradient)
+    a = gradient - problem.strength * w
     return a, value - 0.5 * problem.strength * float(w @ w) - float(a @ w)
 
 

@@ -27,10 +27,10 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from rankwright.core.parts import Part
+from rankwright.core.parameters import Part
 from rankwright.core.types import F64, I64, Problem, SolveResult
 from rankwright.errors import UsageError
-from rankwright.solvers.journal import recall
+from rankwright.solvers.oracle_log import recall
 
 _FIRST = 100  # columns of the first working set
 _INNER = 0.1  # share of the residual at which a working set is settled

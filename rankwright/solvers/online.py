@@ -23,10 +23,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from rankwright.core.parts import Part
+from rankwright.core.parameters import Part
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, SolveResult, StochasticProblem
-from rankwright.solvers.journal import Answer, recall
+from rankwright.solvers.oracle_log import Answer, recall
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,16 +129,16 @@ class Online(Part):
 
     def walk(self, problem: StochasticProblem, state: OnlineState, parts: I64) -> OnlineState:
         """Take a step for each of ``parts``, in this order."""
-        w, mean, slope = state.w.copy(), state.mean.copy(), np.empty(problem.size)
+        w, mean, gradient = state.w.copy(), state.mean.copy(), np.empty(problem.size)
         t, top, paid = state.t, state.smoothness, state.paid
         problem.begin_pass(t, w)
         for k in range(len(parts)):
             t += 1
             top = problem.part_smoothness(int(parts[k]), top)
-            paid += problem.part_grad(parts[k : k + 1], w, slope)
+            paid += problem.part_grad(parts[k : k + 1], w, gradient)
             pace = problem.strength * t + top
             if pace > 0.0:
-                w -= slope / pace  # (1)
+                w -= gradient / pace  # (1)
             mean += 2.0 / (t + 1) * (w - mean)  # (2)
         return OnlineState(w, mean, t, top, paid)
 
@@ -149,9 +149,9 @@ class Online(Part):
     def _result(
         self, problem: StochasticProblem, state: OnlineState, curve: list[float], stopped: str
     ) -> SolveResult:
-        w, slope = self.answer(state), np.empty(problem.size)
-        value = problem.grad(w, slope)
-        steepest = float(np.abs(slope).max(initial=0.0))
+        w, gradient = self.answer(state), np.empty(problem.size)
+        value = problem.grad(w, gradient)
+        steepest = float(np.abs(gradient).max(initial=0.0))
         return SolveResult(w, value, steepest, len(curve), stopped, curve, state)
 
 

@@ -20,11 +20,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from rankwright.core.parts import Part
+from rankwright.core.parameters import Part
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, SolveResult, StochasticProblem
-from rankwright.solvers.journal import recall
 from rankwright.solvers.online import stand_still
+from rankwright.solvers.oracle_log import recall
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -70,7 +70,7 @@ class SGD(Part):
         the largest component of the whole gradient at the answer.
         """
         w = np.zeros(problem.size) if start is None else np.array(start, np.float64)
-        mean, slope, squares = w.copy(), np.empty(problem.size), np.zeros(problem.size)
+        mean, gradient, squares = w.copy(), np.empty(problem.size), np.zeros(problem.size)
         curve: list[float] = []
         stopped = "max_iter was reached"
         answer = mean if self.averaging else w
@@ -82,10 +82,10 @@ class SGD(Part):
             firsts = range(0, itself.n_parts, self.batch_size)
             for t, first in enumerate(firsts, start=passes * len(firsts) + 1):
                 batch = order[first : first + self.batch_size]
-                total += len(batch) * itself.part_grad(batch, w, slope)
-                squares[:] += slope**2
+                total += len(batch) * itself.part_grad(batch, w, gradient)
+                squares[:] += gradient**2
                 size = np.sqrt(np.where(squares > 0.0, squares, 1.0))
-                w[:] -= self.learning_rate * slope / size  # (1)
+                w[:] -= self.learning_rate * gradient / size  # (1)
                 mean[:] += 2.0 / (t + 1) * (w - mean)
             return w, mean, squares, total
 
@@ -99,6 +99,6 @@ class SGD(Part):
             if stand_still(answer, before, self.tol):
                 stopped = "the weights no longer change"
                 break
-        value = problem.grad(answer, slope)
-        steepest = float(np.abs(slope).max(initial=0.0))
+        value = problem.grad(answer, gradient)
+        steepest = float(np.abs(gradient).max(initial=0.0))
         return SolveResult(answer, value, steepest, len(curve), stopped, curve)

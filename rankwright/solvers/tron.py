@@ -13,8 +13,8 @@ small against the gradient:
 so that the last steps converge superlinearly. The step is taken if the objective falls by a small
 share of what (1) promised; the region grows or shrinks with that share (`lin2008trust`,
 Algorithms 1 and 2). A step that meets a kink of the gradient, as those of squared hinges, keeps far
-less than (1) promised: it is then cut where the slope along it has nearly vanished, and the region
-stays, for shrinking it at every kink would make the run crawl.
+less than (1) promised: it is then cut where the derivative along it has nearly vanished, and the
+region stays, for shrinking it at every kink would make the run crawl.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from rankwright.core.parts import Part
+from rankwright.core.parameters import Part
 from rankwright.core.types import F64, NewtonProblem, SolveResult
 
 _ACCEPT = 1e-4  # take the step at this share of the promised decrease
@@ -112,8 +112,8 @@ def _step(
     at_border = False
     for _ in range(2 * len(g) + 10):
         problem.hess_vec(d, Hd)
-        bend = float(d @ Hd)
-        length = rz / bend if bend > 0.0 else math.inf
+        curvature = float(d @ Hd)
+        length = rz / curvature if curvature > 0.0 else math.inf
         most = _to_border(p, d, M, radius)
         at_border = length >= most
         length = min(length, most)
@@ -131,20 +131,23 @@ def _step(
     return p, promised, at_border
 
 
-def _along(problem: NewtonProblem, w: F64, p: F64, slope: float, out: F64) -> tuple[float, float]:
+def _along(
+    problem: NewtonProblem, w: F64, p: F64, derivative: float, out: F64
+) -> tuple[float, float]:
     """Return a t in (0, 1) near the minimum of w + t p, with its value; ``out`` gets the gradient.
 
-    The derivative along p, ``slope`` at 0, is brought to a tenth by secants and halves in turn.
+    The derivative along p, which starts at ``derivative``, is brought to a tenth by secants and
+    halves in turn.
     """
     low, high = 0.0, 1.0
-    at_low, at_high = slope, float(out @ p)
+    at_low, at_high = derivative, float(out @ p)
     t, value = 1.0, math.inf
     for k in range(_TRIES):
         share = at_low / (at_low - at_high) if at_high > 0.0 and k % 2 == 0 else 0.5
         t = low + share * (high - low)
         value = problem.grad(w + t * p, out)
         steep = float(out @ p)
-        if abs(steep) <= 0.1 * abs(slope):
+        if abs(steep) <= 0.1 * abs(derivative):
             break
         if steep < 0.0:
             low, at_low = t, steep

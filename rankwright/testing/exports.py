@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from rankwright.core.parts import resolve_part
+from rankwright.core.parameters import resolve_part
 from rankwright.errors import ContractError, UsageError
 from rankwright.export.folder import ABOUT, PARITY, export_model, verify_export
 from rankwright.export.target import ParityError

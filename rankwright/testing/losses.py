@@ -9,12 +9,13 @@ that have them, by a `UsageError`; they are checked without.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from rankwright.core.parallel import documents_per_range
-from rankwright.core.parts import check_kinds, params_of, part_name, resolve_part
+from rankwright.core.parameters import check_kinds, params_of, part_name, resolve_part
 from rankwright.core.types import CAPABILITIES, F64
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
@@ -136,10 +137,6 @@ def _weighted(loss: Any, weight: F64 = WEIGHT, **arrays: Any) -> RankingData:
     return graded(GRADES, **own, **arrays)
 
 
-def _spans(data: RankingData) -> list[tuple[int, int]]:
-    return list(zip(data.indptr[:-1].tolist(), data.indptr[1:].tolist(), strict=True))
-
-
 # --- traits --------------------------------------------------------------------------------------
 
 
@@ -188,9 +185,9 @@ def check_methods_agree(loss: Any) -> None:
     require_equal(bound.value(s), value, ("value(s)", "what grad returns"))
     require(np.isfinite(grad).all(), "grad leaves rows of its output as they were.")
     if loss.traits.curvature:
-        again, slopes, curv = with_curvature(loss, bound, s)
+        again, gradients, curv = with_curvature(loss, bound, s)
         require_equal(again, value, ("what grad_curv returns", "what grad returns"))
-        require_equal(slopes, grad, ("the gradient of grad_curv", "that of grad"))
+        require_equal(gradients, grad, ("the gradient of grad_curv", "that of grad"))
         require((curv >= 0).all(), "a curvature is negative.")
 
 
@@ -350,10 +347,10 @@ def check_difference(loss: Any) -> None:
         return with_grad
 
     parts = [part(name) for name in ("convex_part", "concave_part")]
-    (m, slope_m), (n, slope_n) = (one(s) for one in parts)
+    (m, gradient_m), (n, gradient_n) = (one(s) for one in parts)
     require_close(m - n, value, ("the difference", "the value"), rtol=1e-9, atol=1e-12)
     names = ("the difference of gradients", "the gradient")
-    require_close(slope_m - slope_n, grad, names, rtol=1e-9, atol=1e-12)
+    require_close(gradient_m - gradient_n, grad, names, rtol=1e-9, atol=1e-12)
     for one in parts:
         _check_convex(lambda s, one=one: one(s)[0], one, data, seeds=10)
 
@@ -392,10 +389,10 @@ def check_row_order(loss: Any) -> None:
         data.qid,
         sample_weight=None if weight is None else weight[order],
     )
-    again, slopes = value_and_grad(loss.bind(moved), s[order])
+    again, gradients = value_and_grad(loss.bind(moved), s[order])
     require_close(again, value, ("the value of shuffled documents", "before"), rtol=1e-12)
     names = ("the gradient of shuffled documents", "before")
-    require_close(slopes, grad[order], names, rtol=1e-9, atol=1e-12)
+    require_close(gradients, grad[order], names, rtol=1e-9, atol=1e-12)
 
 
 @_promised(without=("stochastic",))
@@ -423,8 +420,8 @@ def check_sum_over_queries(loss: Any) -> None:
     value, grad = value_and_grad(loss.bind(data), s)
     largest = loss.largest(data) if hasattr(loss, "largest") else None
     options = {} if largest is None else {"largest": largest}
-    total, slopes = 0.0, []
-    for q, (begin, end) in enumerate(_spans(data)):
+    total, gradients = 0.0, []
+    for q, (begin, end) in enumerate(pairwise(data.indptr.tolist())):
         if begin == end:
             continue
         alone = loss.bind(data.select([q]), **options)
@@ -432,10 +429,10 @@ def check_sum_over_queries(loss: Any) -> None:
             alone.number_from(q)
         part = value_and_grad(alone, s[begin:end])
         total += part[0]
-        slopes.append(part[1])
+        gradients.append(part[1])
     require_close(value, total, ("the value", "the sum over queries alone"), rtol=1e-12)
     names = ("the gradient", "that of the queries alone")
-    require_close(grad, np.concatenate(slopes), names, rtol=1e-12)
+    require_close(grad, np.concatenate(gradients), names, rtol=1e-12)
 
 
 @_promised()
@@ -492,10 +489,10 @@ def check_absent_documents(loss: Any) -> None:
     less = RankingData(data.X[kept], data.y[kept], begin, data.qid, sample_weight=weight[kept])
     s = random_scores(data)
     value, grad = value_and_grad(loss.bind(data), s)
-    again, slopes = value_and_grad(loss.bind(less), s[kept])
+    again, gradients = value_and_grad(loss.bind(less), s[kept])
     require_close(value, again, ("the value", "that without them"), rtol=1e-10)
     names = ("the gradient", "that without them")
-    require_close(grad[kept], slopes, names, rtol=1e-8, atol=1e-9)
+    require_close(grad[kept], gradients, names, rtol=1e-8, atol=1e-9)
     require(not np.delete(grad, kept).any(), "a document of weight 0 has a gradient.")
 
 

@@ -16,10 +16,9 @@ import numpy as np
 
 from rankwright.core.types import F64
 from rankwright.data.ranking_data import RankingData
-from rankwright.metrics.base import Metric
+from rankwright.metrics.base import FunctionMetric, Metric
+from rankwright.metrics.base import metric as metric_named
 from rankwright.metrics.evaluation import Evaluator, evaluate
-from rankwright.metrics.function import FunctionMetric
-from rankwright.metrics.names import metric as metric_named
 from rankwright.metrics.ranked import Ranked
 from rankwright.testing.contract import (
     Check,

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.core.parts import check_kinds, params_of, part_name, resolve_part
+from rankwright.core.parameters import check_kinds, params_of, part_name, resolve_part
 from rankwright.core.types import F64
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import RankwrightError
+from rankwright.metrics.base import metric
 from rankwright.metrics.evaluation import evaluate
-from rankwright.metrics.names import metric
 from rankwright.testing.contract import Check, require, require_close, require_equal, run_checks
 
 LOSSES = ("ranknet", "squared", "listnet", "pair_hinge")
@@ -147,14 +147,14 @@ def check_fit(model: Any) -> None:
     before, data = repr(params_of(model)), small_data()
     chance = np.random.default_rng(1).random(data.n_documents)
     for objective in objectives(model):
-        found, luck = (
+        found, by_chance = (
             evaluate(data, s, "ndcg@10")["ndcg@10"]
             for s in (scores_of(fitted(model, objective, data), data), chance)
         )
         require(
-            found > luck + 0.05,
+            found > by_chance + 0.05,
             f"under {objective!r} its NDCG@10 on the training data is {found:.3f}, that of random "
-            f"scores {luck:.3f}.",
+            f"scores {by_chance:.3f}.",
         )
     require(repr(params_of(model)) == before, "fit changes a parameter.")
 

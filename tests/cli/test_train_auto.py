@@ -22,7 +22,7 @@ def test_auto_chooses_saves_and_says_why(files, tmp_path):
     model = tmp_path / "m.rw"
     done = run("train", "auto", *parts(files), "--save", model, alone=True)
     assert "12 queries of about 20 documents, 6 features, 3 grades" in done.stderr
-    assert "ndcg@10 on valid" in done.stderr
+    assert "ndcg@10 on the validation set" in done.stderr
     kept = load_model(model)
     assert f"{kept.name} on {kept.model_name}: rounds" in done.stdout
 

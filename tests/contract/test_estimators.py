@@ -15,7 +15,7 @@ from small_data import small_data
 
 import rankwright as rw
 from rankwright import registry
-from rankwright.core.parts import params_of, same
+from rankwright.core.parameters import params_of, same
 from rankwright.core.types import Traits
 from rankwright.errors import IncompatibleError, UsageError
 from rankwright.rankers.base import Ranker, ranker

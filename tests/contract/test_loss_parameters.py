@@ -195,19 +195,19 @@ def the_slow_twin_agrees(made, bound):
         return
     value, grad = at(bound, SCORES)
     query_weight = data_of().query_weight
-    total, slopes = 0.0, np.zeros(len(Y))
+    total, gradients = 0.0, np.zeros(len(Y))
     for q in RANKED:
         rows = np.flatnonzero(q == QID)
         twin = TWINS[name_of(made)]
         part = twin(made, SCORES[rows], Y[rows], WEIGHT[rows], place=(0, q))
         total += query_weight[q] * part[0]
-        slopes[rows] = query_weight[q] * part[1]
+        gradients[rows] = query_weight[q] * part[1]
     assert value == pytest.approx(total, rel=1e-7, abs=1e-9)
-    close(grad, slopes, 1e-4 if name_of(made) == "interval" else 1e-7)
+    close(grad, gradients, 1e-4 if name_of(made) == "interval" else 1e-7)
 
 
 def has_twin(made):
-    if name_of(made) == "interval":  # cvxpy: the squared penalty; slopes of others are checked
+    if name_of(made) == "interval":  # cvxpy: the squared penalty; gradients of others are checked
         return made.penalty == "squared" and made.qp_solver == "newton"
     if name_of(made) == "position_svm":
         return made.per_group is None and made.cost is None and made.decay != "metric"
@@ -245,14 +245,14 @@ def documents_of_weight_0_are_as_good_as_absent(made, bound):
     held, short = made.bind(data_of(sample_weight=weight)), made.bind(data_of(~ABSENT))
     for s in (SCORES, np.where(ABSENT, 50.0, SCORES), SCORES.round()):
         value, grad = at(held, s)
-        again, slopes = at(short, s[~ABSENT])
+        again, gradients = at(short, s[~ABSENT])
         assert value == pytest.approx(again, rel=1e-9, abs=1e-12)
-        close(grad[~ABSENT], slopes, 1e-8)
+        close(grad[~ABSENT], gradients, 1e-8)
         assert not grad[ABSENT].any()
         if made.traits.curvature:
             curv, bends = np.full(len(Y), np.nan), np.full((~ABSENT).sum(), np.nan)
             held.grad_curv(s, grad, curv)
-            short.grad_curv(s[~ABSENT], slopes, bends)
+            short.grad_curv(s[~ABSENT], gradients, bends)
             close(curv[~ABSENT], bends, 1e-8)
             assert not curv[ABSENT].any()
         if made.traits.hess_vec:

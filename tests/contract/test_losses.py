@@ -142,15 +142,17 @@ def test_value_and_gradient_are_those_of_the_slow_twin(case, tied):
             bound.set_iteration(t)
         s = scores(data, t, 1.5).round(0 if tied else 9)
         value, grad = at(bound, s)
-        expected, slopes = 0.0, np.zeros(len(s))
+        expected, gradients = 0.0, np.zeros(len(s))
         for q in RANKED:
             rows = slice(data.indptr[q], data.indptr[q + 1])
             part = TWINS[case[0]](made, s[rows], data.y[rows], weights[rows], place=(t, q))
             expected += part[0]
-            slopes[rows] = part[1]
+            gradients[rows] = part[1]
         assert value == pytest.approx(expected, rel=1e-8)
         exact = 1e-4 if case[0] == "interval" else 1e-9  # the twin of interval is a QP solver
-        np.testing.assert_allclose(grad, slopes, rtol=exact, atol=exact * np.abs(slopes).max())
+        np.testing.assert_allclose(
+            grad, gradients, rtol=exact, atol=exact * np.abs(gradients).max()
+        )
 
 
 # --- derivatives -------------------------------------------------------------------------------

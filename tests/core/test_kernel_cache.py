@@ -26,7 +26,7 @@ ADD = """
 import logging, sys
 logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(levelname)s %(message)s")
 import numpy as np
-from rankwright.core.copies import copy_values
+from rankwright.core.kernels import copy_values
 out = np.empty(2)
 copy_values(np.array([1.0, 2.0]), out)
 print(out.tolist(), copy_values.stats.cache_hits and "loaded" or "compiled")
@@ -62,7 +62,7 @@ def fresh(monkeypatch):
 def test_code_is_kept_in_the_folder_that_rankwright_cache_names_and_found_again(tmp_path):
     assert "compiled" in run(tmp_path)
     (entry,) = entries(tmp_path)
-    assert entry.name.startswith("core.copies.copy_values-")
+    assert entry.name.startswith("core.kernels.copy_values-")
     assert "loaded" in run(tmp_path)
 
 

@@ -1,16 +1,156 @@
+"""Parts are values: read, compared, and changed in copies; names of other libraries are known."""
+
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
+from rankwright import losses, models
 from rankwright.core.parameters import (
+    ELSEWHERE,
+    Part,
     check_above_zero,
+    check_choice,
+    check_kinds,
     check_whole,
-    check_word,
     check_zero_or_more,
     either,
+    params_of,
+    part_name,
+    resolve_part,
+    same,
+    unknown_parameter,
+    with_params,
 )
 from rankwright.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Bend(Part):
+    rate: float = 0.5
+    steps: int = 3
+    word: str | None = None
+    exact: bool = False
+    anything: object = ()
+
+
+class Foreign:
+    """Anyone's part, with scikit-learn's two methods."""
+
+    def __init__(self, depth=1):
+        self.depth = depth
+
+    def get_params(self, deep=True):
+        return {"depth": self.depth}
+
+    def set_params(self, **changes):
+        self.depth = changes["depth"]
+
+
+class Plain:
+    """A part that names no parameters."""
+
+
+def test_a_part_shows_what_differs_from_its_defaults():
+    assert repr(Bend()) == "Bend()"
+    assert repr(Bend(rate=1, word="up")) == "Bend(rate=1, word='up')"
+
+
+def test_parameters_of_anyones_part():
+    assert params_of(Bend(steps=4))["steps"] == 4
+    assert params_of(Foreign(3)) == {"depth": 3}
+    assert params_of(Plain()) == {}
+
+
+@pytest.mark.parametrize("part", [Bend(steps=1), Foreign(1)])
+def test_a_change_is_a_copy(part):
+    name = "steps" if isinstance(part, Bend) else "depth"
+    changed = with_params(part, {name: 9})
+    assert params_of(changed)[name] == 9
+    assert params_of(part)[name] == 1
+    with pytest.raises(UsageError, match=f"{type(part).__name__} has no parameter 'stps'"):
+        with_params(part, {"stps": 9})
+
+
+def test_a_name_is_the_part_with_its_defaults_and_an_object_is_itself():
+    own = losses.ListNet(k=3)
+    assert resolve_part("losses", own) is own
+    assert resolve_part("models", "trees") == models.Trees()
+    with pytest.raises(UsageError, match="there is no model 'tree'; did you mean trees"):
+        resolve_part("models", "tree")
+    with pytest.raises(UsageError, match=r"Trees is a class; pass an object: Trees\(\)"):
+        resolve_part("models", models.Trees)
+    assert part_name("models", models.Trees()) == "trees"
+    assert part_name("models", Foreign()) == "Foreign"
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "equal"),
+    [
+        (1, 1.0, True),
+        (np.float32(0.5), 0.5, True),
+        (True, 1, False),
+        ("a", "a", True),
+        ((1, 2), (1, 2), True),
+        ((1, 2), [1, 2], False),
+        (None, None, True),
+        (None, 0, False),
+        (np.zeros(2), np.zeros(2), False),
+    ],
+)
+def test_values_of_parameters_are_compared(a, b, equal):
+    assert same(a, b) is equal
+
+
+@pytest.mark.parametrize(
+    ("part", "sentence"),
+    [
+        (Bend(rate="fast"), "rate must be a number, not 'fast'"),
+        (Bend(steps=2.5), r"steps must be a whole number, not 2\.5"),
+        (Bend(steps=True), "steps must be a whole number, not True"),
+        (Bend(word=3), "word must be text, not 3"),
+        (Bend(exact=1), "exact must be true or false, not 1"),
+        (models.Trees(n_estimators=0), "n_estimators must be 1 or more, not 0"),
+        (models.Trees(learning_rate=0.0), "learning_rate must be above 0, not 0"),
+    ],
+)
+def test_values_of_the_wrong_kind_are_refused(part, sentence):
+    with pytest.raises(UsageError, match=sentence):
+        check_kinds(part)
+
+
+def test_numbers_of_numpy_and_whole_numbers_for_numbers_will_do():
+    check_kinds(Bend(rate=1, steps=np.int64(2), word=None, exact=np.bool_(True)))
+    check_kinds(Plain())
+
+
+def test_a_name_of_another_library_is_answered_with_ours_where_the_part_has_it():
+    known = ["learning_rate", "num_leaves"]
+    told = str(unknown_parameter("Trees", "eta", known))
+    assert told == "Trees has no parameter 'eta'; it is called learning_rate here."
+    assert "did you mean num_leaves" in str(unknown_parameter("Trees", "num_leafs", known))
+    assert "it is called" not in str(unknown_parameter("Trees", "C", known))
+
+
+def test_what_a_name_is_called_here_is_a_parameter_of_something():
+    import inspect
+    from dataclasses import fields
+
+    from rankwright import registry
+
+    known = {
+        field.name
+        for kind in ("losses", "models", "solvers")
+        for part in registry.all_of(kind).values()
+        for field in fields(part)
+    }
+    for ranker in registry.all_of("rankers").values():
+        known |= set(inspect.signature(ranker.__init__).parameters)
+    assert {ours for names in ELSEWHERE.values() for ours in names} <= known
+
+
+# --- parameters ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("value", [1e-9, 3, np.float32(2), np.int64(4)])
@@ -75,9 +215,9 @@ def test_what_is_no_whole_number_from_the_least_is_refused(value, sentence):
 
 
 def test_a_word_is_one_of_those_known():
-    check_word("form", "hinge", ("squared", "hinge"))
+    check_choice("form", "hinge", ("squared", "hinge"))
     with pytest.raises(UsageError, match="form must be squared, hinge or log, not 'cubic'"):
-        check_word("form", "cubic", ("squared", "hinge", "log"))
+        check_choice("form", "cubic", ("squared", "hinge", "log"))
 
 
 def test_either_lists_words_as_people_do():

@@ -1,8 +1,10 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from rankwright.core.products import (
+    one_blas_thread,
     times_vector,
     transposed_squares_times_vector,
     transposed_times_vector,
@@ -33,3 +35,20 @@ def test_the_number_of_threads_changes_no_bit(threads):
     one = transposed_times_vector(X, G, n_jobs=1).tobytes()
     assert transposed_times_vector(X, G, n_jobs=threads).tobytes() == one
     assert (times_vector(X, W, n_jobs=threads) == times_vector(X, W, n_jobs=1)).all()
+
+
+# --- blas ------------------------------------------------------------------------------------
+
+
+def blas_threads():
+    return {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}
+
+
+def test_blas_has_one_thread_inside_and_its_own_again_after():
+    np.eye(3) @ np.eye(3)
+    with threadpool_limits(2, user_api="blas"):
+        before = blas_threads()
+        assert 2 in before  # some libraries of a process may have one thread for good
+        with one_blas_thread():
+            assert blas_threads() == {1}
+        assert blas_threads() == before

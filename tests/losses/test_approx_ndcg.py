@@ -6,7 +6,7 @@ import pytest
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.approx_ndcg import ApproxNDCG
-from rankwright.metrics.names import metric
+from rankwright.metrics.base import metric
 
 
 def query(y):
@@ -46,7 +46,7 @@ def test_it_tends_to_ndcg_as_the_temperature_falls():
 
 
 def test_scores_too_far_apart_for_exponentials_are_counted_all_the_same():
-    """Apart from the one far above, slopes are those of the others among themselves."""
+    """Apart from the one far above, gradients are those of the others among themselves."""
     y, s = [0, 2, 1], np.array([500.0, 0.05, 0.0])
     value, grad, _ = parts(ApproxNDCG(), y, s)
     up = 1 / (1 + exp(-0.5))  # of the second above the third

@@ -43,9 +43,9 @@ def test_the_exact_form_is_the_sum_over_all_rankings(n, beta):
     y, s = rng.permutation(n).astype(float), rng.normal(size=n)
     loss = BoltzRank(form="exact", metric="ndcg@3", pair_potential=beta, divergence=0.4)
     value, grad, _ = parts(loss, query(y), s)
-    expected, slopes = TWINS["boltzrank"](loss, s, y, np.ones(n))
+    expected, gradients = TWINS["boltzrank"](loss, s, y, np.ones(n))
     assert value == pytest.approx(expected, rel=1e-12)
-    np.testing.assert_allclose(grad, slopes, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(grad, gradients, rtol=1e-9, atol=1e-12)
 
 
 def test_the_energy_is_that_of_the_paper():

@@ -9,8 +9,13 @@ from scipy import sparse
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.domination import Domination
-from rankwright.losses.domination_columns import Columns, column_bounds, step_length
-from rankwright.losses.domination_sums import derivatives, move
+from rankwright.losses.domination_columns import (
+    Columns,
+    column_bounds,
+    derivatives,
+    move,
+    step_length,
+)
 
 LOSSES = [
     Domination(),
@@ -58,20 +63,20 @@ def kernel_derivatives(problem, j):
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
-def test_slope_and_bend_of_a_column_are_differences_of_the_objective(loss):
+def test_derivative_and_bend_of_a_column_are_differences_of_the_objective(loss):
     problem = problem_of(weighted_data(), loss)
     w = np.random.default_rng(1).normal(size=problem.size)
     _, gradient = at(problem, w)
     for j in range(problem.size):
-        slope, bend, positive = kernel_derivatives(problem, j)
+        derivative, bend, positive = kernel_derivatives(problem, j)
         low, mid, high = (along(problem, j, w, u) for u in (-1e-4, 0.0, 1e-4))
-        assert slope == pytest.approx((high - low) / 2e-4, abs=1e-7)
+        assert derivative == pytest.approx((high - low) / 2e-4, abs=1e-7)
         assert bend == pytest.approx((high - 2 * mid + low) / 1e-8, abs=1e-5)
-        assert slope == pytest.approx(gradient[j], abs=1e-12)
+        assert derivative == pytest.approx(gradient[j], abs=1e-12)
         assert positive >= bend
 
 
-def test_slope_is_the_sum_over_pairs():
+def test_derivative_is_the_sum_over_pairs():
     """mean over dominating i of sum over dominated j of p_ij (x_j - x_i), written out."""
     data = sparse_data(sizes=(12,), features=3)
     problem = problem_of(data)
@@ -93,7 +98,7 @@ def test_slope_is_the_sum_over_pairs():
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_sums_that_are_carried_along_stay_those_of_the_scores(loss):
-    """Many small steps and few large ones: S_k expanded in Z, and summed anew, tell the slope."""
+    """Many small steps and few large ones: S_k expanded in Z, and summed anew, agree."""
     data = weighted_data(3, features=30)
     problem = problem_of(data, loss)
     rng = np.random.default_rng(4)
@@ -135,24 +140,24 @@ def test_no_step_ever_increases_the_objective(seed, loss, l1, l2, step, size):
             before = after
 
 
-def objective_of_step(u, slope, bend, reach, w, l1):
+def objective_of_step(u, derivative, bend, reach, w, l1):
     bound = u * u / 2 if reach == 0.0 else (np.expm1(reach * abs(u)) - reach * abs(u)) / reach**2
-    return slope * u + bend * bound + l1 * abs(w + u)
+    return derivative * u + bend * bound + l1 * abs(w + u)
 
 
 @pytest.mark.parametrize("reach", [0.0, 0.5, 2.0])
 @pytest.mark.parametrize("w", [0.0, 0.3, -0.3, 2.0])
-@pytest.mark.parametrize("slope", [0.0, 0.1, -0.1, 0.7, -3.0])
+@pytest.mark.parametrize("derivative", [0.0, 0.1, -0.1, 0.7, -3.0])
 @pytest.mark.parametrize("l1", [0.0, 0.2, 1.0])
-def test_a_step_is_the_minimum_of_its_bound(reach, w, slope, l1):
+def test_a_step_is_the_minimum_of_its_bound(reach, w, derivative, l1):
     bend = 0.8
-    u = step_length(slope, bend, reach, w, l1)
+    u = step_length(derivative, bend, reach, w, l1)
     grid = np.linspace(-6.0, 6.0, 4001)
-    tried = [objective_of_step(v, slope, bend, reach, w, l1) for v in (*grid, -w)]
-    assert objective_of_step(u, slope, bend, reach, w, l1) <= min(tried) + 1e-12
+    tried = [objective_of_step(v, derivative, bend, reach, w, l1) for v in (*grid, -w)]
+    assert objective_of_step(u, derivative, bend, reach, w, l1) <= min(tried) + 1e-12
 
 
-def test_the_printed_step_is_the_slope_over_m_times_the_largest_square():
+def test_the_printed_step_is_the_derivative_over_m_times_the_largest_square():
     """(1.2): delta = -g / (m B); with l1, Lemma 2 and the two cases after it."""
     data = sparse_data(sizes=(30,), grades=2)
     B = data.X.toarray()[:, 2].max() ** 2, data.X.toarray()[:, 2].min() ** 2
@@ -170,16 +175,16 @@ def test_the_printed_step_is_the_slope_over_m_times_the_largest_square():
         assert w[2] == pytest.approx(expected)
 
 
-def test_without_penalty_a_step_is_log1p_of_slope_over_bend():
+def test_without_penalty_a_step_is_log1p_of_derivative_over_bend():
     data = sparse_data(sizes=(30,), grades=2)
     problem = problem_of(data)
     w = np.zeros(problem.size)
     at(problem, w)
-    slope, bend, _ = kernel_derivatives(problem, 1)
+    derivative, bend, _ = kernel_derivatives(problem, 1)
     column = data.X.toarray()[:, 1]
     R = column.max() - column.min()
     problem.sweep(w, np.array([1]))
-    assert w[1] == pytest.approx(-np.sign(slope) * np.log1p(R * abs(slope) / bend) / R)
+    assert w[1] == pytest.approx(-np.sign(derivative) * np.log1p(R * abs(derivative) / bend) / R)
 
 
 def test_ranges_count_zeros_that_are_not_stored_and_stay_within_queries():

@@ -77,9 +77,9 @@ def test_real_valued_grades_of_a_long_list_are_those_of_the_twin():
     rng = np.random.default_rng(1)
     y, s, w = rng.uniform(0, 3, 150), rng.normal(size=150), rng.uniform(0.5, 2, 150)
     value, grad, _ = parts(GBRank(), query(y, sample_weight=w), s)
-    expected, slopes = TWINS["gbrank"](GBRank(), s, y, w)
+    expected, gradients = TWINS["gbrank"](GBRank(), s, y, w)
     assert value == pytest.approx(expected, rel=1e-12)
-    np.testing.assert_allclose(grad, slopes, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(grad, gradients, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", ["lambda1", "calibration"])

@@ -86,8 +86,10 @@ def test_gradient_by_finite_differences(kind):
     s = rng.normal(size=28)
     _, grad = at(Interval(**kind), data, s)
     bound, step = Interval(**kind).bind(data), 1e-5
-    slopes = [(bound.value(s + e) - bound.value(s - e)) / (2 * step) for e in step * np.eye(28)]
-    np.testing.assert_allclose(grad, slopes, atol=1e-6 * np.abs(grad).max())
+    derivatives = [
+        (bound.value(s + e) - bound.value(s - e)) / (2 * step) for e in step * np.eye(28)
+    ]
+    np.testing.assert_allclose(grad, derivatives, atol=1e-6 * np.abs(grad).max())
 
 
 @all_kinds

@@ -92,9 +92,11 @@ def test_tied_scores_weigh_the_mean_over_their_orders(documents, metric, truncat
     y, s, w = np.array(documents, float).T
     loss = LambdaRank(metric=metric, truncation=truncation, normalize=normalize)
     value, grad, _ = parts(loss, query(y, sample_weight=w), s)
-    expected, slopes = TWINS["lambdarank"](loss, s, y, w) if np.ptp(y) else (0.0, np.zeros(len(y)))
+    expected, gradients = (
+        TWINS["lambdarank"](loss, s, y, w) if np.ptp(y) else (0.0, np.zeros(len(y)))
+    )
     assert value == pytest.approx(expected, rel=1e-9, abs=1e-14)
-    assert grad == pytest.approx(slopes, rel=1e-9, abs=1e-12)
+    assert grad == pytest.approx(gradients, rel=1e-9, abs=1e-12)
 
 
 METRICS = ["ndcg", "ndcg@2", "dcg", "dcg@3", "p@2", "map", "map@3", "mrr", "mrr@2", "err", "err@2"]
@@ -131,9 +133,9 @@ def test_long_lists_with_far_scores_are_those_of_the_twin(metric):
     y, s, w = rng.integers(0, 5, 25), 400 * rng.normal(size=25), rng.uniform(0.5, 2, 25)
     loss = LambdaRank(metric=metric, truncation=5)
     value, grad, _ = parts(loss, query(y, sample_weight=w), s)
-    expected, slopes = TWINS["lambdarank"](loss, s, y, w)
+    expected, gradients = TWINS["lambdarank"](loss, s, y, w)
     assert value == pytest.approx(expected, rel=1e-9)
-    np.testing.assert_allclose(grad, slopes, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(grad, gradients, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("metric", ["ndcg@5", "map", "err"])
@@ -144,11 +146,11 @@ def test_while_the_ranking_stands_the_gradient_is_that_of_the_value(metric):
     eps, grad, curv = 1e-6, np.empty(12), np.empty(12)
     bound.grad_curv(s, grad, curv)
     for i, step in enumerate(eps * np.eye(12)):
-        slope = (bound.value(s + step) - bound.value(s - step)) / (2 * eps)
+        gradient = (bound.value(s + step) - bound.value(s - step)) / (2 * eps)
         bend = (bound.value(s + 100 * step) - 2 * bound.value(s) + bound.value(s - 100 * step)) / (
             1e4 * eps**2
         )
-        assert grad[i] == pytest.approx(slope, abs=1e-7)
+        assert grad[i] == pytest.approx(gradient, abs=1e-7)
         assert curv[i] == pytest.approx(bend, abs=1e-6)
 
 

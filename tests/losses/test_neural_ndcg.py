@@ -7,7 +7,7 @@ from reference.neural_ndcg import soft_sort
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError, UsageError
 from rankwright.losses.neural_ndcg import NeuralNDCG
-from rankwright.metrics.names import metric
+from rankwright.metrics.base import metric
 
 
 def query(y):
@@ -81,13 +81,13 @@ def test_without_scaling_good_documents_are_drawn_to_the_middle_and_with_it_to_t
     """Scores so close that every row is nearly even: where the one good document should move."""
     y, s = np.zeros(21), -np.arange(21) / 100
     y[5] = 1.0
-    slope = {
+    gradient = {
         rounds: parts(NeuralNDCG(metric="p", temperature=1.0, sinkhorn=rounds), y, s)[1][5]
         for rounds in (0, 50)
     }
     up = parts(NeuralNDCG(temperature=1.0, sinkhorn=50), y, s)[1][5]
-    assert slope[0] > 0.01  # downhill is down, where it counts at more ranks
-    assert slope[50] == pytest.approx(0.0, abs=1e-4)
+    assert gradient[0] > 0.01  # downhill is down, where it counts at more ranks
+    assert gradient[50] == pytest.approx(0.0, abs=1e-4)
     assert up < -0.01
 
 

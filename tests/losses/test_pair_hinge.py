@@ -49,7 +49,7 @@ def test_the_margin_is_the_same_between_any_two_grades():
 
 
 @pytest.mark.parametrize("form", ["squared", "hinge"])
-def test_at_the_kink_a_pair_has_slope_zero(form):
+def test_at_the_kink_a_pair_has_gradient_zero(form):
     value, grad, curv = parts(PairHinge(form=form), query([1, 0, 0]), [1.0, 0.0, 0.0])
     assert value == 0
     assert not grad.any()
@@ -122,8 +122,10 @@ def test_value_and_gradient_are_those_of_the_pairs_listed(queries, form, pairs, 
     expected = [twin(loss, s[span], y[span], w[span], most_pairs=most) for span in spans]
     value, grad, _ = parts(loss, data, s)
     assert value == pytest.approx(sum(part[0] for part in expected), rel=1e-10, abs=1e-12)
-    slopes = np.concatenate([part[1] for part in expected])
-    np.testing.assert_allclose(grad, slopes, rtol=1e-9, atol=1e-11 * max(1, np.abs(slopes).max()))
+    gradients = np.concatenate([part[1] for part in expected])
+    np.testing.assert_allclose(
+        grad, gradients, rtol=1e-9, atol=1e-11 * max(1, np.abs(gradients).max())
+    )
 
 
 def pair_count(y, w):
@@ -136,9 +138,9 @@ def test_real_valued_grades_of_a_long_list_are_those_of_the_twin(pairs):
     y, s, w = rng.uniform(0, 3, 150), 0.5 * rng.normal(size=150), rng.uniform(0.5, 2, 150)
     loss = PairHinge(pairs=pairs)
     value, grad, _ = parts(loss, query(y, sample_weight=w), s)
-    expected, slopes = twin(loss, s, y, w)
+    expected, gradients = twin(loss, s, y, w)
     assert value == pytest.approx(expected, rel=1e-10)
-    np.testing.assert_allclose(grad, slopes, rtol=1e-8, atol=1e-10 * np.abs(slopes).max())
+    np.testing.assert_allclose(grad, gradients, rtol=1e-8, atol=1e-10 * np.abs(gradients).max())
 
 
 @pytest.mark.parametrize("pairs", ["uniform", "ir"])

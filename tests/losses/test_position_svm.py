@@ -41,14 +41,14 @@ def a_query(seed, tied):
 @pytest.mark.parametrize("tied", [False, True], ids=["distinct", "tied"])
 @pytest.mark.parametrize("ties", TIES)
 @pytest.mark.parametrize("metric", METRICS)
-def test_value_and_slope_are_those_of_all_orders(metric, ties, tied):
+def test_value_and_gradient_are_those_of_all_orders(metric, ties, tied):
     for seed, decay in enumerate([1.0, 0.25, "log", "loglog"]):
         y, s = a_query(seed, tied)
         loss = PositionSVM(metric=metric, ties=ties, decay=decay)
         value, grad = bound_gradient(loss, data_of(y), s)
-        expected, slope = position_svm(loss, s, y, np.ones(6))
+        expected, gradient = position_svm(loss, s, y, np.ones(6))
         assert value == pytest.approx(expected, abs=1e-10)
-        np.testing.assert_allclose(grad, slope, atol=1e-10)
+        np.testing.assert_allclose(grad, gradient, atol=1e-10)
 
 
 def test_two_documents_by_hand():
@@ -86,13 +86,13 @@ def test_by_score_it_is_a_difference_of_convex_functions():
     rng = np.random.default_rng(1)
     for part in (bound.convex_part, bound.concave_part):
         for _ in range(40):
-            a, b, slope = 2 * rng.normal(size=6), 2 * rng.normal(size=6), np.empty(6)
-            here = part(a, slope)
-            assert part(b, np.empty(6)) >= here + slope @ (b - a) - 1e-12
-    s, M, N, slope = rng.normal(size=6), np.empty(6), np.empty(6), np.empty(6)
-    value = bound.grad(s, slope)
+            a, b, gradient = 2 * rng.normal(size=6), 2 * rng.normal(size=6), np.empty(6)
+            here = part(a, gradient)
+            assert part(b, np.empty(6)) >= here + gradient @ (b - a) - 1e-12
+    s, M, N, gradient = rng.normal(size=6), np.empty(6), np.empty(6), np.empty(6)
+    value = bound.grad(s, gradient)
     assert bound.convex_part(s, M) - bound.concave_part(s, N) == pytest.approx(value)
-    np.testing.assert_allclose(M - N, slope, atol=1e-12)
+    np.testing.assert_allclose(M - N, gradient, atol=1e-12)
 
 
 def test_weights_of_the_measure_itself_need_one_sort():
@@ -104,10 +104,10 @@ def test_weights_of_the_measure_itself_need_one_sort():
     orders = list(permutations(range(7)))
     ideal = np.sort(2**y - 1)[::-1] @ a
     losses = [1 - (2 ** y[list(o)] - 1) @ a / ideal for o in orders]
-    expected, slope = worst(s, a, orders, losses)
+    expected, gradient = worst(s, a, orders, losses)
     cref = np.array([a[:2].mean(), 0, a[2] / 2, a[2] / 2, 0, a[:2].mean(), 0])
     assert value == pytest.approx(expected - cref @ s)
-    np.testing.assert_allclose(grad, slope - cref, atol=1e-12)
+    np.testing.assert_allclose(grad, gradient - cref, atol=1e-12)
 
 
 def test_many_grades_and_long_lists_agree_with_the_assignment():
@@ -147,8 +147,8 @@ def test_orders_with_too_many_of_a_group_are_no_rivals(metric, limit, ties):
         earned = np.array([in_groups(metric, y[list(o)]) for o in orders])
         scale = earned.max() if metric.startswith("ndcg") else 1.0
         c = rank_decay(1.0, 6)
-        expected, slope = worst(s, c, orders, (earned.max() - earned) / scale)
-        cref = grad - slope
+        expected, gradient = worst(s, c, orders, (earned.max() - earned) / scale)
+        cref = grad - gradient
         assert value == pytest.approx(expected + cref @ s)
         # Whatever the ties, the negated rest is a mean of best orders.
         best = [
@@ -192,8 +192,8 @@ def test_costs_of_the_caller_take_the_place_of_a_measure(ties):
         value, grad = bound_gradient(PositionSVM(cost=late, ties=ties), data_of(y), s)
         c, orders = rank_decay(1.0, 6), list(permutations(range(6)))
         costs = np.array([sum(abs(j - 1) * y[i] / 4 for j, i in enumerate(o)) for o in orders])
-        expected, slope = worst(s, c, orders, costs - costs.min())
-        cref = slope - grad
+        expected, gradient = worst(s, c, orders, costs - costs.min())
+        cref = gradient - grad
         assert value == pytest.approx(expected - cref @ s)
         cheapest = np.array([at_ranks(o, c) for o in np.array(orders)[costs < costs.min() + 1e-9]])
         assert cref.sum() == pytest.approx(c.sum())
@@ -256,8 +256,8 @@ def test_topics_that_overlap_limit_the_orders(metric, limit, ties, kind):
             earned = np.array([in_groups("dcg", y[list(o)]) for o in orders])
         scale = earned.max() if metric.startswith("ndcg") and earned.max() > 0 else 1.0
         c = rank_decay(1.0, 6)
-        expected, slope = worst(s, c, orders, (earned.max() - earned) / scale)
-        cref = slope - grad
+        expected, gradient = worst(s, c, orders, (earned.max() - earned) / scale)
+        cref = gradient - grad
         assert value == pytest.approx(expected - cref @ s)
         best = [
             at_ranks(o, c) for o, e in zip(orders, earned, strict=True) if e > earned.max() - 1e-9
@@ -279,7 +279,7 @@ def test_topics_that_do_not_overlap_are_groups(limit):
         np.testing.assert_allclose(same, grad, atol=1e-12)
 
 
-def test_documents_of_equal_score_grade_and_topics_share_the_slope():
+def test_documents_of_equal_score_grade_and_topics_share_the_gradient():
     y = np.array([2.0, 2.0, 0.0, 1.0, 0.0, 0.0])
     topics = np.array([[1, 1, 0], [1, 1, 0], [0, 1, 1], [1, 0, 1], [0, 0, 1], [0, 0, 1]], float)
     s = np.array([0.3, 0.3, 0.1, 0.2, 0.5, 0.5])
@@ -317,12 +317,11 @@ def test_methods_that_no_query_uses_are_not_compiled(tmp_path):
 import numpy as np
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.position_svm import PositionSVM
-from rankwright.subproblems import topic_search
-from rankwright.losses.position_orders import worst_order
+from rankwright.losses import position_orders, topic_search
 data = RankingData.from_arrays(np.zeros((4, 1)), [0.0, 1.0, 0.0, 2.0], qid=[1, 1, 2, 2])
 PositionSVM("ndcg@10").bind(data).value(np.zeros(4))
-print(len(worst_order.by_classes.inner), len(worst_order._costliest.inner))
-print(len(topic_search.search_topics.inner), len(worst_order._sort_by_lead.inner))
+print(len(position_orders.by_classes.inner), len(position_orders._costliest.inner))
+print(len(topic_search.search_topics.inner), len(position_orders._sort_by_lead.inner))
 """
     cache = {"RANKWRIGHT_CACHE": str(tmp_path), "RANKWRIGHT_COMPILE": "1"}
     command = [sys.executable, "-c", code]

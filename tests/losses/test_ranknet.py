@@ -35,9 +35,9 @@ def test_lists_of_any_length_are_those_of_the_twin(n):
     y, s, w = rng.integers(0, 3, n), rng.normal(size=n).round(1), rng.uniform(0.5, 2, n)
     y[0], y[1] = 1, 0
     value, grad, _ = parts(RankNet(), query(y, sample_weight=w), s)
-    expected, slopes = TWINS["ranknet"](RankNet(), s, y, w)
+    expected, gradients = TWINS["ranknet"](RankNet(), s, y, w)
     assert value == pytest.approx(expected, rel=1e-12)
-    np.testing.assert_allclose(grad, slopes, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(grad, gradients, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("spread", [599.0, 601.0, 5000.0])
@@ -45,9 +45,9 @@ def test_scores_too_far_apart_for_one_exponential_are_computed_row_by_row(spread
     y, w = np.array([0, 1, 2, 0, 1, 2]), np.ones(6)
     s = np.array([spread, spread - 0.5, 0.5, 0.0, spread / 2, spread / 2 + 1])
     value, grad, curv = parts(RankNet(), query(y), s)
-    expected, slopes = TWINS["ranknet"](RankNet(), s, y, w)
+    expected, gradients = TWINS["ranknet"](RankNet(), s, y, w)
     assert value == pytest.approx(expected, rel=1e-12)
-    np.testing.assert_allclose(grad, slopes, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(grad, gradients, rtol=1e-10, atol=1e-12)
     assert np.isfinite(curv).all()
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError, UsageError
 from rankwright.losses.softrank import SoftRank
-from rankwright.metrics.names import metric
+from rankwright.metrics.base import metric
 
 
 def query(y, **arrays):

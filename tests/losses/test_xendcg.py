@@ -86,8 +86,8 @@ def test_more_terms_come_closer_to_the_newton_step():
     y, s = np.array([0.0, 2.0, 1.0]), np.array([0.5, 0.0, 0.0])
     rho = np.exp(s) / np.exp(s).sum()
     hessian = np.diag(rho) - np.outer(rho, rho)
-    _, slope, _ = parts(XENDCG(sampled=False), query(y), s)
-    newton = np.linalg.lstsq(hessian, slope, rcond=None)[0]
+    _, gradient, _ = parts(XENDCG(sampled=False), query(y), s)
+    newton = np.linalg.lstsq(hessian, gradient, rcond=None)[0]
     gaps = []
     for terms in (1, 3, 9, 61):
         _, grad, curv = parts(XENDCG(sampled=False, newton_terms=terms), query(y), s)

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankwright.data.ranking_data import RankingData
-from rankwright.metrics.along_line import MeasureLine
+from rankwright.metrics.along_line import MetricLine
+from rankwright.metrics.base import metric
 from rankwright.metrics.evaluation import evaluate
-from rankwright.metrics.names import metric
 
 MEASURES = [
     "ndcg@3", "ndcg", "ndcg(gain=linear)@2", "dcg@5", "p@1", "p@4", "recall@3", "rprec", "map",
@@ -61,7 +61,7 @@ def at(pieces, t):
 def test_between_two_crossings_the_pieces_have_the_value_of_the_measure(name, seed, whole, weights):
     data = random_data(np.random.default_rng(seed), whole=whole, weights=weights)
     s, x = data.X[:, 0].copy(), data.X[:, 1].copy()
-    pieces = MeasureLine(metric(name), data).pieces(s, x, LOW, HIGH)
+    pieces = MetricLine(metric(name), data).pieces(s, x, LOW, HIGH)
     for left, right in pairwise(crossings(data, s, x)):
         if right - left > 1e-7:
             t = (left + right) / 2
@@ -72,7 +72,7 @@ def test_between_two_crossings_the_pieces_have_the_value_of_the_measure(name, se
 def test_pieces_follow_the_convention(convention):
     data = random_data(np.random.default_rng(3), whole=False, queries=12)
     s, x = data.X[:, 0].copy(), data.X[:, 1].copy()
-    line = MeasureLine(metric("ndcg@3", convention=convention), data)
+    line = MetricLine(metric("ndcg@3", convention=convention), data)
     pieces = line.pieces(s, x, LOW, HIGH)
     for t in np.linspace(-3.9, 3.9, 50):
         expected = mean(data, s + t * x, "ndcg@3", convention)
@@ -85,13 +85,13 @@ def test_a_value_is_the_mean_over_the_orders_of_ties(name):
     data = random_data(np.random.default_rng(1), whole=True, queries=9, weights=True)
     s = data.X[:, 0].copy()
     sign = 1.0 if metric(name).maximise else -1.0
-    line = MeasureLine(metric(name), data)
+    line = MetricLine(metric(name), data)
     assert line.value(s) == pytest.approx(sign * mean(data, s, name), abs=1e-12)
 
 
 def test_documents_on_one_line_count_as_the_mean_over_their_orders():
     data = RankingData.from_arrays(np.zeros((3, 1)), [2, 0, 1], qid=[0, 0, 0])
-    line = MeasureLine(metric("dcg"), data)
+    line = MetricLine(metric("dcg"), data)
     pieces = line.pieces(np.array([1.0, 1.0, 0.0]), np.array([0.0, 0.0, 1.0]), LOW, HIGH)
     one, two, three = 1.0, 1 / np.log2(3), 1 / 2.0
     assert pieces.edges.tolist() == [LOW, 1.0, 1.0, HIGH]  # the third overtakes both at once
@@ -105,7 +105,7 @@ def test_a_line_that_says_nothing_earns_nothing_from_the_order_of_rows(name):
     data = RankingData.from_arrays(np.zeros((8, 1)), [2, 2, 1, 0, 0, 0, 0, 0], qid=np.zeros(8))
     turned = RankingData.from_arrays(np.zeros((8, 1)), data.y[::-1], qid=np.zeros(8))
     s, x = np.zeros(8), np.ones(8)
-    found = [MeasureLine(metric(name), one).pieces(s, x, LOW, HIGH) for one in (data, turned)]
+    found = [MetricLine(metric(name), one).pieces(s, x, LOW, HIGH) for one in (data, turned)]
     assert len(found[0].values) == len(found[1].values) == 1
     assert found[0].values[0] == pytest.approx(found[1].values[0], rel=1e-12)
     assert found[0].values[0] == pytest.approx(mean(data, s, name), rel=1e-12)
@@ -119,7 +119,7 @@ def test_queries_are_swept_alike_on_any_number_of_threads():
         rng.normal(size=(n, 2)), rng.integers(0, 3, n), group_sizes=sizes
     )
     args = data.X[:, 0].copy(), data.X[:, 1].copy(), LOW, HIGH
-    one, five = (MeasureLine(metric("ndcg@5"), data, n_jobs=t).pieces(*args) for t in (1, 5))
+    one, five = (MetricLine(metric("ndcg@5"), data, n_jobs=t).pieces(*args) for t in (1, 5))
     assert (one.edges == five.edges).all()
     assert (one.values == five.values).all()
 
@@ -128,4 +128,4 @@ def test_the_public_measure_agrees_where_there_are_no_ties():
     data = random_data(np.random.default_rng(5), whole=False, queries=8)
     found = evaluate(data, data.X[:, 0], "ndcg@3,map,mrr,err")
     for name, value in found.items():
-        assert MeasureLine(metric(name), data).value(data.X[:, 0].copy()) == pytest.approx(value)
+        assert MetricLine(metric(name), data).value(data.X[:, 0].copy()) == pytest.approx(value)

@@ -7,8 +7,8 @@ import pytest
 from rankwright.errors import UsageError
 from rankwright.metrics.convention import (
     ABOUT,
+    CLAUSE_VALUES,
     CONVENTIONS,
-    WORDS,
     Convention,
     conventions_table,
     descriptions,
@@ -49,9 +49,9 @@ def test_a_value_that_a_clause_does_not_know_is_refused(clause, value):
         Convention(**{clause: value})
 
 
-def test_every_clause_has_words_and_a_heading():
+def test_every_clause_has_texts_and_a_heading():
     clauses = set(Convention.__dataclass_fields__) - {"name"}
-    assert set(WORDS) == set(ABOUT) == clauses
+    assert set(CLAUSE_VALUES) == set(ABOUT) == clauses
 
 
 def test_the_table_in_the_documentation_is_current():

@@ -159,7 +159,7 @@ def test_impossible_parameters_are_refused(params, sentence):
         fit(**params)
 
 
-def test_a_slope_is_followed_until_it_is_level():
+def test_a_derivative_is_followed_until_it_is_level():
     assert level(lambda x: x - 3.0, -3.0, 1.0, 1e-9) == pytest.approx(3.0)
     assert level(lambda x: math.tanh(x - 20.0), -1.0, 0.01, 1e-9) == pytest.approx(20.0)
     steps = level(lambda x: -1.0 if x < 0.7 else 2.0, -1.0, 1.0, 1e-9)

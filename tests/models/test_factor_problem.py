@@ -65,8 +65,8 @@ def test_the_gradient_is_that_of_the_value(name):
     theta, gradient = point(problem), np.empty(problem.size)
     assert problem.grad(theta, gradient) == pytest.approx(problem.value(theta))
     steps = 1e-6 * np.eye(problem.size)
-    slopes = [(problem.value(theta + h) - problem.value(theta - h)) / 2e-6 for h in steps]
-    assert gradient == pytest.approx(np.array(slopes), abs=1e-6)
+    gradients = [(problem.value(theta + h) - problem.value(theta - h)) / 2e-6 for h in steps]
+    assert gradient == pytest.approx(np.array(gradients), abs=1e-6)
 
 
 @pytest.mark.parametrize("users", [True, False])

@@ -94,8 +94,8 @@ class Theirs:
 
     def solve(self, problem, start=None, *, callback=None):
         def both(w):
-            slope = np.empty(problem.size)
-            return problem.grad(w, slope), slope
+            gradient = np.empty(problem.size)
+            return problem.grad(w, gradient), gradient
 
         found = minimize(both, start, jac=True, method="BFGS")
         return SolveResult(found.x, found.fun, np.abs(found.jac).max(), found.nit, "theirs")

@@ -1,15 +1,19 @@
 """Sums of features that climb a measure: their values, the turning of measures, and the scale."""
 
+import math
+import re
+
 import numpy as np
 import pytest
 from small_data import Onlooker, small_data
 
 from rankwright import registry
+from rankwright.data.files import load
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import DataError
+from rankwright.errors import DataError, UsageError
+from rankwright.metrics.base import metric
 from rankwright.metrics.evaluation import evaluate
-from rankwright.metrics.names import metric
-from rankwright.models.feature_sum import FeatureSum
+from rankwright.models.feature_sum import FeatureSum, Reweight
 
 DATA = small_data(queries=10, documents=8)
 RULES = {"weights": "running", "enqueue": True, "tol": 0.002, "max_selections": 5}
@@ -76,3 +80,146 @@ def test_missing_values_are_refused_or_filled():
         fit(gaps)
     made, _ = fit(gaps, missing="mean")
     assert np.isfinite(made.scores(X)).all()
+
+
+# --- reweighting -----------------------------------------------------------------------------
+# Weak rankers for weighted queries: AdaRank's rounds by hand, and RankLib's own run.
+
+
+VALUES = np.array([[0.9, 0.2, 0.3], [0.1, 0.8, 0.4], [0.3, 0.3, 0.9]])
+EVEN = np.ones(3)
+
+
+def mixed(weights):
+    """Stands for a measure of sums: the weak rankers' own, averaged by their weights."""
+    total = sum(weights.values())
+    return sum(weight / total * VALUES[f] for f, weight in weights.items())
+
+
+def alpha(D, f):
+    good = sum(d * (1 + m) for d, m in zip(D, VALUES[f], strict=True))
+    bad = sum(d * (1 - m) for d, m in zip(D, VALUES[f], strict=True))
+    return 0.5 * math.log(good / bad)
+
+
+def best(D):
+    return int(np.argmax([sum(d * m for d, m in zip(D, row, strict=True)) for row in VALUES]))
+
+
+def test_three_rounds_as_printed_by_hand():
+    rounds = list(Reweight(n_rounds=3).rounds(VALUES, mixed, EVEN))
+    D, taken, weights = [1 / 3, 1 / 3, 1 / 3], [], {}
+    for now in rounds:
+        f = best(D)
+        a = alpha(D, f)
+        taken.append(f)
+        weights[f] = weights.get(f, 0.0) + a
+        assert (now.chosen, now.step) == (f, pytest.approx(a))
+        assert now.weights == pytest.approx(weights)
+        served = mixed(weights)
+        raw = [math.exp(-m) for m in served]
+        D = [r / sum(raw) for r in raw]
+        assert now.queries == pytest.approx(D)
+        assert now.mean == pytest.approx(served.mean())
+    assert taken[0] == 2  # mean 0.5 beats 0.4667 and 0.4333
+    assert len(set(taken)) > 1
+
+
+def test_running_weights_carry_all_rounds_with_them():
+    first, second = list(Reweight(n_rounds=2, weights="running").rounds(VALUES, mixed, EVEN))
+    D = np.exp(-first.step * mixed(first.weights))
+    assert first.queries == pytest.approx(D / D.sum())
+    D = first.queries * np.exp(-second.step * mixed(second.weights))
+    assert second.queries == pytest.approx(D / D.sum())
+
+
+def test_weights_of_queries_decide_what_is_taken():
+    now = next(Reweight().rounds(VALUES, mixed, np.array([10.0, 1.0, 1.0])))
+    assert now.chosen == 0
+
+
+def test_a_weak_ranker_that_is_best_for_all_ends_the_run_at_once():
+    values = np.array([[0.9, 0.9], [0.1, 0.2]])
+    rounds = list(Reweight().rounds(values, lambda _: values[0], np.ones(2)))
+    assert [now.chosen for now in rounds] == [0]
+    aside = list(Reweight(enqueue=True, n_rounds=9).rounds(values, lambda _: values[0], np.ones(2)))
+    assert {now.chosen for now in aside} == {0, 1}
+
+
+def test_a_round_that_lowers_the_measure_too_far_ends_the_run():
+    means = iter([0.5, 0.499, 0.49])
+    rules = Reweight(tol=0.002, weights="running")
+    run = rules.rounds(VALUES, lambda _: np.full(3, next(means)), EVEN)
+    assert [now.mean for now in run] == pytest.approx([0.5, 0.499])
+
+
+def test_a_weak_ranker_without_effect_rests():
+    run = Reweight(max_selections=2, weights="running", n_rounds=6)
+    values = np.array([[0.9, 0.9], [0.1, 0.2]])
+    chosen = [now.chosen for now in run.rounds(values, lambda _: np.full(2, 0.5), np.ones(2))]
+    assert chosen == [0, 0, 0, 1, 0, 0]
+
+
+def test_going_on_begins_with_what_there_is():
+    now = next(Reweight(tol=9.0).rounds(VALUES, mixed, EVEN, {2: 0.5}))
+    assert now.weights[2] >= 0.5
+    D = np.exp(-VALUES[2])
+    assert now.chosen == best(D / D.sum())
+
+
+def test_wrong_words_are_refused():
+    with pytest.raises(UsageError, match="there is no weights 'runing'; did you mean running"):
+        next(Reweight(weights="runing").rounds(VALUES, mixed, EVEN))
+    with pytest.raises(UsageError, match="n_rounds must be 1 or more"):
+        next(Reweight(n_rounds=0).rounds(VALUES, mixed, EVEN))
+
+
+def selection_sort(values):
+    """Return places from the highest value down, as RankLib sorts for single features: unstable."""
+    order = list(range(len(values)))
+    for i in range(len(values) - 1):
+        top = i
+        for j in range(i + 1, len(values)):
+            if values[order[top]] < values[order[j]]:
+                top = j
+        order[i], order[top] = order[top], order[i]
+    return order
+
+
+def test_the_run_is_that_of_ranklib(golden_dir):
+    """RankLib 2.18's log of AdaRank: feature and training measure of each round that it kept.
+
+    Its run ends at round 192, where its weights of queries, which it never scales, have become 0.
+    """
+    folder = golden_dir / "ranklib"
+    data = load(folder / "train.txt")
+    X = data.X.astype(np.float32).astype(np.float64)
+    measure = metric("ndcg@10", convention="ranklib")
+
+    def measured(scores):
+        out = np.empty(data.n_queries)
+        measure.per_query(scores, data, out)
+        return out
+
+    def alone(column):
+        scores = np.empty(len(column))
+        for lo, hi in zip(data.indptr[:-1], data.indptr[1:], strict=True):
+            for rank, place in enumerate(selection_sort(column[lo:hi])):
+                scores[lo + place] = -rank
+        return measured(scores)
+
+    def summed(weights):
+        coef = np.zeros(data.n_features)
+        for f, weight in weights.items():
+            coef[f] = weight
+        return measured(X @ coef)
+
+    log = (folder / "adarank" / "train.log").read_text()
+    kept = re.findall(r"^\d+ +\| (\d+) +\| ([\d.]+) +\|[^|]*\| (?:OK|F\. REM\.)", log, re.MULTILINE)
+    rules = Reweight(weights="running", enqueue=True, tol=0.002, max_selections=5)
+    values = np.array([alone(column) for column in X.T])
+    rounds = list(rules.rounds(values, summed, np.ones(data.n_queries)))[: len(kept)]
+    assert len(kept) == 187
+    assert [now.chosen + 1 for now in rounds] == [int(feature) for feature, _ in kept]
+    means = [float(mean) for _, mean in kept]
+    assert [now.mean for now in rounds] == pytest.approx(means, abs=6e-5)

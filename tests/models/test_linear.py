@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import cvxpy as cp
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ from small_data import Onlooker, small_data
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
 from rankwright.losses.squared import Squared
-from rankwright.models.linear import PATH, Linear
+from rankwright.models.linear import PATH, Linear, WeightRounds, fill_values, filled, without_gaps
 from rankwright.models.linear_problem import LinearProblem
 
 DATA = small_data()
@@ -111,3 +113,86 @@ def test_arrays_restore_the_model():
     model = fit(Linear(missing="mean"), with_holes())
     again = Linear.restore(model.arrays(), model.texts(), 6)
     assert (again.scores(with_holes().X) == model.scores(with_holes().X)).all()
+
+
+# --- missing ---------------------------------------------------------------------------------
+
+
+X = np.array([[1.0, 0.0, np.nan], [3.0, np.nan, np.nan], [5.0, 4.0, np.nan]])
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+def test_gaps_get_the_mean_of_what_is_known_or_zero(form):
+    mean = fill_values(form(X), "mean")
+    assert mean.tolist() == [3.0, 2.0, 0.0]
+    whole = filled(form(X), mean, "linear")
+    dense = whole.toarray() if sparse.issparse(whole) else whole
+    assert dense.tolist() == [[1, 0, 0], [3, 2, 0], [5, 4, 0]]
+    assert fill_values(form(X), "zero").tolist() == [0.0, 0.0, 0.0]
+    assert np.isnan(X).sum() == 4  # the caller's data is left alone
+
+
+def test_whole_data_is_not_copied():
+    whole = np.ones((4, 2))
+    assert filled(whole, None, "linear") is without_gaps(whole, "factorization") is whole
+
+
+def test_the_sentence_names_the_column_and_the_way_out():
+    with pytest.raises(DataError, match=r"column 1 has missing .* a kernel model .*missing='mean'"):
+        filled(X, None, "kernel")
+    with pytest.raises(DataError, match=r"column 1 .* a factorization model .* leave those rows"):
+        without_gaps(X, "factorization")
+    with pytest.raises(UsageError, match="missing must be 'mean', 'zero' or None"):
+        fill_values(X, "median")
+
+
+# --- weight rounds ---------------------------------------------------------------------------
+# Rounds of weights: what the callback is shown, and which of them are kept.
+
+
+ROUNDS_DATA, VALID = small_data(queries=4, documents=3), small_data(queries=2, documents=3, seed=1)
+ROUNDS = [np.eye(6)[k] for k in range(3)]
+
+
+def test_each_round_is_shown_with_its_loss_and_its_scores():
+    callback = Onlooker(valid=VALID)
+    rounds = WeightRounds(ROUNDS_DATA, callback, None, n_jobs=1)
+    assert [rounds.see(coef, -float(k)) for k, coef in enumerate(ROUNDS)] == [False] * 3
+    assert callback.values == [0.0, -1.0, -2.0]
+    for k in range(3):
+        assert (callback.train_scores[k] == ROUNDS_DATA.X[:, k]).all()
+        assert (callback.valid_scores[k] == VALID.X[:, k]).all()
+    assert len(rounds) == 3
+
+
+def test_the_round_that_the_watch_likes_best_is_kept():
+    rounds = WeightRounds(ROUNDS_DATA, Onlooker(keep=2), None, n_jobs=1)
+    for coef in ROUNDS:
+        rounds.see(coef, 0.0)
+    assert rounds.best() == 2
+    assert (rounds.fitted().coef == ROUNDS[1]).all()
+
+
+def test_scores_that_are_known_are_shown_as_they_are_and_only_where_they_are_wanted():
+    callback, known = Onlooker(), np.arange(12.0)
+    WeightRounds(ROUNDS_DATA, callback, None, n_jobs=1).see(ROUNDS[0], 0.0, known)
+    assert callback.train_scores[0] is known
+    callback = Onlooker()
+    callback.wants_train = False
+    assert not WeightRounds(ROUNDS_DATA, callback, None, n_jobs=1).see(ROUNDS[0], 0.0, known)
+    assert (callback.train_scores, callback.valid_scores) == ([None], [None])
+
+
+def test_the_watch_may_end_the_run():
+    assert WeightRounds(ROUNDS_DATA, Onlooker(stop_at=1), None, n_jobs=1).see(ROUNDS[0], 0.0)
+
+
+def test_gaps_of_train_and_valid_get_the_means_of_train():
+    X, other = ROUNDS_DATA.X.copy(), VALID.X.copy()
+    X[0, 0] = other[0, 0] = np.nan
+    callback = Onlooker(valid=replace(VALID, X=other))
+    rounds = WeightRounds(replace(ROUNDS_DATA, X=X), callback, "mean", n_jobs=1)
+    rounds.see(ROUNDS[0], 0.0)
+    mean = ROUNDS_DATA.X[1:, 0].mean()
+    assert callback.train_scores[0][0] == callback.valid_scores[0][0] == pytest.approx(mean)
+    assert rounds.fitted().fill[0] == pytest.approx(mean)

@@ -61,19 +61,19 @@ def test_queries_without_order_are_not_visited():
 @pytest.mark.parametrize("name", ["ranknet", "lambdarank", "listmle", "pair_hinge"])
 def test_the_whole_is_the_mean_of_its_parts(name):
     problem = problem_of(name)
-    value, slope = gradient(problem, V)
+    value, whole = gradient(problem, V)
     parts = [gradient(problem, V, [k]) for k in range(problem.n_parts)]
     assert np.mean([part[0] for part in parts]) == pytest.approx(value)
-    np.testing.assert_allclose(np.mean([part[1] for part in parts], axis=0), slope, atol=1e-10)
+    np.testing.assert_allclose(np.mean([part[1] for part in parts], axis=0), whole, atol=1e-10)
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
 def test_a_batch_is_the_mean_of_its_parts(kind):
     problem = problem_of("ranknet", X=kind(example().X))
-    value, slope = gradient(problem, V, [4, 0, 5])
+    value, whole = gradient(problem, V, [4, 0, 5])
     parts = [gradient(problem, V, [k]) for k in (4, 0, 5)]
     assert np.mean([part[0] for part in parts]) == pytest.approx(value)
-    np.testing.assert_allclose(np.mean([part[1] for part in parts], axis=0), slope, atol=1e-10)
+    np.testing.assert_allclose(np.mean([part[1] for part in parts], axis=0), whole, atol=1e-10)
 
 
 @pytest.mark.parametrize("name", ["ranknet", "listnet", "listmle", "squared", "gbrank", "interval"])
@@ -119,12 +119,12 @@ def test_without_curvature_a_step_of_the_bound_moves_scores_by_less_than_one():
 
 def test_each_pass_draws_the_noise_of_a_stochastic_loss():
     problem = problem_of("xendcg")
-    slopes = []
+    gradients = []
     for t in (0, 1, 0):
         problem.begin_pass(t, V)
-        slopes.append(gradient(problem, V, [0])[1])
-    assert (slopes[0] == slopes[2]).all()
-    assert not np.allclose(slopes[0], slopes[1])
+        gradients.append(gradient(problem, V, [0])[1])
+    assert (gradients[0] == gradients[2]).all()
+    assert not np.allclose(gradients[0], gradients[1])
 
 
 @pytest.mark.parametrize("divergence", ["square", "kl"])

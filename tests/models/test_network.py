@@ -76,8 +76,8 @@ def test_the_gradient_of_every_weight_is_that_of_finite_differences(name, heads)
     made = problem(name, heads)
     _, gradient = made.batch_grad(0, 0)
     step = 1e-6
-    for parameter, slope in zip(made.parameters, gradient, strict=True):
-        flat, found = parameter.detach().reshape(-1), slope.reshape(-1)
+    for parameter, own in zip(made.parameters, gradient, strict=True):
+        flat, found = parameter.detach().reshape(-1), own.reshape(-1)
         for k in range(len(flat)):
             sides = []
             for sign in (1.0, -2.0):
@@ -94,8 +94,8 @@ def test_batches_add_up_to_the_whole_gradient():
     several = [parts.batch_grad(0, batch) for batch in range(parts.n_batches)]
     assert parts.n_batches == 4
     assert sum(one for one, _ in several) == pytest.approx(value)
-    for k, slope in enumerate(gradient):
-        torch.testing.assert_close(sum(one[k] for _, one in several), slope)
+    for k, own in enumerate(gradient):
+        torch.testing.assert_close(sum(one[k] for _, one in several), own)
 
 
 def test_a_shift_of_all_scores_is_learnt_only_where_it_matters():

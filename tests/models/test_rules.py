@@ -26,7 +26,7 @@ def test_a_column_with_gaps_has_a_rule_that_there_is_a_value():
     table = RuleTable.of(np.array([[GAP], [1.0], [GAP], [1.0]]), 10)
     assert table.cuts[0].tolist() == [-np.inf]
     rule = table.steepest(np.array([1.0, -2.0, 1.0, -2.0]))
-    assert (rule.threshold, rule.slope) == (-np.inf, -4.0)
+    assert (rule.threshold, rule.derivative) == (-np.inf, -4.0)
     assert table.meets(rule).tolist() == [0, 1, 0, 1]
 
 
@@ -50,7 +50,7 @@ def test_the_steepest_rule_is_that_of_trying_all(seed, n_candidates, falling):
     if rule is None:
         assert max(sizes, default=0.0) <= 1e-12
         return
-    assert abs(rule.slope) == pytest.approx(max(sizes))
+    assert abs(rule.derivative) == pytest.approx(max(sizes))
     assert (table.meets(rule) == (X[:, rule.feature] > rule.threshold)).all()
     for threads in (2, 5):
         assert table.steepest(g, falling=falling, n_jobs=threads) == rule

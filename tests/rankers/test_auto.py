@@ -11,10 +11,9 @@ import rankwright
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
 from rankwright.rankers import auto as module
-from rankwright.rankers import candidates as outlines
-from rankwright.rankers.auto import auto
+from rankwright.rankers import auto as outlines
+from rankwright.rankers.auto import Candidate, Outline, auto, candidates
 from rankwright.rankers.base import Ranker
-from rankwright.rankers.candidates import Candidate, Outline, candidates
 
 QUICK = (("memr", "linear"), ("gbdt", "trees"))
 
@@ -215,7 +214,7 @@ def test_ctrl_c_keeps_the_best_so_far():
             assert fit == 1
             raise KeyboardInterrupt
 
-    found = auto(small_data(), eval_set=small_data(seed=1), told=told)
+    found = auto(small_data(), eval_set=small_data(seed=1), on_progress=told)
     assert found.candidates[0].value is not None
     assert found.ranker.name in ("memr", "gbdt")
     assert found.ranker.interrupted_

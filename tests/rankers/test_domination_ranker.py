@@ -103,7 +103,7 @@ def test_l2_auto_is_tried_with_the_given_l1():
 @pytest.mark.parametrize(
     ("params", "valid", "error", "sentence"),
     [
-        ({"l1": "auto"}, False, UsageError, "l1='auto' is chosen on valid data"),
+        ({"l1": "auto"}, False, UsageError, "l1='auto' is chosen on validation data"),
         ({"l1": "auto", "l2": "auto"}, True, UsageError, "l1 and l2 cannot both be 'auto'"),
         ({"l1": 0.1, "solver": "lbfgs"}, True, UsageError, "lbfgs does not support l1"),
         ({"l1": -1.0}, True, UsageError, "l1 must be 0 or more"),

@@ -7,7 +7,7 @@ def hinge(z, m):
     return np.where(z <= 0, m / 2 - z, np.where(z < m, (m - z) ** 2 / (2 * m), 0.0))
 
 
-def slope(z, m):
+def gradient(z, m):
     return np.where(z <= 0, -1.0, np.where(z < m, z / m - 1, 0.0))
 
 
@@ -16,13 +16,13 @@ def all_threshold(loss, s, y, w, place=None):
     for low in np.unique(y[w > 0])[:-1]:
         above = y > low
 
-        def slope_in_t(t, above=above):
-            return (w * np.where(above, -slope(s - t, m), slope(t - s, m))).sum()
+        def gradient_in_t(t, above=above):
+            return (w * np.where(above, -gradient(s - t, m), gradient(t - s, m))).sum()
 
         left, right = s.min() - m, s.max() + m
         for _ in range(200):
             t = (left + right) / 2
-            left, right = (t, right) if slope_in_t(t) < 0 else (left, t)
+            left, right = (t, right) if gradient_in_t(t) < 0 else (left, t)
         value += (w * np.where(above, hinge(s - t, m), hinge(t - s, m))).sum()
-        grad += w * np.where(above, slope(s - t, m), -slope(t - s, m))
+        grad += w * np.where(above, gradient(s - t, m), -gradient(t - s, m))
     return value, grad

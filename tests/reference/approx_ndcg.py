@@ -17,7 +17,7 @@ def approx_ndcg(loss, s, y, **_):
         value -= gain[i] / log2(1 + rank)
         by_rank = gain[i] * log(2) / ((1 + rank) * log(1 + rank) ** 2)
         for j in range(n):
-            slope = by_rank * above[j] * (1 - above[j]) / T
-            grad[j] += slope
-            grad[i] -= slope
+            gradient = by_rank * above[j] * (1 - above[j]) / T
+            grad[j] += gradient
+            grad[i] -= gradient
     return value, grad

@@ -17,24 +17,24 @@ def boltzrank(loss, s, y, place=(0, 0)):
         rankings = [drawn(loss, y, place, m) for m in range(loss.samples)]
     gain, discount = gains_and_discounts(loss.metric, y)
     N = np.array([gain[list(ranking)] @ discount for ranking in rankings])
-    P, slopes = chances(loss, rankings, s)
+    P, gradients = chances(loss, rankings, s)
     Q, _ = chances(loss, rankings, y)
     value = np.sort(gain)[::-1] @ discount - P @ N + loss.divergence * Q @ np.log(Q / P)
-    # d log P(R) / ds = -slope(R) + mean slope
-    log_slopes = P @ slopes - slopes
-    return value, -(P * N) @ log_slopes - loss.divergence * Q @ log_slopes
+    # d log P(R) / ds = -gradient(R) + mean gradient
+    log_gradients = P @ gradients - gradients
+    return value, -(P * N) @ log_gradients - loss.divergence * Q @ log_gradients
 
 
 def chances(loss, rankings, s):
     """Probabilities of the rankings, and the derivatives of their energies."""
-    energies, slopes = zip(*(energy(loss, ranking, s) for ranking in rankings), strict=True)
+    energies, gradients = zip(*(energy(loss, ranking, s) for ranking in rankings), strict=True)
     mass = np.exp(min(energies) - np.array(energies))
-    return mass / mass.sum(), np.array(slopes)
+    return mass / mass.sum(), np.array(gradients)
 
 
 def energy(loss, ranking, s):
     n = len(s)
-    value, slope = 0.0, np.zeros(n)
+    value, gradient = 0.0, np.zeros(n)
     for a, b in combinations(range(n), 2):
         i, j = ranking[a], ranking[b]  # j is below i
         level = tanh(s[j] - s[i])
@@ -42,9 +42,9 @@ def energy(loss, ranking, s):
         value += loss.pair_potential * 2 / (n - 1) * level
         pull = loss.sharpness * 2 / (n * (n - 1)) * (b - a)
         pull += loss.pair_potential * 2 / (n - 1) * (1 - level**2)
-        slope[j] += pull
-        slope[i] -= pull
-    return value, slope
+        gradient[j] += pull
+        gradient[i] -= pull
+    return value, gradient
 
 
 def drawn(loss, y, place, m):

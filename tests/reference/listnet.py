@@ -58,7 +58,7 @@ def sampled(loss, s, y, w, place):
         for t in range(min(loss.k, len(s))):
             left = np.sort(order[t:])
             shares = w[left] * np.exp(y[left])
-            part, slope, _ = losses.cross_entropy(s[left], w[left], shares / shares.sum())
+            part, gradient, _ = losses.cross_entropy(s[left], w[left], shares / shares.sum())
             value += part / loss.samples
-            grad[left] += slope / loss.samples
+            grad[left] += gradient / loss.samples
     return value, grad

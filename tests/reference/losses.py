@@ -102,10 +102,10 @@ def logistic_pairs(sigma, s, y, pair_weight):
     value, grad = 0.0, np.zeros(len(s))
     for i, j in permutations(range(len(s)), 2):
         if y[i] > y[j]:
-            loss, slope = logistic(sigma * (s[i] - s[j]))
+            loss, gradient = logistic(sigma * (s[i] - s[j]))
             value += pair_weight[i, j] * loss
-            grad[i] += sigma * pair_weight[i, j] * slope
-            grad[j] -= sigma * pair_weight[i, j] * slope
+            grad[i] += sigma * pair_weight[i, j] * gradient
+            grad[j] -= sigma * pair_weight[i, j] * gradient
     return value, grad
 
 
@@ -164,8 +164,8 @@ def lambdarank(loss, s, y, w, **_):
         size = 0.0
         for i, j in permutations(range(len(s)), 2):
             if y[i] > y[j]:
-                slope = logistic(loss.sigma * (s[i] - s[j]))[1]
-                size += 2 * loss.sigma * pair_weight[i, j] * abs(slope)
+                gradient = logistic(loss.sigma * (s[i] - s[j]))[1]
+                size += 2 * loss.sigma * pair_weight[i, j] * abs(gradient)
         factor = log2(1 + size) / size if size else 1.0
         value, grad = factor * value, factor * grad
     return value, grad

@@ -15,12 +15,12 @@ def pair_hinge(loss, s, y, w, most_pairs=None, **_):
         miss = max(loss.margin - s[i] + s[j], 0.0)
         if loss.form == "squared":
             value += weight * miss**2
-            slope = 2 * weight * miss
+            gradient = 2 * weight * miss
         else:
             value += weight * miss
-            slope = weight * (miss > 0)
-        grad[i] -= slope
-        grad[j] += slope
+            gradient = weight * (miss > 0)
+        grad[i] -= gradient
+        grad[j] += gradient
     return value, grad
 
 

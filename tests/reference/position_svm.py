@@ -72,9 +72,11 @@ def of_query(loss, s, y):
     orders = list(permutations(range(n)))
     c = rank_decay(loss.decay, n)
     ideal = measured(loss.metric, sorted(y)[::-1])
-    value, slope = worst(s, c, orders, [ideal - measured(loss.metric, y[list(o)]) for o in orders])
+    value, gradient = worst(
+        s, c, orders, [ideal - measured(loss.metric, y[list(o)]) for o in orders]
+    )
     cref = np.mean([at_ranks(o, c) for o in reference_orders(y, s, loss.ties)], axis=0)
-    return value - cref @ s, slope - cref
+    return value - cref @ s, gradient - cref
 
 
 def precision_svm(loss, s, y, w, **_):
@@ -87,10 +89,10 @@ def precision_svm(loss, s, y, w, **_):
     c = np.append(np.ones(n), np.zeros(len(kept) - n))
     orders = list(permutations(range(len(kept))))
     losses = [(min(n, relevant.sum()) - relevant[list(o[:n])].sum()) / loss.n for o in orders]
-    value, slope = worst(s[kept], c, orders, losses)
+    value, gradient = worst(s[kept], c, orders, losses)
     references = reference_orders(relevant, s[kept], "mean")
     cref = np.mean([at_ranks(o, c) for o in references], axis=0)
-    grad[kept] = slope - cref
+    grad[kept] = gradient - cref
     return value - cref @ s[kept], grad
 
 
@@ -107,7 +109,7 @@ def rocarea_svm(loss, s, y, w, **_):
 
 
 def ordinal_hinge(loss, s, y, given, **_):
-    """Every kink is tried as a threshold; kinks at the best share the slope that is left."""
+    """Every kink is tried as a threshold; kinks at the best share the gradient that is left."""
     value, grad = 0.0, np.zeros(len(s))
     for low in np.unique(y)[:-1]:
         sign = np.where(y > low, 1.0, -1.0)
@@ -121,8 +123,8 @@ def ordinal_hinge(loss, s, y, given, **_):
         value += min(sums)
         active = sign * (t - kinks) > 1e-12
         at = np.abs(t - kinks) <= 1e-12
-        slope_of_t = (w * sign)[active].sum() - w[at & (sign < 0)].sum()  # before the kinks at t
-        share = np.clip(-slope_of_t / w[at].sum(), 0, 1)
+        gradient_of_t = (w * sign)[active].sum() - w[at & (sign < 0)].sum()  # before the kinks at t
+        share = np.clip(-gradient_of_t / w[at].sum(), 0, 1)
         grad[active] -= (w * sign)[active]
         grad[at & (sign > 0)] -= share * w[at & (sign > 0)]
         grad[at & (sign < 0)] += (1 - share) * w[at & (sign < 0)]

@@ -13,5 +13,5 @@ def rank_cosine(loss, s, y, w, **_):
     of_target = sum(m * a * a for m, a in zip(w, target, strict=True)) ** 0.5
     of_scores = (sum(m * b * b for m, b in zip(w, s, strict=True)) + loss.softening**2) ** 0.5
     bottom = of_target * of_scores
-    slopes = (w * target * bottom - top * of_target * w * s / of_scores) / bottom**2
-    return (1 - top / bottom) / 2, -slopes / 2
+    gradients = (w * target * bottom - top * of_target * w * s / of_scores) / bottom**2
+    return (1 - top / bottom) / 2, -gradients / 2

@@ -29,7 +29,7 @@ def softrank(loss, s, y, **_):
                 value -= worth * np.prod(chance)
                 for m, up in enumerate(outcome):
                     rest = np.prod(chance[:m] + chance[m + 1 :])
-                    slope = worth * rest * density[m] * (1 if up else -1)
-                    grad[others[m]] -= slope
-                    grad[i] += slope
+                    gradient = worth * rest * density[m] * (1 if up else -1)
+                    grad[others[m]] -= gradient
+                    grad[i] += gradient
     return value, grad

@@ -23,8 +23,8 @@ class Parabola:
 
     def batch_grad(self, t, batch):
         self.visited.append((t, batch))
-        slopes = [parameter.detach() - batch for parameter in self.parameters]
-        return sum(float((s**2).sum()) / 2 for s in slopes), slopes
+        gradients = [parameter.detach() - batch for parameter in self.parameters]
+        return sum(float((s**2).sum()) / 2 for s in gradients), gradients
 
     def watched_scores(self, callback):
         return None, None

@@ -1,3 +1,5 @@
+import subprocess
+import sys
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import ClassVar
@@ -25,7 +27,8 @@ SOLVERS = {
 @pytest.fixture
 def few(monkeypatch):
     """Let these solvers be all there are, known by the names above."""
-    monkeypatch.setattr(registry, "all_of", lambda _: SOLVERS)
+    monkeypatch.setattr(registry, "names", lambda _: list(SOLVERS))
+    monkeypatch.setattr(registry, "resolve", lambda _, name: SOLVERS[name])
     monkeypatch.setattr(
         "rankwright.solvers.choice.part_name",
         lambda kind, part: part.name if kind == "solvers" else "lambdarank",
@@ -46,7 +49,7 @@ def test_the_sentence_names_what_is_missing_and_what_would_do():
     with pytest.raises(IncompatibleError) as fault:
         check_fit(SOLVERS["tron"], loss())
     assert str(fault.value) == (
-        "tron needs a Hessian-vector product; loss 'lambdarank' has none. Use lbfgs or sgd."
+        "tron needs a Hessian-vector product; loss 'lambdarank' has none. Use lbfgs."
     )
 
 
@@ -64,11 +67,13 @@ def test_the_sentence_for_more_than_one():
         "loss 'lambdarank' offers neither. Use sgd."
     )
     with pytest.raises(IncompatibleError, match=sentence):
-        check_fit(SOLVERS["tron"], loss(smooth=False))
+        check_fit(SOLVERS["tron"], loss(smooth=False, integrable=False, queries=True))
 
 
-def test_no_solver_at_all(few, monkeypatch):
-    monkeypatch.setattr(registry, "all_of", lambda _: {"tron": SOLVERS["tron"]})
+@pytest.mark.usefixtures("few")
+def test_no_solver_at_all(monkeypatch):
+    monkeypatch.setattr(registry, "names", lambda _: ["tron"])
+    monkeypatch.setattr(registry, "resolve", lambda _, name: SOLVERS["tron"])
     with pytest.raises(IncompatibleError, match="No solver here minimises it"):
         check_fit(SOLVERS["tron"], loss())
 
@@ -85,8 +90,27 @@ def test_the_real_sentence_for_a_registered_loss():
         choose_solver("tron", LambdaRank())
     assert str(fault.value) == (
         "tron needs a Hessian-vector product, a smooth loss and a loss whose gradient integrates "
-        "to a value; loss 'lambdarank' offers none of them. Use online or sgd."
+        "to a value; loss 'lambdarank' offers none of them. Use sgd."
     )
+
+
+def test_the_sentence_imports_no_solver_but_the_one_it_names():
+    code = (
+        "import sys\n"
+        "from rankwright.errors import IncompatibleError\n"
+        "from rankwright.losses import LambdaRank\n"
+        "from rankwright.models.linear import Linear\n"
+        "try:\n"
+        "    Linear().solver_for(LambdaRank(), 'tron', 0)\n"
+        "except IncompatibleError as error:\n"
+        "    print(error)\n"
+        "print(*sorted(m for m in sys.modules if m.startswith('rankwright.solvers.')))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    sentence, imported = done.stdout.splitlines()
+    assert sentence.endswith("Use sgd.")
+    others = {"adam", "alternating", "bundle", "column_generation", "coordinate", "lbfgs"}
+    assert not others & {name.rpartition(".")[2] for name in imported.split()}
 
 
 # --- which one is chosen ------------------------------------------------------------------------

@@ -83,11 +83,11 @@ def test_regret_grows_like_the_logarithm():
 def test_the_plain_step_would_overflow_where_this_one_does_not():
     stream = random_stream(300, strength=1e-3)
     stream.a *= 100.0
-    w, slope = np.zeros(3), np.empty(3)
+    w, gradient = np.zeros(3), np.empty(3)
     with np.errstate(over="ignore", invalid="ignore"):
         for t in range(60):
-            stream.part_grad(np.array([t]), w, slope)
-            w = w - slope / (stream.strength * (t + 1))
+            stream.part_grad(np.array([t]), w, gradient)
+            w = w - gradient / (stream.strength * (t + 1))
     assert not np.abs(w).max() < 1e100
     state = Online().walk(stream, OnlineState.at(np.zeros(3)), np.arange(300))
     assert np.abs(state.w).max() < 1.0
@@ -96,9 +96,9 @@ def test_the_plain_step_would_overflow_where_this_one_does_not():
 def test_passes_come_near_to_the_optimum_and_say_how_near():
     stream = random_stream(400)
     found = Online(max_iter=200, tol=1e-5).solve(stream)
-    slope = np.empty(3)
-    assert found.value == stream.grad(found.w, slope)
-    assert found.optimality == np.abs(slope).max() < 0.01
+    gradient = np.empty(3)
+    assert found.value == stream.grad(found.w, gradient)
+    assert found.optimality == np.abs(gradient).max() < 0.01
     assert found.stopped == "the weights no longer change"
     np.testing.assert_allclose(found.w, stream.best(400), atol=0.01)
 

@@ -1,10 +1,10 @@
-"""Pairs of documents drawn at random: a query, a document of it, and one that this dominates.
+"""Pairs of documents sampled at random: a query, a document of it, and one that this dominates.
 
-Draw number t is a function of the seed and t alone, so a run that stops and goes on draws as if it
-had not stopped. A query is drawn by its weight, the better document by its weight among all that
-dominate some other, the worse one by its weight among all of lower grade. Since draws cut the line
-of cumulated weights, a document of weight 2 is drawn as the same document twice would be, where
-both stand next to each other.
+Sample number t is a function of the seed and t alone, so a run that stops and goes on samples as if
+it had not stopped. A query is sampled by its weight, the better document by its weight among all
+that dominate some other, the worse one by its weight among all of lower grade. Since samples cut
+the line of cumulated weights, a document of weight 2 is sampled as the same document twice would
+be, where both stand next to each other.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import NamedTuple
 import numpy as np
 
 from rankwright.core.jit import kernel
-from rankwright.core.scalar import hash_step, hash_uniform
+from rankwright.core.kernels import hash_step, hash_uniform
 from rankwright.core.types import F64, I64
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.pair_sums import GradeBlocks
 
 
-class PairDraws(NamedTuple):
-    """Where pairs are drawn from: cumulated weights of queries and of documents in grade order."""
+class PairSampler(NamedTuple):
+    """Cumulated weights of queries, and of documents in grade order, to sample pairs by."""
 
     rows: I64
     start: I64
@@ -32,13 +32,13 @@ class PairDraws(NamedTuple):
     documents: F64
 
     @property
-    def are_there(self) -> bool:
+    def has_pairs(self) -> bool:
         """Whether any query holds a pair."""
         return bool(self.queries[-1] > 0.0)
 
     @classmethod
-    def of(cls, data: RankingData, query_weight: F64, document_weight: F64) -> PairDraws:
-        """Return the draws of ``data``; queries of weight 0 are never drawn."""
+    def of(cls, data: RankingData, query_weight: F64, document_weight: F64) -> PairSampler:
+        """Return the sampler of ``data``; queries of weight 0 are never sampled."""
         blocks = GradeBlocks.of(data)
         w = document_weight[blocks.rows]
         dominating = np.empty(data.n_queries, np.int64)
@@ -83,15 +83,15 @@ def _pick(lo, hi, cumulated, u):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def draw_pair(seed, t, draws):  # type: ignore[no-untyped-def]
-    """Return the rows of draw t: the better document and the worse one."""
-    word = hash_step(hash_step(np.uint64(0), np.uint64(seed)), np.uint64(t))
-    q = _pick(0, len(draws.queries) - 1, draws.queries, hash_uniform(word))
-    word = hash_step(word, np.uint64(1))
-    first = draws.start[draws.of_query[q]]
-    better = _pick(first, draws.dominating[q], draws.documents, hash_uniform(word))
-    word = hash_step(word, np.uint64(2))
-    below = draws.start[draws.block[better] + 1]
-    last = draws.start[draws.of_query[q + 1]]
-    worse = _pick(below, last, draws.documents, hash_uniform(word))
-    return draws.rows[better], draws.rows[worse]
+def sample_pair(seed, t, pairs):  # type: ignore[no-untyped-def]
+    """Return the rows of sample t: the better document and the worse one."""
+    state = hash_step(hash_step(np.uint64(0), np.uint64(seed)), np.uint64(t))
+    q = _pick(0, len(pairs.queries) - 1, pairs.queries, hash_uniform(state))
+    state = hash_step(state, np.uint64(1))
+    first = pairs.start[pairs.of_query[q]]
+    better = _pick(first, pairs.dominating[q], pairs.documents, hash_uniform(state))
+    state = hash_step(state, np.uint64(2))
+    below = pairs.start[pairs.block[better] + 1]
+    last = pairs.start[pairs.of_query[q + 1]]
+    worse = _pick(below, last, pairs.documents, hash_uniform(state))
+    return pairs.rows[better], pairs.rows[worse]

@@ -21,16 +21,15 @@ if TYPE_CHECKING:
     from rankwright.rankers.base import Ranker
 
 _LOSS = 160  # bytes a document: order and weights, scores, gradients, buffers
-_SELECTION = 64  # ... and where there is valid data, the grades in order
+_SELECTION = 64  # ... and where there is validation data, the grades in order
 _CODE = 50_000_000  # kernels that are not loaded yet
 
 
-def check_room(ranker: Ranker, data: RankingData, valid: RankingData | None) -> None:
+def check_memory(ranker: Ranker, model: Any, data: RankingData, valid: RankingData | None) -> None:
     """Refuse a fit that does not go into the bound on memory, saying what would."""
     most = limit()
     if most is None:
         return
-    model = ranker.make_model()
     before = anonymous_bytes() + _CODE
     solver = ranker._part_of("solver")
     need = before + bytes_needed(ranker.model_name, model, data, valid, solver=solver)
@@ -67,7 +66,7 @@ def _of_features(
     if name in ("trees", "forest"):
         more = 0 if valid is None else tree_bytes(valid.n_documents, d, model.max_bins)
         return tree_bytes(n, d, model.max_bins) + more
-    if name == "kernel":  # the likeness of every document to every landmark
+    if name == "kernel":  # the kernel matrix of documents and landmarks
         return 8 * n * (n if n <= model.exact_below else model.n_landmarks)
     if name == "classifier":  # scores, gradients and products for each grade
         return 8 * 6 * n * len(np.unique(data.y))

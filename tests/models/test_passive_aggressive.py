@@ -7,7 +7,7 @@ from scipy import sparse
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.base import document_weight, order_weight
-from rankwright.losses.pair_draws import PairDraws, draw_pair
+from rankwright.losses.pair_sampler import PairSampler, sample_pair
 from rankwright.models.passive_aggressive import PairState, PassiveAggressive
 
 
@@ -18,7 +18,7 @@ def sparse_data(seed=0, n=40, features=12):
 
 
 def draws_of(data):
-    return PairDraws.of(data, order_weight(data), document_weight(data))
+    return PairSampler.of(data, order_weight(data), document_weight(data))
 
 
 def start(data):
@@ -30,7 +30,7 @@ def slowly(data, C, n_steps, seed=0):
     draws, X = draws_of(data), data.X.toarray()
     w, seen = np.zeros(data.n_features), []
     for t in range(n_steps):
-        i, j = draw_pair(seed, t, draws)
+        i, j = sample_pair(seed, t, draws)
         d = X[i] - X[j]
         loss = max(0.0, 1.0 - w @ d)
         if d @ d > 0.0:

@@ -12,9 +12,9 @@ from rankwright.core import memory
 from rankwright.core.memory import anonymous_bytes, memory_limit
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import MemoryLimitError
-from rankwright.metrics.names import metric
+from rankwright.metrics.base import metric
 from rankwright.models.coordinate_ascent import _Climb
-from rankwright.rankers.footprint import bytes_needed, check_room
+from rankwright.rankers.memory_estimate import bytes_needed, check_memory
 
 N, D = 4_000_000, 1_000
 
@@ -27,9 +27,13 @@ def huge():
     return RankingData(X, y, np.array([0, N]), np.array([1]))
 
 
+def check(made, data):
+    check_memory(made, made.make_model(), data, None)
+
+
 def refusal(name, data, room, **parameters):
     with memory_limit(anonymous_bytes() + room), pytest.raises(MemoryLimitError) as refused:
-        check_room(ranker(name, **parameters), data, None)
+        check(ranker(name, **parameters), data)
     return str(refused.value)
 
 
@@ -59,7 +63,7 @@ def test_fewer_bins_and_linear_models_are_offered_where_they_fit(huge):
 def test_a_solver_that_steps_along_features_holds_them_by_column(huge):
     assert gigabytes(refusal("domination", huge, 2_000_000_000), "domination on linear") > 90.0
     with memory_limit(anonymous_bytes() + 2_000_000_000):
-        check_room(ranker("domination", solver="lbfgs"), huge, None)
+        check(ranker("domination", solver="lbfgs"), huge)
 
 
 def test_a_kernel_on_many_documents_is_refused(huge):
@@ -69,8 +73,8 @@ def test_a_kernel_on_many_documents_is_refused(huge):
 
 def test_what_fits_is_let_through(huge):
     with memory_limit(anonymous_bytes() + 2_000_000_000):
-        check_room(ranker("memr"), huge, None)
-    check_room(ranker("lambdamart"), huge, None)  # no bound at all
+        check(ranker("memr"), huge)
+    check(ranker("lambdamart"), huge)  # no bound at all
 
 
 def test_valid_data_count_too(huge):
@@ -92,3 +96,15 @@ def test_coordinate_ascent_takes_no_more_than_is_said(kind, monkeypatch):
     tracemalloc.stop()
     assert held is not None
     assert 0.8 * data.X.nbytes < peak < need + 500_000
+
+
+@pytest.mark.parametrize("name", ["memr", "mr", "gbdt", "adarank"])
+def test_a_fit_makes_its_model_once(name, monkeypatch, tmp_path):
+    made, times = ranker(name), []
+    if "C_r" in made.get_params():
+        made.set_params(C_r=0.0)  # which starts from the model of the grades
+    own = type(made).make_model
+    monkeypatch.setattr(type(made), "make_model", lambda self: times.append(1) or own(self))
+    with memory_limit(anonymous_bytes() + 2_000_000_000):
+        made.fit(small_data(), checkpoint=tmp_path)
+    assert len(times) == 1

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
-from rankwright.losses.position_max import by_classes, by_first_relevant, n_states, share
+from rankwright.losses.position_orders import by_classes, by_first_relevant, n_states, share
 
 
 @settings(max_examples=80, deadline=None)

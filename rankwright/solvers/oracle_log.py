@@ -1,4 +1,4 @@
-"""A journal of answers: how a run that was killed comes back to where it stood.
+"""A log of answers: how a run that was killed comes back to where it stood.
 
 A solver that draws nothing is a function of the answers it gets. So the answers are kept, and a run
 that goes on is given them again without a look at the data, until there are no more; from there on
@@ -6,7 +6,7 @@ they come from the data. The solver, SciPy's included, knows nothing of it, and 
 bits. Each answer carries a checksum of what was asked, so that a run that comes another way (from
 other data, or on a machine that adds up otherwise) is refused rather than mixed with the first.
 
-What the data's side remembers between two questions (where a loss starts from, its noise, bounds
+What the problem keeps between two calls (where a loss starts from, its noise, bounds
 that a problem has found) is its memory: arrays that are kept with the last answer and put back when
 the answers are over.
 """
@@ -25,7 +25,7 @@ from rankwright.errors import DataError
 Answer = tuple[F64, ...]
 
 
-class Journal:
+class OracleLog:
     """Answers so far; written whenever the callback finds that a checkpoint is due.
 
     Parameters
@@ -33,7 +33,7 @@ class Journal:
     callback : Callback
         Has what an earlier run kept, and keeps what this one adds.
     memory : object
-        Whoever remembers beside the answers; see `memory_of`.
+        Whatever has a state beside the answers; see `memory_of`.
     """
 
     def __init__(self, callback: Callback, memory: Any = None) -> None:
@@ -85,11 +85,11 @@ class Journal:
         }
 
 
-class Journalled:
-    """A problem whose answers go through a journal; everything else is the problem's own."""
+class LoggedProblem:
+    """A problem whose answers go through a log; everything else is the problem's own."""
 
-    def __init__(self, problem: Any, journal: Journal) -> None:
-        self._problem, self._journal = problem, journal
+    def __init__(self, problem: Any, log: OracleLog) -> None:
+        self._problem, self._log = problem, log
         self._at: F64 | None = None  # where old answers last asked for the gradient
         self.size: int = problem.size
 
@@ -98,13 +98,13 @@ class Journalled:
 
     def value(self, w: F64) -> float:
         """Return the objective at ``w``."""
-        (value,) = self._journal.recall(lambda: (self._problem.value(w),), w)
+        (value,) = self._log.recall(lambda: (self._problem.value(w),), w)
         return float(value[0])
 
     def grad(self, w: F64, out: F64) -> float:
         """Write the gradient at ``w`` to ``out`` and return the objective."""
-        self._at = w.copy() if self._journal.replays else None
-        value, out[:] = self._journal.recall(lambda: (self._problem.grad(w, out), out), w)
+        self._at = w.copy() if self._log.replays else None
+        value, out[:] = self._log.recall(lambda: (self._problem.grad(w, out), out), w)
         return float(value[0])
 
     def hess_vec(self, v: F64, out: F64) -> None:
@@ -117,46 +117,46 @@ class Journalled:
             self._problem.hess_vec(v, out)
             return (out,)
 
-        (out[:],) = self._journal.recall(compute, v)
+        (out[:],) = self._log.recall(compute, v)
 
     def cut(self, w: F64) -> tuple[F64, float, float]:
         """Return the plane that touches the convex part at ``w``, and that part."""
-        a, b, value = self._journal.recall(lambda: self._problem.cut(w), w)
+        a, b, value = self._log.recall(lambda: self._problem.cut(w), w)
         return a, float(b[0]), float(value[0])
 
     def concave_part(self, w: F64) -> tuple[F64, float] | None:
         """Return the plane that touches the other part; None where there is none."""
-        found = self._journal.recall(lambda: self._problem.concave_part(w) or (), w)
+        found = self._log.recall(lambda: self._problem.concave_part(w) or (), w)
         return (found[0], float(found[1][0])) if found else None
 
     def recall(self, compute: Callable[[Any], Any], *asked: AnyArray) -> Answer:
         """Return what ``compute`` makes of the problem itself, as one answer."""
-        return self._journal.recall(lambda: compute(self._problem), *asked)
+        return self._log.recall(lambda: compute(self._problem), *asked)
 
 
-def journalled(problem: Any, journal: Journal) -> Any:
-    """Return the problem with its answers through ``journal``, where that is written at all."""
-    return Journalled(problem, journal) if journal.writes else problem
+def logged(problem: Any, log: OracleLog) -> Any:
+    """Return the problem with its answers through ``log``, where that is written at all."""
+    return LoggedProblem(problem, log) if log.writes else problem
 
 
 def recall(problem: Any, compute: Callable[[Any], Any], *asked: AnyArray) -> Answer:
-    """Return what ``compute`` makes of ``problem``: from its journal, where it has one.
+    """Return what ``compute`` makes of ``problem``: from its log, where it has one.
 
-    For solvers whose single answers would make a long journal: a whole pass is one answer.
+    For solvers whose single answers would make a long log: a whole pass is one answer.
     """
-    if isinstance(problem, Journalled):
+    if isinstance(problem, LoggedProblem):
         return problem.recall(compute, *asked)
     return _as_answer(compute(problem))
 
 
 def memory_of(owner: Any) -> dict[str, AnyArray]:
-    """Return copies of what ``owner`` remembers; nothing where it has no ``state``."""
+    """Return a copy of the state of ``owner``; nothing where it has no ``state``."""
     memory = getattr(owner, "state", None)
     return {} if memory is None else {f"memory.{k}": v.copy() for k, v in memory().items()}
 
 
 def put_back(owner: Any, kept: Mapping[str, AnyArray]) -> None:
-    """Let ``owner`` remember what was kept."""
+    """Restore the state of ``owner``."""
     found = {k.removeprefix("memory."): v for k, v in kept.items() if k.startswith("memory.")}
     if found:
         owner.load_state(found)

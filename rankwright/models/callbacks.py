@@ -1,7 +1,9 @@
-"""The caller's callback, as a fit on mapped features needs it."""
+"""Callbacks of a fit, as models need them: Ctrl-C between rounds, and mapped features."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sized
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -10,8 +12,19 @@ from rankwright.core.types import F64, I64, Callback, CheckpointState
 from rankwright.data.ranking_data import RankingData
 
 
+@contextmanager
+def until_interrupted(callback: Callback, rounds: Sized) -> Iterator[None]:
+    """Let Ctrl-C end what runs inside, and inform the callback; not before there are ``rounds``."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not len(rounds):
+            raise
+        callback.interrupted = True
+
+
 class MappedCallback:
-    """A callback whose valid data has mapped features, and whose rows stand in the caller's order.
+    """A callback with mapped features of the validation data, and rows in the caller's order.
 
     Parameters
     ----------
@@ -20,7 +33,7 @@ class MappedCallback:
     rows
         The row of the caller's data that each row of the fit is.
     valid
-        The caller's valid data with mapped features, where there is any.
+        The caller's validation data with mapped features, where there is any.
     """
 
     def __init__(self, callback: Callback, rows: I64, valid: RankingData | None) -> None:

@@ -4,7 +4,7 @@ import pytest
 from small_data import Onlooker, small_data
 
 from rankwright.losses import loss
-from rankwright.models.interrupt import until_interrupted
+from rankwright.models.callbacks import until_interrupted
 from rankwright.models.passive_aggressive import PassiveAggressiveLinear
 from rankwright.models.prank import PRankLinear
 

@@ -1,12 +1,12 @@
-"""A journal gives old answers again, and goes on with new ones as if nothing had happened."""
+"""A log gives old answers again, and goes on with new ones as if nothing had happened."""
 
 import numpy as np
 import pytest
 
 from rankwright.core.types import CheckpointState
 from rankwright.errors import DataError
-from rankwright.solvers.journal import Journal, Journalled, journalled, recall
 from rankwright.solvers.lbfgs import LBFGS
+from rankwright.solvers.oracle_log import LoggedProblem, OracleLog, logged, recall
 from rankwright.solvers.tron import TRON
 
 
@@ -69,9 +69,9 @@ def test_a_solver_comes_back_whenever_it_was_stopped(solver, every):
     for moment in range(every + 1, whole.asked + 1):
         first = Keeper(every=every)
         with pytest.raises(SystemExit):
-            solver.solve(Journalled(Valley(breaks_after=moment), Journal(first)))
+            solver.solve(LoggedProblem(Valley(breaks_after=moment), OracleLog(first)))
         again = Valley()
-        found = solver.solve(Journalled(again, Journal(Keeper(first.kept))))
+        found = solver.solve(LoggedProblem(again, OracleLog(Keeper(first.kept))))
         np.testing.assert_array_equal(found.w, end.w)
         assert (found.value, found.curve, found.stopped) == (end.value, end.curve, end.stopped)
         assert again.asked <= whole.asked - first.kept.round + 1  # the place of Hessian products
@@ -79,9 +79,9 @@ def test_a_solver_comes_back_whenever_it_was_stopped(solver, every):
 
 def test_only_what_is_new_is_written():
     keeper = Keeper(every=4)
-    journal = Journal(keeper)
+    log = OracleLog(keeper)
     for number in range(10):
-        journal.recall(lambda n=number: (np.full(n, 1.0), n), np.array([number]))
+        log.recall(lambda n=number: (np.full(n, 1.0), n), np.array([number]))
     assert [len(part["checks"]) for part in keeper.added] == [4, 4]
     assert sum(part["values"].size for part in keeper.added) == sum(range(8)) + 8
 
@@ -89,10 +89,10 @@ def test_only_what_is_new_is_written():
 def test_answers_of_any_shape_come_back():
     keeper = Keeper(every=3)
     given = [(), (np.arange(3.0), 2.5), (np.empty(0), -0.0, np.inf)]
-    journal = Journal(keeper)
+    log = OracleLog(keeper)
     for answer in given:
-        journal.recall(lambda a=answer: a)
-    again = Journal(Keeper(keeper.kept))
+        log.recall(lambda a=answer: a)
+    again = OracleLog(Keeper(keeper.kept))
     for answer in given:
         found = again.recall(lambda: pytest.fail("asked again"))
         assert [part.tolist() for part in found] == [np.atleast_1d(a).tolist() for a in answer]
@@ -101,19 +101,19 @@ def test_answers_of_any_shape_come_back():
 
 def test_a_caller_may_change_what_it_was_given():
     keeper = Keeper(every=2)
-    journal = Journal(keeper)
-    (first,) = journal.recall(lambda: (np.ones(2),))
+    log = OracleLog(keeper)
+    (first,) = log.recall(lambda: (np.ones(2),))
     first += 5.0
-    journal.recall(lambda: ())
-    (again,) = Journal(Keeper(keeper.kept)).recall(lambda: ())
+    log.recall(lambda: ())
+    (again,) = OracleLog(Keeper(keeper.kept)).recall(lambda: ())
     assert again.tolist() == [1.0, 1.0]
 
 
 def test_a_run_that_asks_for_something_else_is_refused():
     keeper = Keeper()
-    Journal(keeper).recall(lambda: (1.0,), np.array([1.0]))
+    OracleLog(keeper).recall(lambda: (1.0,), np.array([1.0]))
     with pytest.raises(DataError, match="something else in step 1"):
-        Journal(Keeper(keeper.kept)).recall(lambda: (1.0,), np.array([1.0 + 1e-15]))
+        OracleLog(Keeper(keeper.kept)).recall(lambda: (1.0,), np.array([1.0 + 1e-15]))
 
 
 class Counter:
@@ -138,10 +138,10 @@ class Counter:
 def test_what_the_problem_remembers_is_put_back_when_the_answers_are_over():
     keeper = Keeper(every=3)
     counter = Counter()
-    problem = Journalled(counter, Journal(keeper, counter))
+    problem = LoggedProblem(counter, OracleLog(keeper, counter))
     assert [problem.value(np.zeros(1)) for _ in range(5)] == [1, 2, 3, 4, 5]
     counter = Counter()
-    problem = Journalled(counter, Journal(Keeper(keeper.kept), counter))
+    problem = LoggedProblem(counter, OracleLog(Keeper(keeper.kept), counter))
     assert [problem.value(np.zeros(1)) for _ in range(5)] == [1, 2, 3, 4, 5]
     assert counter.count[0] == 5
 
@@ -150,5 +150,5 @@ def test_without_checkpoints_nothing_stands_between_solver_and_problem():
     keeper = Keeper()
     keeper.wants_state = False
     problem = Valley()
-    assert journalled(problem, Journal(keeper)) is problem
+    assert logged(problem, OracleLog(keeper)) is problem
     assert [part.tolist() for part in recall(problem, lambda p: (p.size,))] == [[4.0]]

@@ -7,16 +7,16 @@ import pytest
 
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import document_weight, order_weight
-from rankwright.losses.pair_draws import PairDraws, draw_pair
+from rankwright.losses.pair_sampler import PairSampler, sample_pair
 
 
 def draws_of(y, sizes, **more):
     data = RankingData.from_arrays(np.zeros((len(y), 1)), y, group_sizes=sizes, **more)
-    return PairDraws.of(data, order_weight(data), document_weight(data))
+    return PairSampler.of(data, order_weight(data), document_weight(data))
 
 
 def frequencies(draws, n=20_000):
-    counts = Counter(draw_pair(0, t, draws) for t in range(n))
+    counts = Counter(sample_pair(0, t, draws) for t in range(n))
     return {pair: count / n for pair, count in counts.items()}
 
 
@@ -46,17 +46,17 @@ def test_a_weight_of_two_draws_as_two_copies_side_by_side():
     twice = draws_of([1, 0, 0, 0], [4])
     row = [0, 1, 1, 2]
     for t in range(500):
-        i, j = draw_pair(7, t, twice)
-        assert draw_pair(7, t, once) == (row[i], row[j])
+        i, j = sample_pair(7, t, twice)
+        assert sample_pair(7, t, once) == (row[i], row[j])
 
 
 def test_a_draw_depends_on_seed_and_number_alone():
     draws = draws_of([1, 0, 0, 1, 0, 2], [6])
-    pairs = [draw_pair(3, t, draws) for t in range(50)]
-    assert [draw_pair(3, t, draws) for t in reversed(range(50))] == pairs[::-1]
-    assert [draw_pair(4, t, draws) for t in range(50)] != pairs
+    pairs = [sample_pair(3, t, draws) for t in range(50)]
+    assert [sample_pair(3, t, draws) for t in reversed(range(50))] == pairs[::-1]
+    assert [sample_pair(4, t, draws) for t in range(50)] != pairs
 
 
 def test_without_any_order_there_is_nothing_to_draw():
-    assert not draws_of([1, 1, 0], [2, 1]).are_there
-    assert draws_of([1, 1, 0], [1, 2]).are_there
+    assert not draws_of([1, 1, 0], [2, 1]).has_pairs
+    assert draws_of([1, 1, 0], [1, 2]).has_pairs

@@ -1,0 +1,132 @@
+"""Building blocks of kernels: queries of a range, functions of one number, hashes, copies.
+
+Kernels here are called from kernels that work through queries lo:hi.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from rankwright.core.jit import kernel
+
+# --- queries ---------------------------------------------------------------------------------
+
+
+@kernel
+def longest(lo, hi, indptr):  # type: ignore[no-untyped-def]
+    """Return the number of documents of the longest of the queries lo:hi."""
+    most = 0
+    for q in range(lo, hi):
+        most = max(most, indptr[q + 1] - indptr[q])
+    return most
+
+
+@kernel
+def clear(lo, hi, array):  # type: ignore[no-untyped-def]
+    """Write zeros to the rows lo:hi of an array that was asked for, that is, has a length."""
+    if len(array):
+        for i in range(lo, hi):
+            array[i] = 0.0
+
+
+@kernel
+def clear_query(q, indptr, value, grad, curv):  # type: ignore[no-untyped-def]
+    """Write zeros for query q: all that a loss has to say where there is no order."""
+    value[q] = 0.0
+    clear(indptr[q], indptr[q + 1], grad)
+    clear(indptr[q], indptr[q + 1], curv)
+
+
+@kernel
+def query_seed(random_key, q):  # type: ignore[no-untyped-def]
+    """Return a hash of q and ``random_key``: seed, iteration and number of the first query."""
+    sampled_in = hash_step(hash_step(np.uint64(0), random_key[0]), random_key[1])
+    return hash_step(sampled_in, np.uint64(q) + random_key[2])
+
+
+# --- functions of one number -----------------------------------------------------------------
+#
+# Exact where the textbook formula overflows or cancels.
+
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
+_MIX_2 = np.uint64(0x94D049BB133111EB)
+_SHIFT_1, _SHIFT_2, _SHIFT_3 = np.uint64(30), np.uint64(27), np.uint64(31)
+_TOP_53 = np.uint64(11)
+
+
+@kernel
+def log1p_exp(x):  # type: ignore[no-untyped-def]
+    """Return log(1 + exp(x)), for any x."""
+    return x + math.log1p(math.exp(-x)) if x > 0.0 else math.log1p(math.exp(x))
+
+
+@kernel
+def log1p_unit(r):  # type: ignore[no-untyped-def]
+    """Return log(1 + r) for r in [0, 1], to 3e-15 relative, as vector instructions in a loop.
+
+    log(1 + r) = 2 artanh(u) with u = r / (2 + r) <= 1/3; the polynomial is 2 artanh(u) / u in u^2,
+    interpolated at the nine Chebyshev nodes of [0, 1/9].
+    """
+    u = r / (2.0 + r)
+    x = u * u
+    p = 0.18758019601047687
+    p = p * x + 0.11744977819559474
+    p = p * x + 0.1557070720148144
+    p = p * x + 0.18169333991893807
+    p = p * x + 0.22222709754719172
+    p = p * x + 0.2857141793475505
+    p = p * x + 0.4000000011581452
+    p = p * x + 0.6666666666618257
+    p = p * x + 2.000000000000003
+    return u * p
+
+
+@kernel
+def sigmoid(x):  # type: ignore[no-untyped-def]
+    """Return 1 / (1 + exp(-x)), to full relative precision at both ends."""
+    if x >= 0.0:
+        return 1.0 / (1.0 + math.exp(-x))
+    e = math.exp(x)
+    return e / (1.0 + e)
+
+
+@kernel
+def hash_step(state, word):  # type: ignore[no-untyped-def]
+    """Return the next state (uint64) of a hash that takes in ``word``: SplitMix64's mixer."""
+    z = (state ^ np.uint64(word)) + _GOLDEN
+    z = (z ^ (z >> _SHIFT_1)) * _MIX_1
+    z = (z ^ (z >> _SHIFT_2)) * _MIX_2
+    return z ^ (z >> _SHIFT_3)
+
+
+@kernel
+def hash_uniform(state):  # type: ignore[no-untyped-def]
+    """Return a number in [0, 1) from the 53 upper bits of a hash."""
+    return np.float64(state >> _TOP_53) * 2.0**-53
+
+
+# --- copies ----------------------------------------------------------------------------------
+#
+# Copies inside kernels, compiled at once.
+#
+# An array that is assigned to a slice, ``target[:n] = source``, makes Numba compile the sentence
+# that it would say of shapes that do not fit, which takes two seconds in every first fit. Here
+# nothing is checked: ``target`` must have room.
+
+
+@kernel
+def copy_values(source, target):  # type: ignore[no-untyped-def]
+    """Copy ``source`` to the first places of ``target``."""
+    for i in range(len(source)):
+        target[i] = source[i]
+
+
+@kernel
+def take(source, places, target):  # type: ignore[no-untyped-def]
+    """Copy ``source[places]`` to the first places of ``target``."""
+    for i in range(len(places)):
+        target[i] = source[places[i]]
