@@ -49,6 +49,8 @@ copybutton_exclude = ".linenos, .gp, .go"
 
 default_role = "name"
 add_module_names = False
+maximum_signature_line_length = 88
+toc_object_entries_show_parents = "hide"
 python_use_unqualified_type_names = True
 autodoc_typehints = "none"  # the docstring gives the types
 autodoc_preserve_defaults = True  # as they are written in the code

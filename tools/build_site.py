@@ -58,7 +58,9 @@ def with_navigation(found: dict[str, str | bytes]) -> dict[str, str | bytes]:
 
 def _matching(pattern: str, found: dict[str, str | bytes]) -> list[str]:
     """Return the page of that name, or those that a pattern with * fits; of these there may be none."""
-    return sorted(name for name in found if fnmatch(name, pattern)) if "*" in pattern else [pattern]
+    if "*" not in pattern:
+        return [pattern]
+    return sorted((name for name in found if fnmatch(name, pattern)), key=str.lower)
 
 
 def write(folder: Path, found: dict[str, str | bytes]) -> None:

@@ -114,6 +114,7 @@ def _escaped(line: str) -> str:
     for i in range(0, len(pieces), 2):  # the others are code
         text = re.sub(r"(?<!\\)\|", r"\\|", pieces[i])
         text = _KEY.sub(r"(`\1`)", text)
+        text = re.sub(r"(?<=\w)@(?=\w)", r"\\@", text)  # no address of mail
         pieces[i] = re.sub(r"(?<=\w)_(?!\w)", r"\\_", text)
     return "".join(pieces)
 
@@ -151,6 +152,10 @@ def _markdown_line(line: str) -> str:
         key = piece.strip("`")
         if i % 2 and key in citation_labels():
             pieces[i] = _citation(key)
+        elif i % 2 and key in NAMES | PLACES.keys():
+            pieces[i] = f"{{py:obj}}`{PLACES.get(key, key)}`"
+        elif i % 2 and key in registry.RANKERS:
+            pieces[i] = f"[`{key}`](/algorithms/{key}.md)"
         elif i % 2 == 0:
             text = re.sub(r"([<>_\[\]$])", r"\\\1", _KEY.sub(r"{{\1}}", piece))
             text = re.sub(r"(?<![*\s])\*(?!\*)", r"\\*", text)
@@ -242,7 +247,7 @@ def algorithms_index(when: dict[str, str]) -> str:
         for name in sorted(registry.RANKERS):
             ranker = registry.resolve("rankers", name)
             if ranker.__module__.endswith(f".{family}"):
-                lines.append(f"| [{ranker.__name__}]({name}.md) | {_cell(when[name])} |")
+                lines.append(f"| [{ranker.__name__}]({name}.md) | {_cell(_markdown_line(when[name]))} |")
     return "\n".join(lines) + "\n"
 
 
@@ -253,7 +258,7 @@ def algorithm_page(name: str, when: str) -> str:
     about = "\n".join([*doc["Summary"], "", *doc["Extended Summary"]])
     lines = [f"# {ranker.__name__}", "", markdown(about), ""]
     lines += [f"In Python {{py:obj}}`rankwright.{ranker.__name__}`, on the command line `{name}`."]
-    lines += ["", "## When to use it", "", when.strip()]
+    lines += ["", "## When to use it", "", _markdown_line(when.strip())]
     lines += ["", *_objective(ranker)]
     lines += ["", "## Example", "", "```python", example(name), "```"]
     lines += ["", *_parameters(ranker)]
@@ -465,10 +470,22 @@ def name_page(module: str, name: str) -> str:
             lines.append("   :inherited-members: BaseEstimator")
     elif callable(part):
         lines.append(f".. autofunction:: {name}")
+        lines += _result_class(part)
     else:
         lines += [f".. data:: {name}", "", f"   {_CONSTANTS[name]}"]
     lines += ["", *_see_also(module, name, part)]
     return "\n".join(lines) + "\n"
+
+
+def _result_class(function: Any) -> list[str]:
+    """Return the class of what a function returns, where no other page has it."""
+    for one in NumpyDocString(getdoc(function) or "")["Returns"]:
+        found = getattr(sys.modules[function.__module__], one.type or one.name, None)
+        if isclass(found) and found.__module__.startswith("rankwright."):
+            place = f"{found.__module__}.{found.__qualname__}"
+            if place not in PLACES:
+                return ["", f".. autoclass:: {place}", "   :members:"]
+    return []
 
 
 def _see_also(module: str, name: str, part: Any) -> Iterator[str]:
