@@ -53,7 +53,6 @@ maximum_signature_line_length = 88
 toc_object_entries_show_parents = "hide"
 python_use_unqualified_type_names = True
 autodoc_typehints = "none"  # the docstring gives the types
-autodoc_preserve_defaults = True  # as they are written in the code
 autodoc_member_order = "alphabetical"
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = True
@@ -95,6 +94,7 @@ def setup(app: Sphinx) -> None:
         "mathml", inline_renderers=(_inline_math, None), block_renderers=(_block_math, None)
     )
     app.connect("autodoc-process-docstring", _process_docstring, priority=100)
+    app.connect("autodoc-process-signature", _process_signature)
     app.connect("autodoc-skip-member", _skip_member)
 
 
@@ -175,3 +175,12 @@ def _skip_member(
 ) -> bool | None:
     """Leave out what scikit-learn adds to every estimator for its metadata routing."""
     return True if str(getattr(obj, "__module__", "")).startswith("sklearn.") else None
+
+
+def _process_signature(
+    app: Sphinx, what: str, name: str, obj: Any, options: Any, signature: str, returns: str
+) -> tuple[str, str] | None:
+    """Show a function that is a default as dots."""
+    return (
+        (re.sub(r"<function [^()=]*?>(?=[,)])", "...", signature), returns) if signature else None
+    )

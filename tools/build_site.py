@@ -51,7 +51,16 @@ def with_navigation(found: dict[str, str | bytes]) -> dict[str, str | bytes]:
             entries = [f"/{name.rpartition('.')[0]}" for name in names if name != page]
             caption = [] if title == "pages" else [f":caption: {title}"]
             if entries:
-                tree = ["", "```{toctree}", ":hidden:", ":maxdepth: 1", *caption, "", *entries, "```"]
+                tree = [
+                    "",
+                    "```{toctree}",
+                    ":hidden:",
+                    ":maxdepth: 1",
+                    *caption,
+                    "",
+                    *entries,
+                    "```",
+                ]
                 found[page] += "\n".join([*tree, ""])
     return found
 

@@ -127,10 +127,20 @@ def markdown(text: str) -> str:
         if indented:
             while not block_lines[-1].strip():
                 block_lines.pop()
-            found += ["```text", *(line.removeprefix("    ") for line in block_lines), "```", ""]
+            found += ["```text", *_aligned(block_lines), "```", ""]
         else:
             found += [_markdown_line(line) for line in block_lines]
     return "\n".join(found)
+
+
+_NUMBER = re.compile(r"\s{4,}(\(\w+\))$")
+
+
+def _aligned(block: list[str]) -> list[str]:
+    """Return a block of formulas without its indentation, its numbers next to the longest line."""
+    lines = [line.removeprefix("    ") for line in block]
+    width = max(len(_NUMBER.sub("", line)) for line in lines)
+    return [_NUMBER.sub(lambda m: " " * (width + 4 - m.start()) + m[1], line) for line in lines]
 
 
 def _indented() -> Any:
@@ -159,7 +169,7 @@ def _markdown_line(line: str) -> str:
         elif i % 2 == 0:
             text = re.sub(r"([<>_\[\]$])", r"\\\1", _KEY.sub(r"{{\1}}", piece))
             text = re.sub(r"(?<![*\s])\*(?!\*)", r"\\*", text)
-            pieces[i] = re.sub(r"\{\{(\w+)\}\}", lambda m: _citation(m[1]), text)
+            pieces[i] = re.sub(r"\{\{(\w+)\}\}", lambda m: f"({_citation(m[1])})", text)
     return "".join(pieces)
 
 
@@ -247,7 +257,9 @@ def algorithms_index(when: dict[str, str]) -> str:
         for name in sorted(registry.RANKERS):
             ranker = registry.resolve("rankers", name)
             if ranker.__module__.endswith(f".{family}"):
-                lines.append(f"| [{ranker.__name__}]({name}.md) | {_cell(_markdown_line(when[name]))} |")
+                lines.append(
+                    f"| [{ranker.__name__}]({name}.md) | {_cell(_markdown_line(when[name]))} |"
+                )
     return "\n".join(lines) + "\n"
 
 
@@ -409,17 +421,27 @@ def _short(module: str) -> str:
 
 def _file(module: str, name: str) -> str:
     """Return the place of a name's page; no two differ by capitals alone, as some disks ask."""
-    same = [other for other in OWN[module] if other.lower() == name.lower() and isclass(_object(module, other))]
+    same = [
+        other
+        for other in OWN[module]
+        if other.lower() == name.lower() and isclass(_object(module, other))
+    ]
     return f"{_short(module)}/{name}{'-function' if same and name not in same else ''}"
 
 
 def api_index() -> str:
     """Return the first page of the API: its modules, and the rankers all at once."""
-    lines = ["# API reference", "", "Everything below can be relied on; what is not here is internal"]
+    lines = [
+        "# API reference",
+        "",
+        "Everything below can be relied on; what is not here is internal",
+    ]
     lines += ["and may change without notice.", "", "| module | what it has |", "|---|---|"]
     for module, title in TITLES.items():
         lines.append(f"| [`{module}`]({_short(module)}/index.md) | {title} |")
-    lines.append("| [formats](formats/index.rst) | Readers and writers of files, and their options |")
+    lines.append(
+        "| [formats](formats/index.rst) | Readers and writers of files, and their options |"
+    )
     return "\n".join(lines) + "\n"
 
 
