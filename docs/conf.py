@@ -16,8 +16,9 @@ from sphinx.application import Sphinx
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
 
-import rankwright  # noqa: E402
 from site_pages import NAMES, PLACES, TYPES, citation_labels, restructured  # noqa: E402
+
+import rankwright  # noqa: E402
 
 project = "Rankwright"
 author = "The Rankwright developers"
@@ -122,13 +123,7 @@ _DOTTED = re.compile(r"[A-Za-z_][\w.]*")
 
 
 def name_role(
-    role: str,
-    rawtext: str,
-    text: str,
-    lineno: int,
-    inliner: Any,
-    options: Any = None,
-    content: Any = (),
+    _role: str, _rawtext: str, text: str, _lineno: int, inliner: Any, *_rest: Any, **_more: Any
 ) -> tuple[list[nodes.Node], list[nodes.system_message]]:
     """Link the key of a paper or a public name; anything else is code."""
     env = inliner.document.settings.env
@@ -164,23 +159,19 @@ def _public(text: str, module: str) -> str:
     return text
 
 
-def _process_docstring(
-    app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]
-) -> None:
+def _process_docstring(_app: Sphinx, *about: Any) -> None:
+    lines = about[-1]
     lines[:] = restructured(lines)
 
 
-def _skip_member(
-    app: Sphinx, what: str, name: str, obj: Any, skip: bool, options: Any
-) -> bool | None:
+def _skip_member(_app: Sphinx, _what: str, _name: str, obj: Any, *_about: Any) -> bool | None:
     """Leave out what scikit-learn adds to every estimator for its metadata routing."""
     return True if str(getattr(obj, "__module__", "")).startswith("sklearn.") else None
 
 
-def _process_signature(
-    app: Sphinx, what: str, name: str, obj: Any, options: Any, signature: str, returns: str
-) -> tuple[str, str] | None:
+def _process_signature(_app: Sphinx, *about: Any) -> tuple[str, str] | None:
     """Show a function that is a default as dots."""
-    return (
-        (re.sub(r"<function [^()=]*?>(?=[,)])", "...", signature), returns) if signature else None
-    )
+    *_, signature, returns = about
+    if not signature:
+        return None
+    return re.sub(r"<function [^()=]*?>(?=[,)])", "...", signature), returns

@@ -66,7 +66,7 @@ def with_navigation(found: dict[str, str | bytes]) -> dict[str, str | bytes]:
 
 
 def _matching(pattern: str, found: dict[str, str | bytes]) -> list[str]:
-    """Return the page of that name, or those that a pattern with * fits; of these there may be none."""
+    """Return the page of that name, or all that a pattern with * fits, which may be none."""
     if "*" not in pattern:
         return [pattern]
     return sorted((name for name in found if fnmatch(name, pattern)), key=str.lower)

@@ -48,7 +48,7 @@ def contributing_page() -> str:
 
 
 def _own_names() -> dict[str, list[str]]:
-    """Return the public names that each module documents; one that two have belongs to the first."""
+    """Return the names that each module documents; one that two have belongs to the first."""
     errors = [n for n, c in vars(import_module("rankwright.errors")).items() if isclass(c)]
     found = {"rankwright": [*_PUBLIC], "rankwright.errors": errors}
     seen = {id(_object(module, name)) for module in found for name in found[module]}
@@ -207,12 +207,9 @@ def citation_labels() -> dict[str, str]:
 
 
 def _label(entry: Entry) -> str:
-    people = entry.persons.get("author") or entry.persons.get("editor") or []
+    people = entry.persons["author"]
     names = [" ".join([*person.prelast_names, *person.last_names]).strip("{}") for person in people]
-    if len(names) > 2:
-        who = f"{names[0]} et al."
-    else:
-        who = " and ".join(names) or entry.fields["title"]
+    who = f"{names[0]} et al." if len(names) > 2 else " and ".join(names)
     return f"{who}, {entry.fields.get('year', 'undated')}"
 
 
@@ -310,9 +307,7 @@ def _definition(ranker: type[Ranker]) -> Iterator[str]:
     what = "loss" if kind == "losses" else "model"
     yield f"## Definition of the {what}"
     yield ""
-    yield (
-        f"From the source of {{py:obj}}`rankwright.{kind}.{part.__name__}`, numbered as in the code."
-    )
+    yield f"From the source of {{py:obj}}`rankwright.{kind}.{part.__name__}`:"
     yield ""
     yield markdown(sys.modules[part.__module__].__doc__ or "")
 
@@ -495,7 +490,7 @@ def name_page(module: str, name: str) -> str:
         lines += _result_class(part)
     else:
         lines += [f".. data:: {name}", "", f"   {_CONSTANTS[name]}"]
-    lines += ["", *_see_also(module, name, part)]
+    lines += ["", *_see_also(module, part)]
     return "\n".join(lines) + "\n"
 
 
@@ -510,7 +505,7 @@ def _result_class(function: Any) -> list[str]:
     return []
 
 
-def _see_also(module: str, name: str, part: Any) -> Iterator[str]:
+def _see_also(module: str, part: Any) -> Iterator[str]:
     """Yield links between a ranker, its page, and the loss that it minimises."""
     if not isclass(part):
         return

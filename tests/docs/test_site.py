@@ -1,4 +1,4 @@
-"""The documentation site builds without a warning, works from a folder, and shows what code says."""
+"""The documentation site builds without a warning, opens from a folder, and shows what code is."""
 
 import re
 import shutil
@@ -87,7 +87,7 @@ def test_defaults_on_a_page_are_those_of_the_class(site):
 
 
 def test_measured_figures_stand_on_the_page_of_their_ranker(site):
-    assert "DORM for NDCG@10" in (site / "algorithms/dorm.html").read_text()
+    assert "DORM for NDCG@10" in Text(site / "algorithms/dorm.html").text
 
 
 def test_the_paper_of_a_ranker_stands_on_its_page(site):
