@@ -483,8 +483,7 @@ def name_page(module: str, name: str) -> str:
     lines = [name, "=" * len(name), "", f".. currentmodule:: {module}", ""]
     if isclass(part):
         lines += [f".. autoclass:: {name}", "   :members:"]
-        if issubclass(part, Ranker):
-            lines.append("   :inherited-members: BaseEstimator")
+        lines += _inherited(part) if issubclass(part, Ranker) and part is not Ranker else []
     elif callable(part):
         lines.append(f".. autofunction:: {name}")
         lines += _result_class(part)
@@ -492,6 +491,15 @@ def name_page(module: str, name: str) -> str:
         lines += [f".. data:: {name}", "", f"   {_CONSTANTS[name]}"]
     lines += ["", *_see_also(module, part)]
     return "\n".join(lines) + "\n"
+
+
+def _inherited(ranker: type[Ranker]) -> Iterator[str]:
+    """Yield the list of what a ranker has from `Ranker`, whose page says more."""
+    yield from ("", ".. rubric:: Methods and attributes of every ranker", "")
+    for name, member in sorted(vars(Ranker).items()):
+        if not name.startswith("_") and name not in vars(ranker) and getdoc(member):
+            about = " ".join(restructured([_summary(member)]))
+            yield f"- :py:obj:`{name} <rankwright.Ranker.{name}>`: {about}"
 
 
 def _result_class(function: Any) -> list[str]:
