@@ -497,7 +497,8 @@ def _inherited(ranker: type[Ranker]) -> Iterator[str]:
     """Yield the list of what a ranker has from `Ranker`, whose page says more."""
     yield from ("", ".. rubric:: Methods and attributes of every ranker", "")
     for name, member in sorted(vars(Ranker).items()):
-        if not name.startswith("_") and name not in vars(ranker) and getdoc(member):
+        own = name.startswith("_") or name in vars(ranker)
+        if not own and hasattr(member, "__get__") and getdoc(member):  # no plain class attribute
             about = " ".join(restructured([_summary(member)]))
             yield f"- :py:obj:`{name} <rankwright.Ranker.{name}>`: {about}"
 

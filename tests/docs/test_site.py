@@ -150,6 +150,13 @@ def test_names_in_docstrings_are_links(site):
     assert 'href="../../references.html#burges2010overview"' in text
 
 
+def test_a_ranker_lists_what_it_inherits_and_has_its_own_methods(site):
+    text = (site / "api/rankwright/LambdaMART.html").read_text()
+    assert 'href="Ranker.html#rankwright.Ranker.predict"' in text
+    assert "model_defaults" not in text
+    assert 'id="rankwright.Ranker.fit"' in (site / "api/rankwright/Ranker.html").read_text()
+
+
 # --- the whole ---------------------------------------------------------------------------------
 
 
