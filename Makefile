@@ -38,7 +38,7 @@ pages: $(VENV)/.all  ## write the generated parts of docs/ anew
 	$(BIN)/python tools/generate_pages.py
 
 docs: $(VENV)/.all  ## the documentation site, in build/site; fails at a warning
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	$(BIN)/python tools/build_site.py
 
 bench: $(VENV)/.bench  ## everything against peers, and docs/benchmarks.md; AREA="load trees" for some
 	$(BIN)/python -m benchmarks $(AREA) --results $(if $(AREA),build/benchmarks,docs/benchmarks)

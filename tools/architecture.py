@@ -18,12 +18,14 @@ WIDTH, ROW, BOX_HEIGHT, MARGIN = 1180, 116, 54, 20
 EVERYWHERE = {"core", "data"}
 STYLE = """
   svg { font: 13px system-ui, sans-serif; color-scheme: light dark; }
+  .card { fill: #ffffff; }
   .box { fill: #f4f1ea; stroke: #8a8172; }
   .name { font-weight: 600; fill: #1d1b18; }
   .about { fill: #5b554b; font-size: 11px; }
   .arrow { fill: none; stroke: #3a6ea5; opacity: .45; }
   .head { fill: #3a6ea5; }
   @media (prefers-color-scheme: dark) {
+    .card { fill: #14181e; }
     .box { fill: #2a2824; stroke: #8a8172; }
     .name { fill: #f4f1ea; }
     .about { fill: #c9c1b3; }
@@ -47,6 +49,7 @@ def architecture_svg() -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img">',
         "<title>The packages of rankwright and who imports whom</title>",
         f"<style>{STYLE}</style>",
+        f'<rect class="card" width="{WIDTH}" height="{height}" rx="12"/>',
         '<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" '
         'markerHeight="7" markerUnits="userSpaceOnUse" orient="auto">'
         '<path class="head" d="M0 0 8 4 0 8z"/></marker></defs>',
