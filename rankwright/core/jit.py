@@ -6,7 +6,9 @@ runs them as Python. Machine code is kept as `rankwright.core.kernel_cache` desc
 
 Numba compiles a function that another one calls twice: for callers in Python, to machine code with
 a wrapper; and again inside its caller. A kernel that is called by kernels is compiled here into its
-callers alone, and optimised once with them; the code for Python is made when Python calls it.
+callers alone, and optimised once with them; the code for Python is made when Python calls it. That
+needs Numba's inner parts, which change: with a version that was not tried (`INLINES`) kernels are
+compiled as Numba does it, to the same results.
 
 To leave out a part of a kernel that a run does not use, pass None for an argument and test it with
 ``is None``: Numba drops such a branch before it compiles it.
@@ -27,6 +29,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numba
 import numpy as np
 from numba.core import codegen, compiler, config, errors, event, sigutils, typing
 from numba.core.compiler_lock import global_compiler_lock
@@ -46,6 +49,8 @@ __all__ = [
 ]
 
 _LOG = logging.getLogger(__name__)
+INLINES = numba.__version__.startswith("0.68.")
+"""Whether `Kernel` knows this Numba from within; with another one kernels take longer to compile."""
 _OPTIONS: dict[str, Any] = {
     "nopython": True,
     "nogil": True,
@@ -68,7 +73,8 @@ def quick_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 def _compiled(function: Callable[..., Any], fastmath: bool | set[str]) -> Callable[..., Any]:
     if config.DISABLE_JIT:
         return np.errstate(all="ignore")(function)  # hashes wrap around, as compiled ones do
-    return Kernel(function, targetoptions={**_OPTIONS, "fastmath": fastmath})
+    made = Kernel if INLINES else CachedKernel
+    return made(function, targetoptions={**_OPTIONS, "fastmath": fastmath})
 
 
 # --- how long it takes, and how far it is ----------------------------------------------------
@@ -265,8 +271,8 @@ class _KernelCompiler(_FunctionCompiler):  # type: ignore[misc]
         return result
 
 
-class Kernel(CPUDispatcher):  # type: ignore[misc]
-    """A compiled function; what Numba calls a dispatcher."""
+class CachedKernel(CPUDispatcher):  # type: ignore[misc]
+    """A compiled function whose code is kept on disk; what Numba calls a dispatcher."""
 
     def __init__(
         self,
@@ -275,10 +281,7 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
         targetoptions: dict[str, Any] | None = None,
         pipeline_class: type = compiler.Compiler,
     ) -> None:
-        super().__init__(function, locals, targetoptions, pipeline_class)
-        self._compiler = _KernelCompiler(self, inlined=False)
-        self._inner_compiler = _KernelCompiler(self, inlined=True)
-        self.inner: dict[tuple[Any, ...], Any] = {}
+        super().__init__(function, locals or {}, targetoptions, pipeline_class)
         if (
             function.__code__.co_filename.endswith(".py")
             and "<locals>" not in function.__qualname__
@@ -291,12 +294,22 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
             return super().__reduce__()
         return _by_name, (self.py_func.__module__, self.py_func.__qualname__)
 
-    # --- for callers in Python
-
     def compile(self, sig: Any) -> Any:
         """Return the machine code for a signature, from a cache or compiled now."""
         with _timed(), _undisturbed():
             return super().compile(sig)
+
+
+class Kernel(CachedKernel):
+    """A compiled function that is compiled into its callers alone, where these are kernels."""
+
+    def __init__(self, function: Callable[..., Any], **options: Any) -> None:
+        super().__init__(function, **options)
+        self._compiler = _KernelCompiler(self, inlined=False)
+        self._inner_compiler = _KernelCompiler(self, inlined=True)
+        self.inner: dict[tuple[Any, ...], Any] = {}
+
+    # --- for callers in Python
 
     def add_overload(self, cres: Any) -> None:
         """Take over code; what kernels within it refer to at run time is filled in."""
