@@ -29,6 +29,7 @@ lint: $(VENV)/.all  ## style, types, layers, generated pages
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tools/generate_pages.py --check
+	$(BIN)/python tools/check_words.py
 
 format: $(VENV)/.all  ## mend what can be mended automatically
 	$(BIN)/ruff check --fix .

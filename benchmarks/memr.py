@@ -62,7 +62,7 @@ def _against_pairs() -> Findings:
         "ranksvm_vs_liblinear": seconds["liblinear"] / seconds["ranksvm"],
         "ranksvm_objective_vs_liblinear": objective["ranksvm"] / objective["liblinear"],
     }
-    told = {  # the contender's name, package and settings
+    reported = {  # the contender's name, package and settings
         "ranksvm": (OURS, "rankwright", f"ranksvm, l2={L2}, unscaled, 1 thread"),
         "liblinear": ("scikit-learn", "scikit-learn", f"LinearSVC on every pair, l2={L2}"),
         "memr": (f"{OURS}, MEMR", "rankwright", "memr, 1 thread"),
@@ -75,7 +75,7 @@ def _against_pairs() -> Findings:
             "Linear rankers, mq2007 shape", peer, version(package), settings, seconds[name],
             reached[name], "NDCG@10 on train",
         )
-        for name, (peer, package, settings) in told.items()
+        for name, (peer, package, settings) in reported.items()
     ]  # fmt: skip
     return Findings(figures, records)
 

@@ -72,17 +72,17 @@ def page(areas: dict[str, dict[str, Any]], folder: str = "benchmarks") -> str:
 
 
 def _machine(results: list[dict[str, Any]]) -> list[str]:
-    told = {}
+    reported = {}
     for found in results:
         m = found["machine"]
         memory = f", {m['memory_gigabytes']} GB" if m.get("memory_gigabytes") else ""
         text = f"{m['cores']} cores of {m['cpu']}{memory}, {m['system']}, Python {m['python']}"
-        told.setdefault(f"{text}, Rankwright {found['rankwright']}", []).append(found)
+        reported.setdefault(f"{text}, Rankwright {found['rankwright']}", []).append(found)
     lines = []
-    for text, those in told.items():
+    for text, those in reported.items():
         dates = sorted({found["date"] for found in those})
         when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
-        which = "" if len(told) == 1 else f" ({', '.join(found['area'] for found in those)})"
+        which = "" if len(reported) == 1 else f" ({', '.join(found['area'] for found in those)})"
         minutes = sum(found["seconds"] for found in those) / 60
         lines += [f"Measured {when} on {text}{which}, in {minutes:.0f} minutes.", ""]
     return lines
@@ -96,8 +96,8 @@ def _summary(areas: dict[str, dict[str, Any]]) -> list[str]:
         for task, records in _by_task(lists.records):
             lost += [f"- {task} ([{area}](#{area})): {text}" for text in losses(records)]
         for axis, curves in _by_axis(lists.curves):
-            told = slower_curves(curves)
-            lost += [f"- {task} over {axis} ([{area}](#{area})): {text}" for task, text in told]
+            reported = slower_curves(curves)
+            lost += [f"- {task} over {axis} ([{area}](#{area})): {text}" for task, text in reported]
         absent += [f"- {peer} ({area}): {why}." for peer, why in lists.absent.items()]
         failed += [f"- {peer} ({area}): {why}" for peer, why in lists.failed.items()]
         failed += [f"- {area}: {text}" for text in _missed(found)]
@@ -168,33 +168,33 @@ def losses(records: list[Record]) -> list[str]:
     ours = next((one for one in records if one.peer == OURS), None)
     if ours is None:
         return []
-    told = []
+    reported = []
     for one in records:
         if one.peer.startswith(OURS):
             continue
         ratio = _over(ours.seconds, one.seconds)
         if ratio > CLOSE:
-            told.append(f"{one.peer} is {_times(ratio)}x faster here.")
+            reported.append(f"{one.peer} is {_times(ratio)}x faster here.")
         ratio = _over(ours.peak_megabytes, one.peak_megabytes)
         if ratio > CLOSE:
-            told.append(f"{one.peer} needs {_times(ratio)}x less memory here.")
+            reported.append(f"{one.peer} needs {_times(ratio)}x less memory here.")
         if one.quality is not None and ours.quality is not None and not one.same:
             more = one.quality - ours.quality
             if more > CLOSE_QUALITY:
-                told.append(f"{one.peer} is {more:.4f} better here ({one.measure}).")
-    return told
+                reported.append(f"{one.peer} is {more:.4f} better here ({one.measure}).")
+    return reported
 
 
 def slower_curves(curves: list[Curve]) -> list[tuple[str, str]]:
     """Return task and sentence wherever a peer is faster at the largest size."""
-    told = []
+    reported = []
     for one in curves:
         ours = next((c for c in curves if c.task == one.task and c.peer == OURS), None)
         ratio = 0.0 if ours is None else _over(ours.seconds[-1], one.seconds[-1])
         if ratio > CLOSE and not one.peer.startswith(OURS):
             at = f"{one.sizes[-1]:g} {one.axis}"
-            told.append((one.task, f"{one.peer} is {_times(ratio)}x faster at {at}."))
-    return told
+            reported.append((one.task, f"{one.peer} is {_times(ratio)}x faster at {at}."))
+    return reported
 
 
 def _verdict(records: list[Record]) -> str:
@@ -207,12 +207,12 @@ def _verdict(records: list[Record]) -> str:
     if lost:
         return " ".join(f"**{text}**" for text in lost)
     slowest_first = sorted(peers, key=lambda one: -_over(one.seconds, ours.seconds))
-    told = [
+    reported = [
         f"{_times(_over(one.seconds, ours.seconds))}x as long ({one.peer})"
         for one in slowest_first
         if one.seconds
     ]
-    return f"Nobody is ahead of Rankwright here; the others take {', '.join(told)}."
+    return f"No other tool is ahead of Rankwright here; the others take {', '.join(reported)}."
 
 
 def _slopes(curves: list[Curve]) -> list[str]:

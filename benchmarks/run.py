@@ -3,7 +3,7 @@
 Each area is a file beside this one with ``run()``, which returns `Findings`, or only its figures:
 ratios against peers of the same run. Every area has a process of its own, so that one that crashes
 ends alone. ``floors.toml`` gives the least (or the most) allowed; the run fails below a floor, and
-where a peer or an area fails. A floor whose peer or data is not there is told of, and is no fault.
+where a peer or an area fails. A floor whose peer or data is not there is reported, and is no error.
 Results go to a folder, a JSON file per area, and a page beside it is written from all of them.
 """
 

@@ -2,7 +2,7 @@
 
 LambdaMART of 500 trees over 136 features, lists of 100 documents, four connections. While the load
 runs the model file is replaced ten times and one request in fifty is malformed; at the end the
-server is told to stop under load. Whatever is not answered as it should be counts as a failure.
+server is reported to stop under load. Whatever is not answered as it should be counts as a failure.
 ``python benchmarks/serving.py --seconds 300`` is the long run of ``make soak``.
 """
 
@@ -48,15 +48,15 @@ def run(seconds: float = SECONDS) -> dict[str, float]:
                 os.replace(fresh, served)
             after = memory(server.pid)
             server.send_signal(signal.SIGTERM)  # the load goes on for a second
-            told = json.loads(load.communicate(timeout=seconds + 60)[0])
+            reported = json.loads(load.communicate(timeout=seconds + 60)[0])
             status = server.wait(60)
         finally:
             server.kill()
     return {
-        "requests_per_second": told["answered"] / told["seconds"],
-        "p50_milliseconds": told["p50"],
-        "p99_milliseconds": told["p99"],
-        "failed_requests": told["failed"],
+        "requests_per_second": reported["answered"] / reported["seconds"],
+        "p50_milliseconds": reported["p50"],
+        "p99_milliseconds": reported["p99"],
+        "failed_requests": reported["failed"],
         "exit_status": status,
         "memory_megabytes_before": before,
         "memory_after_vs_before": after / before,
@@ -137,10 +137,10 @@ def client(port: int, ends: float, number: int, times: list[float], failed: list
                 began = time.perf_counter()
                 link.request("POST", "/v1/models/web/rank", content, HEADERS)
                 answer = link.getresponse()
-                told = json.loads(answer.read())
+                reported = json.loads(answer.read())
                 if not bad:
                     times.append(time.perf_counter() - began)
-                right = "error" in told if bad else len(told.get("ranking", [])) == 10
+                right = "error" in reported if bad else len(reported.get("ranking", [])) == 10
                 failed[number] += not right or (answer.status // 100 != (4 if bad else 2))
         except (OSError, http.client.HTTPException, ValueError):
             failed[number] += 1

@@ -3,7 +3,7 @@
 Model files (bytes, and parts under a receipt that is right again), models of LightGBM, XGBoost,
 CatBoost and RankLib, runs, judgments, ratings and tables.
 ``python fuzz/fuzz_files.py -max_total_time=60``, or ``--runs N``.
-A file that brings another fault is kept beside where the run began, and its name is told.
+A file that raises another error is kept beside where the run began, and its name is reported.
 """
 
 from __future__ import annotations

@@ -50,10 +50,10 @@ def requests(address: str, seconds: int, folder: str) -> int:
     program = [str(Path(sys.executable).with_name("schemathesis")), "run", "--no-color"]
     limits = ["--max-time", str(seconds), "--max-examples", str(EXAMPLES)]
     command = [*program, f"{address}/openapi.json", *limits, "--exclude-checks", LEFT_OUT]
-    told = subprocess.run(command, check=False, cwd=folder, stdout=subprocess.PIPE, text=True)
-    print(told.stdout)
-    print(*re.findall(r"\d+ generated.*", told.stdout)[-1:])
-    return told.returncode
+    reported = subprocess.run(command, check=False, cwd=folder, stdout=subprocess.PIPE, text=True)
+    print(reported.stdout)
+    print(*re.findall(r"\d+ generated.*", reported.stdout)[-1:])
+    return reported.returncode
 
 
 if __name__ == "__main__":

@@ -116,11 +116,11 @@ def main() -> int:
                 found = finished([*go, "--resume"])
                 same = again.read_bytes() == first.read_bytes()
                 counts[run] += found["resumed_from"] is not None
-                told = "equal" if same else "DIFFERENT"
+                reported = "equal" if same else "DIFFERENT"
                 at = ", ".join(moments) or "never"
                 print(
                     f"{run}: {seconds:.1f} s whole, killed after {at} s, every {every}, resumed "
-                    f"from round {found['resumed_from']}: {told}",
+                    f"from round {found['resumed_from']}: {reported}",
                     flush=True,
                 )
                 if not same:

@@ -195,7 +195,7 @@ KINDS: dict[str, dict[str, str]] = {
 UNLISTED: dict[str, dict[str, str]] = {
     "models": {"imported_trees": "rankwright.models.imported_trees:ImportedTrees"},
 }
-"""Parts that a model file may hold and nobody chooses by name: they are not fitted here."""
+"""Parts that a model file may hold and that are not chosen by name: they are not fitted here."""
 
 
 OWN_NAMES = {"rankers": "name", "metrics": "key"}

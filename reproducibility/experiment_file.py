@@ -73,7 +73,7 @@ def experiment(name: str | Path) -> Experiment:
 
 
 def read(path: Path) -> Experiment:
-    """Read an experiment file; a fault in it is told with the file's name."""
+    """Read an experiment file; an error in it is reported with the file's name."""
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as fault:
@@ -197,7 +197,7 @@ def _row(content: dict[str, Any], shared: dict[str, Any], kind: str) -> Row:
     grid = {**base.get("grid", {}), **content.get("grid", {})}
     settings = tuple({**fixed, **point} for point in _points(grid))
     for setting in settings:
-        _try_to_make(kind, content["ranker"], setting)  # a wrong name is told before any work
+        _try_to_make(kind, content["ranker"], setting)  # a wrong name is reported before any work
     family = content.get("family", content["name"])
     rounds = content.get("rounds", base.get("rounds"))
     return Row(

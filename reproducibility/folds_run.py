@@ -204,10 +204,10 @@ def choose_all(
     chosen = []
     for number, fold in enumerate(folds, start=1):
         assert fold.valid is not None
-        told = prefixed(report, f"{study.name} fold {number} of {len(folds)}, ")
+        reported = prefixed(report, f"{study.name} fold {number} of {len(folds)}, ")
         chosen.append(
             [
-                choose(Training(row, study, fold.train, n_jobs, seed), fold.valid, report=told)
+                choose(Training(row, study, fold.train, n_jobs, seed), fold.valid, report=reported)
                 for row in rows
             ]
         )

@@ -35,7 +35,7 @@ from reproducibility.table import Cell, TableResult, more_is_better, run_table
 from reproducibility.timing import run_timing
 
 Progress = Callable[[str, int], AbstractContextManager[Report]]
-"""Takes a name and the number of steps, and gives what is told a line after each step."""
+"""Takes a name and the number of steps, and gives what is reported a line after each step."""
 
 
 def run_experiment(

@@ -285,7 +285,7 @@ def more_is_better(study: Study, column: Column) -> bool:
 
 
 # --- contrasts of two rows -------------------------------------------------------------------
-# Is one row better than another? A test for each column that was asked for, told in a sentence.
+# Is one row better than another? A test for each column that was asked for, reported in a sentence.
 #
 # ``randomisation`` is paired, over the pooled test queries, with the bootstrap interval of the mean
 # difference. ``welch_t`` is unpaired, over the means of folds or draws, with Welch's own interval.

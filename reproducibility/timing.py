@@ -43,8 +43,8 @@ def run_timing(
     cells: list[Cell] = []
     for study in experiment.studies:
         train = folds[study.name][0].train
-        told = prefixed(report, f"{study.name}, ")
-        scores, times[study.name] = _fits(experiment, study, train, told, n_jobs, seed)
+        reported = prefixed(report, f"{study.name}, ")
+        scores, times[study.name] = _fits(experiment, study, train, reported, n_jobs, seed)
         for row in experiment.rows:
             quality = _quality(study, train, scores[row.name], seed)
             for column in study.columns:

@@ -106,7 +106,7 @@ def reuters_fold(
     sizes
         Shares of train, valid and test in the random split.
     valid
-        Share of ModApte's training stories that are held back.
+        Share of ModApte's training stories in the holdout.
     min_train, min_stories
         Which topics and which words stay: see the module's text.
     """

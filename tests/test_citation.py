@@ -61,12 +61,12 @@ def test_several_names_give_each_entry_once():
 
 
 def test_rankwright_itself_is_cited_as_the_citation_file_says():
-    told = dict(
+    reported = dict(
         re.findall(r'^(\w+): "?(.*?)"?$', (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
     )
     entry = rw.cite()
-    assert f"version = {{{told['version']}}}" in entry
-    assert entry.replace("{", "").replace("}", "").count(told["title"]) == 1
+    assert f"version = {{{reported['version']}}}" in entry
+    assert entry.replace("{", "").replace("}", "").count(reported["title"]) == 1
     assert "The Rankwright developers" in entry
 
 

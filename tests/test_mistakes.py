@@ -48,7 +48,7 @@ def gbdt(**parameters):
     return rw.GBDT(n_estimators=3, min_child_samples=2, **parameters)
 
 
-def told(did):
+def reported(did):
     """Expect the sentence that the page has for this mistake, as one of our own errors."""
     return pytest.raises(RankwrightError, match=pattern(did))
 
@@ -80,13 +80,13 @@ def test_forgot_qid_in_evaluate(X, y):
 
 
 def test_forgot_qid_under_query_folds(X, y):
-    with told("forgot qid under QueryFolds"):
+    with reported("forgot qid under QueryFolds"):
         cross_val_score(gbdt(), X, y, cv=rw.QueryFolds())
 
 
 def test_forgot_qid_in_score(X, y):
     ranker = gbdt().fit(X, y, qid=QID)
-    with told("forgot qid in score"):
+    with reported("forgot qid in score"):
         ranker.score(X, y)
 
 
@@ -114,34 +114,34 @@ def test_clicks_among_the_features(frame, y):
 
 
 def test_names_of_features_for_an_array(X, y):
-    with told("gave features= for an array"):
+    with reported("gave features= for an array"):
         gbdt().fit(X, y, qid=QID, features=["price"])
 
 
 def test_a_callback_of_lightgbm(X, y):
     import lightgbm
 
-    with told("gave a callback of LightGBM"):
+    with reported("gave a callback of LightGBM"):
         gbdt().fit(X, y, qid=QID, callbacks=[lightgbm.log_evaluation()])
 
 
 def test_too_few_gains(X, y):
-    with told("gave too few gains in label_gain"):
+    with reported("gave too few gains in label_gain"):
         rw.LambdaMART(label_gain=[0, 1]).fit(X, np.minimum(y, 2), qid=QID)
 
 
 def test_sizes_of_queries_that_do_not_add_up(X, y):
-    with told("gave sizes of queries that do not add up"):
+    with reported("gave sizes of queries that do not add up"):
         gbdt().fit(X, y, group_sizes=[5] * 7)
 
 
 def test_sizes_of_queries_as_qid(X, y):
-    with told("gave sizes of queries as qid"):
+    with reported("gave sizes of queries as qid"):
         gbdt().fit(X, y, qid=[5] * 8)
 
 
 def test_group_as_in_lightgbm(X, y):
-    with told("wrote group= as in LightGBM"):
+    with reported("wrote group= as in LightGBM"):
         gbdt().fit(X, y, group=[5] * 8)
 
 
@@ -161,13 +161,13 @@ def test_each_document_its_own_query(X, y):
 
 @pytest.mark.parametrize("words", [["good", "bad"], ["good", "1"]])
 def test_labels_as_text(X, words):
-    with told("gave labels as text"):
+    with reported("gave labels as text"):
         gbdt().fit(X, np.array(words * (N // 2)), qid=QID)
 
 
 @pytest.mark.parametrize("bad", [-1.0, np.nan])
 def test_negative_or_missing_labels(X, y, bad):
-    with told("gave negative labels"):
+    with reported("gave negative labels"):
         gbdt().fit(X, np.where(y == 0, bad, y), qid=QID)
 
 
@@ -179,28 +179,28 @@ def test_the_same_grade_for_all(X, kind):
 
 def test_counts_as_grades(X, y):
     ranker = gbdt().fit(X, y * 1000, qid=QID)
-    with told("used counts as grades"):
+    with reported("used counts as grades"):
         ranker.score(X, y * 1000, qid=QID)
 
 
 def test_forgot_y(X):
-    with told("forgot y"):
+    with reported("forgot y"):
         gbdt().fit(X, qid=QID)
 
 
 def test_lengths_of_x_and_y(X, y):
-    with told("gave X and y of different lengths"):
+    with reported("gave X and y of different lengths"):
         gbdt().fit(X, y[:-1], qid=QID)
 
 
 def test_the_label_among_the_features(frame, y):
-    with told("left the label column in X"):
+    with reported("left the label column in X"):
         gbdt().fit(frame.assign(label=y), y, qid=QID)
 
 
 def test_a_series_in_another_order(frame, y):
     shuffled = pd.Series(QID).sample(frac=1, random_state=0)
-    with told("gave qid as a Series in another order than X"):
+    with reported("gave qid as a Series in another order than X"):
         gbdt().fit(frame, y, qid=shuffled)
 
 
@@ -219,42 +219,42 @@ def test_one_column_by_name_and_one_as_an_array(frame, y):
 
 def test_a_feature_renamed_before_predicting(frame, y):
     ranker = gbdt().fit(frame, y, qid=QID)
-    with told("renamed a feature before predicting"):
+    with reported("renamed a feature before predicting"):
         ranker.predict(frame.rename(columns={"price": "prices"}))
 
 
 def test_fewer_columns_to_predict(X, y):
     ranker = gbdt().fit(X, y, qid=QID)
-    with told("predict with fewer columns"):
+    with reported("predict with fewer columns"):
         ranker.predict(X[:, :3])
 
 
 def test_valid_data_with_more_columns(X, y):
-    with told("gave validation data with columns that train lacks"):
+    with reported("gave validation data with columns that train lacks"):
         gbdt().fit(X, y, qid=QID, eval_set=(np.c_[X, X[:, :2]], y, QID))
 
 
 def test_valid_data_with_a_name_that_train_lacks(frame, y):
-    with told("renamed a feature before predicting"):
+    with reported("renamed a feature before predicting"):
         other = frame.rename(columns={"price": "prices"})
         gbdt().fit(frame, y, qid=QID, eval_set=(other, y, QID))
 
 
 @pytest.mark.parametrize("wrapped", [False, True])
 def test_valid_data_without_qid(X, y, wrapped):
-    with told("gave validation data without qid"):
+    with reported("gave validation data without qid"):
         gbdt().fit(X, y, qid=QID, eval_set=[(X, y)] if wrapped else (X, y))
 
 
 def test_missing_values_under_a_linear_model(X, y):
     X[3, 1] = np.nan
-    with told("have NaN under a linear model"):
+    with reported("have NaN under a linear model"):
         rw.RankSVM().fit(X, y, qid=QID)
 
 
 @pytest.mark.parametrize("kind", [list, pd.array])
 def test_text_in_a_column(frame, y, kind):
-    with told("have text in a feature column"):
+    with reported("have text in a feature column"):
         gbdt().fit(frame.assign(colour=kind(["red", "blue"] * (N // 2))), y, qid=QID)
 
 
@@ -264,18 +264,18 @@ def test_an_id_among_the_features(y):
 
 
 def test_a_column_name_used_twice(X, y):
-    with told("used a column name twice"):
+    with reported("used a column name twice"):
         gbdt().fit(pd.DataFrame(X, columns=["a", "b", "c", "a"]), y, qid=QID)
 
 
 def test_a_single_row(X, y):
     ranker = gbdt().fit(X, y, qid=QID)
-    with told("gave a single row or column as X"):
+    with reported("gave a single row or column as X"):
         ranker.predict(X[0])
 
 
 def test_a_path_in_place_of_data():
-    with told("gave a path to fit"):
+    with reported("gave a path to fit"):
         gbdt().fit("train.txt")
 
 
@@ -283,7 +283,7 @@ def test_a_path_in_place_of_data():
 
 
 def test_a_misspelt_ranker():
-    with told("misspelt a ranker"):
+    with reported("misspelt a ranker"):
         rw.ranker("lamdamart")
 
 
@@ -293,12 +293,12 @@ def test_a_misspelt_class():
 
 
 def test_a_misspelt_parameter():
-    with told("misspelt a parameter"):
+    with reported("misspelt a parameter"):
         rw.GBDT(n_estimator=5)
 
 
 def test_another_tools_name_of_a_parameter():
-    with told("used another tool's name of a parameter"):
+    with reported("used another tool's name of a parameter"):
         rw.GBDT(eta=0.1)
 
 
@@ -333,17 +333,17 @@ def test_numbers_of_numpy_are_numbers(X, y):
     ],
 )
 def test_the_name_of_a_metric(X, y, did, metric):
-    with told(did):
+    with reported(did):
         gbdt(metric=metric).fit(X, y, qid=QID)
 
 
 def test_a_convention_that_is_none(X, y):
-    with told("named a convention that is none"):
+    with reported("named a convention that is none"):
         gbdt(convention="letor").fit(X, y, qid=QID)
 
 
 def test_no_threads(X, y):
-    with told("asked for 0 threads"):
+    with reported("asked for 0 threads"):
         gbdt(n_jobs=0).fit(X, y, qid=QID)
 
 
@@ -358,7 +358,7 @@ def test_too_few_documents_for_the_default_leaves(X, y):
 
 
 def test_predict_before_fit(X):
-    with told("predict before fit"):
+    with reported("predict before fit"):
         gbdt().predict(X)
 
 
@@ -367,13 +367,13 @@ def test_predict_before_fit(X):
 
 def test_a_misspelt_file(tmp_path):
     (tmp_path / "train.txt").write_text("1 qid:1 1:2\n")
-    with told("misspelt a file name"):
+    with reported("misspelt a file name"):
         rw.load(tmp_path / "trian.txt")
 
 
 @pytest.mark.parametrize("read", [rw.load, rw.load_model])
 def test_an_address(read):
-    with told("gave an address on the net"):
+    with reported("gave an address on the net"):
         read("https://example.com/train.txt")
 
 
@@ -388,7 +388,7 @@ def test_a_model_of_another_version(X, y, tmp_path):
         for name, content in parts.items():
             archive.writestr(name, content)
         archive.comment = sha256(parts["receipt.json"]).hexdigest().encode()
-    with told("opened a model of another version"):
+    with reported("opened a model of another version"):
         rw.load_model(path)
 
 
@@ -401,7 +401,7 @@ def test_files_of_other_tools_are_named(tmp_path):
     }
     for did, content in foreign.items():
         path.write_bytes(content)
-        with told(did):
+        with reported(did):
             rw.load_model(path)
     some = {b'{"learner": {}}': "XGBoost", b"{}": "JSON", b"": "is empty", b"?": "not a model"}
     for content, words in some.items():
@@ -413,7 +413,7 @@ def test_files_of_other_tools_are_named(tmp_path):
 
 
 def test_save_into_a_folder_that_is_not_there(X, y, tmp_path):
-    with told("save into a folder that is not there"):
+    with reported("save into a folder that is not there"):
         gbdt().fit(X, y, qid=QID).save(tmp_path / "no" / "m.rw")
     assert list(tmp_path.iterdir()) == []
 
@@ -430,7 +430,7 @@ def test_a_disk_that_takes_no_more(X, y, tmp_path, monkeypatch, did, number):
         raise OSError(number, "the system's word for it")
 
     monkeypatch.setattr(zipfile.ZipFile, "writestr", full)
-    with told(did):
+    with reported(did):
         gbdt().fit(X, y, qid=QID).save(path)
     assert [(file.name, file.read_bytes()) for file in tmp_path.iterdir()] == [
         ("m.rw", b"an older model")
@@ -444,7 +444,7 @@ def test_a_disk_that_is_full_in_the_middle_of_a_file(X, y, tmp_path):
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
     try:
-        with told("ran out of disk space"):
+        with reported("ran out of disk space"):
             ranker.save(tmp_path / "m.rw")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
@@ -454,7 +454,7 @@ def test_a_disk_that_is_full_in_the_middle_of_a_file(X, y, tmp_path):
 def test_save_to_a_pipe(X, y, tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    with told("save to a device or pipe"):
+    with reported("save to a device or pipe"):
         gbdt().fit(X, y, qid=QID).save(pipe)
     assert pipe.is_fifo()
 
@@ -468,7 +468,7 @@ def absent(monkeypatch, *packages):
 
 def test_torch_is_not_installed(X, y, monkeypatch):
     absent(monkeypatch, "torch")
-    with told("have not installed an extra") as fault:
+    with reported("have not installed an extra") as fault:
         rw.RankNet(model="network").fit(X, y, qid=QID)
     assert "pip install 'rankwright[neural]'" in str(fault.value)
 

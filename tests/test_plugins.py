@@ -114,8 +114,10 @@ def test_list_and_train_on_the_command_line(installed, data, tmp_path):
     assert 0 < record["valid"]["sample_first"] <= 1
     shown = rankwright("inspect", tmp_path / "m.rw", plugin=installed).stdout
     assert "sample_feature" in shown
-    told = rankwright("train", "sample_rankr", "--train", train, plugin=installed, code=2).stderr
-    assert "did you mean sample_ranker" in told
+    reported = rankwright(
+        "train", "sample_rankr", "--train", train, plugin=installed, code=2
+    ).stderr
+    assert "did you mean sample_ranker" in reported
 
 
 def test_formats_and_exports_on_the_command_line(installed, data, tmp_path):
@@ -131,8 +133,8 @@ def test_formats_and_exports_on_the_command_line(installed, data, tmp_path):
     )
     rankwright("verify", tmp_path / "out", plugin=installed)
     assert len((tmp_path / "out" / "weights.txt").read_text().splitlines()) == 5
-    told = rankwright("inspect", lines, code=2).stderr
-    assert "unknown file extension '.samplelines'" in told
+    reported = rankwright("inspect", lines, code=2).stderr
+    assert "unknown file extension '.samplelines'" in reported
 
 
 def test_compare_and_tune_on_the_command_line(installed, data, tmp_path):
@@ -194,7 +196,7 @@ def test_its_loss_trains_every_model_and_the_files_load_without_it(installed, da
         rw.Ranker(loss="ranknet", model="sample_feature").fit(data).save(f"{{folder}}/model.rw")
     """
     python(script, installed)
-    told = python(f"""
+    reported = python(f"""
         import numpy as np, rankwright as rw
         folder = {str(tmp_path)!r}
         data = rw.load({str(data / "train.txt")!r})
@@ -216,11 +218,15 @@ def test_its_loss_trains_every_model_and_the_files_load_without_it(installed, da
             except rw.errors.RankwrightError as error:
                 print(error)
     """).splitlines()
-    assert len(told) == 12
-    for line in told[:10]:
+    assert len(reported) == 12
+    for line in reported[:10]:
         assert "saved with the loss sample_huber of the package rankwright-sample" in line
-    assert "holds the ranker 'sample_ranker' of the package 'rankwright-sample', which" in told[10]
-    assert "holds the model 'sample_feature' of the package 'rankwright-sample', which" in told[11]
+    assert (
+        "holds the ranker 'sample_ranker' of the package 'rankwright-sample', which" in reported[10]
+    )
+    assert (
+        "holds the model 'sample_feature' of the package 'rankwright-sample', which" in reported[11]
+    )
 
 
 @pytest.mark.parametrize("name", ["evil:Part", "evil", "rankwright.losses.squared:Squared"])

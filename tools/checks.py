@@ -134,9 +134,9 @@ def _table(kind: str) -> str:
         return f"{head}: not run."
     rows = json.loads(path.read_text(encoding="utf-8"))
     short = [row["name"] for row in rows if not row["holds"]]
-    told = f"short: {', '.join(short)}" if short else "all hold"
+    reported = f"short: {', '.join(short)}" if short else "all hold"
     machines = " and ".join(sorted({row["machine"] for row in rows}))
-    lines = [f"{head}: {len(rows)} checks on {machines}; {told}.", ""]
+    lines = [f"{head}: {len(rows)} checks on {machines}; {reported}.", ""]
     lines += ["| check | what it asks | what it said last | holds | seconds | run on |"]
     lines += ["|---|---|---|---|---:|---|"]
     for row in rows:

@@ -50,7 +50,7 @@ __all__ = [
 
 _LOG = logging.getLogger(__name__)
 INLINES = numba.__version__.startswith("0.68.")
-"""Whether `Kernel` knows this Numba from within; with another one kernels take longer to compile."""
+"""Whether `Kernel` knows this Numba from within; with another kernels take longer to compile."""
 _OPTIONS: dict[str, Any] = {
     "nopython": True,
     "nogil": True,

@@ -8,7 +8,7 @@ that is tuned to this CPU. What it lacks is compiled on first use and kept in th
 `cache_root`, in a folder named by the same hash: edit a kernel and all are compiled anew.
 
 **What is trusted.** Entries are unpickled and run, so they are read from two places only: the
-installed package, and folders that belong to this user and that nobody else may write to. Folders
+installed package, and folders that belong to this user and that no other user may write to. Folders
 are made with mode 0700; one that is another user's, a link, or open to others is passed over for a
 private temporary folder, which lasts as long as the process. An entry that is truncated or damaged
 is dropped, and where nothing can be written kernels are compiled in memory; both are said once, to

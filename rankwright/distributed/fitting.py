@@ -150,19 +150,19 @@ class PartitionedSelection(Selection):
         selects = named.for_selection()
         self._name, self._maximise = metric_name(self.metric, named), selects.maximise
         self._rows = {"valid": slice(None)}
-        self._measures: dict[str, Any] = {}
+        self._evaluators: dict[str, Any] = {}
         if isinstance(self.valid, Partitions):
-            self._measures = {
+            self._evaluators = {
                 name: PartitionedEvaluator(parts, selects, scorer=linear_scores)
                 for name, parts in (("train", self.train), ("valid", self.valid))
             }
         elif self.valid is not None:
-            self._measures["valid"] = Evaluator(self.valid, selects, n_jobs=self.n_jobs)
+            self._evaluators["valid"] = Evaluator(self.valid, selects, n_jobs=self.n_jobs)
 
     @property
     def wants_train(self) -> bool:
         """Whether scores on train are of use."""
-        return "train" in self._measures
+        return "train" in self._evaluators
 
 
 def _fit_of(ranker: Ranker) -> Any:

@@ -131,7 +131,7 @@ class _Grown:
         return len(self._counts)
 
     @property
-    def next_round(self) -> int:
+    def next_iteration(self) -> int:
         """Number of the next round, where the trees of the start count as rounds."""
         return self._start.n_trees + self.rounds
 
@@ -147,14 +147,14 @@ class _Grown:
                 if self._valid is not None and self._callback.valid is not None:
                     self._valid = self._valid + self._scores(block, self._callback.valid)
             shown = before + count
-            if self._callback.on_iteration(self.next_round, value, None, self._valid):
+            if self._callback.on_iteration(self.next_iteration, value, None, self._valid):
                 self.ended = True
                 self._texts[-1] = first_trees(came.text, count)
                 return
 
     def offer(self, state: Callable[[], dict[str, AnyArray]]) -> None:
         """Offer the callback a checkpoint."""
-        self._callback.save_state(self.next_round, state, self._added)
+        self._callback.save_state(self.next_iteration, state, self._added)
 
     def _added(self) -> dict[str, AnyArray]:
         text = join_trees(self._texts[self._texts_kept :]).encode()
@@ -182,7 +182,7 @@ class _Grown:
         folder = getattr(getattr(self._callback, "checkpoint", None), "folder", None)
         round_kept = self._start.n_trees + self._kept
         in_a_row = f", {times} times in a row" if times > 1 else ""
-        return f"trees cannot grow beyond round {self.next_round}: {error}{in_a_row}. " + (
+        return f"trees cannot grow beyond round {self.next_iteration}: {error}{in_a_row}. " + (
             f"{folder} has the trees up to round {round_kept}; resume it."
             if folder and self._kept
             else "No checkpoint was written; begin again, with one."
@@ -352,7 +352,7 @@ class Standing(Protocol):
     state: dict[str, AnyArray]
 
     @property
-    def next_round(self) -> int:
+    def next_iteration(self) -> int:
         """Number of the next round."""
 
     def model(self) -> FittedTrees:
@@ -386,7 +386,9 @@ class TreeNetwork:
         """Grow trees after those that have grown."""
         if self._run is None:
             self._begin(grown)
-        asked = [(grown.next_round, rounds, number == 0) for number in range(len(self._workers))]
+        asked = [
+            (grown.next_iteration, rounds, number == 0) for number in range(len(self._workers))
+        ]
         found = self._ask("grow", asked)
         by_machine, counts, texts = zip(*found, strict=True)
         losses = []

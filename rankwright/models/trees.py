@@ -178,7 +178,7 @@ class Trees(Part):
         value = np.nan
         written = stump = 0
         counts, done = list(before), len(before)
-        told, earlier = done, before[-1] if before else 0
+        reported, earlier = done, before[-1] if before else 0
 
         def objective(scores: F64, _: Any) -> tuple[AnyArray, AnyArray]:
             nonlocal value
@@ -186,10 +186,10 @@ class Trees(Part):
             return gradient, curvature
 
         def added() -> dict[str, AnyArray]:
-            nonlocal written, told
+            nonlocal written, reported
             text = _new_trees(booster, written, later=done > 0)
-            fresh = np.array(counts[told:], np.int64)
-            written, told = int(booster.current_iteration()), len(counts)
+            fresh = np.array(counts[reported:], np.int64)
+            written, reported = int(booster.current_iteration()), len(counts)
             return {"trees": np.frombuffer(text.encode(), np.uint8), "counts": fresh}
 
         with until_interrupted(callback, counts):

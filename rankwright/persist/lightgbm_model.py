@@ -73,7 +73,7 @@ def read_lightgbm(content: bytes, frame_columns: Sequence[str] | None = None) ->
 
 
 def _categories(
-    text: str, names: Sequence[str], infos: Sequence[str], told: Sequence[str] | None
+    text: str, names: Sequence[str], infos: Sequence[str], named: Sequence[str] | None
 ) -> dict[str, Categories] | None:
     """Return the categories of the frame that the model was trained on, by the name of a column."""
     _, _, listed = text.partition("\nend of trees")[2].rpartition("\npandas_categorical:")
@@ -81,10 +81,10 @@ def _categories(
     if lists and len(infos) != len(names):
         raise DataError(f"it describes {len(infos)} of {len(names)} features.")
     columns: Sequence[int | None]
-    if told is None:
+    if named is None:
         columns = _columns_of(list(map(len, lists)), infos)
     else:
-        columns = _columns_told(told, names, len(lists))
+        columns = _columns_named(named, names, len(lists))
     found: dict[str, Categories] = {}
     for column, values in zip(columns, lists, strict=True):
         ordered = column is not None and infos[column].startswith("[")
@@ -101,12 +101,12 @@ def _categories(
     return found or None
 
 
-def _columns_told(told: Sequence[str], names: Sequence[str], lists: int) -> list[int]:
+def _columns_named(named: Sequence[str], names: Sequence[str], lists: int) -> list[int]:
     """Return the columns that the caller named."""
-    known = [names.index(name) for name in told if name in names]
-    if len(known) != len(told) or len(known) != lists or sorted(set(known)) != known:
+    known = [names.index(name) for name in named if name in names]
+    if len(known) != len(named) or len(known) != lists or sorted(set(known)) != known:
         raise UsageError(
-            f"categories={list(told)!r} does not fit the model, which has {lists} columns of the "
+            f"categories={list(named)!r} does not fit the model, which has {lists} columns of the "
             "type category: name each of them once, in the order of the features."
         )
     return known

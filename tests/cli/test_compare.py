@@ -141,6 +141,7 @@ def content_without_times(html):
     content = json.loads(html.split('id="content">')[1].split("</script>")[0])
     for ranker in content["rankers"]:
         del ranker["seconds"], ranker["compile_seconds"]
+    del content["conclusion"][1]  # what to do, which depends on how long fits took
     return content
 
 

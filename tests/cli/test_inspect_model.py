@@ -9,7 +9,7 @@ from small_data import small_data
 from rankwright.rankers.base import ranker
 
 DATA = small_data()
-NAMES = ["bm25", "clicks", "age", "length", "price", "stock"]
+NAMES = ["bm25", "visits", "age", "length", "price", "stock"]
 
 
 @pytest.fixture(scope="module")

@@ -59,8 +59,8 @@ def count_fits(monkeypatch):
 
 
 def table(found):
-    told = found.as_json()
-    return {name: told[name] for name in ("metrics", "tests", "bytes", "tuned", "failures")}
+    reported = found.as_json()
+    return {name: reported[name] for name in ("metrics", "tests", "bytes", "tuned", "failures")}
 
 
 # --- what a comparison holds -------------------------------------------------------------------
@@ -464,8 +464,8 @@ def test_killed_at_any_moment_and_started_again_the_table_is_the_same(tmp_path):
         done = subprocess.run(
             [*command, "--cache", str(folder)], capture_output=True, check=True, timeout=1800
         )
-        told = json.loads(done.stdout)
-        return {name: told[name] for name in ("metrics", "tests", "bytes")}, told["fits"]
+        reported = json.loads(done.stdout)
+        return {name: reported[name] for name in ("metrics", "tests", "bytes")}, reported["fits"]
 
     whole, fits = finish(tmp_path / "whole")
     assert fits == 12

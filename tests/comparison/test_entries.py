@@ -99,11 +99,11 @@ def test_the_metric_that_selects_goes_where_a_ranker_has_it(name, expected):
 
 
 class _OwnModel(rw.models.Linear):
-    """A model of nobody's package."""
+    """A model of no package."""
 
 
 class _OwnRanker(rw.RankSVM):
-    """A ranker of nobody's package."""
+    """A ranker of no package."""
 
 
 @pytest.mark.parametrize(
@@ -347,9 +347,11 @@ def test_boosters_and_fitted_rankers_are_only_scored(data, cache):
         "sklearn": Ridge().fit(data.X, data.y),
         "ours": rw.MEMR().fit(data),
     }
-    with pytest.warns(UserWarning, match="was fitted before this comparison and is only") as told:
+    with pytest.warns(
+        UserWarning, match="was fitted before this comparison and is only"
+    ) as reported:
         found = compare(data, fitted, folds=3, cache=cache, metrics="ndcg@10")
-    assert len(told) == 4
+    assert len(reported) == 4
     assert (found.fits, found.seconds["ours"]) == (0, None)
     assert set(found.notes) == set(fitted)
     assert "ours: fitted before this comparison, only scored here" in str(found)

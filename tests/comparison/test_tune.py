@@ -158,8 +158,8 @@ from small_data import small_data
 from rankwright.comparison.tune import tune
 from rankwright.rankers.base import ranker
 parts = small_data(queries=12, documents=10), small_data(queries=8, documents=10, seed=1)
-told = lambda trial: print(trial.number, flush=True)
-tune(ranker("gbdt", n_estimators=200), *parts, trials=40, storage=sys.argv[1], report=told)
+reported = lambda trial: print(trial.number, flush=True)
+tune(ranker("gbdt", n_estimators=200), *parts, trials=40, storage=sys.argv[1], report=reported)
 """
 
 

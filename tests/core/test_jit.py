@@ -163,10 +163,10 @@ def test_a_stopwatch_tells_the_work_from_compiling():
 
 UNICODE = """
 from numba.core import event
-class Told(event.Listener):
+class Reported(event.Listener):
     def on_start(self, event): print("compiled", event.data["dispatcher"].py_func.__module__)
     def on_end(self, event): pass
-event.register("numba:compile", Told())
+event.register("numba:compile", Reported())
 """
 
 
@@ -179,8 +179,8 @@ def test_a_sort_compiles_no_sentences_of_numba(tmp_path):
 
 @inlined_alone
 def test_compiling_is_told_once_and_not_where_the_cache_has_all(tmp_path):
-    told = "import logging, sys; logging.basicConfig(level=logging.INFO, stream=sys.stdout)\n"
-    cold, warm = (run(told + SORT, RANKWRIGHT_CACHE=str(tmp_path)) for _ in range(2))
+    reported = "import logging, sys; logging.basicConfig(level=logging.INFO, stream=sys.stdout)\n"
+    cold, warm = (run(reported + SORT, RANKWRIGHT_CACHE=str(tmp_path)) for _ in range(2))
     assert cold.count("Compiling for this machine") == 1
     assert "Compiling" not in warm
 

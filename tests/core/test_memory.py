@@ -111,14 +111,14 @@ def test_a_bound_is_for_the_main_thread():
     def inside():
         with pytest.raises(UsageError, match="main thread"), memory_limit("9GB"):
             pass
-        with memory_limit(None) as gauge:  # measuring alone interrupts nobody
-            told.append(gauge.peak)
+        with memory_limit(None) as gauge:  # measuring alone interrupts nothing
+            reported.append(gauge.peak)
 
-    told = []
+    reported = []
     thread = threading.Thread(target=inside)
     thread.start()
     thread.join()
-    assert told
+    assert reported
 
 
 def test_a_bound_holds_inside_and_gives_way_to_an_inner_one():

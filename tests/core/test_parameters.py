@@ -127,8 +127,8 @@ def test_numbers_of_numpy_and_whole_numbers_for_numbers_will_do():
 
 def test_a_name_of_another_library_is_answered_with_ours_where_the_part_has_it():
     known = ["learning_rate", "num_leaves"]
-    told = str(unknown_parameter("Trees", "eta", known))
-    assert told == "Trees has no parameter 'eta'; it is called learning_rate here."
+    reported = str(unknown_parameter("Trees", "eta", known))
+    assert reported == "Trees has no parameter 'eta'; it is called learning_rate here."
     assert "did you mean num_leaves" in str(unknown_parameter("Trees", "num_leafs", known))
     assert "it is called" not in str(unknown_parameter("Trees", "C", known))
 

@@ -72,6 +72,8 @@ def test_a_line_that_is_not_sure_is_left_with_its_place(sparse):
         first,
         kernels.Rules(*rules),
         kernels.Rows(y, out, indices, ends, spans),
+        indices,
+        ends,
     )
     assert y.tolist()[:2] == [1.0, 0.0]
     assert spans[2, :2].tolist() == [1000 + LINES.index(b"2 qid"), kernels.LEFT_TO_PYTHON]
@@ -103,6 +105,8 @@ def test_a_long_line_in_descending_order_is_sorted():
         first,
         kernels.Rules(*rules),
         kernels.Rows(y, out, indices, ends, spans),
+        indices,
+        ends,
     )
     assert indices.tolist() == list(range(n))
     assert out.tolist() == list(range(1, n + 1))

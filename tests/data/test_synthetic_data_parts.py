@@ -1,4 +1,4 @@
-"""Made-up data part by part are those made at once."""
+"""Synthetic data part by part are those made at once."""
 
 from dataclasses import replace
 

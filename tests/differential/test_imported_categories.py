@@ -120,8 +120,8 @@ def test_columns_that_lightgbms_text_does_not_tell_apart_are_warned_of():
         ranker.predict(frame)
     codes = frame.assign(size=frame["size"].cat.codes)
     np.testing.assert_array_equal(ranker.predict(codes), booster.predict(frame))
-    told = rw.import_model(booster, categories=["size"])
-    np.testing.assert_array_equal(told.predict(frame), booster.predict(frame))
+    reported = rw.import_model(booster, categories=["size"])
+    np.testing.assert_array_equal(reported.predict(frame), booster.predict(frame))
     for wrong in (["weight"], ["size", "stock"], [], ["size", "size"]):
         with pytest.raises(UsageError, match="does not fit the model, which has 1 column"):
             rw.import_model(booster, categories=wrong)

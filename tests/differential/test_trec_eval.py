@@ -46,10 +46,10 @@ def by_document(values, **size):
 def without_negative(qrels):
     """Return judgments without negative ones, on which pytrec_eval overwrites its memory.
 
-    A query keeps a judgment, of a document that nobody retrieves, so that it counts.
+    A query keeps a judgment, of a document that is not retrieved, so that it counts.
     """
     kept = {q: {d: g for d, g in docs.items() if g >= 0} for q, docs in qrels.items()}
-    return {q: docs or {"nobody's": 0} for q, docs in kept.items()}
+    return {q: docs or {"unretrieved": 0} for q, docs in kept.items()}
 
 
 def theirs(run, qrels, level, complete):

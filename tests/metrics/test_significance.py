@@ -60,7 +60,7 @@ def test_randomisation_of_many_queries_is_near_t_and_the_seed_decides():
 def test_randomisation_of_many_queries_is_scipys():
     rng = np.random.default_rng(1)
     a, b = rng.random(61), rng.random(61) + 0.08
-    told = stats.permutation_test(
+    reported = stats.permutation_test(
         (a, b),
         lambda a, b, axis: (a - b).mean(axis=axis),
         permutation_type="samples",
@@ -68,8 +68,8 @@ def test_randomisation_of_many_queries_is_scipys():
         vectorized=True,
         random_state=np.random.default_rng(2),
     )
-    assert randomisation(a, b).p_value == pytest.approx(told.pvalue, abs=0.015)
-    assert 0.01 < told.pvalue < 0.5
+    assert randomisation(a, b).p_value == pytest.approx(reported.pvalue, abs=0.015)
+    assert 0.01 < reported.pvalue < 0.5
 
 
 def test_queries_left_out_on_one_side_are_left_out_on_both():

@@ -55,8 +55,8 @@ def test_a_user_who_is_not_there_has_the_biases_alone():
     data = some_data()
     problem = problem_of("squared", data)
     U, level, V, b = problem.parts(point(problem))
-    nobody = np.full(USERS, -1)
-    assert Lists(data.X, data.indptr).scores(nobody, U, V, b, level) == pytest.approx(data.X @ b)
+    no_user = np.full(USERS, -1)
+    assert Lists(data.X, data.indptr).scores(no_user, U, V, b, level) == pytest.approx(data.X @ b)
 
 
 @pytest.mark.parametrize("name", ["squared", "ranknet", "listnet"])

@@ -209,12 +209,12 @@ def test_ratings_find_a_recommender():
 
 @pytest.mark.usefixtures("quick")
 def test_ctrl_c_keeps_the_best_so_far():
-    def told(fit, _fits, name, _t, _text):
+    def reported(fit, _fits, name, _t, _text):
         if name == "gbdt":
             assert fit == 1
             raise KeyboardInterrupt
 
-    found = auto(small_data(), eval_set=small_data(seed=1), on_progress=told)
+    found = auto(small_data(), eval_set=small_data(seed=1), on_progress=reported)
     assert found.candidates[0].value is not None
     assert found.ranker.name in ("memr", "gbdt")
     assert found.ranker.interrupted_

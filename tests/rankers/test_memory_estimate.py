@@ -37,26 +37,26 @@ def refusal(name, data, room, **parameters):
     return str(refused.value)
 
 
-def gigabytes(told, what):
+def gigabytes(reported, what):
     """Return what is needed beyond what this process, which other tests have filled, holds."""
-    needs = re.match(rf"{what} needs about ([\d.]+) GB", told)
+    needs = re.match(rf"{what} needs about ([\d.]+) GB", reported)
     return float(needs[1]) - anonymous_bytes() / 1e9
 
 
 def test_trees_that_do_not_fit_are_told_what_would(huge):
-    told = refusal("lambdamart", huge, 3_000_000_000)
-    assert 5.0 < gigabytes(told, "lambdamart on trees") < 5.6
-    assert "4,000,000 documents of 1,000 features" in told
-    assert "max_bins=15" not in told  # 3.04 GB
-    assert "a bound of " in told
+    reported = refusal("lambdamart", huge, 3_000_000_000)
+    assert 5.0 < gigabytes(reported, "lambdamart on trees") < 5.6
+    assert "4,000,000 documents of 1,000 features" in reported
+    assert "max_bins=15" not in reported  # 3.04 GB
+    assert "a bound of " in reported
 
 
 def test_fewer_bins_and_linear_models_are_offered_where_they_fit(huge):
     assert "or model__max_bins=15 or model='linear' would do" in refusal(
         "lambdamart", huge, 3_500_000_000
     )
-    told = refusal("lambdamart", huge, 6_000_000_000, model__max_bins=1023)
-    assert "or model__max_bins=255 or" in told
+    reported = refusal("lambdamart", huge, 6_000_000_000, model__max_bins=1023)
+    assert "or model__max_bins=255 or" in reported
     assert "model='linear'" in refusal("intervalrank", huge, 1_000_000_000)
 
 
@@ -67,8 +67,8 @@ def test_a_solver_that_steps_along_features_holds_them_by_column(huge):
 
 
 def test_a_kernel_on_many_documents_is_refused(huge):
-    told = refusal("ranksvm", huge, 2_000_000_000, model="kernel")
-    assert 16.0 < gigabytes(told, "ranksvm on kernel") < 17.0
+    reported = refusal("ranksvm", huge, 2_000_000_000, model="kernel")
+    assert 16.0 < gigabytes(reported, "ranksvm on kernel") < 17.0
 
 
 def test_what_fits_is_let_through(huge):

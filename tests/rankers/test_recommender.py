@@ -126,7 +126,7 @@ def test_features_without_users_are_scored_by_the_biases(fitted):
 
 
 def test_items_come_back_as_they_were_given(tmp_path):
-    """Numbers stay numbers, an item that nobody rated too; a model file has texts."""
+    """Numbers stay numbers, an item without a rating too; a model file has texts."""
     number = FRAME.assign(item=FRAME["item"].str[1:].astype(int) + 100)
     items, _ = CofiRank(n_factors=2).fit(number).recommend("ann5", 4)
     assert items.dtype.kind == "i"
@@ -156,7 +156,7 @@ def test_recommendations_are_the_best_that_were_not_rated(fitted):
     assert scores == pytest.approx(all_scores[best])
     assert len(fitted.recommend("ann5", 100)[0]) == 20 - len(rated)
     assert len(fitted.recommend("ann5", 100, rated=True)[0]) == 20
-    assert len(fitted.recommend("nobody", 3)[0]) == 3
+    assert len(fitted.recommend("unknown", 3)[0]) == 3
 
 
 def test_a_new_user_is_folded_in(kind):

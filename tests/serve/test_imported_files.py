@@ -58,12 +58,12 @@ def test_a_live_server_scores_files_of_three_libraries_as_they_do(tmp_path):
                 "POST", f"/v1/models/{name}/rank", body, {"content-type": "application/json"}
             )
             answer = link.getresponse()
-            told = json.loads(answer.read())
-            assert answer.status == 200, told
+            reported = json.loads(answer.read())
+            assert answer.status == 200, reported
             expected = np.asarray(theirs(Z), np.float64)
             order = np.argsort(-expected, kind="stable")
-            assert [one["score"] for one in told["ranking"]] == expected[order].tolist()
-            scores = {one["id"]: one["score"] for one in told["ranking"]}
+            assert [one["score"] for one in reported["ranking"]] == expected[order].tolist()
+            scores = {one["id"]: one["score"] for one in reported["ranking"]}
             assert scores == {str(row): score for row, score in enumerate(expected.tolist())}
         link.close()
 
