@@ -111,15 +111,18 @@ def check_fit(solver: Any, loss: Loss) -> None:
 
 
 def _suitable_solver(traits: Traits) -> str | None:
-    """Return the first solver that can minimise such a loss; those after it are not imported."""
-    for name in dict.fromkeys((default_solver(traits), *registry.names("solvers"))):
-        try:
-            kind = registry.resolve("solvers", name)
-        except PluginError:
-            continue
-        if _solves_for_weights(kind) and not missing_traits(solver_needs(kind), traits):
-            return name
-    return None
+    """Return the solver to recommend for such a loss; those after it are not imported."""
+    exact = ("bundle",) if traits.convex and not traits.smooth else ()
+    names = dict.fromkeys((*exact, default_solver(traits), *registry.names("solvers")))
+    return next((name for name in names if _suits(name, traits)), None)
+
+
+def _suits(name: str, traits: Traits) -> bool:
+    try:
+        kind = registry.resolve("solvers", name)
+    except PluginError:
+        return False
+    return _solves_for_weights(kind) and not missing_traits(solver_needs(kind), traits)
 
 
 def _solves_for_weights(solver: Any) -> bool:

@@ -280,7 +280,7 @@ def test_seconds_hold_no_warm_up(data, tmp_path, monkeypatch):
 
     monkeypatch.setattr(Ranker, "fit", slow_at_first)
     monkeypatch.setattr(runs_module, "_warm", set(), raising=False)
-    monkeypatch.setattr(runs_module.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(time, "perf_counter", lambda: clock[0])
     found = compare(data, "gbdt:n_estimators=3", folds=3, cache=tmp_path, jobs=1)
     assert [run.seconds for run in found.runs["gbdt:n_estimators=3"]] == [1.0, 1.0, 1.0]
 

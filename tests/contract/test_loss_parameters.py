@@ -59,6 +59,7 @@ GRIDS = {
         "truncation": [None, 1, 2],
         "sigma": [0.7],
         "normalize": [False],
+        "label_gain": [(0.0, 1.0, 2.5, 7.0, 12.0)],
     },
     "listmle": {"calibration": [0.5], "targets": TARGETS},
     "listnet": {"target": ["gain"], "k": [2, 3], "samples": [5], "random_state": [2]},
@@ -120,7 +121,8 @@ def pairs_of(name):
     chosen = [{}, *values, *(a | b for a, b in combinations(values, 2) if a.keys() != b.keys())]
     found = []
     for params in (base | own for base in BASES.get(name, [{}]) for own in chosen):
-        if params not in found:
+        without_gain = params.get("metric") in ("p@2", "map", "mrr", "err")
+        if params not in found and not (without_gain and "label_gain" in params):
             found.append(params)
     return found
 

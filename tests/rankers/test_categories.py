@@ -144,6 +144,7 @@ def test_ranking_data_with_other_codes_is_brought_in_order(frame, fitted):
 @pytest.mark.parametrize("as_text", [False, True])
 def test_a_validation_set_is_read_by_value(frame, as_text):
     valid = other_values(frame)
+    valid["query"] = "other " + valid["query"].astype(str)
     shop = valid["shop"].astype(object) if as_text else valid["shop"]
     tupled = (valid.assign(shop=shop)[FEATURES], valid["grade"], valid["query"])
     ranker = rw.GBDT(**SMALL).fit(frame, "grade", qid="query", eval_set=tupled)

@@ -155,7 +155,10 @@ def orders_of_ties(s):
 
 def lambdarank(loss, s, y, w, **_):
     truncation = len(y) if loss.truncation is None else loss.truncation
-    changes = swap_changes(loss.metric, y, orders_of_ties(s), truncation)
+    graded = y
+    if loss.label_gain is not None:  # the grades whose gain 2^g - 1 is the one given
+        graded = np.log2(1 + np.array(loss.label_gain)[y.astype(int)])
+    changes = swap_changes(loss.metric, graded, orders_of_ties(s), truncation)
     if loss.normalize and max(s) > min(s):
         changes = changes / (0.01 + np.abs(s[:, None] - s))
     pair_weight = changes * np.outer(w, w)

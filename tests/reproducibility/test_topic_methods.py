@@ -6,10 +6,15 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError, UsageError
 from rankwright.losses.domination import Domination
 from rankwright.losses.pair_hinge import PairHinge
-from rankwright.losses.pair_sampler import PairSampler
 from rankwright.models.linear import Linear
 from rankwright.rankers.base import Ranker
-from reproducibility.topics import DenseLinear, SparseDomination, fit_topics, topic_method
+from reproducibility.topics import (
+    DenseLinear,
+    SampledPairs,
+    SparseDomination,
+    fit_topics,
+    topic_method,
+)
 
 RNG = np.random.default_rng(0)
 X = sparse.csr_array(sparse.random(120, 15, 0.3, random_state=1))
@@ -25,7 +30,7 @@ def test_parameters_go_to_the_method_to_its_loss_and_to_the_choice():
     method, choice = topic_method("linear", loss="pair_hinge", pairs="query", l2=[0.1, 0.01])
     assert (method, choice) == (DenseLinear(PairHinge(pairs="query"), l2=(0.1, 0.01)), {})
     method, choice = topic_method("pamir", C=[0.1], within=0.01, seed=5)
-    assert (method, choice) == (PairSampler(C=(0.1,), seed=5), {"within": 0.01})
+    assert (method, choice) == (SampledPairs(C=(0.1,), seed=5), {"within": 0.01})
 
 
 @pytest.mark.parametrize("loss", ["domination", "pair_hinge"])

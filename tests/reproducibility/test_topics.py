@@ -7,10 +7,9 @@ from scipy import sparse
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
 from rankwright.losses.domination import Domination
-from rankwright.losses.pair_sampler import PairSampler
 from rankwright.metrics.evaluation import evaluate
 from rankwright.solvers.coordinate import Coordinate, falling_l1, largest_l1
-from reproducibility.topics import SparseDomination, fit_topics
+from reproducibility.topics import SampledPairs, SparseDomination, fit_topics
 
 TOPICS = 6
 
@@ -44,7 +43,7 @@ def test_each_topic_is_the_domination_problem_over_all_documents():
     assert models.zero_share[0] == pytest.approx(np.mean(models.coef[[0]].toarray() == 0.0))
 
 
-@pytest.mark.parametrize("method", [SparseDomination(steps=6), PairSampler(n_steps=2_000)])
+@pytest.mark.parametrize("method", [SparseDomination(steps=6), SampledPairs(n_steps=2_000)])
 def test_valid_chooses_the_best_candidate_and_the_words_of_the_topic_are_found(method):
     models = fit_topics(X, LABELS, method, valid=VALID, metric="map")
     for topic in range(TOPICS):
@@ -77,7 +76,7 @@ def test_early_stopping_leaves_out_the_rest_of_the_path():
     assert (soon.valid <= whole.valid).all()
 
 
-@pytest.mark.parametrize("method", [SparseDomination(steps=4), PairSampler(n_steps=500)])
+@pytest.mark.parametrize("method", [SparseDomination(steps=4), SampledPairs(n_steps=500)])
 def test_one_two_and_five_threads_give_the_same_bits(method):
     coefs = [fit_topics(X, LABELS, method, n_jobs=n).coef for n in (1, 2, 5)]
     for other in coefs[1:]:
@@ -88,7 +87,7 @@ def test_one_two_and_five_threads_give_the_same_bits(method):
 def test_the_matrix_is_shared_and_not_copied():
     csc = sparse.csc_array(X)
     assert SparseDomination().share(csc, None).X is csc
-    assert PairSampler().share(X, None) is X
+    assert SampledPairs().share(X, None) is X
 
 
 def test_a_topic_that_no_document_is_on_gets_no_weights():
@@ -138,7 +137,7 @@ def test_weights_of_each_topic_or_of_all_together_are_as_sparse_as_asked():
     assert (each.zero_share >= 0.9).all()
     mean = fit_topics(X, LABELS, SparseDomination(), valid=VALID, together=True, min_zero=0.9)
     assert mean.zero_share.mean() >= 0.9
-    none = fit_topics(X, LABELS, PairSampler(n_steps=2000), valid=VALID, min_zero=0.99)
+    none = fit_topics(X, LABELS, SampledPairs(n_steps=2000), valid=VALID, min_zero=0.99)
     assert none.coef.nnz == 0
 
 
