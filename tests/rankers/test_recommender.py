@@ -76,11 +76,7 @@ def test_no_message_about_the_loss_of_the_paper_leads_to_another():
         CofiRank(loss="position_svm", method="joint").fit(TRAIN)
     with pytest.raises(IncompatibleError, match=r"'position_svm' is not one. Use bundle"):
         CofiRank(loss="position_svm", solver="lbfgs", method="alternating").fit(TRAIN)
-    for way in (
-        {"method": "alternating"},
-        {"solver": "bundle"},
-        {"solver": "online"},
-    ):  # what they say does
+    for way in ({"method": "alternating"}, {"solver": "bundle"}):  # what they say does
         CofiRank(loss="position_svm", l2=0.1, n_rounds=1, **way).fit(TRAIN)
 
 
