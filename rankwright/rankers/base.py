@@ -219,7 +219,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         for name, value in params.items():
             part, dots, field = name.partition("__")
             if part not in known or (dots and part not in _PARTS):
-                raise unknown_parameter(type(self).__name__, name, known)
+                raise unknown_parameter(type(self).__name__, name, known, self._part_of("model"))
             if dots:
                 nested[part][field] = value
             else:
@@ -805,7 +805,8 @@ def _named_parameters(init: Callable[..., None]) -> Callable[..., None]:
     def checked(self: Any, *args: Any, **params: Any) -> None:
         for name in params:
             if name not in known:
-                model = resolve_part("models", params.get("model"))
+                given = params.get("model")
+                model = resolve_part("models", type(self).model_class if given is None else given)
                 raise unknown_parameter(type(self).__name__, name, known, model)
         init(self, *args, **params)
 

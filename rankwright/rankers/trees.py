@@ -15,7 +15,8 @@ class LambdaMART(Ranker):
     The gradient of a pair is RankNet's times the change of the metric if the two documents swapped
     places (`burges2010overview`). Any metric with a swap: ndcg, dcg, map, mrr, err, p. The scale
     sigma of score differences, which trees hardly notice, is a parameter of
-    `rankwright.losses.LambdaRank`.
+    `rankwright.losses.LambdaRank`, an L1 penalty on leaf values (``reg_alpha``) one of
+    `rankwright.models.Trees`.
 
     Parameters
     ----------
@@ -49,8 +50,6 @@ class LambdaMART(Ranker):
         Share of the features sampled for each tree.
     reg_lambda : float, default 0.0
         L2 penalty on leaf values.
-    reg_alpha : float, default 0.0
-        L1 penalty on leaf values.
     monotone_constraints : mapping, sequence or None, default None
         1 or -1 for features whose score must rise or fall with them, by name, by column or in
         order.
@@ -104,7 +103,6 @@ class LambdaMART(Ranker):
         subsample: float = 1.0,
         colsample_bytree: float = 1.0,
         reg_lambda: float = 0.0,
-        reg_alpha: float = 0.0,
         monotone_constraints: Mapping[str | int, int] | Sequence[int] | None = None,
         categorical_feature: Sequence[str | int] | None = None,
         model: Any = None,
@@ -128,7 +126,6 @@ class LambdaMART(Ranker):
         self.subsample = subsample
         self.colsample_bytree = colsample_bytree
         self.reg_lambda = reg_lambda
-        self.reg_alpha = reg_alpha
         self.monotone_constraints = monotone_constraints
         self.categorical_feature = categorical_feature
         self.model = model
