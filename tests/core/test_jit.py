@@ -84,7 +84,7 @@ def half_or_none(values, wanted):
 
 @inlined_alone
 def test_a_kernel_that_kernels_call_is_compiled_into_them_alone():
-    assert sum_of_twice(np.array([1.0, 2.5])) == 7.0
+    assert kernel_of(sum_of_twice)(np.array([1.0, 2.5])) == 7.0
     assert list(twice.inner)
     assert not twice.overloads
     assert twice(4.0) == 8.0  # and for Python when Python calls it
