@@ -309,16 +309,27 @@ class Table(ABC):
 # --- the formats -----------------------------------------------------------------------------
 
 
-class Parquet(Table):
+class ArrowTable(Table):
+    """A file that says by an Arrow schema which columns it has."""
+
+    @abstractmethod
+    def _schema(self, source: Source) -> Any:
+        """Return the Arrow schema."""
+
+    def _names(self, source: Source) -> list[str]:
+        return list(self._schema(source).names)
+
+    def _dictionaries(self, source: Source) -> list[str]:
+        return _dictionaries_of(self._schema(source))
+
+
+class Parquet(ArrowTable):
     """Parquet files, a row per document; read by row groups where memory is short."""
 
     extensions: ClassVar[tuple[str, ...]] = EXTENSIONS["parquet"]
 
-    def _names(self, source: Source) -> list[str]:
-        return list(self._open(source).schema_arrow.names)
-
-    def _dictionaries(self, source: Source) -> list[str]:
-        return _dictionaries_of(self._open(source).schema_arrow)
+    def _schema(self, source: Source) -> Any:
+        return self._open(source).schema_arrow
 
     def _columns(self, source: Source, plan: Plan) -> Columns:
         return columns_of_frame(_valid(self._open(source).read(columns=plan.wanted)))
@@ -345,16 +356,13 @@ class Parquet(Table):
         return parquet.ParquetFile(_rewound(source), pre_buffer=False)  # not all of it at once
 
 
-class Arrow(Table):
+class Arrow(ArrowTable):
     """Arrow IPC files (Feather), a row per document; memory-mapped when read."""
 
     extensions: ClassVar[tuple[str, ...]] = EXTENSIONS["arrow"]
 
-    def _names(self, source: Source) -> list[str]:
-        return list(self._open(source).schema.names)
-
-    def _dictionaries(self, source: Source) -> list[str]:
-        return _dictionaries_of(self._open(source).schema)
+    def _schema(self, source: Source) -> Any:
+        return self._open(source).schema
 
     def _columns(self, source: Source, plan: Plan) -> Columns:
         return columns_of_frame(_valid(self._open(source).read_all().select(plan.wanted)))
