@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 import pytest
-from exported import fitted_rankers, holding, of_rules, of_weights, scored, targets_of
+from exported_models import fitted_rankers, holding, of_rules, of_weights, scored, targets_of
 
 from rankwright import registry
 from rankwright.core.dtypes import not_above

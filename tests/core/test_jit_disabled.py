@@ -35,7 +35,7 @@ def core():
 
 
 def test_the_core_gives_the_same_answers_without_the_compiler():
-    code = "import json, test_without_compiler as t; print(json.dumps(list(t.core())))"
+    code = "import json, test_jit_disabled as t; print(json.dumps(list(t.core())))"
     run = subprocess.run(
         [sys.executable, "-W", "error", "-c", code],
         env={**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": os.pathsep.join(sys.path)},

@@ -4,7 +4,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "mistakes.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "mistakes.md"
 _ROW = re.compile(r"^\| (?P<did>[^|`]+) \| `(?P<seen>[^`]+)` \| [^|]+ \|$", re.MULTILINE)
 
 

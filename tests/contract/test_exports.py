@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 import pytest
-from exported import fitted_rankers, scored
+from exported_models import fitted_rankers, scored
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

@@ -15,8 +15,8 @@ from rankwright import registry
 from rankwright.data import save
 from rankwright.errors import PluginError, UsageError
 
-ROOT = Path(__file__).parent.parent
-SAMPLE = Path(__file__).parent / "sample_plugin"
+ROOT = Path(__file__).parents[2]
+SAMPLE = ROOT / "tests" / "sample_plugin"
 ADDED = {
     "losses": "sample_huber",
     "models": "sample_feature",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ def test_a_file_that_is_not_there_is_named(check_wheel, names, left_out, fault):
 
 
 @pytest.mark.parametrize(
-    "foreign", ["tests/test_layout.py", "rankwright/data/train.txt", "rankwright/.cache/a.nbi"]
+    "foreign", ["tests/conftest.py", "rankwright/data/train.txt", "rankwright/.cache/a.nbi"]
 )
 def test_a_file_that_does_not_belong_is_named(check_wheel, names, foreign):
     assert check_wheel.wheel_faults([*names, foreign]) == [f"{foreign} does not belong there"]
