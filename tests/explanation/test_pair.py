@@ -1,38 +1,18 @@
-"""Why a ranking is as it is: parts that sum, swaps that swap, movements between models."""
+"""Why one document is above another: parts that sum to the lead, swaps that do swap."""
 
 from dataclasses import replace
-from functools import cache
 
 import numpy as np
 import pytest
-from small_data import small_data
+from explained import DATA, RANKERS, fitted_of
 
 import rankwright
-from rankwright import registry
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import UsageError
 from rankwright.explanation import explain
 from rankwright.explanation.pair import PairExplanation, Part
 from rankwright.explanation.query import Place
-from rankwright.models import Kernel
 
-DATA = small_data()
-RANKERS = {
-    "linear": ("ranksvm", {}),
-    "trees": ("lambdamart", {"n_estimators": 20}),
-    "network": ("ranknet", {"epochs": 5}),
-    "in lists": ("ranknet", {"epochs": 5, "list_context": 2}),
-    "rules": ("rankboost", {"n_rounds": 30}),
-    "formula": ("rankgp", {"n_generations": 3, "population": 50}),
-    "kernel": ("ranksvm", {"model": Kernel(l2=0.1)}),
-}
 IN_FLOAT32 = replace(DATA, X=DATA.X.astype(np.float32))
-
-
-@cache
-def fitted_of(family):
-    name, parameters = RANKERS[family]
-    return rankwright.ranker(name, **parameters).fit(DATA)
 
 
 @pytest.mark.parametrize("family", RANKERS)
@@ -131,50 +111,6 @@ def test_integrated_gradients_of_a_network_by_many_small_steps():
     assert abs(found.rest) < 1e-9
 
 
-def test_two_models_and_a_document_that_moved():
-    before, after = fitted_of("linear"), fitted_of("trees")
-    found = explain(after, DATA, query=DATA.qid[3], docs=[4], against=before)
-    rows = slice(DATA.indptr[3], DATA.indptr[4])
-    places = []
-    for fitted, standing in ((before, found.standing[0]), (after, found.standing[1])):
-        s = fitted.predict(DATA)[rows]
-        assert standing == pytest.approx((s[3] - s.mean()) / s.std(), abs=1e-6)
-        places.append(np.argsort(np.argsort(-s)) + 1)
-    assert (found.before.rank, found.after.rank) == (places[0][3], places[1][3])
-    passed = (places[0] < places[0][3]) & (places[1] > places[1][3])
-    passed_by = (places[0] > places[0][3]) & (places[1] < places[1][3])
-    assert {int(name) - 1 for name in found.passed} == set(np.flatnonzero(passed))
-    assert {int(name) - 1 for name in found.passed_by} == set(np.flatnonzero(passed_by))
-
-
-def test_the_ranking_of_a_query_is_split_against_its_mean():
-    fitted = fitted_of("trees")
-    found = explain(fitted, DATA, query=DATA.qid[0])
-    s = fitted.predict(DATA)[: DATA.indptr[1]]
-    assert [standing.place.rank for standing in found.documents] == list(range(1, len(s) + 1))
-    for standing in found.documents:
-        row = int(standing.place.document) - 1
-        assert standing.above_mean == pytest.approx(s[row] - s.mean(), abs=1e-6)
-        assert sum(standing.parts.values()) == pytest.approx(standing.above_mean, abs=1e-6)
-
-
-def test_names_of_documents_queries_and_features_are_the_callers():
-    names = ("price", "margin", "weight_kg", "age", "size", "stock")
-    data = RankingData.from_arrays(
-        DATA.X[:4], DATA.y[:4], qid=["q"] * 4, doc_id=list("abcd"), feature_names=names
-    )
-    fitted = rankwright.ranker("ranksvm").fit(data)
-    text = str(explain(fitted, data, query="q", docs=("a", "c")))
-    assert text.startswith("query q: ")
-    assert "ranks above" in text
-    assert "they swap when" in text
-    assert any(name in text for name in names)
-    with pytest.raises(UsageError, match=r"query q has no document 'z'; it has a, b, c, d"):
-        explain(fitted, data, query="q", docs=("a", "z"))
-    with pytest.raises(UsageError, match="there is no query 'r'; the data has q"):
-        explain(fitted, data, query="r")
-
-
 def test_swaps_are_scaled_by_the_columns_of_the_names():
     X = DATA.X * np.array([1.0, 100.0, 1.0, 1.0, 1.0, 1.0])
     names = list("abcdef")
@@ -183,13 +119,3 @@ def test_swaps_are_scaled_by_the_columns_of_the_names():
     fitted = rankwright.ranker("listmle").fit(data)
     pair = [explain(fitted, d, query=0, docs=[1, 2]).to_dict() for d in (data, turned)]
     assert pair[0] == pair[1]
-
-
-def test_what_cannot_be_explained_is_reported():
-    with pytest.raises(UsageError, match="one or two documents, not 3"):
-        explain(fitted_of("linear"), DATA, query=DATA.qid[0], docs=(1, 2, 3))
-    with pytest.raises(UsageError, match="name one document"):
-        explain(fitted_of("linear"), DATA, query=DATA.qid[0], against=fitted_of("trees"))
-    users = registry.resolve("rankers", "cofirank")().fit(DATA)
-    with pytest.raises(UsageError, match="scores users and items"):
-        explain(users, DATA, query=DATA.qid[0], docs=(1, 2))
