@@ -12,6 +12,7 @@ from rankwright import registry
 from rankwright.export.folder import export_model
 from rankwright.models.additive import FittedAdditive
 from rankwright.models.linear import FittedLinear
+from rankwright.models.trees import FittedTrees
 
 
 def with_gaps(data, share=0.15, seed=1):
@@ -93,3 +94,45 @@ def scored(ranker, to, folder: Path, X):
     about = export_model(ranker, to, folder)
     X = np.asarray(X, float)
     return np.asarray(registry.resolve("exports", to)().scores(folder, about, X)), about
+
+
+def plain(found, about):
+    """Return scores without the constant that keeps Elasticsearch's above 0."""
+    return found - about["score"]["offset"]
+
+
+def named(ranker, *names):
+    """Give the features of a ranker names; return it."""
+    ranker.feature_names_in_ = np.array(names, object)
+    return ranker
+
+
+def chain(depth):
+    """A tree that splits on and on to the right, in LightGBM's text."""
+    inner = range(depth)
+    lines = {
+        "num_leaves": [depth + 1],
+        "num_cat": [0],
+        "split_feature": [0] * depth,
+        "split_gain": [1] * depth,
+        "threshold": [float(k) for k in inner],
+        "decision_type": [0] * depth,
+        "left_child": [-1 - k for k in inner],
+        "right_child": [*range(1, depth), -1 - depth],
+        "leaf_value": [float(k) for k in range(depth + 1)],
+        "leaf_weight": [1] * (depth + 1),
+        "leaf_count": [1] * (depth + 1),
+        "internal_value": [0] * depth,
+        "internal_weight": [1] * depth,
+        "internal_count": [2] * depth,
+        "is_linear": [0],
+        "shrinkage": [1],
+    }
+    body = "\n".join(f"{key}={' '.join(map(str, some))}" for key, some in lines.items())
+    tree = f"Tree=0\n{body}\n\n\n"
+    head = (
+        "tree\nversion=v4\nnum_class=1\nnum_tree_per_iteration=1\nlabel_index=0\n"
+        "max_feature_idx=1\nobjective=custom\nfeature_names=a b\nfeature_infos=none none\n"
+        f"tree_sizes={len(tree)}\n\n"
+    )
+    return holding("lambdamart", FittedTrees(f"{head}{tree}end of trees\n", 0.0, 2))
