@@ -22,6 +22,8 @@ from rankwright.errors import DataError, UsageError
 from rankwright.metrics.evaluation import evaluate
 from rankwright.rankers.base import Ranker, ranker
 
+# --- what a comparison holds -------------------------------------------------------------------
+
 
 def test_values_are_those_of_fitting_each_fold_by_hand(found, data):
     by_hand, qid = [], []
@@ -171,6 +173,9 @@ def test_all_pairs_are_tested_and_corrected_together(correction, data, cache):
     assert found.baseline == a
 
 
+# --- time --------------------------------------------------------------------------------------
+
+
 def test_seconds_hold_no_warm_up(data, tmp_path, monkeypatch):
     """The first fit of a process takes 100 s longer by this clock, as if it had to compile."""
     clock = [0.0]
@@ -208,6 +213,9 @@ def test_a_warm_up_ends_after_two_rounds_and_changes_nothing(data, tmp_path, mon
     cold = compare(data, given, folds=3, cache=tmp_path / "b", jobs=1)
     for x, y in zip(warm.scores["a"], cold.scores["a"], strict=True):
         np.testing.assert_array_equal(x, y)
+
+
+# --- data --------------------------------------------------------------------------------------
 
 
 def test_letor_folds_are_used_as_they_are(tmp_path, cache):
@@ -249,6 +257,9 @@ def test_data_that_is_no_data_is_refused(cache):
         compare(3, "gbdt", cache=cache)
 
 
+# --- the cache ---------------------------------------------------------------------------------
+
+
 def test_processes_give_what_one_process_gives(data, found, tmp_path):
     again = compare(data, QUICK, folds=3, cache=tmp_path, jobs=2, n_jobs=2)
     assert again.fits == 9
@@ -285,6 +296,9 @@ def test_killed_at_any_moment_and_started_again_the_table_is_the_same(tmp_path):
     again, fits = finish(folder)
     assert again == whole
     assert 0 < fits < 12
+
+
+# --- tuning, failures, wrong names -------------------------------------------------------------
 
 
 def test_tuning_looks_at_train_and_valid_alone_and_is_kept(data, tmp_path, monkeypatch):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from cases import each
 from exported_models import (
     chain,
     fitted_rankers,
@@ -36,8 +37,8 @@ def test_a_value_that_hits_the_threshold_does_not_exceed_it(tmp_path, to):
     assert plain(found, about).tolist() == [0.0, 0.0, 1.0]
 
 
-@pytest.mark.parametrize("cut", [0.1, 1 / 3, 1e-7, -0.3, 16777217.0, 1e30])
 @pytest.mark.parametrize("to", SINGLE)
+@each("cut", [0.1, 1 / 3, 1e-7, -0.3, 16777217.0, 1e30])
 def test_a_threshold_between_two_float32_parts_them(tmp_path, to, cut):
     low = not_above(np.array([cut]))[0]
     high = np.nextafter(low, np.float32(np.inf))

@@ -4,14 +4,14 @@ import sys
 
 import numpy as np
 import pytest
+from cases import each
 from exported_models import fitted_rankers, scored
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rankwright import registry
-from rankwright.errors import ContractError, MissingExtraError
+from rankwright.errors import MissingExtraError
 from rankwright.export.folder import PARITY, export_model, verify_export
-from rankwright.export.json import Json
 from rankwright.export.target import ParityError
 from rankwright.models.portable import portable
 from rankwright.testing import check_export
@@ -60,14 +60,14 @@ def test_every_export_keeps_what_exports_promise(to):
     check_export(to)
 
 
-@pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("to", registry.EXPORTS)
+@each("case", CASES)
 def test_an_export_verifies_or_is_refused_with_a_sentence(rankers, tmp_path, to, case):
     target = registry.resolve("exports", to)()
     if not is_held(to, case):
-        contract.refuse_unheld(target, rankers[case], tmp_path / "out")
+        contract.refuse_unheld(target, rankers[case], tmp_path / case)
         return
-    about = contract.verify_written(target, rankers[case], tmp_path / "out")
+    about = contract.verify_written(target, rankers[case], tmp_path / case)
     if case.startswith(("trees", "additive")) and case != "trees-categories":
         assert about["parity"]["kinds"]["threshold"] > 30
 
@@ -125,6 +125,9 @@ def test_odd_vectors_score_as_in_the_model(rankers, tmp_path_factory, to, case):
     check()
 
 
+# --- what verify refuses ---------------------------------------------------------------------
+
+
 @pytest.mark.parametrize("to", registry.EXPORTS)
 def test_an_altered_file_is_refused(rankers, tmp_path, to):
     target = registry.resolve("exports", to)()
@@ -136,34 +139,6 @@ def test_scores_that_are_not_the_models_are_found_by_the_replay(rankers, tmp_pat
     """Another model's export under this one's vectors, sealed again."""
     target = registry.resolve("exports", to)()
     contract.swap_models(target, *two_held(rankers, to), tmp_path)
-
-
-class Forgetful(Json):
-    """Broken on purpose: its evaluator does not read the file."""
-
-    def scores(self, folder, about, X):
-        return np.zeros(len(X))
-
-
-class Greedy(Json):
-    """Broken on purpose: it claims that it holds no trees, and takes them."""
-
-    families = frozenset({"linear"})
-
-    def check(self, job):
-        pass
-
-
-@pytest.mark.parametrize(
-    ("broken", "sentence"),
-    [
-        (Forgetful(), "export 'Forgetful' breaks the contract 'The export scores as the model"),
-        (Greedy(), "'Models that the target does not hold are refused by a sentence, and nothing"),
-    ],
-)
-def test_check_export_names_the_property_that_fails(broken, sentence):
-    with pytest.raises(ContractError, match=sentence):
-        check_export(broken)
 
 
 @pytest.mark.parametrize("to", sorted(registry.EXPORTS.keys() - {"python", "c"}))
@@ -213,13 +188,13 @@ def on_ohsumed(ohsumed):
     return made, documents, np.asarray(documents.X, np.float32).astype(float)
 
 
-@pytest.mark.parametrize("family", OF_EACH_FAMILY)
 @pytest.mark.parametrize("to", registry.EXPORTS)
+@each("family", OF_EACH_FAMILY)
 def test_real_models_order_real_documents_alike(on_ohsumed, tmp_path, to, family):
     made, documents, X = on_ohsumed
     if family in REFUSED.get(to, ()):
         return  # test_an_export_verifies_or_is_refused_with_a_sentence has it
-    found, about = scored(made[family], to, tmp_path / "out", X)
+    found, about = scored(made[family], to, tmp_path / family, X)
     raw = made[family].model_.scores(X) * about["score"]["scale"] + about["score"]["offset"]
     if about["score"]["function"] == "sigmoid":
         raw = 1.0 / (1.0 + np.exp(-raw))

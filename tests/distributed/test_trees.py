@@ -30,6 +30,8 @@ from rankwright.persist.checkpoint import Checkpoint
 from rankwright.persist.model_file import load_model
 from rankwright.rankers.base import ranker
 
+# --- one machine, without a cluster ------------------------------------------------------------
+
 
 @pytest.mark.parametrize(
     ("name", "params"), [*((name, {}) for name in registry.LOSSES), ("pair_hinge", {"pairs": "ir"})]
@@ -121,6 +123,9 @@ def test_a_machine_that_comes_after_the_end_of_its_run_is_ended(monkeypatch):
         trees.begin_machine("run", (), [], [])
     assert made[0].ended
     assert trees.MACHINES == {}
+
+
+# --- on a cluster ------------------------------------------------------------------------------
 
 
 def test_two_workers_fit_the_ranker_of_one_process(client, tmp_path):

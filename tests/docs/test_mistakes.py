@@ -318,7 +318,9 @@ def test_a_parameter_of_the_wrong_kind(X, y, parameters, words):
 
 
 def test_numbers_of_numpy_are_numbers(X, y):
-    gbdt(num_leaves=np.int64(4), learning_rate=np.float32(0.5)).fit(X, y, qid=QID)
+    theirs = gbdt(num_leaves=np.int64(4), learning_rate=np.float32(0.5)).fit(X, y, qid=QID)
+    ours = gbdt(num_leaves=4, learning_rate=0.5).fit(X, y, qid=QID)
+    assert (theirs.predict(X) == ours.predict(X)).all()
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from cases import each
 from explained import DATA, RANKERS, fitted_of
 
 import rankwright
@@ -16,7 +17,7 @@ IN_FLOAT32 = replace(DATA, X=DATA.X.astype(np.float32))
 
 
 @pytest.mark.parametrize("family", RANKERS)
-@pytest.mark.parametrize("docs", [(1, 5), (2, 3), (7, 4)])
+@each("docs", [(1, 5), (2, 3), (7, 4)])
 def test_the_parts_of_a_pair_sum_to_its_lead(family, docs):
     fitted = fitted_of(family)
     found = explain(fitted, DATA, query=DATA.qid[2], docs=docs)
@@ -44,9 +45,9 @@ def test_a_linear_pair_is_split_by_weights():
         assert part.part == pytest.approx(weight * (part.upper - part.lower))
 
 
-@pytest.mark.parametrize("data", [DATA, IN_FLOAT32], ids=["float64", "float32"])
 @pytest.mark.parametrize("family", RANKERS)
-@pytest.mark.parametrize("docs", [(1, 5), (2, 3), (7, 4)])
+@each("data", [DATA, IN_FLOAT32])
+@each("docs", [(1, 5), (2, 3), (7, 4)])
 def test_every_stated_swap_does_swap(family, docs, data):
     fitted = fitted_of(family)
     found = explain(fitted, data, query=data.qid[1], docs=docs)

@@ -24,6 +24,8 @@ from rankwright.metrics.base import metric, named_metrics
 from rankwright.metrics.convention import Convention
 from rankwright.metrics.evaluation import Evaluator, evaluate
 
+# --- names -----------------------------------------------------------------------------------
+
 
 @pytest.mark.parametrize(
     ("name", "canonical"),
@@ -105,6 +107,9 @@ def test_parameters_that_are_not_written_come_from_the_convention():
     assert evaluate(data, s, "p(min_grade=1)@2", convention="mslr")["p(min_grade=1)@2"] == 1
 
 
+# --- means -----------------------------------------------------------------------------------
+
+
 def test_means_are_weighted_by_query():
     data = lists([1, 0], [0, 1], query_weight=[3, 1])
     found = evaluate(data, [1, 0, 1, 0], "p@1,mrr")
@@ -163,6 +168,9 @@ def test_ranklib_cuts_grades_to_whole_numbers():
     assert evaluate(data, s, "mrr", convention="ranklib")["mrr"] == 0.5
     found = evaluate(data, s, "ndcg@2", convention="ranklib")["ndcg@2"]
     assert found == pytest.approx(1 / math.log2(3))
+
+
+# --- scores and ties -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -226,6 +234,9 @@ def test_the_mean_over_ties_is_given_under_a_limit_per_group():
     assert interval.mean == pytest.approx(0.5, abs=0.25)  # 5 standard errors of 100 orders
 
 
+# --- a maximum number of documents of a group ----------------------------------------------------
+
+
 @pytest.mark.parametrize("limit", [1, 2])
 @pytest.mark.parametrize("name", ["ndcg@3", "dcg", "map", "p@2", "recall@2", "err", "rprec"])
 def test_a_limit_per_group_shortens_the_list_and_the_ideal(name, limit):
@@ -283,6 +294,9 @@ def test_groups_may_be_of_any_type_and_are_counted_in_each_query_anew():
         assert found.per_query["p(max_per_group=1)@2"].tolist() == [1 / 2, 1]
 
 
+# --- the result ------------------------------------------------------------------------------
+
+
 def test_the_result_is_a_mapping_that_shows_its_convention():
     found = evaluate(lists([1, 0], [0, 0]), [1, 0, 1, 1], "NDCG@10,map", convention="ranklib")
     assert dict(found) == {"NDCG@10": 0.5, "map": 0.5}
@@ -323,6 +337,10 @@ SCORES = [0.9, 0.1, 0.2, 0.8, 0.4, 0.3]
 QID = ["b", "a", "b", "a", "b", "c"]
 
 
+# --- inputs ----------------------------------------------------------------------------------
+# `evaluate` on arrays and frames: against scikit-learn, NumPy, and the same data grouped first.
+
+
 def first_relevant(y, scores, qid):
     """1 / rank of the first document with a grade, by query: NumPy, one query at a time."""
     found = {}
@@ -331,6 +349,9 @@ def first_relevant(y, scores, qid):
         grades = np.array(y)[here][np.argsort(-np.array(scores)[here], kind="stable")]
         found[query] = 1 / (1 + np.argmax(grades > 0)) if grades.any() else 0.0
     return found
+
+
+# --- arrays ----------------------------------------------------------------------------------
 
 
 def test_scores_stay_with_their_grades():
@@ -522,6 +543,9 @@ BACKENDS = {
 }
 
 
+# --- frames ----------------------------------------------------------------------------------
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_frames_are_taken_by_the_names_of_their_columns(backend):
     frame = BACKENDS[backend](FRAME)
@@ -589,6 +613,10 @@ QRELS = {"q1": {"d1": 0, "d2": 2, "d7": 1}, "q2": {"d4": 1, "d5": 0}, "q4": {"d1
 RUN = {"q1": {"d1": 3, "d2": 2, "d3": 1}, "q2": {"d4": 2, "d5": 1}, "q3": {"d9": 1}}
 SECOND = 1 / np.log2(3)
 BOTH = {"ndcg@10": (2 * SECOND / (2 + SECOND) + 1) / 2, "map": (1 / 4 + 1) / 2}
+
+
+# --- runs ------------------------------------------------------------------------------------
+# Runs against judgments: what counts, how they may be given, and what is refused.
 
 
 def run_rows(by_query):

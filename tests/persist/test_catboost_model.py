@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from cases import each
 from other_models import refused, training_data
 
 import rankwright as rw
@@ -19,7 +20,7 @@ def test_categories_of_catboost_are_refused():
     refused(lambda: rw.import_model(model.fit(pool)), "numeric features")
 
 
-@pytest.mark.parametrize(
+@each(
     "damage",
     [
         lambda m: m["oblivious_trees"][0]["leaf_values"].pop(),

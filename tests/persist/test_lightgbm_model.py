@@ -1,12 +1,12 @@
 """Damaged models of LightGBM are refused in one sentence."""
 
-import pytest
+from cases import each
 from other_models import refused
 
 import rankwright as rw
 
 
-@pytest.mark.parametrize(
+@each(
     ("old", "new"),
     [
         ("left_child=", "left_child=0 "),

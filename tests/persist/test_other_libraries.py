@@ -40,6 +40,9 @@ def test_a_feature_without_a_name_has_none():
     assert not hasattr(rw.import_model(booster), "feature_names_in_")
 
 
+# --- refused -------------------------------------------------------------------------------------
+
+
 def test_several_classes_are_refused():
     params = {"objective": "multiclass", "num_class": 4, "verbosity": -1}
     booster = lightgbm.train(params, lightgbm.Dataset(X, Y), 2)
@@ -81,6 +84,9 @@ def test_other_formats_of_the_libraries_say_which_to_save(boosters, tmp_path):
 def test_an_imported_model_is_not_fitted_again(files):
     with pytest.raises(UsageError, match="a model of XGBoost predicts and is not fitted again"):
         rw.load_model(files / "model.json").fit(X, Y, qid=QID)
+
+
+# --- damaged -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

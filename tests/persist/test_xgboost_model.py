@@ -2,7 +2,7 @@
 
 import json
 
-import pytest
+from cases import each
 from other_models import refused
 
 import rankwright as rw
@@ -68,11 +68,24 @@ def _categories(found):
     _first(found)["split_type"][0] = 1
 
 
-@pytest.mark.parametrize(
+@each(
     "damage",
-    [_cycle, _astray, _one_child, _two_parents, _feature, _negative, _short, _no_number,
-     _no_leaf_value, _fewer_rounds, _names, _twice, _categories],
-)  # fmt: skip
+    [
+        _cycle,
+        _astray,
+        _one_child,
+        _two_parents,
+        _feature,
+        _negative,
+        _short,
+        _no_number,
+        _no_leaf_value,
+        _fewer_rounds,
+        _names,
+        _twice,
+        _categories,
+    ],
+)
 def test_damaged_trees_of_xgboost_are_refused(files, tmp_path, damage):
     found = json.loads((files / "model.json").read_text())
     damage(found)

@@ -5,6 +5,8 @@ import logging
 
 from served import BODY, NAMES, client, documents, sentence
 
+# --- versions --------------------------------------------------------------------------------
+
 
 def test_traffic_is_split_by_query_and_a_query_keeps_its_version(files):
     models = (f"web={files / 'linear.rw'}", f"web@next={files / 'other.rw'}:30%")
@@ -45,6 +47,9 @@ def test_a_name_that_is_not_served(web):
     assert sentence(web.post("/v1/models/wep/rank", json={}), 404) == (
         "there is no model 'wep'; did you mean web?"
     )
+
+
+# --- refusals --------------------------------------------------------------------------------
 
 
 def test_a_body_over_the_limit_is_refused_told_or_not(files):
@@ -95,6 +100,9 @@ def test_an_error_of_ours_is_a_500_with_its_traceback_in_the_log(web, monkeypatc
         why = sentence(web.post("/v1/models/web/rank", json={"documents": []}), 500)
     assert why == "the server failed; its log has the request's id."
     assert any(record.exc_info for record in caplog.records)
+
+
+# --- health, figures, the OpenAPI page -------------------------------------------------------
 
 
 def test_health_and_readiness(web):

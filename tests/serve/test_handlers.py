@@ -1,5 +1,7 @@
 """Rankings and scores are the models' own; what cannot be ranked is refused with a sentence."""
 
+import re
+
 import numpy as np
 import pytest
 from served import BODY, NAMES, client, documents, save_model, sentence
@@ -108,6 +110,16 @@ def test_an_unknown_feature_is_refused_or_left_out(files, web):
     )
 
 
+@pytest.fixture(scope="module")
+def of_large_weights(tmp_path_factory):
+    """A server whose model gives large features a score beyond all numbers."""
+    path = tmp_path_factory.mktemp("large") / "web.rw"
+    fitted = save_model(path)
+    fitted.model_.coef[:] = 10.0
+    fitted.save(path)
+    return client(path)
+
+
 @pytest.mark.parametrize(
     ("body", "status", "why"),
     [
@@ -145,13 +157,8 @@ def test_an_unknown_feature_is_refused_or_left_out(files, web):
         ),
     ],
 )
-def test_what_cannot_be_ranked_is_refused_with_a_sentence(tmp_path, body, status, why):
-    import re
-
-    fitted = save_model(tmp_path / "web.rw")
-    fitted.model_.coef[:] = 10.0
-    fitted.save(tmp_path / "web.rw")
-    web = client(tmp_path / "web.rw")
+def test_what_cannot_be_ranked_is_refused_with_a_sentence(of_large_weights, body, status, why):
+    web = of_large_weights
     payload = sentence(web.post("/v1/models/web/rank", content=body, headers=BODY), status)
     assert re.search(why, payload), payload
     assert web.get("/healthz").status_code == 200

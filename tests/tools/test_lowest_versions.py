@@ -19,14 +19,3 @@ def test_every_dependency_has_one_lower_bound_that_is_pinned():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert lowest() == [one.replace(">=", "==") for one in project["dependencies"]]
     assert "pyarrow==17" in lowest("parquet")
-
-
-def test_a_job_of_ci_runs_the_tests_of_the_core_with_them():
-    assert "make test-lowest" in (ROOT / ".github" / "workflows" / "ci.yml").read_text()
-    done = subprocess.run(
-        ["make", "--dry-run", "test-lowest"], cwd=ROOT, capture_output=True, text=True
-    )
-    assert "lowest_versions.py" in done.stdout
-    assert "-m pytest" in done.stdout
-    for path in (word for word in done.stdout.split() if word.startswith("tests/")):
-        assert (ROOT / path).exists(), path
