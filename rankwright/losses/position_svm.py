@@ -78,7 +78,7 @@ from rankwright.losses.position_orders import (
     worst_order,
 )
 from rankwright.metrics.base import AnyMetric, metric
-from rankwright.metrics.position import rank_weights
+from rankwright.metrics.ranked import rank_weights
 from rankwright.metrics.swap import MRR_SWAP
 
 TIES = ("score", "mean", "file")
