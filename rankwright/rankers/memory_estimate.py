@@ -15,7 +15,7 @@ from scipy import sparse
 from rankwright.core.memory import anonymous_bytes, limit, shown_size
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import MemoryLimitError
-from rankwright.models.tree_memory import tree_bytes
+from rankwright.models.trees import tree_bytes
 
 if TYPE_CHECKING:
     from rankwright.rankers.base import Ranker
