@@ -85,7 +85,7 @@ def rank(
     how: dict[str, Any] = {"per_group": per_group, "top": top, "tag": tag}
     documents: RankingData | Partitions
     if client is None:
-        documents = _here(model, data, options, threads, output, {"to": written, **how})
+        documents = _locally(model, data, options, threads, output, {"to": written, **how})
     else:
         documents = _on_cluster(client, model, data, n_parts, options, output, how)
     if json:
@@ -97,7 +97,7 @@ def rank(
     print_peak(gauge)
 
 
-def _here(
+def _locally(
     model: Path,
     data: str,
     options: dict[str, Any],
