@@ -17,7 +17,7 @@ from rankwright.cli.options import (
     ThreadsOption,
     bound_memory,
     client_of,
-    feature_names,
+    features_of,
     in_record,
     on_workers,
     open_with,
@@ -114,7 +114,7 @@ def _locally(
         (ranker,), documents = open_with([model], lambda: load_documents(data, **options))
     else:
         ranker = load_model(model)
-        read = load_documents(data, feature_names=feature_names(ranker), **options)
+        read = load_documents(data, **features_of(ranker), **options)
         documents = read.with_n_features(ranker.n_features_in_)
     ranker.n_jobs = threads
     write_ranking(documents, ranker.predict(documents), output, **how)

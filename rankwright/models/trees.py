@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from rankwright.core.memory import limit, room, trim_memory
+from rankwright.core.memory import memory_bound, room, trim_memory
 from rankwright.core.openmp import load_lightgbm_library, spare_threads
 from rankwright.core.parallel import thread_count
 from rankwright.core.parameters import Part
@@ -486,7 +486,7 @@ class BinPlan(NamedTuple):
 
 def plan_bins(n: int, d: int, max_bins: int, itemsize: int) -> BinPlan:
     """Return what fits into the bound, everything where there is none."""
-    most, free = limit(), room()
+    most, free = memory_bound.get(), room()
     if most is None or free is None:
         return BinPlan(max(_LOOKED_AT, n), by_row=True)
     fits = max(1, most // (_SHARE * max(1, d) * (_PER_VALUE + itemsize)))
