@@ -396,7 +396,7 @@ class TreeNetwork:
         return NewTrees(losses, counts[0], texts[0])
 
     def state(self) -> dict[str, AnyArray]:
-        """Return what the losses of all parts remember."""
+        """Return the state of the losses of all parts."""
         found = self._call_all("state", [()] * len(self._workers))
         return {name: array for own in found for name, array in own.items()}
 

@@ -1,4 +1,4 @@
-"""Trees within a bound on memory: bins from a sample drawn by content, the same trees by column."""
+"""Trees within a bound on memory: bins from a sample by content, the same trees by column."""
 
 from dataclasses import replace
 
