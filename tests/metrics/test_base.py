@@ -1,8 +1,7 @@
-"""Metrics by name, those that are the caller's own functions, and the weights of ranks."""
+"""Metrics that are the caller's own functions."""
 
 import pickle
 from functools import partial
-from math import log2
 
 import lightgbm
 import numpy as np
@@ -14,7 +13,7 @@ import rankwright as rw
 from rankwright.errors import DataError, IncompatibleError, UsageError
 from rankwright.losses.lambdarank import LambdaRank
 from rankwright.losses.position_svm import PositionSVM
-from rankwright.metrics.base import Metric, from_function, metric, named_metrics, rank_weights
+from rankwright.metrics.base import Metric, from_function, metric, named_metrics
 from rankwright.metrics.evaluation import Evaluator, evaluate
 
 Y = [2, 0, 1, 0, 3, 0]
@@ -277,18 +276,3 @@ def test_a_grade_without_a_gain_and_a_metric_without_gains_are_refused():
         rw.evaluate([0.5, 1], [1, 0], rw.metric("ndcg", label_gain=[0, 1]), group_sizes=[2])
     with pytest.raises(UsageError, match="map has no gain of a grade"):
         rw.LambdaMART(metric="map", label_gain=GAINS).fit(DATA)
-
-
-# --- weights of ranks, by each rule for the discount ---------------------------------------------
-
-
-def test_the_discounts_by_hand():
-    assert rank_weights("log2", 3) == pytest.approx([1 / log2(2), 1 / log2(3), 1 / log2(4)])
-    assert rank_weights("letor", 3) == pytest.approx([1, 1, 1 / log2(3)])
-    assert rank_weights("reciprocal", 3) == pytest.approx([1, 1 / 2, 1 / 3])
-
-
-def test_a_table_is_shared_and_cannot_be_changed():
-    assert rank_weights("log2", 3) is rank_weights("log2", 3)
-    with pytest.raises(ValueError, match="read-only"):
-        rank_weights("log2", 3)[0] = 0.0
