@@ -88,7 +88,7 @@ class _Workspace(NamedTuple):
     crefs: F64  # of each place, where it does not follow the scores
     floats: F64  # two of each place
     places: I64  # three of each place
-    states: int  # the most that `worst_order` needs, as ranks
+    states: int  # of `size_of_workspace`
     ranks: int
 
 
