@@ -285,10 +285,9 @@ class _Reader:
                 return self.decoders[0].decode(content)
         except ms.ValidationError as error:
             what, _, where = str(error).partition(" - at ")
-            what = what[:1].lower() + what[1:]
-            self.fail(line, f"this is no logged response: {what} at {where or '`$`'}")
+            self.fail(line, f"this is no logged response: {_inside(what)} at {where or '`$`'}")
         except (ms.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            self.fail(line, f"this is not JSON: {str(error).rstrip('.')}")
+            self.fail(line, f"this is not JSON: {_inside(str(error))}")
 
     def _response(self, value: Any, query: str | None, line: int) -> Iterator[Found]:
         if value.error is not None or (value.root is not None and value.root.errors):
@@ -628,22 +627,21 @@ class _Counts:
         said = []
         if self.unjudged and self.reader.given.unjudged == "drop":
             said.append(
-                f"{self.unjudged} of {self.documents} documents have no judgment and are left out; "
+                f"documents without a judgment, left out: {self.unjudged} of {self.documents}; "
                 "unjudged='zero' takes them with the grade 0"
             )
         if self.lost:
             said.append(
-                f"{self.lost} queries have no judgments and are left out: {_some(self.examples)}"
+                f"queries without judgments, left out: {self.lost} ({_some(self.examples)})"
             )
         if self.repeated:
-            said.append(f"{self.repeated} documents are in a query again, and the first counts")
+            said.append(f"documents that are in a query again, left out: {self.repeated}")
         absent = 0 if judged is None else sum(map(len, judged.grades.values())) - self.judged
         if absent:
-            said.append(f"{absent} judged documents are not in the log")
-        if self.reader.partial:
-            said.append(
-                f"{self.reader.partial} responses are partial: a shard failed, or time ran out"
-            )
+            said.append(f"judged documents that are not in the log: {absent}")
+        partial = self.reader.partial
+        if partial:
+            said.append(f"partial responses, where a shard failed or time ran out: {partial}")
         for sentence in said:
             warnings.warn(f"{log}: {sentence}.", stacklevel=2)
 
@@ -664,6 +662,11 @@ def _text(value: Any) -> str | None:
     if value is None or value == "" or isinstance(value, dict | list):
         return None
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def _inside(message: str) -> str:
+    """Return a message of the parser as part of a sentence."""
+    return message[:1].lower() + message[1:].rstrip(".")
 
 
 def _reason(error: Any) -> Any:
