@@ -37,7 +37,7 @@ from rankwright.data.streams import display_name, open_bytes, text_lines
 from rankwright.errors import DataError, MissingExtraError, UsageError, quoted
 from rankwright.registry import EXTENSIONS
 
-_CELLS_PER_PART = 1 << 22
+_CELLS_PER_PART = 1 << 20
 _CELLS_PER_BLOCK = 1 << 16
 _VESPA = ("matchfeatures", "summaryfeatures", "rankfeatures")
 _NOT_A_FEATURE = "vespa.summaryFeatures.cached"
