@@ -418,7 +418,7 @@ class _Reader:
 
     def parts(self, *, cells: int | None) -> Iterator[RankingData]:
         """Yield parts of whole queries of about so many cells, or all in one."""
-        counts = _Counts(self)
+        counts = _Counts(self, whole=cells is None)
         names = list(dict.fromkeys(listed(self.given.features) or ()))
         rows = _Rows(self, names, fixed=bool(names))
         for query, doc, found, values, line in self.documents():
@@ -562,13 +562,16 @@ class _Rows:
 
 
 class _Counts:
-    """Gives documents their grades, and counts those that have none."""
+    """Gives documents their grades, and counts those that have none.
 
-    def __init__(self, reader: _Reader) -> None:
-        self.reader = reader
+    Unless all is read as a ``whole``, a query may not come back, and what it had is forgotten.
+    """
+
+    def __init__(self, reader: _Reader, *, whole: bool) -> None:
+        self.reader, self.whole = reader, whole
         self.documents = self.unjudged = self.repeated = self.judged = self.lost = 0
         self.examples: list[str] = []  # of queries without judgments
-        self.seen: dict[str, set[str]] = {}  # of judged documents, and all of this query
+        self.seen: dict[str, set[str]] = {}
         self.name: str | None = None
         self.query: str | None = None
 
@@ -600,9 +603,8 @@ class _Counts:
     def _begin(self, name: str) -> None:
         """Go on to another query."""
         judged = self.reader.judged
-        if self.query is not None:
-            known = set() if judged is None else judged.grades[self.query].keys()
-            self.seen[self.query] &= known
+        if not self.whole:
+            self.seen.clear()
         self.name, self.query = name, name if judged is None else judged.find(name)
         if self.query is not None:
             self.seen.setdefault(self.query, set())

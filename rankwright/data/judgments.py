@@ -5,7 +5,7 @@ lines ``# qid:1: text`` above it, as hello-ltr writes it (``text*2`` is a query 
 Quepid exports it for learning to rank; TREC judgments; and tables with the columns of query,
 document and rating, such as Quepid's exports of a case. A table of Quepid's books has a column of
 ratings for each judge instead: the grade is the mean of those that are given. A row without
-document or rating, which Quepid writes for what nobody has rated, is no judgment.
+document or rating, which Quepid writes for what is not rated yet, is no judgment.
 """
 
 from __future__ import annotations

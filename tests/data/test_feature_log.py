@@ -274,8 +274,15 @@ def test_what_parts_cannot_do_is_read_as_a_whole(tmp_path, monkeypatch):
     judged = {"1": {"7": 4, "8": 0}, "2": {"9": 1}}
     path = write(tmp_path, lines(*apart))
     with pytest.warns(UserWarning, match="in a query again, left out: 1"):
-        done = convert(path, tmp_path / "log.store", judgments=judged)
-    assert (done.queries, done.documents, done.features) == (2, 3, 4)
+        whole = rw.load(path, judgments=judged)
+    assert whole.feature_names == ("a", "b", "bm25", "age")
+    for suffix in (".store", ".csv", ".parquet"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of csv, that ids will be numbers
+            convert(path, tmp_path / f"log{suffix}", judgments=judged)
+        found = rw.load(tmp_path / f"log{suffix}")
+        assert found.feature_names == whole.feature_names
+        np.testing.assert_array_equal(found.X, whole.X)
 
 
 NOT_READ = {
