@@ -290,6 +290,7 @@ class _Reader:
             self.fail(line, f"this is not JSON: {_inside(str(error))}")
 
     def _response(self, value: Any, query: str | None, line: int) -> Iterator[Found]:
+        """Yield the documents of a response, or of those inside it."""
         if value.error is not None or (value.root is not None and value.root.errors):
             reason = value.error if value.root is None else value.root.errors
             self.fail(line, f"the engine answered with an error: {quoted(_reason(reason))}")
@@ -365,6 +366,7 @@ class _Reader:
         return name, entries[name]
 
     def _solr(self, docs: list[dict[str, Any]], query: str | None, line: int) -> Iterator[Found]:
+        """Yield documents of Solr, whose features are one text: a=1.0,b=2.0."""
         field = self.given.log
         if self.given.absent is None:
             self.fill = 0.0
@@ -372,28 +374,30 @@ class _Reader:
             if field is None:
                 field = next((key for key in ("[features]", "features") if key in doc), None)
             text = doc.get(field) if field is not None else None
-            where = f"document {quoted(doc.get(self.given.doc_id, at))}"
+            name = doc.get(self.given.doc_id)
+            if name is None:
+                self.fail(line, f"document {at} has no {self.given.doc_id}; add it to fl")
             if not isinstance(text, str):
                 self.fail(
                     line,
-                    f"{where} has no logged features; ask for them with fl=id,[features], or name "
-                    "their field with log=...",
+                    f"document {quoted(name)} has no logged features; ask for them with "
+                    "fl=id,[features], or name their field with log=...",
                 )
-            if doc.get(self.given.doc_id) is None:
-                self.fail(line, f"document {at} has no {self.given.doc_id}; add it to fl")
             if "=" in text or ":" not in text:
                 cells = text.replace("=", ",").split(",") if text else []
             else:  # as the transformer may be set up: a:1.0 b:2.0
                 cells = text.replace(":", " ").split(" ")
             names, texts = cells[::2], cells[1::2]
             if len(names) != len(texts):
-                self.fail(line, f"{where}: {quoted(text)} is not name=value,name=value")
+                what = f"{quoted(text)} is not name=value,name=value"
+                self.fail(line, f"document {quoted(name)}: {what}")
             values: list[Any] = texts
             with suppress(ValueError):  # reported with the name of the feature
                 values = list(map(float, texts))
-            yield query, str(doc[self.given.doc_id]), names, values, line
+            yield query, str(name), names, values, line
 
     def _vespa(self, hits: Sequence[Any], query: str | None, line: int) -> Iterator[Found]:
+        """Yield hits of Vespa."""
         self.single = False
         for at, hit in enumerate(hits, 1):
             if hit.fields is None:  # a group of hits
@@ -406,13 +410,8 @@ class _Reader:
                 lacks = "no document id" if name is None else f"no {' or '.join(kinds)}"
                 self.fail(line, f"hit {at} has {lacks}")
             logged.pop(_NOT_A_FEATURE, None)
-            yield (
-                self._named(_text(hit.qid)) or query,
-                name,
-                list(logged),
-                list(logged.values()),
-                line,
-            )
+            own = self._named(_text(hit.qid)) or query
+            yield own, name, list(logged), list(logged.values()), line
 
     # Rows
 
