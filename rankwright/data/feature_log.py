@@ -456,23 +456,14 @@ class _Rows:
         self.blocks: list[AnyArray] = []  # of rows, the last ones wider where names were added
         self.waiting: list[Any] = []  # cells after the last block
         self.lines: list[int] = []  # of their rows
-        self.layout: Sequence[str] | None = None
-        self.places: list[int] | None = None  # None: as they come
+        self.place = {name: at for at, name in enumerate(names)}
 
     def add(
         self, query: str, doc: str, grade: float, names: Sequence[str], values: Any, line: int
     ) -> None:
         """Add a document."""
-        if names != self.layout:
-            self._learn(names, doc, line)
-        if self.places is None:
-            self.waiting += values
-        else:
-            row: list[Any] = [self.reader.fill] * len(self.names)
-            for place, value in zip(self.places, values, strict=True):
-                if place >= 0:
-                    row[place] = value
-            self.waiting += row
+        row = values if names == self.names else self._row(names, values, doc, line)
+        self.waiting += row
         self.queries.append(query)
         self.docs.append(doc)
         self.grades.append(grade)
@@ -480,21 +471,20 @@ class _Rows:
         if len(self.waiting) >= _CELLS_PER_BLOCK:
             self._finish_block()
 
-    def _learn(self, names: Sequence[str], doc: str, line: int) -> None:
-        """Find the places of features in this order, new ones at the end."""
+    def _row(self, names: Sequence[str], values: Any, doc: str, line: int) -> list[Any]:
+        """Return values in their places, after those of new names are added."""
         if len(set(names)) < len(names):
             twice = next(name for at, name in enumerate(names) if name in names[:at])
             self.reader.fail(line, f"document {quoted(doc)}: feature {quoted(twice)} appears twice")
-        if not self.fixed:
-            known = set(self.names)
-            new = [name for name in names if name not in known]
-            if new:
-                self._finish_block()
-                self.names = [*self.names, *new]
-        place = {name: at for at, name in enumerate(self.names)}
-        places = [place.get(name, -1) for name in names]
-        self.layout = names
-        self.places = None if places == list(range(len(self.names))) else places
+        if not (self.fixed or self.place.keys() >= set(names)):
+            self._finish_block()
+            self.names = [*self.names, *(name for name in names if name not in self.place)]
+            self.place = {name: at for at, name in enumerate(self.names)}
+        row: list[Any] = [self.reader.fill] * len(self.names)
+        for name, value in zip(names, values, strict=True):
+            if name in self.place:
+                row[self.place[name]] = value
+        return row
 
     def _finish_block(self) -> None:
         """Turn the cells that wait into numbers."""
