@@ -223,6 +223,13 @@ else:
 from distributed import Client
 with Client(processes=False, dashboard_address=None) as client:
     assert executor(client).submit(abs, -1).result() == 1"""
+_LOGS = """python -c import rankwright as rw
+with open("log.jsonl", "w") as log:
+    log.write('{"qid": 1, "response": {"docs": [{"id": "a", "[features]": "bm25=1.5"}]}}')
+try:
+    assert rw.load("log.jsonl", judgments={1: {"a": 1}}).X == 1.5
+except rw.errors.RankwrightError as error:
+    raise SystemExit(f"rankwright: {error}")"""
 
 EXTRAS: dict[str, tuple[str, ...]] = {
     "neural": ("rankwright train ranknet --train train.txt --set epochs=1 --save net.rw",),
@@ -236,6 +243,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
         "rankwright export model.rw --to onnx -o onnx",
         "rankwright verify onnx",
     ),
+    "logs": (_LOGS,),
     "parquet": (
         "rankwright convert train.txt train.parquet",
         "rankwright evaluate train.parquet --load model.rw",
