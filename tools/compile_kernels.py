@@ -54,10 +54,10 @@ def compile_for(cpu: str, target: Path, rankers: str) -> None:
         target.mkdir(parents=True, exist_ok=True)
         path = target / f"{cpu}.zip"
         n = write_archive(Path(scratch), path)
-    if n == 0:
-        raise SystemExit(f"no kernel was compiled for {cpu}.")
     if kernel_hash() != made_of:
         raise SystemExit("the sources were changed while kernels were compiled; start again.")
+    if n == 0:
+        raise SystemExit(f"no kernel was compiled for {cpu}.")
     print(f"{path.name}: {n} kernels, {path.stat().st_size / 1e6:.1f} MB", flush=True)
 
 
