@@ -40,11 +40,12 @@ def _names(given: list[str]) -> list[str]:
     """Return names as they are given, or those of the one file that is."""
     if len(given) > 1 or not Path(given[0]).exists():
         return given
-    from rankwright.cli.options import feature_names
     from rankwright.data.files import load_documents
-    from rankwright.data.frames import feature_columns
+    from rankwright.data.frames import default_names, feature_columns
     from rankwright.model_files import is_model, load_model
 
     if is_model(given[0]):
-        return list(feature_names(load_model(given[0])))
+        ranker = load_model(given[0])
+        names = getattr(ranker, "feature_names_in_", default_names(ranker.n_features_in_))
+        return list(names)
     return list(feature_columns(load_documents(given[0])))
