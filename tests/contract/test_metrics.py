@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from reference import metrics as twins
 
 from rankwright.data.ranking_data import RankingData
-from rankwright.metrics.base import metric
+from rankwright.metrics.base import PositionMetric, metric
 from rankwright.metrics.convention import CONVENTIONS
 from rankwright.metrics.evaluation import Evaluator, evaluate
-from rankwright.metrics.position import PositionMetric
 from rankwright.metrics.ranked import SAMPLED_ORDERS, Ranked
 from rankwright.metrics.swap import LINEAR_SWAP
 from rankwright.registry import METRICS

@@ -157,7 +157,7 @@ def test_online_steps_are_averaged_by_the_number_of_queries():
     model, start = Linear(scale=False), OnlineState.at(np.zeros(4))
 
     def walked(parts):
-        work = PartitionedWork(model, loss("ranknet"), Partitions.here(parts), seeded=True)
+        work = PartitionedWork(model, loss("ranknet"), Partitions.from_list(parts), seeded=True)
         with work.open():
             order = np.arange(sum(part.n_queries for part in parts))
             return work.problem(0.1).walk(Online(), start, order)
@@ -202,7 +202,7 @@ def test_a_pass_knows_nothing_of_the_passes_before_it(local):
 
 
 def test_online_over_one_part_is_online(local):
-    one = Partitions.here([DATA])
+    one = Partitions.from_list([DATA])
     over, whole = fit(composed("ranknet", "online"), one), composed("ranknet", "online").fit(DATA)
     np.testing.assert_allclose(over.coef_, whole.coef_, rtol=1e-9)
 
@@ -217,17 +217,17 @@ def test_missing_values_are_filled_with_the_mean_of_all_parts(local):
     gappy = replace(DATA, X=X)
     cut = [gappy.select(slice(0, 4)), gappy.select(slice(4, 12))]
     made = {"missing": "mean", "tol": 1e-9}
-    over = fit(composed("ranknet", "lbfgs", **made), Partitions.here(cut))
+    over = fit(composed("ranknet", "lbfgs", **made), Partitions.from_list(cut))
     whole = composed("ranknet", "lbfgs", **made).fit(gappy)
     np.testing.assert_allclose(over.model_.fill, whole.model_.fill, rtol=1e-12)
     np.testing.assert_allclose(over.coef_, whole.coef_, rtol=1e-6)
     with pytest.raises(DataError, match="missing values"):
-        fit(composed("ranknet", "lbfgs"), Partitions.here(cut))
+        fit(composed("ranknet", "lbfgs"), Partitions.from_list(cut))
 
 
 def test_sparse_parts_give_what_dense_ones_do(local):
     thin = [replace(p, X=sparse.csr_array(p.X)) for p in local.parts]
-    over = fit(composed("ranknet", "tron"), Partitions.here(thin))
+    over = fit(composed("ranknet", "tron"), Partitions.from_list(thin))
     np.testing.assert_allclose(over.coef_, fit(composed("ranknet", "tron"), local).coef_, rtol=1e-9)
 
 
@@ -236,7 +236,7 @@ def test_weights_count_as_over_the_whole(local):
     heavy = replace(DATA, query_weight=rng.random(12), sample_weight=rng.random(DATA.n_documents))
     cut = [heavy.select(slice(0, 5)), heavy.select(slice(5, 12))]
     made = {"tol": 1e-9}
-    over = fit(composed("ranknet", "lbfgs", **made), Partitions.here(cut))
+    over = fit(composed("ranknet", "lbfgs", **made), Partitions.from_list(cut))
     whole = composed("ranknet", "lbfgs", **made).fit(heavy)
     np.testing.assert_allclose(over.coef_, whole.coef_, rtol=1e-6)
 
@@ -245,7 +245,7 @@ def test_the_pairs_of_ir_svm_are_weighed_by_the_largest_query_of_all_parts():
     uneven = DATA.select([0, 1, 2])
     long = replace(small_data(queries=1, documents=30, features=4, seed=3), qid=np.array([99]))
     made = loss("pair_hinge", pairs="ir")
-    over = fit(composed(made, "lbfgs", tol=1e-9), Partitions.here([uneven, long]))
+    over = fit(composed(made, "lbfgs", tol=1e-9), Partitions.from_list([uneven, long]))
     whole = composed(made, "lbfgs", tol=1e-9).fit(concatenate([uneven, long]))
     np.testing.assert_allclose(over.coef_, whole.coef_, rtol=1e-6)
 

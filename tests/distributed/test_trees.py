@@ -19,7 +19,7 @@ from rankwright.distributed import trees
 from rankwright.distributed.cluster import ClusterError
 from rankwright.distributed.fitting import fit
 from rankwright.distributed.partitions import Partitions, largest_of_all, partitions
-from rankwright.distributed.tree_machine import Descents
+from rankwright.distributed.tree_machine import PartDescents
 from rankwright.distributed.trees import NetworkBrokenError, fit_trees
 from rankwright.errors import UsageError
 from rankwright.losses import loss
@@ -42,7 +42,7 @@ def test_the_gradients_of_parts_are_those_of_the_whole(name, params):
     scores = np.random.default_rng(1).normal(size=data.n_documents)
     parts = list(zip(range(3), (0, 2, 6), cut(data, 2, 6), strict=True))
     largest = largest_of_all(Partitions.here([part for *_, part in parts]), made)
-    run = Descents(SMALL, made, parts, 0, largest=largest, n_jobs=1)
+    run = PartDescents(SMALL, made, parts, 0, largest=largest, n_jobs=1)
     value, gradient, curvature = run.step(0, scores)
     wholes = [(0, data)]
     if made.traits.stochastic:  # queries are numbered by their content, in each part
@@ -65,7 +65,7 @@ def test_no_noise_is_sampled_twice_for_queries_of_different_parts(name, params):
     part = small_data(queries=4)
     scores = np.random.default_rng(1).normal(size=part.n_documents)
     parts = [(0, 0, part), (1, 4, part)]
-    run = Descents(SMALL, loss(name, **params), parts, 0, n_jobs=1)
+    run = PartDescents(SMALL, loss(name, **params), parts, 0, n_jobs=1)
     first, second = np.split(run.step(0, np.tile(scores, 2))[1], 2)
     assert (first != second).any()
 
@@ -76,7 +76,7 @@ def test_what_is_sampled_depends_on_the_part_and_not_on_the_machine():
     zeros = np.zeros(first.n_documents), np.zeros(second.n_documents)
 
     def run(parts, scores):
-        made = Descents(model, loss("squared"), parts, 3, n_jobs=1)
+        made = PartDescents(model, loss("squared"), parts, 3, n_jobs=1)
         return made.step(4, scores)[1], made.columns(4)
 
     together, columns = run([(0, 0, first), (1, 12, second)], np.concatenate(zeros))
@@ -117,7 +117,7 @@ def test_a_machine_that_comes_after_the_end_of_its_run_is_ended(monkeypatch):
             self.ended = True
 
     monkeypatch.setattr(trees, "Machine", Late)
-    monkeypatch.setattr(trees, "_here", lambda: "tcp://here:1")
+    monkeypatch.setattr(trees, "_worker_address", lambda: "tcp://here:1")
     monkeypatch.setattr(trees, "_ended", set())
     with pytest.raises(NetworkBrokenError, match="given up before it began"):
         trees.begin_machine("run", (), [], [])

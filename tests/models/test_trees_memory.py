@@ -1,4 +1,4 @@
-"""Trees within a bound on memory: bins from a sample drawn by content, the same trees by column."""
+"""Trees within a bound on memory: bins from a sample by content, the same trees by column."""
 
 from dataclasses import replace
 
@@ -9,8 +9,8 @@ from scipy import sparse
 from rankwright import LambdaMART
 from rankwright.core.memory import memory_limit
 from rankwright.data.synthetic_data import synthetic
-from rankwright.models import tree_memory
-from rankwright.models.tree_memory import plan_bins, tree_bytes
+from rankwright.models import trees
+from rankwright.models.trees import plan_bins, tree_bytes
 
 DATA = synthetic("mq2008", queries=60)
 SHUFFLED = np.random.default_rng(0).permutation(DATA.n_documents)
@@ -25,7 +25,7 @@ def text(data=DATA, **parameters):
 @pytest.fixture
 def small_sample(monkeypatch):
     """Let 90 GB pay for thresholds from 299 of the documents."""
-    monkeypatch.setattr(tree_memory, "_SAMPLED", 90 * 10**9 // (4 * 46 * 300))
+    monkeypatch.setattr(trees, "_PER_VALUE", 90 * 10**9 // (4 * 46 * 300))
     with memory_limit("90GB"):
         assert plan_bins(DATA.n_documents, 46, 255, 4).sample == 299 < DATA.n_documents / 2
         yield
@@ -55,7 +55,7 @@ def test_a_bound_that_has_room_for_all_changes_nothing():
 
 def test_bins_by_column_give_the_same_trees(monkeypatch):
     by_row = text()
-    plan = tree_memory.BinPlan(200_000, by_row=False)
+    plan = trees.BinPlan(200_000, by_row=False)
     monkeypatch.setattr("rankwright.models.trees.plan_bins", lambda *_: plan)
     assert text() == by_row
 
