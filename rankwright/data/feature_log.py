@@ -20,7 +20,7 @@ from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
 from math import nan
 from os import PathLike
@@ -32,7 +32,7 @@ import numpy as np
 from rankwright.core.types import AnyArray
 from rankwright.data.frames import ids_of_text, listed
 from rankwright.data.judgments import read_judgments
-from rankwright.data.ranking_data import RankingData
+from rankwright.data.ranking_data import PartsDifferError, RankingData
 from rankwright.data.streams import display_name, open_bytes, text_lines
 from rankwright.errors import DataError, MissingExtraError, UsageError, quoted
 from rankwright.registry import EXTENSIONS
@@ -190,6 +190,7 @@ def _msgspec() -> Any:
         raise MissingExtraError("msgspec", "logs", "a feature log") from None
 
 
+@lru_cache(maxsize=16)
 def _decoder(names: tuple[str, ...], fill: float) -> Any:
     """Return a decoder of responses that builds what is read below and skips all else.
 
@@ -523,6 +524,8 @@ class _Rows:
 
     def data(self) -> RankingData:
         """Return the rows as ranking data."""
+        if not self.names:  # of a part this may be
+            raise PartsDifferError(f"{self.reader.path}: no document has a logged feature.")
         self._finish_block()
         width, start = len(self.names), 0
         X = np.full((len(self.docs), width), self.reader.fill, self.blocks[0].dtype)

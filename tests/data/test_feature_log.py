@@ -4,6 +4,7 @@ import gzip
 import json
 import warnings
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -317,6 +318,9 @@ NOT_READ = {
     lines(plugin("5", {"7": {"a": 1}})): (
         "judgments grade no document of .*: its queries are 5, those of the judgments 1, 2"
     ),
+    lines({"qid": 1, "response": {"docs": [{"id": 7, "[features]": ""}]}}): (
+        "no document has a logged feature"
+    ),
     "\n": "has no documents",
 }
 
@@ -337,6 +341,36 @@ def test_options_are_checked(tmp_path):
         rw.load(path, judgments=JUDGED, unjudged="keep")
     with pytest.raises(UsageError, match="read, not written; write a table"):
         convert(path, tmp_path / "out.json", judgments=JUDGED)
+
+
+NUMBERS = st.none() | st.floats(-1e6, 1e6, width=32) | st.integers(-9, 9)
+DOCUMENTS = st.dictionaries(st.sampled_from("abcd"), NUMBERS, min_size=1)
+QUERIES = st.lists(st.lists(DOCUMENTS, min_size=1, max_size=4), min_size=1, max_size=5)
+
+
+@given(queries=QUERIES, engine=st.sampled_from([plugin, solr, vespa]), block=st.integers(1, 9))
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+def test_any_features_are_found_as_a_plain_loop_finds_them(tmp_path, queries, engine, block):
+    logged = {f"q{q}": {f"d{d}": one for d, one in enumerate(q_)} for q, q_ in enumerate(queries)}
+    path = write(tmp_path, lines(*(engine(query, docs) for query, docs in logged.items())))
+    judged = {query: dict.fromkeys(docs, 1) for query, docs in logged.items()}
+
+    def value(features, name):
+        left_out = features.get(name) is None or (engine is solr and not features[name])
+        return np.nan if left_out else float(features[name])
+
+    documents = [one for docs in logged.values() for one in docs.values()]
+    if engine is solr and not any(any(one.values()) for one in documents):
+        with pytest.raises(DataError, match="no document has a logged feature"):
+            rw.load(path, judgments=judged)
+        return
+    expected = np.array([[value(one, name) for name in "abc"] for one in documents])
+    options = {"judgments": judged, "absent": "missing", "dtype": "float64"}
+    with mock.patch.object(feature_log, "_CELLS_PER_BLOCK", block):
+        chosen, free = rw.load(path, features="a,b,c", **options), rw.load(path, **options)
+    np.testing.assert_array_equal(chosen.X, expected)
+    for column, name in enumerate(free.feature_names):
+        np.testing.assert_array_equal(free.X[:, column], [value(one, name) for one in documents])
 
 
 VALID = [text.encode() for text, _ in SHAPES.values()]
