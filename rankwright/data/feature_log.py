@@ -159,8 +159,9 @@ class _Options:
 def _values(path: str) -> Iterator[tuple[int, bytes]]:
     """Yield the JSON values of a file, each with the number of its first line.
 
-    A value is a line, or begins with a line ``{`` or ``[`` alone and ends with the next line that
-    begins with a closing bracket.
+    A value is a line, or begins with a line ``{`` or ``[`` alone. It then ends with a line that
+    begins with a closing bracket, or, as Solr closes the last ones on an indented line, before the
+    next line that begins with ``{``.
     """
     begun: list[bytes] = []
     first = 0
@@ -168,6 +169,9 @@ def _values(path: str) -> Iterator[tuple[int, bytes]]:
         for number, line in enumerate(stream, 1):
             if number == 1:
                 line = line.removeprefix(_BYTE_ORDER_MARK)
+            if begun and line.startswith(b"{") and begun[0].startswith(b"{"):
+                yield first, b"".join(begun)
+                begun = []
             short = line.strip() if len(line) < 32 else line
             if begun:
                 begun.append(line)

@@ -51,6 +51,16 @@ def solr(query, docs, *, sparse=True, between="=,", field="[features]"):
     return {"responseHeader": {"params": params}, "response": {"docs": documents}}
 
 
+def solr_indented(query, docs):
+    """A response as Solr prints it, which closes the last brackets on an indented line."""
+    one = solr(query, docs, sparse=False)["response"]["docs"]
+    documents = "},\n      {\n        ".join(json.dumps(doc)[1:-1] for doc in one)
+    return (
+        f'{{\n  "responseHeader":{{\n    "params":{{\n      "qid":"{query}"}}}},\n'
+        f'  "response":{{"numFound":2,"docs":[\n      {{\n        {documents}}}]\n  }}}}\n'
+    )
+
+
 def vespa(query, docs, kind="matchfeatures"):
     hits = [
         {
@@ -105,6 +115,7 @@ SHAPES = {
     "solr, sparse": (of_each(solr), X_ZERO),
     "solr, dense": (of_each(solr, sparse=False), X_ZERO),
     "solr, other separators": (of_each(solr, between=": ", field="features"), X_ZERO),
+    "solr, indented": ("".join(solr_indented(q, docs) for q, docs in LOGGED.items()), X_ZERO),
     "vespa, match features": (of_each(vespa), X.astype(np.float64)),
     "vespa, summary features": (of_each(vespa, kind="summaryfeatures"), X.astype(np.float64)),
     "vespa, rank features": (of_each(vespa, kind="rankfeatures"), X.astype(np.float64)),
