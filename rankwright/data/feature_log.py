@@ -22,6 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import import_module
+from json import JSONDecoder
 from math import nan
 from os import PathLike
 from pathlib import Path
@@ -42,6 +43,7 @@ _CELLS_PER_BLOCK = 1 << 16
 _VESPA = ("matchfeatures", "summaryfeatures", "rankfeatures")
 _NOT_A_FEATURE = "vespa.summaryFeatures.cached"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_JSON = JSONDecoder()
 _SHOWN = 3  # queries that a message names
 
 
@@ -186,6 +188,26 @@ def _values(path: str) -> Iterator[tuple[int, bytes]]:
         yield first, b"".join(begun)
 
 
+def _split(content: bytes) -> list[bytes] | None:
+    """Return the JSON values that follow each other on a line; None where there are not several.
+
+    Elasticsearch ends no response with a line's end, so that ``curl ... >> log.jsonl`` writes such
+    lines.
+    """
+    found: list[bytes] = []
+    try:
+        text, at = content.decode().strip(), 0
+        while at < len(text):
+            end = _JSON.raw_decode(text, at)[1]
+            found.append(text[at:end].encode())
+            at = end
+            while text[at : at + 1].isspace():
+                at += 1
+    except (ValueError, RecursionError):
+        return None
+    return found if len(found) > 1 else None
+
+
 @cache
 def _msgspec() -> Any:
     try:
@@ -272,8 +294,7 @@ class _Reader:
     def documents(self) -> Iterator[Found]:
         """Yield the documents, response after response."""
         for line, content in _values(self.given.path):
-            value = self._decoded(content, line)
-            for response in value if isinstance(value, list) else [value]:
+            for response in self._decoded(content, line):
                 yield from self._response(response, None, line)
         if isinstance(self.queries, list) and self.responses != len(self.queries):
             raise DataError(
@@ -281,18 +302,25 @@ class _Reader:
                 f"{len(self.queries)}; give the id of each, in order."
             )
 
-    def _decoded(self, content: bytes, line: int) -> Any:
+    def _decoded(self, content: bytes, line: int) -> Iterator[Any]:
+        """Yield the responses of a JSON value, or of several that follow without a line's end."""
         ms = _msgspec()
         try:
             try:
-                return self.decoders[-1].decode(content)
+                value = self.decoders[-1].decode(content)
             except ms.ValidationError:  # a name that is new, or not a response at all
-                return self.decoders[0].decode(content)
+                value = self.decoders[0].decode(content)
         except ms.ValidationError as error:
             what, _, where = str(error).partition(" - at ")
             self.fail(line, f"this is no logged response: {_inside(what)} at {where or '`$`'}")
         except (ms.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            self.fail(line, f"this is not JSON: {_inside(str(error))}")
+            several = _split(content)
+            if several is None:
+                self.fail(line, f"this is not JSON: {_inside(str(error))}")
+            for one in several:
+                yield from self._decoded(one, line)
+        else:
+            yield from value if isinstance(value, list) else [value]
 
     def _response(self, value: Any, query: str | None, line: int) -> Iterator[Found]:
         """Yield the documents of a response, or of those inside it."""

@@ -102,6 +102,7 @@ SHAPES = {
     "a response per line": (of_each(plugin), X),
     "an array of responses": (json.dumps(responses), X),
     "the answer of _msearch": (json.dumps({"took": 1, "responses": responses}), X),
+    "one after the other on a line": ("".join(json.dumps(r) for r in responses), X),
     "printed over many lines": ("".join(json.dumps(r, indent=2) + "\n" for r in responses), X),
     "an array over many lines": (json.dumps(responses, indent=1), X),
     "in an envelope": (
