@@ -254,7 +254,7 @@ class ForestScorer:
     def sum_by_feature(self, weights: F64) -> F64:
         """Return the sum of ``weights``, which nodes have, over each feature's splits."""
         columns = self.feature[self.view[self.splits]]
-        return np.bincount(columns, weights[self.splits], self.n_features)
+        return np.bincount(columns, weights[self.splits], self.n_features).astype(np.float64)
 
     def scores(
         self,

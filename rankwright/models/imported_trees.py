@@ -20,19 +20,43 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from rankwright.core.checks import ArraySpec
 from rankwright.core.parameters import Part
 from rankwright.core.types import F64, I64, AnyArray, Callback, FloatMatrix, Loss
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
-from rankwright.models.forest_scorer import ForestScorer, TextForest
+from rankwright.models.forest_scorer import MEMBER_OR_NAN, ForestScorer, TextForest
+from rankwright.models.schema import Schema
 from rankwright.models.tree_shap import TreeShap
 from rankwright.models.tree_text import check_head, tree_blocks, with_scaled_leaves
-from rankwright.models.trees import FittedTrees, Trees
+from rankwright.models.trees import INITIAL, FittedTrees, Trees
 
 _BY_NODE = ("threshold", "left", "right", "value", "view")
 _BY_TREE = ("roots", "leaves")
 _BY_VIEW = ("feature", "rule")
 _RULES = 16  # more than there are
+_DEEPEST = 10_000  # splits; other libraries grow trees of some dozens
+_MEAN = Schema((INITIAL,), {"lightgbm": (), "mean_of": ()})
+_FOREST = Schema(
+    (
+        ArraySpec("tree_threshold", "float64", ("nodes",), low=-np.inf, finite=False),
+        ArraySpec("tree_left", "int64", ("nodes",), below="nodes"),
+        ArraySpec("tree_right", "int64", ("nodes",), below="nodes"),
+        ArraySpec("tree_value", "float32 float64", ("nodes",)),
+        ArraySpec("tree_view", "int64", ("nodes",), below="views"),
+        ArraySpec("tree_roots", "int64", ("trees",), below="nodes"),
+        ArraySpec("tree_leaves", "int64", ("trees",), below="nodes"),
+        ArraySpec("tree_feature", "int64", ("views",), below="features", monotone=True),
+        ArraySpec("tree_rule", "int64", ("views",), low=0, high=MEMBER_OR_NAN),
+        ArraySpec("set_sizes", "int64", ("views",), low=0),
+        ArraySpec("set_words", "uint32", ("words",)),
+        ArraySpec("absent_is_missing", "bool", (1,)),
+        ArraySpec("cover", "float64", ("nodes",)),
+        ArraySpec("gain", "float64", ("nodes",), finite=False),
+        ArraySpec("arithmetic", "float64", (3,)),
+    ),
+    {"library": ()},
+)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -80,6 +104,7 @@ class ImportedTrees(Part):
     ) -> FittedTrees | ImportedForest:
         """Build the model from its own arrays and texts."""
         if "mean_of" in texts:
+            _MEAN.check(arrays, texts)
             mean = FittedMean(texts["lightgbm"], 0.0, n_features, texts["mean_of"])
             mean.check()
             return mean
@@ -229,13 +254,10 @@ class ImportedForest:
         cls, arrays: Mapping[str, AnyArray], texts: Mapping[str, str], n_features: int
     ) -> ImportedForest:
         """Build the model from its own arrays and texts, checked."""
+        _FOREST.check(arrays, texts, features=n_features)
         found = {name: arrays[f"tree_{name}"] for name in (*_BY_NODE, *_BY_TREE, *_BY_VIEW)}
-        for name, array in found.items():
-            real = name in ("threshold", "value")
-            if array.ndim != 1 or array.dtype.kind != ("f" if real else "i"):
-                raise DataError(f"the {name} of the trees have the wrong type.")
-        sizes, words = arrays["set_sizes"], arrays["set_words"].astype(np.uint32)
-        if (sizes < 0).any() or sizes.sum() != len(words):
+        sizes, words = arrays["set_sizes"], arrays["set_words"]
+        if sizes.sum() != len(words):
             raise DataError("the categories of the trees are damaged.")
         begin, scale, bias = arrays["arithmetic"].tolist()
         scorer = ForestScorer(
@@ -248,8 +270,8 @@ class ImportedForest:
             texts["library"],
             scorer,
             begin,
-            arrays["cover"].astype(np.float64),
-            arrays["gain"].astype(np.float64),
+            arrays["cover"],
+            arrays["gain"],
             scale,
             bias,
         )
@@ -289,6 +311,8 @@ class NodeTree:
             if seen > n:
                 raise DataError("a tree has a cycle.")
             levels.append(level)
+            if len(levels) > _DEEPEST:
+                raise DataError(f"a tree is more than {_DEEPEST:,} splits deep.")
             inner = level[(self.left[level] != -1) | (self.right[level] != -1)]
             level = np.stack([self.left[inner], self.right[inner]], axis=1).ravel()
             if len(level) and not 0 <= level.min() <= level.max() < n:

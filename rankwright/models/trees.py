@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from rankwright.core.checks import ArraySpec
 from rankwright.core.memory import trim_memory
 from rankwright.core.openmp import load_lightgbm_library, spare_threads
 from rankwright.core.parallel import thread_count
@@ -27,6 +28,7 @@ from rankwright.errors import UsageError
 from rankwright.models.boosting import Boost, Descent
 from rankwright.models.callbacks import until_interrupted
 from rankwright.models.forest_scorer import ForestScorer, TextForest
+from rankwright.models.schema import Schema
 from rankwright.models.tree_memory import plan_bins
 from rankwright.models.tree_shap import TreeShap
 from rankwright.models.tree_text import (
@@ -154,7 +156,8 @@ class Trees(Part):
         texts: Mapping[str, str],
         n_features: int,
     ) -> FittedTrees:
-        """Build the fitted model from its own arrays and texts."""
+        """Build the fitted model from its own arrays and texts, checked."""
+        _SCHEMA.check(arrays, texts)
         model = FittedTrees(texts["lightgbm"], float(arrays["initial"][0]), n_features)
         model.check()
         return model
@@ -239,6 +242,10 @@ class Trees(Part):
             _refuse_monotone_categories(signs, categorical, data)
             params["monotone_constraints"] = signs
         return params
+
+
+INITIAL = ArraySpec("initial", "float64", (1,))
+_SCHEMA = Schema((INITIAL,), {"lightgbm": ()})
 
 
 @dataclass(frozen=True)
