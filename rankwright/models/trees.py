@@ -347,6 +347,7 @@ class _Grown(NamedTuple):
         counts = [int(count) for part in kept.added for count in part["counts"]]
         whole = join_trees([start.text, *texts]) if start.n_trees else join_trees(texts)
         model = FittedTrees(whole, start.initial, start.n_features)
+        model.check()
         return cls(counts, kept.state, texts, model)
 
 
