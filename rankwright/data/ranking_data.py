@@ -260,7 +260,7 @@ class RankingData(ByQuery[Query]):
             indptr=np.array([0, n], np.int64),
             qid=ids[:1],
             feature_names=names,
-            categories=checked_categories(categories, names),
+            categories=checked_categories(categories, names) if categories else None,
             **per_document,
         )
         weight = None if query_weight is None else query_weights(query_weight, n, indptr, row)

@@ -34,7 +34,7 @@ from rankwright.data.frames import categories_to_json
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.streams import atomic_path, make_folder
 from rankwright.errors import DataError, UsageError
-from rankwright.models.tree_memory import plan_bins
+from rankwright.models.trees import plan_bins
 from rankwright.persist.model_file import kept_parameters
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 
 from rankwright import registry
 from rankwright.core.dtypes import as_groups
-from rankwright.core.memory import limit
+from rankwright.core.memory import memory_bound
 from rankwright.core.parameters import (
     check_kind,
     check_kinds,
@@ -425,7 +425,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         if len(sets) == 1:
             (valid,) = sets.values()
         model = self.make_model()
-        if limit() is not None:
+        if memory_bound.get() is not None:
             check_memory(self, model, data, valid)
         callback = Selection(
             metric=self.selection_metric,

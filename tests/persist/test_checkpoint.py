@@ -15,7 +15,7 @@ from small_data import small_data
 
 from rankwright.core.memory import memory_limit
 from rankwright.errors import DataError, UsageError
-from rankwright.models import tree_memory
+from rankwright.models import trees
 from rankwright.persist import checkpoint as module
 from rankwright.persist.checkpoint import Checkpoint
 from rankwright.rankers.base import ranker
@@ -276,7 +276,7 @@ def test_a_bound_on_memory_that_changes_the_trees_is_refused(tmp_path, monkeypat
     again = Checkpoint(tmp_path, resume=True)
     with memory_limit("90GB"):
         assert ranker("gbdt", n_estimators=3).fit(DATA, checkpoint=again).resumed_from_ is not None
-        monkeypatch.setattr(tree_memory, "_SHARE", 10**9)
+        monkeypatch.setattr(trees, "_SHARE", 10**9)
         with pytest.raises(UsageError, match="thresholds came from all documents and come from "):
             ranker("gbdt", n_estimators=3).fit(DATA, checkpoint=again)
 
