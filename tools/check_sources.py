@@ -25,7 +25,7 @@ SHARED = {
     "losses": "assignment base domination_columns function gain_lists interval_qp pair_sampler "
     "pair_sums pav position_orders top_k topic_search",
     "models": "boosting callbacks factor_problem forest_scorer formula imported_trees "
-    "linear_problem portable rules symmetric_trees tree_shap tree_text",
+    "linear_problem portable rules schema symmetric_trees tree_shap tree_text",
     "solvers": "choice oracle_log",
 }
 """Modules beside those with one registered part each."""

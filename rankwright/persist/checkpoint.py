@@ -172,9 +172,12 @@ class Checkpoint:
         states = {number: path for kind, number, path in files if kind == "state"}
         for number in sorted(states, reverse=True):
             state = _read_arrays(states[number])
-            if state is None:
+            at = None if state is None else state.get(_AT)
+            if state is None or at is None or at.dtype != np.int64 or at.shape != (2,):
                 continue
-            t, count = state[_AT].tolist()
+            t, count = at.tolist()
+            if not 0 <= count <= len(added):
+                continue
             before = [found for k in range(1, count + 1) if (found := added.get(k)) is not None]
             if len(before) == count:
                 self._last, self._states, self._added = t, number, count

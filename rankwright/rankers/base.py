@@ -444,6 +444,13 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         try:
             self.resumed_from_ = self._resume(callback, data, begun)
             self.model_: FittedModel = self._fit_model(model, data, callback, begun)
+        except Exception as error:
+            if not callback.resuming or isinstance(error, RankwrightError):
+                raise
+            raise DataError(
+                f"the checkpoint does not hold what this run wrote ({type(error).__name__}: "
+                f"{error}); start again in another folder."
+            ) from error
         finally:
             if callback.checkpoint is not None:
                 callback.checkpoint.end()
