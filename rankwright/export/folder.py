@@ -27,7 +27,7 @@ from rankwright import __version__, registry
 from rankwright.core.parameters import resolve_part
 from rankwright.core.types import F64
 from rankwright.errors import DataError, UsageError
-from rankwright.export.target import SINGLE, Job, ParityError, Target, Written, own_thresholds
+from rankwright.export.target import SINGLE, Job, ParityError, Target, Written, model_thresholds
 from rankwright.export.vectors import Vectors, parity_text, parity_vectors, read_parity
 from rankwright.models.portable import Forest, portable
 from rankwright.rankers.base import Ranker
@@ -88,7 +88,7 @@ def export_model(
     files = {**written.files, PARITY: parity_text(vectors).encode()}
     about = _about(target, job, written, vectors, files)
     files[ABOUT] = (json.dumps(about, indent=1, allow_nan=False) + "\n").encode()
-    _put(folder, files)
+    _write_folder(folder, files)
     return about
 
 
@@ -146,7 +146,7 @@ def _check_folder(folder: Path, force: bool) -> None:
         raise UsageError(f"{folder} is a file; name a folder.")
     if not folder.absolute().parent.is_dir():
         raise UsageError(f"{folder.absolute().parent} does not exist; make it first.")
-    others = _others(folder)
+    others = _other_files(folder)
     if others and not force:
         raise UsageError(
             f"{folder} holds other files, such as {min(others)}; name another folder, or use "
@@ -154,7 +154,7 @@ def _check_folder(folder: Path, force: bool) -> None:
         )
 
 
-def _others(folder: Path) -> set[str]:
+def _other_files(folder: Path) -> set[str]:
     """Return what a folder holds besides an earlier export."""
     if not folder.is_dir():
         return set()
@@ -165,7 +165,7 @@ def _others(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()} - own
 
 
-def _put(folder: Path, files: Mapping[str, bytes]) -> None:
+def _write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
     """Write the files to a folder beside and give it its name; other files stay where they are."""
     beside = folder.absolute().parent
     try:
@@ -177,7 +177,7 @@ def _put(folder: Path, files: Mapping[str, bytes]) -> None:
         made.mkdir()
         for name, content in files.items():
             (made / name).write_bytes(content)
-        if _others(folder):  # one by one: meanwhile there is no export, never half of one
+        if _other_files(folder):  # one by one: meanwhile there is no export, never half of one
             (folder / ABOUT).unlink(missing_ok=True)
             for name in sorted(files, key=lambda name: name == ABOUT):
                 os.replace(made / name, folder / name)
@@ -199,7 +199,7 @@ def _about(
     kinds = {kind: vectors.kinds.count(kind) for kind in dict.fromkeys(vectors.kinds)}
     inexact = 0
     if written.thresholds is not None and isinstance(job.model, Forest):
-        own = own_thresholds(job.model, target.single)
+        own = model_thresholds(job.model, target.single)
         inexact = int((own != written.thresholds)[job.model.splits].sum())
     return {
         "rankwright_export": FORMAT,

@@ -29,7 +29,7 @@ from rankwright.export.target import (
     ParityError,
     Target,
     Written,
-    held_below,
+    float32_thresholds,
     read_json,
     shortest,
     strictly_above,
@@ -51,16 +51,16 @@ class LtrPlugin(Target):
         """Return featureset.json and model.json."""
         model, notes, scale, offset, held = job.model, [], 1.0, 0.0, None
         if isinstance(model, Forest):
-            model.need_numeric(self.name)
-            model.need_shallow(self.name)
-            held, offset = held_below(model), max(0.0, -model.lowest(SINGLE))
+            model.check_numeric(self.name)
+            model.check_depth(self.name)
+            held, offset = float32_thresholds(model), max(0.0, -model.lowest(SINGLE))
             kind, definition = "model/xgboost+json", _dump(model, offset, job.names)
             takes, default = np.ones(len(job.names), bool), np.full(len(job.names), np.nan)
             missing = "a missing value scores as in the model, by the 'missing' of each split"
             if (model.rule[model.splits] != 0).any():
                 notes.append("Splits say where missing values go; old plugins read them as 0.")
         else:
-            default, takes = model.stand_in, ~np.isnan(model.stand_in)
+            default, takes = model.fill_value, ~np.isnan(model.fill_value)
             missing = "a missing value is what the feature set says ('missing' of its script)"
             if isinstance(model, Linear):
                 kind, definition = "model/linear", _weights(model, job.names)

@@ -38,9 +38,9 @@ class RankLib(Target):
         """Return model.txt."""
         model = job.model
         if isinstance(model, Forest):
-            model.need_numeric(self.name)
+            model.check_numeric(self.name)
         text, scale, offset = ranklib_text(job)
-        takes = model.stand_in == 0.0
+        takes = model.fill_value == 0.0
         some = "a missing value counts as 0; where the model has it otherwise (may_be_missing is"
         return Written(
             files={"model.txt": text.encode()},
@@ -112,5 +112,5 @@ def ranklib_thresholds(model: Any) -> F64 | None:
         found: F64 = np.maximum(not_above(model.threshold).astype(np.float64), -HIGHEST)
         return found
     written = ForestScorer.from_text(model.text, model.scorer.n_features).threshold
-    held: F64 = not_above(written).astype(np.float64)
-    return held
+    thresholds: F64 = not_above(written).astype(np.float64)
+    return thresholds

@@ -40,7 +40,7 @@ class Solr(Target):
         """Return features.json and model.json."""
         model = job.model
         kind, params, held = self._params(model, job.names)
-        default = model.stand_in
+        default = model.fill_value
         takes = ~np.isnan(default)
         whole = {
             "class": f"{_CLASS}{kind}",
@@ -84,9 +84,9 @@ class Solr(Target):
         if isinstance(model, Network):
             return "NeuralNetworkModel", {"layers": _layers(model)}, None
         assert isinstance(model, Forest)
-        model.need_numeric(self.name)
-        model.need_shallow(self.name)
-        cut, held = lowered(not_above(model.threshold))
+        model.check_numeric(self.name)
+        model.check_depth(self.name)
+        cut, held = thresholds_before_slack(not_above(model.threshold))
         trees = [_tree(model, cut, int(root), names) for root in model.roots]
         if model.initial:
             trees.insert(0, {"weight": "1", "root": {"value": shortest(model.initial)}})
@@ -98,7 +98,7 @@ class Solr(Target):
         return score_store(folder, [feature["name"] for feature in about["features"]], X)
 
 
-def lowered(threshold: Any) -> tuple[Any, F64]:
+def thresholds_before_slack(threshold: Any) -> tuple[Any, F64]:
     """Return what to write so that 1e-6 more is ``threshold``, and what it comes to."""
     bounded = np.clip(threshold, np.float32(-HIGHEST), np.float32(HIGHEST))
     best = bounded - _SLACK

@@ -122,9 +122,9 @@ class Target(ABC):
         """Refuse a model that the format does not hold, with a sentence."""
         family = job.model.family
         if family not in self.families:
-            held = ", ".join(sorted(self.families))
+            families = ", ".join(sorted(self.families))
             raise UsageError(
-                f"{self.name} has no place for a {family} model{self.lacks}; it holds {held}."
+                f"{self.name} has no place for a {family} model{self.lacks}; it holds {families}."
             )
 
     @abstractmethod
@@ -136,11 +136,11 @@ class Target(ABC):
         """Return what the files in ``folder`` score each row, by an evaluator of their own."""
 
 
-def taken(model: Portable) -> Any:
+def accepts_missing(model: Portable) -> Any:
     """Whether the model takes missing values of each feature: all of a forest's."""
     if isinstance(model, Forest):
         return np.ones(model.scorer.n_features, bool)
-    return ~np.isnan(model.stand_in)
+    return ~np.isnan(model.fill_value)
 
 
 # --- thresholds in float32 -----------------------------------------------------------------------
@@ -154,20 +154,20 @@ def strictly_above(threshold: F64) -> Any:
     return np.minimum(above, highest)
 
 
-def own_thresholds(forest: Forest, single: bool) -> F64:
+def model_thresholds(forest: Forest, single: bool) -> F64:
     """Return the highest number that each split of the model sends left."""
     return not_above(forest.threshold).astype(np.float64) if single else forest.threshold
 
 
-def held_below(forest: Forest) -> F64 | None:
+def float32_thresholds(forest: Forest) -> F64 | None:
     """Return the highest number that x < t sends left, where that is not the model's threshold.
 
-    Only a threshold at the top of float32 cannot be held: nothing finite is above it.
+    Only a threshold at the top of float32 cannot be represented: nothing finite is above it.
     """
     own = not_above(forest.threshold).astype(np.float64)
     with np.errstate(over="ignore", under="ignore"):
-        held = np.nextafter(strictly_above(forest.threshold), np.float32(-np.inf))
-    return None if np.array_equal(own, held) else held.astype(np.float64)
+        found = np.nextafter(strictly_above(forest.threshold), np.float32(-np.inf))
+    return None if np.array_equal(own, found) else found.astype(np.float64)
 
 
 def shortest(value: Any) -> str:

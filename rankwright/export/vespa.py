@@ -26,9 +26,9 @@ from rankwright.export.target import (
     ParityError,
     Target,
     Written,
-    held_below,
+    accepts_missing,
+    float32_thresholds,
     strictly_above,
-    taken,
 )
 from rankwright.models.portable import Forest, Linear, Network
 from rankwright.ranklib.java_numbers import java_double
@@ -43,12 +43,12 @@ class Vespa(Target):
 
     def write(self, job: Job) -> Written:
         """Return NAME.profile."""
-        model, held = job.model, None
+        model, thresholds = job.model, None
         functions: dict[str, str] = {}
         if isinstance(model, Forest):
-            model.need_numeric(self.name)
-            model.need_shallow(self.name)
-            held = held_below(model)
+            model.check_numeric(self.name)
+            model.check_depth(self.name)
+            thresholds = float32_thresholds(model)
             score = _trees(model, job.names)
         else:
             features = _features(job.names, model.fill, functions)
@@ -56,13 +56,13 @@ class Vespa(Target):
                 score = _weighted(model.coef, features)
             else:
                 score = _network(model, features, functions)
-        takes = taken(model)
+        takes = accepts_missing(model)
         return Written(
             files={f"{job.title}.profile": _profile(job.title, functions, score).encode()},
             epsilon=SINGLE,
             missing=KEPT if takes.all() else REFUSED,
             takes_missing=takes,
-            thresholds=held,
+            thresholds=thresholds,
             notes=("Fields must be attributes of type float under the names of the features.",),
         )
 

@@ -25,7 +25,7 @@ from rankwright.export.target import (
     ParityError,
     Target,
     Written,
-    held_below,
+    float32_thresholds,
     shortest,
     strictly_above,
 )
@@ -46,13 +46,13 @@ class XGBoostJson(Target):
         """Return model.json."""
         model = job.model
         if isinstance(model, Forest):
-            model.need_numeric(self.name)
-            held, takes = held_below(model), np.ones(len(job.names), bool)
+            model.check_numeric(self.name)
+            thresholds, takes = float32_thresholds(model), np.ones(len(job.names), bool)
             booster: dict[str, Any] = _trees(model)
             base = model.initial
         else:
             assert isinstance(model, Linear)
-            held, takes = None, model.stand_in == 0.0
+            thresholds, takes = None, model.fill_value == 0.0
             weights = [*(float(shortest(w)) for w in model.coef), 0.0]
             booster = {"name": "gblinear", "model": {"boosted_rounds": 1, "weights": weights}}
             base = 0.0
@@ -63,7 +63,7 @@ class XGBoostJson(Target):
             epsilon=SINGLE,
             missing=KEPT if takes.all() else zero,
             takes_missing=takes,
-            thresholds=held,
+            thresholds=thresholds,
         )
 
     def scores(self, folder: Path, about: Mapping[str, Any], X: F64) -> F64:

@@ -64,7 +64,7 @@ def test_less_than_the_next_float32_is_not_more_than_the_threshold():
 
 def test_solr_adds_a_millionth_to_every_threshold():
     cuts = not_above(np.array([0.5, 0.1, -0.3, 12.0, 1e-3, 1e30, 0.0]))
-    written, reached = solr.lowered(cuts)
+    written, reached = solr.thresholds_before_slack(cuts)
     assert (written + np.float32(1e-6)).astype(float).tolist() == reached.tolist()
     assert reached.tolist() == cuts.astype(float).tolist()
     assert written[0] != cuts[0]
