@@ -2,7 +2,7 @@
 
 - random: documents near the thresholds, or around the mean document;
 - threshold: the way to a split, whose threshold is hit exactly, then by the numbers next to it;
-- missing: one feature or several, all of them;
+- missing: the feature of a split on the way to it, one feature or several, all of them;
 - category: codes of categories, one that is beyond them, none;
 - extreme: zeros of both signs, the smallest and the largest numbers, ends of float32.
 
@@ -118,7 +118,7 @@ def _sampled(model: Portable, written: Written, single: bool) -> Iterator[tuple[
     for row in sampled:
         yield "random", row
     if forest:
-        yield from (("threshold", row) for row in _at_thresholds(forest, sampled, rng, single))
+        yield from _at_splits(forest, sampled, rng, written.takes_missing, single)
     edges = [*_EDGES, *([] if single else [1e300, -1e300, 5e-324])]
     for k, edge in enumerate(edges):
         yield "extreme", np.full(d, edge)
@@ -187,10 +187,10 @@ def _near_thresholds(forest: Forest, rng: np.random.Generator, d: int) -> F64:
     return X
 
 
-def _at_thresholds(
-    forest: Forest, sampled: F64, rng: np.random.Generator, single: bool
-) -> Iterator[F64]:
-    """Yield vectors that reach a split and hit its threshold, or a number beside it."""
+def _at_splits(
+    forest: Forest, sampled: F64, rng: np.random.Generator, takes_missing: Any, single: bool
+) -> Iterator[tuple[str, F64]]:
+    """Yield vectors that reach a split with its threshold, a number beside it, or none."""
     parent = np.full(len(forest.left), -1)
     at = forest.splits[~forest.is_set[forest.splits]]
     for node in forest.splits.tolist():
@@ -213,7 +213,10 @@ def _at_thresholds(
         for value in _neighbours(cut, single):
             row[forest.feature[node]] = value
             if np.isfinite(value):
-                yield row.copy()
+                yield "threshold", row.copy()
+        if takes_missing[forest.feature[node]]:
+            row[forest.feature[node]] = np.nan
+            yield "missing", row.copy()
 
 
 def _between(low: float | None, high: float | None, single: bool) -> float:
@@ -246,7 +249,7 @@ def _between_thresholds(model: Portable, written: Written, X: F64, single: bool)
     found = np.zeros(len(X), bool)
     if not isinstance(model, Forest) or written.thresholds is None:
         return found
-    own, X = model_thresholds(model, single), np.where(np.isnan(X), model.fill_value, X)
+    own = model_thresholds(model, single)
     for node in model.splits[own[model.splits] != written.thresholds[model.splits]].tolist():
         ends = sorted((own[node], written.thresholds[node]))
         x = X[:, model.feature[node]]

@@ -197,12 +197,14 @@ class Forest:
     @property
     def fill_value(self) -> F64:
         """The number that a missing value of each feature counts as, NaN where none does."""
-        numbers = np.zeros(self.scorer.n_features)
+        numbers, left = np.zeros(self.scorer.n_features), self.missing_left
         for f in np.unique(self.feature[self.splits]).tolist():
             at = self.splits[self.feature[self.splits] == f]
-            rules = set(self.rule[at].tolist())
-            known = {_PLAIN: 0.0, _NAN_LEFT: -HIGHEST, _NAN_RIGHT: HIGHEST}
-            numbers[f] = known.get(rules.pop(), np.nan) if len(rules) == 1 else np.nan
+            if (self.rule[at] > _NAN_RIGHT).any():
+                numbers[f] = np.nan
+            elif (self.rule[at] != _PLAIN).any():
+                mixed = left[at].any() and not left[at].all()
+                numbers[f] = np.nan if mixed else -HIGHEST if left[at[0]] else HIGHEST
         return numbers
 
     def check_numeric(self, target: str) -> None:

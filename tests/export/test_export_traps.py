@@ -204,7 +204,7 @@ def test_ranklib_counts_features_from_one_and_the_plugins_name_them(tmp_path):
 
 def test_a_feature_set_in_another_order_is_refused(tmp_path):
     folder = tmp_path / "o"
-    about = export_model(of_weights([1.0, 2.0]), "elasticsearch", folder)
+    about = export_model(of_rules([(0, 0.5, 1.0), (1, 0.5, 2.0)]), "elasticsearch", folder)
     path = folder / "featureset.json"
     whole = json.loads(path.read_text())
     whole["featureset"]["features"].reverse()
