@@ -146,8 +146,8 @@ def main():
         for model in (None, *MODELS):
             try:
                 ranker = fitted(name, train, model)
-            except RankwrightError as error:
-                say(f"{name} on {model or 'its own model'} is not fitted: {error}\n")
+            except Exception as error:  # this counts what is exported, not what can be fitted
+                say(f"{name} on {model or 'its own model'} is not fitted: {error!r}\n")
                 continue
             for to in registry.EXPORTS:
                 if line := totals.add(ranker, to, documents):
