@@ -47,8 +47,6 @@ _FEATURE = "org.apache.solr.ltr.feature.FieldValueFeature"
 _SLACK = np.float32(1e-6)
 _NORM = len(', "norm": {"class": "org.apache.solr.ltr.norm.IdentityNormalizer"}')
 _ACTIVATIONS = ("relu", "sigmoid", "tanh")
-
-
 _DEFAULT = "is the defaultValue of its feature"
 _SPLIT_MISSING = (9, 2)  # SOLR-16596
 _COMPACT = (9, 5)  # SOLR-17050: stored without indentation
@@ -88,21 +86,20 @@ class Solr(EngineTarget):
         """Return features.json and model.json; for a large model, wrapper.json besides."""
         model, release = job.model, job.release
         assert isinstance(release, SolrRelease)
-        oldest, thresholds = self.oldest(release.engine), None
-        takes = accepts_missing(model)
+        oldest, thresholds, takes = self.oldest(release.engine), None, accepts_missing(model)
         inputs = [*map(Input, job.names, range(len(job.names)), model.fill_value.tolist())]
         if isinstance(model, Forest):
             model.check_numeric(self.name)
             model.check_depth(self.name)
-            by_split = bool(np.isnan(model.fill_value).any()) and release.split_missing
-            if by_split:
+            kind, by_split = "MultipleAdditiveTreesModel", False
+            if np.isnan(model.fill_value).any() and release.split_missing:
+                by_split = True
+                oldest = [own for own in self.releases if own.split_missing][-1]
                 inputs = [own._replace(missing=np.nan) for own in inputs]
-                oldest = self.release(release.engine, ".".join(map(str, _SPLIT_MISSING)))
                 of_node, bounded = model.feature, not_above(model.threshold)
             else:
                 inputs, of_node = filled_inputs(model, job.names)
                 bounded = not_above(filled_thresholds(model))
-            kind = "MultipleAdditiveTreesModel"
             cuts, found = thresholds_before_slack(bounded)
             if not np.array_equal(found, not_above(model.threshold).astype(np.float64)):
                 thresholds = found

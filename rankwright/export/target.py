@@ -255,9 +255,14 @@ def filled_inputs(forest: Forest, names: Sequence[str]) -> tuple[list[Input], I6
 
 
 def filled_thresholds(forest: Forest) -> F64:
-    """Return thresholds that send `filled_inputs` where the forest sends missing values."""
+    """Return thresholds that send `filled_inputs` where the forest sends missing values.
+
+    A split between all numbers and missing values, at an infinite threshold, takes the lowest or
+    the highest number for missing.
+    """
     second = float(np.nextafter(np.float32(HIGHEST), np.float32(0)))
-    return np.clip(forest.threshold, -HIGHEST, second)
+    low, high = np.maximum(forest.threshold, -HIGHEST), np.minimum(forest.threshold, second)
+    return np.where(forest.missing_left, low, high)
 
 
 def unused_name(name: str, used: set[str]) -> str:
