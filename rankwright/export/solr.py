@@ -9,8 +9,8 @@ inexact.
 A missing value is the feature's ``defaultValue``. Where no number does for a feature, since its
 missing values go left at some splits and right at others, Solr from 9.2 on takes ``missing`` of
 each split; for older versions such a feature is written twice, with a default that goes left and
-one that goes right. A model too large for a node of ZooKeeper is put on the disks of all nodes; a
-DefaultWrapperModel is what is uploaded.
+one that goes right. A model too large for a node of ZooKeeper goes onto the class path of every
+node; a DefaultWrapperModel is what is uploaded.
 """
 
 from __future__ import annotations
@@ -152,8 +152,8 @@ class Solr(EngineTarget):
             files[model] = _bytes(_wrapper(title, resource))
             notes.append(
                 f"The model takes {stored:,} bytes of Solr's store, more than a node of ZooKeeper "
-                f"holds: put {resource} into a folder on every node of SolrCloud, name the folder "
-                'in solrconfig.xml (<lib path="/the/folder/" />), and upload wrapper.json.'
+                f"holds: put {resource} on the class path of every node, such as in a .jar file in "
+                "SOLR_HOME/lib, and upload wrapper.json."
             )
         upload = (
             {"method": "PUT", "path": "/schema/feature-store", "file": "features.json"},

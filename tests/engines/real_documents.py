@@ -133,7 +133,7 @@ class Totals:
             f"{self.verified} exports verified, {self.refused} refused, {self.failed} failed\n"
             f"{documents.n_documents} documents: {errors} errors of engines, {wrong} reversed "
             f"pairs of {pairs}\n"
-            f"{self.unanswered} documents left out: a feature is missing that must not be there\n"
+            f"{self.unanswered} documents left out: they lack a feature that may not be missing\n"
         )
 
 
