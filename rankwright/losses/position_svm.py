@@ -82,6 +82,8 @@ from rankwright.metrics.swap import MRR_SWAP
 
 TIES = ("score", "mean", "file")
 
+_HIGHEST_SCORE = 1e150  # beyond it the search over orders, by sums of costs, loses its way
+
 # --- kernels ---------------------------------------------------------------------------------
 
 
@@ -299,11 +301,12 @@ class _Bound(KernelLoss):
         self._methods = used_methods(lists)
         buffers = (self._floats, self._places, *self._methods)
         args = (lists, self._by_score or None, limit, *room, crefs, *buffers)
-        super().__init__(_queries, data, *args, curvature=True, n_jobs=n_jobs)
+        options: dict[str, Any] = {"score_limit": _HIGHEST_SCORE, "n_jobs": n_jobs}
+        super().__init__(_queries, data, *args, curvature=True, **options)
         self._convex: KernelLoss = self
         if self._by_score:
             of_none = (lists, None, limit, *room, np.zeros(n), *buffers)
-            self._convex = KernelLoss(_queries, data, *of_none, n_jobs=n_jobs)
+            self._convex = KernelLoss(_queries, data, *of_none, **options)
         else:
             s, out = np.zeros(data.n_documents), np.empty(data.n_documents)
             if ties == "file":
@@ -320,6 +323,8 @@ class _Bound(KernelLoss):
     def concave_part(self, s: F64, out: F64) -> float:
         """Write the gradient of N to ``out`` and return N: the loss is M - N."""
         check_lengths(self._n_documents, s, out)
+        if self._beyond_limit(s, out, self._per_query):
+            return np.nan
         buffers = (self._floats, self._places, *self._methods[-3:])  # costs, groups, topics
         args = (self._lists, self._limit, *buffers, self._weight)
         map_ranges(
