@@ -83,7 +83,8 @@ from rankwright.metrics.swap import MRR_SWAP
 
 TIES = ("score", "mean", "file")
 
-<<<<<<< HEAD
+_HIGHEST_SCORE = 1e150  # beyond it the search over orders, by sums of costs, loses its way
+
 
 class _Workspace(NamedTuple):
     crefs: F64  # of each place, where it does not follow the scores
@@ -92,9 +93,6 @@ class _Workspace(NamedTuple):
     states: int  # of `size_of_workspace`
     ranks: int
 
-=======
-_HIGHEST_SCORE = 1e150  # beyond it the search over orders, by sums of costs, loses its way
->>>>>>> checks23
 
 # --- kernels ---------------------------------------------------------------------------------
 
@@ -305,7 +303,6 @@ class PositionSVM(Part):
 class _Bound(KernelLoss):
     """The loss on one data set; `convex_part` and `concave_part` are M and N of (2)."""
 
-<<<<<<< HEAD
     def __init__(self, lists: Lists, data: RankingData, *, ties: str, n_jobs: int | None) -> None:
         n, by_score = len(lists.row), True if ties == "score" else None
         crefs, floats, places = np.zeros(n), np.empty((2, n)), np.empty((3, n), np.int64)
@@ -313,29 +310,12 @@ class _Bound(KernelLoss):
         methods = used_methods(lists)
         self._lists, self._methods, self._workspace = lists, methods, workspace
         args = (lists, by_score, methods, workspace)
-        super().__init__(_queries, data, *args, curvature=True, n_jobs=n_jobs)
-        self._convex: KernelLoss = self
-        if by_score:
-            of_none = (lists, None, methods, workspace._replace(crefs=np.zeros(n)))
-            self._convex = KernelLoss(_queries, data, *of_none, n_jobs=n_jobs)
-=======
-    def __init__(
-        self, lists: Lists, data: RankingData, *, ties: str, limit: int, n_jobs: int | None
-    ) -> None:
-        n = len(lists.row)
-        self._lists, self._limit, self._by_score = lists, limit, ties == "score"
-        self._floats, self._places = np.empty((2, n)), np.empty((3, n), np.int64)
-        crefs, room = np.zeros(n), scratch_of_classes(lists)
-        self._methods = used_methods(lists)
-        buffers = (self._floats, self._places, *self._methods)
-        args = (lists, self._by_score or None, limit, *room, crefs, *buffers)
         options: dict[str, Any] = {"score_limit": _HIGHEST_SCORE, "n_jobs": n_jobs}
         super().__init__(_queries, data, *args, curvature=True, **options)
         self._convex: KernelLoss = self
-        if self._by_score:
-            of_none = (lists, None, limit, *room, np.zeros(n), *buffers)
+        if by_score:
+            of_none = (lists, None, methods, workspace._replace(crefs=np.zeros(n)))
             self._convex = KernelLoss(_queries, data, *of_none, **options)
->>>>>>> checks23
         else:
             s, out = np.zeros(data.n_documents), np.empty(data.n_documents)
             if ties == "file":
@@ -352,14 +332,9 @@ class _Bound(KernelLoss):
     def concave_part(self, s: F64, out: F64) -> float:
         """Write the gradient of N to ``out`` and return N: the loss is M - N."""
         check_lengths(self._n_documents, s, out)
-<<<<<<< HEAD
-        lists, methods, workspace = self._lists, self._methods, self._workspace
-=======
         if self._beyond_limit(s, out, self._per_query):
             return np.nan
-        buffers = (self._floats, self._places, *self._methods[-3:])  # costs, groups, topics
-        args = (self._lists, self._limit, *buffers, self._weight)
->>>>>>> checks23
+        lists, methods, workspace = self._lists, self._methods, self._workspace
         map_ranges(
             _references,
             self._ranges,
