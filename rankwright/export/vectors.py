@@ -93,7 +93,7 @@ def read_parity(path: Path, width: int) -> Vectors:
     """Return the vectors of a file that `parity_text` made, of ``width`` features each."""
     rows: list[list[float]] = []
     kinds, scores, tolerance = [], [], []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in enumerate(path.read_bytes().splitlines(), 1):
         try:
             row = json.loads(line)
             values = [np.nan if value is None else float(value) for value in row["features"]]

@@ -30,9 +30,9 @@ def test_they_come_back_as_written(path):
     assert parity_text(read_parity(path, 2)) == path.read_text()
 
 
-@pytest.mark.parametrize("line", ["{", "[]", '{"kind": "random", "features": [1.0]}'])
+@pytest.mark.parametrize("line", [b"{", b"[]", b'{"kind": "random", "features": [1.0]}', b"\xff"])
 def test_what_is_no_vector_is_named_with_its_line(path, line):
-    path.write_text(path.read_text().splitlines()[0] + f"\n{line}\n")
+    path.write_bytes(path.read_bytes().splitlines()[0] + b"\n" + line + b"\n")
     with pytest.raises(ParityError, match=rf"{PARITY}, line 2: this is no parity vector"):
         read_parity(path, 2)
 
