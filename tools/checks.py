@@ -44,6 +44,7 @@ def soak_checks(options: argparse.Namespace) -> list[list[str]]:
         ["fuzz/attacks.py"],
         ["fuzz/properties.py", "--seconds", str(options.seconds_properties)],
         ["fuzz/kills.py", "--kills", str(options.kills)],
+        ["fuzz/interruptions.py", "--kills", str(2 * options.kills)],
         ["benchmarks/serving.py", "--seconds", str(options.seconds_served)],
     ]
 
