@@ -142,7 +142,10 @@ def _attacks_table() -> str:
     lines[-1] += " hangs over 5 s | other exceptions | minutes | run on |"
     lines += ["|---|---|---:|---:|---:|---:|---:|---:|---:|---|"]
     numbers = ("inputs", "used", "refused", "signals", "hangs", "raw exceptions", "minutes")
-    for row in json.loads((RESULTS / "attacks.json").read_text(encoding="utf-8")):
+    path = RESULTS / "attacks.json"
+    if not path.exists():
+        return "## Attacks\n\nNot run."
+    for row in json.loads(path.read_text(encoding="utf-8")):
         cells = [row["name"], row["about"], *(f"{row[name]:,}" for name in numbers), row["ran"]]
         lines.append(f"| {' | '.join(map(_cell, cells))} |")
     return "\n".join(lines)
