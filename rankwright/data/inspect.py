@@ -188,6 +188,7 @@ def inspect(data: Inspectable, *, n_jobs: int | None = None) -> Profile:
     overlaps: list[Overlap] = []
     seen: list[tuple[str, dict[str, None], AnyArray]] = []
     for name, one in _named(data):
+        one.check_width()
         hashes = np.zeros(one.n_documents, np.uint64)
         profiles.append(_profile(name, one, hashes, n_jobs))
         ids = dict.fromkeys(map(str, one.qid.tolist()))

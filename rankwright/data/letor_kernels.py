@@ -29,6 +29,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rankwright.core.checks import HIGHEST_GRADE
 from rankwright.core.jit import kernel
 from rankwright.core.types import F64, I64, AnyArray
 from rankwright.errors import DataError
@@ -625,7 +626,7 @@ def parse(lo, hi, cuts, text, origin, first, rules, rows, indices, ends):  # typ
 def _parse_head(text, i, origin, row, has_qid, rows):  # type: ignore[no-untyped-def]
     """Read grade and query id; return where the features start, or -1 if unsure."""
     grade, i, known, _ = read_number(text, i)
-    if not (known and 0 <= grade < np.inf and _ends_token(at(text, i))):
+    if not (known and 0 <= grade <= HIGHEST_GRADE and _ends_token(at(text, i))):
         return -1
     rows.y[row] = grade
     i = _past_blanks(text, i)
@@ -844,8 +845,8 @@ def _grade(token: bytes) -> float:
         raise DataError(
             f"grade {_shown(token)} is negative; grades must be 0 or more: shift them all."
         )
-    if math.isinf(grade):
-        raise DataError(f"grade {_shown(token)} is too large for a number.")
+    if grade > HIGHEST_GRADE:
+        raise DataError(f"grade {_shown(token)} is above 2^53; divide all grades by a number.")
     return grade
 
 

@@ -757,12 +757,7 @@ def store_spans(folder: str, n_parts: int | None) -> list[tuple[int, int]]:
 
 def read_span(folder: str, span: tuple[int, int]) -> RankingData:
     """Map queries lo to hi of a store on a worker."""
-    part: Any = consecutive(Store().read(folder), *span)
-    kept = {name: getattr(part, name) for name in ("y", "qid", "query_weight", "sample_weight")}
-    # Copies, so that the arrays of the whole store can go.
-    copies: dict[str, Any] = {k: None if v is None else v.copy() for k, v in kept.items()}
-    mapped: RankingData = replace(part, **copies)
-    return mapped
+    return Store().read_queries(folder, *span)
 
 
 def _spans(data: RankingData, n_parts: int | None) -> list[tuple[int, int]]:

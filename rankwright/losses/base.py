@@ -56,6 +56,7 @@ class KernelLoss:
             self._indptr = present.indptr
             self._present = np.flatnonzero(document_weight(data) > 0.0), data.indptr
         self._args = args
+        self._n_documents = data.n_documents
         self._weight = order_weight(data)
         self._per_query = np.zeros(data.n_queries)
         self._curvature = curvature
@@ -65,11 +66,13 @@ class KernelLoss:
 
     def value(self, s: F64) -> float:
         """Return the weighted sum over queries."""
+        check_lengths(self._n_documents, s)
         self._left = True
         return self._run(s, NOTHING, NOTHING)
 
     def grad(self, s: F64, out: F64) -> float:
         """Write the gradient to ``out`` and return the value."""
+        check_lengths(self._n_documents, s, out)
         self._come_to(s)
         return self._run(s, out, NOTHING)
 
@@ -77,11 +80,14 @@ class KernelLoss:
         """Write the gradient and the diagonal curvature, and return the value."""
         if not self._curvature:
             raise IncompatibleError("this loss has no curvature; use grad.")
+        check_lengths(self._n_documents, s, out, curv)
         self._come_to(s)
         return self._run(s, out, curv)
 
     def grad_queries(self, lo: int, hi: int, s: F64, out: F64) -> float:
         """As ``grad``, for the queries lo:hi alone; other rows are neither read nor written."""
+        check_lengths(self._n_documents, s, out)
+        check_queries(lo, hi, len(self._per_query))
         self._left = True
         seen, part = s, out
         if self._present is not None:
@@ -101,6 +107,7 @@ class KernelLoss:
         """Write the Hessian at the scores of the last ``grad`` times ``v`` to ``out``."""
         if self._hessian is None or self._at is None:
             raise IncompatibleError("this loss has no Hessian products, or no grad came before.")
+        check_lengths(self._n_documents, v, out)
         if self._left:
             self._run(self._at, np.empty(len(v)), NOTHING)
             self._left = False
@@ -133,7 +140,10 @@ class KernelLoss:
     def load_state(self, kept: Mapping[str, AnyArray]) -> None:
         """Be as the loss that had this `state`."""
         for name, array in self.state().items():
-            array[...] = kept[name]
+            found = kept.get(name)
+            if found is None or (found.shape, found.dtype) != (array.shape, array.dtype):
+                raise DataError(f"the state is not that of this loss on this data: see '{name}'.")
+            array[...] = found
 
     def _come_to(self, s: F64) -> None:
         if self._hessian is not None:
@@ -170,6 +180,22 @@ class KernelLoss:
         if self._present is not None and len(out):
             out[:] = 0.0
             out[self._present[0]] = found
+
+
+def check_lengths(n_documents: int, *arrays: F64) -> None:
+    """Raise unless each array has one number per document: kernels check no bounds."""
+    for array in arrays:
+        if getattr(array, "shape", None) != (n_documents,):
+            raise DataError(
+                f"an array of the shape {np.shape(array)} was given to a loss that is bound to "
+                f"{n_documents} documents; scores, gradient and curvature have one number for each."
+            )
+
+
+def check_queries(lo: int, hi: int, n_queries: int) -> None:
+    """Raise unless lo:hi is a range of the queries."""
+    if not 0 <= lo <= hi <= n_queries:
+        raise DataError(f"queries {lo}:{hi} are not a range of the {n_queries} queries.")
 
 
 class SampledLoss(KernelLoss):

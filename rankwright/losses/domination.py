@@ -29,7 +29,7 @@ that no score overflows. `by_column` gives `rankwright.solvers.coordinate` its p
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -195,7 +195,7 @@ class Domination(Part):
         margins : (n,) float64
             The margin a_i of each document, instead of one by its grade.
         """
-        tiered = replace(data, y=self._tier(data.y))
+        tiered = data._replace(y=self._tier(data.y))
         if margins is None:
             margins = self._margins(data)
         elif len(margins) != data.n_documents or not np.isfinite(margins).all():

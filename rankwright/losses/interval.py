@@ -42,7 +42,13 @@ from rankwright.core.parameters import Part, check_above_zero, check_zero_or_mor
 from rankwright.core.types import F64, I64, AnyArray, StatefulLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
-from rankwright.losses.base import KernelLoss, document_weight, grade_targets, rows_by_grade
+from rankwright.losses.base import (
+    KernelLoss,
+    check_lengths,
+    document_weight,
+    grade_targets,
+    rows_by_grade,
+)
 from rankwright.losses.interval_qp import (
     HUBER,
     PSEUDO_HUBER,
@@ -336,6 +342,7 @@ class _BoundInterval(KernelLoss):
 
     def targets(self, s: F64, out: F64) -> None:
         """Write the corrected scores z; a query without order keeps its own."""
+        check_lengths(self._n_documents, out)
         self.value(s)
         sizes = np.diff(self._start)
         low, high = (np.repeat(self._work[X, side::2], sizes) for side in (0, 1))

@@ -54,7 +54,7 @@ from rankwright.core.parameters import Part, check_choice, check_whole
 from rankwright.core.types import F64, I64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError, UsageError
-from rankwright.losses.base import KernelLoss, rows_by_grade, without_features
+from rankwright.losses.base import KernelLoss, check_lengths, rows_by_grade, without_features
 from rankwright.losses.gain_lists import form_over_ranks
 from rankwright.losses.position_orders import (
     BENCHES,
@@ -319,6 +319,7 @@ class _Bound(KernelLoss):
 
     def concave_part(self, s: F64, out: F64) -> float:
         """Write the gradient of N to ``out`` and return N: the loss is M - N."""
+        check_lengths(self._n_documents, s, out)
         buffers = (self._floats, self._places, *self._methods[-3:])  # costs, groups, topics
         args = (self._lists, self._limit, *buffers, self._weight)
         map_ranges(

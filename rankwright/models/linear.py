@@ -13,7 +13,7 @@ the problem that the loss offers by columns.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -377,7 +377,7 @@ class OneProcess:
         self._valid = (
             None if callback.valid is None else filled(callback.valid.X, self.fill, "linear")
         )
-        self._data, self._loss, self._n_jobs = replace(data, X=X), loss, n_jobs
+        self._data, self._loss, self._n_jobs = data._replace(X=X), loss, n_jobs
         self._weight = order_weight(data)
         self._total = float(self._weight.sum()) or 1.0
 

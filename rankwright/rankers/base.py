@@ -20,7 +20,7 @@ import hashlib
 import inspect
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from functools import wraps
 from numbers import Integral
 from pathlib import Path
@@ -413,6 +413,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         )
         data = given.present()
         refuse_categories(self, data)
+        data.check_width()
         if start is not None:  # its trees know categories by their codes
             start = _ranker_to_start_from(start)
             data = data.in_categories(getattr(start, "categories_", None))
@@ -493,7 +494,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         if before is not None:
             known = getattr(self, "feature_names_in_", None)
             names = None if known is None else tuple(known)
-            data = replace(data, X=features_like(self, data), feature_names=names)
+            data = data._replace(X=features_like(self, data), feature_names=names)
         model: Any = self.make_model()
         self.model_ = model.partial_fit(
             self.make_loss(),
@@ -609,7 +610,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             scores: F64 = model.scores(features, n_jobs=self.n_jobs)
             return scores
         if isinstance(X, RankingData):
-            in_lists: F64 = model.scores_of(replace(X, X=features), n_jobs=self.n_jobs)
+            in_lists: F64 = model.scores_of(X._replace(X=features), n_jobs=self.n_jobs)
             return in_lists
         data = documents_of(self, X, qid=qid)
         in_order: F64 = data.in_caller_order(model.scores_of(data, n_jobs=self.n_jobs))
@@ -647,7 +648,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             iterating gives a query at a time.
         """
         if isinstance(X, RankingData):
-            data = X if group is None else replace(X, group=as_groups(group, "group", len(X.y)))
+            data = X if group is None else X._replace(group=as_groups(group, "group", len(X.y)))
         else:
             data = documents_of(self, X, qid=qid, group=group)
         scores = self.predict(data)

@@ -39,7 +39,8 @@ BAD_LINES = {
     "repeated zero": (b"1 qid:1 2:0 2:0", "feature id 2 is given twice"),
     "negative grade": (b"-1 qid:1 1:1", "grade '-1' is negative; grades must be 0 or more"),
     "NaN grade": (b"nan qid:1 1:1", "grade 'nan' is not a number"),
-    "infinite grade": (b"1e400 qid:1 1:1", "grade '1e400' is too large"),
+    "infinite grade": (b"1e400 qid:1 1:1", "grade '1e400' is above 2"),
+    "huge grade": (b"9007199254740994 qid:1 1:1", "grade '9007199254740994' is above 2"),
     "header": (b"label qid f1 f2", "grade 'label' is not a number; .* without a header line"),
     "NUL": (
         b"1 qid:1 1:1\x00",
