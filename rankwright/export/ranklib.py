@@ -19,7 +19,7 @@ from rankwright.core.dtypes import not_above
 from rankwright.core.types import F64
 from rankwright.errors import DataError
 from rankwright.export.target import DOUBLE, SINGLE, Job, ParityError, Target, Written
-from rankwright.models.forest_scorer import ForestScorer
+from rankwright.models.forest_scorer import TextForest
 from rankwright.models.portable import HIGHEST, Forest, Linear, Network
 from rankwright.ranklib.conversion import text_of
 from rankwright.ranklib.model_text import ModelText, Terms, read_model_text
@@ -111,6 +111,6 @@ def ranklib_thresholds(model: Any) -> F64 | None:
     if not model.text:
         found: F64 = np.maximum(not_above(model.threshold).astype(np.float64), -HIGHEST)
         return found
-    written = ForestScorer.from_text(model.text, model.scorer.n_features).threshold
+    written = TextForest.read(model.text, model.scorer.n_features).scorer.threshold
     held: F64 = not_above(written).astype(np.float64)
     return held

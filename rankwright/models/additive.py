@@ -18,12 +18,14 @@ weight. Documents enter in an order fixed by their content, so shuffled rows cha
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
+from rankwright.core.checks import ArraySpec
 from rankwright.core.jit import kernel
 from rankwright.core.parallel import map_ranges, ordered_sum, row_ranges, thread_count
 from rankwright.core.parameters import Part
@@ -34,6 +36,7 @@ from rankwright.errors import UsageError
 from rankwright.losses.base import bound_loss, set_iteration
 from rankwright.models.callbacks import until_interrupted
 from rankwright.models.rules import Rule, RuleTable, by_column, column
+from rankwright.models.schema import Schema
 from rankwright.solvers.oracle_log import memory_of, put_back
 
 _ROWS = 1 << 14
@@ -138,10 +141,11 @@ class Additive(Part):
     @staticmethod
     def restore(
         arrays: Mapping[str, AnyArray],
-        texts: Mapping[str, str],  # noqa: ARG004
+        texts: Mapping[str, str],
         n_features: int,
     ) -> FittedAdditive:
-        """Build the fitted model from its own arrays and texts."""
+        """Build the fitted model from its own arrays and texts, checked."""
+        _SCHEMA.check(arrays, texts, features=n_features)
         return FittedAdditive(
             arrays["feature"],
             arrays["threshold"],
@@ -150,6 +154,17 @@ class Additive(Part):
             int(arrays["n_rounds"][0]),
             n_features,
         )
+
+
+_SCHEMA = Schema(
+    (
+        ArraySpec("feature", "int64", ("rules",), below="features"),
+        ArraySpec("threshold", "float64", ("rules",), low=-math.inf, finite=False),
+        ArraySpec("weight", "float64", ("rules",)),
+        ArraySpec("initial", "float64", (1,)),
+        ArraySpec("n_rounds", "int64", (1,), low=0),
+    )
+)
 
 
 @dataclass(frozen=True, eq=False)

@@ -360,7 +360,7 @@ def _of_trees(model: FittedTrees) -> Forest:
     if model.n_trees == 0:
         empty = one_split_each([np.empty(0)] * 3, np.zeros(1), model.n_features)
         return Forest("trees", empty, model.initial)
-    scorer = ForestScorer.from_text(model.text, model.n_features)
+    scorer = model.forest.scorer
     cut = scorer.threshold.copy()
     # LightGBM treats numbers this near to 0 as 0: the thresholds say so, for every other system
     numeric = scorer.rule[scorer.view] != RULES.index("category")

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from rankwright.core.checks import ArraySpec
 from rankwright.core.memory import trim_memory
 from rankwright.core.openmp import load_lightgbm_library, spare_threads
 from rankwright.core.parallel import thread_count
@@ -26,13 +27,15 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.models.boosting import Boost, Descent
 from rankwright.models.callbacks import until_interrupted
-from rankwright.models.forest_scorer import ForestScorer
+from rankwright.models.forest_scorer import ForestScorer, TextForest
+from rankwright.models.schema import Schema
 from rankwright.models.tree_memory import plan_bins
+from rankwright.models.tree_shap import TreeShap
 from rankwright.models.tree_text import (
     begins_with_a_stump,
+    check_head,
     first_trees,
     join_trees,
-    split_points,
     without_first_tree,
 )
 
@@ -153,8 +156,11 @@ class Trees(Part):
         texts: Mapping[str, str],
         n_features: int,
     ) -> FittedTrees:
-        """Build the fitted model from its own arrays and texts."""
-        return FittedTrees(texts["lightgbm"], float(arrays["initial"][0]), n_features)
+        """Build the fitted model from its own arrays and texts, checked."""
+        _SCHEMA.check(arrays, texts)
+        model = FittedTrees(texts["lightgbm"], float(arrays["initial"][0]), n_features)
+        model.check()
+        return model
 
     # --- steps of a fit, also used by the forest -------------------------------------------------
 
@@ -238,6 +244,10 @@ class Trees(Part):
         return params
 
 
+INITIAL = ArraySpec("initial", "float64", (1,))
+_SCHEMA = Schema((INITIAL,), {"lightgbm": ()})
+
+
 @dataclass(frozen=True)
 class FittedTrees:
     """A boosted forest: LightGBM's text and the score that every document starts from."""
@@ -246,20 +256,32 @@ class FittedTrees:
     initial: float
     n_features: int
 
+    def check(self) -> None:
+        """Raise where the text is damaged: neither kernels nor LightGBM check what it says."""
+        if self.text:
+            check_head(self.text, self.n_features)
+        _ = self.forest
+
     @cached_property
     def booster(self) -> lgb.Booster:
         """LightGBM's own model, without the initial score."""
-        booster: lgb.Booster = lightgbm().Booster(model_str=self.text)
+        whole = first_trees(self.text, self.n_trees)  # with the sizes that the trees have
+        booster: lgb.Booster = lightgbm().Booster(model_str=whole)
         return booster
 
     @cached_property
+    def forest(self) -> TextForest:
+        """The trees as arrays."""
+        return TextForest.read(self.text, self.n_features)
+
+    @property
     def _scorer(self) -> ForestScorer:
-        return ForestScorer.from_text(self.text, self.n_features)
+        return self.forest.scorer
 
     @property
     def n_trees(self) -> int:
         """Number of trees."""
-        return self._scorer.n_trees if self.text else 0
+        return self._scorer.n_trees
 
     @property
     def is_constant(self) -> bool:
@@ -283,26 +305,21 @@ class FittedTrees:
 
     def contributions(self, X: FloatMatrix) -> F64:
         """Return SHAP values: one column per feature, and the expected score last."""
-        values = np.zeros((X.shape[0], self.n_features + 1))
-        if self.n_trees > 0:
-            shap = self.booster.predict(
-                _as_lightgbm(X), pred_contrib=True, num_threads=spare_threads(thread_count())
-            )
-            values += np.asarray(shap, np.float64)
-        values[:, -1] += self.initial
-        return values
+        expected = np.full((X.shape[0], 1), self.initial + self._shap.expected)
+        return np.hstack([self._shap.values(X), expected])
+
+    @cached_property
+    def _shap(self) -> TreeShap:
+        return TreeShap.of(self.forest.scorer, self.forest.cover)
 
     def breakpoints(self, column: int) -> F64:
         """Return the values of a feature after which scores may change."""
-        return np.unique(self._split_points.get(column, []))
-
-    @cached_property
-    def _split_points(self) -> dict[int, list[float]]:
-        return split_points(self.text)
+        return self._scorer.breakpoints(column)
 
     def importance(self, kind: str) -> F64:
-        """Return each feature's total gain, or its number of splits."""
-        return np.asarray(self.booster.feature_importance(kind), np.float64)
+        """Return each feature's total gain, or its number of splits, as LightGBM counts them."""
+        gain = np.where(self.forest.gain > 0.0, self.forest.gain, 0.0)
+        return self._scorer.sum_by_feature(gain if kind == "gain" else np.sign(gain))
 
     def arrays(self) -> dict[str, AnyArray]:
         """Return the initial score."""

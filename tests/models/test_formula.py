@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference.expression import value
 
-from rankwright.errors import UsageError
+from rankwright.errors import DataError
 from rankwright.models.expression import Breeding
 from rankwright.models.formula import (
     BINARY,
@@ -137,7 +137,7 @@ def test_postfix_code_reads_back_as_the_formula(tree):
 
 @pytest.mark.parametrize("codes", [[], [0, 1], [0, -2], [0, -99], [-8]])
 def test_damaged_postfix_code_is_told(codes):
-    with pytest.raises(UsageError, match="code of the formula is damaged"):
+    with pytest.raises(DataError, match="code of the formula is damaged"):
         from_postfix(np.array(codes, np.int32), np.zeros(len(codes)))
 
 
