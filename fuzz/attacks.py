@@ -43,6 +43,11 @@ from rankwright.errors import RankwrightError  # noqa: E402
 RESULTS = ROOT / "docs/checks/attacks.json"
 FOUND = ROOT / "tests/found/inputs"
 ATTACKS = {
+    "model files": "attack_models:ATTACK",
+    "models of other libraries": "attack_other_models:ATTACK",
+    "stores": "attack_stores:ATTACK",
+    "data formats": "attack_formats:ATTACK",
+    "TREC runs": "attack_formats:RUNS",
     "kernel cache": "attack_kernel_cache:ATTACK",
     "server bodies": "attack_server_bodies:ATTACK",
 }
@@ -66,7 +71,7 @@ def attack_at(where: str) -> Attack:
 
 
 def use_damaged(
-    name: str, attack: Attack, folder: Path, found: Path, first: int, ends: float, report: int
+    name: str, attack: Attack, folder: Path, found: Path, first: int, seconds: float, report: int
 ) -> None:
     """Use one damaged input after the other; report the number and the outcome of each."""
     warnings.simplefilter("ignore")  # of numbers that are too large for a sum
@@ -75,8 +80,8 @@ def use_damaged(
     whole = [folder / line for line in (folder / "whole.txt").read_text().splitlines()]
     for path in whole:
         attack.use(path)  # which must succeed, and compiles kernels
-    number, faults = first, 0
-    while time.time() < ends and faults < _MOST_FAULTS:
+    number, faults, ends = first, 0, time.monotonic() + seconds
+    while time.monotonic() < ends and faults < _MOST_FAULTS:
         rng = random.Random(f"{SEED} {name} {number}")
         path = rng.choice(whole)
         for earlier in folder.glob("damaged*"):
@@ -148,11 +153,11 @@ def run_attack(
         folder = Path(temporary)
         child = [sys.executable, __file__, "--in-child", name, where, str(folder)]
         subprocess.run([*child, "write"], cwd=ROOT, check=True)
-        ends = time.time() + seconds
-        while time.time() < ends and sum(counts[fault] for fault in FAULTS) < _MOST_FAULTS:
-            begun, outcomes, status = _run_child(
-                [*child, str(found), str(first + counts["inputs"]), str(ends)]
+        while seconds > 0 and sum(counts[fault] for fault in FAULTS) < _MOST_FAULTS:
+            begun, outcomes, taken, status = _run_child(
+                [*child, str(found), str(first + counts["inputs"]), str(seconds)]
             )
+            seconds -= taken
             counts.update(outcomes)
             counts["inputs"] += begun
             if status == 0:
@@ -165,20 +170,22 @@ def run_attack(
     return counts
 
 
-def _run_child(command: list[str]) -> tuple[int, Counter[str], int]:
-    """Return the inputs that a child began, the outcomes that it reported, and its status."""
+def _run_child(command: list[str]) -> tuple[int, Counter[str], float, int]:
+    """Return the inputs that a child began, their outcomes, the seconds they took, its status."""
     read, write = os.pipe()
     process = subprocess.Popen([*command, str(write)], cwd=ROOT, pass_fds=[write])
     os.close(write)
-    begun, outcomes = 0, Counter[str]()
+    begun, outcomes, first = 0, Counter[str](), None
     with os.fdopen(read) as lines:
         for line in lines:
+            first = first or time.monotonic()
             said = line.strip()
             if said.isdecimal():
                 begun += 1
             else:
                 outcomes[said] += 1
-    return begun, outcomes, process.wait()
+    taken = 0.0 if first is None else time.monotonic() - first
+    return begun, outcomes, taken, process.wait()
 
 
 def kept(folder: Path, name: str, found: Path, why: str) -> None:
@@ -238,11 +245,10 @@ def main() -> int:
     rows = {row["name"]: row for row in json.loads(RESULTS.read_text())} if RESULTS.exists() else {}
     total, short = Counter[str](), []
     for name in chosen:
-        began = time.monotonic()
-        counts = run_attack(
-            name, ATTACKS[name], rows.get(name, {}).get("next", 0), 60 * given.minutes
-        )
-        rows[name] = added(rows.get(name, {}), name, counts, time.monotonic() - began)
+        seconds = 60 * given.minutes
+        before = rows.get(name, {})
+        counts = run_attack(name, ATTACKS[name], before.get("next", 0), seconds)
+        rows[name] = added(before, name, counts, seconds)
         RESULTS.write_text(json.dumps(list(rows.values()), indent=1) + "\n", encoding="utf-8")
         print(f"{name}: {dict(counts)}", flush=True)
         total.update(counts)
@@ -261,8 +267,8 @@ def main_in_child(name: str, where: str, given: str, what: str, *more: str) -> N
         lines = "".join(f"{path.relative_to(folder)}\n" for path in whole)
         (folder / "whole.txt").write_text(lines)
     else:
-        first, ends, report = more
-        use_damaged(name, attack, folder, Path(what), int(first), float(ends), int(report))
+        first, seconds, report = more
+        use_damaged(name, attack, folder, Path(what), int(first), float(seconds), int(report))
 
 
 if __name__ == "__main__":
