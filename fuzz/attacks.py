@@ -44,7 +44,9 @@ RESULTS = ROOT / "docs/checks/attacks.json"
 FOUND = ROOT / "tests/found/inputs"
 ATTACKS = {
     "model files": "attack_models:ATTACK",
-    "models of other libraries": "attack_other_models:ATTACK",
+    "models of other libraries": "attack_imported_models:ATTACK",
+    "checkpoints": "attack_checkpoints:ATTACK",
+    "exports": "attack_exports:ATTACK",
     "stores": "attack_stores:ATTACK",
     "data formats": "attack_formats:ATTACK",
     "TREC runs": "attack_formats:RUNS",

@@ -318,7 +318,7 @@ class RankingData(ByQuery[Query]):
             ),
             feature_names=names,
             row=row,
-            categories=checked_categories(categories, names),
+            categories=checked_categories(categories, names) if categories else None,
             **per_document,
         )
         if row is not None:

@@ -35,6 +35,16 @@ class KernelLoss:
     A ``hessian(lo, hi, indptr, s, *args, weight, v, out)`` writes the Hessian at ``s`` times ``v``.
     It runs after the kernel has run at ``s``, so it may use what that left in ``args``.
 
+    ``args`` are few, and the same for both: arrays and numbers that belong together are fields of
+    a NamedTuple, by what it is for,
+
+    - ``layout`` or ``lists``: which documents stand where, such as grade by grade;
+    - ``terms``: the parameters, and what is known of documents and queries beforehand;
+    - ``workspace``: what the kernel leaves for the Hessian, and scratch.
+
+    A kernel takes the fields out of them before it goes through the queries: Numba counts the
+    references to arrays, and threads that did so for each query would wait for each other.
+
     Where ``args`` are those of ``present``, the `present_documents` of ``data``, the kernels see
     these documents alone; the others have gradient and curvature 0.
     """

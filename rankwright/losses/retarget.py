@@ -245,8 +245,8 @@ def new_workspace(rows: Places, n_queries: int, key: F64) -> Workspace:
 
 
 # --- squared error ---------------------------------------------------------------------------
-# The kernels take fields out of their tuples once,
-# before the loop (1): counting references to them for each query took a third of the time.
+# Fields are taken out of the tuples once, before the loop (1), as `KernelLoss` says: counting
+# references to them for each query took a third of the time.
 
 
 @kernel

@@ -25,7 +25,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from rankwright.core.checks import ArraySpec
+from rankwright.core.checks import ArraySpec, check_arrays
 from rankwright.core.jit import kernel
 from rankwright.core.parallel import map_ranges, ordered_sum, row_ranges, thread_count
 from rankwright.core.parameters import Part
@@ -105,6 +105,12 @@ class Additive(Part):
 
         kept = callback.load_state()
         if kept is not None:
+            documents = {} if callback.valid is None else {"valid": callback.valid.n_documents}
+            own = {name: kept.state[name] for name in kept.state if not name.startswith("memory.")}
+            check_arrays(_STATE, own, "the checkpoint", train=data.n_documents, **documents)
+            columns = own["rules"][:, 0].astype(np.int64), *own["rules"].T[1:]
+            rules = dict(zip(("feature", "threshold", "weight"), columns, strict=True))
+            check_arrays(_RULES, rules, "the checkpoint", features=data.n_features)
             added = [(int(f), cut, weight) for f, cut, weight in kept.state["rules"].tolist()]
             on_valid = kept.state.get("valid")
             descent.go_on(kept.state, kept.round)
@@ -156,11 +162,21 @@ class Additive(Part):
         )
 
 
+_STATE = (
+    ArraySpec("rules", "float64", ("rules", 3), finite=False),
+    ArraySpec("valid", "float64", ("valid",), optional=True),
+    ArraySpec("s", "float64", ("train",)),
+    ArraySpec("g", "float64", ("train",)),
+    ArraySpec("numbers", "float64", (2,), finite=False),
+)
+_RULES = (
+    ArraySpec("feature", "int64", ("rules",), below="features"),
+    ArraySpec("threshold", "float64", ("rules",), low=-math.inf, finite=False),
+    ArraySpec("weight", "float64", ("rules",)),
+)
 _SCHEMA = Schema(
     (
-        ArraySpec("feature", "int64", ("rules",), below="features"),
-        ArraySpec("threshold", "float64", ("rules",), low=-math.inf, finite=False),
-        ArraySpec("weight", "float64", ("rules",)),
+        *_RULES,
         ArraySpec("initial", "float64", (1,)),
         ArraySpec("n_rounds", "int64", (1,), low=0),
     )

@@ -79,7 +79,9 @@ class PassiveAggressiveLinear(Part):
         with until_interrupted(callback, rounds):
             for count in np.diff(ends).tolist():
                 go_on = partial(steps.go_on, rows, sampler, state, count, seed=random_state)
-                state = PairState.of(log.recall(lambda: go_on().parts(), state.w))  # noqa: B023
+                n = len(state.w)
+                parts = log.recall(lambda: go_on().parts(), state.w, sizes=[n, n, 2])  # noqa: B023
+                state = PairState.of(parts)
                 states.append(state)
                 coef = self._coef(state)
                 scores = rounds.scores(coef)

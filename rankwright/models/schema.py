@@ -47,7 +47,7 @@ class Schema:
                 raise DataError(
                     f"its {name} is {quoted(texts[name])}, not one of {_listed(known)}."
                 )
-        return check_arrays(self.arrays, arrays, **lengths)
+        return check_arrays(self.arrays, arrays, "", **lengths)
 
 
 def _listed(names: Mapping[str, object] | tuple[str, ...]) -> str:

@@ -120,13 +120,15 @@ def check_head(text: str, n_features: int) -> None:
     asked = {"num_class": 1, "num_tree_per_iteration": 1, "max_feature_idx": n_features - 1}
     for name, value in asked.items():
         if lines.get(name) != str(value):
-            raise DataError(f"its text has {name}={lines.get(name)}, where {value} is expected.")
+            raise DataError(
+                f"the text of the trees has {name}={lines.get(name)}, where {value} is expected."
+            )
     for name in ("feature_names", "feature_infos", "monotone_constraints"):
         count = len(lines.get(name, "").split(" "))
         if name in lines and count != n_features:
-            raise DataError(f"its text has {count} {name} for {n_features} features.")
+            raise DataError(f"the text of the trees has {count} {name} for {n_features} features.")
     if len(names) != len(lines):
-        raise DataError("its text has a line twice before its trees.")
+        raise DataError("the text of the trees has a line twice before its trees.")
 
 
 @dataclass(frozen=True, slots=True)

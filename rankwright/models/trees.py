@@ -17,7 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from rankwright.core.checks import ArraySpec
-from rankwright.core.memory import trim_memory
+from rankwright.core.memory import memory_bound, room, trim_memory
 from rankwright.core.openmp import load_lightgbm_library, spare_threads
 from rankwright.core.parallel import thread_count
 from rankwright.core.parameters import Part
@@ -29,7 +29,6 @@ from rankwright.models.boosting import Boost, Descent
 from rankwright.models.callbacks import until_interrupted
 from rankwright.models.forest_scorer import ForestScorer, TextForest
 from rankwright.models.schema import Schema
-from rankwright.models.tree_memory import plan_bins
 from rankwright.models.tree_shap import TreeShap
 from rankwright.models.tree_text import (
     begins_with_a_stump,
@@ -43,6 +42,11 @@ if TYPE_CHECKING:  # imported on use: scoring does without
     import lightgbm as lgb
 
 _MOST_LEAVES = 131_072  # of LightGBM
+_LOOKED_AT = 200_000  # documents that LightGBM looks at for thresholds, at least
+_PER_VALUE = 24  # bytes: a value as float64, its row, and the growth of both
+_PER_DOCUMENT = 100  # bytes: scores, gradients, curvatures and the rows of each leaf
+_PER_ROUND = 64  # bytes a document: gradients on their way to LightGBM
+_SHARE = 4  # of a bound on memory, for finding thresholds
 _ROWS_PER_THREAD = 4096  # with fewer, LightGBM's threads wait for each other more than they work
 
 
@@ -140,8 +144,9 @@ class Trees(Part):
         run = self.descent(loss, data, seed=random_state, n_jobs=n_jobs)
         model = start or empty_forest(run.best_constant(), data.n_features)
         binned = BinnedData(data, callback.valid, self.lightgbm_params(data, random_state, n_jobs))
-        before = _Grown.from_checkpoint(callback.load_state(), model)
-        run.go_on(before.state)
+        before = _EarlierRounds.from_checkpoint(callback.load_state(), model)
+        if before.state:
+            run.load_state(before.state)
         booster = binned.booster(before.model)
         counts = self.grow(booster, run, callback, model.n_trees, before.counts)
         rounds = min(callback.best() - model.n_trees, len(counts))
@@ -330,7 +335,7 @@ class FittedTrees:
         return {"lightgbm": self.text}
 
 
-class _Grown(NamedTuple):
+class _EarlierRounds(NamedTuple):
     """What an earlier run of the same fit has grown: trees after each round, texts, the model."""
 
     counts: list[int]
@@ -339,7 +344,7 @@ class _Grown(NamedTuple):
     model: FittedTrees
 
     @classmethod
-    def from_checkpoint(cls, kept: CheckpointState | None, start: FittedTrees) -> _Grown:
+    def from_checkpoint(cls, kept: CheckpointState | None, start: FittedTrees) -> _EarlierRounds:
         """Return what was kept of a run that began with ``start``."""
         if kept is None:
             return cls([], {}, [], start)
@@ -347,6 +352,7 @@ class _Grown(NamedTuple):
         counts = [int(count) for part in kept.added for count in part["counts"]]
         whole = join_trees([start.text, *texts]) if start.n_trees else join_trees(texts)
         model = FittedTrees(whole, start.initial, start.n_features)
+        model.check()
         return cls(counts, kept.state, texts, model)
 
 
@@ -479,3 +485,40 @@ def _signs(monotone: Mapping[str | int, int] | Sequence[int], data: RankingData)
     for name, sign in monotone.items():
         signs[_column(name, data)] = sign
     return signs
+
+
+# --- bins within a bound on memory ------------------------------------------------------------
+#
+# Bins take a byte for each value (half of one up to 15 bins, two above 255), and as much again
+# where LightGBM keeps them by row, which is quicker and changes no tree. Finding the thresholds
+# takes `_PER_VALUE` bytes for each value looked at; where that is more than a quarter of the bound,
+# a sample is looked at, whose size depends on the bound and the number of features alone.
+
+
+class BinPlan(NamedTuple):
+    """How many documents the thresholds come from, and whether bins are kept by row too."""
+
+    sample: int
+    by_row: bool
+
+
+def plan_bins(n: int, d: int, max_bins: int, itemsize: int) -> BinPlan:
+    """Return what fits into the bound, everything where there is none."""
+    most, free = memory_bound.get(), room()
+    if most is None or free is None:
+        return BinPlan(max(_LOOKED_AT, n), by_row=True)
+    fits = max(1, most // (_SHARE * max(1, d) * (_PER_VALUE + itemsize)))
+    return BinPlan(
+        max(_LOOKED_AT, n) if n <= fits else fits,
+        by_row=tree_bytes(n, d, max_bins, by_row=True) + n * _PER_ROUND <= free - most // 16,
+    )
+
+
+def tree_bytes(n: int, d: int, max_bins: int, *, by_row: bool = False) -> int:
+    """Return what LightGBM needs to train on n documents of d features."""
+    bins = n * d * _bits(max_bins) // 8
+    return (2 if by_row else 1) * bins + n * _PER_DOCUMENT
+
+
+def _bits(max_bins: int) -> int:
+    return 4 if max_bins <= 15 else 8 if max_bins <= 255 else 16

@@ -39,6 +39,8 @@ PART_ERRORS = (  # raised by parts that are not what the receipt says
     ValueError,
     IndexError,
     AttributeError,
+    OverflowError,
+    RecursionError,
     SafetensorError,
 )
 

@@ -32,7 +32,7 @@ from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 
 from rankwright import registry
 from rankwright.core.dtypes import as_groups
-from rankwright.core.memory import limit
+from rankwright.core.memory import memory_bound
 from rankwright.core.parameters import (
     check_kind,
     check_kinds,
@@ -426,7 +426,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         if len(sets) == 1:
             (valid,) = sets.values()
         model = self.make_model()
-        if limit() is not None:
+        if memory_bound.get() is not None:
             check_memory(self, model, data, valid)
         callback = Selection(
             metric=self.selection_metric,
@@ -444,6 +444,13 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         try:
             self.resumed_from_ = self._resume(callback, data, begun)
             self.model_: FittedModel = self._fit_model(model, data, callback, begun)
+        except Exception as error:
+            if not callback.resuming or isinstance(error, RankwrightError):
+                raise
+            raise DataError(
+                f"the checkpoint does not hold what this run wrote ({type(error).__name__}: "
+                f"{error}); start again in another folder."
+            ) from error
         finally:
             if callback.checkpoint is not None:
                 callback.checkpoint.end()

@@ -3,6 +3,7 @@
 import lightgbm as lgb
 import numpy as np
 import pytest
+from cases import each
 from scipy import sparse
 
 from rankwright import ranker, synthetic
@@ -55,7 +56,7 @@ MISSING = {
 
 
 @pytest.mark.parametrize("case", MISSING)
-@pytest.mark.parametrize("seed", range(4))
+@each("seed", range(4))
 def test_scores_are_lightgbms_whatever_is_missing(case, seed):
     gaps, params = MISSING[case]
     booster = grown(*data(seed, **gaps), **params)

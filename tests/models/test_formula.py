@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from cases import each
 from hypothesis import given
 from hypothesis import strategies as st
 from reference.expression import value
@@ -62,7 +63,7 @@ def test_simplifying_never_lengthens_and_once_is_enough(tree):
     assert simplify(short) == short
 
 
-@pytest.mark.parametrize(
+@each(
     ("tree", "short"),
     [
         (("-", X1, X1), number(0)),
@@ -99,7 +100,7 @@ def test_numbers_stay_within_the_limits():
     assert simplify(("/", number(-1), number(5e-324))) == number(-1e100)
 
 
-@pytest.mark.parametrize(
+@each(
     ("tree", "expected"),
     [
         (("-", ("*", X1, X2), X3), "x1 * x2 - x3"),

@@ -179,7 +179,7 @@ def test_a_head_that_lightgbm_would_believe_is_refused(line, damaged):
     model = fit()
     text = model.text.replace(line, damaged, 1)
     assert text != model.text
-    with pytest.raises(DataError, match="its text has"):
+    with pytest.raises(DataError, match="the text of the trees has"):
         Trees.restore(model.arrays(), {"lightgbm": text}, model.n_features)
 
 
