@@ -10,7 +10,7 @@ LOWEST_TESTS := tests/core tests/losses tests/metrics tests/models/test_linear.p
 	tests/models/test_trees.py tests/models/test_kernel.py tests/solvers/test_lbfgs.py \
 	tests/solvers/test_tron.py tests/persist/test_model_file.py tests/cli/test_train.py \
 	tests/contract/test_models.py tests/contract/test_losses.py
-EXTRAS := neural,dask,tune,plot,serve,onnx,parquet,xgboost,docs,dev
+EXTRAS := neural,dask,tune,plot,serve,onnx,logs,parquet,xgboost,docs,dev
 
 .PHONY: demo test test-lowest lint format pages docs bench reproduce soak wheel setup clean chromium
 

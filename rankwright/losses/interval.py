@@ -175,6 +175,7 @@ def _newton(  # type: ignore[no-untyped-def]
     start, w, out = layout.start, layout.w, (value, grad, curv)
     lambda1, lambda2, shape, knee, calibration = prices
     v, work, tie, first, warm = workspace
+    ends = work[X]
     for q in range(lo, hi):
         a, b, middle = _begin(q, indptr, s, layout, v, weight, out)
         if a < b:
@@ -182,7 +183,7 @@ def _newton(  # type: ignore[no-untyped-def]
             rest = solve_newton(a, b, start, v, w, terms, tie, work, first, warm[q])
             warm[q] = shape == SQUARED
             of = (a, b, middle, rest)
-            _write(q, of, layout, v, work[X], terms, calibration, weight, out)
+            _write(q, of, layout, v, ends, terms, calibration, weight, out)
 
 
 @kernel
@@ -192,13 +193,14 @@ def _barrier(  # type: ignore[no-untyped-def]
     start, w, out = layout.start, layout.w, (value, grad, curv)
     lambda1, lambda2, shape, knee, calibration = prices
     v, work = workspace
+    ends = work[X]
     for q in range(lo, hi):
         a, b, middle = _begin(q, indptr, s, layout, v, weight, out)
         if a < b:
             terms = Terms(lambda1[q], lambda2[q], shape, knee, 1.0)
             rest = solve_barrier(a, b, start, v, w, terms, work)
             of = (a, b, middle, rest)
-            _write(q, of, layout, v, work[X], terms, calibration, weight, out)
+            _write(q, of, layout, v, ends, terms, calibration, weight, out)
 
 
 @kernel
@@ -208,13 +210,14 @@ def _hard(  # type: ignore[no-untyped-def]
     start, w, out = layout.start, layout.w, (value, grad, curv)
     lambda1, lambda2, shape, knee, calibration = prices
     v, work, sums, places = workspace
+    ends = work[X]
     for q in range(lo, hi):
         a, b, middle = _begin(q, indptr, s, layout, v, weight, out)
         if a < b:
             terms = Terms(lambda1[q], lambda2[q], shape, knee, 1.0)
             rest = solve_hard(a, b, start, v, w, work, sums, places)
             of = (a, b, middle, rest)
-            _write(q, of, layout, v, work[X], terms, calibration, weight, out)
+            _write(q, of, layout, v, ends, terms, calibration, weight, out)
 
 
 _SOLVERS = {"newton": _newton, "barrier": _barrier, "hard": _hard}

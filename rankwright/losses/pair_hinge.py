@@ -52,8 +52,8 @@ PAIRS = ("uniform", "query", "ir")
 class _Terms(NamedTuple):
     w: F64  # of each place
     scale: F64  # of each query
-    gain: F64  # of each block, as worth: (4); without a length elsewhere
-    worth: F64
+    gain: F64  # of each block, for (4); empty where grades do not weigh pairs
+    worth: F64  # likewise
     margin: float
     squared: bool
 

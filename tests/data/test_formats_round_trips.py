@@ -17,7 +17,7 @@ from rankwright.data.ranking_data import EVERYTHING, RankingData
 from rankwright.data.ratings import ratings_of_triples
 
 TEXT = frozenset({"doc_id", "qid"})  # what a format holds that does not say
-FEATURES_OF_THEIR_OWN = {"trec", "ratings"}
+FEATURES_OF_THEIR_OWN = {"trec", "ratings", "feature_log"}
 GENERAL = sorted(registry.FORMATS.keys() - FEATURES_OF_THEIR_OWN)
 
 

@@ -12,12 +12,16 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture(scope="module")
-def check_wheel():
-    spec = importlib.util.spec_from_file_location("check_wheel", ROOT / "tools/check_wheel.py")
+def tool(name):
+    spec = importlib.util.spec_from_file_location(name, ROOT / f"tools/{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def check_wheel():
+    return tool("check_wheel")
 
 
 def build(target, **settings):
@@ -115,6 +119,31 @@ def test_with_kernels_the_wheel_is_for_this_python_and_platform(check_wheel, tmp
         names = file.namelist()
     assert "rankwright/compiled/x86-64-v3.zip" in names
     assert check_wheel.wheel_faults(names) == []
+
+
+def test_sources_that_change_while_kernels_are_compiled_are_noticed(tmp_path, monkeypatch):
+    from rankwright.core import kernel_cache
+
+    kernel_cache.versions()  # when the tool starts
+    monkeypatch.setattr(kernel_cache, "kernel_hash", lambda: "that of an edited file")
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    compile_kernels = tool("compile_kernels")
+    monkeypatch.setattr(compile_kernels.subprocess, "run", lambda *_, **__: None)
+    with pytest.raises(SystemExit, match="sources were changed while kernels were compiled"):
+        compile_kernels.compile_for("x86-64-v2", tmp_path, "")
+
+
+def test_models_of_kernels_compiled_ahead_and_here_must_be_equal(check_wheel, tmp_path):
+    class Changing:
+        folder = tmp_path
+
+        def run(self, line, RANKWRIGHT_CACHE, RANKWRIGHT_COMPILE=None, **settings):
+            (tmp_path / "model.rw").write_bytes(b"compiled" if RANKWRIGHT_COMPILE else b"ahead")
+            if RANKWRIGHT_COMPILE:
+                Path(RANKWRIGHT_CACHE, "a.kernel").touch()
+
+    with pytest.raises(SystemExit, match="lambdamart has other bytes with RANKWRIGHT_COMPILE=1"):
+        check_wheel.check_kernels(Changing())
 
 
 def test_the_pythons_that_are_found_start(check_wheel):
