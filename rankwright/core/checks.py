@@ -144,6 +144,8 @@ def extremes(values: AnyArray) -> tuple[Any, Any]:
     """Return the least and the greatest value, both NaN if one is; of none (0, -1)."""
     if not values.size:
         return 0, -1
+    if values.size <= _BLOCK:
+        return values.min().item(), values.max().item()
     found = [(block.min(), block.max()) for block in _blocks(values)]
     lows, highs = np.array([low for low, _ in found]), np.array([high for _, high in found])
     return lows.min().item(), highs.max().item()
