@@ -49,6 +49,7 @@ ATTACKS = {
     "exports": "attack_exports:ATTACK",
     "stores": "attack_stores:ATTACK",
     "data formats": "attack_formats:ATTACK",
+    "feature logs": "attack_feature_logs:ATTACK",
     "TREC runs": "attack_formats:RUNS",
     "kernel cache": "attack_kernel_cache:ATTACK",
     "server bodies": "attack_server_bodies:ATTACK",
