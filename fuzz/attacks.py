@@ -214,6 +214,13 @@ def _slug(name: str) -> str:
 # --- results -----------------------------------------------------------------------------------
 
 
+def results() -> dict[str, dict[str, Any]]:
+    """Return the rows of all kinds that were run, by name."""
+    if not RESULTS.exists():
+        return {}
+    return {row["name"]: row for row in json.loads(RESULTS.read_text(encoding="utf-8"))}
+
+
 def added(
     before: dict[str, Any], name: str, counts: Counter[str], seconds: float
 ) -> dict[str, Any]:
@@ -245,14 +252,14 @@ def main() -> int:
     if given.list or not chosen:
         print(*ATTACKS, sep="\n")
         return int(not chosen)
-    rows = {row["name"]: row for row in json.loads(RESULTS.read_text())} if RESULTS.exists() else {}
     total, short = Counter[str](), []
     for name in chosen:
         seconds = 60 * given.minutes
-        before = rows.get(name, {})
+        before = results().get(name, {})
         counts = run_attack(name, ATTACKS[name], before.get("next", 0), seconds)
-        rows[name] = added(before, name, counts, seconds)
-        RESULTS.write_text(json.dumps(list(rows.values()), indent=1) + "\n", encoding="utf-8")
+        rows = {**results(), name: added(before, name, counts, seconds)}  # others may run beside
+        in_order = [rows[kind] for kind in ATTACKS if kind in rows]
+        RESULTS.write_text(json.dumps(in_order, indent=1) + "\n", encoding="utf-8")
         print(f"{name}: {dict(counts)}", flush=True)
         total.update(counts)
         if any(counts[fault] for fault in FAULTS):

@@ -160,7 +160,7 @@ def _others(folder: Path) -> set[str]:
         return set()
     try:
         own = {ABOUT, *json.loads((folder / ABOUT).read_text(encoding="utf-8"))["files"]}
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         own = set()
     return {path.name for path in folder.iterdir()} - own
 
@@ -269,7 +269,7 @@ def _read_about(folder: Path) -> dict[str, Any]:
         )
     except OSError:
         raise DataError(f"{folder} is not an export: it has no {ABOUT}.") from None
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         whole = False
     if not whole:
         raise ParityError(f"{path} is damaged, or of another version; export the model again.")
