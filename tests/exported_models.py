@@ -12,6 +12,7 @@ from rankwright import registry
 from rankwright.export.folder import export_model
 from rankwright.models.additive import FittedAdditive
 from rankwright.models.linear import FittedLinear
+from rankwright.models.tree_text import DEFAULT_LEFT, Nodes, model_text, tree_block
 from rankwright.models.trees import FittedTrees
 
 
@@ -82,6 +83,28 @@ def of_rules(rules, n_features=2, initial=0.0):
     return holding("rankboost", model)
 
 
+def of_splits(splits, n_features=2):
+    """Return a ranker of trees with one split each: feature, threshold, missing left, values."""
+    blocks = []
+    for feature, threshold, missing_left, values in splits:
+        inner = np.array([True, False, False])
+        nodes = Nodes(
+            inner=inner,
+            left=np.array([1, 1, 2]),
+            right=np.array([2, 1, 2]),
+            feature=np.where(inner, feature, 0),
+            threshold=np.where(inner, threshold, 0.0),
+            decision=np.full(3, 8 + DEFAULT_LEFT * missing_left),
+            gain=np.ones(3),
+            value=np.array([0.0, *values]),
+            weight=np.ones(3),
+            count=np.array([2, 1, 1]),
+        )
+        blocks.append(tree_block(nodes))
+    text = model_text([f"f{j}" for j in range(n_features)], blocks)
+    return holding("lambdamart", FittedTrees(text, 0.0, n_features))
+
+
 def of_weights(coef, fill=None):
     """Return a ranker with given weights."""
     coef = np.array(coef, float)
@@ -89,9 +112,9 @@ def of_weights(coef, fill=None):
     return holding("ranksvm", FittedLinear(coef, filled, len(coef)))
 
 
-def scored(ranker, to, folder: Path, X):
+def scored(ranker, to, folder: Path, X, **options):
     """Export to ``folder`` and return what the evaluator of the target scores."""
-    about = export_model(ranker, to, folder)
+    about = export_model(ranker, to, folder, **options)
     X = np.asarray(X, float)
     return np.asarray(registry.resolve("exports", to)().scores(folder, about, X)), about
 

@@ -100,7 +100,7 @@ def _type_checking_imports(tree: ast.Module) -> dict[str, str]:
 
 # --- tests ------------------------------------------------------------------------------------
 
-TOPICS = {"contract", "differential", "docs"}
+TOPICS = {"contract", "differential", "docs", "engines"}
 """Folders of tests/ that go across modules; every other is named after what it mirrors."""
 UNTESTED = {
     "rankwright/core/types.py": "protocols, which mypy checks",

@@ -20,8 +20,9 @@ from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
+from json import JSONDecoder
 from math import nan
 from os import PathLike
 from pathlib import Path
@@ -32,7 +33,7 @@ import numpy as np
 from rankwright.core.types import AnyArray
 from rankwright.data.frames import ids_of_text, listed
 from rankwright.data.judgments import read_judgments
-from rankwright.data.ranking_data import RankingData
+from rankwright.data.ranking_data import PartsDifferError, RankingData
 from rankwright.data.streams import display_name, open_bytes, text_lines
 from rankwright.errors import DataError, MissingExtraError, UsageError, quoted
 from rankwright.registry import EXTENSIONS
@@ -42,6 +43,7 @@ _CELLS_PER_BLOCK = 1 << 16
 _VESPA = ("matchfeatures", "summaryfeatures", "rankfeatures")
 _NOT_A_FEATURE = "vespa.summaryFeatures.cached"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_JSON = JSONDecoder()
 _SHOWN = 3  # queries that a message names
 
 
@@ -159,8 +161,9 @@ class _Options:
 def _values(path: str) -> Iterator[tuple[int, bytes]]:
     """Yield the JSON values of a file, each with the number of its first line.
 
-    A value is a line, or begins with a line ``{`` or ``[`` alone and ends with the next line that
-    begins with a closing bracket.
+    A value is a line, or begins with a line ``{`` or ``[`` alone. It then ends with a line that
+    begins with a closing bracket, or, as Solr closes the last ones on an indented line, before the
+    next line that begins with ``{``.
     """
     begun: list[bytes] = []
     first = 0
@@ -168,6 +171,9 @@ def _values(path: str) -> Iterator[tuple[int, bytes]]:
         for number, line in enumerate(stream, 1):
             if number == 1:
                 line = line.removeprefix(_BYTE_ORDER_MARK)
+            if begun and line.startswith(b"{") and begun[0].startswith(b"{"):
+                yield first, b"".join(begun)
+                begun = []
             short = line.strip() if len(line) < 32 else line
             if begun:
                 begun.append(line)
@@ -182,6 +188,26 @@ def _values(path: str) -> Iterator[tuple[int, bytes]]:
         yield first, b"".join(begun)
 
 
+def _split(content: bytes) -> list[bytes] | None:
+    """Return the JSON values that follow each other on a line; None where there are not several.
+
+    Elasticsearch ends no response with a line's end, so that ``curl ... >> log.jsonl`` writes such
+    lines.
+    """
+    found: list[bytes] = []
+    try:
+        text, at = content.decode().strip(), 0
+        while at < len(text):
+            end = _JSON.raw_decode(text, at)[1]
+            found.append(text[at:end].encode())
+            at = end
+            while text[at : at + 1].isspace():
+                at += 1
+    except (ValueError, RecursionError):
+        return None
+    return found if len(found) > 1 else None
+
+
 @cache
 def _msgspec() -> Any:
     try:
@@ -190,6 +216,7 @@ def _msgspec() -> Any:
         raise MissingExtraError("msgspec", "logs", "a feature log") from None
 
 
+@lru_cache(maxsize=16)
 def _decoder(names: tuple[str, ...], fill: float) -> Any:
     """Return a decoder of responses that builds what is read below and skips all else.
 
@@ -267,8 +294,7 @@ class _Reader:
     def documents(self) -> Iterator[Found]:
         """Yield the documents, response after response."""
         for line, content in _values(self.given.path):
-            value = self._decoded(content, line)
-            for response in value if isinstance(value, list) else [value]:
+            for response in self._decoded(content, line):
                 yield from self._response(response, None, line)
         if isinstance(self.queries, list) and self.responses != len(self.queries):
             raise DataError(
@@ -276,18 +302,25 @@ class _Reader:
                 f"{len(self.queries)}; give the id of each, in order."
             )
 
-    def _decoded(self, content: bytes, line: int) -> Any:
+    def _decoded(self, content: bytes, line: int) -> Iterator[Any]:
+        """Yield the responses of a JSON value, or of several that follow without a line's end."""
         ms = _msgspec()
         try:
             try:
-                return self.decoders[-1].decode(content)
+                value = self.decoders[-1].decode(content)
             except ms.ValidationError:  # a name that is new, or not a response at all
-                return self.decoders[0].decode(content)
+                value = self.decoders[0].decode(content)
         except ms.ValidationError as error:
             what, _, where = str(error).partition(" - at ")
             self.fail(line, f"this is no logged response: {_inside(what)} at {where or '`$`'}")
         except (ms.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            self.fail(line, f"this is not JSON: {_inside(str(error))}")
+            several = _split(content)
+            if several is None:
+                self.fail(line, f"this is not JSON: {_inside(str(error))}")
+            for one in several:
+                yield from self._decoded(one, line)
+        else:
+            yield from value if isinstance(value, list) else [value]
 
     def _response(self, value: Any, query: str | None, line: int) -> Iterator[Found]:
         """Yield the documents of a response, or of those inside it."""
@@ -523,6 +556,8 @@ class _Rows:
 
     def data(self) -> RankingData:
         """Return the rows as ranking data."""
+        if not self.names:  # of a part this may be
+            raise PartsDifferError(f"{self.reader.path}: no document has a logged feature.")
         self._finish_block()
         width, start = len(self.names), 0
         X = np.full((len(self.docs), width), self.reader.fill, self.blocks[0].dtype)

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from rankwright.core.checks import extremes
 from rankwright.core.parallel import map_ranges, ordered_sum, query_ranges
 from rankwright.core.parameters import part_name
 from rankwright.core.types import CAPABILITIES, F64, I64, AnyArray, BoundLoss, Loss
@@ -47,6 +48,9 @@ class KernelLoss:
 
     Where ``args`` are those of ``present``, the `present_documents` of ``data``, the kernels see
     these documents alone; the others have gradient and curvature 0.
+
+    Where there is a ``score_limit``, the kernel never sees scores beyond it, or NaN, with which its
+    search would not end: value, gradient and curvature are NaN then.
     """
 
     def __init__(
@@ -57,9 +61,11 @@ class KernelLoss:
         curvature: bool = False,
         hessian: Callable[..., None] | None = None,
         present: RankingData | None = None,
+        score_limit: float | None = None,
         n_jobs: int | None = None,
     ) -> None:
         self._kernel, self._hessian = kernel, hessian
+        self._score_limit = score_limit
         self._indptr, self._ranges = data.indptr, query_ranges(data.indptr)
         self._present: tuple[I64, I64] | None = None  # rows, and where queries begin in the data
         if present is not None and present is not data:
@@ -99,6 +105,11 @@ class KernelLoss:
         check_lengths(self._n_documents, s, out)
         check_queries(lo, hi, len(self._per_query))
         self._left = True
+        if self._score_limit is not None:
+            begin = self._indptr if self._present is None else self._present[1]
+            own = slice(begin[lo], begin[hi])
+            if self._beyond_limit(s[own], out[own], self._per_query[lo:hi]):
+                return np.nan
         seen, part = s, out
         if self._present is not None:
             own = slice(self._indptr[lo], self._indptr[hi])
@@ -159,7 +170,20 @@ class KernelLoss:
         if self._hessian is not None:
             self._at, self._left = s.copy(), False
 
+    def _beyond_limit(self, s: F64, *out: F64) -> bool:
+        """Whether scores are beyond the limit; writes NaN to ``out`` then."""
+        if self._score_limit is None:
+            return False
+        low, high = extremes(s)
+        if -self._score_limit <= low <= high <= self._score_limit or not len(s):
+            return False
+        for array in out:
+            array[:] = np.nan
+        return True
+
     def _run(self, s: F64, grad: F64, curv: F64) -> float:
+        if self._beyond_limit(s, grad, curv, self._per_query):
+            return np.nan
         own_grad, own_curv = self._scratch(grad), self._scratch(curv)
         map_ranges(
             self._kernel,

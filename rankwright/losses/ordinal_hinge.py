@@ -107,6 +107,8 @@ def _threshold(k, rising, first, minus_s, grade, w, margin, gradient):  # type: 
         while below < n and -minus_s[rising[below]] + margin <= at:
             weight_at += w[rising[below]]
             below = _next_of(below + 1, False, k, rising, grade)
+        if weight_at == 0.0:
+            break  # scores that are not finite have no kink to go on to
         part = min(1.0, left / weight_at)
         left -= weight_at
     total = 0.0

@@ -83,6 +83,8 @@ from rankwright.metrics.swap import MRR_SWAP
 
 TIES = ("score", "mean", "file")
 
+_HIGHEST_SCORE = 1e150  # beyond it the search over orders, by sums of costs, loses its way
+
 
 class _Workspace(NamedTuple):
     crefs: F64  # of each place, where it does not follow the scores
@@ -308,11 +310,12 @@ class _Bound(KernelLoss):
         methods = used_methods(lists)
         self._lists, self._methods, self._workspace = lists, methods, workspace
         args = (lists, by_score, methods, workspace)
-        super().__init__(_queries, data, *args, curvature=True, n_jobs=n_jobs)
+        options: dict[str, Any] = {"score_limit": _HIGHEST_SCORE, "n_jobs": n_jobs}
+        super().__init__(_queries, data, *args, curvature=True, **options)
         self._convex: KernelLoss = self
         if by_score:
             of_none = (lists, None, methods, workspace._replace(crefs=np.zeros(n)))
-            self._convex = KernelLoss(_queries, data, *of_none, n_jobs=n_jobs)
+            self._convex = KernelLoss(_queries, data, *of_none, **options)
         else:
             s, out = np.zeros(data.n_documents), np.empty(data.n_documents)
             if ties == "file":
@@ -329,6 +332,8 @@ class _Bound(KernelLoss):
     def concave_part(self, s: F64, out: F64) -> float:
         """Write the gradient of N to ``out`` and return N: the loss is M - N."""
         check_lengths(self._n_documents, s, out)
+        if self._beyond_limit(s, out, self._per_query):
+            return np.nan
         lists, methods, workspace = self._lists, self._methods, self._workspace
         map_ranges(
             _references,

@@ -38,7 +38,7 @@ INPUTS = {FORMATS: 120, RUNS: 20, STORES: 60}
 
 def test_no_damaged_input_is_used_or_ends_the_process(tmp_path):
     command = [sys.executable, "-X", "faulthandler", __file__, str(tmp_path)]
-    child = subprocess.run(command, capture_output=True, text=True, check=False)
+    child = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert child.returncode == 0, child.stderr
 
 
@@ -85,6 +85,20 @@ def try_losses():
             if queries:
                 for lo, hi in ((-1, 2), (0, 6), (3, 2)):
                     refused(f"{one} {lo}:{hi}", method, lo, hi, np.zeros(n), np.zeros(n))
+
+
+def try_scores():
+    """Scores that overflowed give some number, and end neither the process nor never."""
+    rng = np.random.default_rng(0)
+    np.seterr(all="ignore")
+    n = DATA.n_documents
+    for name in registry.names("losses"):
+        bound = loss(name).bind(DATA)
+        for wrong in (np.nan, np.inf, -np.inf, 1e308, -1e308):
+            for share in (0.1, 1.0):
+                scores = np.where(rng.random(n) < share, wrong, rng.normal(size=n))
+                bound.grad(scores, np.zeros(n))
+                bound.grad_queries(1, 3, scores, np.zeros(n))
 
 
 def try_ranking_data():
@@ -164,6 +178,7 @@ def try_files(folder):
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     try_losses()
+    try_scores()
     try_ranking_data()
     try_sparse_matrices()
     try_files(Path(sys.argv[1]))

@@ -26,7 +26,8 @@ paths = attack_models.write(folder)
 count = 0
 for path in paths:
     attack_models.use(path)  # which compiles kernels
-    for label in attack_models.every_damage(path, folder / "damaged.rw"):
+    receipts = path.stem in ("linear", "trees")
+    for label in attack_models.every_damage(path, folder / "damaged.rw", receipts=receipts):
         Path(folder, "last").write_text(f"{path.stem}: {label}")
         signal.setitimer(signal.ITIMER_PROF, 5.0)  # CPU time, after which the process is killed
         try:
@@ -50,4 +51,4 @@ def test_damaged_model_files_are_refused_or_used(tmp_path):
     assert child.returncode == 0, f"{last}: {child.stderr[-2000:]}"
     *families, count = child.stdout.split()
     assert set(registry.MODELS) <= set(families)
-    assert int(count) > 100 * len(registry.MODELS)
+    assert int(count) > 80 * len(registry.MODELS)

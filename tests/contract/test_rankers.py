@@ -7,7 +7,6 @@ import pandas as pd
 import polars as pl
 import pytest
 from cases import case as named_case
-from cases import each
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import estimator_checks_generator
@@ -83,8 +82,16 @@ def test_beats_random(fitted):
     assert ndcg(VALID, fitted.predict(VALID)) > chance + 0.1
 
 
-@pytest.mark.parametrize(  # a recommender's scores depend on the user: see test_recommender
-    "case", [case for case in CASES if case[1] not in ("factorization", "jrank")], indirect=True
+@pytest.mark.parametrize(  # every ranker and every model once
+    "case",
+    [
+        (name, model)
+        for name, model in CASES
+        if (name == "ranker" or model == models_of(name)[0])
+        and model
+        not in ("factorization", "jrank")  # scores of users: tests/rankers/test_ratings.py
+    ],
+    indirect=True,
 )
 def test_arrays_frames_and_ranking_data_give_the_same_scores(case, fitted):
     scores = fitted.predict(DATA)
@@ -102,9 +109,8 @@ def test_arrays_frames_and_ranking_data_give_the_same_scores(case, fitted):
     assert list(from_frame.feature_names_in_) == names
 
 
-@each("threads", [1, 5])
-def test_seed_and_threads_give_the_same_bytes(case, fitted, threads, tmp_path):
-    other = make(*case, n_jobs=threads).fit(DATA)
+def test_seed_and_threads_give_the_same_bytes(case, fitted, tmp_path):
+    other = make(*case, n_jobs=5).fit(DATA)  # where the first fit had one thread
     fitted.save(tmp_path / "a.rw")
     other.save(tmp_path / "b.rw")
     assert (tmp_path / "a.rw").read_bytes() == (tmp_path / "b.rw").read_bytes()
@@ -169,9 +175,9 @@ def test_a_document_of_weight_0_is_as_good_as_absent(case):
     np.testing.assert_allclose(a.predict(VALID), b.predict(VALID), rtol=1e-9, atol=1e-9)
 
 
-def test_weights_of_documents_matter_or_are_refused(case):
+def test_weights_of_documents_matter_or_are_refused(case, fitted):
     weight = np.random.default_rng(2).choice([0.2, 3.0], DATA.n_documents)
-    plain = make(*case).fit(DATA).predict(VALID)
+    plain = fitted.predict(VALID)
     try:
         weighted = make(*case).fit(replace(DATA, sample_weight=weight)).predict(VALID)
     except UsageError as error:

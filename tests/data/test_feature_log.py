@@ -4,6 +4,7 @@ import gzip
 import json
 import warnings
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -50,6 +51,16 @@ def solr(query, docs, *, sparse=True, between="=,", field="[features]"):
     return {"responseHeader": {"params": params}, "response": {"docs": documents}}
 
 
+def solr_indented(query, docs):
+    """A response as Solr prints it, which closes the last brackets on an indented line."""
+    one = solr(query, docs, sparse=False)["response"]["docs"]
+    documents = "},\n      {\n        ".join(json.dumps(doc)[1:-1] for doc in one)
+    return (
+        f'{{\n  "responseHeader":{{\n    "params":{{\n      "qid":"{query}"}}}},\n'
+        f'  "response":{{"numFound":2,"docs":[\n      {{\n        {documents}}}]\n  }}}}\n'
+    )
+
+
 def vespa(query, docs, kind="matchfeatures"):
     hits = [
         {
@@ -91,6 +102,7 @@ SHAPES = {
     "a response per line": (of_each(plugin), X),
     "an array of responses": (json.dumps(responses), X),
     "the answer of _msearch": (json.dumps({"took": 1, "responses": responses}), X),
+    "one after the other on a line": ("".join(json.dumps(r) for r in responses), X),
     "printed over many lines": ("".join(json.dumps(r, indent=2) + "\n" for r in responses), X),
     "an array over many lines": (json.dumps(responses, indent=1), X),
     "in an envelope": (
@@ -104,6 +116,7 @@ SHAPES = {
     "solr, sparse": (of_each(solr), X_ZERO),
     "solr, dense": (of_each(solr, sparse=False), X_ZERO),
     "solr, other separators": (of_each(solr, between=": ", field="features"), X_ZERO),
+    "solr, indented": ("".join(solr_indented(q, docs) for q, docs in LOGGED.items()), X_ZERO),
     "vespa, match features": (of_each(vespa), X.astype(np.float64)),
     "vespa, summary features": (of_each(vespa, kind="summaryfeatures"), X.astype(np.float64)),
     "vespa, rank features": (of_each(vespa, kind="rankfeatures"), X.astype(np.float64)),
@@ -317,6 +330,9 @@ NOT_READ = {
     lines(plugin("5", {"7": {"a": 1}})): (
         "judgments grade no document of .*: its queries are 5, those of the judgments 1, 2"
     ),
+    lines({"qid": 1, "response": {"docs": [{"id": 7, "[features]": ""}]}}): (
+        "no document has a logged feature"
+    ),
     "\n": "has no documents",
 }
 
@@ -337,6 +353,36 @@ def test_options_are_checked(tmp_path):
         rw.load(path, judgments=JUDGED, unjudged="keep")
     with pytest.raises(UsageError, match="read, not written; write a table"):
         convert(path, tmp_path / "out.json", judgments=JUDGED)
+
+
+NUMBERS = st.none() | st.floats(-1e6, 1e6, width=32) | st.integers(-9, 9)
+DOCUMENTS = st.dictionaries(st.sampled_from("abcd"), NUMBERS, min_size=1)
+QUERIES = st.lists(st.lists(DOCUMENTS, min_size=1, max_size=4), min_size=1, max_size=5)
+
+
+@given(queries=QUERIES, engine=st.sampled_from([plugin, solr, vespa]), block=st.integers(1, 9))
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+def test_any_features_are_found_as_a_plain_loop_finds_them(tmp_path, queries, engine, block):
+    logged = {f"q{q}": {f"d{d}": one for d, one in enumerate(q_)} for q, q_ in enumerate(queries)}
+    path = write(tmp_path, lines(*(engine(query, docs) for query, docs in logged.items())))
+    judged = {query: dict.fromkeys(docs, 1) for query, docs in logged.items()}
+
+    def value(features, name):
+        left_out = features.get(name) is None or (engine is solr and not features[name])
+        return np.nan if left_out else float(features[name])
+
+    documents = [one for docs in logged.values() for one in docs.values()]
+    if engine is solr and not any(any(one.values()) for one in documents):
+        with pytest.raises(DataError, match="no document has a logged feature"):
+            rw.load(path, judgments=judged)
+        return
+    expected = np.array([[value(one, name) for name in "abc"] for one in documents])
+    options = {"judgments": judged, "absent": "missing", "dtype": "float64"}
+    with mock.patch.object(feature_log, "_CELLS_PER_BLOCK", block):
+        chosen, free = rw.load(path, features="a,b,c", **options), rw.load(path, **options)
+    np.testing.assert_array_equal(chosen.X, expected)
+    for column, name in enumerate(free.feature_names):
+        np.testing.assert_array_equal(free.X[:, column], [value(one, name) for one in documents])
 
 
 VALID = [text.encode() for text, _ in SHAPES.values()]

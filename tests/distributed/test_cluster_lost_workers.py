@@ -85,7 +85,7 @@ def test_a_fit_ends_with_the_same_bits_after_a_worker_was_killed(workers, tmp_pa
 def test_when_the_last_worker_is_killed_the_fit_ends_with_a_sentence(workers, monkeypatch):
     client, running = workers(1)
     parts = partitions(DATA, n_parts=2, client=client)
-    monkeypatch.setattr(parts.place, "_patience", 0.5)
+    monkeypatch.setattr(parts.backend, "_patience", 0.5)
     killing(monkeypatch, running, at=4)
     with pytest.raises(ClusterError, match="no worker is left on the cluster"):
         fit(Ranker("ranknet", "linear", solver="lbfgs"), parts)

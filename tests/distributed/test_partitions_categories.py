@@ -33,7 +33,7 @@ def test_files_with_other_categories_make_the_data_of_the_whole(client, frame, t
     parts = partitions(str(tmp_path / "part-*.parquet"), client=client)
     assert parts.categories["shop"].values == tuple("abcdef")
     whole = rw.RankingData.from_frame(frame, qid="qid", label="label")
-    here = [part.X for part in parts.place.results(parts.parts)]
+    here = [part.X for part in parts.backend.results(parts.parts)]
     np.testing.assert_array_equal(np.concatenate(here), whole.X)
     fitted = fit(rw.GBDT(**SMALL), parts)
     alone = fit(rw.GBDT(**SMALL), Partitions.of(whole, client=client, n_parts=2))

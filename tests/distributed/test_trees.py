@@ -41,7 +41,7 @@ def test_the_gradients_of_parts_are_those_of_the_whole(name, params):
     data, made = concatenate([small_data(queries=9), long]), loss(name, **params)
     scores = np.random.default_rng(1).normal(size=data.n_documents)
     parts = list(zip(range(3), (0, 2, 6), cut(data, 2, 6), strict=True))
-    largest = largest_of_all(Partitions.here([part for *_, part in parts]), made)
+    largest = largest_of_all(Partitions.from_list([part for *_, part in parts]), made)
     run = PartDescents(SMALL, made, parts, 0, largest=largest, n_jobs=1)
     value, gradient, curvature = run.step(0, scores)
     wholes = [(0, data)]

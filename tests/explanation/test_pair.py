@@ -37,6 +37,13 @@ def test_a_pair_prints_no_line_for_what_rounding_leaves():
     assert "+0.1  everything else" in str(replace(exact, lead=0.4))
 
 
+def test_a_classifier_has_weights_by_grade_and_swaps_all_the_same():
+    fitted = rankwright.ranker("classification").fit(DATA)
+    found = explain(fitted, DATA, query=DATA.qid[0], docs=(1, 2))
+    assert found.method == "Shapley values over sampled orders"
+    assert found.swaps
+
+
 def test_a_linear_pair_is_split_by_weights():
     fitted = fitted_of("linear")
     found = explain(fitted, DATA, query=DATA.qid[0], docs=(1, 2))
