@@ -166,7 +166,7 @@ def _archive(features: str) -> Archive | None:
             try:
                 archive = Archive(path)
                 about = json.loads(archive.load(_ABOUT) or b"{}")
-            except (OSError, ValueError, zipfile.BadZipFile) as error:
+            except Exception as error:  # whatever is wrong with it: the sources are still here
                 warn_once(f"{path} cannot be read ({error}); kernels are compiled on first use.")
                 return None
             if about == versions():

@@ -267,7 +267,7 @@ def _other_files(folder: Path) -> set[str]:
         return set()
     try:
         own = {ABOUT, *json.loads((folder / ABOUT).read_text(encoding="utf-8"))["files"]}
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         own = set()
     return {path.name for path in folder.iterdir()} - own
 
@@ -389,7 +389,7 @@ def _read_about(folder: Path) -> dict[str, Any]:
         )
     except OSError:
         raise DataError(f"{folder} is not an export: it has no {ABOUT}.") from None
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         whole = False
     if not whole:
         raise ParityError(f"{path} is damaged, or of another version; export the model again.")

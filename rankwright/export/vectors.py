@@ -93,7 +93,11 @@ def read_parity(path: Path, width: int) -> Vectors:
     """Return the vectors of a file that `parity_text` made, of ``width`` features each."""
     rows: list[list[float]] = []
     kinds, scores, tolerance = [], [], []
-    for number, line in enumerate(path.read_bytes().splitlines(), 1):
+    try:
+        lines = path.read_bytes().splitlines()
+    except OSError as error:
+        raise ParityError(f"{path} cannot be read: {error.strerror or error}.") from None
+    for number, line in enumerate(lines, 1):
         try:
             row = json.loads(line)
             values = [np.nan if value is None else float(value) for value in row["features"]]
@@ -103,7 +107,7 @@ def read_parity(path: Path, width: int) -> Vectors:
             kinds.append(str(row["kind"]))
             scores.append(float(row["score"]))
             tolerance.append(float(row["tolerance"]))
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
             raise ParityError(f"{path}, line {number}: this is no parity vector.") from None
     if not rows:
         raise ParityError(f"{path} has no vectors; export the model again.")

@@ -245,6 +245,15 @@ def test_code_of_another_version_is_not_loaded(packaged, monkeypatch, name):
     assert not was_loaded()
 
 
+def test_an_archive_whose_compressed_bytes_are_damaged_is_passed_over(packaged):
+    for path in packaged.glob("*.zip"):
+        content = bytearray(path.read_bytes())
+        start = content.index(b"about.json") + len(b"about.json")
+        content[start : start + 40] = bytes(range(200, 240))  # in what is compressed
+        path.write_bytes(content)
+    assert not was_loaded()
+
+
 def test_code_for_another_cpu_is_not_loaded(packaged):
     assert kernel_cache._archive("+sse2,-avx2") is None
 

@@ -37,6 +37,15 @@ def test_what_is_no_vector_is_named_with_its_line(path, line):
         read_parity(path, 2)
 
 
+def test_bytes_that_are_no_text_are_refused(path):
+    path.write_bytes(path.read_bytes()[:20] + b"\xff\n")
+    with pytest.raises(ParityError, match=rf"{PARITY}, line 1: this is no parity vector"):
+        read_parity(path, 2)
+    path.unlink()
+    with pytest.raises(ParityError, match="cannot be read: No such file"):
+        read_parity(path, 2)
+
+
 def test_a_file_without_vectors_is_refused(path):
     path.write_text("")
     with pytest.raises(ParityError, match="has no vectors; export the model again"):
