@@ -227,6 +227,7 @@ def use(path: Path) -> None:
         X, DATA.y, qid=qid, feature_names=None if names is None else list(names)[: X.shape[1]]
     )
     folder = path.parent / "exported"
+    folder.mkdir(exist_ok=True)
     steps = [
         lambda: ranker.predict(data),
         lambda: ranker.predict(X.astype(np.float32), qid=qid),
