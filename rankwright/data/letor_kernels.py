@@ -157,7 +157,7 @@ def _first_digits(text, start, end):  # type: ignore[no-untyped-def]
             rest += 1
         elif digit >= 0:
             w = w * np.uint64(10) + np.uint64(digit)
-            count += w > 0
+            count += 1 if w > 0 else 0
     return w, rest
 
 
