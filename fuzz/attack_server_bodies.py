@@ -100,7 +100,7 @@ def _client(folder: Path) -> Any:
     from rankwright.serve.settings import Settings, parse_models
 
     files = sorted(map(str, folder.glob("*.rw")))
-    limits = Settings(reload_seconds=0, threads=1, max_body=1 << 20, max_documents=1000)
+    limits = Settings(reload_seconds=0, threads=1, max_body=1 << 20, seconds=60)
     service = Service(ModelStore(parse_models(files)), limits)
     client = TestClient(service.middleware, raise_server_exceptions=False)
     return client.__enter__()  # one event loop for all requests
