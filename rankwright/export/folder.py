@@ -144,12 +144,15 @@ def verify_export(
     """
     folder, about, target, vectors = _open_export(folder, target)
     if engine is None:
-        found = target.scores(folder, about, vectors.X)
+        found, where, hint = target.scores(folder, about, vectors.X), str(folder), ""
     else:
-        release = _engine_target(target).release(*_engine_and_version(engine))
+        name, _, version = engine.partition(":")
+        release = _engine_target(target).release(name, version or None)
         found = _engine_target(target).scores_on(release, folder, about, vectors.X)
+        where = f"{folder} on {engine}"
+        hint = f" Export the model to {name} with --engine-version {version or release.version}."
     found = np.asarray(found, np.float64)
-    _compare(folder if engine is None else f"{folder} on {engine}", vectors, found)
+    _compare(where, vectors, found, hint)
     size = np.maximum(np.abs(vectors.scores), 1.0)
     return Verified(
         format=about["format"],
@@ -215,11 +218,6 @@ def _engine_target(target: Target) -> EngineTarget:
     if isinstance(target, EngineTarget):
         return target
     raise UsageError(f"{target.name} has no versions of an engine to choose from.")
-
-
-def _engine_and_version(engine: str) -> tuple[str, str | None]:
-    name, _, version = engine.partition(":")
-    return name, version or None
 
 
 def _release(target: Target, version: str | None) -> Release | None:
@@ -394,18 +392,18 @@ def _check_digests(folder: Path, about: Mapping[str, Any]) -> None:
             raise ParityError(f"{path} was altered after the export; export the model again.")
 
 
-def _compare(folder: Path | str, vectors: Vectors, found: F64) -> None:
+def _compare(where: str, vectors: Vectors, found: F64, hint: str) -> None:
     if found.shape != vectors.scores.shape:
         raise ParityError(
-            f"{folder}: the evaluator gave {len(found)} scores for {len(vectors.scores)} vectors."
+            f"{where}: the evaluator gave {len(found)} scores for {len(vectors.scores)} vectors."
         )
     off = ~(np.abs(found - vectors.scores) <= vectors.tolerance)
     if off.any():
         i = int(np.argmax(off))
         raise ParityError(
-            f"{folder} does not hold: {int(off.sum())} of {len(off)} vectors score differently, "
+            f"{where} does not hold: {int(off.sum())} of {len(off)} vectors score differently, "
             f"first line {i + 1} of {PARITY} ({vectors.kinds[i]}): {_score(found[i])} where the "
-            f"model has {float(vectors.scores[i])!r}."
+            f"model has {float(vectors.scores[i])!r}.{hint}"
         )
 
 

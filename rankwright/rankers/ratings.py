@@ -14,12 +14,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy import sparse
 
-from rankwright.core.types import F64, AnyArray, Loss
+from rankwright.core.parameters import part_name
+from rankwright.core.types import F64, AnyArray, Loss, Model
 from rankwright.data.frames import checked_numbers, columns_of_frame, frame_columns
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.rankings import Ranking
 from rankwright.data.ratings import ratings_of_frame, ratings_of_matrix
-from rankwright.errors import DataError, UsageError
+from rankwright.errors import DataError, IncompatibleError, UsageError
 from rankwright.models.factorization import FittedFactorization
 from rankwright.rankers.base import Ranker
 from rankwright.rankers.inputs import eval_sets, features_like, ranking_data, valid_data
@@ -75,6 +76,17 @@ class Recommender(Ranker):
             self.feature_names_in_ = np.array(data.feature_names, object)
         self.items_ = _own_ids(data)
         return self
+
+    def make_model(self) -> Model:
+        """Return the chosen model, which must learn users and items."""
+        made = super().make_model()
+        if not hasattr(made, "fold_in"):
+            raise IncompatibleError(
+                f"{self.name} learns a vector for each user and item, which model "
+                f"'{part_name('models', made)}' does not; leave model out, or give the loss to "
+                "rankwright.Ranker with that model."
+            )
+        return made
 
     def fold_in(self, X: Any, y: Any = None, **grouping: Any) -> Self:
         """Learn users from their ratings, given as for `fit`, with the items held as they are.

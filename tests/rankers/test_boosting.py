@@ -40,3 +40,10 @@ def test_a_model_that_optimises_a_metric_takes_no_loss():
     for name in ("coordinate_ascent", "expression", "feature_sum"):
         with pytest.raises(IncompatibleError, match=f"'{name}' optimises a metric"):
             Ranker(loss="ranknet", model=name).fit(data)
+
+
+def test_a_ranker_that_optimises_a_metric_takes_no_model_of_a_loss():
+    data = small_data(queries=4, documents=5, features=2)
+    for name in ("adarank", "coordinate_ascent", "rankgp"):
+        with pytest.raises(IncompatibleError, match=f"{name} optimises a metric, which model 'lin"):
+            ranker(name, model="linear").fit(data)
