@@ -37,6 +37,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "fuzz"), str(ROOT / "tests"), str(ROOT)]
 
 from damage import Attack  # noqa: E402
+from numba.core import event  # noqa: E402
 
 from rankwright.errors import RankwrightError  # noqa: E402
 
@@ -59,6 +60,7 @@ FAULTS = ("signals", "hangs", "raw exceptions")
 SEED = 1
 _HANG_SECONDS = 5.0  # of CPU time: other processes may have the cores
 _WAIT_SECONDS = 60.0
+_CLOCKS = (signal.ITIMER_PROF, signal.ITIMER_REAL)
 _MOST_BYTES = 4 << 30
 _MOST_FAULTS = 10  # in one run, after which it ends
 
@@ -100,12 +102,27 @@ def use_damaged(
         number += 1
 
 
+class _Uncounted(event.Listener):
+    """Stops the clocks of an input while a kernel is compiled, which others may wait for too."""
+
+    def __init__(self) -> None:
+        self._left: list[list[float]] = []
+
+    def on_start(self, event: event.Event) -> None:  # noqa: ARG002
+        self._left.append([signal.setitimer(clock, 0)[0] for clock in _CLOCKS])
+
+    def on_end(self, event: event.Event) -> None:  # noqa: ARG002
+        for clock, seconds in zip(_CLOCKS, self._left.pop(), strict=True):
+            signal.setitimer(clock, seconds)
+
+
 def outcome_of(attack: Attack, path: Path) -> str:
     """Return what became of an input; the process ends where it hangs."""
     signal.setitimer(signal.ITIMER_PROF, _HANG_SECONDS)
     signal.setitimer(signal.ITIMER_REAL, _WAIT_SECONDS)
     try:
-        attack.use(path)
+        with event.install_listener("numba:compile", _Uncounted()):
+            attack.use(path)
     except RankwrightError:
         return "refused"
     except Exception:
@@ -114,8 +131,8 @@ def outcome_of(attack: Attack, path: Path) -> str:
     else:
         return "used"
     finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        for clock in _CLOCKS:
+            signal.setitimer(clock, 0)
 
 
 def replayed(path: Path) -> str:

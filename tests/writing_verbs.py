@@ -138,6 +138,7 @@ def run_all(kind, folder, names=()):
         text=True,
         preexec_fn=forget_what_root_may,
         check=False,
+        timeout=900,
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])

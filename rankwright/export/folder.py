@@ -15,8 +15,6 @@ import hashlib
 import json
 import os
 import re
-import shutil
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +25,7 @@ import numpy as np
 from rankwright import __version__, registry
 from rankwright.core.parameters import resolve_part
 from rankwright.core.types import F64
+from rankwright.data.streams import partial_beside, replace_folder
 from rankwright.errors import DataError, UsageError
 from rankwright.export.target import (
     SINGLE,
@@ -272,30 +271,20 @@ def _other_files(folder: Path) -> set[str]:
 
 def _write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
     """Write the files to a folder beside and give it its name; other files stay where they are."""
-    beside = folder.absolute().parent
     try:
-        partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=beside))
+        with partial_beside(folder.absolute(), folder=True) as partial:
+            made = partial / "export"
+            made.mkdir()
+            for name, content in files.items():
+                (made / name).write_bytes(content)
+            if _other_files(folder):  # one by one: meanwhile there is no export, never half of one
+                (folder / ABOUT).unlink(missing_ok=True)
+                for name in sorted(files, key=lambda name: name == ABOUT):
+                    os.replace(made / name, folder / name)
+            else:
+                replace_folder(made, folder)
     except OSError as error:
         raise DataError(f"{folder} cannot be written: {error.strerror or error}.") from None
-    try:
-        made, before = partial / "export", partial / "before"
-        made.mkdir()
-        for name, content in files.items():
-            (made / name).write_bytes(content)
-        if _other_files(folder):  # one by one: meanwhile there is no export, never half of one
-            (folder / ABOUT).unlink(missing_ok=True)
-            for name in sorted(files, key=lambda name: name == ABOUT):
-                os.replace(made / name, folder / name)
-            return
-        if folder.exists():
-            os.replace(folder, before)
-        os.replace(made, folder)
-    except OSError as error:
-        if before.exists() and not folder.exists():
-            os.replace(before, folder)
-        raise DataError(f"{folder} cannot be written: {error.strerror or error}.") from None
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
 
 
 def _about(

@@ -61,6 +61,7 @@ def parity_vectors(job: Job, written: Written, *, single: bool) -> Vectors:
         size = job.model.error(X, 1.0)
     usable = np.isfinite(raw) & np.isfinite(error) & (size < (_LARGEST_SINGLE if single else 1e300))
     usable &= ~_between_thresholds(job.model, written, X, single)
+    usable &= ~np.isinf(X).any(axis=1)  # on the way to a split that no number reaches
     scores = written.scale * raw + written.offset
     tolerance = abs(written.scale) * error + written.epsilon * (np.abs(scores) + 2.0**-100)
     if written.sigmoid:
@@ -228,10 +229,10 @@ def _between(low: float | None, high: float | None, single: bool) -> float:
     if high is not None:
         return float(not_above(np.array([high]))[0]) if single else high
     assert low is not None
-    if single:
-        with np.errstate(over="ignore"):
+    with np.errstate(over="ignore"):
+        if single:
             return float(np.nextafter(not_above(np.array([low]))[0], np.float32(np.inf)))
-    return float(np.nextafter(low, np.inf))
+        return float(np.nextafter(low, np.inf))
 
 
 def _neighbours(cut: float, single: bool) -> list[float]:
@@ -242,9 +243,9 @@ def _neighbours(cut: float, single: bool) -> list[float]:
             np.nextafter(near, np.float32(-np.inf)),
             np.nextafter(near, np.float32(np.inf)),
         ]
-    found = [float(value) for value in floats]
-    if not single:
-        found += [cut, float(np.nextafter(cut, -np.inf)), float(np.nextafter(cut, np.inf))]
+        found = [float(value) for value in floats]
+        if not single:
+            found += [cut, float(np.nextafter(cut, -np.inf)), float(np.nextafter(cut, np.inf))]
     return found
 
 

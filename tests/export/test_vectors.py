@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from exported_models import of_rules
+from exported_models import chain, of_rules
 
 from rankwright.export.folder import PARITY, export_model
 from rankwright.export.target import ParityError
 from rankwright.export.vectors import parity_text, read_parity
+from rankwright.models.trees import FittedTrees
 
 
 @pytest.fixture
@@ -24,6 +25,15 @@ def test_thresholds_are_met_from_both_sides_with_the_scores_of_the_model(path):
     first, second = (vectors.X > [0.5, 3.0]).T  # a missing value exceeds nothing
     np.testing.assert_allclose(vectors.scores, 0.25 + first + 4.0 * second, rtol=1e-15)
     assert {"random", "threshold", "missing"} <= set(vectors.kinds)
+
+
+def test_a_split_that_no_number_reaches_makes_no_infinite_vector(tmp_path):
+    ranker, highest = chain(2), np.finfo(np.float64).max
+    text = ranker.model_.text.replace("threshold=0.0 ", f"threshold={highest} ")
+    text = text.replace("split_feature=0 0", "split_feature=0 1")
+    ranker.model_ = FittedTrees(text, 0.0, 2)
+    export_model(ranker, "json", tmp_path / "out")
+    assert not np.isinf(read_parity(tmp_path / "out" / PARITY, 2).X).any()
 
 
 def test_they_come_back_as_written(path):

@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "fuzz"))
 
 import attacks
 from damage import Attack
+from numba.core import event
 
 WAYS = ["used", "refused", "raw", "signal"]
 
@@ -37,7 +38,12 @@ def use(path):
         raise KeyError("raw")
     if way == "signal":
         os.kill(os.getpid(), signal.SIGSEGV)
-    if way == "hang":
+    if way.startswith("compile"):
+        with event.trigger_event("numba:compile"), event.trigger_event("numba:compile"):
+            until = time.process_time() + 0.5
+            while time.process_time() < until:
+                pass
+    if way.endswith("hang"):
         while True:
             pass
 
@@ -55,15 +61,19 @@ def test_signals_and_raw_exceptions_are_counted_and_their_inputs_kept(tmp_path, 
     assert counts["inputs"] == counts.total() - counts["inputs"]
 
 
-def test_a_hang_ends_the_child(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("way", "status"),
+    [("hang", -signal.SIGPROF), ("compile", 0), ("compile, hang", -signal.SIGPROF)],
+)
+def test_a_hang_ends_the_child_and_compiling_is_none(tmp_path, monkeypatch, way, status):
     monkeypatch.setattr(attacks, "_HANG_SECONDS", 0.2)
-    (tmp_path / "damaged").write_text("hang")
+    (tmp_path / "damaged").write_text(way)
     began = time.monotonic()
     child = os.fork()
     if child == 0:
         attacks.outcome_of(ATTACK, tmp_path / "damaged")
         os._exit(0)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGPROF
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == status
     assert time.monotonic() - began < 30
 
 
