@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from rankwright.core.parameters import part_name
-from rankwright.core.types import F64, AnyArray, Loss, Model
+from rankwright.core.types import F64, AnyArray, FittedModel, Loss
 from rankwright.data.frames import checked_numbers, columns_of_frame, frame_columns
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.rankings import Ranking
@@ -24,6 +24,7 @@ from rankwright.errors import DataError, IncompatibleError, UsageError
 from rankwright.models.factorization import FittedFactorization
 from rankwright.rankers.base import Ranker
 from rankwright.rankers.inputs import eval_sets, features_like, ranking_data, valid_data
+from rankwright.rankers.selection import Selection
 
 
 class Recommender(Ranker):
@@ -77,16 +78,16 @@ class Recommender(Ranker):
         self.items_ = _own_ids(data)
         return self
 
-    def make_model(self) -> Model:
-        """Return the chosen model, which must learn users and items."""
-        made = super().make_model()
-        if not hasattr(made, "fold_in"):
+    def _fit_model(
+        self, model: Any, data: RankingData, callback: Selection, start: FittedModel | None
+    ) -> FittedModel:
+        if not hasattr(model, "fold_in"):
             raise IncompatibleError(
                 f"{self.name} learns a vector for each user and item, which model "
-                f"'{part_name('models', made)}' does not; leave model out, or give the loss to "
+                f"'{part_name('models', model)}' does not; leave model out, or give the loss to "
                 "rankwright.Ranker with that model."
             )
-        return made
+        return super()._fit_model(model, data, callback, start)
 
     def fold_in(self, X: Any, y: Any = None, **grouping: Any) -> Self:
         """Learn users from their ratings, given as for `fit`, with the items held as they are.
