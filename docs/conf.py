@@ -38,6 +38,7 @@ nitpicky = False
 
 # --- Markdown ---------------------------------------------------------------------------------
 
+smartquotes = False  # "--help" is no dash
 myst_enable_extensions = ["dollarmath", "deflist"]
 myst_heading_anchors = 4
 myst_dmath_double_inline = True

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankwright.data import delimited
-from rankwright.data.delimited import DelimitedSink, column_names, read_columns
+from rankwright.data.delimited import DelimitedSink, column_names, read_batches, read_columns
 from rankwright.errors import DataError
 
 
@@ -139,3 +139,11 @@ def test_any_number_and_text_comes_back(with_pyarrow, values, names):
             np.signbit(column("x")[array == 0]).tolist() == np.signbit(array[array == 0]).tolist()
         )
         assert column("t").tolist() == [names] * len(values)
+
+
+def test_batches_have_numbers_booleans_and_text_from_the_first_line_on():
+    raw = io.BytesIO(b"skipped\nquery,seen,price,left\n7,true,1.5,x\n7,false,2,y\n")
+    raw.readline()
+    (batch,) = read_batches(raw, ",", ["query", "seen", "price"], ["query"])
+    assert [str(kind) for kind in batch.schema.types] == ["string", "bool", "double"]
+    assert batch.to_pydict() == {"query": ["7", "7"], "seen": [True, False], "price": [1.5, 2.0]}

@@ -276,3 +276,16 @@ def test_a_worker_killed_while_trees_grow_is_done_without(monkeypatch):
         assert victim not in client.run(os.getpid).values()
     assert len(callback.values) == 12  # no round is shown twice
     np.testing.assert_allclose(grown.scores(data.X), one.scores(data.X), rtol=1e-7)
+
+
+def test_only_what_another_network_may_not_have_is_tried_again():
+    lost = type("CommClosedError", (Exception,), {})
+    for error, again in (
+        (UsageError("num_leaves must be 2 or more."), False),
+        (Exception("Check failed: (num_leaves) > (1)"), False),
+        (ValueError("a bug"), False),
+        (NetworkBrokenError("a machine is gone"), True),
+        (ConnectionResetError(), True),
+        (lost("closed"), True),
+    ):
+        assert trees._is_passing(error) == again, error

@@ -9,7 +9,7 @@ from small_data import small_data
 
 import rankwright as rw
 from rankwright.export import check_releases, export_model, verify_export
-from rankwright.export.ranklib import RankLib
+from rankwright.export.ranklib import RankLib, _weights
 from rankwright.export.target import ParityError
 from rankwright.models.linear import FittedLinear
 
@@ -83,3 +83,11 @@ def test_ranklib_counts_features_from_one_and_the_plugins_name_them(tmp_path):
     payload = json.loads((tmp_path / "e" / "model.json").read_text())
     (tree,) = json.loads(payload["model"]["model"]["definition"])
     assert tree["split"] == "age"
+
+
+def test_a_network_of_one_layer_is_a_linear_model_with_its_constant():
+    written = _weights(np.array([2.0, -1.0]), 0.5)
+    assert written.text().splitlines()[0] == "## Linear Regression"
+    assert written.text().splitlines()[-1] == "0:0.5 1:2.0 2:-1.0"
+    assert written.scores(np.array([[1.0, 4.0]])).tolist() == [0.5 + 2.0 - 4.0]
+    assert _weights(np.array([2.0, -1.0]), 0.0).text().splitlines()[-1] == "1:2.0 2:-1.0"
