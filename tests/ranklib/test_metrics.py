@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from ranklib_runs import figure
 
+from rankwright.errors import UsageError
 from rankwright.ranklib.command import run
 from rankwright.ranklib.metrics import RankLibMetric
 
@@ -63,3 +64,9 @@ def test_hr_leaves_lists_without_a_relevant_document_out(tmp_path, capsys):
     assert figure(capsys.readouterr().out, "test") == 0.5
     run(["-test", str(tmp_path / "data.txt"), "-metric2T", "NDCG@10", "-hr"])
     assert figure(capsys.readouterr().out, "test") == 1.0
+
+
+@pytest.mark.parametrize("text", ["NOPE@5", "ndcg@", "", "ndcg 5"])
+def test_what_is_no_metric_of_ranklib_is_refused_with_those_it_has(text):
+    with pytest.raises(UsageError, match=r"is not a metric of RankLib; it has .*NDCG@k"):
+        RankLibMetric.of(text)
