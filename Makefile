@@ -10,7 +10,7 @@ LOWEST_TESTS := tests/core tests/losses tests/metrics tests/models/test_linear.p
 	tests/models/test_trees.py tests/models/test_kernel.py tests/solvers/test_lbfgs.py \
 	tests/solvers/test_tron.py tests/persist/test_model_file.py tests/cli/test_train.py \
 	tests/contract/test_models.py tests/contract/test_losses.py
-EXTRAS := neural,dask,tune,plot,serve,onnx,parquet,xgboost,docs,dev
+EXTRAS := neural,dask,tune,plot,serve,onnx,logs,parquet,xgboost,docs,dev
 
 .PHONY: demo test test-lowest lint format pages docs bench reproduce soak wheel setup clean chromium
 
@@ -23,13 +23,13 @@ test: $(VENV)/.all chromium  ## the whole test suite
 test-lowest: $(LOWEST)/.core  ## the core's tests with the lowest versions that pyproject.toml allows
 	$(LOWEST)/bin/python -m pytest -n auto -W ignore::DeprecationWarning $(LOWEST_TESTS)
 
-lint: $(VENV)/.all  ## style, types, layers, generated pages
+lint: $(VENV)/.all  ## style, types, layers, generated pages, names and words
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tools/generate_pages.py --check
-	$(BIN)/python tools/check_words.py
+	$(BIN)/python tools/check_sources.py
 
 format: $(VENV)/.all  ## mend what can be mended automatically
 	$(BIN)/ruff check --fix .

@@ -20,7 +20,7 @@ import numpy as np
 from rankwright import synthetic
 from rankwright.data.files import save
 
-LIMIT = 600.0  # seconds, after which a process is ended
+LIMIT = 60.0  # seconds, after which a process is ended: fits take about one on a quiet machine
 _CHOICES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME", "RANKWRIGHT_COMPILE")
 
 

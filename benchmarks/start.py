@@ -16,6 +16,10 @@ import sys
 import tempfile
 from pathlib import Path
 
+from numba.core.codegen import get_host_cpu_features
+
+from rankwright.core.kernel_cache import BASELINES, has_features, machine
+
 from .contest import is_installed, reason, version
 from .findings import OURS, Findings, Record
 from .own_process import Fit, run_python, write_data
@@ -124,7 +128,7 @@ def _package_with_kernels(folder: Path) -> Path:
     site = folder / "site"
     shutil.copytree(package, site / "rankwright", ignore=shutil.ignore_patterns("__pycache__"))
     tool = package.parent / "tools" / "compile_kernels.py"
-    words = [site / "rankwright" / "compiled", "--rankers", ",".join(RANKERS)]
+    words = [site / "rankwright" / "compiled", "--rankers", ",".join(RANKERS), "--cpus", _cpu()]
     subprocess.run(
         [sys.executable, tool, *words],
         env={**os.environ, "PYTHONPATH": str(package.parent)},
@@ -132,3 +136,9 @@ def _package_with_kernels(folder: Path) -> Path:
         check=True,
     )
     return site
+
+
+def _cpu() -> str:
+    """Return the best CPU that wheels carry code for and whose instructions this one has."""
+    own = has_features(get_host_cpu_features())
+    return next(cpu for cpu, needed in BASELINES[machine()].items() if needed <= own)

@@ -1,7 +1,7 @@
 """Damage files of every kind that is read: each is read or refused in a sentence, nothing else.
 
 Model files (bytes, and parts under a receipt that is right again), models of LightGBM, XGBoost,
-CatBoost and RankLib, runs, judgments, ratings and tables.
+CatBoost and RankLib, runs, judgments, ratings, tables and feature logs with judgment lists.
 ``python fuzz/fuzz_files.py -max_total_time=60``, or ``--runs N``.
 A file that raises another error is kept beside where the run began, and its name is reported.
 """
@@ -72,6 +72,30 @@ def seeds(folder: Path) -> Iterator[tuple[str, Path, Reader]]:
     yield "run", run, lambda path: load(path, format="trec", qrels=qrels)
     yield "judgments", qrels, lambda path: load(run, format="trec", qrels=path)
     yield "ratings", ratings, lambda path: load(path, format="ratings")
+    yield from _logs(folder)
+
+
+def _logs(folder: Path) -> Iterator[tuple[str, Path, Reader]]:
+    """Write a feature log of each kind of engine, and a judgment list."""
+    judged = folder / "judged.txt"
+    judged.write_bytes(b"# qid:1: rambo*2\n\n3 qid:1 # d1 rambo\n0 qid:1 1:0.5 # d2\n")
+    features = b'[{"name":"a","value":1.5},{"name":"b"}]'
+    hit = b'{"_id":"%s","fields":{"_ltrlog":[{"qid:1":' + features + b"}]}}"
+    hits = b'{"hits":{"hits":[%s,%s]}}' % (hit % b"d1", hit % b"d2")
+    docs = b'{"id":"d1","[features]":"a=1.5,b=0.0"},{"id":"d2","[features]":"b=2.0"}'
+    child = b'{"id":"id:n:t::d1","fields":{"matchfeatures":{"a":1.5,"b":0}}}'
+    logs = {
+        "plugin": hits + b"\n" + hits,
+        "msearch": b'{"responses":[' + hits + b"]}",
+        "solr": b'{"responseHeader":{"params":{"q":"rambo"}},"response":{"docs":[' + docs + b"]}}",
+        "vespa": b'{"qid":1,"root":{"children":[' + child + b"]}}",
+    }
+    for name, content in logs.items():
+        path = folder / f"{name}.jsonl"
+        path.write_bytes(content)
+        yield "feature log", path, lambda path: load(path, judgments=judged)
+    log = folder / "plugin.jsonl"
+    yield "judgment list", judged, lambda path: load(log, judgments=path)
 
 
 def _of_other_libraries(folder: Path) -> Iterator[Path]:

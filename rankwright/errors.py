@@ -1,4 +1,4 @@
-"""The errors a user meets: one sentence each, saying where the fault is and what to do next."""
+"""The errors a user meets: one sentence each, saying where the error is and what to do next."""
 
 from __future__ import annotations
 

@@ -46,6 +46,7 @@ METRICS = {
 FORMATS = {
     "arrow": "rankwright.data.tables:Arrow",
     "csv": "rankwright.data.tables:Csv",
+    "feature_log": "rankwright.data.feature_log:FeatureLog",
     "letor": "rankwright.data.letor:Letor",
     "lightgbm": "rankwright.data.lightgbm:LightGBMText",
     "parquet": "rankwright.data.tables:Parquet",
@@ -58,6 +59,7 @@ FORMATS = {
 EXTENSIONS: dict[str, tuple[str, ...]] = {
     "arrow": (".arrow", ".ipc", ".feather"),
     "csv": (".csv",),
+    "feature_log": (".jsonl", ".ndjson", ".json"),
     "letor": (".txt", ".letor", ".svmlight", ".svm", ".libsvm", ".dat"),
     "lightgbm": (),
     "parquet": (".parquet", ".pq"),

@@ -23,15 +23,15 @@ FOLDER = Path(__file__).parent / "found"
 _FAILING = re.compile(r"(?:Falsifying example|Failing test case): (.*)", re.DOTALL)
 
 
-def keep(item: pytest.Item, fault: BaseException, folder: Path = FOLDER) -> Path | None:
+def keep(item: pytest.Item, error: BaseException, folder: Path = FOLDER) -> Path | None:
     """Write the example that a property test failed on; None where it cannot be written."""
     given = getattr(getattr(item, "obj", None), "hypothesis", None)
     if given is None:
         return None
-    arguments = falsifying_arguments(getattr(fault, "__notes__", ()), names=given._given_kwargs)
+    arguments = falsifying_arguments(getattr(error, "__notes__", ()), names=given._given_kwargs)
     if arguments is None:
         return None
-    entry = {"test": _test(item), "arguments": arguments, "said": _said(fault)}
+    entry = {"test": _test(item), "arguments": arguments, "said": _said(error)}
     digest = hashlib.sha256(f"{entry['test']} {arguments}".encode()).hexdigest()[:12]
     path = folder / f"{item.obj.__name__}-{digest}.json"
     folder.mkdir(exist_ok=True)
@@ -70,5 +70,5 @@ def _test(item: pytest.Item) -> str:
     return item.nodeid.partition("[")[0]
 
 
-def _said(fault: BaseException) -> str:
-    return f"{type(fault).__name__}: {fault}".partition("\n")[0][:200]
+def _said(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}".partition("\n")[0][:200]

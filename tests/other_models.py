@@ -1,9 +1,13 @@
 """Small models of LightGBM, XGBoost and CatBoost, and rows that find out where scores differ."""
 
 import numpy as np
+import pytest
+
+from rankwright.errors import RankwrightError
 
 SIZES = np.full(20, 20)
 QID = np.repeat(np.arange(20), 20)
+NAMES = ["price", "clicks", "tiny", "age", "kind", "side"]
 CATEGORY = 4  # the column that holds category numbers
 
 
@@ -41,3 +45,12 @@ def rows(thresholds=(), *, infinite=False):
     more = X[rng.integers(0, len(X), 300)]
     more[np.arange(300), rng.integers(0, X.shape[1], 300)] = rng.choice(odd, 300)
     return np.concatenate([X, more, np.zeros((1, 6)), np.full((1, 6), np.nan)])
+
+
+def refused(call, *words):
+    """Check that a call is refused with one line that has these words."""
+    with pytest.raises(RankwrightError) as caught:
+        call()
+    text = str(caught.value)
+    assert "\n" not in text
+    assert all(word in text for word in words), text

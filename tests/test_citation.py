@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from cases import each
 
 import rankwright as rw
 from rankwright import registry
@@ -20,7 +21,7 @@ def test_every_ranker_and_loss_of_a_paper_has_an_entry(kind):
     assert without <= OF_NO_PAPER
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "keys"),
     [
         ("intervalrank", ["moon2010intervalrank"]),
@@ -38,7 +39,6 @@ def test_every_ranker_and_loss_of_a_paper_has_an_entry(kind):
         (rw.losses.ListNet(), ["cao2007listnet"]),
         (rw.Ranker(loss=rw.losses.XENDCG(), model="trees"), ["bruch2021xendcg"]),
     ],
-    ids=str,
 )
 def test_the_papers_are_those_of_the_algorithm(name, keys):
     found = re.findall(r"^@\w+\{(\w+),", rw.cite(name), re.MULTILINE)

@@ -71,8 +71,8 @@ def test_escaping_twice_changes_nothing(text):
 
 
 def test_an_error_from_a_worker_process_says_the_same():
-    fault = DataError("the column name 'a\nb' is used twice; rename one.")
-    assert str(pickle.loads(pickle.dumps(fault))) == str(fault)  # noqa: S301
+    error = DataError("the column name 'a\nb' is used twice; rename one.")
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)  # noqa: S301
 
 
 def test_a_warning_is_printed_as_one_line(capsys):

@@ -37,8 +37,9 @@ SMALL: dict[str, dict[str, Any]] = {
 
 def compile_for(cpu: str, target: Path, rankers: str) -> None:
     """Use the kernels in a process that compiles for ``cpu``; write their archive."""
-    from rankwright.core.kernel_cache import write_archive
+    from rankwright.core.kernel_cache import kernel_hash, versions, write_archive
 
+    made_of = versions()["kernels"]
     with tempfile.TemporaryDirectory() as scratch:
         settings = {
             "NUMBA_CPU_NAME": cpu,
@@ -53,6 +54,8 @@ def compile_for(cpu: str, target: Path, rankers: str) -> None:
         target.mkdir(parents=True, exist_ok=True)
         path = target / f"{cpu}.zip"
         n = write_archive(Path(scratch), path)
+    if kernel_hash() != made_of:
+        raise SystemExit("the sources were changed while kernels were compiled; start again.")
     if n == 0:
         raise SystemExit(f"no kernel was compiled for {cpu}.")
     print(f"{path.name}: {n} kernels, {path.stat().st_size / 1e6:.1f} MB", flush=True)

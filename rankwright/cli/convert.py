@@ -46,7 +46,12 @@ def convert(
         typer.Option("--zero-based/--one-based", help="Lowest feature id of IN (LETOR text)."),
     ] = None,
     absent: Annotated[
-        str | None, typer.Option(help="Value of absent features: zero or missing (LETOR text).")
+        str | None,
+        typer.Option(help="Value of absent features: zero or missing (LETOR text, feature logs)."),
+    ] = None,
+    judgments: Annotated[
+        str | None,
+        typer.Option(help="Judgment list with the grades of the documents (feature logs)."),
     ] = None,
     dtype: Annotated[str | None, typer.Option(help="float32 or float64.")] = None,
     read: ReadOption = None,
@@ -65,8 +70,15 @@ def convert(
 
     if json and target == "-":
         raise UsageError("--json and OUT '-' both write to standard output; name a file for OUT.")
-    named = {"qid": qid, "label": label, "zero_based": zero_based, "absent": absent, "dtype": dtype}
-    options = read_options(read, **named)
+    options = read_options(
+        read,
+        qid=qid,
+        label=label,
+        zero_based=zero_based,
+        absent=absent,
+        judgments=judgments,
+        dtype=dtype,
+    )
     for_writer = parse_settings(write or [], "--write")
     gauge = bound_memory(context, memory)
     with warnings.catch_warnings(record=True) as lost:

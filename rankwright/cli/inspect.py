@@ -221,6 +221,14 @@ def _about_features(one: DataProfile) -> Iterator[tuple[int, str]]:
                 f"{len(chosen):,} of {_count(one.features, 'feature')} "
                 f"{_verb(len(chosen), 'is', 'are')} {what}: {_list(chosen)}.",
             )
+    negative = [name for name in one.negative_features if isinstance(name, str)]
+    if negative:
+        yield (
+            12,
+            f"{len(negative):,} of {_count(one.features, 'feature')} "
+            f"{_verb(len(negative), 'has', 'have')} values below 0, which a query of Elasticsearch "
+            f"or OpenSearch cannot return as its score: {_list(negative)}.",
+        )
     if one.duplicate_features:
         spare = sum(len(group) - 1 for group in one.duplicate_features)
         groups = [" = ".join(map(str, group)) for group in one.duplicate_features]

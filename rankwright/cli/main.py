@@ -16,6 +16,7 @@ from rankwright.cli.convert import convert, synthetic
 from rankwright.cli.evaluate import evaluate
 from rankwright.cli.explain import explain
 from rankwright.cli.export import export, verify
+from rankwright.cli.features import features
 from rankwright.cli.inspect import inspect
 from rankwright.cli.list import cite, list_names
 from rankwright.cli.rank import rank
@@ -43,6 +44,7 @@ app.command()(rank)
 app.command()(explain)
 app.command()(convert)
 app.command()(synthetic)
+app.command()(features)
 app.command()(export)
 app.command()(verify)
 app.command()(serve)

@@ -210,7 +210,7 @@ def on_workers(
     if several or (Path(data).exists() and is_store(data)):
         return partitions(data, client=client, n_parts=n_parts, **options)
     if ranker is not None:
-        whole = load_documents(data, feature_names=feature_names(ranker), **options)
+        whole = load_documents(data, **features_of(ranker), **options)
         n_features = ranker.n_features_in_
     else:
         whole = load(data, **options)
@@ -221,12 +221,10 @@ def on_workers(
 # --- model files, and the data beside them ---------------------------------------------------
 
 
-def feature_names(ranker: Ranker) -> Sequence[str]:
-    """Return what a table calls the features of a ranker: its own names, or ``f1`` to ``fd``."""
-    from rankwright.data.frames import default_names
-
+def features_of(ranker: Ranker) -> dict[str, Any]:
+    """Return the names and the number of a ranker's features, as `load_documents` takes them."""
     names = getattr(ranker, "feature_names_in_", None)
-    return default_names(ranker.n_features_in_) if names is None else list(names)
+    return {"feature_names": names, "n_features": ranker.n_features_in_}
 
 
 def open_with(

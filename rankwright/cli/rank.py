@@ -17,7 +17,7 @@ from rankwright.cli.options import (
     ThreadsOption,
     bound_memory,
     client_of,
-    feature_names,
+    features_of,
     in_record,
     on_workers,
     open_with,
@@ -85,7 +85,7 @@ def rank(
     how: dict[str, Any] = {"per_group": per_group, "top": top, "tag": tag}
     documents: RankingData | Partitions
     if client is None:
-        documents = _here(model, data, options, threads, output, {"to": written, **how})
+        documents = _locally(model, data, options, threads, output, {"to": written, **how})
     else:
         documents = _on_cluster(client, model, data, n_parts, options, output, how)
     if json:
@@ -97,7 +97,7 @@ def rank(
     print_peak(gauge)
 
 
-def _here(
+def _locally(
     model: Path,
     data: str,
     options: dict[str, Any],
@@ -114,7 +114,7 @@ def _here(
         (ranker,), documents = open_with([model], lambda: load_documents(data, **options))
     else:
         ranker = load_model(model)
-        read = load_documents(data, feature_names=feature_names(ranker), **options)
+        read = load_documents(data, **features_of(ranker), **options)
         documents = read.with_n_features(ranker.n_features_in_)
     ranker.n_jobs = threads
     write_ranking(documents, ranker.predict(documents), output, **how)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from rankwright.core.checks import check_csr
 from rankwright.core.types import F64, AnyArray, FloatMatrix
 from rankwright.errors import DataError
 
@@ -116,11 +117,16 @@ def as_float_vector(values: Any, name: str, length: int) -> F64:
 
 
 def _as_csr(X: Any) -> sparse.csr_array[Any]:
-    matrix = sparse.csr_array(X)
-    if matrix.ndim != 2:
-        raise DataError(f"X must be a table of rows and features, not of shape {matrix.shape}.")
-    if matrix.dtype.kind == "c":
+    if X.ndim != 2:
+        raise DataError(f"X must be a table of rows and features, not of shape {X.shape}.")
+    if X.dtype.kind == "c":
         raise DataError("Complex data not supported: X must be real numbers.")
+    if X.format == "csr":
+        check_csr(X)
+        matrix = sparse.csr_array(X)
+    else:
+        matrix = _to_csr(X)
+        check_csr(matrix)
     if matrix.dtype not in (np.float32, np.float64):
         matrix = matrix.astype(np.float64)
     if not matrix.has_canonical_format:
@@ -131,6 +137,22 @@ def _as_csr(X: Any) -> sparse.csr_array[Any]:
         row = int(np.searchsorted(matrix.indptr, at, side="right")) - 1
         raise _infinite(row, int(matrix.indices[at]))
     return matrix
+
+
+def _to_csr(X: Any) -> sparse.csr_array[Any]:
+    """Return a matrix of another sparse format as CSR; SciPy's conversions check no bounds."""
+    try:
+        if X.format == "csc":
+            check_csr(X.T)
+        elif hasattr(X, "check_format"):
+            X.check_format()
+        elif X.format == "coo":
+            X = sparse.coo_array((X.data, (X.row, X.col)), X.shape)  # which checks its numbers
+        return sparse.csr_array(X)
+    except (ValueError, TypeError, IndexError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"X is no {X.format.upper()} matrix: {error}.") from None
 
 
 def _to_float64(array: AnyArray) -> AnyArray:

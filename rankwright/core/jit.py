@@ -31,7 +31,7 @@ from typing import Any
 
 import numba
 import numpy as np
-from numba.core import codegen, compiler, config, errors, event, sigutils, typing
+from numba.core import codegen, compiler, config, errors, event, sigutils, types, typing
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import _FunctionCompiler
 from numba.core.registry import CPUDispatcher
@@ -200,27 +200,52 @@ class _Colourless:
         return str
 
 
+_resolve = types.BaseFunction.get_call_type
+_resolved: dict[tuple[Any, ...], tuple[Any, Any]] = {}
+
+
+def _resolve_once(function: Any, context: Any, args: Any, kws: Any) -> Any:
+    """Return the signature of a call of one of Numba's own functions, which is found only once.
+
+    Numba asks ten times for each, and tries every template that it has for the function.
+    """
+    key = (id(function), id(context), tuple(args), tuple(sorted(kws.items())))
+    if key not in _resolved:  # the function is kept, so that its id stays its own
+        _resolved[key] = function, _resolve(function, context, args, kws)
+    return _resolved[key][1]
+
+
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Let Numba compile a tenth quicker.
+    """Let Numba compile a third quicker.
 
-    It colours thousands of errors that it then throws away, and makes millions of objects that the
-    garbage collector would look at again and again.
+    It looks up the same signatures again and again, colours thousands of errors that it then throws
+    away, and makes millions of objects that the garbage collector would look at: they are put with
+    the old ones, which it looks at now and then.
     """
     with global_compiler_lock:
         before, collecting = getattr(errors, "_termcolor_inst", None), gc.isenabled()
         errors._termcolor_inst = _Colourless()
+        types.BaseFunction.get_call_type = _resolve_once if INLINES else _resolve
         gc.disable()
         try:
             yield
         finally:
             errors._termcolor_inst = before
+            types.BaseFunction.get_call_type = _resolve
             if collecting:
+                if gc.get_freeze_count() == 0:  # else the user froze objects, and they stay so
+                    gc.freeze()
+                    gc.unfreeze()
                 gc.enable()
 
 
 class _Inlined(codegen.JITCodeLibrary):  # type: ignore[misc]
     """The code of a kernel for other kernels: it is linked into them, and optimised there."""
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        """Leave it to the callers; what they need to know of the machine is written down."""
+        ll_module.data_layout = self._codegen._data_layout
 
     def finalize(self) -> None:
         """Link what the kernel calls; make no machine code."""
@@ -308,6 +333,7 @@ class Kernel(CachedKernel):
         self._compiler = _KernelCompiler(self, inlined=False)
         self._inner_compiler = _KernelCompiler(self, inlined=True)
         self.inner: dict[tuple[Any, ...], Any] = {}
+        self._templates: dict[tuple[Any, ...], Any] = {}
 
     # --- for callers in Python
 
@@ -320,13 +346,16 @@ class Kernel(CachedKernel):
     # --- for callers in other kernels
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
-        """Return the type of a call in another kernel, which has the code compiled into it."""
-        pysig, args = self._compiler.fold_argument_types(args, kws)
-        self._compile_inner(tuple(args))
-        name = self.py_func.__name__
-        signatures = [result.signature for result in self.inner.values()]
-        template = typing.make_concrete_template(f"CallTemplate({name})", name, signatures)
-        return template, pysig, args, {}
+        """Return the type of a call in another kernel, which has the code compiled into it.
+
+        Code for 0 and code for any other integer is the same; constants reach it by inlining.
+        """
+        pysig, folded = self._compiler.fold_argument_types(args, kws)
+        args = tuple(
+            types.unliteral(a) if isinstance(a, types.IntegerLiteral) else a for a in folded
+        )
+        self._compile_inner(args)
+        return self._templates[args], pysig, args, {}
 
     def get_overload(self, sig: Any) -> Any:
         """Return the key under which Numba finds the code for a call in another kernel."""
@@ -343,6 +372,9 @@ class Kernel(CachedKernel):
             key = _key(self, args)
             result.target_context.insert_user_function(key, result.fndesc, [result.library])
             self.inner[args] = result
+            self._templates[args] = typing.make_concrete_template(
+                f"CallTemplate({self.py_func.__name__})", key, [result.signature]
+            )
             _compiling.count()
 
 

@@ -5,7 +5,8 @@ files, such as the features of a store, do not count: the system takes them back
 room. A thread looks every `EVERY` seconds and records the peak; where the bound is passed by more
 than `SLACK` of it, the run ends with a sentence.
 
-Code that would copy features asks `scratch` for room, and code that can do with less asks `limit`.
+Code that would copy features asks `scratch` for room, and code that can do with less looks at
+`memory_bound`.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ _SMALL_SHARE = 32  # of the bound: what is smaller is not worth a file
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 _STATM = Path("/proc/self/statm")
 
-_limit: ContextVar[int | None] = ContextVar("memory limit", default=None)
+memory_bound: ContextVar[int | None] = ContextVar("memory bound", default=None)
+"""The bytes that are allowed here, None where there is no bound."""
 
 
 # --- sizes -----------------------------------------------------------------------------------
@@ -190,7 +192,7 @@ def memory_limit(limit: str | int | None) -> Iterator[Gauge]:
             "a bound on memory holds in the main thread alone; bound the memory of the process."
         )
     gauge = Gauge(size)
-    before = _limit.set(size)
+    before = memory_bound.set(size)
     try:
         with _interruptible(size), gauge:
             yield gauge
@@ -198,7 +200,7 @@ def memory_limit(limit: str | int | None) -> Iterator[Gauge]:
         gauge.check()  # our own: raised with its reason
         raise
     finally:
-        _limit.reset(before)
+        memory_bound.reset(before)
 
 
 @contextmanager
@@ -214,14 +216,9 @@ def _interruptible(size: int | None) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def limit() -> int | None:
-    """Return the bound that holds here, None where there is none."""
-    return _limit.get()
-
-
 def room() -> int | None:
     """Return how much of the bound is not in use; None where there is no bound."""
-    most = limit()
+    most = memory_bound.get()
     return None if most is None else max(0, most - anonymous_bytes())
 
 
@@ -230,7 +227,7 @@ def scratch(shape: tuple[int, ...], dtype: Any) -> AnyArray:
 
     The file lies where temporary files do (``TMPDIR``) and is gone with the array.
     """
-    most, size = limit(), math.prod(shape) * np.dtype(dtype).itemsize
+    most, size = memory_bound.get(), math.prod(shape) * np.dtype(dtype).itemsize
     if most is None or size * _SMALL_SHARE <= most:
         return np.empty(shape, dtype)
     try:
@@ -256,7 +253,7 @@ def blocks(X: FloatMatrix) -> Iterator[slice]:
 
 def taken_rows(X: FloatMatrix, rows: AnyArray) -> FloatMatrix:
     """Return ``X[rows]``, in room from `scratch`."""
-    if limit() is None:
+    if memory_bound.get() is None:
         return X[rows]
     if isinstance(X, np.ndarray):
         out = scratch((len(rows), X.shape[1]), X.dtype)

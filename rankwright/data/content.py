@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -121,8 +120,8 @@ def in_content_order(
     """
     rows, queries = content_order(data, n_jobs=n_jobs)
     if not features:
-        data = replace(data, X=np.empty((data.n_documents, 0)), feature_names=None)
-    return rows, replace(data, doc_id=None, position=None).in_order(rows, queries)
+        data = data._replace(X=np.empty((data.n_documents, 0)), feature_names=None)
+    return rows, data._replace(doc_id=None, position=None).in_order(rows, queries)
 
 
 def content_digest(data: RankingData, *, n_jobs: int | None = None) -> str:

@@ -64,6 +64,7 @@ def load_documents(
     *,
     format: str | None = None,  # noqa: A002
     feature_names: Sequence[str] | None = None,
+    n_features: int | None = None,
     **options: Any,
 ) -> RankingData:
     """Read documents that are only to be ranked: as `load`, but there need be no grades.
@@ -73,6 +74,8 @@ def load_documents(
     feature_names
         Features of the model. Of a table these columns alone are read, whatever else it has;
         ``f1`` to ``fd``, how features without names are called, only where it has them all.
+    n_features
+        How many there are, where they have no names.
     path, format, **options
         As for `load`.
     """
@@ -85,11 +88,11 @@ def load_documents(
     takes = options_of(chosen.read)
     if "grades" in takes:
         options = {"grades": False, **options}
-    if "features" in takes and feature_names is not None:
-        wanted = list(feature_names)
-        unnamed = tuple(wanted) == default_names(len(wanted))
-        if not unnamed or (Path(path).is_file() and {*wanted} <= {*chosen.names(path)}):
-            options = {"features": wanted, **options}
+    if "features" in takes:
+        wanted = default_names(n_features or 0) if feature_names is None else tuple(feature_names)
+        unnamed = wanted == default_names(len(wanted))
+        if not unnamed or (wanted and Path(path).is_file() and {*wanted} <= {*chosen.names(path)}):
+            options = {"features": list(wanted), **options}
     return load(path, format=name, **options)
 
 

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from rankwright import registry
-from rankwright.core.memory import limit
+from rankwright.core.memory import memory_bound
 from rankwright.data.ranking_data import PER_DOCUMENT, PartsDifferError, RankingData
 from rankwright.data.store import Store, is_store
 from rankwright.data.streams import COMPRESSED, beside, missing_file, plain_suffix, refuse_unread
@@ -130,7 +130,7 @@ def by_runs(reader: Any, options: dict[str, Any]) -> dict[str, Any]:
 
 def _is_large(path: str | Path, reader: Any) -> bool:
     """Return whether a file might fill a good part of the memory that is allowed."""
-    most = limit()
+    most = memory_bound.get()
     if most is None or not hasattr(reader, "read_parts") or Path(path).is_dir():
         return False
     try:

@@ -188,6 +188,7 @@ def inspect(data: Inspectable, *, n_jobs: int | None = None) -> Profile:
     overlaps: list[Overlap] = []
     seen: list[tuple[str, dict[str, None], AnyArray]] = []
     for name, one in _named(data):
+        one.check_width()
         hashes = np.zeros(one.n_documents, np.uint64)
         profiles.append(_profile(name, one, hashes, n_jobs))
         ids = dict.fromkeys(map(str, one.qid.tolist()))
@@ -273,6 +274,7 @@ def _features(data: RankingData, hashes: AnyArray, n_jobs: int | None) -> dict[s
     return {
         "missing_values": int(gaps.sum()),
         "missing_by_feature": {label[f]: int(gaps[f]) for f in np.flatnonzero(gaps)},
+        "negative_features": labels(lowest < 0),
         "constant_features": labels(constant),
         "query_constant_features": labels(still),
         "duplicate_features": tuple(
@@ -403,6 +405,8 @@ class DataProfile:
     """Queries whose documents all have the same grade above 0."""
     missing_values: int
     missing_by_feature: dict[Label, int]
+    negative_features: tuple[Label, ...]
+    """Features with a value below 0."""
     constant_features: tuple[Label, ...]
     query_constant_features: tuple[Label, ...]
     """Features that differ between queries but never within one."""

@@ -29,11 +29,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rankwright.core.checks import HIGHEST_GRADE
 from rankwright.core.jit import kernel
 from rankwright.core.types import F64, I64, AnyArray
 from rankwright.errors import DataError
 
-_PLUS, _MINUS, _POINT, _ZERO, _BIG_E, _SMALL_E = 43, 45, 46, 48, 69, 101
+_PLUS, _MINUS, _POINT, _ZERO, _SMALL_E = 43, 45, 46, 48, 101
+_CASE = 32  # the bit that tells a small letter from a capital
 _NULL, _SMALL_NULL = np.frombuffer(b"NULL", np.uint8), np.frombuffer(b"null", np.uint8)
 _NAN, _SMALL_NAN = np.frombuffer(b"NaN", np.uint8), np.frombuffer(b"nan", np.uint8)
 _NA = np.frombuffer(b"NA", np.uint8)
@@ -133,14 +135,17 @@ def _nearest(w, q):  # type: ignore[no-untyped-def]
 @kernel
 def _read_exponent(text, i):  # type: ignore[no-untyped-def]
     """Read what follows an 'e': return the exponent, where it ends, and whether it is one."""
-    sign = -1 if at(text, i) == _MINUS else 1
-    if at(text, i) == _MINUS or at(text, i) == _PLUS:
+    sign = at(text, i)
+    negative = sign == _MINUS
+    if negative or sign == _PLUS:
         i += 1
     power, start = 0, i
-    while 0 <= digit_at(text, i) <= 9:
-        power = min(power * 10 + digit_at(text, i), _MAX_EXPONENT)
+    digit = digit_at(text, i)
+    while 0 <= digit <= 9:
+        power = min(power * 10 + digit, _MAX_EXPONENT)
         i += 1
-    return sign * power, i, i > start
+        digit = digit_at(text, i)
+    return -power if negative else power, i, i > start
 
 
 @kernel
@@ -148,11 +153,12 @@ def _first_digits(text, start, end):  # type: ignore[no-untyped-def]
     """Return the first 19 digits, from the first that is not 0, as w; and how many follow."""
     w, count, rest = np.uint64(0), 0, 0
     for i in range(start, end):
-        if at(text, i) != _POINT and count == MAX_DIGITS:
+        digit = digit_at(text, i)
+        if digit >= 0 and count == MAX_DIGITS:  # the point is below
             rest += 1
-        elif at(text, i) != _POINT:
-            w = w * np.uint64(10) + np.uint64(digit_at(text, i))
-            count += int(w > 0)
+        elif digit >= 0:
+            w = w * np.uint64(10) + np.uint64(digit)
+            count += 1 if w > 0 else 0
     return w, rest
 
 
@@ -162,8 +168,9 @@ def read_number(text, i):  # type: ignore[no-untyped-def]
 
     Only 0s: ``0`` and ``0.000``, but not ``-0`` nor ``0e5``.
     """
-    negative = at(text, i) == _MINUS
-    if negative or at(text, i) == _PLUS:
+    sign = at(text, i)
+    negative = sign == _MINUS
+    if negative or sign == _PLUS:
         i += 1
     start, w, power = i, np.uint64(0), 0
     digit = digit_at(text, i)
@@ -189,7 +196,7 @@ def read_number(text, i):  # type: ignore[no-untyped-def]
         w, rest = _first_digits(text, start, i)
         power += rest
     zeros = w == 0 and not negative
-    if at(text, i) == _SMALL_E or at(text, i) == _BIG_E:
+    if at(text, i) | _CASE == _SMALL_E:
         given, i, known = _read_exponent(text, i + 1)
         if not known:
             return 0.0, i, False, False
@@ -466,7 +473,7 @@ def _survey_line(text, i):  # type: ignore[no-untyped-def]
 
 @kernel
 def _sort(ids, values):  # type: ignore[no-untyped-def]
-    """Sort ``ids`` and move ``values`` along, in the manner of Shell."""
+    """Sort ``ids`` and move ``values`` along, in the manner of Shell; they may be one array."""
     gap = 1
     while gap < len(ids) // 3:
         gap = 3 * gap + 1
@@ -492,7 +499,7 @@ def _repeats_a_feature(text, i):  # type: ignore[no-untyped-def]
             i += 1
         ids[k] = number
         i = _past_token(text, i)
-    _sort(ids, ids.copy())
+    _sort(ids, ids)
     for k in range(1, features):  # noqa: SIM110 (kernels have no generators)
         if ids[k] == ids[k - 1]:
             return True
@@ -506,9 +513,11 @@ def _is_integer(text, i):  # type: ignore[no-untyped-def]
     if negative:
         i += 1
     start, number = i, np.uint64(0)
-    while 0 <= digit_at(text, i) <= 9 and i - start < MAX_DIGITS:
-        number = number * np.uint64(10) + np.uint64(digit_at(text, i))
+    digit = digit_at(text, i)
+    while 0 <= digit <= 9 and i - start < MAX_DIGITS:
+        number = number * np.uint64(10) + np.uint64(digit)
         i += 1
+        digit = digit_at(text, i)
     if i == start or not _ends_token(at(text, i)):
         return False
     if at(text, start) == _ZERO:
@@ -625,7 +634,7 @@ def parse(lo, hi, cuts, text, origin, first, rules, rows, indices, ends):  # typ
 def _parse_head(text, i, origin, row, has_qid, rows):  # type: ignore[no-untyped-def]
     """Read grade and query id; return where the features start, or -1 if unsure."""
     grade, i, known, _ = read_number(text, i)
-    if not (known and 0 <= grade < np.inf and _ends_token(at(text, i))):
+    if not (known and 0 <= grade <= HIGHEST_GRADE and _ends_token(at(text, i))):
         return -1
     rows.y[row] = grade
     i = _past_blanks(text, i)
@@ -844,8 +853,8 @@ def _grade(token: bytes) -> float:
         raise DataError(
             f"grade {_shown(token)} is negative; grades must be 0 or more: shift them all."
         )
-    if math.isinf(grade):
-        raise DataError(f"grade {_shown(token)} is too large for a number.")
+    if grade > HIGHEST_GRADE:
+        raise DataError(f"grade {_shown(token)} is above 2^53; divide all grades by a number.")
     return grade
 
 

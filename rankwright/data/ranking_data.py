@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import numpy as np
 from scipy import sparse
 
+from rankwright.core.checks import HIGHEST_GRADE, check_csr, check_offsets, extremes
 from rankwright.core.dtypes import as_feature_matrix, as_float_vector, as_groups, as_vector
 from rankwright.core.memory import scratch, taken_rows
 from rankwright.core.types import F64, I64, AnyArray, FloatMatrix
@@ -40,7 +41,11 @@ EVERYTHING = frozenset(
 
 _CELLS_PER_PART = 1 << 23
 _FEWEST_ROWS_PER_PART = 1 << 10
+_MANY_FEATURES, _FEATURES_PER_VALUE = 1 << 20, 64  # beyond these a number of a feature is wrong
 _ROW_ARRAYS = ("y", *PER_DOCUMENT)
+PER_QUERY = ("qid", "query_weight")
+"""The arrays with one value per query."""
+
 Q = TypeVar("Q")
 _SHOWN = 3  # ids that an error message names
 
@@ -153,6 +158,8 @@ class Query:
 class RankingData(ByQuery[Query]):
     """Documents of many queries, grouped by query. Build it with `from_arrays` or `from_frame`.
 
+    The constructor takes arrays as they are, and raises where they do not fit together.
+
     ``data[qid]`` is the `Query` with that id, ``len(data)`` the number of queries, and iterating
     yields one query after the other.
 
@@ -195,6 +202,53 @@ class RankingData(ByQuery[Query]):
     categories: AllCategories | None = None
 
     # --- building ----------------------------------------------------------------------------
+
+    def __post_init__(self) -> None:
+        X, y, indptr = self.X, self.y, self.indptr
+        dense = isinstance(X, np.ndarray)
+        if not (dense or (sparse.issparse(X) and X.format == "csr")) or X.ndim != 2:
+            raise self._unfit("X", "a matrix, dense or CSR")
+        if X.dtype not in (np.float32, np.float64):
+            raise self._unfit("X", "of type float32 or float64")
+        if not isinstance(y, np.ndarray) or y.dtype != np.float64:
+            raise self._unfit("y", "an array of type float64")
+        if not isinstance(indptr, np.ndarray) or indptr.ndim != 1 or indptr.dtype.kind != "i":
+            raise self._unfit("indptr", "an array of integers")
+        check_offsets(indptr, X.shape[0], "indptr")
+        if not dense:
+            check_csr(X)
+        for name in (*_ROW_ARRAYS, "row", *PER_QUERY):
+            values, n = getattr(self, name), len(indptr) - 1 if name in PER_QUERY else X.shape[0]
+            if values is None:
+                continue
+            shape = getattr(values, "shape", None)
+            if shape != (n,) and not (
+                name == "group" and shape and len(shape) == 2 and shape[0] == n
+            ):
+                raise self._unfit(name, f"an array with {n} values")
+        if self.feature_names is not None and len(self.feature_names) != X.shape[1]:
+            raise self._unfit("feature_names", f"a tuple of {X.shape[1]} names")
+
+    def _unfit(self, name: str, expected: str) -> DataError:
+        values = getattr(self, name)
+        shape = getattr(values, "shape", None)
+        given = type(values).__name__ if shape is None else f"{values.dtype} of shape {shape}"
+        return DataError(
+            f"{name} must be {expected}, not {given}; RankingData.from_arrays makes ranking data "
+            "of anything like arrays."
+        )
+
+    @classmethod
+    def _of(cls, **fields: Any) -> RankingData:
+        """Return data of arrays that are known to fit together; they are not looked at."""
+        data = object.__new__(cls)
+        for name in FIELDS:
+            object.__setattr__(data, name, fields.get(name))
+        return data
+
+    def _replace(self, **changes: Any) -> RankingData:
+        """Return the data with other arrays, as `_of` takes them; their checks have no cost."""
+        return self._of(**{name: getattr(self, name) for name in FIELDS} | changes)
 
     @classmethod
     def from_arrays(
@@ -254,20 +308,22 @@ class RankingData(ByQuery[Query]):
         if sample_weight is not None:
             per_document["sample_weight"] = checked_weights(sample_weight, "sample_weight", n)
         names = _names(feature_names, features.shape[1])
-        data = cls(
+        data = cls._of(
             X=features,
             y=np.zeros(n) if y is None else as_float_vector(y, "y", n),
-            indptr=np.array([0, n], np.int64),
-            qid=ids[:1],
+            indptr=indptr,
+            qid=ids,
+            query_weight=(
+                None if query_weight is None else query_weights(query_weight, n, indptr, row)
+            ),
             feature_names=names,
-            categories=checked_categories(categories, names),
+            row=row,
+            categories=checked_categories(categories, names) if categories else None,
             **per_document,
         )
-        weight = None if query_weight is None else query_weights(query_weight, n, indptr, row)
         if row is not None:
-            data = data._rows(row)
-        data = replace(data, indptr=indptr, qid=ids, query_weight=weight, row=row)
-        data._check_grades()
+            data = data._replace(**data._taken(row))
+        data.check_grades()
         return data
 
     @classmethod
@@ -386,8 +442,10 @@ class RankingData(ByQuery[Query]):
         """Return these rows, query after query in the order of ``queries``, with all they have."""
         indptr = np.concatenate(([0], np.cumsum(self.sizes[queries]))).astype(np.int64)
         weight = None if self.query_weight is None else self.query_weight[queries]
-        part = self._rows(rows)
-        return replace(part, indptr=indptr, qid=self.qid[queries], query_weight=weight, row=None)
+        taken = self._taken(rows)
+        return self._replace(
+            **taken, indptr=indptr, qid=self.qid[queries], query_weight=weight, row=None
+        )
 
     def present(self) -> RankingData:
         """Return the documents of positive weight, and the queries that have any.
@@ -400,8 +458,8 @@ class RankingData(ByQuery[Query]):
         rows = np.flatnonzero(weight > 0.0)
         sizes = np.bincount(self.query_of_row()[rows], minlength=self.n_queries)
         kept = np.flatnonzero(sizes)
-        return replace(
-            self._rows(rows),
+        return self._replace(
+            **self._taken(rows),
             indptr=np.concatenate(([0], np.cumsum(sizes[kept]))).astype(np.int64),
             qid=self.qid[kept],
             query_weight=None if self.query_weight is None else self.query_weight[kept],
@@ -426,10 +484,10 @@ class RankingData(ByQuery[Query]):
             padded = scratch((self.n_documents, n_features), self.X.dtype)
             padded[:, : self.n_features] = self.X
             padded[:, self.n_features :] = 0.0
-            return replace(self, X=padded, feature_names=None)
+            return self._replace(X=padded, feature_names=None)
         padding = sparse.csr_array((self.n_documents, extra), dtype=self.X.dtype)
         wide = sparse.csr_array(sparse.hstack([self.X, padding]))
-        return replace(self, X=wide, feature_names=None)
+        return self._replace(X=wide, feature_names=None)
 
     def in_categories(
         self, categories: AllCategories | None, where: str = "the data"
@@ -441,7 +499,7 @@ class RankingData(ByQuery[Query]):
         if self.categories == categories:
             return self
         X = recoded(self.X, self.feature_names, self.categories, categories, where)
-        return replace(self, X=X, categories=categories)
+        return self._replace(X=X, categories=categories)
 
     def in_caller_order(self, values: AnyArray) -> AnyArray:
         """Return per-document ``values`` of this data in the order of the caller's rows."""
@@ -485,22 +543,42 @@ class RankingData(ByQuery[Query]):
         """Return the query number of each row."""
         return np.repeat(np.arange(self.n_queries), self.sizes)
 
-    def _rows(self, rows: I64) -> RankingData:
-        kept: dict[str, Any] = {}
+    def _taken(self, rows: I64) -> dict[str, Any]:
+        """Return the features of these rows, and all else that has a value for each."""
+        taken: dict[str, Any] = {"X": taken_rows(self.X, rows)}
         for name in _ROW_ARRAYS:
             values = getattr(self, name)
-            kept[name] = None if values is None else values[rows]
-        return replace(self, X=taken_rows(self.X, rows), **kept)
+            taken[name] = None if values is None else values[rows]
+        return taken
 
-    def _check_grades(self) -> None:
-        bad = ~(np.isfinite(self.y) & (self.y >= 0))
-        if bad.any():
-            at = int(np.flatnonzero(bad)[0])
+    def check_grades(self) -> None:
+        """Raise unless grades are from 0 to 2^53, naming the first row that is not."""
+        low, high = extremes(self.y)
+        if not (low >= 0 and high <= HIGHEST_GRADE):
+            at = int(np.flatnonzero(~((self.y >= 0) & (self.y <= HIGHEST_GRADE)))[0])
             query = self.qid[np.searchsorted(self.indptr, at, side="right") - 1]
             row = at if self.row is None else int(self.row[at])
+            if HIGHEST_GRADE < self.y[at] < np.inf:
+                raise DataError(
+                    f"grades must be at most 2^53; row {row} (query {query}) has {self.y[at]}. "
+                    "Divide them all by a number, or make them 0, 1, 2, ... up to a few."
+                )
             raise DataError(
                 f"grades must be finite and 0 or more; row {row} (query {query}) has {self.y[at]}. "
                 "Shift them so that the worst is 0, and leave out documents without a grade."
+            )
+
+    def check_width(self) -> None:
+        """Raise where there are so many more features than values that their numbers are wrong.
+
+        For what takes time or memory for each feature, such as a fit.
+        """
+        if isinstance(self.X, np.ndarray) or self.n_features <= _MANY_FEATURES:
+            return
+        if self.n_features > _FEATURES_PER_VALUE * self.X.nnz:
+            raise DataError(
+                f"the data has {self.n_features:,} features but only {self.X.nnz:,} values that "
+                "are not 0; number the features from 1 without gaps."
             )
 
 
@@ -608,8 +686,7 @@ def consecutive(data: RankingData, lo: int, hi: int) -> RankingData:
     """Return queries lo to hi, as views of the arrays of ``data``."""
     rows = slice(int(data.indptr[lo]), int(data.indptr[hi]))
     cut = {name: getattr(data, name) for name in PER_DOCUMENT}
-    return replace(
-        data,
+    return data._replace(
         X=data.X[rows],
         y=data.y[rows],
         indptr=data.indptr[lo : hi + 1] - data.indptr[lo],

@@ -121,7 +121,7 @@ class Ranking(ByQuery[RankedQuery]):
         check_limits(top=top, per_group=per_group)
         s = as_float_vector(scores, "scores", data.n_documents)
         if group is not None:
-            data = replace(data, group=as_groups(group, "group", data.n_documents))
+            data = data._replace(group=as_groups(group, "group", data.n_documents))
         rows, indptr = shown(
             s,
             data.indptr,

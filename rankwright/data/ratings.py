@@ -234,7 +234,7 @@ def _triples_of_blocks(path: str | Path) -> Iterator[tuple[list[str], list[str],
         return
     number, text = first
     separator = next(s for s in _SEPARATORS if s is None or s in text)
-    names = _cells(text, separator)
+    names = _cells(path, number, text, separator)
     if len(names) < 3:
         error_at(path, number, f"'user item rating' is expected, not {quoted(text)}")
     places: tuple[int, ...] = (0, 1, 2)
@@ -254,7 +254,7 @@ def _triples(
 ) -> tuple[list[str], list[str], list[float]]:
     users, items, ratings = [], [], []
     for number, text in block:
-        cells = _cells(text, separator)
+        cells = _cells(path, number, text, separator)
         if len(cells) <= max(places):
             error_at(path, number, f"a user, an item and a rating are expected, not {quoted(text)}")
         user, item, rating = (cells[place] for place in places)
@@ -266,10 +266,13 @@ def _triples(
     return users, items, ratings
 
 
-def _cells(text: str, separator: str | None) -> list[str]:
+def _cells(path: str | Path, number: int, text: str, separator: str | None) -> list[str]:
     if separator in (None, "::"):
         return [cell.strip() for cell in text.split(separator)]
-    return [cell.strip() for cell in next(csv.reader([text], delimiter=str(separator)))]
+    try:
+        return [cell.strip() for cell in next(csv.reader([text], delimiter=str(separator)))]
+    except csv.Error as error:
+        error_at(path, number, f"{quoted(text)} is not a line of cells: {error}")
 
 
 def _places(path: str | Path, number: int, names: list[str]) -> tuple[int, ...]:

@@ -2,11 +2,15 @@
 
 ``meta.json`` (format, version, shapes, types, feature names, categories) stands beside plain
 ``.npy`` files: ``X`` dense, or ``X_data``, ``X_indices`` and ``X_indptr`` for sparse features;
-``y``, ``indptr``, ``qid``, and the optional arrays. Opening a store reads the grades, weights and
-query boundaries; features, doc ids, groups and positions stay on disk until they are used. Text is
-kept in arrays of fixed width. Nothing in a store is ever unpickled.
+``y``, ``indptr``, ``qid``, and the optional arrays. Text is kept in arrays of fixed width. Nothing
+in a store is ever unpickled.
 
-A store is written to a hidden folder beside its name and renamed when complete.
+Opening a store reads the grades, weights and query boundaries, and looks once at what would lead a
+kernel astray: the column numbers and row offsets of sparse features, and the letters of texts. All
+values of features, groups and positions stay on disk until they are used.
+
+A store is written to a hidden folder beside its name and renamed when complete. What a writer that
+was killed left there is removed by the next one.
 """
 
 from __future__ import annotations
@@ -23,20 +27,24 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
+from rankwright.core.checks import HIGHEST_GRADE, ArraySpec, check_arrays
 from rankwright.core.dtypes import as_feature_matrix
 from rankwright.core.types import AnyArray
 from rankwright.data.frames import AllCategories, categories_from_json, categories_to_json
 from rankwright.data.ranking_data import (
     EVERYTHING,
     PER_DOCUMENT,
+    PER_QUERY,
     DistinctQueries,
     PartsDifferError,
     RankingData,
     parts_of,
 )
+from rankwright.data.streams import partial_beside
 from rankwright.errors import DataError
 from rankwright.registry import EXTENSIONS
 
+_LENGTHS = ("documents", "queries", "features")  # in meta.json
 _IN_MEMORY = ("y", "sample_weight", "query_weight", "indptr", "qid")
 META = "meta.json"
 FORMAT, VERSION = "rankwright store", 1
@@ -44,7 +52,6 @@ OPTIONAL = ("query_weight", *PER_DOCUMENT)
 HEADER_BYTES = 192
 _BLOCK_BYTES = 1 << 24
 _LARGEST_INT32 = np.iinfo(np.int32).max
-_PER_QUERY = ("qid", "query_weight")
 
 
 def is_store(path: str | Path) -> bool:
@@ -64,15 +71,31 @@ class Store:
 
     def read(self, path: str | Path) -> RankingData:
         """Open a store; its features are mapped, not read."""
+        return self._open(path)
+
+    def read_queries(self, path: str | Path, lo: int, hi: int) -> RankingData:
+        """Open queries lo to hi of a store; the others are not looked at."""
+        return self._open(path, (lo, hi))
+
+    def _open(self, path: str | Path, queries: tuple[int, int] | None = None) -> RankingData:
         folder = Path(path)
         meta = _read_meta(folder)
         arrays = {name: _open_array(folder, name, said) for name, said in meta["arrays"].items()}
+        lengths = {name: meta[name] for name in _LENGTHS}
+        if queries is not None:
+            arrays, lengths = _cut(arrays, lengths, *queries)
         for name in _IN_MEMORY:
             if name in arrays:
                 arrays[name] = np.array(arrays[name])
         names = meta["feature_names"]
-        data = RankingData(
-            X=_features(folder, arrays, meta),
+        try:
+            check_arrays(_specs(arrays), arrays, **lengths)
+            if names is not None and len(names) != lengths["features"]:
+                raise DataError(f"it has {len(names)} names for {lengths['features']} features.")
+        except DataError as error:
+            raise _damaged(folder, str(error).rstrip(".")) from None
+        return RankingData._of(
+            X=_features(arrays, lengths["features"]),
             y=arrays["y"],
             indptr=arrays["indptr"],
             qid=arrays["qid"],
@@ -80,8 +103,6 @@ class Store:
             categories=_categories(folder, meta),
             **{name: arrays[name] for name in OPTIONAL if name in arrays},
         )
-        _check_shapes(folder, data)
-        return data
 
     def read_parts(self, path: str | Path) -> Iterator[RankingData]:
         """Yield the data in parts of whole queries."""
@@ -120,7 +141,7 @@ def _read_meta(folder: Path) -> dict[str, Any]:
         not isinstance(kept, dict)
         or not needed <= set(kept) <= known
         or not ("X" in kept) ^ ({"X_data", "X_indices", "X_indptr"} <= set(kept))
-        or not isinstance(meta.get("features"), int)
+        or not all(type(meta.get(name)) is int and meta[name] >= 0 for name in _LENGTHS)
         or not isinstance(meta.get("feature_names", 0), list | None)
     ):
         raise _damaged(folder, f"{META} is not complete")
@@ -149,9 +170,12 @@ def _open_array(folder: Path, name: str, said: dict[str, Any]) -> AnyArray:
         raise _damaged(folder, f"{file.name} has {found} bytes instead of {size}")
     if header != npy_header(dtype, shape):
         raise _damaged(folder, f"{file.name} is not the array that {META} describes")
-    if size == HEADER_BYTES:  # nothing, which cannot be mapped
-        return np.empty(shape, dtype)
-    return np.asarray(np.memmap(file, dtype, mode="r", offset=HEADER_BYTES, shape=shape))
+    try:
+        if size == HEADER_BYTES:  # nothing, which cannot be mapped
+            return np.empty(shape, dtype)
+        return np.asarray(np.memmap(file, dtype, mode="r", offset=HEADER_BYTES, shape=shape))
+    except (OSError, ValueError) as error:
+        raise _damaged(folder, f"{file.name} cannot be mapped: {error}") from None
 
 
 def _described(folder: Path, name: str, said: Any) -> tuple[np.dtype[Any], tuple[int, ...]]:
@@ -161,45 +185,67 @@ def _described(folder: Path, name: str, said: Any) -> tuple[np.dtype[Any], tuple
     except (TypeError, KeyError, ValueError, SyntaxError):
         raise _damaged(folder, f"{META} does not describe {name}") from None
     counts = all(isinstance(length, int) and length >= 0 for length in shape)
-    if dtype.hasobject or dtype.names or not 1 <= len(shape) <= 2 or not counts:
+    if dtype.kind not in "biufUSMm" or not dtype.itemsize or len(shape) not in (1, 2) or not counts:
         raise _damaged(folder, f"{META} does not describe {name}")
     return dtype, shape
 
 
-def _features(folder: Path, arrays: dict[str, AnyArray], meta: dict[str, Any]) -> Any:
+def _cut(
+    arrays: dict[str, AnyArray], lengths: dict[str, int], lo: int, hi: int
+) -> tuple[dict[str, AnyArray], dict[str, int]]:
+    """Return the arrays of queries lo to hi; where the boundaries are wrong, so are lengths."""
+    arrays = {name: np.atleast_1d(values) for name, values in arrays.items()}
+    begin = arrays["indptr"][lo : hi + 1]
+    rows = slice(*begin[[0, -1]].tolist()) if len(begin) else slice(0)
+    cut = {name: v[lo:hi] if name in PER_QUERY else v[rows] for name, v in arrays.items()}
+    cut["indptr"] = begin - begin[:1]
+    if "X_indptr" in arrays:
+        starts = arrays["X_indptr"][rows.start : rows.stop + 1]
+        entries = slice(*starts[[0, -1]].tolist()) if len(starts) else slice(0)
+        cut |= {name: arrays[name][entries] for name in ("X_data", "X_indices")}
+        cut["X_indptr"] = starts - starts[:1]
+    counts = {"documents": rows.stop - rows.start, "queries": hi - lo}
+    return cut, {**lengths, **counts}
+
+
+def _features(arrays: dict[str, AnyArray], n_features: int) -> Any:
     if "X" in arrays:
         return arrays["X"]
-    starts, indices, values = arrays["X_indptr"], arrays["X_indices"], arrays["X_data"]
-    if len(indices) != len(values) or starts[-1] != len(values) or starts.dtype != indices.dtype:
-        raise _damaged(folder, "the arrays of its sparse features do not fit together")
-    # Set one by one: the constructor would read them all to check them.
-    X = sparse.csr_array((len(starts) - 1, meta["features"]), dtype=values.dtype)
-    X.data, X.indices, X.indptr = values, indices, starts
+    starts, values = arrays["X_indptr"], arrays["X_data"]
+    # Set one by one: the constructor would read them all to choose a type for them.
+    X = sparse.csr_array((len(starts) - 1, n_features), dtype=values.dtype)
+    X.data, X.indices, X.indptr = values, arrays["X_indices"], starts
     X.has_canonical_format = True  # from_arrays has seen to it
     return X
 
 
-def _check_shapes(folder: Path, data: RankingData) -> None:
-    documents, queries = len(data.y), len(data.indptr) - 1
-    lengths = {name: getattr(data, name) for name in (*OPTIONAL, "qid")}
-    fits = (
-        data.X.ndim == 2
-        and data.X.shape[0] == documents
-        and data.X.dtype in (np.float32, np.float64)
-        and data.y.dtype == np.float64
-        and data.indptr.dtype == np.int64
-        and queries >= 0
-        and data.indptr[0] == 0
-        and data.indptr[-1] == documents
-        and bool((np.diff(data.indptr) >= 0).all())
-        and (data.feature_names is None or len(data.feature_names) == data.n_features)
-        and all(
-            values is None or values.shape == (queries if name in _PER_QUERY else documents,)
-            for name, values in lengths.items()
-        )
-    )
-    if not fits:
-        raise _damaged(folder, "its arrays do not fit together")
+_FLOATS, _WHOLE, _ANY = "float32 float64", "int32 int64", "b i u f U S M m"
+_SPECS = (
+    ArraySpec("y", "float64", ("documents",), low=0, high=HIGHEST_GRADE),
+    ArraySpec("indptr", "int64", ("queries+1",), offsets="documents"),
+    ArraySpec("qid", _ANY, ("queries",)),
+    ArraySpec("query_weight", "float64", ("queries",), low=0, optional=True),
+    ArraySpec("sample_weight", "float64", ("documents",), low=0, optional=True),
+    ArraySpec("doc_id", _ANY, ("documents",), finite=False, optional=True),
+    ArraySpec("position", _ANY, ("documents",), finite=False, optional=True),
+)
+_GROUP = ArraySpec("group", _ANY, ("documents",), finite=False, optional=True)
+_TOPICS = ArraySpec("group", "float64", ("documents", "topics"), low=0)
+_DENSE = (ArraySpec("X", _FLOATS, ("documents", "features"), finite=False),)
+_SPARSE = (
+    ArraySpec("X_data", _FLOATS, ("entries",), finite=False),
+    ArraySpec("X_indptr", _WHOLE, ("documents+1",), offsets="entries"),
+)
+
+
+def _specs(arrays: dict[str, AnyArray]) -> tuple[ArraySpec, ...]:
+    """Return what the arrays must be, by the layout of features and groups."""
+    overlap = "group" in arrays and arrays["group"].ndim == 2
+    specs = (*_SPECS, _TOPICS if overlap else _GROUP)
+    if "X" in arrays:
+        return (*specs, *_DENSE)
+    same = str(arrays["X_indptr"].dtype)  # SciPy wants row starts and column numbers of one type
+    return (*specs, *_SPARSE, ArraySpec("X_indices", same, ("entries",), below="features"))
 
 
 def _damaged(folder: Path, what: str) -> DataError:
@@ -219,7 +265,7 @@ class StoreWriter:
 
     def __init__(self, path: str | Path) -> None:
         self.target = Path(path)
-        self.folder = self.target.with_name(f".{self.target.name}.{os.getpid()}.partial")
+        self._partial = partial_beside(self.target, folder=True)
         self.columns: dict[str, _Column] = {}
         self.names: tuple[str, ...] | None = None
         self.optional: set[str] = set()
@@ -230,8 +276,7 @@ class StoreWriter:
     def __enter__(self) -> StoreWriter:
         _refuse_foreign(self.target)
         try:
-            shutil.rmtree(self.folder, ignore_errors=True)
-            self.folder.mkdir()
+            self.folder = self._partial.__enter__()
         except OSError as error:
             raise _unwritable(self.target, error) from None
         return self
@@ -246,7 +291,7 @@ class StoreWriter:
         except OSError as problem:
             raise _unwritable(self.target, problem) from None
         finally:
-            shutil.rmtree(self.folder, ignore_errors=True)
+            self._partial.__exit__(None, None, None)
         if isinstance(error, OSError):
             raise _unwritable(self.target, error) from None
 
@@ -382,13 +427,12 @@ def _refuse_foreign(target: Path) -> None:
 
 
 def _put_in_place(folder: Path, target: Path) -> None:
-    if not target.exists():
-        folder.rename(target)
-        return
-    old = target.with_name(f".{target.name}.{os.getpid()}.old")
-    target.rename(old)
+    if target.exists():
+        target.rename(folder.with_suffix(".old"))
     folder.rename(target)
-    shutil.rmtree(old)
+    for path in target.parent.iterdir():  # also of a writer that was killed between the two
+        if path.name.startswith(f".{target.name}.") and path.name.endswith(".old"):
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _unwritable(target: Path, error: OSError) -> DataError:

@@ -15,8 +15,9 @@ import io
 import lzma
 import os
 import re
+import secrets
+import shutil
 import sys
-import threading
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -25,6 +26,11 @@ from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, TextIO
 
 from rankwright.errors import DataError, MissingExtraError, UsageError, quoted
+
+try:
+    import fcntl
+except ModuleNotFoundError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 
 def zstandard(raw: BinaryIO, mode: str) -> Any:
@@ -175,22 +181,80 @@ def _compression(path: Path, first: bytes) -> str | None:
 
 
 @contextmanager
+def partial_beside(path: Path, *, folder: bool = False) -> Iterator[Path]:
+    """Yield a new hidden file or folder beside ``path``, removed at the end unless it was renamed.
+
+    It is locked as long as its writer lives, so that what killed writers of ``path`` left, which is
+    removed first, differs from it. Where there are no such locks, nothing is removed.
+    """
+    for left in _leftovers(path):
+        with suppress(OSError), _locked(left, wait=False) as free:
+            if free:
+                _remove(left)
+    while True:
+        partial = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.partial")
+        if folder:
+            partial.mkdir()
+        else:
+            partial.touch(exist_ok=False)
+        with _locked(partial, wait=True):
+            if not partial.exists():
+                continue  # somebody took it for a leftover before it was locked
+            try:
+                yield partial
+            finally:
+                with suppress(OSError):
+                    _remove(partial)
+            return
+
+
+def _leftovers(path: Path) -> list[Path]:
+    hidden, ending = f".{path.name}.", ".partial"
+    try:
+        names = os.listdir(path.parent)
+    except OSError:  # which writing reports
+        return []
+    return [path.with_name(n) for n in names if n.startswith(hidden) and n.endswith(ending)]
+
+
+@contextmanager
+def _locked(path: Path, *, wait: bool) -> Iterator[bool]:
+    """Hold a lock on a file or folder; yield whether there is one."""
+    if fcntl is None:
+        yield False
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        held = False
+        with suppress(OSError):  # it is somebody's, or the file system has no locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            held = True
+        yield held
+    finally:
+        os.close(descriptor)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+@contextmanager
 def atomic_path(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary name beside ``path``; rename it to ``path`` if the block succeeds."""
+    """Yield a temporary file beside ``path``; rename it to ``path`` if the block succeeds."""
     path = Path(path)
     if path.is_dir():
         raise DataError(f"{path} is a folder; a file is expected.")
     if path.exists() and not path.is_file():  # renaming would put a file in its place
         raise DataError(f"{path} is a device or a pipe; name a file to write to.")
-    partial = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.partial")
     try:
-        yield partial
-        os.replace(partial, path)
+        with partial_beside(path) as partial:
+            yield partial
+            os.replace(partial, path)
     except OSError as error:
         raise DataError(_not_written(path, error)) from None
-    finally:
-        with suppress(OSError):  # a folder that is not there, or not ours, is reported above
-            partial.unlink(missing_ok=True)
 
 
 def make_folder(path: str | Path) -> None:

@@ -74,13 +74,13 @@ NOT_RETRIEVED = "is not in the run"
 
 _QRELS = ("qid", "iteration", "docid", "grade")
 _FEATURES = ("score", "rank")
-# Names of columns in the tables of other tools, beside the usual ones.
-_COLUMNS = {
-    "qid": (*USUAL_NAMES["qid"], "q_id", "query-id", "topic", "topic_id"),
-    "doc_id": (*USUAL_NAMES["doc_id"], "docno", "corpus-id", "corpus_id", "document"),
+COLUMNS = {
+    "qid": (*USUAL_NAMES["qid"], "q_id", "query-id", "topic", "topic_id", "query text"),
+    "doc_id": (*USUAL_NAMES["doc_id"], "docno", "corpus-id", "corpus_id", "document", "doc id"),
     "score": ("score", "sim"),
-    "grade": (*USUAL_NAMES["label"], "qrel", "judgment"),
+    "grade": (*USUAL_NAMES["label"], "qrel", "judgment", "rating"),
 }
+"""Names of columns in the tables of other tools, beside the usual ones."""
 
 
 class Trec:
@@ -307,7 +307,7 @@ def _by_document(given: Any, what: str, value: str) -> ByDocument:
 
 
 def _of_file(path: str, what: str, value: str) -> ByDocument:
-    table = _table_format(path)
+    table = table_format(path)
     if table is not None:
         columns = table.read_columns(path, lambda names: _roles(names, value))
         return _of_columns(columns, value, display_name(path))
@@ -319,14 +319,14 @@ def _of_file(path: str, what: str, value: str) -> ByDocument:
     return found
 
 
-def _table_format(path: str) -> Any:
+def table_format(path: str) -> Any:
     """Return the reader of a table with named columns, None for lines of TREC."""
     suffix = plain_suffix(path)
     kind = next((kind for kind in (Parquet, Arrow, Csv, Tsv) if suffix in kind.extensions), None)
     if kind is not Tsv:
         return None if kind is None else kind()
     _, first = next(iter(text_lines(path)), (0, ""))  # qrels of MS MARCO are lines with tabs
-    return Tsv() if any(name in _COLUMNS["qid"] for name in first.lower().split("\t")) else None
+    return Tsv() if any(name in COLUMNS["qid"] for name in first.lower().split("\t")) else None
 
 
 def _of_mapping(given: Mapping[Any, Any], what: str, value: str) -> ByDocument:
@@ -371,9 +371,9 @@ def _of_columns(columns: Mapping[str, AnyArray], value: str, source: str) -> ByD
 def _roles(names: Iterable[str], value: str) -> dict[str, str]:
     """Return which column is what; judgments may call their grade a score."""
     plain = {name.strip().lower(): name for name in reversed(list(names))}
-    usual = {role: _COLUMNS[role] for role in ("qid", "doc_id", value)}
+    usual = {role: COLUMNS[role] for role in ("qid", "doc_id", value)}
     if value == "grade":
-        usual["grade"] = (*usual["grade"], *_COLUMNS["score"])
+        usual["grade"] = (*usual["grade"], *COLUMNS["score"])
     found = {}
     for role, known in usual.items():
         fitting = [plain[name] for name in known if name in plain]

@@ -1,8 +1,8 @@
 """Where parts of the data lie and work is done: on the workers of a Dask cluster, or here.
 
-A *place* holds values, runs functions on them and gives results back in the order they were asked
-for. `Cluster` is that of a Dask client: a value is a future, and a value that is lost with its
-worker is made again by Dask, from its source. `Here` is this process, without Dask.
+A `Backend` holds values, runs functions on them and returns results in the order of the calls.
+`Cluster` is that of a Dask client: a value is a future, and a value that is lost with its
+worker is made again by Dask, from its source. `LocalBackend` is this process, without Dask.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class ClusterError(RankwrightError, RuntimeError):
     """The cluster cannot go on with the work; says what became of its workers."""
 
 
-class Place(Protocol):
+class Backend(Protocol):
     """Holds values and runs functions on them."""
 
     def call(self, function: Callable[..., Any], *columns: Sequence[Any]) -> list[Any]:
@@ -46,7 +46,7 @@ class Place(Protocol):
         """Return the bytes that the smallest worker may hold; None: no limit."""
 
 
-class Here:
+class LocalBackend:
     """The process that we are in."""
 
     def call(self, function: Callable[..., Any], *columns: Sequence[Any]) -> list[Any]:
@@ -208,12 +208,12 @@ class ClusterExecutor:
 class ClusterCall:
     """A call that runs on a worker."""
 
-    place: Cluster
+    backend: Cluster
     future: Any
 
     def result(self) -> Any:
         """Wait for the answer; raises `ClusterError` where the cluster cannot give one."""
-        return self.place.results([self.future])[0]
+        return self.backend.results([self.future])[0]
 
 
 def executor(client: Any = None) -> ClusterExecutor:

@@ -65,7 +65,7 @@ def evaluate(
     else:
         scores = _cut(ranker_or_scores, parts)
         columns = [metrics] * len(parts), [convention] * len(parts)
-        found = parts.place.results(parts.place.call(_of_scores, parts.parts, scores, *columns))
+        found = parts.backend.results(parts.backend.call(_of_scores, parts.parts, scores, *columns))
     return _joined(found, parts, convention)
 
 
@@ -112,11 +112,11 @@ def write_run(
     """
     parts = partitions(data, client=client, n_parts=n_parts)
     held = parts.call(_as_run, _on_one_thread(ranker), per_group, top, tag)
-    first = parts.place.results(held[:1])  # an error of all parts comes before any output
+    first = parts.backend.results(held[:1])  # an error of all parts comes before any output
     with open_target(target) as stream:
         stream.write(first[0])
         for text in held[1:]:
-            stream.write(parts.place.results([text])[0])
+            stream.write(parts.backend.results([text])[0])
 
 
 class PartitionedEvaluator:

@@ -203,7 +203,7 @@ def _valid_data(ranker: Ranker, valid: Any, train: Partitions, options: dict[str
 def _in_parts(valid: Any, train: Partitions, options: dict[str, Any]) -> Partitions:
     """Return the validation data in partitions, in the place where those of train are."""
     if isinstance(valid, RankingData) and train.client is None:
-        return Partitions.here([valid])
+        return Partitions.from_list([valid])
     parts = (
         valid
         if isinstance(valid, Partitions)

@@ -39,7 +39,7 @@ from rankwright.core.products import (
 from rankwright.core.types import F64, I64, AnyArray, Callback, Loss
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
-from rankwright.distributed.cluster import Here
+from rankwright.distributed.cluster import LocalBackend
 from rankwright.distributed.partitions import Partitions, largest_of
 from rankwright.errors import IncompatibleError, UsageError
 from rankwright.losses.base import bound_loss, document_weight, order_weight, set_iteration
@@ -93,18 +93,18 @@ class PartitionedWork:
     def __init__(self, model: Linear, loss: Loss, parts: Partitions, *, seeded: bool) -> None:
         self.fill = fill_values(parts, model.missing)
         found: list[Moments] = parts.map(moments, self.fill, loss)
-        weight = in_order(one.weight for one in found)
-        sums, squares = in_order(m.sums for m in found), in_order(m.squares for m in found)
+        weight = sum_in_order(one.weight for one in found)
+        sums, squares = sum_in_order(m.sums for m in found), sum_in_order(m.squares for m in found)
         self.deviation = (
             deviations_of(weight, sums, squares) if model.scale else np.ones(parts.n_features)
         )
-        total = in_order(one.ordered_weight for one in found) or 1.0
+        total = sum_in_order(one.ordered_weight for one in found) or 1.0
         largest = [one.largest for one in found if one.largest is not None]
-        recipe = Recipe(
+        spec = ProblemSpec(
             uuid.uuid4().hex, loss, self.fill, max(largest) if largest else None, seeded
         )
         counts = np.array([one.ordered for one in found], np.int64)
-        self._sums = PartitionedSums(parts, recipe)
+        self._sums = PartitionedSums(parts, spec)
         self._loss, self._total, self._counts = loss, total, counts
 
     @contextmanager
@@ -162,10 +162,10 @@ class PartitionedProblem(SummedProblem):
         self._over: PartitionedSums = sums
         self._counts, self._ends = counts, np.cumsum(counts)
         self.n_parts = int(counts.sum())
-        self._share = Share(deviation, l2, total_weight / max(1, self.n_parts))
+        self._share = PenaltyShare(deviation, l2, total_weight / max(1, self.n_parts))
 
     def state(self) -> dict[str, AnyArray]:
-        """Return what answers depend on beside the weights: the round of the noise."""
+        """Return what values depend on beside the weights: the round of the noise."""
         return {"round": np.array([self._over.round], np.int64)}
 
     def load_state(self, kept: Mapping[str, AnyArray]) -> None:
@@ -178,34 +178,34 @@ class PartitionedProblem(SummedProblem):
 
     def part_grad(self, parts: I64, v: F64, out: F64) -> float:
         """Write the gradient of the mean over some queries to ``out`` and return that mean."""
-        asked, own = self._by_part(parts)
-        answers = self._over.each("part_grad", PerPart(own), v, self._share, only=asked)
+        chosen, own = self._by_part(parts)
+        found = self._over.each("part_grad", PerPart(own), v, self._share, only=chosen)
         shares = [len(one) / len(parts) for one in own]
         out[:] = self._l2 * v
         value = 0.5 * self._l2 * float(v @ v)
-        for share, (mean, gradient) in zip(shares, answers, strict=True):
+        for share, (mean, gradient) in zip(shares, found, strict=True):
             value += share * mean
             out += share * gradient
         return value
 
     def walk(self, solver: Any, state: OnlineState, order: I64) -> OnlineState:
         """Let each part walk its own queries of ``order`` from ``state``; return the mean end."""
-        asked, own = self._by_part(order)
+        chosen, own = self._by_part(order)
         self._over.round = state.t
-        ends = self._over.each("walk", solver, state, PerPart(own), self._share, only=asked)
+        ends = self._over.each("walk", solver, state, PerPart(own), self._share, only=chosen)
         counts = [len(one) for one in own]
-        w = in_order(n * end.w for n, end in zip(counts, ends, strict=True)) / len(order)
-        mean = in_order(n * end.mean for n, end in zip(counts, ends, strict=True)) / len(order)
-        paid = in_order(end.paid - state.paid for end in ends)
+        w = sum_in_order(n * end.w for n, end in zip(counts, ends, strict=True)) / len(order)
+        mean = sum_in_order(n * end.mean for n, end in zip(counts, ends, strict=True)) / len(order)
+        paid = sum_in_order(end.paid - state.paid for end in ends)
         steps, smoothness = max(e.t for e in ends), max(e.smoothness for e in ends)
         return OnlineState(w, mean, steps, smoothness, state.paid + paid)
 
     def _by_part(self, queries: I64) -> tuple[list[int], list[I64]]:
         """Return the parts that have some of these queries, and their own numbers of them."""
         of = np.searchsorted(self._ends, queries, side="right")
-        asked = np.unique(of).tolist()
+        chosen = np.unique(of).tolist()
         firsts = self._ends - self._counts
-        return asked, [queries[of == part] - firsts[part] for part in asked]
+        return chosen, [queries[of == part] - firsts[part] for part in chosen]
 
 
 @dataclass(frozen=True)
@@ -223,7 +223,7 @@ def fill_values(parts: Partitions, missing: str | None) -> F64 | None:
     """Return what stands for a missing value of each feature, over all parts."""
     if missing != "mean":  # independent of the data
         return fill_values_of(np.empty((0, parts.n_features)), missing)
-    sums, counts = pairs_in_order(parts.map(known_values))
+    sums, counts = sum_pairs_in_order(parts.map(known_values))
     means: F64 = np.divide(sums, counts, out=np.zeros(parts.n_features), where=counts > 0.0)
     return means
 
@@ -322,16 +322,16 @@ def _along_columns(g: F64, H: F64, w: F64, l1: float) -> F64:
 # --- sums over the parts ---------------------------------------------------------------------
 # Sums of a linear problem over parts of the data, added up in the order of the parts.
 #
-# They are those of `rankwright.models.linear_problem`: each part answers for itself, where it is
-# (`PartProblem`), and the driver adds the answers from the first to the last.
+# They are those of `rankwright.models.linear_problem`: each part is summed where it is
+# (`PartProblem`), and the driver adds these sums from the first to the last.
 
 
 class PartitionedSums:
     """Sums over parts, added up in their order; see `rankwright.models.linear_problem.Sums`."""
 
-    def __init__(self, parts: Partitions, recipe: Recipe) -> None:
+    def __init__(self, parts: Partitions, spec: ProblemSpec) -> None:
         self.n_features = parts.n_features
-        self._parts, self._recipe = parts, recipe
+        self._parts, self._spec = parts, spec
         self._numbers = list(range(len(parts)))
         self._firsts = parts.first_queries
         self._at = np.zeros(self.n_features)
@@ -344,87 +344,87 @@ class PartitionedSums:
 
     def value(self, w: F64) -> float:
         """Return the loss."""
-        return float(in_order(self.each("value", w)))
+        return float(sum_in_order(self.each("value", w)))
 
     def grad(self, w: F64) -> tuple[float, F64]:
         """Return the loss and X' g."""
         self._at = w.copy()
-        return pairs_in_order(self.each("grad", w))
+        return sum_pairs_in_order(self.each("grad", w))
 
     def hess_vec(self, u: F64) -> F64:
         """Return X' H X u at the w of the last ``grad``."""
-        total: F64 = in_order(self.each("hess_vec", self._at, u))
+        total: F64 = sum_in_order(self.each("hess_vec", self._at, u))
         return total
 
     def hess_block(self, at: F64, columns: I64) -> F64:
         """Return a block of X' H X at the weights ``at``."""
-        total: F64 = in_order(self.each("hess_block", at, columns))
+        total: F64 = sum_in_order(self.each("hess_block", at, columns))
         return total
 
     def squares(self) -> F64:
         """Return the weighted sum of squares of each feature."""
-        total: F64 = in_order(self.each("squares"))
+        total: F64 = sum_in_order(self.each("squares"))
         return total
 
     def convex_part(self, w: F64) -> tuple[float, F64]:
         """Return M and X' times its gradient, where the loss is M - N; else as ``grad``."""
-        return pairs_in_order(self.each("convex_part", w))
+        return sum_pairs_in_order(self.each("convex_part", w))
 
     def concave_part(self, w: F64) -> tuple[float, F64]:
         """Return N and X' times its gradient."""
-        return pairs_in_order(self.each("concave_part", w))
+        return sum_pairs_in_order(self.each("concave_part", w))
 
     def targets(self, w: F64, near: Any, rate: float) -> list[Any]:
         """Return the targets of each part, which stay where they are."""
         assert near is None or rate == 1.0, "fit_linear has refused other rates"
         return self._held("targets", w)
 
-    def with_targets(self, r: list[Any]) -> HeldSums:
+    def with_targets(self, r: list[Any]) -> FixedTargetSums:
         """Return the sums of coming near to fixed targets."""
         self._turn += 1
-        return HeldSums(self, r, self._turn)
+        return FixedTargetSums(self, r, self._turn)
 
-    def each(self, question: str, *args: Any, only: list[int] | None = None) -> list[Any]:
-        """Return the answers of the parts, or of some of them; ``args`` may hold one per part.
+    def each(self, method: str, *args: Any, only: list[int] | None = None) -> list[Any]:
+        """Return the results of a method of all parts, or of those in ``only``.
 
-        An argument that is a `PerPart` has its own value for each part that is asked.
+        An argument that is a `PerPart` has its own value for each of these parts.
         """
-        return self._parts.place.results(self._held(question, *args, only=only))
+        return self._parts.backend.results(self._held(method, *args, only=only))
 
-    def _held(self, question: str, *args: Any, only: list[int] | None = None) -> list[Any]:
+    def _held(self, method: str, *args: Any, only: list[int] | None = None) -> list[Any]:
         chosen = self._numbers if only is None else only
         columns = [arg.values if isinstance(arg, PerPart) else [arg] * len(chosen) for arg in args]
-        return self._parts.place.call(
-            ask,
+        return self._parts.backend.call(
+            call_part,
             [self._parts.parts[k] for k in chosen],
             chosen,
             [self._firsts[k] for k in chosen],
-            [self._recipe] * len(chosen),
+            [self._spec] * len(chosen),
             [self.round] * len(chosen),
-            [question] * len(chosen),
+            [method] * len(chosen),
             *columns,
         )
 
-    def each_with_targets(self, r: list[Any], turn: int, *asked: Any) -> list[Any]:
-        """Return the answers of the losses that are held to ``r``."""
-        constant = [self._recipe, turn, *asked]
+    def each_with_targets(self, r: list[Any], turn: int, *call: Any) -> list[Any]:
+        """Return the results of a method of the losses that are held to ``r``."""
+        constant = [self._spec, turn, *call]
         n = len(self._numbers)
-        held = self._parts.place.call(
-            ask_with_targets,
+        held = self._parts.backend.call(
+            call_part_with_targets,
             self._parts.parts,
             r,
             self._numbers,
             self._firsts,
             *([value] * n for value in constant),
         )
-        return self._parts.place.results(held)
+        return self._parts.backend.results(held)
 
     def close(self) -> None:
-        """Let workers forget what they kept."""
-        if isinstance(self._parts.place, Here):
-            forget(self._recipe.key)
+        """Drop what workers keep for the problem."""
+        if isinstance(self._parts.backend, LocalBackend):
+            drop_problems(self._spec.key)
         else:
-            self._parts.client.run(forget, self._recipe.key, on_error="ignore")
+            self._parts.client.run(drop_problems, self._spec.key, on_error="ignore")
 
 
 @dataclass(frozen=True)
@@ -434,23 +434,23 @@ class PerPart:
     values: list[Any]
 
 
-class HeldSums(PartitionedSums):
+class FixedTargetSums(PartitionedSums):
     """The sums of losses that are held to targets; only what L-BFGS asks for."""
 
     def __init__(self, sums: PartitionedSums, r: list[Any], turn: int) -> None:
-        super().__init__(sums._parts, sums._recipe)
+        super().__init__(sums._parts, sums._spec)
         self._sums, self._r, self._turn = sums, r, turn
 
     def value(self, w: F64) -> float:
         """Return the loss."""
-        return float(in_order(self._sums.each_with_targets(self._r, self._turn, "value", w)))
+        return float(sum_in_order(self._sums.each_with_targets(self._r, self._turn, "value", w)))
 
     def grad(self, w: F64) -> tuple[float, F64]:
         """Return the loss and X' g."""
-        return pairs_in_order(self._sums.each_with_targets(self._r, self._turn, "grad", w))
+        return sum_pairs_in_order(self._sums.each_with_targets(self._r, self._turn, "grad", w))
 
 
-def in_order(values: Any) -> Any:
+def sum_in_order(values: Any) -> Any:
     """Add numbers or arrays from the first to the last."""
     rest = iter(values)
     total = next(rest)
@@ -459,19 +459,19 @@ def in_order(values: Any) -> Any:
     return total
 
 
-def pairs_in_order(pairs: Any) -> tuple[Any, Any]:
+def sum_pairs_in_order(pairs: Any) -> tuple[Any, Any]:
     """Add the first of all pairs, and the second, from the first pair to the last."""
     pairs = list(pairs)
-    return in_order(a for a, _ in pairs), in_order(b for _, b in pairs)
+    return sum_in_order(a for a, _ in pairs), sum_in_order(b for _, b in pairs)
 
 
 # --- on the workers ----------------------------------------------------------------------------
 # What a worker does for a linear problem: the sums over one part of the data.
 #
-# Each question is a pure function of the part and of what it carries (weights, and the point at
-# which a Hessian is meant), so Dask may ask any worker, and ask again when one is lost. The bound
-# loss and its buffers stay on the worker between questions, as a `PartProblem`; a worker that has
-# none makes it.
+# Each call is a pure function of the part and of its arguments (weights, and the point at which a
+# Hessian is meant), so Dask may run it on any worker, and again when one is lost. The bound loss
+# and its buffers stay on the worker between calls, as a `PartProblem`; a worker that has none makes
+# it.
 #
 # (A loss that starts its inner problems from their last solution, as interval does, may end in
 # other last digits on a worker that has just made its `PartProblem`.)
@@ -484,7 +484,7 @@ _lock = threading.Lock()
 
 
 @dataclass(frozen=True)
-class Recipe:
+class ProblemSpec:
     """All that a `PartProblem` is made from, beside the part.
 
     Parameters
@@ -508,7 +508,7 @@ class Recipe:
 
 
 @dataclass(frozen=True)
-class Share:
+class PenaltyShare:
     """What (3) of `rankwright.models.linear_problem` is to a part.
 
     Parameters
@@ -539,14 +539,14 @@ class Moments:
 class PartProblem:
     """The bound loss of one part; ``first`` is the number of its first query in all the data."""
 
-    def __init__(self, part: RankingData, recipe: Recipe, first: int) -> None:
+    def __init__(self, part: RankingData, spec: ProblemSpec, first: int) -> None:
         self.lock = threading.Lock()
-        if recipe.seeded:
+        if spec.seeded:
             part = in_content_order(part, n_jobs=1)[1]
-        self._data = part = replace(part, X=filled(part.X, recipe.fill, "linear"))
-        self._traits = recipe.loss.traits
-        options = {} if recipe.largest is None else {"largest": recipe.largest}
-        loss = bound_loss(recipe.loss, part, n_jobs=1, **options)
+        self._data = part = replace(part, X=filled(part.X, spec.fill, "linear"))
+        self._traits = spec.loss.traits
+        options = {} if spec.largest is None else {"largest": spec.largest}
+        loss = bound_loss(spec.loss, part, n_jobs=1, **options)
         if self._traits.stochastic:
             loss.number_from(first)
         self._loss = loss
@@ -611,11 +611,11 @@ class PartProblem:
         """Return the targets of the loss for the scores of w."""
         return self._sums.targets(w, None, 1.0)
 
-    def with_targets(self, r: F64, turn: int, question: str, *args: Any) -> Any:
-        """Return the answer of the loss that is held to the targets ``r`` of one turn."""
+    def with_targets(self, r: F64, turn: int, method: str, *args: Any) -> Any:
+        """Return the result of a method of the loss held to the targets ``r`` of one turn."""
         if self._held is None or self._held[0] != turn:
             self._held = turn, self._sums.with_targets(r)
-        return getattr(self._held[1], question)(*args)
+        return getattr(self._held[1], method)(*args)
 
     def _come_to(self, at: F64) -> None:
         if self._at is None or not np.array_equal(self._at, at):
@@ -623,7 +623,7 @@ class PartProblem:
 
     # --- query by query ----------------------------------------------------------------------
 
-    def part_grad(self, parts: I64, v: F64, share: Share) -> tuple[float, F64]:
+    def part_grad(self, parts: I64, v: F64, share: PenaltyShare) -> tuple[float, F64]:
         """Return the mean of (3) over some queries, and its gradient, without the penalty."""
         self._at = None
         if self._problem is None or self._problem[0] != share.per_query:
@@ -632,13 +632,13 @@ class PartProblem:
         out = np.empty(problem.size)
         return problem.part_grad(parts, v, out), out
 
-    def walk(self, solver: Any, state: Any, parts: I64, share: Share) -> Any:
+    def walk(self, solver: Any, state: Any, parts: I64, share: PenaltyShare) -> Any:
         """Let an online solver take a step for each of ``parts``, in this order."""
         self._at = None
         # One that knows bounds from earlier passes would answer otherwise than one that does not.
         return solver.walk(self._query_by_query(share), state, parts)
 
-    def _query_by_query(self, share: Share) -> LinearProblem:
+    def _query_by_query(self, share: PenaltyShare) -> LinearProblem:
         """Return the problem of this part's queries, with the penalty and weights of all data."""
         return LinearProblem(
             self._data.X,
@@ -653,57 +653,57 @@ class PartProblem:
         )
 
 
-# --- asked by the driver -----------------------------------------------------------------------
+# --- called by the driver ----------------------------------------------------------------------
 
 
-def ask(
+def call_part(
     part: RankingData,
     number: int,
     first: int,
-    recipe: Recipe,
+    spec: ProblemSpec,
     t: int,
-    question: str,
+    method: str,
     *args: Any,
 ) -> Any:
-    """Return the answer of part ``number`` to a question: a method of `PartProblem`, its arguments.
+    """Return what a method of the `PartProblem` of part ``number`` returns.
 
     Where the loss has noise, it is that of round ``t``.
     """
-    problem = _part_problem(part, number, first, recipe)
+    problem = _part_problem(part, number, first, spec)
     with problem.lock, one_blas_thread():
         problem.set_iteration(t)
-        return getattr(problem, question)(*args)
+        return getattr(problem, method)(*args)
 
 
-def ask_with_targets(
-    part: RankingData, r: F64, number: int, first: int, recipe: Recipe, turn: int, *asked: Any
+def call_part_with_targets(
+    part: RankingData, r: F64, number: int, first: int, spec: ProblemSpec, turn: int, *call: Any
 ) -> Any:
-    """As `ask`, of the loss that is held to targets ``r``."""
-    problem = _part_problem(part, number, first, recipe)
+    """As `call_part`, of the loss that is held to targets ``r``; ``call``: method and arguments."""
+    problem = _part_problem(part, number, first, spec)
     with problem.lock, one_blas_thread():
-        return problem.with_targets(r, turn, *asked)
+        return problem.with_targets(r, turn, *call)
 
 
-def forget(key: str) -> None:
+def drop_problems(key: str) -> None:
     """Drop what is kept for a problem."""
     with _lock:
         for known in [known for known in _part_problems if known[0] == key]:
             del _part_problems[known]
 
 
-def _part_problem(part: RankingData, number: int, first: int, recipe: Recipe) -> PartProblem:
+def _part_problem(part: RankingData, number: int, first: int, spec: ProblemSpec) -> PartProblem:
     with _lock:
-        known = _part_problems.get((recipe.key, number))
+        known = _part_problems.get((spec.key, number))
     if known is not None:
         return known
-    made = PartProblem(part, recipe, first)
+    made = PartProblem(part, spec, first)
     with _lock:
         keys = dict.fromkeys(key for key, _ in _part_problems)
-        keys.pop(recipe.key, None)
+        keys.pop(spec.key, None)
         for old in list(keys)[: max(0, len(keys) + 1 - _MOST_PROBLEMS)]:
             for known_key in [one for one in _part_problems if one[0] == old]:
                 del _part_problems[known_key]
-        return _part_problems.setdefault((recipe.key, number), made)
+        return _part_problems.setdefault((spec.key, number), made)
 
 
 def known_values(part: RankingData) -> tuple[F64, F64]:

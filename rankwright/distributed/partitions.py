@@ -46,9 +46,9 @@ from rankwright.data.split import fold_files
 from rankwright.data.store import Store, is_store
 from rankwright.data.streams import display_name, open_bytes
 from rankwright.distributed.cluster import (
+    Backend,
     Cluster,
-    Here,
-    Place,
+    LocalBackend,
     connected,
     import_delayed,
     large_graphs,
@@ -72,8 +72,8 @@ class Partitions:
     categories : dict from names of features to Categories, or None
     """
 
-    def __init__(self, place: Place, parts: list[Any], shapes: list[Shape]) -> None:
-        self.place, self.parts, self._shapes = place, parts, shapes
+    def __init__(self, backend: Backend, parts: list[Any], shapes: list[Shape]) -> None:
+        self.backend, self.parts, self._shapes = backend, parts, shapes
         self.n_features = shapes[0].n_features
         self.feature_names = shapes[0].feature_names
         self.categories = shapes[0].categories
@@ -83,7 +83,7 @@ class Partitions:
     @property
     def client(self) -> Any:
         """The Dask client, None where the parts are in this process."""
-        return getattr(self.place, "client", None)
+        return getattr(self.backend, "client", None)
 
     @property
     def qid(self) -> list[AnyArray]:
@@ -114,20 +114,20 @@ class Partitions:
     def call(self, function: Callable[..., Any], *args: Any) -> list[Any]:
         """As `map`, but leave the results where they are made: futures, in order of the parts."""
         columns = [[arg] * len(self) for arg in args]
-        return self.place.call(function, self.parts, *columns)
+        return self.backend.call(function, self.parts, *columns)
 
     def map(self, function: Callable[..., Any], *args: Any) -> list[Any]:
         """Return ``function(part, *args)`` for each part, in order of the parts."""
-        return self.place.results(self.call(function, *args))
+        return self.backend.results(self.call(function, *args))
 
     def local(self) -> Partitions:
         """Return the same parts in this process, where no Dask takes part any more."""
-        return Partitions(Here(), self.place.results(self.parts), self._shapes)
+        return Partitions(LocalBackend(), self.backend.results(self.parts), self._shapes)
 
     @classmethod
-    def here(cls, parts: list[RankingData]) -> Partitions:
+    def from_list(cls, parts: list[RankingData]) -> Partitions:
         """Return parts that are in this process already, where no Dask takes part."""
-        return cls._of_raws(Here(), list(parts), _numbered("part", parts), None)
+        return cls._of_raws(LocalBackend(), list(parts), _numbered("part", parts), None)
 
     # --- building ----------------------------------------------------------------------------
 
@@ -154,10 +154,10 @@ class Partitions:
 
         The blocks of rows of X are the raw parts; the other arrays are cut alike.
         """
-        place = Cluster(connected(client))
+        backend = Cluster(connected(client))
         columns = {"y": y, "qid": qid, "sample_weight": sample_weight, "query_weight": query_weight}
-        raws = of_arrays(place.client, X, columns)
-        return cls._of_raws(place, raws, _numbered("block", raws), n_parts)
+        raws = of_arrays(backend.client, X, columns)
+        return cls._of_raws(backend, raws, _numbered("block", raws), n_parts)
 
     @classmethod
     def from_frame(
@@ -171,9 +171,9 @@ class Partitions:
             ``qid``, ``label``, ``features``, ``drop``, ``query_weight``, ``sample_weight``,
             ``doc_id``, ``group``, ``position``: names of columns, as for tables in files.
         """
-        place = Cluster(connected(client))
-        raws = of_frame(place.client, frame, options)
-        return cls._of_raws(place, raws, _numbered("partition", raws), n_parts)
+        backend = Cluster(connected(client))
+        raws = of_frame(backend.client, frame, options)
+        return cls._of_raws(backend, raws, _numbered("partition", raws), n_parts)
 
     @classmethod
     def from_files(
@@ -194,46 +194,46 @@ class Partitions:
         **options
             Of the format's reader, as for `rankwright.load`.
         """
-        place = Cluster(connected(client))
+        backend = Cluster(connected(client))
         paths, name, options = listed_files(files, format, options)
-        raws = place.spread(read_file, paths, [name] * len(paths), [options] * len(paths))
-        return cls._of_raws(place, raws, paths, n_parts, pad=name == "letor")
+        raws = backend.spread(read_file, paths, [name] * len(paths), [options] * len(paths))
+        return cls._of_raws(backend, raws, paths, n_parts, pad=name == "letor")
 
     @classmethod
     def from_store(
         cls, path: str | Path, *, client: Any = None, n_parts: int | None = None
     ) -> Partitions:
         """Take a store; each part maps its own range of it, some 65,536 documents by default."""
-        place = Cluster(connected(client))
+        backend = Cluster(connected(client))
         folder = str(Path(path).absolute())
         spans = store_spans(folder, n_parts)
-        raws = place.spread(read_span, [folder] * len(spans), spans)
-        return cls._of_raws(place, raws, _numbered("range", raws), None)
+        raws = backend.spread(read_span, [folder] * len(spans), spans)
+        return cls._of_raws(backend, raws, _numbered("range", raws), None)
 
     @classmethod
     def from_data(
         cls, data: RankingData, *, client: Any = None, n_parts: int | None = None
     ) -> Partitions:
         """Send data of this process to the workers, by default some 65,536 documents a part."""
-        place = Cluster(connected(client))
+        backend = Cluster(connected(client))
         cut = cut_data(data, n_parts)
-        check_memory([shape for part in cut if (shape := shape_of(part))], place.memory_limit())
+        check_memory([shape for part in cut if (shape := shape_of(part))], backend.memory_limit())
         with large_graphs():
-            raws = place.spread(unpacked, [packed(part) for part in cut])
-        return cls._of_raws(place, raws, _numbered("part", raws), None)
+            raws = backend.spread(unpacked, [packed(part) for part in cut])
+        return cls._of_raws(backend, raws, _numbered("part", raws), None)
 
     @classmethod
     def _of_raws(
         cls,
-        place: Place,
+        backend: Backend,
         raws: list[Any],
         names: list[str],
         n_parts: int | None,
         *,
         pad: bool = False,
     ) -> Partitions:
-        parts, shapes = regrouped(place, raws, names, n_parts=n_parts, pad=pad)
-        return cls(place, parts, shapes)
+        parts, shapes = regrouped(backend, raws, names, n_parts=n_parts, pad=pad)
+        return cls(backend, parts, shapes)
 
 
 def partitions(
@@ -361,7 +361,7 @@ def shape_of(raw: RankingData | None) -> Shape | None:
 
 
 def regrouped(
-    place: Place,
+    backend: Backend,
     raws: list[Any],
     names: Sequence[str],
     *,
@@ -373,13 +373,13 @@ def regrouped(
     Parameters
     ----------
     raws, names
-        Raw parts, held by ``place``, and what to call each in a sentence.
+        Raw parts, held by ``backend``, and what to call each in a sentence.
     n_parts
         How many parts; None: as many as there are raw parts with a query of their own.
     pad
         Whether a part with fewer features has zeros in the others, as text that leaves zeros out.
     """
-    looked = place.results(place.call(shape_of, raws))
+    looked = backend.results(backend.call(shape_of, raws))
     kept = [k for k, shape in enumerate(looked) if shape is not None]
     if not kept:
         raise DataError("there are no rows in any part of the data.")
@@ -389,17 +389,17 @@ def regrouped(
     as_text = len({_kind(shape.qid) for shape in shapes}) > 1
     plain = [shape.n_features == width and not as_text for shape in shapes]
     if not all(plain):
-        made = place.call(_widened, raws, [width] * len(raws), [as_text] * len(raws))
+        made = backend.call(_widened, raws, [width] * len(raws), [as_text] * len(raws))
         raws = [raw if same else new for raw, new, same in zip(raws, made, plain, strict=True)]
         shapes = [_reshaped(shape, width, as_text) for shape in shapes]
     categories = joined_categories([shape.categories for shape in shapes])
     if any(shape.categories != categories for shape in shapes):
-        raws = place.call(_in_categories, raws, [categories] * len(raws))
+        raws = backend.call(_in_categories, raws, [categories] * len(raws))
         shapes = [replace(shape, categories=categories) for shape in shapes]
     plan = _plan(shapes, n_parts)
     found = [_shape_of_plan(shapes, pieces) for pieces in plan]
-    check_memory(found, place.memory_limit())
-    return [_part(place, raws, pieces) for pieces in plan], found
+    check_memory(found, backend.memory_limit())
+    return [_part(backend, raws, pieces) for pieces in plan], found
 
 
 # --- on the workers --------------------------------------------------------------------------
@@ -514,18 +514,18 @@ def even_parts(sizes: I64, n_parts: int) -> I64:
     return parts
 
 
-def _part(place: Place, raws: list[Any], pieces: list[Portion]) -> Any:
+def _part(backend: Backend, raws: list[Any], pieces: list[Portion]) -> Any:
     if len(pieces) == 1 and pieces[0].queries is None:
         return raws[pieces[0].raw]
     taken = [
         raws[piece.raw]
         if piece.queries is None
-        else place.call(take, [raws[piece.raw]], [piece.queries])[0]
+        else backend.call(take, [raws[piece.raw]], [piece.queries])[0]
         for piece in pieces
     ]
     if len(taken) == 1:
         return taken[0]
-    return place.call(join, *([one] for one in taken))[0]
+    return backend.call(join, *([one] for one in taken))[0]
 
 
 def _shape_of_plan(shapes: list[Shape], pieces: list[Portion]) -> Shape:
@@ -757,12 +757,7 @@ def store_spans(folder: str, n_parts: int | None) -> list[tuple[int, int]]:
 
 def read_span(folder: str, span: tuple[int, int]) -> RankingData:
     """Map queries lo to hi of a store on a worker."""
-    part: Any = consecutive(Store().read(folder), *span)
-    kept = {name: getattr(part, name) for name in ("y", "qid", "query_weight", "sample_weight")}
-    # Copies, so that the arrays of the whole store can go.
-    copies: dict[str, Any] = {k: None if v is None else v.copy() for k, v in kept.items()}
-    mapped: RankingData = replace(part, **copies)
-    return mapped
+    return Store().read_queries(folder, *span)
 
 
 def _spans(data: RankingData, n_parts: int | None) -> list[tuple[int, int]]:

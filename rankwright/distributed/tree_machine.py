@@ -77,7 +77,7 @@ class TreeMachine:
     def listen(self) -> int:
         """Bin the data, bind the loss to it, and return a free port for the network."""
         data = [part for *_, part in self._parts]
-        self._descents = Descents(
+        self._descents = PartDescents(
             self._model,
             self._loss,
             self._parts,
@@ -132,12 +132,12 @@ class TreeMachine:
         return self._descents.values[: len(counts)], counts, text
 
     def state(self) -> dict[str, AnyArray]:
-        """Return what the losses remember of the rounds so far."""
+        """Return the state of the losses after the rounds so far."""
         return self._descents.state()
 
-    def go_on(self, state: Mapping[str, AnyArray]) -> None:
-        """Let the losses remember what they did in another network."""
-        self._descents.go_on(state)
+    def load_state(self, state: Mapping[str, AnyArray]) -> None:
+        """Restore the state that the losses had in another network."""
+        self._descents.load_state(state)
 
     def _lightgbm_params(self, data: list[RankingData]) -> dict[str, Any]:
         params = self._model.lightgbm_params(data[0], self._seed, self._n_jobs)
@@ -196,7 +196,7 @@ def _as_lightgbm(blocks: list[FloatMatrix]) -> Any:
     return dense[0] if len(dense) == 1 else dense
 
 
-class Descents:
+class PartDescents:
     """The runs of some parts, in the form that `Trees.grow` takes.
 
     Every part binds the loss and samples rows and queries for itself, from streams named by its
@@ -256,12 +256,12 @@ class Descents:
             for name, array in run.state().items()
         }
 
-    def go_on(self, kept: Mapping[str, AnyArray]) -> None:
-        """Be as the runs that had this `state`."""
+    def load_state(self, kept: Mapping[str, AnyArray]) -> None:
+        """Continue as the runs that had this `state`."""
         for number, run in zip(self._numbers, self._runs, strict=True):
             begin = f"{number}."
             own = {k.removeprefix(begin): v for k, v in kept.items() if k.startswith(begin)}
-            run.go_on(own)
+            run.load_state(own)
 
     @property
     def samples(self) -> bool:

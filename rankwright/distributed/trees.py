@@ -77,25 +77,25 @@ def fit_trees(
     every = min(EVERY, getattr(getattr(callback, "checkpoint", None), "every", EVERY))
     largest = largest_of_all(data, loss)
     begun = start or empty_forest(_best_constant(loss, data, largest), data.n_features)
-    grown = _Grown(begun, callback)
+    grown = _Growth(begun, callback)
     network = TreeNetwork(model, loss, data, random_state, n_jobs, largest)
     failures = 0
     try:
         while grown.rounds < model.n_estimators and not grown.ended:
             rounds = min(every, model.n_estimators - grown.rounds)
             try:
-                came = network.grow(grown, rounds)
+                new = network.grow(grown, rounds)
                 failures = 0
-                grown.take(came)
+                grown.add(new)
                 if not grown.ended:  # else the rounds after the end would be in it
-                    grown.offer(network.state)
+                    grown.save_state(network.state)
             except NetworkBrokenError as error:
                 network.close()
                 failures += 1
                 if failures == _ATTEMPTS or isinstance(error, NoWorkerError):
                     raise ClusterError(grown.failure(error, failures)) from None
                 continue
-            if len(came.losses) < rounds:  # no tree can grow any more
+            if len(new.losses) < rounds:  # no tree can grow any more
                 break
     except KeyboardInterrupt:  # what came back so far is kept
         if grown.rounds == 0:
@@ -109,7 +109,7 @@ def fit_trees(
 # --- what has come back ------------------------------------------------------------------------
 
 
-class _Grown:
+class _Growth:
     """The trees that came back so far, shown to the callback one by one."""
 
     def __init__(self, start: FittedTrees, callback: Callback) -> None:
@@ -135,13 +135,13 @@ class _Grown:
         """Number of the next round, where the trees of the start count as rounds."""
         return self._start.n_trees + self.rounds
 
-    def take(self, came: Came) -> None:
-        """Take trees and the losses before them; the callback may end the run at any of them."""
+    def add(self, new: NewTrees) -> None:
+        """Add trees and the losses before them; the callback may end the run at any of them."""
         before = self._counts[-1] if self._counts else 0
-        shown, blocks = before, tree_blocks(came.text)
-        self._texts.append(came.text)
+        shown, blocks = before, tree_blocks(new.text)
+        self._texts.append(new.text)
         self.state = {}
-        for value, count in zip(came.losses, came.counts, strict=True):
+        for value, count in zip(new.losses, new.counts, strict=True):
             self._counts.append(before + count)
             for block in blocks[shown - before : count]:
                 if self._valid is not None and self._callback.valid is not None:
@@ -149,10 +149,10 @@ class _Grown:
             shown = before + count
             if self._callback.on_iteration(self.next_iteration, value, None, self._valid):
                 self.ended = True
-                self._texts[-1] = first_trees(came.text, count)
+                self._texts[-1] = first_trees(new.text, count)
                 return
 
-    def offer(self, state: Callable[[], dict[str, AnyArray]]) -> None:
+    def save_state(self, state: Callable[[], dict[str, AnyArray]]) -> None:
         """Offer the callback a checkpoint."""
         self._callback.save_state(self.next_iteration, state, self._added)
 
@@ -205,8 +205,8 @@ def _best_constant(loss: Loss, data: Partitions, largest: float | None) -> float
     if loss.traits.shift_invariant:
         return 0.0
     n = len(data)
-    held = data.place.call(_at_zero, data.parts, data.first_queries, [loss] * n, [largest] * n)
-    gradients, curvatures = zip(*data.place.results(held), strict=True)
+    held = data.backend.call(_at_zero, data.parts, data.first_queries, [loss] * n, [largest] * n)
+    gradients, curvatures = zip(*data.backend.results(held), strict=True)
     total = sum(curvatures)
     return -sum(gradients) / total if total > 0.0 else 0.0
 
@@ -289,7 +289,7 @@ def begin_machine(
     with _lock:
         late = run in _ended
         if not late:
-            MACHINES[run, _here()] = machine
+            MACHINES[run, _worker_address()] = machine
     if late:
         machine.end()
         raise NetworkBrokenError("the network was given up before it began")
@@ -302,9 +302,9 @@ def begin_machine(
 
 def call_machine(run: str, name: str, args: tuple[Any, ...]) -> Any:
     """Call a method of the `TreeMachine` beside this worker."""
-    machine = MACHINES.get((run, _here()))
+    machine = MACHINES.get((run, _worker_address()))
     if machine is None:
-        raise NetworkBrokenError(f"the worker {_here()} was started again")
+        raise NetworkBrokenError(f"the worker {_worker_address()} was started again")
     return machine.call(name, *args)
 
 
@@ -317,7 +317,7 @@ def end_machine(run: str, dask_worker: Any) -> None:
         machine.end()
 
 
-def _here() -> str:
+def _worker_address() -> str:
     address: str = import_distributed().get_worker().address
     return address
 
@@ -338,7 +338,7 @@ class NoWorkerError(NetworkBrokenError):
     """There is no worker, and none comes back."""
 
 
-class Came(NamedTuple):
+class NewTrees(NamedTuple):
     """Trees that came back: the loss before each round, how many trees after it, and their text."""
 
     losses: list[float]
@@ -346,8 +346,8 @@ class Came(NamedTuple):
     text: str
 
 
-class Standing(Protocol):
-    """Where the trees stand: how many rounds, their model, and what the losses remember."""
+class GrowthState(Protocol):
+    """What a network continues from: rounds, their model, and the state of the losses."""
 
     state: dict[str, AnyArray]
 
@@ -382,24 +382,22 @@ class TreeNetwork:
         self._workers: list[str] = []
         self._most = 0  # workers that there were at best
 
-    def grow(self, grown: Standing, rounds: int) -> Came:
+    def grow(self, grown: GrowthState, rounds: int) -> NewTrees:
         """Grow trees after those that have grown."""
         if self._run is None:
             self._begin(grown)
-        asked = [
-            (grown.next_iteration, rounds, number == 0) for number in range(len(self._workers))
-        ]
-        found = self._ask("grow", asked)
+        args = [(grown.next_iteration, rounds, number == 0) for number in range(len(self._workers))]
+        found = self._call_all("grow", args)
         by_machine, counts, texts = zip(*found, strict=True)
         losses = []
         for of_machines in zip(*by_machine, strict=True):
             parts = {number: value for own in of_machines for number, value in own.items()}
             losses.append(float(sum(parts[number] for number in sorted(parts))))
-        return Came(losses, counts[0], texts[0])
+        return NewTrees(losses, counts[0], texts[0])
 
     def state(self) -> dict[str, AnyArray]:
-        """Return what the losses of all parts remember."""
-        found = self._ask("state", [()] * len(self._workers))
+        """Return the state of the losses of all parts."""
+        found = self._call_all("state", [()] * len(self._workers))
         return {name: array for own in found for name, array in own.items()}
 
     def close(self) -> None:
@@ -409,7 +407,7 @@ class TreeNetwork:
         if run is not None and there:
             self._client.run(end_machine, run, workers=there, on_error="ignore")
 
-    def _begin(self, grown: Standing) -> None:
+    def _begin(self, grown: GrowthState) -> None:
         threads = self._wait_for_workers()
         parts_of = self._assigned(list(threads))
         self._run, self._workers = uuid.uuid4().hex, list(parts_of)
@@ -423,10 +421,10 @@ class TreeNetwork:
             calls.append(((*plan, self._largest), numbers, parts))
         ports = self._together(begin_machine, calls)
         if grown.state:
-            self._ask("go_on", [(grown.state,)] * len(self._workers))
+            self._call_all("load_state", [(grown.state,)] * len(self._workers))
         hosts = [urlsplit(worker).hostname or "127.0.0.1" for worker in self._workers]
         machines = ",".join(f"{host}:{port}" for host, port in zip(hosts, ports, strict=True))
-        self._ask("join", [(machines, port) for port in ports])
+        self._call_all("join", [(machines, port) for port in ports])
 
     def _wait_for_workers(self) -> dict[str, int]:
         """Return the workers and their threads; where some were lost, wait a little for them."""
@@ -471,7 +469,7 @@ class TreeNetwork:
         if lost:
             raise NetworkBrokenError(f"the worker {min(lost)} was lost")
 
-    def _ask(self, name: str, args: Sequence[tuple[Any, ...]]) -> list[Any]:
+    def _call_all(self, name: str, args: Sequence[tuple[Any, ...]]) -> list[Any]:
         """Call a method of all machines; each has its own arguments."""
         return self._together(call_machine, [(name, own) for own in args])
 

@@ -262,7 +262,9 @@ def _needed(
     if (own := view.categories(column)) is not None:
         return _of_category(view, row, other, sign, column, values, own.ordered)
     model: Any = view.ranker.model_
-    if hasattr(model, "coef"):
+    if (
+        getattr(getattr(model, "coef", None), "ndim", 0) == 1
+    ):  # that of a classifier has a row per grade
         return _of_weight(view, row, other, sign, column, float(model.coef[column]))
     steps = hasattr(model, "breakpoints")
     points = model.breakpoints(column) if steps else None

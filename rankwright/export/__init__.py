@@ -6,10 +6,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rankwright.export.folder import check_releases as check_releases
     from rankwright.export.folder import export_model as export_model
     from rankwright.export.folder import verify_export as verify_export
 
 _NAMES = {
+    "check_releases": "rankwright.export.folder",
     "export_model": "rankwright.export.folder",
     "verify_export": "rankwright.export.folder",
 }

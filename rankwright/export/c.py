@@ -25,9 +25,9 @@ from rankwright.export.target import (
     Job,
     Target,
     Written,
+    accepts_missing,
     as_scores,
     run_evaluator,
-    taken,
 )
 from rankwright.models.portable import RULES, Forest, Linear, Network
 
@@ -108,7 +108,7 @@ class C(Target):
         declared = f"double {title}_score(const double *features);"
         header = "\n".join([about, *lines, "   A missing one is NaN. */", declared, ""])
         source = _TOP.format(title=title, family=model.family) + body
-        takes = taken(model)
+        takes = accepts_missing(model)
         return Written(
             files={f"{title}.c": source.encode(), f"{title}.h": header.encode()},
             epsilon=DOUBLE,

@@ -2,8 +2,9 @@
 
 ``parity.jsonl`` has a vector per line: what it is for, its features (null: missing), the score that
 the export should give it and how far off that may be. ``export.json`` names the format, the ranker,
-versions, precision, the policy for missing values, the features in order (of a category with its
-values, whose places are the codes that the model takes), and the SHA-256 of every other file. A
+versions, the version of the engine that it is written for and the oldest that it is right on,
+precision, the policy for missing values, the features in order (of a category with its values,
+whose places are the codes that the model takes), and the SHA-256 of every other file. A
 folder of its own appears whole or not at all; beside other files (``force``), the export counts
 from the moment its ``export.json`` is there, which comes last.
 """
@@ -27,7 +28,16 @@ from rankwright import __version__, registry
 from rankwright.core.parameters import resolve_part
 from rankwright.core.types import F64
 from rankwright.errors import DataError, UsageError
-from rankwright.export.target import SINGLE, Job, ParityError, Target, Written, own_thresholds
+from rankwright.export.target import (
+    SINGLE,
+    EngineTarget,
+    Job,
+    ParityError,
+    Release,
+    Target,
+    Written,
+    model_thresholds,
+)
 from rankwright.export.vectors import Vectors, parity_text, parity_vectors, read_parity
 from rankwright.models.portable import Forest, portable
 from rankwright.rankers.base import Ranker
@@ -50,12 +60,31 @@ class Verified:
     largest_difference: float
 
 
+@dataclass(frozen=True)
+class ReleaseCheck:
+    """What a replay of the parity vectors found for versions of an engine.
+
+    ``versions`` is such as ">=3.2,<3.8". ``missing`` says what becomes of missing values there, and
+    ``error`` why the engine refuses the export, if it does.
+    """
+
+    engine: str
+    versions: str
+    setup: str
+    right: bool
+    vectors: int
+    wrong: int
+    missing: str
+    error: str = ""
+
+
 def export_model(
     ranker: Ranker,
     to: str | Target,
     folder: str | Path,
     *,
     name: str = "rankwright_model",
+    engine_version: str | None = None,
     force: bool = False,
 ) -> dict[str, Any]:
     """Write a fitted ranker for another system, with vectors that prove it.
@@ -68,6 +97,8 @@ def export_model(
         Where to; an earlier export there is replaced.
     name
         What the model is called in the other system.
+    engine_version
+        The version of the engine that it is for, such as "2.19"; the newest by default.
     force
         Write beside other files that the folder holds.
 
@@ -81,19 +112,56 @@ def export_model(
     _check_folder(folder, force)
     if not (name.isidentifier() and name.isascii()):
         raise UsageError(f"a model is named with letters, digits and _, not '{name}'.")
-    job = Job(ranker, portable(ranker._fitted(), ranker.model_name), feature_names(ranker), name)
+    model = portable(ranker._fitted(), ranker.model_name)
+    job = Job(ranker, model, feature_names(ranker), name, _release(target, engine_version))
     target.check(job)
     written = target.write(job)
     vectors = parity_vectors(job, written, single=target.single)
     files = {**written.files, PARITY: parity_text(vectors).encode()}
-    about = _about(target, job, written, vectors, files)
+    about = _about(target, job, written, vectors, files, engine_version)
     files[ABOUT] = (json.dumps(about, indent=1, allow_nan=False) + "\n").encode()
-    _put(folder, files)
+    _write_folder(folder, files)
     return about
 
 
-def verify_export(folder: str | Path, target: Target | None = None) -> Verified:
+def verify_export(
+    folder: str | Path, target: Target | None = None, *, engine: str | None = None
+) -> Verified:
     """Replay the parity vectors of an export through an evaluator of its format.
+
+    Parameters
+    ----------
+    target
+        That of the format; by default the one that is registered under its name.
+    engine
+        The engine that the evaluator answers as, with its version, such as "opensearch:2.17"; by
+        default the one that the export was written for.
+
+    Raises
+    ------
+    ParityError
+        If a file was altered, cannot be read by the evaluator, or scores differently. Vectors lie
+        so far apart that none can change places with another while each scores as it should.
+    """
+    folder, about, target, vectors = _open_export(folder, target)
+    if engine is None:
+        found = target.scores(folder, about, vectors.X)
+    else:
+        release = _engine_target(target).release(*_engine_and_version(engine))
+        found = _engine_target(target).scores_on(release, folder, about, vectors.X)
+    found = np.asarray(found, np.float64)
+    _compare(folder if engine is None else f"{folder} on {engine}", vectors, found)
+    size = np.maximum(np.abs(vectors.scores), 1.0)
+    return Verified(
+        format=about["format"],
+        evaluator=target.evaluator,
+        vectors=len(found),
+        largest_difference=float((np.abs(found - vectors.scores) / size).max(initial=0.0)),
+    )
+
+
+def check_releases(folder: str | Path, target: Target | None = None) -> list[ReleaseCheck]:
+    """Return which engines and versions an export is right on, the newest first.
 
     Parameters
     ----------
@@ -103,23 +171,62 @@ def verify_export(folder: str | Path, target: Target | None = None) -> Verified:
     Raises
     ------
     ParityError
-        If a file was altered, cannot be read by the evaluator, or scores differently. Vectors lie
-        so far apart that none can change places with another while each scores as it should.
+        If a file was altered or cannot be read.
     """
+    folder, about, target, vectors = _open_export(folder, target)
+    engine_target, found = _engine_target(target), []
+    newer: dict[tuple[str, str], str] = {}
+    for release in engine_target.releases_for(about["model"]):
+        key = release.engine, release.setup
+        until = f",<{newer[key]}" if key in newer else ""
+        newer[key] = release.version
+        error = ""
+        try:
+            scores = engine_target.scores_on(release, folder, about, vectors.X)
+            wrong = int((~(np.abs(scores - vectors.scores) <= vectors.tolerance)).sum())
+        except ParityError as refused:
+            wrong, error = len(vectors.scores), str(refused)
+        found.append(
+            ReleaseCheck(
+                engine=release.engine,
+                versions=f">={release.version}{until}",
+                setup=release.setup,
+                right=wrong == 0,
+                vectors=len(vectors.scores),
+                wrong=wrong,
+                missing=release.missing,
+                error=error,
+            )
+        )
+    return found
+
+
+def _open_export(
+    folder: str | Path, target: Target | None
+) -> tuple[Path, dict[str, Any], Target, Vectors]:
+    """Return the path of an export, its export.json, its target and its vectors."""
     folder = Path(folder)
     about = _read_about(folder)
     target = target or registry.resolve("exports", about["format"])()
     _check_digests(folder, about)
-    vectors = read_parity(folder / PARITY, len(about["features"]))
-    found = np.asarray(target.scores(folder, about, vectors.X), np.float64)
-    _compare(folder, vectors, found)
-    size = np.maximum(np.abs(vectors.scores), 1.0)
-    return Verified(
-        format=about["format"],
-        evaluator=target.evaluator,
-        vectors=len(found),
-        largest_difference=float((np.abs(found - vectors.scores) / size).max(initial=0.0)),
-    )
+    return folder, about, target, read_parity(folder / PARITY, len(about["features"]))
+
+
+def _engine_target(target: Target) -> EngineTarget:
+    if isinstance(target, EngineTarget):
+        return target
+    raise UsageError(f"{target.name} has no versions of an engine to choose from.")
+
+
+def _engine_and_version(engine: str) -> tuple[str, str | None]:
+    name, _, version = engine.partition(":")
+    return name, version or None
+
+
+def _release(target: Target, version: str | None) -> Release | None:
+    if version is None and not isinstance(target, EngineTarget):
+        return None
+    return _engine_target(target).release(target.name, version)
 
 
 def feature_names(ranker: Ranker) -> tuple[str, ...]:
@@ -146,7 +253,7 @@ def _check_folder(folder: Path, force: bool) -> None:
         raise UsageError(f"{folder} is a file; name a folder.")
     if not folder.absolute().parent.is_dir():
         raise UsageError(f"{folder.absolute().parent} does not exist; make it first.")
-    others = _others(folder)
+    others = _other_files(folder)
     if others and not force:
         raise UsageError(
             f"{folder} holds other files, such as {min(others)}; name another folder, or use "
@@ -154,7 +261,7 @@ def _check_folder(folder: Path, force: bool) -> None:
         )
 
 
-def _others(folder: Path) -> set[str]:
+def _other_files(folder: Path) -> set[str]:
     """Return what a folder holds besides an earlier export."""
     if not folder.is_dir():
         return set()
@@ -165,7 +272,7 @@ def _others(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()} - own
 
 
-def _put(folder: Path, files: Mapping[str, bytes]) -> None:
+def _write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
     """Write the files to a folder beside and give it its name; other files stay where they are."""
     beside = folder.absolute().parent
     try:
@@ -177,7 +284,7 @@ def _put(folder: Path, files: Mapping[str, bytes]) -> None:
         made.mkdir()
         for name, content in files.items():
             (made / name).write_bytes(content)
-        if _others(folder):  # one by one: meanwhile there is no export, never half of one
+        if _other_files(folder):  # one by one: meanwhile there is no export, never half of one
             (folder / ABOUT).unlink(missing_ok=True)
             for name in sorted(files, key=lambda name: name == ABOUT):
                 os.replace(made / name, folder / name)
@@ -194,12 +301,17 @@ def _put(folder: Path, files: Mapping[str, bytes]) -> None:
 
 
 def _about(
-    target: Target, job: Job, written: Written, vectors: Vectors, files: Mapping[str, bytes]
+    target: Target,
+    job: Job,
+    written: Written,
+    vectors: Vectors,
+    files: Mapping[str, bytes],
+    version: str | None,
 ) -> dict[str, Any]:
     kinds = {kind: vectors.kinds.count(kind) for kind in dict.fromkeys(vectors.kinds)}
     inexact = 0
     if written.thresholds is not None and isinstance(job.model, Forest):
-        own = own_thresholds(job.model, target.single)
+        own = model_thresholds(job.model, target.single)
         inexact = int((own != written.thresholds)[job.model.splits].sum())
     return {
         "rankwright_export": FORMAT,
@@ -208,6 +320,7 @@ def _about(
         "ranker": job.ranker.name,
         "model": job.model.family,
         "versions": {"rankwright": __version__, **versions()},
+        **_engine(job, written, version),
         "data": job.ranker.data_digest_,
         "features": _features(job, written),
         "missing": written.missing,
@@ -229,6 +342,13 @@ def _about(
         **written.more,
         "files": {name: hashlib.sha256(files[name]).hexdigest() for name in sorted(files)},
     }
+
+
+def _engine(job: Job, written: Written, version: str | None) -> dict[str, Any]:
+    if job.release is None or written.oldest is None:
+        return {}
+    own = {"name": job.release.engine, "version": version or job.release.version}
+    return {"engine": {**own, "oldest_version": written.oldest.version}}
 
 
 def _features(job: Job, written: Written) -> list[dict[str, Any]]:
@@ -285,7 +405,7 @@ def _check_digests(folder: Path, about: Mapping[str, Any]) -> None:
             raise ParityError(f"{path} was altered after the export; export the model again.")
 
 
-def _compare(folder: Path, vectors: Vectors, found: F64) -> None:
+def _compare(folder: Path | str, vectors: Vectors, found: F64) -> None:
     if found.shape != vectors.scores.shape:
         raise ParityError(
             f"{folder}: the evaluator gave {len(found)} scores for {len(vectors.scores)} vectors."
@@ -295,6 +415,10 @@ def _compare(folder: Path, vectors: Vectors, found: F64) -> None:
         i = int(np.argmax(off))
         raise ParityError(
             f"{folder} does not hold: {int(off.sum())} of {len(off)} vectors score differently, "
-            f"first line {i + 1} of {PARITY} ({vectors.kinds[i]}): {float(found[i])!r} where the "
+            f"first line {i + 1} of {PARITY} ({vectors.kinds[i]}): {_score(found[i])} where the "
             f"model has {float(vectors.scores[i])!r}."
         )
+
+
+def _score(found: float) -> str:
+    return "an error" if np.isnan(found) else repr(float(found))

@@ -30,8 +30,8 @@ from rankwright.export.target import (
     ParityError,
     Target,
     Written,
+    accepts_missing,
     read_json,
-    taken,
 )
 from rankwright.models.portable import RULES, Forest, Linear, Portable
 
@@ -49,7 +49,7 @@ class Json(Target):
         if job.categories:
             plain["categories"] = {name: list(own.values) for name, own in job.categories.items()}
         text = json.dumps(plain, indent=1, allow_nan=False)
-        takes = taken(job.model)
+        takes = accepts_missing(job.model)
         return Written(
             files={"model.json": text.encode()},
             epsilon=DOUBLE,

@@ -49,7 +49,7 @@ class LightGBM(Target):
             epsilon=DOUBLE,
             missing="a missing value (NaN) scores as in the model",
             takes_missing=np.ones(len(job.names), bool),
-            thresholds=None if model.text else _held(model),
+            thresholds=None if model.text else _written_thresholds(model),
         )
 
     def scores(self, folder: Path, about: Mapping[str, Any], X: F64) -> F64:
@@ -62,7 +62,7 @@ class LightGBM(Target):
         return as_scores(answer, len(X), failure)
 
 
-def _held(model: Forest) -> F64:
+def _written_thresholds(model: Forest) -> F64:
     """Return the thresholds as LightGBM has them: finite, and numbers near 0 are 0."""
     cut = np.maximum(model.threshold, LOWEST)
     cut = np.where((cut >= 0.0) & (cut < ZERO), ZERO, cut)

@@ -6,39 +6,91 @@ networks as ``model/ranklib``, whose features are places in the feature set. The
 negative scores: a forest is raised by a constant, as a last tree of one leaf, so that none is below
 0 even in float32; weights and networks without a last sigmoid cannot be, and a note says so.
 
-Features of the set read a field of the document's own; they are a start, to be replaced by your
-queries under the same names and in the same order.
+Features of the set read a field of the document's own, by a script; they are a start, to be
+replaced by your queries under the same names and in the same order. A script must not return a
+negative number. Where a negative value scores as 0 does, the script returns 0; elsewhere the
+feature is a ``derived_expression``, the difference of two scripts, which is exact.
+
+Plugins before Elasticsearch 8.11.4 and OpenSearch 3.8 send a missing value (NaN) right at every
+split. For those, the scripts return a number in its place: the lowest, which goes left at every
+split, or the highest, which goes right. A feature that needs both stands in the set twice.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 
-from rankwright.core.types import F64
+from rankwright.core.dtypes import not_above
+from rankwright.core.types import F64, I64
 from rankwright.errors import DataError
 from rankwright.export.ranklib import ends_in_sigmoid, ranklib_text
 from rankwright.export.target import (
     SINGLE,
+    EngineTarget,
+    Input,
     Job,
     ParityError,
-    Target,
+    Release,
     Written,
-    held_below,
+    filled_inputs,
+    filled_thresholds,
+    float32_thresholds,
     read_json,
     shortest,
     strictly_above,
+    unused_name,
 )
-from rankwright.models.portable import Forest, Linear
+from rankwright.models.portable import Forest, Linear, Portable
 from rankwright.ranklib.model_text import parse_model_text
 
+_BY_SPLIT = "goes where the split says"
+_RIGHT = "goes right at every split"
+_QUERIES = "features by queries"
 
-class LtrPlugin(Target):
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PluginRelease(Release):
+    """Versions of a plugin.
+
+    Attributes
+    ----------
+    follows_missing
+        Whether a missing value goes where "missing" of the split says; else it goes right.
+    unset
+        What a feature counts as whose query does not match the document; None where features are
+        those of the exported set, which match every document.
+    """
+
+    follows_missing: bool
+    unset: float | None = None
+
+
+def _releases(
+    engine: str, since: tuple[int, ...], *, follows_missing: bool, unset: float
+) -> tuple[PluginRelease, PluginRelease]:
+    rule = _BY_SPLIT if follows_missing else _RIGHT
+    by_query = "counts as 0" if unset == 0.0 else rule
+    return (
+        PluginRelease(engine=engine, since=since, missing=rule, follows_missing=follows_missing),
+        PluginRelease(
+            engine=engine,
+            since=since,
+            missing=by_query,
+            setup=_QUERIES,
+            follows_missing=follows_missing,
+            unset=unset,
+        ),
+    )
+
+
+class LtrPlugin(EngineTarget):
     """What the two plugins have in common."""
 
     families = frozenset({"linear", "additive", "trees", "network"})
@@ -46,27 +98,49 @@ class LtrPlugin(Target):
     evaluator = "a strict reader of the plugin's payloads, in its float32 arithmetic"
     engine: ClassVar[str]
     limit: ClassVar[int] = 100 << 20  # bytes of a request that the engine takes by default
+    releases = (
+        *_releases("elasticsearch", (8, 11, 4), follows_missing=True, unset=np.nan),
+        *_releases("elasticsearch", (7, 0), follows_missing=False, unset=0.0),
+        *_releases("opensearch", (3, 8), follows_missing=True, unset=np.nan),
+        *_releases("opensearch", (3, 2), follows_missing=False, unset=np.nan),
+        *_releases("opensearch", (1, 0), follows_missing=False, unset=0.0),
+    )
 
     def write(self, job: Job) -> Written:
         """Return featureset.json and model.json."""
-        model, notes, scale, offset, held = job.model, [], 1.0, 0.0, None
+        model, notes, scale, offset, thresholds = job.model, [], 1.0, 0.0, None
+        assert isinstance(job.release, PluginRelease)
+        oldest = self.oldest(job.release.engine)
         if isinstance(model, Forest):
-            model.need_numeric(self.name)
-            model.need_shallow(self.name)
-            held, offset = held_below(model), max(0.0, -model.lowest(SINGLE))
-            kind, definition = "model/xgboost+json", _dump(model, offset, job.names)
-            takes, default = np.ones(len(job.names), bool), np.full(len(job.names), np.nan)
-            missing = "a missing value scores as in the model, by the 'missing' of each split"
-            if (model.rule[model.splits] != 0).any():
-                notes.append("Splits say where missing values go; old plugins read them as 0.")
+            model.check_numeric(self.name)
+            model.check_depth(self.name)
+            inputs, of_node, cuts = _forest_inputs(model, job.names, job.release)
+            features = _feature_set(inputs, job.names, _signed(model))
+            offset, thresholds = max(0.0, -model.lowest(SINGLE)), float32_thresholds(model, cuts)
+            names = [inputs[k].name for k in of_node.tolist()]
+            kind, definition = "model/xgboost+json", _dump(model, cuts, offset, names)
+            takes = np.ones(len(job.names), bool)
+            missing = "a missing value scores as in the model"
+            if _needs_direction(model, inputs):
+                oldest = job.release
+                missing += ", by the 'missing' of each split"
+                notes.append(
+                    f"{self.engine} before {oldest.version} sends missing values right at every "
+                    "split: export for it with --engine-version."
+                )
         else:
-            default, takes = model.stand_in, ~np.isnan(model.stand_in)
+            filled = model.fill_value
+            takes = ~np.isnan(filled)
+            inputs = _inputs(job.names, filled)
+            features = _feature_set(inputs, job.names, _signed(model))
             missing = "a missing value is what the feature set says ('missing' of its script)"
             if isinstance(model, Linear):
                 kind, definition = "model/linear", _weights(model, job.names)
             else:
+                places = {feature["name"]: k for k, feature in enumerate(features, 1)}
+                network, scale, offset = ranklib_text(job)
+                definition = network.with_features([places[name] for name in job.names]).text()
                 kind = "model/ranklib"
-                definition, scale, offset = ranklib_text(job)
             if not ends_in_sigmoid(model):
                 notes.append(
                     f"Scores may be negative, which {self.engine} refuses outside of a rescore "
@@ -74,25 +148,39 @@ class LtrPlugin(Target):
                 )
         payload = {"model": {"name": job.title, "model": {"type": kind, "definition": definition}}}
         text = json.dumps(payload, allow_nan=False).encode()
-        notes += self._note_of_size(len(text))
-        features = json.dumps(_feature_set(job.names, default), indent=1, allow_nan=False)
+        notes += [*_notes_of_features(inputs, features, job.names), *self._note_of_size(len(text))]
+        feature_set = {"featureset": {"features": features}}
         return Written(
-            files={"featureset.json": features.encode(), "model.json": text},
+            files={
+                "featureset.json": json.dumps(feature_set, indent=1, allow_nan=False).encode(),
+                "model.json": text,
+            },
             epsilon=SINGLE,
             missing=missing if takes.all() else "the model takes no missing values",
             takes_missing=takes,
             offset=offset,
             scale=scale,
             sigmoid=ends_in_sigmoid(model),
-            thresholds=held,
+            thresholds=thresholds,
             upload=self._upload(job.title),
             notes=tuple(notes),
+            oldest=oldest,
         )
 
-    def scores(self, folder: Path, about: Mapping[str, Any], X: F64) -> F64:
+    def scores_on(
+        self, release: PluginRelease, folder: Path, about: Mapping[str, Any], X: F64
+    ) -> F64:
         """Return the scores by the reader below."""
         names = [feature["name"] for feature in about["features"]]
-        return score_payload(folder, names, X)
+        features = read_features(folder / "featureset.json", names)
+        x, refused = feature_values(features, names, X, release.unset)
+        scores = model_scores(folder / "model.json", [own.name for own in features], x, release)
+        return np.where(refused, np.nan, scores)
+
+    def releases_for(self, family: str) -> tuple[Release, ...]:
+        """Return the releases whose answers are known: features by queries, of forests alone."""
+        forest = family in ("trees", "additive")
+        return tuple(release for release in self.releases if forest or not release.setup)
 
     def _note_of_size(self, size: int) -> list[str]:
         if size <= self.limit:
@@ -123,22 +211,96 @@ class OpenSearch(LtrPlugin):
     engine = "OpenSearch"
 
 
-def _feature_set(names: tuple[str, ...], default: F64) -> dict[str, Any]:
-    """Return features that read a field each, with what stands for a missing one."""
-    features = []
-    for name, value in zip(names, default.tolist(), strict=True):
-        absent = "Float.NaN" if np.isnan(value) else "params.missing"
-        source = f"doc['{name}'].size() == 0 ? {absent} : doc['{name}'].value"
-        params = {} if np.isnan(value) else {"missing": float(shortest(value))}
+# --- features ----------------------------------------------------------------------------------
+
+
+def _forest_inputs(
+    model: Forest, names: tuple[str, ...], release: PluginRelease
+) -> tuple[list[Input], I64, Any]:
+    """Return the features of the set, that of each node, and thresholds for x < t."""
+    if not release.follows_missing:
+        return *filled_inputs(model, names), strictly_above(filled_thresholds(model))
+    inputs = _inputs(names, np.where(model.fill_value == 0.0, 0.0, np.nan))
+    return inputs, model.feature, strictly_above(model.threshold)
+
+
+def _inputs(names: tuple[str, ...], missing: F64) -> list[Input]:
+    pairs = zip(names, missing.tolist(), strict=True)
+    return [Input(name, column, value) for column, (name, value) in enumerate(pairs)]
+
+
+def _needs_direction(model: Forest, inputs: list[Input]) -> bool:
+    """Whether a missing value that the scripts return as NaN must go left somewhere."""
+    left = model.splits[model.missing_left[model.splits]]
+    unfilled = [own.column for own in inputs if np.isnan(own.missing)]
+    return bool(np.isin(model.feature[left], unfilled).any())
+
+
+def _signed(model: Portable) -> Any:
+    """Whether a negative value of each feature scores differently from 0."""
+    if isinstance(model, Forest):
+        below = model.splits[not_above(model.threshold[model.splits]) < 0.0]
+        return np.isin(np.arange(model.scorer.n_features), model.feature[below])
+    weights = model.coef[:, None] if isinstance(model, Linear) else model.layers[0][0]
+    return (weights != 0.0).any(axis=1)
+
+
+def _feature_set(
+    inputs: Sequence[Input], fields: Sequence[str], signed: Any
+) -> list[dict[str, Any]]:
+    """Return features that read a field each, with a number in place of a missing one."""
+    features, used = [], {own.name for own in inputs}
+    for name, column, missing in inputs:
+        positive = max(missing, 0.0) if missing == missing else missing
+        if not signed[column]:
+            features.append(_script(name, fields[column], positive))
+            continue
+        negative = max(-missing, 0.0) if missing == missing else 0.0
+        plus, minus = (unused_name(f"{name}_{part}", used) for part in ("positive", "negative"))
+        features.append(_script(plus, fields[column], positive))
+        features.append(_script(minus, fields[column], negative, sign="-"))
         features.append(
             {
                 "name": name,
                 "params": [],
-                "template_language": "script_feature",
-                "template": {"lang": "painless", "source": source, "params": params},
+                "template_language": "derived_expression",
+                "template": f"{plus} - {minus}",
             }
         )
-    return {"featureset": {"features": features}}
+    return features
+
+
+def _script(name: str, field: str, missing: float, sign: str = "") -> dict[str, Any]:
+    absent = "Float.NaN" if np.isnan(missing) else "params.missing"
+    value = f"Math.max(0.0, {sign}doc['{field}'].value)"
+    source = f"doc['{field}'].size() == 0 ? {absent} : {value}"
+    params = {} if np.isnan(missing) else {"missing": float(shortest(missing))}
+    return {
+        "name": name,
+        "params": [],
+        "template_language": "script_feature",
+        "template": {"lang": "painless", "source": source, "params": params},
+    }
+
+
+def _notes_of_features(
+    inputs: list[Input], features: list[dict[str, Any]], names: tuple[str, ...]
+) -> list[str]:
+    notes = []
+    if len(features) > len(inputs):
+        notes.append(
+            f"{(len(features) - len(inputs)) // 2} features may be negative, which a script must "
+            "not return: each is the difference of two scripts, NAME_positive - NAME_negative."
+        )
+    if len(inputs) > len(names):
+        notes.append(
+            f"{len(inputs) - len(names)} features stand in the set twice: NAME, with the highest "
+            "number where it is missing, and NAME_or_lowest, with the lowest."
+        )
+    return notes
+
+
+# --- models ------------------------------------------------------------------------------------
 
 
 def _weights(model: Linear, names: tuple[str, ...]) -> str:
@@ -146,9 +308,12 @@ def _weights(model: Linear, names: tuple[str, ...]) -> str:
     return json.dumps(weights, allow_nan=False)
 
 
-def _dump(model: Forest, offset: float, names: tuple[str, ...]) -> str:
-    """Return the trees as XGBoost dumps them, the initial score first and the offset last."""
-    cuts, missing_left = strictly_above(model.threshold), model.missing_left
+def _dump(model: Forest, cuts: Any, offset: float, names: Sequence[str]) -> str:
+    """Return the trees as XGBoost dumps them, the initial score first and the offset last.
+
+    ``cuts`` and ``names`` are the threshold and the feature of each node.
+    """
+    missing_left = model.missing_left
 
     def nested(node: int, at: int, depth: int) -> tuple[dict[str, Any], int]:
         left, right = int(model.left[node]), int(model.right[node])
@@ -159,7 +324,7 @@ def _dump(model: Forest, offset: float, names: tuple[str, ...]) -> str:
         own = {
             "nodeid": at,
             "depth": depth,
-            "split": names[int(model.feature[node])],
+            "split": names[node],
             "split_condition": float(shortest(cuts[node])),
             "yes": at + 1,
             "no": after,
@@ -182,28 +347,112 @@ def _dump(model: Forest, offset: float, names: tuple[str, ...]) -> str:
 
 
 _SPLIT = {"nodeid", "depth", "split", "split_condition", "yes", "no", "missing", "children"}
-_SCRIPT = re.compile(r"doc\['(\w+)'\]\.size\(\) == 0 \? (\S+) : doc\['(\w+)'\]\.value")
+_SCRIPT = re.compile(
+    r"doc\['(?P<field>\w+)'\]\.size\(\) == 0 \? (?P<missing>Float\.NaN|params\.missing) : "
+    r"(?P<bounded>Math\.max\(0\.0, (?P<sign>-?))?doc\['(?P=field)'\]\.value(?(bounded)\))"
+)
+_DIFFERENCE = re.compile(r"(\w+) - (\w+)")
 _F32 = np.float32
 
 
-def score_payload(folder: Path, names: list[str], X: F64) -> F64:
-    """Return the score of each row of features in the order of ``names``."""
-    path = folder / "model.json"
-    found, defaults = _features(folder / "featureset.json")
-    if found != names:
-        _fail(folder / "featureset.json", "its features are not those of export.json")
+class Script(NamedTuple):
+    """A script feature: the field that it reads, and what it returns."""
+
+    name: str
+    field: str
+    missing: float
+    bounded: bool
+    sign: float
+
+
+class Difference(NamedTuple):
+    """A derived feature: one feature less another."""
+
+    name: str
+    plus: str
+    minus: str
+
+
+def read_features(path: Path, names: list[str]) -> list[Script | Difference]:
+    """Return the features of a set, which has those of ``names`` in their order."""
+    found: list[Script | Difference] = []
+    try:
+        for feature in read_json(path)["featureset"]["features"]:
+            before = {own.name for own in found}
+            if feature["name"] in before:
+                _fail(path, "a feature appears twice")
+            if feature["params"] != []:
+                _fail(path, f"{feature['name']} has parameters")
+            if feature["template_language"] == "script_feature":
+                found.append(_read_script(path, feature["name"], feature["template"], names))
+                continue
+            if feature["template_language"] != "derived_expression":
+                _fail(path, f"{feature['name']} is neither a script nor derived")
+            parts = _DIFFERENCE.fullmatch(feature["template"])
+            if parts is None or not before >= {*parts.groups()}:
+                _fail(path, f"{feature['name']} is not derived from features before it")
+            found.append(Difference(feature["name"], *parts.groups()))
+    except (KeyError, TypeError):
+        _fail(path, "it is no feature set")
+    if [own.name for own in found if own.name in names] != names:
+        _fail(path, "its features are not those of export.json")
+    return found
+
+
+def _read_script(path: Path, name: str, template: dict[str, Any], names: list[str]) -> Script:
+    script = _SCRIPT.fullmatch(template["source"])
+    if script is None or template["lang"] != "painless" or script["field"] not in names:
+        _fail(path, f"the script of {name} is not one of an export")
+    if (script["missing"] == "params.missing") != ("missing" in template["params"]):
+        _fail(path, f"the script of {name} lacks its parameter")
+    missing = float(template["params"].get("missing", np.nan))
+    sign = -1.0 if script["sign"] else 1.0
+    return Script(name, script["field"], missing, script["bounded"] is not None, sign)
+
+
+def feature_values(
+    features: Sequence[Script | Difference], names: list[str], X: F64, unset: float | None
+) -> tuple[Any, Any]:
+    """Return the vector of each row, and whether the engine refuses it for a negative script.
+
+    With ``unset``, features are queries for the columns that the set's features read, and that is
+    the value of one that does not match.
+    """
+    values: dict[str, Any] = {}
+    column: dict[str, int] = {}
+    refused = np.zeros(len(X), bool)
+    for own in features:
+        if isinstance(own, Difference):
+            column[own.name] = column[own.plus]
+            values[own.name] = values[own.plus] - values[own.minus]
+            continue
+        column[own.name] = names.index(own.field)
+        x = X[:, column[own.name]]
+        bounded = np.maximum(0.0, own.sign * x) if own.bounded else x
+        with np.errstate(over="ignore"):
+            values[own.name] = np.where(np.isnan(x), own.missing, bounded).astype(_F32)
+        refused |= values[own.name] < 0.0
+    if unset is None:
+        return np.column_stack([*values.values()]), refused
+    X = X[:, [*column.values()]]
+    with np.errstate(over="ignore"):
+        return np.where(np.isnan(X), unset, X).astype(_F32), np.zeros(len(X), bool)
+
+
+def model_scores(path: Path, names: list[str], x: Any, release: PluginRelease) -> F64:
+    """Return what the model in ``path`` scores vectors of features of these names."""
     payload = read_json(path)
     try:
         model = payload["model"]["model"]
         kind, definition = model["type"], model["definition"]
     except (KeyError, TypeError):
         _fail(path, "it has no model.model.type and definition")
-    place = {name: j for j, name in enumerate(found)}
-    x = np.where(np.isnan(X), np.array(defaults), X).astype(_F32)
+    place = {name: j for j, name in enumerate(names)}
     if kind == "model/linear":
         return _linear(path, _parsed(path, definition), place, x)
     if kind == "model/xgboost+json":
-        return _trees(path, _parsed(path, definition), place, x)
+        trees = _parsed(path, definition)
+        return _trees(path, trees, place, x, follows_missing=release.follows_missing)
     if kind != "model/ranklib":
         _fail(path, f"there is no model type '{kind}'")
     try:
@@ -211,27 +460,6 @@ def score_payload(folder: Path, names: list[str], X: F64) -> F64:
     except DataError as error:
         raise ParityError(str(error)) from None
     return scores.astype(_F32).astype(np.float64)
-
-
-def _features(path: Path) -> tuple[list[str], list[float]]:
-    whole = read_json(path)
-    names, defaults = [], []
-    try:
-        for feature in whole["featureset"]["features"]:
-            template = feature["template"]
-            script = _SCRIPT.fullmatch(template["source"])
-            if script is None or script[1] != script[3] or feature["params"] != []:
-                _fail(path, f"the script of {feature['name']} is not one of an export")
-            absent = template["params"].get("missing", np.nan)
-            if (script[2] == "params.missing") == bool(np.isnan(absent)):
-                _fail(path, f"the script of {feature['name']} lacks its parameter")
-            names.append(feature["name"])
-            defaults.append(float(absent))
-    except (KeyError, TypeError):
-        _fail(path, "it is no feature set")
-    if len(set(names)) < len(names):
-        _fail(path, "a feature appears twice")
-    return names, defaults
 
 
 def _linear(path: Path, weights: Any, place: dict[str, int], x: Any) -> F64:
@@ -248,16 +476,16 @@ def _linear(path: Path, weights: Any, place: dict[str, int], x: Any) -> F64:
     return np.asarray(total, np.float64)
 
 
-def _trees(path: Path, trees: Any, place: dict[str, int], x: Any) -> F64:
+def _trees(path: Path, trees: Any, place: dict[str, int], x: Any, *, follows_missing: bool) -> F64:
     if not isinstance(trees, list) or not trees:
         _fail(path, "a model of trees is a list of them")
     total = np.zeros(len(x), _F32)
     for tree in trees:
-        total = total + _eval(path, tree, place, x)
+        total = total + _leaves(path, tree, place, x, follows_missing)
     return np.asarray(total, np.float64)
 
 
-def _eval(path: Path, tree: Any, place: dict[str, int], x: Any) -> Any:
+def _leaves(path: Path, tree: Any, place: dict[str, int], x: Any, follows_missing: bool) -> Any:
     """Return the leaf of each row, by sending sets of rows down the tree."""
     out = np.zeros(len(x), _F32)
     waiting = [(tree, np.arange(len(x)))]
@@ -277,7 +505,8 @@ def _eval(path: Path, tree: Any, place: dict[str, int], x: Any) -> Any:
             _fail(path, f"the children of node {node['nodeid']} are not its yes and no")
         value = x[rows, place[node["split"]]]
         yes = _F32(node["split_condition"]) > value
-        yes |= np.isnan(value) & (node["missing"] == node["yes"])
+        if follows_missing and node["missing"] == node["yes"]:
+            yes |= np.isnan(value)
         waiting += [(children[node["yes"]], rows[yes]), (children[node["no"]], rows[~yes])]
     return out
 

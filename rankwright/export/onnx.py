@@ -16,7 +16,16 @@ import numpy as np
 from rankwright import __version__
 from rankwright.core.types import F64
 from rankwright.errors import MissingExtraError
-from rankwright.export.target import DOUBLE, KEPT, REFUSED, Job, ParityError, Target, Written, taken
+from rankwright.export.target import (
+    DOUBLE,
+    KEPT,
+    REFUSED,
+    Job,
+    ParityError,
+    Target,
+    Written,
+    accepts_missing,
+)
 from rankwright.models.portable import Forest, Network
 
 _OPSET, _ML_OPSET, _IR = 21, 5, 10
@@ -34,7 +43,7 @@ class Onnx(Target):
         model = job.model
         graph = _Graph()
         if isinstance(model, Forest):
-            model.need_numeric(self.name)
+            model.check_numeric(self.name)
             graph.trees(model)
         else:
             h = graph.filled(model.fill)
@@ -42,7 +51,7 @@ class Onnx(Target):
                 graph.network(h, model.layers, model.activation)
             else:
                 graph.network(h, ((model.coef[:, None], np.zeros(1)),), "")
-        takes = taken(model)
+        takes = accepts_missing(model)
         return Written(
             files={"model.onnx": graph.bytes(len(job.names), job)},
             epsilon=DOUBLE,
@@ -82,12 +91,12 @@ class _Graph:
             raise MissingExtraError("onnx", "onnx", "writing an ONNX file") from None
         self._types, self._make, self._tensors = TensorProto, helper, numpy_helper
         self._nodes: list[Any] = []
-        self._held: list[Any] = []
+        self._constants: list[Any] = []
 
     def _constant(self, values: Any) -> str:
-        name = f"constant_{len(self._held)}"
+        name = f"constant_{len(self._constants)}"
         array = np.ascontiguousarray(values, np.float64)
-        self._held.append(self._tensors.from_array(array, name))
+        self._constants.append(self._tensors.from_array(array, name))
         return name
 
     def _node(self, kind: str, *inputs: str, output: str = "", **more: Any) -> str:
@@ -165,7 +174,7 @@ class _Graph:
             job.title,
             [make.make_tensor_value_info("features", double, ["n", width])],
             [make.make_tensor_value_info("scores", double, ["n", 1])],
-            initializer=self._held,
+            initializer=self._constants,
         )
         opsets = [make.make_opsetid("", _OPSET), make.make_opsetid("ai.onnx.ml", _ML_OPSET)]
         model = make.make_model(

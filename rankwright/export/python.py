@@ -20,8 +20,8 @@ from rankwright.export.target import (
     ParityError,
     Target,
     Written,
+    accepts_missing,
     run_evaluator,
-    taken,
 )
 from rankwright.models.portable import SETS, Forest, Linear, Network
 
@@ -153,7 +153,7 @@ class Python(Target):
             body = _NETWORK.format(
                 fill=_fill(model), layers=layers, activation=_ACTIVATIONS[model.activation]
             )
-        takes = taken(model)
+        takes = accepts_missing(model)
         return Written(
             files={f"{job.title}.py": (head + body).encode()},
             epsilon=DOUBLE,
@@ -174,7 +174,7 @@ class Python(Target):
 
 
 def _fill(model: Linear | Network) -> str:
-    n = len(model.stand_in)
+    n = len(model.fill_value)
     return f"[math.nan] * {n}" if model.fill is None else repr(model.fill.tolist())
 
 

@@ -4,13 +4,20 @@ Solr scores in float32. Trees and rules go as MultipleAdditiveTreesModel, weight
 networks as NeuralNetworkModel. Solr adds 1e-6 to every threshold before it compares x <= threshold:
 thresholds here are such that the sum, in float32, is the one that was meant. Near 0 no float32 does
 that; values between the two thresholds then go the other way, and ``export.json`` counts them as
-inexact. A missing value is the feature's ``defaultValue``.
+inexact.
+
+A missing value is the feature's ``defaultValue``. Where no number does for a feature, since its
+missing values go left at some splits and right at others, Solr from 9.2 on takes ``missing`` of
+each split; for older versions such a feature is written twice, with a default that goes left and
+one that goes right. A model too large for a node of ZooKeeper goes onto the class path of every
+node; a DefaultWrapperModel is what is uploaded.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn
 
@@ -19,86 +26,157 @@ import numpy as np
 from rankwright.core.dtypes import not_above
 from rankwright.core.types import F64
 from rankwright.errors import UsageError
-from rankwright.export.target import SINGLE, Job, ParityError, Target, Written, read_json, shortest
+from rankwright.export.target import (
+    SINGLE,
+    EngineTarget,
+    Input,
+    Job,
+    ParityError,
+    Release,
+    Written,
+    accepts_missing,
+    filled_inputs,
+    filled_thresholds,
+    read_json,
+    shortest,
+)
 from rankwright.models.portable import HIGHEST, Forest, Linear, Network
 
 _CLASS = "org.apache.solr.ltr.model."
 _FEATURE = "org.apache.solr.ltr.feature.FieldValueFeature"
 _SLACK = np.float32(1e-6)
+_NORM = len(', "norm": {"class": "org.apache.solr.ltr.norm.IdentityNormalizer"}')
 _ACTIVATIONS = ("relu", "sigmoid", "tanh")
+_DEFAULT = "is the defaultValue of its feature"
+_SPLIT_MISSING = (9, 2)  # SOLR-16596
+_COMPACT = (9, 5)  # SOLR-17050: stored without indentation
 
 
-class Solr(Target):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SolrRelease(Release):
+    """Versions of Solr; ``compact`` where stores are kept without indentation."""
+
+    compact: bool = True
+
+    @property
+    def split_missing(self) -> bool:
+        """Whether a split may say where missing values go."""
+        return self.since >= _SPLIT_MISSING
+
+
+class Solr(EngineTarget):
     """Features and model for Solr's stores."""
 
     families = frozenset({"linear", "additive", "trees", "network"})
     single = True
     evaluator = "a strict reader of Solr's stores, in its float32 arithmetic"
     limit: ClassVar[int] = 0xFFFFF  # bytes of a node in ZooKeeper by default
+    releases = (
+        SolrRelease(engine="solr", since=_COMPACT, missing=f"{_DEFAULT}, or goes by split"),
+        SolrRelease(
+            engine="solr",
+            since=_SPLIT_MISSING,
+            missing=f"{_DEFAULT}, or goes by split",
+            compact=False,
+        ),
+        SolrRelease(engine="solr", since=(7, 3), missing=_DEFAULT, compact=False),
+    )
 
     def write(self, job: Job) -> Written:
-        """Return features.json and model.json."""
-        model = job.model
-        kind, params, held = self._params(model, job.names)
-        default = model.stand_in
-        takes = ~np.isnan(default)
+        """Return features.json and model.json; for a large model, wrapper.json besides."""
+        model, release = job.model, job.release
+        assert isinstance(release, SolrRelease)
+        oldest, thresholds, takes = self.oldest(release.engine), None, accepts_missing(model)
+        inputs = [*map(Input, job.names, range(len(job.names)), model.fill_value.tolist())]
+        if isinstance(model, Forest):
+            model.check_numeric(self.name)
+            model.check_depth(self.name)
+            kind, by_split = "MultipleAdditiveTreesModel", False
+            if np.isnan(model.fill_value).any() and release.split_missing:
+                by_split = True
+                oldest = [own for own in self.releases if own.split_missing][-1]
+                inputs = [own._replace(missing=np.nan) for own in inputs]
+                of_node, bounded = model.feature, not_above(model.threshold)
+            else:
+                inputs, of_node = filled_inputs(model, job.names)
+                bounded = not_above(filled_thresholds(model))
+            cuts, found = thresholds_before_slack(bounded)
+            if not np.array_equal(found, not_above(model.threshold).astype(np.float64)):
+                thresholds = found
+            names = [inputs[k].name for k in of_node.tolist()]
+            params = _trees(model, cuts, names, by_split=by_split)
+        elif isinstance(model, Linear):
+            weights = {n: float(shortest(w)) for n, w in zip(job.names, model.coef, strict=True)}
+            kind, params = "LinearModel", {"weights": weights}
+        else:
+            kind, params = "NeuralNetworkModel", {"layers": _layers(model)}
         whole = {
             "class": f"{_CLASS}{kind}",
             "name": job.title,
             "store": job.title,
-            "features": [{"name": name} for name in job.names],
+            "features": [{"name": own.name} for own in inputs],
             "params": params,
         }
-        text = json.dumps(whole, allow_nan=False).encode()
-        named = zip(job.names, default.tolist(), strict=True)
-        features = [_feature(job.title, name, value) for name, value in named]
-        files = {"features.json": _bytes(features), "model.json": text}
-        upload = [
-            {"method": "PUT", "path": "/schema/feature-store", "file": "features.json"},
-            {"method": "PUT", "path": "/schema/model-store", "file": "model.json"},
-        ]
-        notes = []
-        if len(text) > self.limit:
-            files["wrapper.json"] = _bytes(_wrapper(job.title))
-            upload[1]["file"] = "wrapper.json"
+        nan = isinstance(model, Forest)
+        features = [_feature(job.title, own, job.names[own.column], nan=nan) for own in inputs]
+        files, upload, notes = self._files(job.title, features, whole, release)
+        if len(inputs) > len(job.names):
             notes.append(
-                f"The model has {len(text):,} bytes, more than a node of ZooKeeper holds: put "
-                "model.json on every node of SolrCloud and upload wrapper.json in its place."
+                f"{len(inputs) - len(job.names)} features are written twice: NAME, with the "
+                "highest number where it is missing, and NAME_or_lowest, with the lowest."
             )
         return Written(
             files=files,
             epsilon=SINGLE,
-            missing="a missing value is the feature's defaultValue"
+            missing="a missing value is the feature's defaultValue, or goes by 'missing' of a split"
             if takes.all()
-            else "features without a defaultValue must not be missing: no number stands for that",
+            else "the model takes no missing values, and Solr takes them for 0",
             takes_missing=takes,
-            thresholds=held,
-            upload=tuple(upload),
+            thresholds=thresholds,
+            upload=upload,
             notes=tuple(notes),
+            oldest=oldest,
         )
 
-    def _params(self, model: Any, names: tuple[str, ...]) -> tuple[str, dict[str, Any], F64 | None]:
-        if isinstance(model, Linear):
-            weights = {n: float(shortest(w)) for n, w in zip(names, model.coef, strict=True)}
-            return "LinearModel", {"weights": weights}, None
-        if isinstance(model, Network):
-            return "NeuralNetworkModel", {"layers": _layers(model)}, None
-        assert isinstance(model, Forest)
-        model.need_numeric(self.name)
-        model.need_shallow(self.name)
-        cut, held = lowered(not_above(model.threshold))
-        trees = [_tree(model, cut, int(root), names) for root in model.roots]
-        if model.initial:
-            trees.insert(0, {"weight": "1", "root": {"value": shortest(model.initial)}})
-        exact = np.array_equal(held, not_above(model.threshold).astype(np.float64))
-        return "MultipleAdditiveTreesModel", {"trees": trees}, None if exact else held
+    def _files(
+        self, title: str, features: Any, whole: dict[str, Any], release: SolrRelease
+    ) -> tuple[dict[str, bytes], tuple[dict[str, str], ...], list[str]]:
+        """Return the files, the requests that upload them, and notes on their size."""
+        files, notes, model = {"features.json": _bytes(features)}, [], "model.json"
+        stored = _stored_size(whole, release)
+        if stored <= self.limit:
+            files[model] = json.dumps(whole, allow_nan=False).encode()
+        else:
+            resource, model = f"{title}.json", "wrapper.json"
+            files[resource] = json.dumps(whole, allow_nan=False).encode()
+            files[model] = _bytes(_wrapper(title, resource))
+            notes.append(
+                f"The model takes {stored:,} bytes of Solr's store, more than a node of ZooKeeper "
+                f"holds: put {resource} on the class path of every node, such as in a .jar file in "
+                "SOLR_HOME/lib, and upload wrapper.json."
+            )
+        upload = (
+            {"method": "PUT", "path": "/schema/feature-store", "file": "features.json"},
+            {"method": "PUT", "path": "/schema/model-store", "file": model},
+        )
+        return files, upload, notes
 
-    def scores(self, folder: Path, about: Mapping[str, Any], X: F64) -> F64:
+    def scores_on(
+        self, release: SolrRelease, folder: Path, about: Mapping[str, Any], X: F64
+    ) -> F64:
         """Return the scores by the reader below."""
-        return score_store(folder, [feature["name"] for feature in about["features"]], X)
+        model = about["upload"][1]["file"]
+        names = [feature["name"] for feature in about["features"]]
+        return score_store(folder, model, names, X, release)
 
 
-def lowered(threshold: Any) -> tuple[Any, F64]:
+def _stored_size(whole: dict[str, Any], release: SolrRelease) -> int:
+    """Return how many bytes Solr's model store keeps, which has a normaliser per feature."""
+    text = json.dumps(whole, indent=None if release.compact else 2)
+    return len(text) + len(whole["features"]) * _NORM
+
+
+def thresholds_before_slack(threshold: Any) -> tuple[Any, F64]:
     """Return what to write so that 1e-6 more is ``threshold``, and what it comes to."""
     bounded = np.clip(threshold, np.float32(-HIGHEST), np.float32(HIGHEST))
     best = bounded - _SLACK
@@ -116,18 +194,27 @@ def lowered(threshold: Any) -> tuple[Any, F64]:
     return best, (best + _SLACK).astype(np.float64)
 
 
-def _tree(model: Forest, cut: Any, root: int, names: tuple[str, ...]) -> dict[str, Any]:
+def _trees(model: Forest, cuts: Any, names: Sequence[str], *, by_split: bool) -> dict[str, Any]:
+    """Return the trees; ``cuts`` and ``names`` are the threshold and the feature of each node."""
+    missing_left = model.missing_left
+
     def nested(node: int) -> dict[str, Any]:
         if model.left[node] == node:
             return {"value": shortest(model.value[node])}
-        return {
-            "feature": names[int(model.feature[node])],
-            "threshold": shortest(cut[node]),
+        split = {
+            "feature": names[node],
+            "threshold": shortest(cuts[node]),
             "left": nested(int(model.left[node])),
             "right": nested(int(model.right[node])),
         }
+        return (
+            {**split, "missing": "left" if missing_left[node] else "right"} if by_split else split
+        )
 
-    return {"weight": "1", "root": nested(root)}
+    trees = [{"weight": "1", "root": nested(int(root))} for root in model.roots]
+    if model.initial:
+        trees.insert(0, {"weight": "1", "root": {"value": shortest(model.initial)}})
+    return {"isNullSameAsZero": False, "trees": trees} if by_split else {"trees": trees}
 
 
 def _layers(model: Network) -> list[dict[str, Any]]:
@@ -149,20 +236,23 @@ def _layers(model: Network) -> list[dict[str, Any]]:
     return found
 
 
-def _feature(store: str, name: str, default: float) -> dict[str, Any]:
-    params: dict[str, Any] = {"field": name}
-    if not np.isnan(default):
-        params["defaultValue"] = float(shortest(default))
-    return {"store": store, "name": name, "class": _FEATURE, "params": params}
+def _feature(store: str, own: Input, field: str, *, nan: bool) -> dict[str, Any]:
+    """Return a feature that reads a field; with ``nan``, a default that is NaN is written."""
+    params: dict[str, Any] = {"field": field}
+    if not np.isnan(own.missing):
+        params["defaultValue"] = float(shortest(own.missing))
+    elif nan:
+        params["defaultValue"] = "NaN"
+    return {"store": store, "name": own.name, "class": _FEATURE, "params": params}
 
 
-def _wrapper(title: str) -> dict[str, Any]:
+def _wrapper(title: str, resource: str) -> dict[str, Any]:
     return {
         "class": f"{_CLASS}DefaultWrapperModel",
         "name": title,
         "store": title,
         "features": [],
-        "params": {"resource": "model.json"},
+        "params": {"resource": resource},
     }
 
 
@@ -178,43 +268,57 @@ _F32 = np.float32
 _PACKAGE = "org.apache.solr.ltr."
 
 
-def score_store(folder: Path, names: list[str], X: F64) -> F64:
-    """Return the score of each row of features in the order of ``names``."""
-    path = folder / "model.json"
-    defaults = _defaults(folder / "features.json")
+def score_store(folder: Path, file: str, names: list[str], X: F64, release: SolrRelease) -> F64:
+    """Return the score of each row of features in the order of ``names``.
+
+    ``file`` is what is uploaded: a model, or a wrapper that names one. NaN stands for a document
+    at which Solr ends with an error.
+    """
+    path = folder / file
     model = read_json(path)
     try:
+        if model["class"] == f"{_PACKAGE}model.DefaultWrapperModel":
+            path = folder / Path(model["params"]["resource"]).name
+            model = read_json(path)
         listed = [feature["name"] for feature in model["features"]]
         kind, params = str(model["class"]).removeprefix(f"{_PACKAGE}model."), model["params"]
     except (KeyError, TypeError):
         _fail(path, "it lacks class, features or params")
-    if listed != names or set(listed) != defaults.keys():
+    fields, defaults = _read_features(folder / "features.json")
+    if [name for name in listed if name in names] != names or set(listed) != fields.keys():
         _fail(path, "its features are not those of features.json and export.json")
-    default = np.array([defaults[name] for name in listed])
+    if not {*fields.values()} <= {*names}:
+        _fail(folder / "features.json", "it reads fields that export.json does not have")
+    if "isNullSameAsZero" in params and not release.split_missing:
+        _fail(path, "Solr before 9.2 knows no isNullSameAsZero")
+    X = X[:, [names.index(fields[name]) for name in listed]]
     with np.errstate(over="ignore"):
-        x = np.where(np.isnan(X), default, X).astype(_F32)
+        x = np.where(np.isnan(X), [defaults[name] for name in listed], X).astype(_F32)
     readers = {
         "LinearModel": _linear,
-        "MultipleAdditiveTreesModel": _trees,
+        "MultipleAdditiveTreesModel": _score_trees,
         "NeuralNetworkModel": _network,
     }
     if kind not in readers:
         _fail(path, f"there is no model class '{kind}'")
     try:
         return np.asarray(readers[kind](path, params, listed, x), np.float64)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         _fail(path, f"its parameters are not those of {kind}: {error!r}")
 
 
-def _defaults(path: Path) -> dict[str, float]:
-    found: dict[str, float] = {}
+def _read_features(path: Path) -> tuple[dict[str, str], dict[str, float]]:
+    """Return the field that each feature reads, and what it is where a document has none."""
+    fields: dict[str, str] = {}
+    defaults: dict[str, float] = {}
     for feature in read_json(path):
         if not isinstance(feature, dict) or not {"name", "class", "params"} <= feature.keys():
             _fail(path, "a feature lacks name, class or params")
-        if not str(feature["class"]).startswith(f"{_PACKAGE}feature.") or feature["name"] in found:
-            _fail(path, f"feature {feature['name']} has no class of Solr, or appears twice")
-        found[feature["name"]] = float(feature["params"].get("defaultValue", np.nan))
-    return found
+        if feature["class"] != _FEATURE or feature["name"] in fields:
+            _fail(path, f"feature {feature['name']} is no FieldValueFeature, or appears twice")
+        fields[feature["name"]] = feature["params"]["field"]
+        defaults[feature["name"]] = float(feature["params"].get("defaultValue", 0.0))
+    return fields, defaults
 
 
 def _linear(path: Path, params: Any, names: list[str], x: Any) -> Any:
@@ -227,7 +331,8 @@ def _linear(path: Path, params: Any, names: list[str], x: Any) -> Any:
     return total
 
 
-def _trees(path: Path, params: Any, names: list[str], x: Any) -> Any:
+def _score_trees(path: Path, params: Any, names: list[str], x: Any) -> Any:
+    by_split = not params.get("isNullSameAsZero", True)
     place = {name: j for j, name in enumerate(names)}
     total = np.zeros(len(x), _F32)
     for tree in params["trees"]:
@@ -236,14 +341,19 @@ def _trees(path: Path, params: Any, names: list[str], x: Any) -> Any:
         while waiting:
             node, rows = waiting.pop()
             if node.keys() == {"value"}:
-                leaf[rows] = _F32(node["value"])
+                leaf[rows] += _F32(node["value"])  # keeps NaN, of an error above
                 continue
-            if node.keys() != {"feature", "threshold", "left", "right"}:
+            if node.keys() - {"missing"} != {"feature", "threshold", "left", "right"}:
                 _fail(path, "a split has other keys than feature, threshold, left and right")
             if node["feature"] not in place:
                 _fail(path, f"a tree splits on '{node['feature']}', which scores 0 in Solr")
             cut = _F32(node["threshold"]) + _F32(1e-6)  # as RegressionTreeNode.setThreshold does
-            left = x[rows, place[node["feature"]]] <= cut
+            value = x[rows, place[node["feature"]]]
+            left = value <= cut
+            if by_split and "missing" not in node:
+                leaf[rows[np.isnan(value)]] = np.nan  # a NullPointerException
+            elif by_split and node["missing"] == "left":
+                left |= np.isnan(value)
             waiting += [(node["left"], rows[left]), (node["right"], rows[~left])]
         total = total + _F32(tree["weight"]) * leaf
     return total

@@ -9,21 +9,22 @@ missing values, and how it transforms scores, if it does; `rankwright.export.fol
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from rankwright import registry
 from rankwright.core.dtypes import not_above
-from rankwright.core.types import F64
+from rankwright.core.types import F64, I64
 from rankwright.data.frames import Categories
 from rankwright.errors import RankwrightError, UsageError
-from rankwright.models.portable import Forest, Portable
+from rankwright.models.portable import HIGHEST, Forest, Portable
 from rankwright.rankers.base import Ranker
 
 SINGLE, DOUBLE = 2.0**-23, 2.0**-52
@@ -37,14 +38,45 @@ class ParityError(RankwrightError, ValueError):
     """An export does not hold, or does not score as the model it was made of."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """Versions of an engine, from ``since`` on, whose scoring code answers alike.
+
+    Attributes
+    ----------
+    engine
+        Its name on the command line.
+    since
+        The first of these versions.
+    missing
+        What becomes of a missing value there.
+    setup
+        How the engine is run or fed, where that matters.
+    """
+
+    engine: str
+    since: tuple[int, ...]
+    missing: str
+    setup: str = ""
+
+    @property
+    def version(self) -> str:
+        """The first version, as text."""
+        return ".".join(map(str, self.since))
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What is to be exported: a fitted ranker, its model in parts, its features' names."""
+    """What is to be exported: a fitted ranker, its model in parts, its features' names.
+
+    ``release`` has the versions of the engine that it is for; None where a target has none.
+    """
 
     ranker: Ranker
     model: Portable
     names: tuple[str, ...]
     title: str
+    release: Release | None = None
 
     @property
     def categories(self) -> dict[str, Categories]:
@@ -80,6 +112,8 @@ class Written:
         Requests that bring the files to their engine.
     notes
         What the user should know, a sentence each.
+    oldest
+        The oldest release on which the export scores as the model, None where there are none.
     """
 
     files: Mapping[str, bytes]
@@ -92,6 +126,7 @@ class Written:
     thresholds: F64 | None = None
     upload: tuple[dict[str, str], ...] = ()
     notes: tuple[str, ...] = ()
+    oldest: Release | None = None
     more: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -106,12 +141,16 @@ class Target(ABC):
         Whether features are float32 there.
     evaluator : str
         Who reads the export again.
+    releases : tuple of Release
+        The engines that read the format, by version, the newest first; of two that differ in their
+        setup alone, the first is the one that exports are written for.
     """
 
     families: ClassVar[frozenset[str]]
     single: ClassVar[bool]
     evaluator: ClassVar[str]
     lacks: ClassVar[str] = ""
+    releases: ClassVar[tuple[Release, ...]] = ()
 
     @property
     def name(self) -> str:
@@ -122,9 +161,9 @@ class Target(ABC):
         """Refuse a model that the format does not hold, with a sentence."""
         family = job.model.family
         if family not in self.families:
-            held = ", ".join(sorted(self.families))
+            families = ", ".join(sorted(self.families))
             raise UsageError(
-                f"{self.name} has no place for a {family} model{self.lacks}; it holds {held}."
+                f"{self.name} has no place for a {family} model{self.lacks}; it holds {families}."
             )
 
     @abstractmethod
@@ -136,11 +175,102 @@ class Target(ABC):
         """Return what the files in ``folder`` score each row, by an evaluator of their own."""
 
 
-def taken(model: Portable) -> Any:
+class EngineTarget(Target):
+    """Base of the targets whose engine has versions that answer differently."""
+
+    def scores(self, folder: Path, about: Mapping[str, Any], X: F64) -> F64:
+        """Return the scores on the version that the export was written for."""
+        engine = about.get("engine") or {"name": about["format"], "version": None}
+        release = self.release(engine["name"], engine["version"])
+        return self.scores_on(release, folder, about, X)
+
+    @abstractmethod
+    def scores_on(self, release: Any, folder: Path, about: Mapping[str, Any], X: F64) -> F64:
+        """Return what the files score each row on a release; NaN where it answers by an error."""
+
+    def release(self, engine: str, version: str | None) -> Release:
+        """Return the release that has a version of an engine, or the newest."""
+        known = [release for release in self.releases if release.engine == engine]
+        if not known:
+            engines = ", ".join(dict.fromkeys(release.engine for release in self.releases))
+            raise UsageError(f"{self.name} is not read by '{engine}', only by {engines}.")
+        if version is None:
+            return known[0]
+        if not re.fullmatch(r"\d+(\.\d+)*", version):
+            raise UsageError(f"a version is numbers and dots, such as 3.8, not '{version}'.")
+        numbers = tuple(map(int, version.split(".")))
+        for release in known:
+            if release.since <= numbers:
+                return release
+        raise UsageError(
+            f"{engine} {version} is older than {known[-1].version}, the first version that exports "
+            f"are written for; give the version of {engine} itself, not of a plugin."
+        )
+
+    def releases_for(self, family: str) -> tuple[Release, ...]:  # noqa: ARG002
+        """Return the releases whose answers to a family of models are known."""
+        return self.releases
+
+    def oldest(self, engine: str) -> Release:
+        """Return the oldest release of an engine."""
+        return [own for own in self.releases if own.engine == engine and not own.setup][-1]
+
+
+def accepts_missing(model: Portable) -> Any:
     """Whether the model takes missing values of each feature: all of a forest's."""
     if isinstance(model, Forest):
         return np.ones(model.scorer.n_features, bool)
-    return ~np.isnan(model.stand_in)
+    return ~np.isnan(model.fill_value)
+
+
+# --- engines without a direction per split -------------------------------------------------------
+
+
+class Input(NamedTuple):
+    """A feature as an engine reads it: its name there, its column, its value where missing."""
+
+    name: str
+    column: int
+    missing: float
+
+
+def filled_inputs(forest: Forest, names: Sequence[str]) -> tuple[list[Input], I64]:
+    """Return inputs that are never missing and score as the forest does, and that of each node.
+
+    A number takes the place of a missing value: the lowest or the highest, which go left or right
+    at every split. A feature whose missing values go left at some splits and right at others is
+    read twice, under two names.
+    """
+    inputs: list[Input] = []
+    of_node = np.zeros(len(forest.left), np.int64)
+    used, left = set(names), forest.missing_left
+    for column, (name, number) in enumerate(zip(names, forest.fill_value.tolist(), strict=True)):
+        at = forest.splits[forest.feature[forest.splits] == column]
+        of_node[at] = len(inputs)
+        inputs.append(Input(name, column, HIGHEST if np.isnan(number) else number))
+        if np.isnan(number):
+            of_node[at[left[at]]] = len(inputs)
+            inputs.append(Input(unused_name(f"{name}_or_lowest", used), column, -HIGHEST))
+    return inputs, of_node
+
+
+def filled_thresholds(forest: Forest) -> F64:
+    """Return thresholds that send `filled_inputs` where the forest sends missing values.
+
+    A split between all numbers and missing values, at an infinite threshold, takes the lowest or
+    the highest number for missing.
+    """
+    second = float(np.nextafter(np.float32(HIGHEST), np.float32(0)))
+    low, high = np.maximum(forest.threshold, -HIGHEST), np.minimum(forest.threshold, second)
+    return np.where(forest.missing_left, low, high)
+
+
+def unused_name(name: str, used: set[str]) -> str:
+    """Return ``name``, with _ after it while it is in ``used``, and add it there."""
+    while name in used:
+        name += "_"
+    used.add(name)
+    return name
 
 
 # --- thresholds in float32 -----------------------------------------------------------------------
@@ -154,20 +284,20 @@ def strictly_above(threshold: F64) -> Any:
     return np.minimum(above, highest)
 
 
-def own_thresholds(forest: Forest, single: bool) -> F64:
+def model_thresholds(forest: Forest, single: bool) -> F64:
     """Return the highest number that each split of the model sends left."""
     return not_above(forest.threshold).astype(np.float64) if single else forest.threshold
 
 
-def held_below(forest: Forest) -> F64 | None:
-    """Return the highest number that x < t sends left, where that is not the model's threshold.
+def float32_thresholds(forest: Forest, cuts: F64) -> F64 | None:
+    """Return the highest number that x < ``cuts`` sends left, unless that is as in the model.
 
-    Only a threshold at the top of float32 cannot be held: nothing finite is above it.
+    Only a threshold at the top of float32 cannot be represented: nothing finite is above it.
     """
     own = not_above(forest.threshold).astype(np.float64)
     with np.errstate(over="ignore", under="ignore"):
-        held = np.nextafter(strictly_above(forest.threshold), np.float32(-np.inf))
-    return None if np.array_equal(own, held) else held.astype(np.float64)
+        found = np.nextafter(cuts, np.float32(-np.inf))
+    return None if np.array_equal(own, found) else found.astype(np.float64)
 
 
 def shortest(value: Any) -> str:

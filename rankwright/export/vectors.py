@@ -2,7 +2,7 @@
 
 - random: documents near the thresholds, or around the mean document;
 - threshold: the way to a split, whose threshold is hit exactly, then by the numbers next to it;
-- missing: one feature or several, all of them;
+- missing: the feature of a split on the way to it, one feature or several, all of them;
 - category: codes of categories, one that is beyond them, none;
 - extreme: zeros of both signs, the smallest and the largest numbers, ends of float32.
 
@@ -24,16 +24,16 @@ import numpy as np
 from rankwright.core.dtypes import not_above
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64
-from rankwright.export.target import Job, ParityError, Written, own_thresholds
+from rankwright.export.target import Job, ParityError, Written, model_thresholds
 from rankwright.models.portable import Forest, Portable
 
-_RANDOM, _SPLITS, _GAPS = 120, 60, 24
+_RANDOM, _SPLITS, _MISSING = 120, 60, 24
 _EDGES = (
     0.0, -0.0, 1.0, -1.0, 1e-45, -1e-45, 1.1754943508222875e-38, 1e-35, -1e-35, 1e-30, 1e-6,
     0.1, 16777216.0, 16777218.0, 1e9, -1e9, 1e18, -1e18,
 )  # fmt: skip
-_TOP = 1e37  # of float32: beyond it sums overflow
-_BLURRED = 1e-2  # a score known less well than this says nothing
+_LARGEST_SINGLE = 1e37  # of float32: beyond it sums overflow
+_WORST_TOLERANCE = 1e-2  # a score known less well than this says nothing
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,8 @@ def parity_vectors(job: Job, written: Written, *, single: bool) -> Vectors:
         raw = job.ranker._fitted().scores(X, n_jobs=1)
         error = job.model.error(X, written.epsilon)
         size = job.model.error(X, 1.0)
-    usable = np.isfinite(raw) & np.isfinite(error) & (size < (_TOP if single else 1e300))
-    usable &= ~_in_gaps(job.model, written, X, single)
+    usable = np.isfinite(raw) & np.isfinite(error) & (size < (_LARGEST_SINGLE if single else 1e300))
+    usable &= ~_between_thresholds(job.model, written, X, single)
     scores = written.scale * raw + written.offset
     tolerance = abs(written.scale) * error + written.epsilon * (np.abs(scores) + 2.0**-100)
     if written.sigmoid:
@@ -68,7 +68,7 @@ def parity_vectors(job: Job, written: Written, *, single: bool) -> Vectors:
         tolerance = tolerance / 4.0 + 4 * written.epsilon
     spread = float(np.std(scores[:_RANDOM][usable[:_RANDOM]])) if usable[:_RANDOM].any() else 0.0
     # where nothing is added up, the score is exact however small it is
-    usable &= (tolerance <= _BLURRED * np.maximum(np.abs(scores), spread)) | (size == 0.0)
+    usable &= (tolerance <= _WORST_TOLERANCE * np.maximum(np.abs(scores), spread)) | (size == 0.0)
     kept = _distinguishable(np.flatnonzero(usable), scores, tolerance)
     return Vectors(X[kept], [kinds[i] for i in kept], scores[kept], tolerance[kept])
 
@@ -112,13 +112,13 @@ def read_parity(path: Path, width: int) -> Vectors:
 
 def _sampled(model: Portable, written: Written, single: bool) -> Iterator[tuple[str, F64]]:
     rng = stream(0, "export", "vectors")
-    d = len(model.stand_in)
+    d = len(model.fill_value)
     forest = model if isinstance(model, Forest) else None
     sampled = _near_thresholds(forest, rng, d) if forest else _around_centre(model, rng, d)
     for row in sampled:
         yield "random", row
     if forest:
-        yield from (("threshold", row) for row in _at_thresholds(forest, sampled, rng, single))
+        yield from _at_splits(forest, sampled, rng, written.takes_missing, single)
     edges = [*_EDGES, *([] if single else [1e300, -1e300, 5e-324])]
     for k, edge in enumerate(edges):
         yield "extreme", np.full(d, edge)
@@ -132,7 +132,7 @@ def _sampled(model: Portable, written: Written, single: bool) -> Iterator[tuple[
     if not len(takes):
         return
     used = np.intersect1d(takes, _used(model)) if len(_used(model)) else takes
-    for k, j in enumerate(rng.permutation(used if len(used) else takes)[:_GAPS].tolist()):
+    for k, j in enumerate(rng.permutation(used if len(used) else takes)[:_MISSING].tolist()):
         row = sampled[k % len(sampled)].copy()
         row[j] = np.nan
         yield "missing", row
@@ -161,7 +161,7 @@ def _of_categories(job: Job, sampled: list[F64]) -> list[tuple[str, F64]]:
 def _used(model: Portable) -> I64:
     if isinstance(model, Forest):
         return np.unique(model.feature[model.splits])
-    return np.arange(len(model.stand_in))
+    return np.arange(len(model.fill_value))
 
 
 def _around_centre(model: Any, rng: np.random.Generator, d: int) -> F64:
@@ -187,10 +187,10 @@ def _near_thresholds(forest: Forest, rng: np.random.Generator, d: int) -> F64:
     return X
 
 
-def _at_thresholds(
-    forest: Forest, sampled: F64, rng: np.random.Generator, single: bool
-) -> Iterator[F64]:
-    """Yield vectors that reach a split and hit its threshold, or a number beside it."""
+def _at_splits(
+    forest: Forest, sampled: F64, rng: np.random.Generator, takes_missing: Any, single: bool
+) -> Iterator[tuple[str, F64]]:
+    """Yield vectors that reach a split with its threshold, a number beside it, or none."""
     parent = np.full(len(forest.left), -1)
     at = forest.splits[~forest.is_set[forest.splits]]
     for node in forest.splits.tolist():
@@ -210,10 +210,13 @@ def _at_thresholds(
         for f in low.keys() | high.keys():
             row[f] = _between(low.get(f), high.get(f), single)
         cut = float(forest.threshold[node])
-        for value in _beside(cut, single):
+        for value in _neighbours(cut, single):
             row[forest.feature[node]] = value
             if np.isfinite(value):
-                yield row.copy()
+                yield "threshold", row.copy()
+        if takes_missing[forest.feature[node]]:
+            row[forest.feature[node]] = np.nan
+            yield "missing", row.copy()
 
 
 def _between(low: float | None, high: float | None, single: bool) -> float:
@@ -227,7 +230,7 @@ def _between(low: float | None, high: float | None, single: bool) -> float:
     return float(np.nextafter(low, np.inf))
 
 
-def _beside(cut: float, single: bool) -> list[float]:
+def _neighbours(cut: float, single: bool) -> list[float]:
     with np.errstate(over="ignore", under="ignore"):
         near = not_above(np.array([cut]))[0]
         floats = [
@@ -241,12 +244,12 @@ def _beside(cut: float, single: bool) -> list[float]:
     return found
 
 
-def _in_gaps(model: Portable, written: Written, X: F64, single: bool) -> Any:
+def _between_thresholds(model: Portable, written: Written, X: F64, single: bool) -> Any:
     """Whether a value lies between a threshold and the one that the export has in its place."""
     found = np.zeros(len(X), bool)
     if not isinstance(model, Forest) or written.thresholds is None:
         return found
-    own, X = own_thresholds(model, single), np.where(np.isnan(X), model.stand_in, X)
+    own = model_thresholds(model, single)
     for node in model.splits[own[model.splits] != written.thresholds[model.splits]].tolist():
         ends = sorted((own[node], written.thresholds[node]))
         x = X[:, model.feature[node]]

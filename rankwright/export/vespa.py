@@ -3,7 +3,9 @@
 Features are attributes of the document (float fields of the same names): ``attribute(name)``, which
 is NaN where a document has none. A tree is nested ``if (x < t, yes, no)``, the form that Vespa
 evaluates fastest and in float32: so t is the float32 next above the threshold, written out exactly;
-``!(x >= t)`` sends NaN to yes. Put the file into ``schemas/SCHEMA/`` of the application package.
+``!(x >= t)`` sends NaN to yes. Vespa has a fast path for a sum of trees and nothing else: the
+initial score is added outside of the function that holds them. Put the file into
+``schemas/SCHEMA/`` of the application package.
 """
 
 from __future__ import annotations
@@ -22,51 +24,64 @@ from rankwright.export.target import (
     KEPT,
     REFUSED,
     SINGLE,
+    EngineTarget,
     Job,
     ParityError,
-    Target,
+    Release,
     Written,
-    held_below,
+    accepts_missing,
+    float32_thresholds,
     strictly_above,
-    taken,
 )
 from rankwright.models.portable import Forest, Linear, Network
 from rankwright.ranklib.java_numbers import java_double
 
 
-class Vespa(Target):
+class Vespa(EngineTarget):
     """A rank profile for Vespa's application package."""
 
     families = frozenset({"linear", "additive", "trees", "network"})
     single = True
     evaluator = "a strict reader of rank profiles and their expressions"
+    releases = (Release(engine="vespa", since=(8,), missing="goes where the split says"),)
 
     def write(self, job: Job) -> Written:
         """Return NAME.profile."""
-        model, held = job.model, None
+        model, thresholds = job.model, None
         functions: dict[str, str] = {}
         if isinstance(model, Forest):
-            model.need_numeric(self.name)
-            model.need_shallow(self.name)
-            held = held_below(model)
-            score = _trees(model, job.names)
+            model.check_numeric(self.name)
+            model.check_depth(self.name)
+            cuts = strictly_above(model.threshold)
+            thresholds = float32_thresholds(model, cuts)
+            score = _trees(model, cuts, job.names)
+            if model.initial:
+                functions["forest"] = score
+                score = f"forest + {java_double(model.initial)}"
         else:
             features = _features(job.names, model.fill, functions)
             if isinstance(model, Linear):
                 score = _weighted(model.coef, features)
             else:
                 score = _network(model, features, functions)
-        takes = taken(model)
+        takes = accepts_missing(model)
         return Written(
             files={f"{job.title}.profile": _profile(job.title, functions, score).encode()},
             epsilon=SINGLE,
             missing=KEPT if takes.all() else REFUSED,
             takes_missing=takes,
-            thresholds=held,
+            thresholds=thresholds,
             notes=("Fields must be attributes of type float under the names of the features.",),
+            oldest=job.release,
         )
 
-    def scores(self, folder: Path, about: Mapping[str, Any], X: F64) -> F64:
+    def scores_on(
+        self,
+        release: Release,  # noqa: ARG002
+        folder: Path,
+        about: Mapping[str, Any],
+        X: F64,
+    ) -> F64:
         """Return the scores by the reader below."""
         names = [feature["name"] for feature in about["features"]]
         return score_profile(folder / f"{about['name']}.profile", names, X)
@@ -81,19 +96,18 @@ def _profile(title: str, functions: dict[str, str], score: str) -> str:
     return "\n".join([*lines, "    first-phase {", "        expression: score", "    }", "}", ""])
 
 
-def _trees(model: Forest, names: tuple[str, ...]) -> str:
-    cuts, missing_left = strictly_above(model.threshold).astype(np.float64), model.missing_left
+def _trees(model: Forest, cuts: Any, names: tuple[str, ...]) -> str:
+    missing_left = model.missing_left
 
     def nested(node: int) -> str:
         if model.left[node] == node:
             return java_double(model.value[node])
         x = f"attribute({names[int(model.feature[node])]})"
-        cut = java_double(cuts[node])
+        cut = java_double(float(cuts[node]))
         holds = f"!({x} >= {cut})" if missing_left[node] else f"{x} < {cut}"
         return f"if ({holds}, {nested(int(model.left[node]))}, {nested(int(model.right[node]))})"
 
-    first = [java_double(model.initial)] if model.initial else []
-    return " +\n".join([*first, *(nested(int(root)) for root in model.roots)])
+    return " +\n".join(nested(int(root)) for root in model.roots)
 
 
 def _features(names: tuple[str, ...], fill: F64 | None, functions: dict[str, str]) -> list[str]:

@@ -3,8 +3,11 @@
 XGBoost holds features, thresholds and scores in float32 and sends x left where x < t. So t is the
 next float32 above the model's threshold, rounded down first: x < t and x <= threshold agree for
 every float32. XGBoost looks for a right child beside the left one, whatever the file says, so nodes
-are numbered level by level. The initial score is ``base_score``; a linear model is the booster
-``gblinear``.
+are numbered level by level. A linear model is the booster ``gblinear``.
+
+The learning-to-rank plugins read the same file (``model/xgboost+json+raw``), but know few
+objectives, of which ``rank:pairwise`` leaves scores as they are, and no ``base_score``: the initial
+score is a first tree of one leaf.
 """
 
 from __future__ import annotations
@@ -25,11 +28,11 @@ from rankwright.export.target import (
     ParityError,
     Target,
     Written,
-    held_below,
+    float32_thresholds,
     shortest,
     strictly_above,
 )
-from rankwright.models.portable import Forest, Linear
+from rankwright.models.portable import Forest, Linear, one_split_each
 
 _NO_PARENT = 2147483647
 
@@ -46,24 +49,23 @@ class XGBoostJson(Target):
         """Return model.json."""
         model = job.model
         if isinstance(model, Forest):
-            model.need_numeric(self.name)
-            held, takes = held_below(model), np.ones(len(job.names), bool)
+            model.check_numeric(self.name)
+            thresholds = float32_thresholds(model, strictly_above(model.threshold))
+            takes = np.ones(len(job.names), bool)
             booster: dict[str, Any] = _trees(model)
-            base = model.initial
         else:
             assert isinstance(model, Linear)
-            held, takes = None, model.stand_in == 0.0
+            thresholds, takes = None, model.fill_value == 0.0
             weights = [*(float(shortest(w)) for w in model.coef), 0.0]
             booster = {"name": "gblinear", "model": {"boosted_rounds": 1, "weights": weights}}
-            base = 0.0
         zero = "a missing value counts as 0, which this model takes only where it was so trained"
-        text = json.dumps(_learner(booster, base, job.names), allow_nan=False)
+        text = json.dumps(_learner(booster, job.names), allow_nan=False)
         return Written(
             files={"model.json": text.encode()},
             epsilon=SINGLE,
             missing=KEPT if takes.all() else zero,
             takes_missing=takes,
-            thresholds=held,
+            thresholds=thresholds,
         )
 
     def scores(self, folder: Path, about: Mapping[str, Any], X: F64) -> F64:
@@ -88,7 +90,7 @@ class XGBoostJson(Target):
             raise ParityError(f"XGBoost cannot read {path}: {reason}.") from None
 
 
-def _learner(booster: dict[str, Any], base: float, names: tuple[str, ...]) -> dict[str, Any]:
+def _learner(booster: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
     return {
         "version": [2, 0, 0],
         "learner": {
@@ -97,21 +99,23 @@ def _learner(booster: dict[str, Any], base: float, names: tuple[str, ...]) -> di
             "feature_types": ["float"] * len(names),
             "gradient_booster": booster,
             "learner_model_param": {
-                "base_score": shortest(base),
+                "base_score": "0.0",
                 "boost_from_average": "0",
                 "num_class": "0",
                 "num_feature": str(len(names)),
                 "num_target": "1",
             },
-            "objective": {
-                "name": "reg:squarederror", "reg_loss_param": {"scale_pos_weight": "1"},
-            },
+            "objective": {"name": "rank:pairwise", "lambdarank_param": {}},
         },
-    }  # fmt: skip
+    }
 
 
 def _trees(model: Forest) -> dict[str, Any]:
-    trees = [_tree(model, number, int(root)) for number, root in enumerate(model.roots)]
+    roots = [(model, int(root)) for root in model.roots]
+    if model.initial:
+        leaf = one_split_each([np.empty(0)] * 3, np.array([model.initial]), model.scorer.n_features)
+        roots.insert(0, (Forest("trees", leaf, 0.0), 0))
+    trees = [_tree(forest, number, root) for number, (forest, root) in enumerate(roots)]
     return {
         "name": "gbtree",
         "model": {

@@ -20,7 +20,7 @@ margin.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -28,17 +28,25 @@ from rankwright.core.jit import kernel
 from rankwright.core.kernels import clear_query
 from rankwright.core.order import numbers_of_runs
 from rankwright.core.parameters import Part, check_above_zero
-from rankwright.core.types import BoundLoss, Traits
+from rankwright.core.types import F64, I64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import KernelLoss, document_weight, rows_by_grade
+
+
+class _Terms(NamedTuple):
+    begin: I64  # where the places of each query begin
+    row: I64  # of each place, grades rising
+    grade: I64  # its number in the query
+    w: F64
+    margin: float
+
 
 # --- kernels ---------------------------------------------------------------------------------
 
 
 @kernel
-def _queries(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, s, begin, row, grade, w, margin, weight, value, grad, curv
-):
+def _queries(lo, hi, indptr, s, terms, weight, value, grad, curv):  # type: ignore[no-untyped-def]
+    begin, row, grade, w, margin = terms
     for q in range(lo, hi):
         clear_query(q, indptr, value, grad, curv)
         if weight[q] == 0.0:
@@ -123,5 +131,5 @@ class AllThreshold(Part):
         check_above_zero("all_threshold's margin", self.margin)
         begin, row = rows_by_grade(data)
         grade, _ = numbers_of_runs(data.y[row], begin)
-        args = begin, row, grade, document_weight(data)[row], float(self.margin)
-        return KernelLoss(_queries, data, *args, curvature=True, n_jobs=n_jobs)
+        terms = _Terms(begin, row, grade, document_weight(data)[row], float(self.margin))
+        return KernelLoss(_queries, data, terms, curvature=True, n_jobs=n_jobs)

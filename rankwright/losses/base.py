@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from rankwright.core.checks import extremes
 from rankwright.core.parallel import map_ranges, ordered_sum, query_ranges
 from rankwright.core.parameters import part_name
 from rankwright.core.types import CAPABILITIES, F64, I64, AnyArray, BoundLoss, Loss
@@ -35,8 +36,21 @@ class KernelLoss:
     A ``hessian(lo, hi, indptr, s, *args, weight, v, out)`` writes the Hessian at ``s`` times ``v``.
     It runs after the kernel has run at ``s``, so it may use what that left in ``args``.
 
+    ``args`` are few, and the same for both: arrays and numbers that belong together are fields of
+    a NamedTuple, by what it is for,
+
+    - ``layout`` or ``lists``: which documents stand where, such as grade by grade;
+    - ``terms``: the parameters, and what is known of documents and queries beforehand;
+    - ``workspace``: what the kernel leaves for the Hessian, and scratch.
+
+    A kernel takes the fields out of them before it goes through the queries: Numba counts the
+    references to arrays, and threads that did so for each query would wait for each other.
+
     Where ``args`` are those of ``present``, the `present_documents` of ``data``, the kernels see
     these documents alone; the others have gradient and curvature 0.
+
+    Where there is a ``score_limit``, the kernel never sees scores beyond it, or NaN, with which its
+    search would not end: value, gradient and curvature are NaN then.
     """
 
     def __init__(
@@ -47,15 +61,18 @@ class KernelLoss:
         curvature: bool = False,
         hessian: Callable[..., None] | None = None,
         present: RankingData | None = None,
+        score_limit: float | None = None,
         n_jobs: int | None = None,
     ) -> None:
         self._kernel, self._hessian = kernel, hessian
+        self._score_limit = score_limit
         self._indptr, self._ranges = data.indptr, query_ranges(data.indptr)
         self._present: tuple[I64, I64] | None = None  # rows, and where queries begin in the data
         if present is not None and present is not data:
             self._indptr = present.indptr
             self._present = np.flatnonzero(document_weight(data) > 0.0), data.indptr
         self._args = args
+        self._n_documents = data.n_documents
         self._weight = order_weight(data)
         self._per_query = np.zeros(data.n_queries)
         self._curvature = curvature
@@ -65,11 +82,13 @@ class KernelLoss:
 
     def value(self, s: F64) -> float:
         """Return the weighted sum over queries."""
+        check_lengths(self._n_documents, s)
         self._left = True
         return self._run(s, NOTHING, NOTHING)
 
     def grad(self, s: F64, out: F64) -> float:
         """Write the gradient to ``out`` and return the value."""
+        check_lengths(self._n_documents, s, out)
         self._come_to(s)
         return self._run(s, out, NOTHING)
 
@@ -77,12 +96,20 @@ class KernelLoss:
         """Write the gradient and the diagonal curvature, and return the value."""
         if not self._curvature:
             raise IncompatibleError("this loss has no curvature; use grad.")
+        check_lengths(self._n_documents, s, out, curv)
         self._come_to(s)
         return self._run(s, out, curv)
 
     def grad_queries(self, lo: int, hi: int, s: F64, out: F64) -> float:
         """As ``grad``, for the queries lo:hi alone; other rows are neither read nor written."""
+        check_lengths(self._n_documents, s, out)
+        check_queries(lo, hi, len(self._per_query))
         self._left = True
+        if self._score_limit is not None:
+            begin = self._indptr if self._present is None else self._present[1]
+            own = slice(begin[lo], begin[hi])
+            if self._beyond_limit(s[own], out[own], self._per_query[lo:hi]):
+                return np.nan
         seen, part = s, out
         if self._present is not None:
             own = slice(self._indptr[lo], self._indptr[hi])
@@ -101,6 +128,7 @@ class KernelLoss:
         """Write the Hessian at the scores of the last ``grad`` times ``v`` to ``out``."""
         if self._hessian is None or self._at is None:
             raise IncompatibleError("this loss has no Hessian products, or no grad came before.")
+        check_lengths(self._n_documents, v, out)
         if self._left:
             self._run(self._at, np.empty(len(v)), NOTHING)
             self._left = False
@@ -133,13 +161,29 @@ class KernelLoss:
     def load_state(self, kept: Mapping[str, AnyArray]) -> None:
         """Be as the loss that had this `state`."""
         for name, array in self.state().items():
-            array[...] = kept[name]
+            found = kept.get(name)
+            if found is None or (found.shape, found.dtype) != (array.shape, array.dtype):
+                raise DataError(f"the state is not that of this loss on this data: see '{name}'.")
+            array[...] = found
 
     def _come_to(self, s: F64) -> None:
         if self._hessian is not None:
             self._at, self._left = s.copy(), False
 
+    def _beyond_limit(self, s: F64, *out: F64) -> bool:
+        """Whether scores are beyond the limit; writes NaN to ``out`` then."""
+        if self._score_limit is None:
+            return False
+        low, high = extremes(s)
+        if -self._score_limit <= low <= high <= self._score_limit or not len(s):
+            return False
+        for array in out:
+            array[:] = np.nan
+        return True
+
     def _run(self, s: F64, grad: F64, curv: F64) -> float:
+        if self._beyond_limit(s, grad, curv, self._per_query):
+            return np.nan
         own_grad, own_curv = self._scratch(grad), self._scratch(curv)
         map_ranges(
             self._kernel,
@@ -170,6 +214,22 @@ class KernelLoss:
         if self._present is not None and len(out):
             out[:] = 0.0
             out[self._present[0]] = found
+
+
+def check_lengths(n_documents: int, *arrays: F64) -> None:
+    """Raise unless each array has one number per document: kernels check no bounds."""
+    for array in arrays:
+        if getattr(array, "shape", None) != (n_documents,):
+            raise DataError(
+                f"an array of the shape {np.shape(array)} was given to a loss that is bound to "
+                f"{n_documents} documents; scores, gradient and curvature have one number for each."
+            )
+
+
+def check_queries(lo: int, hi: int, n_queries: int) -> None:
+    """Raise unless lo:hi is a range of the queries."""
+    if not 0 <= lo <= hi <= n_queries:
+        raise DataError(f"queries {lo}:{hi} are not a range of the {n_queries} queries.")
 
 
 class SampledLoss(KernelLoss):

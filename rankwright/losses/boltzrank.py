@@ -37,6 +37,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import permutations
+from typing import NamedTuple
 
 import numpy as np
 
@@ -51,7 +52,7 @@ from rankwright.core.kernels import (
 )
 from rankwright.core.order import NO_KEY, sort_query
 from rankwright.core.parameters import Part, check_choice, check_whole, check_zero_or_more
-from rankwright.core.types import BoundLoss, Traits
+from rankwright.core.types import F64, I64, AnyArray, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.base import SampledLoss, new_random_key
@@ -62,14 +63,24 @@ FORMS = ("sampled", "exact")
 PROPOSALS = ("grades", "uniform")
 _MOST_EXACT = 6
 
+
+class _Terms(NamedTuple):
+    y: F64
+    every: I64  # all rankings, for the exact form
+    random_key: AnyArray
+    samples: int  # 0: take every ranking
+    by_grade: bool
+    sharpness: float
+    beta: float
+    divergence: float
+
+
 # --- kernels ---------------------------------------------------------------------------------
 
 
 @kernel
-def _queries(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, s, lists, y, every, random_key, samples, by_grade, sharpness, beta, divergence,
-    weight, value, grad, curv,
-):  # fmt: skip
+def _queries(lo, hi, indptr, s, lists, terms, weight, value, grad, curv):  # type: ignore[no-untyped-def]
+    y, every, random_key, samples, by_grade, sharpness, beta, divergence = terms
     most = longest(lo, hi, lists.begin)
     rankings = np.empty((max(samples, len(every)), most), np.int64)
     pulls = np.empty(rankings.shape) if len(grad) else np.empty((0, 0))
@@ -295,10 +306,17 @@ class BoltzRank(Part):
                 )
             every = np.array(list(permutations(range(_MOST_EXACT))), np.int64)
         random_key = new_random_key(self.random_state)
-        samples = 0 if self.form == "exact" else int(self.samples)
-        terms = (float(self.sharpness), float(self.pair_potential), float(self.divergence))
-        args = (lists, data.y, every, random_key, samples, self.proposal == "grades", *terms)
-        return SampledLoss(random_key, _queries, data, *args, curvature=True, n_jobs=n_jobs)
+        terms = _Terms(
+            y=data.y,
+            every=every,
+            random_key=random_key,
+            samples=0 if self.form == "exact" else int(self.samples),
+            by_grade=self.proposal == "grades",
+            sharpness=float(self.sharpness),
+            beta=float(self.pair_potential),
+            divergence=float(self.divergence),
+        )
+        return SampledLoss(random_key, _queries, data, lists, terms, curvature=True, n_jobs=n_jobs)
 
     def _check(self) -> None:
         check_choice("boltzrank's form", self.form, FORMS)

@@ -29,8 +29,8 @@ that no score overflows. `by_column` gives `rankwright.solvers.coordinate` its p
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -45,15 +45,32 @@ from rankwright.losses.base import KernelLoss, document_weight, grade_targets
 from rankwright.losses.domination_columns import DominationColumns
 from rankwright.losses.pair_sums import GradeBlocks
 
+
+class _Terms(NamedTuple):
+    a: F64  # margin of each place
+    w: F64
+    share: F64  # of each query: 1 over the weight of its dominating documents
+
+
+class _Workspace(NamedTuple):
+    """What the kernel leaves for the Hessian, by block."""
+
+    log_z: F64
+    p1: F64
+    p2: F64
+    mean: F64
+
+
 # --- kernels ---------------------------------------------------------------------------------
 
 
 @kernel
 def _queries(  # type: ignore[no-untyped-def]
-    lo, hi, _indptr, s, layout, a, w, share, per_block, weight, value, grad, curv
+    lo, hi, _indptr, s, layout, terms, workspace, weight, value, grad, curv
 ):
     rows, start, of_query = layout
-    log_z, p1, p2, _ = per_block
+    a, w, share = terms
+    log_z, p1, p2, _ = workspace
     for q in range(lo, hi):
         first, last = of_query[q], of_query[q + 1]
         factor = weight[q] * share[q]
@@ -104,12 +121,11 @@ def _upward(first, last, start, s, rows, a, w, log_z, p1, p2):  # type: ignore[n
 
 
 @kernel
-def _hessian(  # type: ignore[no-untyped-def]
-    lo, hi, _indptr, s, layout, a, w, share, per_block, weight, v, out
-):
+def _hessian(lo, hi, _indptr, s, layout, terms, workspace, weight, v, out):  # type: ignore[no-untyped-def]
     """Write (4), from log Z and P as `_queries` left them."""
     rows, start, of_query = layout
-    log_z, p1, _, mean = per_block
+    a, w, share = terms
+    log_z, p1, _, mean = workspace
     for q in range(lo, hi):
         first, last = of_query[q], of_query[q + 1]
         factor = weight[q] * share[q]
@@ -195,7 +211,7 @@ class Domination(Part):
         margins : (n,) float64
             The margin a_i of each document, instead of one by its grade.
         """
-        tiered = replace(data, y=self._tier(data.y))
+        tiered = data._replace(y=self._tier(data.y))
         if margins is None:
             margins = self._margins(data)
         elif len(margins) != data.n_documents or not np.isfinite(margins).all():
@@ -229,11 +245,9 @@ class BoundDomination(KernelLoss):
         w = document_weight(data)[blocks.rows]
         share = np.empty(data.n_queries)
         map_queries(_shares, data.indptr, blocks.start, blocks.of_query, w, share, n_jobs=n_jobs)
-        per_block = np.empty((4, len(blocks.start) - 1))
-        args = (blocks.layout, margins[blocks.rows], w, share)
-        super().__init__(
-            _queries, data, *args, per_block, curvature=True, hessian=_hessian, n_jobs=n_jobs
-        )
+        workspace = _Workspace(*np.empty((4, len(blocks.start) - 1)))
+        args = (blocks.layout, _Terms(margins[blocks.rows], w, share), workspace)
+        super().__init__(_queries, data, *args, curvature=True, hessian=_hessian, n_jobs=n_jobs)
         self._blocks, self._share, self._margins = blocks, share, margins
         self._document_weight = document_weight(data)
 

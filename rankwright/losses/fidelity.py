@@ -20,13 +20,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from numbers import Real
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from rankwright.core.jit import kernel, quick_kernel
 from rankwright.core.parameters import Part
-from rankwright.core.types import BoundLoss, Traits
+from rankwright.core.types import F64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.base import KernelLoss, document_weight
@@ -34,14 +34,22 @@ from rankwright.losses.pair_sums import GradeBlocks, score_range
 
 _FAR = 600.0
 
+
+class _Terms(NamedTuple):
+    w: F64  # of each place
+    scale: F64  # of each query
+    roots: tuple[float, float]  # of q and of 1 - q
+
+
 # --- kernels ---------------------------------------------------------------------------------
 
 
 @kernel
 def _queries(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, s, layout, w, scale, roots, sums, weight, value, grad, curv
+    lo, hi, indptr, s, layout, terms, sums, weight, value, grad, curv
 ):
     rows, start, of_query = layout
+    w, scale, roots = terms
     lead, ratio, gradient, curvature = sums
     for q in range(lo, hi):
         begin, end, total = indptr[q], indptr[q + 1], 0.0
@@ -140,5 +148,5 @@ class Fidelity(Part):
         scale = blocks.pair_share(w) if self.normalize else np.ones(data.n_queries)
         roots = math.sqrt(self.confidence), math.sqrt(1.0 - self.confidence)
         sums = np.empty((4, data.n_documents))
-        args = (blocks.layout, w, scale, roots, sums)
+        args = (blocks.layout, _Terms(w, scale, roots), sums)
         return KernelLoss(_queries, data, *args, curvature=True, n_jobs=n_jobs)

@@ -25,7 +25,7 @@ from rankwright.core.parameters import Part, check_above_zero, params_of, unknow
 from rankwright.core.types import F64, Loss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
-from rankwright.losses.base import NOTHING, order_weight
+from rankwright.losses.base import NOTHING, check_lengths, check_queries, order_weight
 from rankwright.registry import resolve
 
 Function = Callable[[F64, F64], Any]
@@ -132,18 +132,23 @@ class BoundFunction:
 
     def value(self, s: F64) -> float:
         """Return the weighted sum over queries."""
+        check_lengths(self._data.n_documents, s)
         return self._run(0, self._data.n_queries, s, NOTHING, NOTHING)
 
     def grad(self, s: F64, out: F64) -> float:
         """Write the gradient to ``out`` and return the value."""
+        check_lengths(self._data.n_documents, s, out)
         return self._run(0, self._data.n_queries, s, out, NOTHING)
 
     def grad_curv(self, s: F64, out: F64, curv: F64) -> float:
         """Write the gradient and the curvature, and return the value."""
+        check_lengths(self._data.n_documents, s, out, curv)
         return self._run(0, self._data.n_queries, s, out, curv)
 
     def grad_queries(self, lo: int, hi: int, s: F64, out: F64) -> float:
         """As ``grad``, for the queries lo:hi alone."""
+        check_lengths(self._data.n_documents, s, out)
+        check_queries(lo, hi, self._data.n_queries)
         return self._run(lo, hi, s, out, NOTHING)
 
     def _run(self, lo: int, hi: int, s: F64, grad: F64, curv: F64) -> float:

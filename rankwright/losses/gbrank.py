@@ -20,12 +20,13 @@ together; those of the exact diagonal, half as large for (1), do, and so does cu
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from rankwright.core.jit import kernel
 from rankwright.core.parameters import Part, check_zero_or_more
-from rankwright.core.types import BoundLoss, Traits
+from rankwright.core.types import F64, I64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import (
     KernelLoss,
@@ -35,16 +36,34 @@ from rankwright.losses.base import (
 )
 from rankwright.losses.pair_sums import GradeBlocks, add_partners, find_wrong_pairs
 
+
+class _Terms(NamedTuple):
+    y: F64  # target of each place
+    w: F64
+    lambda1: float
+    calibration: float
+
+
+class _Workspace(NamedTuple):
+    """What the kernel leaves for the Hessian, by place, and scratch."""
+
+    pairs: tuple[I64, I64, I64, F64]  # of `GradeBlocks.new_pairs`
+    v: F64  # score less target; any vector in the Hessian
+    x: F64
+    n: F64  # weight of the partners
+    partners: F64  # sum of x over them
+
+
 # --- kernels ---------------------------------------------------------------------------------
 
 
 @kernel
 def _queries(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, s, layout, y, w, lambda1, calibration, pairs, sums,
-    weight, value, grad, curv,
-):  # fmt: skip
+    lo, hi, indptr, s, layout, terms, workspace, weight, value, grad, curv
+):
     rows, start, of_query = layout
-    v, x, n, partners_v = sums
+    y, w, lambda1, calibration = terms
+    pairs, v, x, n, partners_v = workspace
     for q in range(lo, hi):
         centre = 0.0  # sums of v would cancel where all scores are large
         for p in range(indptr[q], indptr[q + 1]):
@@ -77,13 +96,11 @@ def _queries(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _hessian(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, _s, layout, _y, w, lambda1, calibration, pairs, sums,
-    weight, direction, out,
-):  # fmt: skip
+def _hessian(lo, hi, indptr, _s, layout, terms, workspace, weight, direction, out):  # type: ignore[no-untyped-def]
     """Write the Hessian times ``direction``, from the wrong pairs found at s."""
     rows, start, of_query = layout
-    u, x, n, partners_u = sums
+    _, w, lambda1, calibration = terms
+    pairs, u, x, n, partners_u = workspace
     for q in range(lo, hi):
         for p in range(indptr[q], indptr[q + 1]):
             u[p] = direction[rows[p]]
@@ -147,19 +164,14 @@ class GBRank(Part):
         check_zero_or_more("gbrank's calibration", self.calibration)
         seen = present_documents(data)
         blocks = GradeBlocks.of(seen)
-        args = (
-            blocks.layout,
-            grade_targets(seen, self.targets)[blocks.rows],
-            document_weight(seen)[blocks.rows],
-            float(self.lambda1),
-            float(self.calibration),
-            blocks.new_pairs(),
-            np.empty((4, seen.n_documents)),
-        )
+        y = grade_targets(seen, self.targets)[blocks.rows]
+        w = document_weight(seen)[blocks.rows]
         return KernelLoss(
             _queries,
             data,
-            *args,
+            blocks.layout,
+            _Terms(y, w, float(self.lambda1), float(self.calibration)),
+            _Workspace(blocks.new_pairs(), *np.empty((4, seen.n_documents))),
             curvature=True,
             hessian=_hessian,
             present=seen,

@@ -42,7 +42,13 @@ from rankwright.core.parameters import Part, check_above_zero, check_zero_or_mor
 from rankwright.core.types import F64, I64, AnyArray, StatefulLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
-from rankwright.losses.base import KernelLoss, document_weight, grade_targets, rows_by_grade
+from rankwright.losses.base import (
+    KernelLoss,
+    check_lengths,
+    document_weight,
+    grade_targets,
+    rows_by_grade,
+)
 from rankwright.losses.interval_qp import (
     HUBER,
     PSEUDO_HUBER,
@@ -110,11 +116,14 @@ _PENALTIES = {"squared": SQUARED, "huber": HUBER, "pseudo_huber": PSEUDO_HUBER}
 
 
 @kernel
-def _begin(q, indptr, of_query, start, s, rows, y, weight, v, value, grad, curv):  # type: ignore[no-untyped-def]
+def _begin(q, indptr, s, layout, v, weight, out):  # type: ignore[no-untyped-def]
     """Write score less target to v, less the middle of all of them; zeros where no `_write` comes.
 
     Returns the first and the last variable, and that middle; no variable where there is no order.
+    ``out`` is value, gradient and curvature.
     """
+    rows, start, of_query, y, _ = layout
+    value, grad, curv = out
     a, b = 2 * of_query[q], 2 * of_query[q + 1]
     ordered = weight[q] > 0.0 and b - a > 2
     if not ordered or start[b // 2] - start[a // 2] < indptr[q + 1] - indptr[q]:
@@ -132,17 +141,19 @@ def _begin(q, indptr, of_query, start, s, rows, y, weight, v, value, grad, curv)
 
 
 @kernel
-def _write(  # type: ignore[no-untyped-def]
-    q, a, b, rows, start, v, w, work, terms, calibration, middle, rest, weight, value, grad, curv
-):
-    """Write value, gradient and curvature of query q, whose variables are a:b.
+def _write(q, of, layout, v, ends, terms, calibration, weight, out):  # type: ignore[no-untyped-def]
+    """Write value, gradient and curvature of query q.
 
-    ``middle`` is what v was centred by, ``rest`` the terms of the value that are not data.
+    ``of`` are its first and last variable, what v was centred by, and the terms of the value that
+    are not data; ``ends`` the intervals.
     """
+    a, b, middle, rest = of
+    rows, start, _, _, w = layout
+    value, grad, curv = out
     total = rest
     for k in range(a, b, 2):
         for p in range(start[k // 2], start[k // 2 + 1]):
-            change = v[p] - min(max(v[p], work[X, k]), work[X, k + 1])
+            change = v[p] - min(max(v[p], ends[k]), ends[k + 1])
             error = v[p] + middle
             rho, derivative, _ = penalty(abs(change), terms)
             total += w[p] * (rho + 0.5 * calibration * error * error)
@@ -154,63 +165,59 @@ def _write(  # type: ignore[no-untyped-def]
     value[q] = weight[q] * total
 
 
-# A kernel for each solver, so that only the one in use is compiled. Tuples are unpacked once for
-# all queries: the counts of references that Numba keeps would make threads wait for each other.
+# A kernel for each solver, so that only the one in use is compiled.
 
 
 @kernel
 def _newton(  # type: ignore[no-untyped-def]
     lo, hi, indptr, s, layout, prices, workspace, weight, value, grad, curv
 ):
-    rows, start, of_query, y, w = layout
+    start, w, out = layout.start, layout.w, (value, grad, curv)
     lambda1, lambda2, shape, knee, calibration = prices
     v, work, tie, first, warm = workspace
+    ends = work[X]
     for q in range(lo, hi):
-        a, b, middle = _begin(q, indptr, of_query, start, s, rows, y, weight, v, value, grad, curv)
+        a, b, middle = _begin(q, indptr, s, layout, v, weight, out)
         if a < b:
             terms = Terms(lambda1[q], lambda2[q], shape, knee, 1.0)
             rest = solve_newton(a, b, start, v, w, terms, tie, work, first, warm[q])
             warm[q] = shape == SQUARED
-            _write(
-                q, a, b, rows, start, v, w, work, terms, calibration, middle, rest,
-                weight, value, grad, curv,
-            )  # fmt: skip
+            of = (a, b, middle, rest)
+            _write(q, of, layout, v, ends, terms, calibration, weight, out)
 
 
 @kernel
 def _barrier(  # type: ignore[no-untyped-def]
     lo, hi, indptr, s, layout, prices, workspace, weight, value, grad, curv
 ):
-    rows, start, of_query, y, w = layout
+    start, w, out = layout.start, layout.w, (value, grad, curv)
     lambda1, lambda2, shape, knee, calibration = prices
     v, work = workspace
+    ends = work[X]
     for q in range(lo, hi):
-        a, b, middle = _begin(q, indptr, of_query, start, s, rows, y, weight, v, value, grad, curv)
+        a, b, middle = _begin(q, indptr, s, layout, v, weight, out)
         if a < b:
             terms = Terms(lambda1[q], lambda2[q], shape, knee, 1.0)
             rest = solve_barrier(a, b, start, v, w, terms, work)
-            _write(
-                q, a, b, rows, start, v, w, work, terms, calibration, middle, rest,
-                weight, value, grad, curv,
-            )  # fmt: skip
+            of = (a, b, middle, rest)
+            _write(q, of, layout, v, ends, terms, calibration, weight, out)
 
 
 @kernel
 def _hard(  # type: ignore[no-untyped-def]
     lo, hi, indptr, s, layout, prices, workspace, weight, value, grad, curv
 ):
-    rows, start, of_query, y, w = layout
+    start, w, out = layout.start, layout.w, (value, grad, curv)
     lambda1, lambda2, shape, knee, calibration = prices
     v, work, sums, places = workspace
+    ends = work[X]
     for q in range(lo, hi):
-        a, b, middle = _begin(q, indptr, of_query, start, s, rows, y, weight, v, value, grad, curv)
+        a, b, middle = _begin(q, indptr, s, layout, v, weight, out)
         if a < b:
             terms = Terms(lambda1[q], lambda2[q], shape, knee, 1.0)
             rest = solve_hard(a, b, start, v, w, work, sums, places)
-            _write(
-                q, a, b, rows, start, v, w, work, terms, calibration, middle, rest,
-                weight, value, grad, curv,
-            )  # fmt: skip
+            of = (a, b, middle, rest)
+            _write(q, of, layout, v, ends, terms, calibration, weight, out)
 
 
 _SOLVERS = {"newton": _newton, "barrier": _barrier, "hard": _hard}
@@ -336,6 +343,7 @@ class _BoundInterval(KernelLoss):
 
     def targets(self, s: F64, out: F64) -> None:
         """Write the corrected scores z; a query without order keeps its own."""
+        check_lengths(self._n_documents, out)
         self.value(s)
         sizes = np.diff(self._start)
         low, high = (np.repeat(self._work[X, side::2], sizes) for side in (0, 1))

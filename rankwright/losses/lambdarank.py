@@ -39,7 +39,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -47,7 +47,7 @@ from rankwright.core.jit import kernel
 from rankwright.core.kernels import log1p_unit, take
 from rankwright.core.order import NO_KEY, sort_query
 from rankwright.core.parameters import Part, check_above_zero, check_whole
-from rankwright.core.types import F64, BoundLoss, Traits
+from rankwright.core.types import F64, I64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError
 from rankwright.losses.base import KernelLoss, document_weight, present_documents
@@ -90,14 +90,30 @@ from rankwright.metrics.swap import (
 
 _SMOOTH = 0.01  # LightGBM's
 
+
+class _Terms(NamedTuple):
+    """The metric as `rankwright.metrics.swap.SwapForm` has it, and the parameters."""
+
+    kind: int
+    gain: F64
+    discount: F64  # of each rank, in sums over ranks
+    cut: I64
+    scale: F64
+    key: F64  # orders tied documents, in metrics that are no sum over ranks
+    w: F64
+    sigma: float
+    truncation: int
+    normalize: bool
+
+
 # --- kernels ---------------------------------------------------------------------------------
 
 
 @kernel
 def _sums_over_ranks(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, s, gain, discount, cut, scale, w, sigma, truncation, normalize, order,
-    weight, value, grad, curv,
-):  # fmt: skip
+    lo, hi, indptr, s, terms, order, weight, value, grad, curv
+):
+    _, gain, discount, cut, scale, _, w, sigma, truncation, normalize = terms
     tiles = new_tiles(lo, hi, indptr)
     scratch = np.empty((3, len(tiles) // TILE * LANES))
     reach, share, tied = scratch[0], scratch[1], scratch[2]
@@ -122,9 +138,9 @@ def _sums_over_ranks(  # type: ignore[no-untyped-def]
 
 @kernel
 def _any_metric(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, s, kind, gain, cut, scale, key, w, sigma, truncation, normalize, order,
-    weight, value, grad, curv,
-):  # fmt: skip
+    lo, hi, indptr, s, terms, order, weight, value, grad, curv
+):
+    kind, gain, _, cut, scale, key, w, sigma, truncation, normalize = terms
     tiles = new_tiles(lo, hi, indptr)
     scratch = np.empty((4, len(tiles) // TILE * LANES + 1))
     u, v = scratch[1], scratch[2]
@@ -315,15 +331,28 @@ class LambdaRank(Part):
         seen = present_documents(data)
         form = metric.swap_form(seen)
         w = document_weight(seen)
-        depth = data.n_documents if self.truncation is None else int(self.truncation)
-        order = np.empty((2, seen.n_documents), np.int64)
-        tail = (w, float(self.sigma), depth, bool(self.normalize), order)
-        options: dict[str, Any] = {"curvature": True, "present": seen, "n_jobs": n_jobs}
-        if form.kind == LINEAR_SWAP:
-            args = (form.gain, form.weight.copy(), form.cut, form.scale)
-            return KernelLoss(_sums_over_ranks, data, *args, *tail, **options)
-        args = (form.kind, form.gain, form.cut, form.scale)
-        return KernelLoss(_any_metric, data, *args, _tie_key(seen, w), *tail, **options)
+        over_ranks = form.kind == LINEAR_SWAP
+        terms = _Terms(
+            kind=form.kind,
+            gain=form.gain,
+            discount=form.weight.copy(),
+            cut=form.cut,
+            scale=form.scale,
+            key=NO_KEY if over_ranks else _tie_key(seen, w),
+            w=w,
+            sigma=float(self.sigma),
+            truncation=data.n_documents if self.truncation is None else int(self.truncation),
+            normalize=bool(self.normalize),
+        )
+        return KernelLoss(
+            _sums_over_ranks if over_ranks else _any_metric,
+            data,
+            terms,
+            np.empty((2, seen.n_documents), np.int64),
+            curvature=True,
+            present=seen,
+            n_jobs=n_jobs,
+        )
 
 
 def _tie_key(data: RankingData, w: F64) -> F64:

@@ -25,26 +25,43 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from rankwright.core.jit import kernel
 from rankwright.core.parameters import Part, check_zero_or_more
-from rankwright.core.types import BoundLoss, Traits
+from rankwright.core.types import F64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import KernelLoss, document_weight, grade_targets
 from rankwright.losses.pair_sums import GradeBlocks
+
+
+class _Terms(NamedTuple):
+    y: F64  # target of each place
+    w: F64
+    calibration: float
+
+
+class _Workspace(NamedTuple):
+    """What the kernel leaves for the Hessian, by block."""
+
+    top: F64  # m(g)
+    z: F64  # Z(g) exp(-m(g))
+    n: F64  # W(g)
+    mean: F64  # M(g)
+
 
 # --- kernels ---------------------------------------------------------------------------------
 
 
 @kernel
 def _queries(  # type: ignore[no-untyped-def]
-    lo, hi, _indptr, s, layout, y, w, calibration, per_block,
-    weight, value, grad, curv,
-):  # fmt: skip
+    lo, hi, _indptr, s, layout, terms, workspace, weight, value, grad, curv
+):
     rows, start, of_query = layout
-    top, z, n, _ = per_block
+    y, w, calibration = terms
+    top, z, n, _ = workspace
     for q in range(lo, hi):
         first, last = of_query[q], of_query[q + 1]
         total = _sample(first, last, start, s, rows, w, top, z, n)
@@ -67,11 +84,10 @@ def _queries(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _hessian(  # type: ignore[no-untyped-def]
-    lo, hi, _indptr, s, layout, _y, w, calibration, per_block, weight, v, out
-):
+def _hessian(lo, hi, _indptr, s, layout, terms, workspace, weight, v, out):  # type: ignore[no-untyped-def]
     rows, start, of_query = layout
-    top, z, n, mean = per_block
+    _, w, calibration = terms
+    top, z, n, mean = workspace
     for q in range(lo, hi):
         first, last = of_query[q], of_query[q + 1]
         _sample_mean(first, last, start, s, rows, w, v, top, z, mean)
@@ -159,11 +175,8 @@ class ListMLE(Part):
         """Prepare the loss for one data set."""
         check_zero_or_more("listmle's calibration", self.calibration)
         blocks = GradeBlocks.of(data)
-        args = (
-            blocks.layout,
-            grade_targets(data, self.targets)[blocks.rows],
-            document_weight(data)[blocks.rows],
-            float(self.calibration),
-            np.empty((4, len(blocks.start) - 1)),
-        )
+        y = grade_targets(data, self.targets)[blocks.rows]
+        w = document_weight(data)[blocks.rows]
+        workspace = _Workspace(*np.empty((4, len(blocks.start) - 1)))
+        args = (blocks.layout, _Terms(y, w, float(self.calibration)), workspace)
         return KernelLoss(_queries, data, *args, curvature=True, hessian=_hessian, n_jobs=n_jobs)

@@ -48,7 +48,7 @@ from rankwright.losses.base import (
     new_random_key,
     present_documents,
 )
-from rankwright.losses.top_k import MOST_ORDERS, top_k_hessian, top_k_queries
+from rankwright.losses.top_k import MOST_ORDERS, TopKTerms, top_k_hessian, top_k_queries
 
 TARGETS = ("softmax", "gain")
 
@@ -145,9 +145,9 @@ class ListNet(Part):
         options: dict[str, Any] = {"curvature": True, "present": seen, "n_jobs": n_jobs}
         if self.k > 1:
             random_key = new_random_key(self.random_state)
-            args = (seen.y, w, int(self.k), int(self.samples), random_key)
+            terms = TopKTerms(seen.y, w, int(self.k), int(self.samples), random_key)
             return SampledLoss(
-                random_key, top_k_queries, data, *args, hessian=top_k_hessian, **options
+                random_key, top_k_queries, data, terms, hessian=top_k_hessian, **options
             )
         t = _softmax_shares(seen, w) if self.target == "softmax" else _gain_shares(seen, w)
         return KernelLoss(_queries, data, t, w, hessian=_hessian, **options)

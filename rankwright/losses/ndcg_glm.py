@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -39,6 +39,17 @@ from rankwright.registry import unknown
 
 LARGEST = 300.0  # scores above count as this where exp(s) itself is asked for
 
+
+class _Terms(NamedTuple):
+    """The parameters of `FixedTargets`."""
+
+    r: F64
+    w: F64
+    free: bool
+    ridge: float
+    constant: F64  # of each query
+
+
 # --- kernels ---------------------------------------------------------------------------------
 
 
@@ -53,9 +64,8 @@ def mean_of(lo, hi, s, w):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _square(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, s, r, w, free, ridge, constant, _share, weight, value, grad, curv
-):
+def _square(lo, hi, indptr, s, terms, _share, weight, value, grad, curv):  # type: ignore[no-untyped-def]
+    r, w, free, ridge, constant = terms
     for q in range(lo, hi):
         if weight[q] == 0.0:
             clear_query(q, indptr, value, grad, curv)
@@ -77,9 +87,8 @@ def _square(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _square_hessian(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, _s, _r, w, free, ridge, _constant, _share, weight, v, out
-):
+def _square_hessian(lo, hi, indptr, _s, terms, _share, weight, v, out):  # type: ignore[no-untyped-def]
+    _, w, free, ridge, _ = terms
     for q in range(lo, hi):
         a, b = indptr[q], indptr[q + 1]
         mean = mean_of(a, b, v, w) if free and weight[q] > 0.0 else 0.0
@@ -103,9 +112,8 @@ def shares(a, b, s, w, free, share):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _kl(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, s, r, w, free, ridge, constant, share, weight, value, grad, curv
-):
+def _kl(lo, hi, indptr, s, terms, share, weight, value, grad, curv):  # type: ignore[no-untyped-def]
+    r, w, free, ridge, constant = terms
     for q in range(lo, hi):
         if weight[q] == 0.0:
             clear_query(q, indptr, value, grad, curv)
@@ -132,9 +140,8 @@ def _kl(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _kl_hessian(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, _s, r, w, free, ridge, _constant, share, weight, v, out
-):
+def _kl_hessian(lo, hi, indptr, _s, terms, share, weight, v, out):  # type: ignore[no-untyped-def]
+    r, w, free, ridge, _ = terms
     for q in range(lo, hi):
         a, b = indptr[q], indptr[q + 1]
         clear(a, b, out)
@@ -210,7 +217,7 @@ class FixedTargets(KernelLoss):
     ) -> None:
         run, hessian = DIVERGENCES[divergence]
         constant = np.zeros(data.n_queries) if constant is None else constant
-        args = (r, document_weight(data), free, float(ridge), constant, np.empty(len(r)))
+        args = (_Terms(r, document_weight(data), free, float(ridge), constant), np.empty(len(r)))
         super().__init__(run, data, *args, curvature=True, hessian=hessian, n_jobs=n_jobs)
         if query_factor is not None:
             self._weight = self._weight * query_factor

@@ -24,7 +24,7 @@ of boosting is longer than the margin.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -32,18 +32,26 @@ from rankwright.core.jit import kernel
 from rankwright.core.kernels import clear_query
 from rankwright.core.order import NO_KEY, numbers_of_runs, sort_query
 from rankwright.core.parameters import Part, check_above_zero
-from rankwright.core.types import BoundLoss, Traits
+from rankwright.core.types import F64, I64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import KernelLoss, document_weight, rows_by_grade
+
+
+class _Terms(NamedTuple):
+    begin: I64  # where the places of each query begin
+    row: I64  # of each place, grades rising
+    grade: I64  # its number in the query
+    w: F64
+    margin: float
+    balanced: bool
+
 
 # --- kernels ---------------------------------------------------------------------------------
 
 
 @kernel
-def _queries(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, s, begin, row, grade, w, margin, balanced, scores, places,
-    weight, value, grad, curv,
-):  # fmt: skip
+def _queries(lo, hi, indptr, s, terms, scores, places, weight, value, grad, curv):  # type: ignore[no-untyped-def]
+    begin, row, grade, w, margin, balanced = terms
     for q in range(lo, hi):
         clear_query(q, indptr, value, grad, curv)
         if weight[q] == 0.0:
@@ -99,6 +107,8 @@ def _threshold(k, rising, first, minus_s, grade, w, margin, gradient):  # type: 
         while below < n and -minus_s[rising[below]] + margin <= at:
             weight_at += w[rising[below]]
             below = _next_of(below + 1, False, k, rising, grade)
+        if weight_at == 0.0:
+            break  # scores that are not finite have no kink to go on to
         part = min(1.0, left / weight_at)
         left -= weight_at
     total = 0.0
@@ -146,6 +156,6 @@ class OrdinalHinge(Part):
         begin, row = rows_by_grade(data)
         grade, _ = numbers_of_runs(data.y[row], begin)
         w = document_weight(data)[row]
-        buffers = (np.empty(len(row)), np.empty((2, len(row)), np.int64))
-        args = (begin, row, grade, w, float(self.margin), bool(self.balanced), *buffers)
+        terms = _Terms(begin, row, grade, w, float(self.margin), bool(self.balanced))
+        args = (terms, np.empty(len(row)), np.empty((2, len(row)), np.int64))
         return KernelLoss(_queries, data, *args, curvature=True, n_jobs=n_jobs)

@@ -31,13 +31,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from rankwright.core.jit import kernel
 from rankwright.core.parameters import Part
-from rankwright.core.types import BoundLoss, Traits
+from rankwright.core.types import F64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import KernelLoss, document_weight
 from rankwright.losses.pair_sums import GradeBlocks, score_range
@@ -45,24 +45,40 @@ from rankwright.losses.pair_sums import GradeBlocks, score_range
 _FAR = 600.0
 _SURE = 1.0 - 1e-6  # a rule that is never wrong gets a weight of 7.25, not infinity
 
+
+class _Terms(NamedTuple):
+    w: F64  # of each place
+    scale: F64  # of each query
+
+
+class _Workspace(NamedTuple):
+    """What the kernel leaves for the Hessian, by place."""
+
+    up: F64  # w exp(s)
+    down: F64  # w exp(-s)
+    push: F64  # (2)
+    pull: F64  # (3)
+
+
 # --- kernels ---------------------------------------------------------------------------------
 
 
 @kernel
 def _queries(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, s, layout, w, scale, sums, weight, value, grad, curv
+    lo, hi, indptr, s, layout, terms, workspace, weight, value, grad, curv
 ):
     rows, start, of_query = layout
-    _, _, push, pull = sums
+    w, scale = terms
+    push, pull = workspace.push, workspace.pull
     for q in range(lo, hi):
         first, last, total = of_query[q], of_query[q + 1], 0.0
         if weight[q] == 0.0:
             push[indptr[q] : indptr[q + 1]] = 0.0
             pull[indptr[q] : indptr[q + 1]] = 0.0
-        elif _spread_out(indptr[q], indptr[q + 1], s, rows, w, sums):
-            total = _pair_by_pair(first, last, start, s, rows, w, sums)
+        elif _spread_out(indptr[q], indptr[q + 1], s, rows, w, workspace):
+            total = _pair_by_pair(first, last, start, s, rows, w, workspace)
         else:
-            total = _by_grade(first, last, start, sums)
+            total = _by_grade(first, last, start, workspace)
         factor = weight[q] * scale[q]
         value[q] = factor * total
         for p in range(indptr[q], indptr[q + 1]):
@@ -73,9 +89,9 @@ def _queries(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _spread_out(lo, hi, s, rows, w, sums):  # type: ignore[no-untyped-def]
+def _spread_out(lo, hi, s, rows, w, workspace):  # type: ignore[no-untyped-def]
     """Whether the scores of a query differ by more than _FAR; if not, write their exponentials."""
-    up, down, _, _ = sums
+    up, down = workspace.up, workspace.down
     low, high = score_range(lo, hi, s, rows)
     if high - low > _FAR:
         return True
@@ -86,9 +102,9 @@ def _spread_out(lo, hi, s, rows, w, sums):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _by_grade(first, last, start, sums):  # type: ignore[no-untyped-def]
+def _by_grade(first, last, start, workspace):  # type: ignore[no-untyped-def]
     """Write (2) and (3) and return (1)."""
-    up, down, push, pull = sums
+    up, down, push, pull = workspace
     below = 0.0
     for b in range(last - 1, first - 1, -1):
         for p in range(start[b], start[b + 1]):
@@ -106,9 +122,9 @@ def _by_grade(first, last, start, sums):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _pair_by_pair(first, last, start, s, rows, w, sums):  # type: ignore[no-untyped-def]
+def _pair_by_pair(first, last, start, s, rows, w, workspace):  # type: ignore[no-untyped-def]
     """As `_by_grade`, with the tangent of exp beyond _FAR, which takes each pair by itself."""
-    _, _, push, pull = sums
+    push, pull = workspace.push, workspace.pull
     push[start[first] : start[last]] = 0.0
     pull[start[first] : start[last]] = 0.0
     total = 0.0
@@ -124,18 +140,17 @@ def _pair_by_pair(first, last, start, s, rows, w, sums):  # type: ignore[no-unty
 
 
 @kernel
-def _hessian(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, s, layout, w, scale, sums, weight, v, out
-):
-    """Write the Hessian times v, from what the last run left in ``sums``."""
+def _hessian(lo, hi, indptr, s, layout, terms, workspace, weight, v, out):  # type: ignore[no-untyped-def]
+    """Write the Hessian times v, from what the last run left in ``workspace``."""
     rows, start, of_query = layout
-    up, down, push, pull = sums
+    w, scale = terms
+    up, down, push, pull = workspace
     for q in range(lo, hi):
         out[rows[indptr[q] : indptr[q + 1]]] = 0.0
         first, last, factor = of_query[q], of_query[q + 1], weight[q] * scale[q]
         if factor == 0.0:
             continue
-        if _spread_out(indptr[q], indptr[q + 1], s, rows, w, sums):
+        if _spread_out(indptr[q], indptr[q + 1], s, rows, w, workspace):
             _turn_pairs(first, last, start, s, rows, w, factor, v, out)
             continue
         below = 0.0
@@ -194,8 +209,8 @@ class PairExp(Part):
         blocks = GradeBlocks.of(data)
         w = document_weight(data)[blocks.rows]
         scale = blocks.pair_share(w) if self.normalize else np.ones(data.n_queries)
-        sums = np.empty((4, data.n_documents))
-        args = (blocks.layout, w, scale, sums)
+        workspace = _Workspace(*np.empty((4, data.n_documents)))
+        args = (blocks.layout, _Terms(w, scale), workspace)
         return KernelLoss(_queries, data, *args, curvature=True, hessian=_hessian, n_jobs=n_jobs)
 
     @staticmethod

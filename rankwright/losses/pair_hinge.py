@@ -27,12 +27,13 @@ over the margin, with which no step is longer than the margin.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from rankwright.core.jit import kernel
 from rankwright.core.parameters import Part, check_above_zero, check_choice
-from rankwright.core.types import F64, BoundLoss, Traits
+from rankwright.core.types import F64, I64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import NOTHING, KernelLoss, document_weight, exp2_of_grades
 from rankwright.losses.gain_lists import total_discount
@@ -47,16 +48,37 @@ from rankwright.losses.pair_sums import (
 FORMS = ("squared", "hinge")
 PAIRS = ("uniform", "query", "ir")
 
+
+class _Terms(NamedTuple):
+    w: F64  # of each place
+    scale: F64  # of each query
+    gain: F64  # of each block, for (4); empty where grades do not weigh pairs
+    worth: F64  # likewise
+    margin: float
+    squared: bool
+
+
+class _Workspace(NamedTuple):
+    """What the kernel leaves for the Hessian, by place, and scratch."""
+
+    pairs: tuple[I64, I64, I64, F64]  # of `GradeBlocks.new_pairs`
+    at: F64  # score
+    x: F64
+    n: F64  # weight of all partners
+    behind: F64  # and of those of higher grades
+    partners: F64  # sum of x over them
+
+
 # --- kernels ---------------------------------------------------------------------------------
 
 
 @kernel
 def _queries(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, s, layout, w, margin, squared, scale, gain, worth, pairs, sums,
-    weight, value, grad, curv,
-):  # fmt: skip
+    lo, hi, indptr, s, layout, terms, workspace, weight, value, grad, curv
+):
     rows, start, of_query = layout
-    at, x, n, behind, partners = sums
+    w, scale, gain, _, margin, squared = terms
+    pairs, at, x, n, behind, partners = workspace
     curvature = 4.0 if squared else 1.0 / margin
     for q in range(lo, hi):
         centre = _mean(indptr[q], indptr[q + 1], s)  # sums of scores cancel where all are large
@@ -68,8 +90,8 @@ def _queries(  # type: ignore[no-untyped-def]
             sort_grades(first, last, start, at, pairs)
         else:
             find_wrong_pairs(first, last, start, at, margin, pairs)
-        _add(first, last, start, at, margin, pairs, gain, worth, w, n, behind)
-        _add(first, last, start, at, margin, pairs, gain, worth, x, partners, partners)
+        _add(first, last, start, at, terms, pairs, w, n, behind)
+        _add(first, last, start, at, terms, pairs, x, partners, partners)
         factor, total = weight[q] * scale[q], 0.0
         for p in range(indptr[q], indptr[q + 1]):
             v = at[p] - centre
@@ -86,28 +108,27 @@ def _queries(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _hessian(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, _s, layout, w, margin, _squared, scale, gain, worth, pairs, sums,
-    weight, u, out,
-):  # fmt: skip
+def _hessian(lo, hi, indptr, _s, layout, terms, workspace, weight, u, out):  # type: ignore[no-untyped-def]
     """Write the Hessian times u, from the pairs and the weights of partners found at s."""
     rows, start, of_query = layout
-    at, x, n, _, partners = sums
+    w, scale = terms.w, terms.scale
+    pairs, at, x, n, _, partners = workspace
     for q in range(lo, hi):
         for p in range(indptr[q], indptr[q + 1]):
             x[p] = w[p] * u[rows[p]]
         first, last = of_query[q], of_query[q + 1]
-        _add(first, last, start, at, margin, pairs, gain, worth, x, partners, partners)
+        _add(first, last, start, at, terms, pairs, x, partners, partners)
         factor = 2.0 * weight[q] * scale[q]
         for p in range(indptr[q], indptr[q + 1]):
             out[rows[p]] = factor * (n[p] * x[p] - w[p] * partners[p])
 
 
 @kernel
-def _add(first, last, start, at, margin, pairs, gain, worth, x, lower, higher):  # type: ignore[no-untyped-def]
+def _add(first, last, start, at, terms, pairs, x, lower, higher):  # type: ignore[no-untyped-def]
     """Sum x over the partners of each document, weighed by (4) where there is a gain."""
-    if len(gain):
-        add_weighted(first, last, start, at, margin, pairs, gain, worth, x, lower, higher)
+    if len(terms.gain):
+        both = (terms.gain, terms.worth)
+        add_weighted(first, last, start, at, terms.margin, pairs, both, x, lower, higher)
     else:
         add_partners(first, last, start, pairs, x, lower, higher)
 
@@ -184,13 +205,13 @@ class PairHinge(Part):
             most = blocks.pair_weight(w).max(initial=0.0) if largest is None else largest
             scale = scale * most
             gain, worth = _gain_and_worth(data, blocks, w)  # (4)
-        kept = (blocks.layout, w, float(self.margin))
-        buffers = (blocks.new_pairs(), np.empty((5, data.n_documents)))
         squared = self.form == "squared"
         return KernelLoss(
             _queries,
             data,
-            *(*kept, squared, scale, gain, worth, *buffers),
+            blocks.layout,
+            _Terms(w, scale, gain, worth, float(self.margin), squared),
+            _Workspace(blocks.new_pairs(), *np.empty((5, data.n_documents))),
             curvature=True,
             hessian=_hessian if squared else None,
             n_jobs=n_jobs,

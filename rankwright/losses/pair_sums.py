@@ -133,9 +133,10 @@ def score_range(lo, hi, s, rows):  # type: ignore[no-untyped-def]
 
 @kernel
 def add_weighted(  # type: ignore[no-untyped-def]
-    first, last, start, v, margin, pairs, gain, worth, x, lower, higher
+    first, last, start, v, margin, pairs, gain_and_worth, x, lower, higher
 ):
     """As `add_partners`, each partner times the weight (2) of the two grades; they are sorted."""
+    gain, worth = gain_and_worth
     order = pairs[0][0]
     for p in range(start[first], start[last]):
         lower[p] = higher[p] = 0.0

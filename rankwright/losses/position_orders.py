@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankwright.core.jit import kernel
 from rankwright.core.kernels import copy_values
@@ -108,8 +109,10 @@ class Lists(NamedTuple):
     the shares of its groups in topics are in ``topic``) and ``cost_begin`` (where its costs are in
     ``cost``). Of each place: its row, number of grade and of gain, group, its seat (rank in the
     reference order under topics, -1: none), gain b, and a and c of the rank of the same number.
+    ``limit`` is how many documents of a group or topic may count, 0: any number.
     """
 
+    limit: int
     begin: I64
     cut: I64
     best: F64
@@ -242,6 +245,7 @@ def lists_with_costs(cost: Callable[[F64], Any], decay: F64, data: RankingData, 
     block, _ = numbers_of_runs(np.cumsum(new).astype(np.float64), begin)
     none = np.zeros(data.n_queries, np.int64)
     return Lists(
+        limit=0,
         begin=begin,
         cut=sizes.astype(np.int64),
         best=best,
@@ -288,7 +292,14 @@ def classes_or_assignment(kind: I64, begin: I64, cut: I64) -> I64:
     return method
 
 
-def scratch_of_classes(lists: Lists) -> tuple[int, int]:
+class OrderWorkspace(NamedTuple):
+    """Scratch of `worst_order` for queries of method CLASSES."""
+
+    worth: F64
+    choice: NDArray[np.int8]
+
+
+def size_of_workspace(lists: Lists) -> tuple[int, int]:
     """Return the most states and the most ranks that any query of method CLASSES needs."""
     states, ranks = 1, 0
     for q in np.flatnonzero(lists.method == CLASSES):
@@ -314,14 +325,15 @@ def sorted_places(first, end, scores, places):  # type: ignore[no-untyped-def]
 
 @kernel
 def worst_order(  # type: ignore[no-untyped-def]
-    q, limit, lists, ranked, v, worth, choice, position, out,
+    q, lists, ranked, v, workspace, position, out,
     classes, assigned, sort, first, cost, grouped, topics,
 ):  # fmt: skip
     """Write c at each document's rank in the worst order; return what the metric loses there.
 
-    ``classes`` to ``topics`` are None for methods that no query uses (`used_methods`): their code
-    is left out.
+    ``classes`` to ``topics`` are the `Methods`, each an argument: where one is None, Numba leaves
+    out its code.
     """
+    limit = lists.limit
     at = slice(lists.begin[q], lists.begin[q + 1])
     b, a, c, kind = lists.b[at], lists.a[at], lists.c[at], lists.kind[at]
     method, cut = lists.method[q], lists.cut[q]
@@ -355,7 +367,7 @@ def worst_order(  # type: ignore[no-untyped-def]
         _assign(costs, ranked, v, c, position)
     if classes is not None and method == CLASSES:
         gain = lists.gain[lists.gain_begin[q] : lists.gain_begin[q + 1]]
-        by_classes(ranked, v, kind, gain, cut, a, c, worth, choice, position)
+        by_classes(ranked, v, kind, gain, cut, a, c, workspace.worth, workspace.choice, position)
     share(ranked, v, kind, a, c, position, out)
     return lists.best[q] - _metric(a, b, position)
 
@@ -442,9 +454,7 @@ def _share_in_groups(ranked, v, kind, group, c, position, out):  # type: ignore[
 
 
 @kernel
-def reference(  # type: ignore[no-untyped-def]
-    q, limit, lists, ranked, v, sequence, out, cost, grouped, topics
-):
+def reference(q, lists, ranked, v, sequence, out, cost, grouped, topics):  # type: ignore[no-untyped-def]
     """Write cref of the documents of a query, tied grades in order of v."""
     at = slice(lists.begin[q], lists.begin[q + 1])
     block, c = lists.block[at], lists.c[at]
@@ -456,9 +466,9 @@ def reference(  # type: ignore[no-untyped-def]
             seated[i] = c[seat] if seat >= 0 else 0.0
         refer(sequence, v, block, seated, out)
         return
-    if grouped is not None and limit > 0:
-        group, top = lists.group[at], lists.cut[q]
-        refer_within_groups(sequence, v, block, group, lists.n_groups[q], limit, top, c, out)
+    if grouped is not None and lists.limit > 0:
+        group, n_groups = lists.group[at], lists.n_groups[q]
+        refer_within_groups(sequence, v, block, group, n_groups, lists.limit, lists.cut[q], c, out)
         return
     if cost is not None and lists.method[q] == COST:
         refer(sequence, v, block, lists.b[at], out)  # c of this place's rank in the cheapest order
@@ -466,11 +476,23 @@ def reference(  # type: ignore[no-untyped-def]
     refer(sequence, v, block, c, out)
 
 
-def used_methods(lists: Lists) -> tuple[bool | None, ...]:
-    """Return True for each method that a query of ``lists`` uses, else None, for `worst_order`."""
+class Methods(NamedTuple):
+    """True for each method by which the worst order of a query is found, None for the others."""
+
+    classes: bool | None
+    assigned: bool | None
+    sort: bool | None
+    first: bool | None
+    cost: bool | None
+    grouped: bool | None
+    topics: bool | None
+
+
+def used_methods(lists: Lists) -> Methods:
+    """Return the methods that the queries of ``lists`` use."""
     used = set(np.unique(lists.method).tolist())
     families = ({CLASSES}, {ASSIGN}, {SORT}, {FIRST}, {COST}, {GROUPS, BENCHES}, {TOPICS})
-    return tuple(True if family & used else None for family in families)
+    return Methods(*(True if family & used else None for family in families))
 
 
 # --- worst orders ----------------------------------------------------------------------------

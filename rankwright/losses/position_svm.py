@@ -7,7 +7,7 @@ For a metric that is a sum over ranks, <a, b>, and falling weights c by rank (`l
 where pi(i) is the rank of document i in pi and cref_i is c at its rank in the reference order, by
 falling grade: (27) of the paper. L is at least what the metric loses when documents are put in
 order of s. It is piecewise linear, with gradient c_pi(i) - cref_i at the worst order pi, which
-`losses.position_max` and `losses.assignment` find.
+`losses.position_orders` and `losses.assignment` find.
 
 **Tied grades** leave the reference open, and results depend on it. ``ties="mean"``: tied documents
 share the mean of their c, which is the mean of (1) over tied orders. ``"file"``: by row, as
@@ -42,7 +42,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -54,7 +54,7 @@ from rankwright.core.parameters import Part, check_choice, check_whole
 from rankwright.core.types import F64, I64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError, UsageError
-from rankwright.losses.base import KernelLoss, rows_by_grade, without_features
+from rankwright.losses.base import KernelLoss, check_lengths, rows_by_grade, without_features
 from rankwright.losses.gain_lists import form_over_ranks
 from rankwright.losses.position_orders import (
     BENCHES,
@@ -63,13 +63,14 @@ from rankwright.losses.position_orders import (
     SORT,
     TOPICS,
     Lists,
+    OrderWorkspace,
     best_within_groups,
     by_rank,
     classes_or_assignment,
     groups_of_queries,
     lists_with_costs,
     reference,
-    scratch_of_classes,
+    size_of_workspace,
     sorted_places,
     sums_of_queries,
     topics_of_queries,
@@ -77,20 +78,32 @@ from rankwright.losses.position_orders import (
     worst_order,
 )
 from rankwright.metrics.base import AnyMetric, metric
-from rankwright.metrics.position import rank_weights
+from rankwright.metrics.ranked import rank_weights
 from rankwright.metrics.swap import MRR_SWAP
 
 TIES = ("score", "mean", "file")
+
+_HIGHEST_SCORE = 1e150  # beyond it the search over orders, by sums of costs, loses its way
+
+
+class _Workspace(NamedTuple):
+    crefs: F64  # of each place, where it does not follow the scores
+    floats: F64  # two of each place
+    places: I64  # three of each place
+    states: int  # of `size_of_workspace`
+    ranks: int
+
 
 # --- kernels ---------------------------------------------------------------------------------
 
 
 @kernel
 def _queries(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, s, lists, by_score, limit, states, ranks, crefs, floats, places,
-    classes, assigned, sort, first, cost, grouped, topics, weight, value, grad, curv,
-):  # fmt: skip
-    worth, choice = np.empty((2, states)), np.empty((ranks + 1, states), np.int8)
+    lo, hi, indptr, s, lists, by_score, methods, workspace, weight, value, grad, curv
+):
+    classes, assigned, sort, first, cost, grouped, topics = methods
+    crefs, floats, places, states, ranks = workspace
+    own = OrderWorkspace(np.empty((2, states)), np.empty((ranks + 1, states), np.int8))
     for q in range(lo, hi):
         clear_query(q, indptr, value, grad, curv)
         at = slice(lists.begin[q], lists.begin[q + 1])
@@ -107,11 +120,11 @@ def _queries(  # type: ignore[no-untyped-def]
             v[i] -= centre
         ranked = sorted_places(lists.begin[q], lists.begin[q + 1], floats[0], places)
         lost = worst_order(
-            q, limit, lists, ranked, v, worth, choice, places[2, at], gradient,
+            q, lists, ranked, v, own, places[2, at], gradient,
             classes, assigned, sort, first, cost, grouped, topics,
         )  # fmt: skip
         if by_score is not None:
-            reference(q, limit, lists, ranked, v, places[2, at], cref, cost, grouped, topics)
+            reference(q, lists, ranked, v, places[2, at], cref, cost, grouped, topics)
         total = lost
         for i in range(len(row)):
             gradient[i] -= cref[i]
@@ -119,15 +132,15 @@ def _queries(  # type: ignore[no-untyped-def]
             if len(grad):
                 grad[row[i]] = weight[q] * gradient[i]
             if len(curv):
-                curv[row[i]] = weight[q] * (c[0] if limit > 0 else c[0] - c[-1])
+                curv[row[i]] = weight[q] * (c[0] if lists.limit > 0 else c[0] - c[-1])
         value[q] = weight[q] * total
 
 
 @kernel
-def _references(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, s, lists, limit, floats, places, cost, grouped, topics, weight, value, out
-):
+def _references(lo, hi, indptr, s, lists, methods, workspace, weight, value, out):  # type: ignore[no-untyped-def]
     """Write N of (2) and its gradient."""
+    _, _, _, _, cost, grouped, topics = methods
+    floats, places = workspace.floats, workspace.places
     for q in range(lo, hi):
         value[q] = 0.0
         clear(indptr[q], indptr[q + 1], out)
@@ -137,7 +150,7 @@ def _references(  # type: ignore[no-untyped-def]
         row, v, cref = lists.row[at], floats[0, at], floats[1, at]
         take(s, row, v)
         ranked = sorted_places(lists.begin[q], lists.begin[q + 1], floats[0], places)
-        reference(q, limit, lists, ranked, v, places[2, at], cref, cost, grouped, topics)
+        reference(q, lists, ranked, v, places[2, at], cref, cost, grouped, topics)
         for i in range(len(row)):
             out[row[i]] = weight[q] * cref[i]
             value[q] += weight[q] * cref[i] * v[i]
@@ -192,8 +205,8 @@ class PositionSVM(Part):
         begin, row = rows_by_grade(data, best_first=True)
         if self.per_group is not None and _overlap(data):
             row = _by_topics(data, row)
-        lists, limit = self._lists(without_features(data, begin, row), row), self.per_group or 0
-        return _Bound(lists, data, ties=self.ties, limit=int(limit), n_jobs=n_jobs)
+        lists = self._lists(without_features(data, begin, row), row)
+        return _Bound(lists, data, ties=self.ties, n_jobs=n_jobs)
 
     def _check(self) -> None:
         check_choice("ties", self.ties, TIES)
@@ -234,6 +247,7 @@ class PositionSVM(Part):
             group, n_groups = groups_of_queries(data)
             best = best_within_groups(self.per_group, a, b, group, begin, cut)
         return Lists(
+            limit=int(self.per_group or 0),
             begin=begin,
             cut=cut,
             best=best,
@@ -289,21 +303,19 @@ class PositionSVM(Part):
 class _Bound(KernelLoss):
     """The loss on one data set; `convex_part` and `concave_part` are M and N of (2)."""
 
-    def __init__(
-        self, lists: Lists, data: RankingData, *, ties: str, limit: int, n_jobs: int | None
-    ) -> None:
-        n = len(lists.row)
-        self._lists, self._limit, self._by_score = lists, limit, ties == "score"
-        self._floats, self._places = np.empty((2, n)), np.empty((3, n), np.int64)
-        crefs, room = np.zeros(n), scratch_of_classes(lists)
-        self._methods = used_methods(lists)
-        buffers = (self._floats, self._places, *self._methods)
-        args = (lists, self._by_score or None, limit, *room, crefs, *buffers)
-        super().__init__(_queries, data, *args, curvature=True, n_jobs=n_jobs)
+    def __init__(self, lists: Lists, data: RankingData, *, ties: str, n_jobs: int | None) -> None:
+        n, by_score = len(lists.row), True if ties == "score" else None
+        crefs, floats, places = np.zeros(n), np.empty((2, n)), np.empty((3, n), np.int64)
+        workspace = _Workspace(crefs, floats, places, *size_of_workspace(lists))
+        methods = used_methods(lists)
+        self._lists, self._methods, self._workspace = lists, methods, workspace
+        args = (lists, by_score, methods, workspace)
+        options: dict[str, Any] = {"score_limit": _HIGHEST_SCORE, "n_jobs": n_jobs}
+        super().__init__(_queries, data, *args, curvature=True, **options)
         self._convex: KernelLoss = self
-        if self._by_score:
-            of_none = (lists, None, limit, *room, np.zeros(n), *buffers)
-            self._convex = KernelLoss(_queries, data, *of_none, n_jobs=n_jobs)
+        if by_score:
+            of_none = (lists, None, methods, workspace._replace(crefs=np.zeros(n)))
+            self._convex = KernelLoss(_queries, data, *of_none, **options)
         else:
             s, out = np.zeros(data.n_documents), np.empty(data.n_documents)
             if ties == "file":
@@ -319,12 +331,14 @@ class _Bound(KernelLoss):
 
     def concave_part(self, s: F64, out: F64) -> float:
         """Write the gradient of N to ``out`` and return N: the loss is M - N."""
-        buffers = (self._floats, self._places, *self._methods[-3:])  # costs, groups, topics
-        args = (self._lists, self._limit, *buffers, self._weight)
+        check_lengths(self._n_documents, s, out)
+        if self._beyond_limit(s, out, self._per_query):
+            return np.nan
+        lists, methods, workspace = self._lists, self._methods, self._workspace
         map_ranges(
             _references,
             self._ranges,
-            *(self._indptr, s, *args, self._per_query, out),
+            *(self._indptr, s, lists, methods, workspace, self._weight, self._per_query, out),
             n_jobs=self._n_jobs,
         )
         return ordered_sum(self._per_query)

@@ -11,7 +11,7 @@ It is `position_svm` for p@n with c = a, on grades cut to relevant or not.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -45,6 +45,6 @@ class PrecisionSVM(Part):
         """Prepare the loss for one data set."""
         check_whole("precision_svm's n", self.n, 1)
         check_above_zero("precision_svm's min_grade", self.min_grade)
-        relevant = replace(data, y=(data.y >= self.min_grade).astype(np.float64))
+        relevant = data._replace(y=(data.y >= self.min_grade).astype(np.float64))
         loss = PositionSVM(metric=f"p@{int(self.n)}", decay="metric", ties="mean")
         return loss.bind(relevant, n_jobs=n_jobs)

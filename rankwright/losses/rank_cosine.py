@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -33,6 +34,14 @@ from rankwright.core.types import F64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import KernelLoss, document_weight, grade_targets
 from rankwright.losses.ndcg_glm import mean_of
+
+
+class _Terms(NamedTuple):
+    u: F64  # direction of the targets
+    w: F64
+    centred: bool
+    softening: float
+
 
 # --- kernels ---------------------------------------------------------------------------------
 
@@ -49,9 +58,8 @@ def _cosine(a, b, level, s, u, w, softening):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _queries(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, s, u, w, centred, softening, weight, value, grad, curv
-):
+def _queries(lo, hi, indptr, s, terms, weight, value, grad, curv):  # type: ignore[no-untyped-def]
+    u, w, centred, softening = terms
     for q in range(lo, hi):
         a, b = indptr[q], indptr[q + 1]
         if weight[q] == 0.0:
@@ -70,7 +78,8 @@ def _queries(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _hessian(lo, hi, indptr, s, u, w, centred, softening, weight, x, out):  # type: ignore[no-untyped-def]
+def _hessian(lo, hi, indptr, s, terms, weight, x, out):  # type: ignore[no-untyped-def]
+    u, w, centred, softening = terms
     for q in range(lo, hi):
         a, b = indptr[q], indptr[q + 1]
         if weight[q] == 0.0:
@@ -128,8 +137,9 @@ class RankCosine(Part):
         """Prepare the loss for one data set."""
         check_above_zero("rank_cosine's softening", self.softening)
         w = document_weight(data)
-        args = (self._directions(data, w), w, bool(self.centred), float(self.softening))
-        return KernelLoss(_queries, data, *args, curvature=True, hessian=_hessian, n_jobs=n_jobs)
+        u = self._directions(data, w)
+        terms = _Terms(u, w, bool(self.centred), float(self.softening))
+        return KernelLoss(_queries, data, terms, curvature=True, hessian=_hessian, n_jobs=n_jobs)
 
     def _directions(self, data: RankingData, w: F64) -> F64:
         """Return u = y / |y| of each document."""

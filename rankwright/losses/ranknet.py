@@ -10,14 +10,14 @@ both, which makes the exact diagonal of the Hessian, and sigma^2 w_i w_j p (1 - 
 row i of the Hessian times v. ``normalize=True`` divides the loss of each query by the sum of
 w_i w_j over its pairs.
 
-LambdaRank is the same with other pair weights. The arithmetic is that of `losses.pair_tiles`:
+LambdaRank is the same with other pair weights. The arithmetic is that of `losses.pair_sums`:
 O(n^2) pairs a query, without an exponential for each.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from rankwright.core.jit import kernel
 from rankwright.core.kernels import log1p_unit
 from rankwright.core.order import NO_KEY, sort_query
 from rankwright.core.parameters import Part, check_above_zero
-from rankwright.core.types import BoundLoss, Traits
+from rankwright.core.types import F64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import KernelLoss, document_weight
 from rankwright.losses.pair_sums import (
@@ -54,13 +54,20 @@ from rankwright.losses.pair_sums import (
     unload,
 )
 
+
+class _Terms(NamedTuple):
+    grade: F64
+    w: F64
+    scale: F64  # of each query
+    sigma: float
+
+
 # --- kernels ---------------------------------------------------------------------------------
 
 
 @kernel
-def _queries(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, s, grade, w, scale, sigma, order, weight, value, grad, curv
-):
+def _queries(lo, hi, indptr, s, terms, order, weight, value, grad, curv):  # type: ignore[no-untyped-def]
+    grade, w, scale, sigma = terms
     tiles = new_tiles(lo, hi, indptr)
     for q in range(lo, hi):
         value[q] = 0.0
@@ -117,10 +124,9 @@ def _add_tile(row, score, grade, weight, inverse, sigma, two):  # type: ignore[n
 
 
 @kernel
-def _hessian(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, s, grade, w, scale, sigma, order, weight, v, out
-):
+def _hessian(lo, hi, indptr, s, terms, order, weight, v, out):  # type: ignore[no-untyped-def]
     """Write the Hessian times v, in the order of the scores found at s; SWAP holds v."""
+    grade, w, scale, sigma = terms
     tiles = new_tiles(lo, hi, indptr)
     for q in range(lo, hi):
         n = indptr[q + 1] - indptr[q]
@@ -200,5 +206,5 @@ class RankNet(Part):
             blocks = GradeBlocks.of(data)
             scale = blocks.pair_share(w[blocks.rows])
         order = np.empty((2, data.n_documents), np.int64)
-        args = (data.y, w, scale, float(self.sigma), order)
+        args = (_Terms(data.y, w, scale, float(self.sigma)), order)
         return KernelLoss(_queries, data, *args, curvature=True, hessian=_hessian, n_jobs=n_jobs)

@@ -54,7 +54,7 @@ from rankwright.core.parameters import Part, check_zero_or_more
 from rankwright.core.types import F64, I64, HessianLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
-from rankwright.losses.base import KernelLoss, document_weight, grade_targets
+from rankwright.losses.base import KernelLoss, check_lengths, document_weight, grade_targets
 from rankwright.losses.ndcg_glm import LARGEST, FixedTargets, shares
 from rankwright.losses.pav import (
     log_plus,
@@ -245,8 +245,8 @@ def new_workspace(rows: Places, n_queries: int, key: F64) -> Workspace:
 
 
 # --- squared error ---------------------------------------------------------------------------
-# The kernels take fields out of their tuples once,
-# before the loop (1): counting references to them for each query took a third of the time.
+# Fields are taken out of the tuples once, before the loop (1), as `KernelLoss` says: counting
+# references to them for each query took a third of the time.
 
 
 @kernel
@@ -672,6 +672,7 @@ class BoundRetarget(KernelLoss):
         Where the level of a query is free they have the level of its scores. A query without order
         keeps its scores.
         """
+        check_lengths(self._n_documents, out)
         self.value(s)
         out[:] = s
         size = np.diff(self._layout.start[self._layout.of_query])
@@ -684,6 +685,7 @@ class BoundRetarget(KernelLoss):
 
         At ``targets(s)`` its value and gradient at s are those of this loss.
         """
+        check_lengths(self._n_documents, r)
         terms, layout, data = self._terms, self._layout, self._data
         w, target, mass = document_weight(data), r, r
         if self._loss.divergence == "kl":

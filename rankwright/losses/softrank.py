@@ -35,14 +35,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from rankwright.core.jit import kernel, quick_kernel
 from rankwright.core.kernels import clear_query, longest
 from rankwright.core.parameters import Part, check_above_zero, check_choice, check_whole
-from rankwright.core.types import BoundLoss, Traits
+from rankwright.core.types import F64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import KernelLoss
 from rankwright.losses.gain_lists import gain_lists
@@ -53,13 +53,20 @@ _ROOT_HALF = math.sqrt(0.5)
 _NEGLIGIBLE = 1e-17  # of a node's share: its chances are not worth computing
 _PEAK = 1.0 / math.sqrt(2.0 * math.pi)
 
+
+class _Terms(NamedTuple):
+    convex: bool  # whether the discounts are
+    nodes: F64  # of the quadrature
+    share: F64  # weight of each node
+    tau: float
+
+
 # --- kernels ---------------------------------------------------------------------------------
 
 
 @kernel
-def _queries(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, s, lists, convex, nodes, share, tau, weight, value, grad, curv
-):
+def _queries(lo, hi, indptr, s, lists, terms, weight, value, grad, curv):  # type: ignore[no-untyped-def]
+    convex, nodes, share, tau = terms
     most, depth = longest(lo, hi, lists.begin), 0
     for q in range(lo, hi):
         depth = max(depth, lists.cut[q])
@@ -220,5 +227,5 @@ class SoftRank(Part):
             share, tau = share / share.sum(), float(self.sigma)
         lists = gain_lists("softrank", self.metric, data)
         convex = bool((np.diff(lists.discount, 2) >= 0.0).all())
-        args = (lists, convex, nodes, share, tau)
+        args = (lists, _Terms(convex, nodes, share, tau))
         return KernelLoss(_queries, data, *args, curvature=True, n_jobs=n_jobs)

@@ -16,10 +16,20 @@ from numpy.typing import NDArray
 
 from rankwright.core.jit import kernel
 from rankwright.core.kernels import hash_step, hash_uniform, longest, query_seed
-from rankwright.core.types import F64
+from rankwright.core.types import F64, AnyArray
 
 MOST_ORDERS = 10_000
 _TINY = 1e-250  # below, what is left of the exponentials is too little to be exact
+
+
+class TopKTerms(NamedTuple):
+    """Grades and weights of the documents, and the parameters."""
+
+    y: F64
+    w: F64
+    k: int
+    samples: int
+    random_key: AnyArray
 
 
 class _Query(NamedTuple):
@@ -36,23 +46,22 @@ class _Query(NamedTuple):
 
 
 @kernel
-def top_k_queries(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, s, y, w, k, samples, random_key, weight, value, grad, curv
-):
+def top_k_queries(lo, hi, indptr, s, terms, weight, value, grad, curv):  # type: ignore[no-untyped-def]
     """Write value, gradient and curvature of the queries lo:hi."""
-    _top_k(lo, hi, indptr, s, y, w, k, samples, random_key, weight, value, grad, curv, np.empty(0))
+    _top_k(lo, hi, indptr, s, terms, weight, value, grad, curv, np.empty(0))
 
 
 @kernel
-def top_k_hessian(lo, hi, indptr, s, y, w, k, samples, random_key, weight, v, out):  # type: ignore[no-untyped-def]
+def top_k_hessian(lo, hi, indptr, s, terms, weight, v, out):  # type: ignore[no-untyped-def]
     """Write the Hessian at ``s`` times ``v``."""
     value, curv = np.empty(hi), np.empty(0)
-    _top_k(lo, hi, indptr, s, y, w, k, samples, random_key, weight, value, out, curv, v)
+    _top_k(lo, hi, indptr, s, terms, weight, value, out, curv, v)
 
 
 @kernel
-def _top_k(lo, hi, indptr, s, y, w, k, samples, random_key, weight, value, grad, curv, v):  # type: ignore[no-untyped-def]
+def _top_k(lo, hi, indptr, s, terms, weight, value, grad, curv, v):  # type: ignore[no-untyped-def]
     """With a ``v``, ``grad`` takes the Hessian times it."""
+    y, w, k, samples, random_key = terms
     most = longest(lo, hi, indptr)
     work, left = np.empty((3, most)), np.empty(most, np.bool_)
     shares, chance, chosen = np.empty((k, most)), np.ones(k), np.empty(k, np.int64)

@@ -25,13 +25,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from rankwright.core.jit import kernel
 from rankwright.core.kernels import hash_step, hash_uniform, query_seed
 from rankwright.core.parameters import Part, check_whole
-from rankwright.core.types import BoundLoss, Traits
+from rankwright.core.types import F64, AnyArray, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import (
     SampledLoss,
@@ -43,13 +44,21 @@ from rankwright.losses.base import (
 
 _TINY = 1e-290  # below, the rest of the documents has no say in the Newton step
 
+
+class _Terms(NamedTuple):
+    power: F64  # 2^g
+    w: F64
+    sampled: bool
+    random_key: AnyArray
+    newton_terms: int
+
+
 # --- kernels ---------------------------------------------------------------------------------
 
 
 @kernel
-def _queries(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, s, power, w, sampled, random_key, terms, rho, phi, weight, value, grad, curv
-):
+def _queries(lo, hi, indptr, s, terms, rho, phi, weight, value, grad, curv):  # type: ignore[no-untyped-def]
+    power, w, sampled, random_key, newton_terms = terms
     for q in range(lo, hi):
         start, end = indptr[q], indptr[q + 1]
         if start == end:
@@ -74,7 +83,8 @@ def _queries(  # type: ignore[no-untyped-def]
             total += phi[i] * (s[heavy] - s[i])  # (3)
         value[q] = weight[q] * total
         if len(grad):
-            _newton(rho[start:end], phi[start:end], heavy - start, rest / z, terms, grad[start:end])
+            own = slice(start, end)
+            _newton(rho[own], phi[own], heavy - start, rest / z, newton_terms, grad[own])
             for i in range(start, end):
                 grad[i] *= weight[q]
         if len(curv):
@@ -83,11 +93,11 @@ def _queries(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _newton(rho, phi, heavy, rest, terms, out):  # type: ignore[no-untyped-def]
+def _newton(rho, phi, heavy, rest, n_terms, out):  # type: ignore[no-untyped-def]
     """Write (4), given rest = 1 - rho of the heaviest document; ``phi`` is used up."""
     for i in range(len(rho)):
         phi[i] = out[i] = rho[i] - phi[i]
-    for _ in range(terms - 1):
+    for _ in range(n_terms - 1):
         others = 0.0  # the heaviest apart, since its own part can be larger by many digits
         lead = phi[heavy] / rest if rest > _TINY else 0.0
         for i in range(len(rho)):
@@ -139,15 +149,14 @@ class XENDCG(Part):
         """Prepare the loss for one data set."""
         check_whole("xendcg's newton_terms", self.newton_terms, 1)
         random_key, seen = new_random_key(self.random_state), present_documents(data)
-        args = (
-            exp2_of_grades(seen),
-            document_weight(seen),
-            bool(self.sampled),
-            random_key,
-            int(self.newton_terms),
-            np.empty(seen.n_documents),
-            np.empty(seen.n_documents),
+        terms = _Terms(
+            power=exp2_of_grades(seen),
+            w=document_weight(seen),
+            sampled=bool(self.sampled),
+            random_key=random_key,
+            newton_terms=int(self.newton_terms),
         )
+        args = (terms, np.empty(seen.n_documents), np.empty(seen.n_documents))
         return SampledLoss(
             random_key, _queries, data, *args, curvature=True, present=seen, n_jobs=n_jobs
         )

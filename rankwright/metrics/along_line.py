@@ -292,8 +292,9 @@ def _sweep_query(a, x, gain, kind, weight, cut, low, high, times, changes):  # t
 
 
 @kernel
-def _sweep(lo, hi, indptr, a, x, gain, kind, weight, cut, scale, low, high, room):  # type: ignore[no-untyped-def]
+def _sweep(lo, hi, indptr, a, x, form, low, high, room):  # type: ignore[no-untyped-def]
     """Return the sum of the metric at ``low``, and when and by how much it changes after that."""
+    kind, gain, weight, cut, scale = form
     times, changes = np.empty(room), np.empty(room)
     base, count = 0.0, 0
     for q in range(lo, hi):
@@ -347,7 +348,7 @@ class MetricLine:
             share = counted / (ordered_sum(counted) or 1.0)
             fixed = (form.scale == 0.0) & (share > 0.0)
             self._constant = ordered_sum(np.where(fixed, level, 0.0) * share)
-            self._args = (form.gain, form.kind, form.weight, form.cut, form.scale * share)
+            self._weighted_form = form._replace(scale=form.scale * share)
         self._room = 16 * data.n_queries
 
     @cached_property
@@ -392,7 +393,7 @@ class MetricLine:
         parts: dict[int, tuple[float, F64, F64]] = {}
 
         def sweep(lo: int, hi: int) -> None:
-            parts[lo] = _sweep(lo, hi, indptr, s, x, *self._args, low, high, self._room)
+            parts[lo] = _sweep(lo, hi, indptr, s, x, self._weighted_form, low, high, self._room)
 
         map_ranges(sweep, bounds, n_jobs=self._n_jobs)
         found = [parts[lo] for lo in sorted(parts)]

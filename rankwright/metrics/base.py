@@ -39,7 +39,8 @@ from rankwright.metrics.convention import (
     checked_gains,
     is_gain_list,
 )
-from rankwright.metrics.ranked import Judged, Ranked
+from rankwright.metrics.ranked import BINARY, Judged, Ranked, weighted_sums
+from rankwright.metrics.swap import LINEAR_SWAP, SwapForm
 from rankwright.registry import METRICS, plugins, resolve
 
 _HIGHEST = 1000.0  # 2^1024 is infinite, and a list may hold many
@@ -232,6 +233,67 @@ class PairMetric(Metric):
 
     def nothing_to_find(self, judged: Judged) -> Any:  # noqa: D102
         return judged.top == judged.bottom
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class PositionMetric(Metric):
+    """A metric that is a sum over ranks: a weight by rank times a gain by document.
+
+        value = sum_{r = 1}^{min(cut, n)} a_r b_{doc(r)} / scale                                 (1)
+
+    This is the form <a(pi), b(y)> of DORM (`le2007dorm`); subclasses say gain, weights and scale.
+    The mean over the orders of tied documents is the same sum with the mean gain of the tie block
+    in place of b, since every document of a block stands on each of its ranks equally often.
+    """
+
+    @abstractmethod
+    def gain_rule(self, judged: Judged) -> tuple[int, float | F64]:
+        """Return the kind of gain, and its level, for all queries or for each."""
+
+    def weights(self, n: int) -> F64:
+        """Return the weights of ranks 1 to n."""
+        return np.ones(n)
+
+    def scale(self, judged: Judged) -> F64:
+        """Return what the sum of each query is divided by."""
+        return np.ones(len(judged.sizes))
+
+    def compute(self, ranked: Ranked, mean: bool, out: F64) -> None:  # noqa: D102
+        self._sums(ranked.judged, ranked.grades, ranked.blocks(mean), out, ranked.map)
+        out /= self.scale(ranked.judged)
+
+    def best_sums(self, judged: Judged) -> F64:
+        """Return the sum of (1) for the best list."""
+
+        def compute() -> F64:
+            out = np.empty(len(judged.sizes))
+            self._sums(judged, judged.ideal, np.empty(0, np.int64), out, judged.map_best)
+            return out
+
+        found: F64 = judged.once(("best", self), compute)
+        return found
+
+    def _sums(
+        self, judged: Judged, grades: F64, blocks: I64, out: F64, over: Callable[..., None]
+    ) -> None:
+        kind, level = self.gain_rule(judged)
+        levels = np.full(len(judged.sizes), level, np.float64)
+        args = (grades, blocks, kind, levels, self._table(judged), self.cut(judged), out)
+        over(weighted_sums, *args)
+
+    def nothing_to_find(self, judged: Judged) -> Any:  # noqa: D102
+        kind, level = self.gain_rule(judged)
+        return judged.top < level if kind == BINARY else judged.top <= level
+
+    def _table(self, judged: Judged) -> F64:
+        return self.weights(int(judged.best_sizes.max(initial=0)))
+
+    def swap_form(self, data: RankingData) -> SwapForm:
+        """Return what it takes to know the effect of swapping two documents."""
+        judged = self.judge(data)
+        gains = judged.gains(judged.grades, *self.gain_rule(judged))
+        scale = self.scale(judged)
+        return SwapForm.of(self, judged, LINEAR_SWAP, gains, self._table(judged), scale)
 
 
 def checked_scores(s: Any, data: RankingData, *, caller_order: bool = False) -> F64:

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from rankwright.core.types import F64
-from rankwright.metrics.base import refuse_beyond_exp2
-from rankwright.metrics.position import PositionMetric, rank_weights
-from rankwright.metrics.ranked import EXP2, LINEAR, Judged
+from rankwright.metrics.base import PositionMetric, refuse_beyond_exp2
+from rankwright.metrics.ranked import EXP2, LINEAR, Judged, rank_weights
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)

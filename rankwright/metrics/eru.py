@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from rankwright.core.types import F64
-from rankwright.metrics.position import PositionMetric
+from rankwright.metrics.base import PositionMetric
 from rankwright.metrics.ranked import ABOVE, Judged
 
 

@@ -14,8 +14,9 @@ lists, ``best_indptr`` and ``best_sizes`` those of the best ones. Otherwise the 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,27 @@ def gain_of(grade, kind, level):  # type: ignore[no-untyped-def]
     if grade < 63.0 and np.floor(grade) == grade:
         return np.float64((1 << np.int64(grade)) - 1)
     return 2.0**grade - 1.0
+
+
+@kernel
+def weighted_sums(lo, hi, indptr, g, ends, kind, level, weights, cut, out):  # type: ignore[no-untyped-def]
+    """Add up weight times gain over the ranks of each query, in order; ties share their gains."""
+    for q in range(lo, hi):
+        start, last = indptr[q], min(indptr[q] + cut[q], indptr[q + 1])
+        total = 0.0
+        r = start
+        while r < last:
+            end = ends[r] if len(ends) else r + 1
+            if end == r + 1:
+                total += weights[r - start] * gain_of(g[r], kind, level[q])
+            else:
+                gains = 0.0
+                for i in range(r, end):
+                    gains += gain_of(g[i], kind, level[q])
+                for i in range(r, min(end, last)):
+                    total += weights[i - start] * (gains / (end - r))
+            r = end
+        out[q] = total
 
 
 @kernel
@@ -135,6 +157,22 @@ def _find_ties(lo, hi, indptr, grades, s, order, tied, matter):  # type: ignore[
 
 
 # --- API -------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=64)
+def rank_weights(rule: str, n: int) -> F64:
+    """Return the weights of ranks 1 to n under a rule of `Convention.discount`."""
+    # RankLib's own expression, so that its figures come out to the last digit.
+    log2 = [math.log(rank) / math.log(2) for rank in range(1, n + 2)]
+    if rule == "log2":
+        table = [1 / log2[rank] for rank in range(1, n + 1)]
+    elif rule == "letor":
+        table = [1 / log2[rank - 1] if rank > 2 else 1.0 for rank in range(1, n + 1)]
+    else:
+        table = [1 / rank for rank in range(1, n + 1)]
+    weights = np.array(table, np.float64)
+    weights.setflags(write=False)
+    return weights
 
 
 class Judged:

@@ -23,7 +23,6 @@ subsets of j of n documents, comes from those of n - 1 documents and the n-th,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -149,8 +148,7 @@ def mean_products(stop, depth):  # type: ignore[no-untyped-def]
 # --- API -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class SwapForm:
+class SwapForm(NamedTuple):
     """A metric on one data set, as the kernels above take it.
 
     Attributes

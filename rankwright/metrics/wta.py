@@ -20,9 +20,8 @@ import numpy as np
 
 from rankwright.core.jit import kernel
 from rankwright.core.types import F64, I64
-from rankwright.metrics.base import refuse_beyond_exp2
-from rankwright.metrics.position import PositionMetric, rank_weights
-from rankwright.metrics.ranked import BINARY, EXP2, LINEAR, Judged
+from rankwright.metrics.base import PositionMetric, refuse_beyond_exp2
+from rankwright.metrics.ranked import BINARY, EXP2, LINEAR, Judged, rank_weights
 
 # --- kernels ---------------------------------------------------------------------------------
 

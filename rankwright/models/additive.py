@@ -18,12 +18,14 @@ weight. Documents enter in an order fixed by their content, so shuffled rows cha
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
+from rankwright.core.checks import ArraySpec, check_arrays
 from rankwright.core.jit import kernel
 from rankwright.core.parallel import map_ranges, ordered_sum, row_ranges, thread_count
 from rankwright.core.parameters import Part
@@ -34,6 +36,7 @@ from rankwright.errors import UsageError
 from rankwright.losses.base import bound_loss, set_iteration
 from rankwright.models.callbacks import until_interrupted
 from rankwright.models.rules import Rule, RuleTable, by_column, column
+from rankwright.models.schema import Schema
 from rankwright.solvers.oracle_log import memory_of, put_back
 
 _ROWS = 1 << 14
@@ -102,6 +105,12 @@ class Additive(Part):
 
         kept = callback.load_state()
         if kept is not None:
+            documents = {} if callback.valid is None else {"valid": callback.valid.n_documents}
+            own = {name: kept.state[name] for name in kept.state if not name.startswith("memory.")}
+            check_arrays(_STATE, own, "the checkpoint", train=data.n_documents, **documents)
+            columns = own["rules"][:, 0].astype(np.int64), *own["rules"].T[1:]
+            rules = dict(zip(("feature", "threshold", "weight"), columns, strict=True))
+            check_arrays(_RULES, rules, "the checkpoint", features=data.n_features)
             added = [(int(f), cut, weight) for f, cut, weight in kept.state["rules"].tolist()]
             on_valid = kept.state.get("valid")
             descent.go_on(kept.state, kept.round)
@@ -138,10 +147,11 @@ class Additive(Part):
     @staticmethod
     def restore(
         arrays: Mapping[str, AnyArray],
-        texts: Mapping[str, str],  # noqa: ARG004
+        texts: Mapping[str, str],
         n_features: int,
     ) -> FittedAdditive:
-        """Build the fitted model from its own arrays and texts."""
+        """Build the fitted model from its own arrays and texts, checked."""
+        _SCHEMA.check(arrays, texts, features=n_features)
         return FittedAdditive(
             arrays["feature"],
             arrays["threshold"],
@@ -150,6 +160,27 @@ class Additive(Part):
             int(arrays["n_rounds"][0]),
             n_features,
         )
+
+
+_STATE = (
+    ArraySpec("rules", "float64", ("rules", 3), finite=False),
+    ArraySpec("valid", "float64", ("valid",), optional=True),
+    ArraySpec("s", "float64", ("train",)),
+    ArraySpec("g", "float64", ("train",)),
+    ArraySpec("numbers", "float64", (2,), finite=False),
+)
+_RULES = (
+    ArraySpec("feature", "int64", ("rules",), below="features"),
+    ArraySpec("threshold", "float64", ("rules",), low=-math.inf, finite=False),
+    ArraySpec("weight", "float64", ("rules",)),
+)
+_SCHEMA = Schema(
+    (
+        *_RULES,
+        ArraySpec("initial", "float64", (1,)),
+        ArraySpec("n_rounds", "int64", (1,), low=0),
+    )
+)
 
 
 @dataclass(frozen=True, eq=False)

@@ -177,8 +177,8 @@ class Descent:
         own: dict[str, AnyArray] = memory_of(self._loss)
         return own if self._quasi is None else {**own, **self._quasi.arrays()}
 
-    def go_on(self, kept: Mapping[str, AnyArray]) -> None:
-        """Be as the run that had this `state`."""
+    def load_state(self, kept: Mapping[str, AnyArray]) -> None:
+        """Continue as the run that had this `state`."""
         put_back(self._loss, kept)
         if "quasi_numbers" in kept:
             self._quasi = QuasiNewton.restore(kept)

@@ -25,6 +25,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import softmax
 
+from rankwright.core.checks import ArraySpec
 from rankwright.core.parameters import Part, part_name
 from rankwright.core.products import (
     one_blas_thread,
@@ -37,6 +38,7 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
 from rankwright.losses.base import bound_loss, document_weight
 from rankwright.models.linear import check_penalty, deviations, fill_values, filled, ridges
+from rankwright.models.schema import FILL, Schema
 from rankwright.solvers.choice import choose_solver, solver_needs
 from rankwright.solvers.oracle_log import OracleLog, logged
 
@@ -114,14 +116,24 @@ class Classifier(Part):
     @staticmethod
     def restore(
         arrays: Mapping[str, AnyArray],
-        texts: Mapping[str, str],  # noqa: ARG004
+        texts: Mapping[str, str],
         n_features: int,
     ) -> FittedClassifier:
-        """Build the fitted model from its own arrays."""
+        """Build the fitted model from its own arrays, checked."""
+        if not _SCHEMA.check(arrays, texts, features=n_features)["grades"]:
+            raise DataError("it has no grades.")
         coef, intercept, grades = (arrays[name] for name in ("grade_coef", "intercept", "grades"))
-        if coef.shape != (len(grades), n_features) or intercept.shape != grades.shape:
-            raise UsageError(f"weights of shape {coef.shape} for {n_features} features.")
         return FittedClassifier(coef, intercept, grades, arrays.get("fill"))
+
+
+_SCHEMA = Schema(
+    (
+        ArraySpec("grade_coef", "float64", ("grades", "features")),
+        ArraySpec("intercept", "float64", ("grades",)),
+        ArraySpec("grades", "float64", ("grades",)),
+        FILL,
+    )
+)
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,9 @@ from rankwright.models.callbacks import until_interrupted
 from rankwright.models.formula import (
     BINARY,
     FEATURE,
+    MOST_DEPTH,
+    MOST_FEATURES,
+    MOST_NODES,
     NUMBER,
     UNARY,
     FittedExpression,
@@ -50,7 +53,6 @@ from rankwright.models.linear import fill_values, filled
 from rankwright.solvers.oracle_log import OracleLog
 
 _AT_ONCE = 1 << 22  # scores of a generation held at a time
-_MOST_FEATURES = 16  # of which contributions are still quick
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -119,11 +121,13 @@ class Expression(Part):
         for name in ("max_nodes", "max_depth", "max_features"):
             if getattr(self, name) < 1:
                 raise UsageError(f"{name} must be 1 or more, not {getattr(self, name)}.")
-        if self.max_features > _MOST_FEATURES:
-            raise UsageError(
-                f"max_features must be at most {_MOST_FEATURES}, not {self.max_features}; "
-                "a longer formula cannot be explained."
-            )
+        bounds = {"max_nodes": MOST_NODES, "max_depth": MOST_DEPTH, "max_features": MOST_FEATURES}
+        for name, most in bounds.items():
+            if getattr(self, name) > most:
+                raise UsageError(
+                    f"{name} must be at most {most}, not {getattr(self, name)}; a longer formula "
+                    "cannot be explained."
+                )
 
     restore = staticmethod(FittedExpression.restore)
 

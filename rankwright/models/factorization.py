@@ -36,16 +36,18 @@ import numpy as np
 from scipy import sparse
 
 from rankwright import registry
+from rankwright.core.checks import ArraySpec
 from rankwright.core.parameters import Part, part_name, resolve_part
 from rankwright.core.products import one_blas_thread, times_vector
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, AnyArray, Callback, FloatMatrix, Loss, SolveResult
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import IncompatibleError, UsageError
+from rankwright.errors import DataError, IncompatibleError, UsageError
 from rankwright.losses.base import bound_loss, order_weight
 from rankwright.models.factor_problem import BlockProblem, FactorProblem, Lists
 from rankwright.models.linear import without_gaps
+from rankwright.models.schema import Schema
 from rankwright.solvers.choice import choose_solver, solver_needs
 from rankwright.solvers.oracle_log import OracleLog, logged
 
@@ -59,6 +61,18 @@ from rankwright.solvers.oracle_log import OracleLog, logged
 _NONE = np.empty(0, np.int64)
 _ARRAYS = ("user_factors", "user_level", "item_factors", "item_bias", "rated_begin", "rated")
 _NUMBERS = ("l2", "shift", "top")
+_SCHEMA = Schema(
+    (
+        ArraySpec("user_factors", "float64", ("users", "factors")),
+        ArraySpec("user_level", "float64", ("users",)),
+        ArraySpec("item_factors", "float64", ("features", "factors")),
+        ArraySpec("item_bias", "float64", ("features",)),
+        ArraySpec("rated_begin", "int64", ("users+1",), offsets="ratings"),
+        ArraySpec("rated", "int64", ("ratings",), below="features"),
+        ArraySpec("numbers", "float64", (len(_NUMBERS),), finite=False),
+    ),
+    {"users": ()},
+)
 
 
 @dataclass(frozen=True)
@@ -176,10 +190,20 @@ class FittedFactorization:
     def restore(
         cls, arrays: Mapping[str, AnyArray], texts: Mapping[str, str], n_features: int
     ) -> FittedFactorization:
-        """Build the fitted model from its own arrays and texts."""
+        """Build the fitted model from its own arrays and texts, checked."""
+        lengths = _SCHEMA.check(arrays, texts, features=n_features)
         own: dict[str, Any] = {name: arrays[name] for name in _ARRAYS}
         own |= zip(_NUMBERS, arrays["numbers"].tolist(), strict=True)
-        return cls(users=np.array(json.loads(texts["users"])), n_features=n_features, **own)
+        return cls(users=_users(texts["users"], lengths["users"]), n_features=n_features, **own)
+
+
+def _users(text: str, count: int) -> AnyArray:
+    """Return the names of the users, of which no two may be the same."""
+    names = json.loads(text)
+    plain = isinstance(names, list) and all(isinstance(name, str | int | float) for name in names)
+    if not plain or len(set(names)) != len(names) or len(names) != count:
+        raise DataError(f"its users are no list of {count} different names.")
+    return np.array(names)
 
 
 def items_of(data: RankingData) -> tuple[I64, I64]:

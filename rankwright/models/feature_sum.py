@@ -96,7 +96,8 @@ class FeatureSum(Part):
 
         def metric_of(weights: dict[int, float]) -> F64:
             run.come_to(weights)
-            (found,) = log.recall(lambda: (run.metric_by_query(),), run.coef(weights))
+            coef, queries = run.coef(weights), len(run.weight)
+            (found,) = log.recall(lambda: (run.metric_by_query(),), coef, sizes=[queries])
             return found
 
         with until_interrupted(callback, rounds):

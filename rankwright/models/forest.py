@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from rankwright.core.checks import ArraySpec, check_arrays
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, AnyArray, Callback, Loss
 from rankwright.data.content import content_order
@@ -30,6 +31,7 @@ from rankwright.models.trees import (
 )
 
 _SUMS = ("train", "valid")
+_STATE = tuple(ArraySpec(name, "float64", (name,), optional=True) for name in _SUMS)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -82,6 +84,9 @@ class Forest(Trees):
         kept = callback.load_state()
         if kept is not None:
             texts = [text for part in kept.added for text in json.loads(part["bags"].tobytes())]
+            for text in texts:
+                FittedTrees(text, initial, data.n_features).check()
+            check_arrays(_STATE, kept.state, "the checkpoint", **_documents(data, callback.valid))
             mean.go_on(kept.state, len(texts))
         written = len(texts)
 
@@ -105,6 +110,11 @@ class Forest(Trees):
                     break
                 callback.save_state(bag + 1, mean.state, added)
         return FittedTrees(mean_of_forests(texts[: callback.best()]), initial, data.n_features)
+
+
+def _documents(data: RankingData, valid: RankingData | None) -> dict[str, int]:
+    """Return the number of documents that scores are kept of."""
+    return {"train": data.n_documents, **({} if valid is None else {"valid": valid.n_documents})}
 
 
 class _Silent:

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +44,7 @@ from rankwright.models.tree_text import CATEGORICAL, DEFAULT_LEFT, TextTree, tre
 
 _RANGE = 256  # rows of a range for one thread
 _BLOCK = 64  # rows, of those, that one tree after another is walked for
-_TINY = float(np.float32(1e-35))  # what LightGBM takes for zero
+TINY = float(np.float32(1e-35))  # what LightGBM takes for zero
 _PLAIN, _NAN_LEFT, _NAN_RIGHT, _ZERO_LEFT, _ZERO_RIGHT, _CATEGORY = range(6)
 EXACT_LEFT, EXACT_RIGHT, MEMBER, MEMBER_OR_NAN = range(6, 10)
 SETS = (_CATEGORY, MEMBER, MEMBER_OR_NAN)
@@ -62,7 +62,7 @@ def view_code(x, bits, rule, words, sign, highest, tiny):  # type: ignore[no-unt
     one; a rule that takes 0 for missing has it for both.
     """
     if rule < _CATEGORY:
-        if abs(x) > (_TINY if rule >= _ZERO_LEFT else tiny):
+        if abs(x) > (TINY if rule >= _ZERO_LEFT else tiny):
             return bits ^ (highest if bits & sign else sign)
         if rule == _PLAIN or (x == x and rule < _ZERO_LEFT):
             return sign  # 0
@@ -126,7 +126,7 @@ def _score_dense(lo, hi, X, bits, views, forest, begin, initial, out):  # type: 
                 j = feature[v]
                 held = words[cut[v] : cut[v + 1]]
                 block[i, v] = view_code(
-                    X[first + i, j], bits[first + i, j], rule[v], held, sign, highest, _TINY
+                    X[first + i, j], bits[first + i, j], rule[v], held, sign, highest, TINY
                 )
         total = np.full(_BLOCK, begin)
         _add_trees(rows, block, *forest, total)
@@ -193,24 +193,6 @@ class ForestScorer:
     sets: tuple[NDArray[np.uint32], ...]
     absent_is_missing: bool = False
 
-    @classmethod
-    def from_text(cls, text: str, n_features: int) -> ForestScorer:
-        """Read LightGBM's model text."""
-        trees = []
-        for number, block in enumerate(tree_blocks(text)):
-            try:
-                tree = TextTree.read(block)
-                sound = tree.is_sound(n_features)
-            except (KeyError, ValueError, OverflowError):  # a line that is missing, or no number
-                sound = False
-            if not sound:
-                raise DataError(
-                    f"tree {number} of the model is damaged: its splits do not make a tree over "
-                    f"{n_features} features; take another copy of the model."
-                )
-            trees.append(tree)
-        return _assembled(trees, n_features)
-
     @property
     def n_trees(self) -> int:
         """Number of trees."""
@@ -230,6 +212,10 @@ class ForestScorer:
             return False
         if not ((self.roots <= self.leaves) & (self.leaves < ends)).all():
             return False
+        children = np.concatenate([self.left[self.splits], self.right[self.splits]])
+        others = np.delete(np.arange(n), self.roots)
+        if not np.array_equal(np.sort(children), others):  # each is the child of one split
+            return False
         sizes = ends - self.roots
         first, end = np.repeat(self.leaves, sizes), np.repeat(ends, sizes)
         at = np.arange(n)
@@ -242,7 +228,7 @@ class ForestScorer:
             and (np.diff(self.feature) >= 0).all()
             and ((self.rule >= 0) & (self.rule <= MEMBER_OR_NAN)).all()
             and not np.isnan(self.threshold).any()
-            and not np.isnan(self.value).any()
+            and np.isfinite(self.value).all()
         )
 
     @property
@@ -253,6 +239,22 @@ class ForestScorer:
             (self.value[first:end] == self.value[first]).all()
             for first, end in zip(self.leaves.tolist(), ends.tolist(), strict=True)
         )
+
+    @cached_property
+    def splits(self) -> I64:
+        """The nodes that are no leaves."""
+        return np.flatnonzero(self.left != np.arange(len(self.left)))
+
+    def breakpoints(self, column: int) -> F64:
+        """Return the values of a feature after which scores may change."""
+        view = self.view[self.splits]
+        numeric = ~np.isin(self.rule[view], SETS)
+        return np.unique(self.threshold[self.splits[numeric & (self.feature[view] == column)]])
+
+    def sum_by_feature(self, weights: F64) -> F64:
+        """Return the sum of ``weights``, which nodes have, over each feature's splits."""
+        columns = self.feature[self.view[self.splits]]
+        return np.bincount(columns, weights[self.splits], self.n_features).astype(np.float64)
 
     def scores(
         self,
@@ -366,6 +368,37 @@ class ForestScorer:
         if rule in SETS:
             return 0 if len(self.sets[v]) and self.sets[v][0] & 1 else highest
         return {_ZERO_LEFT: 0, _ZERO_RIGHT: highest}.get(rule, sign)
+
+
+class TextForest(NamedTuple):
+    """The trees of LightGBM's text: as a scorer, and by node their documents and gains."""
+
+    scorer: ForestScorer
+    cover: F64
+    gain: F64
+
+    @classmethod
+    def read(cls, text: str, n_features: int) -> TextForest:
+        """Read LightGBM's model text; refuse trees that would lead a row astray."""
+        trees = []
+        for number, block in enumerate(tree_blocks(text)):
+            try:
+                tree = TextTree.read(block)
+                sound = tree.is_sound(n_features)
+            except (KeyError, ValueError, OverflowError):  # a line that is missing, or no number
+                sound = False
+            if not sound:
+                raise DataError(
+                    f"tree {number} of the model is damaged: its splits do not make a tree over "
+                    f"{n_features} features; take another copy of the model."
+                )
+            trees.append(tree)
+        none = np.empty(0)
+        return cls(
+            _assembled(trees, n_features),
+            np.concatenate([none, *(tree.count for tree in trees)]),
+            np.concatenate([none, *(part for t in trees for part in (t.gain, 0.0 * t.value))]),
+        )
 
 
 def _looks_of(tree: TextTree) -> list[tuple[int, int, tuple[int, ...]]]:

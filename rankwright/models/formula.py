@@ -21,12 +21,14 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy import sparse
 
+from rankwright.core.checks import ArraySpec
 from rankwright.core.jit import kernel
 from rankwright.core.kernels import copy_values
 from rankwright.core.parallel import map_ranges, row_ranges
 from rankwright.core.types import F64, AnyArray, FloatMatrix
-from rankwright.errors import UsageError
+from rankwright.errors import DataError
 from rankwright.models.linear import filled
+from rankwright.models.schema import FILL, Schema
 
 Formula: TypeAlias = tuple[Any, ...]
 
@@ -35,6 +37,8 @@ BINARY = ("+", "-", "*", "/", "min", "max")
 UNARY = ("neg", "log1p", "sqrt")
 CODES = {name: -1 - k for k, name in enumerate((NUMBER, *BINARY, *UNARY))}  # a column is its own
 LIMIT = 1e100
+MOST_NODES, MOST_DEPTH = 1000, 100
+MOST_FEATURES = 16  # of which contributions are still quick
 
 _ZERO, _ONE = (NUMBER, 0.0), (NUMBER, 1.0)
 _PLAIN_NAME = re.compile(r"[^\W\d][\w.]*")
@@ -282,21 +286,23 @@ def postfix(tree: Formula) -> tuple[AnyArray, F64]:
 def from_postfix(codes: AnyArray, values: F64) -> Formula:
     """Return the formula that `postfix` wrote."""
     names = {code: name for name, code in CODES.items()}
-    stack: list[Formula] = []
+    stack: list[tuple[Formula, int]] = []  # with their depths
     try:
         for code, value in zip(codes.tolist(), values.tolist(), strict=True):
             if code >= 0:
-                stack.append((FEATURE, code))
+                stack.append(((FEATURE, code), 0))
             elif names[code] == NUMBER:
-                stack.append((NUMBER, value))
-            elif names[code] in UNARY:
-                stack.append((names[code], stack.pop()))
+                stack.append(((NUMBER, value), 0))
             else:
-                right, left = stack.pop(), stack.pop()
-                stack.append((names[code], left, right))
-        (tree,) = stack
+                count = 1 if names[code] in UNARY else 2
+                parts = [stack.pop() for _ in range(count)][::-1]
+                level = 1 + max(level for _, level in parts)
+                stack.append(((names[code], *(part for part, _ in parts)), level))
+        ((tree, level),) = stack
     except (KeyError, IndexError, ValueError):
-        raise UsageError("the code of the formula is damaged.") from None
+        raise DataError("the code of the formula is damaged.") from None
+    if level > MOST_DEPTH:  # of what is written by calls within calls
+        raise DataError(f"the formula is {level:,} operations deep, over {MOST_DEPTH}.")
     return tree
 
 
@@ -415,6 +421,17 @@ def _shapley(lo, hi, code, value, columns, means, share, out):  # type: ignore[n
 # --- API -------------------------------------------------------------------------------------
 
 
+_SCHEMA = Schema(
+    (
+        ArraySpec("code", "int32", ("nodes",), low=min(CODES.values())),
+        ArraySpec("value", "float64", ("nodes",)),
+        ArraySpec("means", "float64", ("used",)),
+        FILL,
+    ),
+    {"formula": ()},
+)
+
+
 @dataclass(frozen=True, eq=False)
 class FittedExpression:
     """A formula, as postfix code and as text.
@@ -491,10 +508,15 @@ class FittedExpression:
     def restore(
         cls, arrays: Mapping[str, AnyArray], texts: Mapping[str, str], n_features: int
     ) -> FittedExpression:
-        """Build the fitted model from its own arrays and texts."""
+        """Build the fitted model from its own arrays and texts, checked."""
+        lengths = _SCHEMA.check(arrays, texts, features=n_features)
+        if lengths["nodes"] > MOST_NODES:
+            raise DataError(f"the formula has {lengths['nodes']:,} nodes, over {MOST_NODES:,}.")
         used = columns_of(from_postfix(arrays["code"], arrays["value"]))
-        if len(arrays["means"]) != len(used) or any(column >= n_features for column in used):
-            raise UsageError("the formula does not match its features.")
+        if len(used) > MOST_FEATURES:
+            raise DataError(f"the formula uses {len(used)} features, over {MOST_FEATURES}.")
+        if lengths["used"] != len(used) or any(column >= n_features for column in used):
+            raise DataError("the formula does not match its features.")
         return cls(
             code=arrays["code"],
             value=arrays["value"],

@@ -20,20 +20,43 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from rankwright.core.checks import ArraySpec
 from rankwright.core.parameters import Part
 from rankwright.core.types import F64, I64, AnyArray, Callback, FloatMatrix, Loss
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
-from rankwright.models.forest_scorer import SETS, ForestScorer
-from rankwright.models.tree_shap import Paths, leaf_paths, shap_values
-from rankwright.models.tree_text import tree_blocks, with_scaled_leaves
-from rankwright.models.trees import FittedTrees, Trees
+from rankwright.models.forest_scorer import MEMBER_OR_NAN, ForestScorer, TextForest
+from rankwright.models.schema import Schema
+from rankwright.models.tree_shap import TreeShap
+from rankwright.models.tree_text import check_head, tree_blocks, with_scaled_leaves
+from rankwright.models.trees import INITIAL, FittedTrees, Trees
 
 _BY_NODE = ("threshold", "left", "right", "value", "view")
 _BY_TREE = ("roots", "leaves")
 _BY_VIEW = ("feature", "rule")
 _RULES = 16  # more than there are
-_ROWS = 4096  # of a sparse matrix that are made dense at a time
+_DEEPEST = 10_000  # splits; other libraries grow trees of some dozens
+_MEAN = Schema((INITIAL,), {"lightgbm": (), "mean_of": ()})
+_FOREST = Schema(
+    (
+        ArraySpec("tree_threshold", "float64", ("nodes",), low=-np.inf, finite=False),
+        ArraySpec("tree_left", "int64", ("nodes",), below="nodes"),
+        ArraySpec("tree_right", "int64", ("nodes",), below="nodes"),
+        ArraySpec("tree_value", "float32 float64", ("nodes",)),
+        ArraySpec("tree_view", "int64", ("nodes",), below="views"),
+        ArraySpec("tree_roots", "int64", ("trees",), below="nodes"),
+        ArraySpec("tree_leaves", "int64", ("trees",), below="nodes"),
+        ArraySpec("tree_feature", "int64", ("views",), below="features", monotone=True),
+        ArraySpec("tree_rule", "int64", ("views",), low=0, high=MEMBER_OR_NAN),
+        ArraySpec("set_sizes", "int64", ("views",), low=0),
+        ArraySpec("set_words", "uint32", ("words",)),
+        ArraySpec("absent_is_missing", "bool", (1,)),
+        ArraySpec("cover", "float64", ("nodes",)),
+        ArraySpec("gain", "float64", ("nodes",), finite=False),
+        ArraySpec("arithmetic", "float64", (3,)),
+    ),
+    {"library": ()},
+)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -81,7 +104,10 @@ class ImportedTrees(Part):
     ) -> FittedTrees | ImportedForest:
         """Build the model from its own arrays and texts."""
         if "mean_of" in texts:
-            return FittedMean(texts["lightgbm"], 0.0, n_features, texts["mean_of"])
+            _MEAN.check(arrays, texts)
+            mean = FittedMean(texts["lightgbm"], 0.0, n_features, texts["mean_of"])
+            mean.check()
+            return mean
         if "lightgbm" in texts:
             return Trees.restore(arrays, texts, n_features)
         return ImportedForest.restore(arrays, texts, n_features)
@@ -103,9 +129,16 @@ class FittedMean(FittedTrees):
         text = with_scaled_leaves(whole.replace("\naverage_output\n", "\n", 1), share)
         return cls(text, 0.0, n_features, whole)
 
+    def check(self) -> None:
+        """Raise where one of the texts is damaged."""
+        FittedTrees.check(self)
+        check_head(self.whole, self.n_features)
+        if not 0 < self.n_trees == self._whole.n_trees:
+            raise DataError("its trees with divided leaves are not those of the whole text.")
+
     @cached_property
     def _whole(self) -> ForestScorer:
-        return ForestScorer.from_text(self.whole, self.n_features)
+        return TextForest.read(self.whole, self.n_features).scorer
 
     def scores(self, X: FloatMatrix, *, n_jobs: int | None = None) -> F64:
         """Return the score of each row: LightGBM's to the last bit."""
@@ -175,42 +208,21 @@ class ImportedForest:
 
     def contributions(self, X: FloatMatrix) -> F64:
         """Return SHAP values: one column per feature, and the expected score last."""
-        values = np.empty((X.shape[0], self.n_features + 1))
-        for a in range(0, X.shape[0], _ROWS):
-            rows = X[a : a + _ROWS]
-            dense = rows if isinstance(rows, np.ndarray) else self._dense(rows)
-            values[a : a + _ROWS, :-1] = shap_values(self.scorer, self._paths, dense)
-        values[:, :-1] *= self.scale
-        expected = (self.begin + self._paths.expected) * self.scale
-        values[:, -1] = expected + self.bias
-        return values
-
-    def _dense(self, rows: Any) -> AnyArray:
-        found = np.full(rows.shape, np.nan if self.scorer.absent_is_missing else 0.0, rows.dtype)
-        at = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
-        found[at, rows.indices] = rows.data
-        return found
+        expected = (self.begin + self._shap.expected) * self.scale + self.bias
+        return np.hstack([self._shap.values(X) * self.scale, np.full((X.shape[0], 1), expected)])
 
     @cached_property
-    def _paths(self) -> Paths:
-        return leaf_paths(self.scorer, self.cover)
-
-    @property
-    def _splits(self) -> Any:
-        return np.flatnonzero(self.scorer.left != np.arange(len(self.scorer.left)))
+    def _shap(self) -> TreeShap:
+        return TreeShap.of(self.scorer, self.cover)
 
     def breakpoints(self, column: int) -> F64:
         """Return the values of a feature after which scores may change."""
-        own, at = self.scorer, self._splits
-        numeric = ~np.isin(own.rule[own.view[at]], SETS)
-        return np.unique(own.threshold[at[numeric & (own.feature[own.view[at]] == column)]])
+        return self.scorer.breakpoints(column)
 
     def importance(self, kind: str) -> F64:
         """Return each feature's total gain, or its number of splits."""
-        at = self._splits
-        weights = self.gain[at] if kind == "gain" else np.ones(len(at))
-        columns = self.scorer.feature[self.scorer.view[at]]
-        return np.bincount(columns, weights, self.n_features).astype(np.float64)
+        gain = self.gain if kind == "gain" else np.ones(len(self.gain))
+        return self.scorer.sum_by_feature(gain)
 
     def in_double(self) -> tuple[ForestScorer, float]:
         """Return trees that add up to the score in double precision, and what they start from."""
@@ -242,13 +254,10 @@ class ImportedForest:
         cls, arrays: Mapping[str, AnyArray], texts: Mapping[str, str], n_features: int
     ) -> ImportedForest:
         """Build the model from its own arrays and texts, checked."""
+        _FOREST.check(arrays, texts, features=n_features)
         found = {name: arrays[f"tree_{name}"] for name in (*_BY_NODE, *_BY_TREE, *_BY_VIEW)}
-        for name, array in found.items():
-            real = name in ("threshold", "value")
-            if array.ndim != 1 or array.dtype.kind != ("f" if real else "i"):
-                raise DataError(f"the {name} of the trees have the wrong type.")
-        sizes, words = arrays["set_sizes"], arrays["set_words"].astype(np.uint32)
-        if (sizes < 0).any() or sizes.sum() != len(words):
+        sizes, words = arrays["set_sizes"], arrays["set_words"]
+        if sizes.sum() != len(words):
             raise DataError("the categories of the trees are damaged.")
         begin, scale, bias = arrays["arithmetic"].tolist()
         scorer = ForestScorer(
@@ -261,8 +270,8 @@ class ImportedForest:
             texts["library"],
             scorer,
             begin,
-            arrays["cover"].astype(np.float64),
-            arrays["gain"].astype(np.float64),
+            arrays["cover"],
+            arrays["gain"],
             scale,
             bias,
         )
@@ -302,6 +311,8 @@ class NodeTree:
             if seen > n:
                 raise DataError("a tree has a cycle.")
             levels.append(level)
+            if len(levels) > _DEEPEST:
+                raise DataError(f"a tree is more than {_DEEPEST:,} splits deep.")
             inner = level[(self.left[level] != -1) | (self.right[level] != -1)]
             level = np.stack([self.left[inner], self.right[inner]], axis=1).ravel()
             if len(level) and not 0 <= level.min() <= level.max() < n:

@@ -26,6 +26,7 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import eigh
 
+from rankwright.core.checks import ArraySpec
 from rankwright.core.parallel import map_ranges, row_ranges
 from rankwright.core.parameters import Part, check_above_zero
 from rankwright.core.products import one_blas_thread
@@ -37,6 +38,7 @@ from rankwright.errors import DataError, UsageError
 from rankwright.losses.base import document_weight
 from rankwright.models.callbacks import MappedCallback
 from rankwright.models.linear import FittedLinear, Linear, deviations, fill_values, filled
+from rankwright.models.schema import FILL, Schema
 from rankwright.registry import unknown
 
 # --- kernel matrices by name, and their inverse roots ----------------------------------------
@@ -115,6 +117,38 @@ def _squares(X: Any) -> F64:
 
 
 _ROWS = 1024  # of a block: the same whatever the number of threads, and so are the bytes
+_COMMON = (
+    ArraySpec("weights", "float64", ("landmarks",)),
+    ArraySpec("deviation", "float64", ("features",), low=np.finfo(np.float64).tiny),
+    ArraySpec("numbers", "float64", (4,), high=2**53),
+    FILL,
+)
+_NO_COLUMNS = ArraySpec("columns", "int64", (0,))
+_FLOATS = "float32 float64"
+_NAMED = {"kernel": tuple(name for name in KERNELS if name != "precomputed")}
+_SCHEMAS = {
+    "dense": Schema(
+        (*_COMMON, _NO_COLUMNS, ArraySpec("points", _FLOATS, ("landmarks", "features"))), _NAMED
+    ),
+    "sparse": Schema(
+        (
+            *_COMMON,
+            _NO_COLUMNS,
+            ArraySpec("points_begin", "int64", ("landmarks+1",), offsets="values"),
+            ArraySpec("points_columns", "int64", ("values",), below="features"),
+            ArraySpec("points_values", _FLOATS, ("values",)),
+        ),
+        _NAMED,
+    ),
+    "precomputed": Schema(
+        (
+            *_COMMON,
+            ArraySpec("columns", "int64", ("landmarks",), below="features"),
+            ArraySpec("points", _FLOATS, (0, 0)),
+        ),
+        {"kernel": ("precomputed",)},
+    ),
+}
 
 KernelFunction = Callable[[Any, Any], AnyArray]
 
@@ -217,7 +251,11 @@ class FittedKernel:
     def restore(
         cls, arrays: Mapping[str, AnyArray], texts: Mapping[str, str], n_features: int
     ) -> FittedKernel:
-        """Build the fitted model from its own arrays and texts."""
+        """Build the fitted model from its own arrays and texts, checked."""
+        held = "precomputed" if texts.get("kernel") == "precomputed" else "dense"
+        _SCHEMAS["sparse" if "points_begin" in arrays else held].check(
+            arrays, texts, features=n_features
+        )
         points: Any = arrays.get("points")
         if points is None:
             parts = arrays["points_values"], arrays["points_columns"], arrays["points_begin"]

@@ -13,13 +13,14 @@ the problem that the loss offers by columns.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from scipy import sparse
 
+from rankwright.core.checks import ArraySpec
 from rankwright.core.memory import blocks, like_csr, scratch
 from rankwright.core.parameters import Part, part_name, with_params
 from rankwright.core.products import (
@@ -43,6 +44,7 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
 from rankwright.losses.base import bound_loss, document_weight, order_weight
 from rankwright.models.linear_problem import LinearProblem
+from rankwright.models.schema import FILL, Schema
 from rankwright.solvers.choice import choose_solver, field_names, steps_by_column
 from rankwright.solvers.oracle_log import OracleLog, logged
 
@@ -231,11 +233,13 @@ class Linear(Part):
     @staticmethod
     def restore(
         arrays: Mapping[str, AnyArray],
-        texts: Mapping[str, str],  # noqa: ARG004
+        texts: Mapping[str, str],
         n_features: int,
     ) -> FittedLinear:
-        """Build the fitted model from its own arrays and texts."""
+        """Build the fitted model from its own arrays and texts, checked."""
         state = None
+        schema = _WITH_STATE if "online_w" in arrays else _WEIGHTS
+        schema.check(arrays, texts, features=n_features)
         if "online_w" in arrays:
             from rankwright.solvers.online import OnlineState
 
@@ -248,6 +252,19 @@ class Linear(Part):
             deviation=arrays.get("online_deviation"),
             path=arrays.get("path"),
         )
+
+
+WEIGHTS = (ArraySpec("coef", "float64", ("features",)), FILL)
+_WEIGHTS = Schema((*WEIGHTS, ArraySpec("path", "float64", ("problems", 3), optional=True)))
+_WITH_STATE = Schema(
+    (
+        *_WEIGHTS.arrays,
+        ArraySpec("online_w", "float64", ("features",)),
+        ArraySpec("online_mean", "float64", ("features",)),
+        ArraySpec("online_so_far", "float64", (3,)),
+        ArraySpec("online_deviation", "float64", ("features",)),
+    )
+)
 
 
 @dataclass(frozen=True)
@@ -296,10 +313,11 @@ class FittedLinear:
 
 def restored_weights(
     arrays: Mapping[str, AnyArray],
-    texts: Mapping[str, str],  # noqa: ARG001
+    texts: Mapping[str, str],
     n_features: int,
 ) -> FittedLinear:
-    """Build a fitted model of weights alone from its own arrays."""
+    """Build a fitted model of weights alone from its own arrays, checked."""
+    _WEIGHTS.check(arrays, texts, features=n_features)
     return FittedLinear(arrays["coef"], arrays.get("fill"), n_features)
 
 
@@ -377,7 +395,7 @@ class OneProcess:
         self._valid = (
             None if callback.valid is None else filled(callback.valid.X, self.fill, "linear")
         )
-        self._data, self._loss, self._n_jobs = replace(data, X=X), loss, n_jobs
+        self._data, self._loss, self._n_jobs = data._replace(X=X), loss, n_jobs
         self._weight = order_weight(data)
         self._total = float(self._weight.sum()) or 1.0
 

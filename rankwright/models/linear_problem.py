@@ -31,6 +31,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from rankwright.core.checks import ArraySpec, check_arrays
 from rankwright.core.products import (
     times_vector,
     transposed_squares_times_vector,
@@ -38,7 +39,14 @@ from rankwright.core.products import (
 )
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, AnyArray, FloatMatrix, Traits
+from rankwright.errors import DataError
 from rankwright.losses.base import set_iteration
+
+_KNOWN = (
+    ArraySpec("known_parts", "int64", ("known",), below="queries"),
+    ArraySpec("known_tops", "float64", ("known",)),
+    ArraySpec("known_curvatures", "float64", ("curvatures",)),
+)
 
 
 class SummedProblem:
@@ -196,8 +204,12 @@ class LinearProblem(SummedProblem):
             self._loss.load_state(kept)
         if "known_parts" not in kept:
             return
+        known = {spec.name: kept[spec.name] for spec in _KNOWN}
+        check_arrays(_KNOWN, known, "the checkpoint", queries=self.n_parts)
         parts = kept["known_parts"].tolist()
         sizes = [int(np.diff(self._indptr)[self._visited[part]]) for part in parts]
+        if sum(sizes) != len(kept["known_curvatures"]):
+            raise DataError("the checkpoint is damaged: its curvatures are those of other queries.")
         curvatures = np.split(kept["known_curvatures"], np.cumsum(sizes)[:-1])
         tops = kept["known_tops"].tolist()
         self._known = dict(zip(parts, zip(curvatures, tops, strict=True), strict=True))

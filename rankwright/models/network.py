@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import special
 
+from rankwright.core.checks import ArraySpec
 from rankwright.core.parallel import map_ranges, query_ranges, row_ranges, thread_count
 from rankwright.core.parameters import Part
 from rankwright.core.products import one_blas_thread, transposed_times_vector
@@ -27,9 +28,10 @@ from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, AnyArray, Callback, FloatMatrix, Loss
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import IncompatibleError, UsageError
+from rankwright.errors import DataError, IncompatibleError, UsageError
 from rankwright.losses.base import bound_loss, document_weight, order_weight, set_iteration
 from rankwright.models.linear import deviations, fill_values, filled
+from rankwright.models.schema import FILL, Schema
 from rankwright.solvers.adam import Adam, Arrays, check_torch, load_torch
 from rankwright.solvers.choice import lacking
 
@@ -152,6 +154,21 @@ ACTIVATIONS: dict[str, tuple[Function, Function]] = {  # with their derivatives
     "tanh": (np.tanh, lambda z: 1.0 - np.tanh(z) ** 2),
     "elu": (_elu, lambda z: np.exp(np.minimum(z, 0.0))),
 }
+
+
+def _schema(count: int, context: bool) -> Schema:
+    """Return what a file holds of a network of so many layers."""
+    units = ["features", *(f"units_{k}" for k in range(1, count)), "scores"]
+    specs = [ArraySpec("centre", "float64", ("features",)), FILL]
+    specs += [ArraySpec("heads", "int64", (1,), low=0)]
+    for k in range(max(count, 1)):
+        specs += [
+            ArraySpec(f"weight_{k}", "float64", (units[k], units[k + 1])),
+            ArraySpec(f"bias_{k}", "float64", (units[k + 1],)),
+        ]
+    if context:
+        specs += [ArraySpec(f"context_{k}", "float64", (units[-2], units[-2])) for k in range(4)]
+    return Schema(tuple(specs), {"activation": tuple(ACTIVATIONS)})
 
 
 @dataclass(frozen=True, repr=False)
@@ -283,12 +300,17 @@ class FittedNetwork:
     def restore(
         cls, arrays: Mapping[str, AnyArray], texts: Mapping[str, str], n_features: int
     ) -> FittedNetwork:
-        """Build the fitted network from its own arrays and texts."""
+        """Build the fitted network from its own arrays and texts, checked."""
         count = sum(name.startswith("weight_") for name in arrays)
+        context = "context_0" in arrays
+        _schema(count, context).check(arrays, texts, features=n_features, scores=1)
+        heads = int(arrays["heads"][0])
+        if context and (heads < 1 or len(arrays[f"weight_{count - 1}"]) % heads):
+            raise DataError(f"its list context of {heads} heads does not fit its last layer.")
         return cls(
             layers=tuple((arrays[f"weight_{k}"], arrays[f"bias_{k}"]) for k in range(count)),
-            context=tuple(arrays[f"context_{k}"] for k in range(4) if "context_0" in arrays),
-            heads=int(arrays["heads"][0]),
+            context=tuple(arrays[f"context_{k}"] for k in range(4) if context),
+            heads=heads,
             activation=texts["activation"],
             centre=arrays["centre"],
             fill=arrays.get("fill"),

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from rankwright.core.checks import ArraySpec
 from rankwright.core.jit import kernel
 from rankwright.core.parameters import Part
 from rankwright.core.products import times_vector
@@ -25,7 +26,8 @@ from rankwright.errors import UsageError
 from rankwright.losses.base import bound_loss, document_weight, order_weight
 from rankwright.losses.pair_sampler import PairSampler, sample_pair
 from rankwright.models.callbacks import until_interrupted
-from rankwright.models.linear import FittedLinear, WeightRounds, fill_values, filled
+from rankwright.models.linear import WEIGHTS, FittedLinear, WeightRounds, fill_values, filled
+from rankwright.models.schema import Schema
 from rankwright.solvers.oracle_log import Answer, OracleLog
 
 _ROUNDS = 10
@@ -77,7 +79,9 @@ class PassiveAggressiveLinear(Part):
         with until_interrupted(callback, rounds):
             for count in np.diff(ends).tolist():
                 go_on = partial(steps.go_on, rows, sampler, state, count, seed=random_state)
-                state = PairState.of(log.recall(lambda: go_on().parts(), state.w))  # noqa: B023
+                n = len(state.w)
+                parts = log.recall(lambda: go_on().parts(), state.w, sizes=[n, n, 2])  # noqa: B023
+                state = PairState.of(parts)
                 states.append(state)
                 coef = self._coef(state)
                 scores = rounds.scores(coef)
@@ -120,13 +124,24 @@ class PassiveAggressiveLinear(Part):
     @staticmethod
     def restore(
         arrays: Mapping[str, AnyArray],
-        texts: Mapping[str, str],  # noqa: ARG004
+        texts: Mapping[str, str],
         n_features: int,
     ) -> FittedPassiveAggressive:
-        """Build the fitted model from its own arrays and texts."""
+        """Build the fitted model from its own arrays and texts, checked."""
+        _SCHEMA.check(arrays, texts, features=n_features)
         t, moved = arrays["steps"].tolist()
         state = PairState(arrays["last"], arrays["lag"], t, moved)
         return FittedPassiveAggressive(arrays["coef"], arrays.get("fill"), n_features, pairs=state)
+
+
+_SCHEMA = Schema(
+    (
+        *WEIGHTS,
+        ArraySpec("last", "float64", ("features",)),
+        ArraySpec("lag", "float64", ("features",)),
+        ArraySpec("steps", "int64", (2,), low=0),
+    )
+)
 
 
 @dataclass(frozen=True)

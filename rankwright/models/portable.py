@@ -47,7 +47,7 @@ class Linear:
     fill: F64 | None
 
     @property
-    def stand_in(self) -> F64:
+    def fill_value(self) -> F64:
         """What a missing value of each feature counts as; NaN where the model refuses it."""
         return np.full(len(self.coef), np.nan) if self.fill is None else self.fill
 
@@ -69,7 +69,7 @@ class Network:
     centre: F64
 
     @property
-    def stand_in(self) -> F64:
+    def fill_value(self) -> F64:
         """What a missing value of each feature counts as; NaN where the model refuses it."""
         n = len(self.layers[0][0])
         return np.full(n, np.nan) if self.fill is None else self.fill
@@ -195,17 +195,19 @@ class Forest:
         return plain | (self.rule == _NAN_LEFT)
 
     @property
-    def stand_in(self) -> F64:
+    def fill_value(self) -> F64:
         """The number that a missing value of each feature counts as, NaN where none does."""
-        numbers = np.zeros(self.scorer.n_features)
+        numbers, left = np.zeros(self.scorer.n_features), self.missing_left
         for f in np.unique(self.feature[self.splits]).tolist():
             at = self.splits[self.feature[self.splits] == f]
-            rules = set(self.rule[at].tolist())
-            known = {_PLAIN: 0.0, _NAN_LEFT: -HIGHEST, _NAN_RIGHT: HIGHEST}
-            numbers[f] = known.get(rules.pop(), np.nan) if len(rules) == 1 else np.nan
+            if (self.rule[at] > _NAN_RIGHT).any():
+                numbers[f] = np.nan
+            elif (self.rule[at] != _PLAIN).any():
+                mixed = left[at].any() and not left[at].all()
+                numbers[f] = np.nan if mixed else -HIGHEST if left[at[0]] else HIGHEST
         return numbers
 
-    def need_numeric(self, target: str) -> None:
+    def check_numeric(self, target: str) -> None:
         """Refuse splits that ``target`` does not know."""
         rules = set(self.rule[self.splits].tolist())
         if self.is_set.any():
@@ -220,7 +222,7 @@ class Forest:
                 "lightgbm, json, c or python."
             )
 
-    def need_shallow(self, target: str) -> None:
+    def check_depth(self, target: str) -> None:
         """Refuse trees deeper than what readers of nested splits take."""
         depth = np.zeros(len(self.left), np.int64)
         for node in self.splits.tolist():  # children come after their parent
@@ -282,7 +284,7 @@ def one_split_each(rules: list[Any], alone: F64, n_features: int) -> ForestScore
 
 def lightgbm_blocks(model: Forest) -> list[str]:
     """Return trees with numeric splits as LightGBM writes them, one text for each tree."""
-    model.need_numeric("lightgbm")
+    model.check_numeric("lightgbm")
     found = []
     for a, b in model.spans():
         n, inner = b - a, model.left[a:b] != np.arange(a, b)
@@ -360,7 +362,7 @@ def _of_trees(model: FittedTrees) -> Forest:
     if model.n_trees == 0:
         empty = one_split_each([np.empty(0)] * 3, np.zeros(1), model.n_features)
         return Forest("trees", empty, model.initial)
-    scorer = ForestScorer.from_text(model.text, model.n_features)
+    scorer = model.forest.scorer
     cut = scorer.threshold.copy()
     # LightGBM treats numbers this near to 0 as 0: the thresholds say so, for every other system
     numeric = scorer.rule[scorer.view] != RULES.index("category")

@@ -143,7 +143,7 @@ class PRankLinear(Part):
             for t in range(1, self.n_passes + 1):
                 rng = stream(random_state, "prank", t)
                 go_over = partial(perceptron.go_over, rng, by_query=self.by_query)
-                perceptron.come_to(log.recall(go_over, perceptron.w))
+                perceptron.come_to(log.recall(go_over, perceptron.w, sizes=perceptron.sizes))
                 coef = (perceptron.mean() if self.averaging else perceptron.w) / deviation
                 scores = rounds.scores(coef)
                 if rounds.see(coef, bound.value(scores) / total, scores):
@@ -189,6 +189,11 @@ class _Perceptron:
         own = (self._scale, self._grade, self._weight, self._step, self._t)
         self._t = _walk(visits, *self._rows, *own, self.w, self._late, self._b)
         return self.w, self._late, self._b, self._t
+
+    @property
+    def sizes(self) -> list[int]:
+        """Lengths of what `go_over` returns."""
+        return [len(self.w), len(self._late), len(self._b), 1]
 
     def come_to(self, there: Answer) -> None:
         """Be where `go_over` led."""

@@ -7,173 +7,251 @@ row's share of the leaf in what feature i adds (`lundberg2020local`) is
     v prod_{j not in A} z_j (1 - z_i) sum_k w_k e_k(A without i)      for i in A,             (1)
     - v prod_{j not in A} z_j         sum_k w_k e_k(A)                for the others,         (2)
 
-where e_k is the coefficient of t^k in prod_j (z_j + t) and w_k = k! (d - 1 - k)! / d!. The products
-are taken without any division, so that shares of 0 do no harm.
+where e_k is the coefficient of t^k in prod_j (z_j + t) and w_k = k! (d - 1 - k)! / d!. Each w_k is
+the integral of t^k (1 - t)^(d - 1 - k), so that with the factor of each feature
+
+    f_j(t) = z_j (1 - t) + t  for j in A,       z_j (1 - t)  for the others,                  (3)
+
+both sums are integrals of a product of factors without that of i, a polynomial of degree d - 1,
+
+    v int_0^1 p_i prod_j f_j dt,    p_i = (1 - z_i) / f_i  for i in A,  -1 / (1 - t)  else,   (4)
+
+which Gauss-Legendre quadrature at (d + 1) / 2 points gives exactly (`yu2022linear`). A point's
+product is carried from the root to the leaves, and their sums back to the root: each node takes
+a few operations per point, however deep the tree is. The points lie inside (0, 1), where no
+denominator is 0.
 """
 
 from __future__ import annotations
 
-from math import factorial
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from rankwright.core.jit import kernel
-from rankwright.core.parallel import map_ranges, row_ranges
-from rankwright.core.types import F64, I64, AnyArray
-from rankwright.models.forest_scorer import ForestScorer, view_code
+from rankwright.core.parallel import map_ranges, ordered_sum, row_ranges
+from rankwright.core.types import F64, I64, AnyArray, FloatMatrix
+from rankwright.errors import UsageError
+from rankwright.models.forest_scorer import TINY, ForestScorer, view_code
 
 _RANGE = 16  # rows of a range for one thread
+_ROWS = 4096  # of a sparse matrix that are made dense at a time, at most
+_VALUES = 1 << 22  # of them, at most
+_MOST_PRODUCTS = 1 << 24  # of one tree, nodes times points, that a thread holds
+_MOST_POINTS = 1 << 10  # finding them takes a second
 
 # --- kernels ---------------------------------------------------------------------------------
 
 
 @kernel
-def _weighted(shares, follows, skipped, weights, e):  # type: ignore[no-untyped-def]
-    """Return sum_k w_k e_k over the features that the row follows, but one."""
-    e[0] = 1.0
-    n = 0
-    for j in range(len(shares)):
-        if follows[j] and j != skipped:
-            n += 1
-            e[n] = e[n - 1]
-            for k in range(n - 1, 0, -1):
-                e[k] = e[k - 1] + shares[j] * e[k]
-            e[0] *= shares[j]
-    total = 0.0
-    for k in range(n + 1):
-        total += weights[k] * e[k]
-    return total
+def _find_ways(roots, left, right, feature, cover, ways, reached):  # type: ignore[no-untyped-def]
+    """Fill in what leads to each node, and the share of documents that reach it.
+
+    Return the most features on one way, by tree.
+    """
+    parent, before, on, share, product = ways
+    most = np.zeros(len(roots), np.int64)
+    last = np.full(feature.max() + 1, -1)  # the node that the last split on a feature led to
+    waiting = np.empty(2 * len(left), np.int64)
+    for t in range(len(roots)):
+        waiting[0] = roots[t]
+        n, distinct = 1, 0
+        while n > 0:
+            n -= 1
+            node = waiting[n]
+            if node < 0:  # all below it are done
+                node = ~node
+                last[on[node]] = before[node]
+                distinct -= before[node] < 0
+                continue
+            if node != roots[t]:
+                known = last[on[node]]
+                before[node] = known
+                product[node] = share[node] * (product[known] if known >= 0 else 1.0)
+                distinct += known < 0
+                most[t] = max(most[t], distinct)
+                last[on[node]] = node
+                waiting[n] = ~node
+                n += 1
+            if left[node] != node:
+                weight = cover[left[node]] + cover[right[node]]
+                for child in (right[node], left[node]):
+                    parent[child], on[child] = node, feature[node]
+                    share[child] = cover[child] / weight if weight > 0.0 else 0.5
+                    reached[child] = reached[node] * share[child]
+                    waiting[n] = child
+                    n += 1
+    return most
 
 
 @kernel
-def _add_shap(lo, hi, X, bits, views, nodes, paths, weights, out):  # type: ignore[no-untyped-def]
+def _carry_down(codes, nodes, first, end, ways, to_right, value, points, follows, g, s):  # type: ignore[no-untyped-def]
+    """Fill in the product of factors at each node, and at leaves that times their value."""
+    parent, before, _, share, product = ways
+    t, rest, weight = points
+    follows[0] = True
+    g[0, : len(t)] = weight
+    for node in range(first + 1, end):
+        k, up = node - first, parent[node] - first
+        at = 4 * parent[node]
+        own = (codes[nodes[at + 1]] > nodes[at]) == to_right[node]
+        known = before[node]
+        if known >= 0 and not follows[known - first]:
+            own = False
+            for q in range(len(t)):
+                g[k, q] = g[up, q] * share[node]
+        elif known >= 0:
+            for q in range(len(t)):
+                f = product[node] * rest[q] + own * t[q]
+                g[k, q] = g[up, q] * f / (product[known] * rest[q] + t[q])
+        else:
+            for q in range(len(t)):
+                g[k, q] = g[up, q] * (product[node] * rest[q] + own * t[q])  # (3)
+        follows[k] = own
+        for q in range(len(t)):
+            s[k, q] = g[k, q] * value[node]
+
+
+@kernel
+def _carry_up(first, end, ways, points, follows, s, out):  # type: ignore[no-untyped-def]
+    """Add up the leaves below each node, and (4) for the feature that leads to it.
+
+    Where an earlier split was on the same feature, its p counts for these leaves no more.
+    """
+    parent, before, on, _, product = ways
+    t, rest, _ = points
+    for node in range(end - 1, first, -1):
+        k, up, known = node - first, parent[node] - first, before[node]
+        z, total = product[node], 0.0
+        if follows[k]:
+            for q in range(len(t)):
+                total += s[k, q] * (1.0 - z) / (z * rest[q] + t[q])
+        elif known < 0 or follows[known - first]:
+            for q in range(len(t)):
+                total -= s[k, q] / rest[q]
+        if known >= 0 and follows[known - first]:
+            z = product[known]
+            for q in range(len(t)):
+                total -= s[k, q] * (1.0 - z) / (z * rest[q] + t[q])
+        out[on[node]] += total
+        for q in range(len(t)):
+            s[up, q] += s[k, q]
+
+
+@kernel
+def _add_shap(lo, hi, X, bits, tiny, views, nodes, trees, rules, sizes, out):  # type: ignore[no-untyped-def]
     feature, rule, _, cut, words, blank, sign, highest = views
-    leaf_value, first_on, on_feature, on_share, first_step, step_node, step_right, step_on = paths
+    ends, ways, to_right, value, first_point, n_points = trees
     codes = np.zeros(len(feature), blank.dtype)
-    follows = np.zeros(weights.shape[0], np.bool_)
-    e = np.zeros(weights.shape[0] + 1)
+    follows = np.zeros(sizes[0], np.bool_)
+    g, s = np.zeros((sizes[0], sizes[1])), np.zeros((sizes[0], sizes[1]))
     for i in range(lo, hi):
         for v in range(len(feature)):
             j = feature[v]
             held = words[cut[v] : cut[v + 1]]
-            codes[v] = view_code(X[i, j], bits[i, j], rule[v], held, sign, highest, 0.0)
-        for leaf in range(len(leaf_value)):
-            a, b = first_on[leaf], first_on[leaf + 1]
-            d = b - a
-            follows[:d] = True
-            for s in range(first_step[leaf], first_step[leaf + 1]):
-                at = 4 * step_node[s]
-                if (codes[nodes[at + 1]] > nodes[at]) != step_right[s]:
-                    follows[step_on[s]] = False
-            value = leaf_value[leaf]
-            for j in range(d):
-                if not follows[j]:
-                    value *= on_share[a + j]
-            if value == 0.0 or d == 0:
-                continue
-            own, w = on_share[a:b], weights[d]
-            others = np.nan  # (2), when first needed
-            for j in range(d):
-                if follows[j]:
-                    part = (1.0 - own[j]) * _weighted(own, follows, j, w, e)  # (1)
-                else:
-                    if others != others:
-                        others = -_weighted(own, follows, -1, w, e)
-                    part = others
-                out[i, on_feature[a + j]] += value * part
+            codes[v] = view_code(X[i, j], bits[i, j], rule[v], held, sign, highest, tiny)
+        for tree in range(len(n_points)):
+            first, end = ends[tree], ends[tree + 1]
+            own = rules[:, first_point[tree] : first_point[tree] + n_points[tree]]
+            points = own[0], own[1], own[2]
+            _carry_down(codes, nodes, first, end, ways, to_right, value, points, follows, g, s)
+            _carry_up(first, end, ways, points, follows, s, out[i])
 
 
 # --- API -------------------------------------------------------------------------------------
 
 
-class Paths(NamedTuple):
-    """The way to each leaf: its features with their shares, and its splits.
+@dataclass(frozen=True, eq=False)
+class TreeShap:
+    """The trees of a scorer with the shares of documents that their SHAP values are made of.
 
-    Leaf l has the features ``first_on[l]`` up to ``first_on[l + 1]`` and the splits
-    ``first_step[l]`` up to ``first_step[l + 1]``; ``step_on`` is the feature of a split, counted
-    from the leaf's first.
+    Attributes
+    ----------
+    ways : tuple of (N,) arrays
+        Of the split that leads to each node: the split itself; the node that an earlier split on
+        the same feature led to, -1 for none; the feature; the share of documents that it sends
+        here; the product of such shares over the splits on the feature so far.
+    points : (3, P) array
+        Points t of the quadratures, 1 - t, and their weights.
+    first_point, n_points : (T,) arrays
+        Those of each tree.
+    expected : float
+        The score of all trees that the documents in their leaves have on average.
     """
 
-    leaf_value: F64
-    first_on: I64
-    on_feature: I64
-    on_share: F64
-    first_step: I64
-    step_node: I64
-    step_right: AnyArray
-    step_on: I64
+    scorer: ForestScorer
+    ways: tuple[I64, I64, I64, F64, F64]
+    points: F64
+    first_point: I64
+    n_points: I64
+    expected: float
 
-    @property
-    def expected(self) -> float:
-        """The score of all trees that the documents in their leaves have on average."""
-        shares = np.append(self.on_share, 1.0)  # a leaf without features has none to multiply
-        ends = self.first_on[1:]
-        total = 0.0
-        for leaf, (a, b) in enumerate(zip(self.first_on[:-1], ends, strict=True)):
-            total += float(self.leaf_value[leaf] * np.prod(shares[a:b]))
-        return total
+    @classmethod
+    def of(cls, scorer: ForestScorer, cover: F64) -> TreeShap:
+        """Prepare the trees of ``scorer``; ``cover`` is the weight of documents in each node."""
+        n = len(scorer.left)
+        ways = (
+            np.zeros(n, np.int64),
+            np.full(n, -1),
+            np.zeros(n, np.int64),
+            np.ones(n),
+            np.ones(n),
+        )
+        feature = scorer.feature[scorer.view]
+        most, reached = np.zeros(0, np.int64), np.ones(n)
+        if n:
+            nodes = (scorer.roots, scorer.left, scorer.right, feature, np.maximum(cover, 0.0))
+            most = _find_ways(*nodes, ways, reached)
+        n_points = (most + 1) // 2
+        ends = np.append(scorer.roots, n)
+        products = np.diff(ends) * n_points
+        if max(products, default=0) > _MOST_PRODUCTS or max(n_points, default=0) > _MOST_POINTS:
+            raise UsageError(
+                f"a tree has {np.diff(ends).max():,} nodes and up to {most.max():,} features on "
+                "the way to a leaf, too many for SHAP values; use importance by permutation."
+            )
+        counts = np.unique(n_points)
+        rules = [_quadrature(count) for count in counts.tolist()]
+        begin = np.cumsum(counts) - counts
+        first_point = begin[np.searchsorted(counts, n_points)]
+        points = np.concatenate([np.empty((3, 0)), *rules], axis=1)
+        expected = ordered_sum(scorer.value * reached)
+        return cls(scorer, ways, points, first_point, n_points, expected)
+
+    def values(self, X: FloatMatrix, *, n_jobs: int | None = None) -> F64:
+        """Return what each feature adds to the sum of the trees, for each row."""
+        out = np.zeros((X.shape[0], self.scorer.n_features))
+        if isinstance(X, np.ndarray):
+            self._add(X, TINY, out, n_jobs)
+            return out
+        step = max(1, min(_ROWS, _VALUES // X.shape[1]))
+        for a in range(0, X.shape[0], step):
+            self._add(self._dense(X[a : a + step]), 0.0, out[a : a + step], n_jobs)
+        return out
+
+    def _add(self, X: AnyArray, tiny: float, out: F64, n_jobs: int | None) -> None:
+        own = self.scorer
+        dense = np.ascontiguousarray(X)
+        bits = dense.view(np.uint32 if dense.dtype == np.float32 else np.uint64)
+        views, flat = own.arrays_for(dense)
+        ends = np.append(own.roots, len(own.left))
+        to_right = own.right[self.ways[0]] == np.arange(len(own.left))  # of a root, not read
+        trees = (ends, self.ways, to_right, own.value, self.first_point, self.n_points)
+        sizes = int(np.diff(ends).max(initial=1)), int(self.n_points.max(initial=0))
+        more = (dense, bits, tiny, views, flat[0], trees, self.points, sizes, out)
+        map_ranges(_add_shap, row_ranges(len(dense), _RANGE), *more, n_jobs=n_jobs)
+
+    def _dense(self, rows: Any) -> AnyArray:
+        found = np.full(rows.shape, np.nan if self.scorer.absent_is_missing else 0.0, rows.dtype)
+        at = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+        found[at, rows.indices] = rows.data
+        return found
 
 
-def leaf_paths(scorer: ForestScorer, cover: F64) -> Paths:
-    """Return the ways to all leaves; ``cover`` is the weight of the documents in each node."""
-    feature = scorer.feature[scorer.view].tolist()
-    left, right, held = scorer.left.tolist(), scorer.right.tolist(), cover.tolist()
-    values: list[float] = []
-    first_on, first_step = [0], [0]
-    on_feature: list[int] = []
-    on_share: list[float] = []
-    step_node: list[int] = []
-    step_right: list[bool] = []
-    step_on: list[int] = []
-    for root in scorer.roots.tolist():
-        waiting: list[tuple[int, tuple[tuple[int, bool], ...]]] = [(root, ())]
-        while waiting:
-            node, way = waiting.pop()
-            if left[node] != node:
-                waiting.append((right[node], (*way, (node, True))))
-                waiting.append((left[node], (*way, (node, False))))
-                continue
-            shares: dict[int, float] = {}
-            for above, to_right in way:
-                parts = held[left[above]] + held[right[above]]
-                own = held[right[above] if to_right else left[above]]
-                share = own / parts if parts > 0.0 else 0.5
-                shares[feature[above]] = shares.get(feature[above], 1.0) * share
-            place = {column: k for k, column in enumerate(shares)}
-            values.append(float(scorer.value[node]))
-            on_feature += shares
-            on_share += shares.values()
-            first_on.append(len(on_feature))
-            step_node += [above for above, _ in way]
-            step_right += [to_right for _, to_right in way]
-            step_on += [place[feature[above]] for above, _ in way]
-            first_step.append(len(step_node))
-    return Paths(
-        np.array(values),
-        np.array(first_on, np.int64),
-        np.array(on_feature, np.int64),
-        np.array(on_share, np.float64),
-        np.array(first_step, np.int64),
-        np.array(step_node, np.int64),
-        np.array(step_right, np.bool_),
-        np.array(step_on, np.int64),
-    )
-
-
-def shap_values(
-    scorer: ForestScorer, paths: Paths, X: AnyArray, *, n_jobs: int | None = None
-) -> F64:
-    """Return what each feature adds to the sum of the trees, for each row of a dense matrix."""
-    out = np.zeros((len(X), scorer.n_features))
-    most = int(np.diff(paths.first_on).max(initial=0))
-    weights = np.zeros((most + 1, most + 1))
-    for d in range(1, most + 1):
-        for k in range(d):
-            weights[d, k] = factorial(k) * factorial(d - 1 - k) / factorial(d)
-    dense = np.ascontiguousarray(X)
-    bits = dense.view(np.uint32 if dense.dtype == np.float32 else np.uint64)
-    views, trees = scorer.arrays_for(dense)
-    rest = (dense, bits, views, trees[0], tuple(paths), weights, out)
-    map_ranges(_add_shap, row_ranges(len(X), _RANGE), *rest, n_jobs=n_jobs)
-    return out
+def _quadrature(count: int) -> F64:
+    """Return points in (0, 1), their distances from 1, and their weights."""
+    if not count:
+        return np.empty((3, 0))
+    at, weight = np.polynomial.legendre.leggauss(count)
+    return np.stack([0.5 + 0.5 * at, 0.5 - 0.5 * at, 0.5 * weight])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from rankwright.core.types import F64, I64, AnyArray
 from rankwright.data.frames import AllCategories, Categories
-from rankwright.errors import IncompatibleError
+from rankwright.errors import DataError, IncompatibleError
 
-_TREE = re.compile(r"^Tree=\d+\n(.*?\n\n\n)", flags=re.DOTALL | re.MULTILINE)
+_TREE, _TREE_END = re.compile(r"^Tree=\d+\n", flags=re.MULTILINE), "\n\n\n"
+_LINE = re.compile(r"([a-z_]+)=([-+.0-9einfa ]*)", flags=re.ASCII)
 _HEAD_END = re.compile(r"^Tree=0\n|^end of trees\n", flags=re.MULTILINE)
 _HEAD = """tree
 version=v4
@@ -94,84 +95,138 @@ def with_scaled_leaves(text: str, share: float) -> str:
 
 
 def tree_blocks(text: str) -> list[str]:
-    """Return the lines of each tree."""
-    return _TREE.findall(text)
+    """Return the lines of each tree, found in one pass."""
+    blocks: list[str] = []
+    start = _TREE.search(text)
+    while start:
+        end = text.find(_TREE_END, start.end())
+        if end < 0:
+            raise DataError(
+                f"tree {len(blocks)} of the model has no end; take another copy of the model."
+            )
+        blocks.append(text[start.end() : end + len(_TREE_END)])
+        start = _TREE.search(text, end)
+    return blocks
 
 
-def split_points(text: str) -> dict[int, list[float]]:
-    """Return the thresholds of all numeric splits, by feature."""
-    points: dict[int, list[float]] = {}
-    for block in tree_blocks(text):
-        lines = _lines(block)
-        columns, kinds = lines.get("split_feature", ""), lines.get("decision_type", "")
-        splits = zip(
-            columns.split(), lines.get("threshold", "").split(), kinds.split(), strict=True
-        )
-        for column, threshold, kind in splits:
-            if not int(kind) & CATEGORICAL:
-                points.setdefault(int(column), []).append(float(threshold))
-    return points
+def check_head(text: str, n_features: int) -> None:
+    """Raise unless the lines before the trees are those of ``n_features`` and one score.
+
+    LightGBM believes them, and ends the process where they are wrong.
+    """
+    head = _HEAD_END.split(text, maxsplit=1)[0].splitlines()
+    names = [line.partition("=")[0] for line in head if "=" in line]
+    lines = dict(line.split("=", 1) for line in head if "=" in line)
+    asked = {"num_class": 1, "num_tree_per_iteration": 1, "max_feature_idx": n_features - 1}
+    for name, value in asked.items():
+        if lines.get(name) != str(value):
+            raise DataError(
+                f"the text of the trees has {name}={lines.get(name)}, where {value} is expected."
+            )
+    for name in ("feature_names", "feature_infos", "monotone_constraints"):
+        count = len(lines.get(name, "").split(" "))
+        if name in lines and count != n_features:
+            raise DataError(f"the text of the trees has {count} {name} for {n_features} features.")
+    if len(names) != len(lines):
+        raise DataError("the text of the trees has a line twice before its trees.")
 
 
 @dataclass(frozen=True, slots=True)
 class TextTree:
-    """One tree of LightGBM's text; a negative child is the leaf ~child."""
+    """One tree of LightGBM's text; a negative child is the leaf ~child.
+
+    ``count`` has the documents of each split and then of each leaf, where the text has them.
+    """
 
     feature: I64
     threshold: F64
     kind: I64
     left: I64
     right: I64
+    gain: F64
     value: F64
+    count: F64
     sets: list[NDArray[np.uint32]]
 
     @classmethod
     def read(cls, block: str) -> TextTree:
-        """Read the lines of one tree."""
+        """Read the lines of one tree; raise ValueError or KeyError where they make none."""
         lines = _lines(block)
         if lines.get("is_linear", "0") != "0":
             raise IncompatibleError(
                 "these trees have linear models in their leaves, which only LightGBM can score; "
                 "train them without linear_tree."
             )
+        leaves = int(lines["num_leaves"])
 
-        def numbers(name: str, kind: Any) -> AnyArray:
-            return np.array(lines.get(name, "").split(), kind)
+        def numbers(name: str, kind: Any, count: int) -> AnyArray:
+            found = np.array(lines.get(name, "").split()[:count], kind)
+            if len(found) != count:
+                raise ValueError(f"{name} has {len(found)} numbers, not {count}")
+            return found
 
-        words = numbers("cat_threshold", np.uint32)
-        ends = numbers("cat_boundaries", np.int64)
-        splits = int(lines["num_leaves"]) - 1
-        if len(numbers("split_feature", np.int64)) < splits:
-            raise ValueError("splits are missing")
+        def or_zeros(name: str, kind: Any, count: int) -> AnyArray:
+            return numbers(name, kind, count) if lines.get(name) else np.zeros(count, kind)
+
+        splits = leaves - 1
+        for name, count in (("internal", splits), ("leaf", leaves)):  # LightGBM reads these too
+            or_zeros(f"{name}_weight", np.float64, count)
+        or_zeros("internal_value", np.float64, splits)
+        inner = or_zeros("internal_count", np.float64, splits)
         return cls(
-            feature=numbers("split_feature", np.int64)[:splits],
-            threshold=numbers("threshold", np.float64)[:splits],
-            kind=numbers("decision_type", np.int64)[:splits],
-            left=numbers("left_child", np.int64)[:splits],
-            right=numbers("right_child", np.int64)[:splits],
-            value=numbers("leaf_value", np.float64),
-            sets=[words[a:b] for a, b in pairwise(ends.tolist())],
+            feature=numbers("split_feature", np.int64, splits),
+            threshold=numbers("threshold", np.float64, splits),
+            kind=numbers("decision_type", np.int64, splits),
+            left=numbers("left_child", np.int64, splits),
+            right=numbers("right_child", np.int64, splits),
+            gain=or_zeros("split_gain", np.float32, splits).astype(np.float64),
+            value=numbers("leaf_value", np.float64, leaves),
+            count=np.append(inner, or_zeros("leaf_count", np.float64, leaves)),
+            sets=_sets(lines),
         )
 
     def is_sound(self, n_features: int) -> bool:
-        """Whether every split has a feature and leads on, so that no row goes astray."""
+        """Whether every row ends in a leaf: each node but the first is the child of one before it.
+
+        A feature is one of ``n_features``, a set is there, and leaves are finite.
+        """
         n = len(self.feature)
-        lengths = {n, *map(len, (self.threshold, self.kind, self.left, self.right))}
-        if lengths != {n} or len(self.value) != n + 1:
-            return False
         children = np.concatenate([self.left, self.right])
-        after = np.tile(np.arange(n), 2) < children
+        once = np.concatenate([np.arange(-n - 1, 0), np.arange(1, n)])
+        after = (children < 0) | (np.tile(np.arange(n), 2) < children)
         sets = self.threshold[self.kind & CATEGORICAL != 0]
         return bool(
-            ((self.feature >= 0) & (self.feature < n_features)).all()
-            and (np.where(children >= 0, after & (children < n), ~children <= n)).all()
+            np.array_equal(np.sort(children), once[: 2 * n])
+            and after.all()
+            and ((self.feature >= 0) & (self.feature < n_features)).all()
             and ((sets >= 0) & (sets < len(self.sets))).all()
             and (self.kind >> 2 & 3 < 3).all()
+            and not np.isnan(self.threshold).any()  # below infinity is all but NaN
+            and np.isfinite(self.value).all()
+            and np.isfinite(self.count).all()
         )
 
 
 def _lines(block: str) -> dict[str, str]:
-    return dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
+    """Return the lines of a tree by name; raise ValueError where one is no list of numbers."""
+    lines: dict[str, str] = {}
+    for line in filter(None, block.splitlines()):
+        found = _LINE.fullmatch(line)
+        if found is None or found[1] in lines:
+            raise ValueError("a line is no list of numbers, or comes twice")
+        lines[found[1]] = found[2]
+    return lines
+
+
+def _sets(lines: Mapping[str, str]) -> list[NDArray[np.uint32]]:
+    """Return the categories that go left, as bits, of each set."""
+    words = np.array(lines.get("cat_threshold", "").split(), np.uint32)
+    ends = np.array(lines.get("cat_boundaries", "0").split(), np.int64)
+    if len(ends) != int(lines.get("num_cat", 0)) + 1:
+        raise ValueError("sets of categories are missing")
+    if ends[0] != 0 or ends[-1] != len(words) or (np.diff(ends) < 0).any():
+        raise ValueError("sets of categories are cut wrongly")
+    return [words[a:b] for a, b in pairwise(ends.tolist())]
 
 
 def _scaled(found: re.Match[str], factor: float) -> str:

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from rankwright.core.memory import trim_memory
+from rankwright.core.checks import ArraySpec
+from rankwright.core.memory import memory_bound, room, trim_memory
 from rankwright.core.openmp import load_lightgbm_library, spare_threads
 from rankwright.core.parallel import thread_count
 from rankwright.core.parameters import Part
@@ -26,13 +27,14 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.models.boosting import Boost, Descent
 from rankwright.models.callbacks import until_interrupted
-from rankwright.models.forest_scorer import ForestScorer
-from rankwright.models.tree_memory import plan_bins
+from rankwright.models.forest_scorer import ForestScorer, TextForest
+from rankwright.models.schema import Schema
+from rankwright.models.tree_shap import TreeShap
 from rankwright.models.tree_text import (
     begins_with_a_stump,
+    check_head,
     first_trees,
     join_trees,
-    split_points,
     without_first_tree,
 )
 
@@ -40,6 +42,11 @@ if TYPE_CHECKING:  # imported on use: scoring does without
     import lightgbm as lgb
 
 _MOST_LEAVES = 131_072  # of LightGBM
+_LOOKED_AT = 200_000  # documents that LightGBM looks at for thresholds, at least
+_PER_VALUE = 24  # bytes: a value as float64, its row, and the growth of both
+_PER_DOCUMENT = 100  # bytes: scores, gradients, curvatures and the rows of each leaf
+_PER_ROUND = 64  # bytes a document: gradients on their way to LightGBM
+_SHARE = 4  # of a bound on memory, for finding thresholds
 _ROWS_PER_THREAD = 4096  # with fewer, LightGBM's threads wait for each other more than they work
 
 
@@ -137,8 +144,9 @@ class Trees(Part):
         run = self.descent(loss, data, seed=random_state, n_jobs=n_jobs)
         model = start or empty_forest(run.best_constant(), data.n_features)
         binned = BinnedData(data, callback.valid, self.lightgbm_params(data, random_state, n_jobs))
-        before = _Grown.from_checkpoint(callback.load_state(), model)
-        run.go_on(before.state)
+        before = _EarlierRounds.from_checkpoint(callback.load_state(), model)
+        if before.state:
+            run.load_state(before.state)
         booster = binned.booster(before.model)
         counts = self.grow(booster, run, callback, model.n_trees, before.counts)
         rounds = min(callback.best() - model.n_trees, len(counts))
@@ -153,8 +161,11 @@ class Trees(Part):
         texts: Mapping[str, str],
         n_features: int,
     ) -> FittedTrees:
-        """Build the fitted model from its own arrays and texts."""
-        return FittedTrees(texts["lightgbm"], float(arrays["initial"][0]), n_features)
+        """Build the fitted model from its own arrays and texts, checked."""
+        _SCHEMA.check(arrays, texts)
+        model = FittedTrees(texts["lightgbm"], float(arrays["initial"][0]), n_features)
+        model.check()
+        return model
 
     # --- steps of a fit, also used by the forest -------------------------------------------------
 
@@ -238,6 +249,10 @@ class Trees(Part):
         return params
 
 
+INITIAL = ArraySpec("initial", "float64", (1,))
+_SCHEMA = Schema((INITIAL,), {"lightgbm": ()})
+
+
 @dataclass(frozen=True)
 class FittedTrees:
     """A boosted forest: LightGBM's text and the score that every document starts from."""
@@ -246,20 +261,32 @@ class FittedTrees:
     initial: float
     n_features: int
 
+    def check(self) -> None:
+        """Raise where the text is damaged: neither kernels nor LightGBM check what it says."""
+        if self.text:
+            check_head(self.text, self.n_features)
+        _ = self.forest
+
     @cached_property
     def booster(self) -> lgb.Booster:
         """LightGBM's own model, without the initial score."""
-        booster: lgb.Booster = lightgbm().Booster(model_str=self.text)
+        whole = first_trees(self.text, self.n_trees)  # with the sizes that the trees have
+        booster: lgb.Booster = lightgbm().Booster(model_str=whole)
         return booster
 
     @cached_property
+    def forest(self) -> TextForest:
+        """The trees as arrays."""
+        return TextForest.read(self.text, self.n_features)
+
+    @property
     def _scorer(self) -> ForestScorer:
-        return ForestScorer.from_text(self.text, self.n_features)
+        return self.forest.scorer
 
     @property
     def n_trees(self) -> int:
         """Number of trees."""
-        return self._scorer.n_trees if self.text else 0
+        return self._scorer.n_trees
 
     @property
     def is_constant(self) -> bool:
@@ -283,26 +310,21 @@ class FittedTrees:
 
     def contributions(self, X: FloatMatrix) -> F64:
         """Return SHAP values: one column per feature, and the expected score last."""
-        values = np.zeros((X.shape[0], self.n_features + 1))
-        if self.n_trees > 0:
-            shap = self.booster.predict(
-                _as_lightgbm(X), pred_contrib=True, num_threads=spare_threads(thread_count())
-            )
-            values += np.asarray(shap, np.float64)
-        values[:, -1] += self.initial
-        return values
+        expected = np.full((X.shape[0], 1), self.initial + self._shap.expected)
+        return np.hstack([self._shap.values(X), expected])
+
+    @cached_property
+    def _shap(self) -> TreeShap:
+        return TreeShap.of(self.forest.scorer, self.forest.cover)
 
     def breakpoints(self, column: int) -> F64:
         """Return the values of a feature after which scores may change."""
-        return np.unique(self._split_points.get(column, []))
-
-    @cached_property
-    def _split_points(self) -> dict[int, list[float]]:
-        return split_points(self.text)
+        return self._scorer.breakpoints(column)
 
     def importance(self, kind: str) -> F64:
-        """Return each feature's total gain, or its number of splits."""
-        return np.asarray(self.booster.feature_importance(kind), np.float64)
+        """Return each feature's total gain, or its number of splits, as LightGBM counts them."""
+        gain = np.where(self.forest.gain > 0.0, self.forest.gain, 0.0)
+        return self._scorer.sum_by_feature(gain if kind == "gain" else np.sign(gain))
 
     def arrays(self) -> dict[str, AnyArray]:
         """Return the initial score."""
@@ -313,7 +335,7 @@ class FittedTrees:
         return {"lightgbm": self.text}
 
 
-class _Grown(NamedTuple):
+class _EarlierRounds(NamedTuple):
     """What an earlier run of the same fit has grown: trees after each round, texts, the model."""
 
     counts: list[int]
@@ -322,7 +344,7 @@ class _Grown(NamedTuple):
     model: FittedTrees
 
     @classmethod
-    def from_checkpoint(cls, kept: CheckpointState | None, start: FittedTrees) -> _Grown:
+    def from_checkpoint(cls, kept: CheckpointState | None, start: FittedTrees) -> _EarlierRounds:
         """Return what was kept of a run that began with ``start``."""
         if kept is None:
             return cls([], {}, [], start)
@@ -330,6 +352,7 @@ class _Grown(NamedTuple):
         counts = [int(count) for part in kept.added for count in part["counts"]]
         whole = join_trees([start.text, *texts]) if start.n_trees else join_trees(texts)
         model = FittedTrees(whole, start.initial, start.n_features)
+        model.check()
         return cls(counts, kept.state, texts, model)
 
 
@@ -462,3 +485,40 @@ def _signs(monotone: Mapping[str | int, int] | Sequence[int], data: RankingData)
     for name, sign in monotone.items():
         signs[_column(name, data)] = sign
     return signs
+
+
+# --- bins within a bound on memory ------------------------------------------------------------
+#
+# Bins take a byte for each value (half of one up to 15 bins, two above 255), and as much again
+# where LightGBM keeps them by row, which is quicker and changes no tree. Finding the thresholds
+# takes `_PER_VALUE` bytes for each value looked at; where that is more than a quarter of the bound,
+# a sample is looked at, whose size depends on the bound and the number of features alone.
+
+
+class BinPlan(NamedTuple):
+    """How many documents the thresholds come from, and whether bins are kept by row too."""
+
+    sample: int
+    by_row: bool
+
+
+def plan_bins(n: int, d: int, max_bins: int, itemsize: int) -> BinPlan:
+    """Return what fits into the bound, everything where there is none."""
+    most, free = memory_bound.get(), room()
+    if most is None or free is None:
+        return BinPlan(max(_LOOKED_AT, n), by_row=True)
+    fits = max(1, most // (_SHARE * max(1, d) * (_PER_VALUE + itemsize)))
+    return BinPlan(
+        max(_LOOKED_AT, n) if n <= fits else fits,
+        by_row=tree_bytes(n, d, max_bins, by_row=True) + n * _PER_ROUND <= free - most // 16,
+    )
+
+
+def tree_bytes(n: int, d: int, max_bins: int, *, by_row: bool = False) -> int:
+    """Return what LightGBM needs to train on n documents of d features."""
+    bins = n * d * _bits(max_bins) // 8
+    return (2 if by_row else 1) * bins + n * _PER_DOCUMENT
+
+
+def _bits(max_bins: int) -> int:
+    return 4 if max_bins <= 15 else 8 if max_bins <= 255 else 16

@@ -34,7 +34,7 @@ from rankwright.data.frames import categories_to_json
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.streams import atomic_path, make_folder
 from rankwright.errors import DataError, UsageError
-from rankwright.models.tree_memory import plan_bins
+from rankwright.models.trees import plan_bins
 from rankwright.persist.model_file import kept_parameters
 
 if TYPE_CHECKING:
@@ -172,9 +172,12 @@ class Checkpoint:
         states = {number: path for kind, number, path in files if kind == "state"}
         for number in sorted(states, reverse=True):
             state = _read_arrays(states[number])
-            if state is None:
+            at = None if state is None else state.get(_AT)
+            if state is None or at is None or at.dtype != np.int64 or at.shape != (2,):
                 continue
-            t, count = state[_AT].tolist()
+            t, count = at.tolist()
+            if not 0 <= count <= len(added):
+                continue
             before = [found for k in range(1, count + 1) if (found := added.get(k)) is not None]
             if len(before) == count:
                 self._last, self._states, self._added = t, number, count

@@ -13,11 +13,8 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from rankwright.data.frames import Categories
 from rankwright.errors import DataError, IncompatibleError, UsageError
-from rankwright.models.forest_scorer import ForestScorer
 from rankwright.models.imported_trees import FittedMean
 from rankwright.models.tree_text import first_trees, tree_blocks
 from rankwright.models.trees import FittedTrees
@@ -51,11 +48,9 @@ def read_lightgbm(content: bytes, frame_columns: Sequence[str] | None = None) ->
     if not 0 < width == len(names):
         raise DataError(f"it has {len(names)} names for {width} features.")
     whole = first_trees(text, len(blocks))  # less the parameters, which name thread counts
-    scorer = ForestScorer.from_text(whole, width)
-    if np.isnan(scorer.threshold).any() or np.isnan(scorer.value).any():
-        raise DataError("a threshold or leaf is no number.")
     mean = "average_output" in lines and blocks
     model = FittedMean.of(whole, width) if mean else FittedTrees(whole, 0.0, width)
+    model.check()
     infos = lines.get("feature_infos", "").split()
     categories = _categories(text, names, infos, frame_columns)
     unnamed = all(map(_DEFAULT_NAME.match, names)) and not categories

@@ -15,6 +15,7 @@ from importlib.metadata import version
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zipfile import is_zipfile
 
 import numpy as np
 from safetensors.numpy import save as save_arrays
@@ -121,7 +122,7 @@ def load_model(path: str | Path) -> Ranker:
     A model of LightGBM (text), XGBoost (JSON or UBJSON) or CatBoost (JSON) is read as a fitted
     ranker that scores as that library does; see `import_model`.
     """
-    other = read_other(path)
+    other = None if is_zipfile(path) else read_other(path)
     if other is not None:
         return as_ranker(other)
     receipt, parts = read_parts(path)
@@ -129,7 +130,8 @@ def load_model(path: str | Path) -> Ranker:
     try:
         ranker = _ranker_of(receipt)
         ranker.n_features_in_, names = checked_shape(receipt)
-        categories = categories_from_json(receipt.get("categories"), names)
+        held = receipt.get("categories")
+        categories = categories_from_json(held, names) if held else None
         family = family_of(receipt)
         ranker.model_ = fitted_model(family, parts, ranker.n_features_in_)
         if ranker.model_name != family:

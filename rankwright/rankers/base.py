@@ -20,7 +20,7 @@ import hashlib
 import inspect
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from functools import wraps
 from numbers import Integral
 from pathlib import Path
@@ -32,7 +32,7 @@ from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 
 from rankwright import registry
 from rankwright.core.dtypes import as_groups
-from rankwright.core.memory import limit
+from rankwright.core.memory import memory_bound
 from rankwright.core.parameters import (
     check_kind,
     check_kinds,
@@ -413,6 +413,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         )
         data = given.present()
         refuse_categories(self, data)
+        data.check_width()
         if start is not None:  # its trees know categories by their codes
             start = _ranker_to_start_from(start)
             data = data.in_categories(getattr(start, "categories_", None))
@@ -425,7 +426,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         if len(sets) == 1:
             (valid,) = sets.values()
         model = self.make_model()
-        if limit() is not None:
+        if memory_bound.get() is not None:
             check_memory(self, model, data, valid)
         callback = Selection(
             metric=self.selection_metric,
@@ -443,6 +444,13 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         try:
             self.resumed_from_ = self._resume(callback, data, begun)
             self.model_: FittedModel = self._fit_model(model, data, callback, begun)
+        except Exception as error:
+            if not callback.resuming or isinstance(error, RankwrightError):
+                raise
+            raise DataError(
+                f"the checkpoint does not hold what this run wrote ({type(error).__name__}: "
+                f"{error}); start again in another folder."
+            ) from error
         finally:
             if callback.checkpoint is not None:
                 callback.checkpoint.end()
@@ -493,7 +501,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         if before is not None:
             known = getattr(self, "feature_names_in_", None)
             names = None if known is None else tuple(known)
-            data = replace(data, X=features_like(self, data), feature_names=names)
+            data = data._replace(X=features_like(self, data), feature_names=names)
         model: Any = self.make_model()
         self.model_ = model.partial_fit(
             self.make_loss(),
@@ -609,7 +617,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             scores: F64 = model.scores(features, n_jobs=self.n_jobs)
             return scores
         if isinstance(X, RankingData):
-            in_lists: F64 = model.scores_of(replace(X, X=features), n_jobs=self.n_jobs)
+            in_lists: F64 = model.scores_of(X._replace(X=features), n_jobs=self.n_jobs)
             return in_lists
         data = documents_of(self, X, qid=qid)
         in_order: F64 = data.in_caller_order(model.scores_of(data, n_jobs=self.n_jobs))
@@ -647,7 +655,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             iterating gives a query at a time.
         """
         if isinstance(X, RankingData):
-            data = X if group is None else replace(X, group=as_groups(group, "group", len(X.y)))
+            data = X if group is None else X._replace(group=as_groups(group, "group", len(X.y)))
         else:
             data = documents_of(self, X, qid=qid, group=group)
         scores = self.predict(data)

@@ -76,11 +76,11 @@ def ranking_data(
     that are features and that are not. Columns of a frame that are not of the type category hold
     ``categories`` where some are known.
     """
+    dropped = listed(drop) if not isinstance(drop, tuple) or drop else []
     if isinstance(X, RankingData):
-        return _with_features(X, features, drop)
+        return X if features is None and not dropped else _with_features(X, features, drop)
     is_array = isinstance(X, np.ndarray) or sparse.issparse(X)
     names = None if is_array else frame_columns(X)
-    dropped = listed(drop) if not isinstance(drop, tuple) or drop else []
     if names is None and (features is not None or dropped):
         given = "drop" if features is None else "features"
         raise UsageError(
@@ -190,7 +190,9 @@ def features_like(ranker: Any, X: Any) -> FloatMatrix:
     columns = _columns_by_name(known, names, "X")
     categories = getattr(ranker, "categories_", None)
     if isinstance(X, RankingData):
-        features: FloatMatrix = recoded(X.X, X.feature_names, X.categories, categories, "X")
+        features: FloatMatrix = X.X
+        if X.categories:
+            features = recoded(features, X.feature_names, X.categories, categories, "X")
         if columns is not None:
             features = taken_columns(features, columns)
     elif names is not None and (categories or frame_categories(X)):
@@ -427,8 +429,6 @@ def _by_column_names(
 
 def _with_features(data: RankingData, features: Any, drop: Any) -> RankingData:
     """Return ranking data with the chosen features alone."""
-    if features is None and not listed(drop):
-        return data
     if data.feature_names is None:
         raise UsageError(
             "features= and drop= go by names, and these features have none; give them names with "

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from rankwright.core.memory import anonymous_bytes, limit, shown_size
+from rankwright.core.memory import anonymous_bytes, memory_bound, shown_size
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import MemoryLimitError
-from rankwright.models.tree_memory import tree_bytes
+from rankwright.models.trees import tree_bytes
 
 if TYPE_CHECKING:
     from rankwright.rankers.base import Ranker
@@ -27,7 +27,7 @@ _CODE = 50_000_000  # kernels that are not loaded yet
 
 def check_memory(ranker: Ranker, model: Any, data: RankingData, valid: RankingData | None) -> None:
     """Refuse a fit that does not go into the bound on memory, saying what would."""
-    most = limit()
+    most = memory_bound.get()
     if most is None:
         return
     before = anonymous_bytes() + _CODE

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rankwright.core.checks import ArraySpec, check_arrays
 from rankwright.core.parallel import thread_count
 from rankwright.core.types import F64, AnyArray, CheckpointState
 from rankwright.data.ranking_data import RankingData
@@ -116,6 +117,7 @@ class Selection:
     curve: dict[str, list[float]] = field(default_factory=dict)
     checkpoint: Checkpoint | None = None
     interrupted: bool = False
+    resuming: bool = False  # from a checkpoint, and not yet at a new round
     _kept: CheckpointState | None = None
     _best: int = 0
     _last: int = 0
@@ -166,6 +168,7 @@ class Selection:
             text = f"valid {self._name} {past[-1]:.4f}"
             if self._is_best(past):
                 self._best = t
+        self.resuming = False
         if self.progress is not None:
             self.progress(t, text)
             if valid is not None and hasattr(self.progress, "on_metric"):
@@ -212,10 +215,15 @@ class Selection:
 
     def go_on(self, kept: CheckpointState) -> None:
         """Take up the curves where an earlier run left them."""
-        self._best, self._last = kept.state[f"{_OWN}rounds"].tolist()
-        self._seen_before = self._last
         begin = f"{_OWN}curve."
-        for name in sorted(name for name in kept.state if name.startswith(begin)):
+        curves = sorted(name for name in kept.state if name.startswith(begin))
+        rounds = ArraySpec(f"{_OWN}rounds", "int64", (2,), low=0)
+        specs = (rounds, *(ArraySpec(name, "float64", ("n",), finite=False) for name in curves))
+        own = {name: array for name, array in kept.state.items() if name.startswith(_OWN)}
+        check_arrays(specs, own, "the checkpoint")
+        self._best, self._last = own[rounds.name].tolist()
+        self._seen_before, self.resuming = self._last, True
+        for name in curves:
             _, _, title = name.removeprefix(begin).partition(".")
             self.curve[title] = kept.state[name].tolist()
         state = {name: a for name, a in kept.state.items() if not name.startswith(_OWN)}

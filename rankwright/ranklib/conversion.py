@@ -196,8 +196,9 @@ def _linear_text(ranker: Ranker, model: FittedLinear) -> tuple[str, Body]:
         return "AdaRank", Terms(every[there], model.coef[there])
     if ranker.name == "listnet":
         return "ListNet", Network(tuple(every.tolist()), (model.coef[:, None],), (np.zeros(1),))
-    name = "Linear Regression" if ranker.name == "linear_regression" else "Coordinate Ascent"
-    return name, Terms(every, model.coef)
+    if ranker.name == "linear_regression":  # RankLib wants a constant, under 0
+        return "Linear Regression", Terms(np.append(0, every), np.append(0.0, model.coef))
+    return "Coordinate Ascent", Terms(every, model.coef)
 
 
 def _additive_text(ranker: Ranker, model: FittedAdditive) -> tuple[str, Body]:  # noqa: ARG001

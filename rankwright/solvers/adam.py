@@ -243,7 +243,9 @@ def _state_of(
 
 def _put_back(problem: BatchProblem, optimizer: Any, state: AdamState) -> None:
     torch = load_torch()
-    if [w.shape for w in state.weights] != [tuple(p.shape) for p in problem.parameters]:
+    shapes = [tuple(parameter.shape) for parameter in problem.parameters]
+    parts = (state.weights, state.first, state.second, state.best)
+    if any([array.shape for array in part] != shapes for part in parts):
         raise UsageError("the state to go on from is that of another network.")
     with torch.no_grad():
         for number, parameter in enumerate(problem.parameters):

@@ -76,7 +76,7 @@ class ColumnGeneration(Part):
                 break
             grown = False
             for k in range(problem.n_parts):
-                plane = recall(problem, partial(look, k=k), dual.w)
+                plane = recall(problem, partial(look, k=k), dual.w, sizes=[problem.size, 1])
                 looks += 1
                 if plane:
                     grown = True

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -109,7 +110,9 @@ class Online(Part):
         while len(curve) < self.max_iter and problem.n_parts:
             before = state
             order = stream(self.random_state, "online", len(curve)).permutation(problem.n_parts)
-            parts = recall(problem, lambda p: self.walk(p, before, order).parts(), before.w)  # noqa: B023
+            walk = partial(self.walk, state=before, parts=order)
+            n = problem.size
+            parts = recall(problem, lambda p: walk(p).parts(), before.w, sizes=[n, n, 3])  # noqa: B023
             state = OnlineState.of(parts)
             curve.append((state.paid - before.paid) / problem.n_parts)
             w = self.answer(state)

@@ -19,10 +19,17 @@ from typing import Any
 
 import numpy as np
 
+from rankwright.core.checks import ArraySpec, check_arrays
 from rankwright.core.types import F64, AnyArray, Callback, CheckpointState
 from rankwright.errors import DataError
 
 Answer = tuple[F64, ...]
+_SEGMENT = (
+    ArraySpec("checks", "int64", ("answers",)),
+    ArraySpec("parts", "int64", ("answers",), low=0),
+    ArraySpec("sizes", "int64", ("cuts",), low=0),
+    ArraySpec("values", "float64", ("numbers",), finite=False),
+)
 
 
 class OracleLog:
@@ -51,16 +58,23 @@ class OracleLog:
         """Whether the next answer is an old one."""
         return self._left > 0
 
-    def recall(self, compute: Callable[[], Any], *asked: AnyArray) -> Answer:
-        """Return the answer to what was ``asked``: the old one, or a new one, which is kept."""
+    def recall(
+        self, compute: Callable[[], Any], *asked: AnyArray, sizes: Sequence[int] | None = None
+    ) -> Answer:
+        """Return the answer to what was ``asked``: the old one, or a new one, which is kept.
+
+        ``sizes`` are those that the parts of an old answer must have, which kernels may read; an
+        answer may also have no parts.
+        """
         if not self.writes:
             return _as_answer(compute())
         check = _checksum(asked)
         self._count += 1
         if self._left:
             self._left -= 1
-            known, answer = next(self._again)
-            if known != check:
+            known, answer = next(self._again, (None, ()))
+            fits = not answer or sizes is None or [len(part) for part in answer] == [*sizes]
+            if known != check or not fits:
                 raise DataError(
                     "the checkpoint does not belong to this run: this run asked for "
                     f"something else in step {self._count}. Start again in another folder."
@@ -98,13 +112,15 @@ class LoggedProblem:
 
     def value(self, w: F64) -> float:
         """Return the objective at ``w``."""
-        (value,) = self._log.recall(lambda: (self._problem.value(w),), w)
+        (value,) = self._log.recall(lambda: (self._problem.value(w),), w, sizes=[1])
         return float(value[0])
 
     def grad(self, w: F64, out: F64) -> float:
         """Write the gradient at ``w`` to ``out`` and return the objective."""
         self._at = w.copy() if self._log.replays else None
-        value, out[:] = self._log.recall(lambda: (self._problem.grad(w, out), out), w)
+        value, out[:] = self._log.recall(
+            lambda: (self._problem.grad(w, out), out), w, sizes=[1, self.size]
+        )
         return float(value[0])
 
     def hess_vec(self, v: F64, out: F64) -> None:
@@ -117,21 +133,25 @@ class LoggedProblem:
             self._problem.hess_vec(v, out)
             return (out,)
 
-        (out[:],) = self._log.recall(compute, v)
+        (out[:],) = self._log.recall(compute, v, sizes=[self.size])
 
     def cut(self, w: F64) -> tuple[F64, float, float]:
         """Return the plane that touches the convex part at ``w``, and that part."""
-        a, b, value = self._log.recall(lambda: self._problem.cut(w), w)
+        a, b, value = self._log.recall(lambda: self._problem.cut(w), w, sizes=[self.size, 1, 1])
         return a, float(b[0]), float(value[0])
 
     def concave_part(self, w: F64) -> tuple[F64, float] | None:
         """Return the plane that touches the other part; None where there is none."""
-        found = self._log.recall(lambda: self._problem.concave_part(w) or (), w)
+        found = self._log.recall(
+            lambda: self._problem.concave_part(w) or (), w, sizes=[self.size, 1]
+        )
         return (found[0], float(found[1][0])) if found else None
 
-    def recall(self, compute: Callable[[Any], Any], *asked: AnyArray) -> Answer:
+    def recall(
+        self, compute: Callable[[Any], Any], *asked: AnyArray, sizes: Sequence[int] | None = None
+    ) -> Answer:
         """Return what ``compute`` makes of the problem itself, as one answer."""
-        return self._log.recall(lambda: compute(self._problem), *asked)
+        return self._log.recall(lambda: compute(self._problem), *asked, sizes=sizes)
 
 
 def logged(problem: Any, log: OracleLog) -> Any:
@@ -139,13 +159,18 @@ def logged(problem: Any, log: OracleLog) -> Any:
     return LoggedProblem(problem, log) if log.writes else problem
 
 
-def recall(problem: Any, compute: Callable[[Any], Any], *asked: AnyArray) -> Answer:
+def recall(
+    problem: Any,
+    compute: Callable[[Any], Any],
+    *asked: AnyArray,
+    sizes: Sequence[int] | None = None,
+) -> Answer:
     """Return what ``compute`` makes of ``problem``: from its log, where it has one.
 
     For solvers whose single answers would make a long log: a whole pass is one answer.
     """
     if isinstance(problem, LoggedProblem):
-        return problem.recall(compute, *asked)
+        return problem.recall(compute, *asked, sizes=sizes)
     return _as_answer(compute(problem))
 
 
@@ -168,6 +193,10 @@ def _as_answer(found: Any) -> Answer:
 
 def _answers(kept: CheckpointState) -> Iterator[tuple[int, Answer]]:
     for segment in kept.added:
+        check_arrays(_SEGMENT, segment, "the checkpoint")
+        whole = segment["parts"].sum() == len(segment["sizes"])
+        if not whole or segment["sizes"].sum() != len(segment["values"]):
+            raise DataError("the checkpoint is damaged: its answers are cut wrongly.")
         sizes = iter(np.split(segment["values"], np.cumsum(segment["sizes"])[:-1]))
         for check, count in zip(segment["checks"].tolist(), segment["parts"], strict=True):
             yield check, tuple(next(sizes) for _ in range(count))

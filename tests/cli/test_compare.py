@@ -1,7 +1,5 @@
 """``rankwright compare``: a table, one JSON object, sentences for what cannot be."""
 
-import json
-
 import pytest
 from command import run, run_json, sentence
 from small_data import small_data
@@ -112,39 +110,3 @@ def test_wrong_names_are_reported_before_anything_is_read(file, cache, tmp_path)
     assert "no test called 'anova'" in sentence(
         "compare", file, "--rankers", "ranksvm", "--test", "anova"
     )
-
-
-# --- test_demo -------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory):
-    """What the demo gives as JSON on one thread, the table of it on two, and both pages."""
-    folder = tmp_path_factory.mktemp("demo")
-    one, two = folder / "1.html", folder / "2.html"
-    found = run_json("demo", "-o", one, RANKWRIGHT_THREADS="1", alone=True)
-    table = run("demo", "-o", two, RANKWRIGHT_THREADS="2", alone=True).stdout
-    return found["metrics"], table, [one.read_text(), two.read_text()]
-
-
-def test_the_demo_ends_in_a_table_and_a_report(demo):
-    metrics, table, (html, _) = demo
-    assert metrics["random"]["ndcg@10"] < metrics["best feature"]["ndcg@10"]
-    for name in metrics:
-        assert name in table
-    for name in set(metrics) - {"random", "best feature"}:
-        assert name in html
-
-
-def content_without_times(html):
-    """Return what the page holds, but for how long fits took."""
-    content = json.loads(html.split('id="content">')[1].split("</script>")[0])
-    for ranker in content["rankers"]:
-        del ranker["seconds"], ranker["compile_seconds"]
-    del content["conclusion"][1]  # what to do, which depends on how long fits took
-    return content
-
-
-def test_the_demo_is_the_same_on_any_number_of_threads(demo):
-    *_, (one, two) = demo
-    assert content_without_times(one) == content_without_times(two)

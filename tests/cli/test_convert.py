@@ -55,6 +55,26 @@ def test_json_is_one_object(text, tmp_path):
     }
 
 
+def test_a_feature_log_takes_its_grades_from_a_judgment_list(tmp_path):
+    log, judgments, table = (tmp_path / name for name in ("log.jsonl", "judged.txt", "t.csv"))
+    features = [{"name": "bm25", "value": 1.5}, {"name": "age"}]
+    hits = [{"_id": doc, "fields": {"_ltrlog": [{"qid:1": features}]}} for doc in "ab"]
+    log.write_text(json.dumps({"hits": {"hits": hits}}))
+    judgments.write_text("# qid:1: rambo\n\n3 qid:1 # a\n")
+    result = run(log, table, "--judgments", judgments, "--absent", "zero")
+    assert result.exit_code == 0
+    assert "warning: " in result.stderr
+    assert "documents without a judgment, left out: 1 of 2" in result.stderr
+    assert rankwright.load(table).to_frame().to_dict("list") == {
+        "qid": [1],
+        "label": [3],
+        "doc_id": ["a"],
+        "bm25": [1.5],
+        "age": [0],
+    }
+    assert "name its judgment list with judgments=FILE" in refused(log, table)
+
+
 def test_formats_and_columns_can_be_named(tmp_path):
     (tmp_path / "table").write_text("session,stars,a\n1,3,5\n")
     result = run(

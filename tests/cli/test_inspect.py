@@ -83,6 +83,14 @@ def test_missing_values_name_the_features_that_lack_most(tmp_path):
     assert "3 values (33.33%) are missing, in 2 of 3 features, most in 2, 1." in text
 
 
+def test_named_features_below_zero_are_no_scores_of_a_query(tmp_path):
+    path = write(tmp_path / "a.csv", "qid,label,up,down", "1,0,0,-1", "1,1,2,0", "2,0,1,-0.0")
+    assert "1 of 2 features has values below 0, which a query of Elasticsearch" in run(path)
+    assert "as its score: down." in run(path)
+    text = run(write(tmp_path / "a.txt", "0 qid:1 1:-1 2:5", "1 qid:1 1:2 2:3"))
+    assert "below 0" not in text  # LETOR text has no names, and is not an engine's
+
+
 def test_errors_of_lists_are_reported(tmp_path):
     lines = (
         "0 qid:1 1:1",

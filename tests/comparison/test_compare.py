@@ -1,6 +1,5 @@
-"""Comparisons: the protocol, the cache, kills, tests against brute force."""
+"""Comparisons: the protocol, time, data, kills, tests against brute force."""
 
-import importlib
 import json
 import os
 import signal
@@ -10,58 +9,18 @@ import time
 
 import numpy as np
 import pytest
+from compared import QUICK, compare_module, count_fits, table
 from scipy import stats
 from small_data import small_data
 from tiny_experiment import write_folds
 
 import rankwright
-from rankwright.comparison import run_cache
 from rankwright.comparison.compare import compare
-from rankwright.comparison.run_cache import RunCache, source_digest
 from rankwright.data.files import save
-from rankwright.data.ranking_data import RankingData
 from rankwright.data.split import Fold, k_folds
 from rankwright.errors import DataError, UsageError
 from rankwright.metrics.evaluation import evaluate
 from rankwright.rankers.base import Ranker, ranker
-
-module = importlib.import_module("rankwright.comparison.compare")
-runs_module = importlib.import_module("rankwright.comparison.compare")
-QUICK = ["gbdt:n_estimators=5", "ranknet:model=linear", "ranksvm"]
-
-
-@pytest.fixture(scope="module")
-def data():
-    return small_data(queries=24, documents=10)
-
-
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory):
-    return tmp_path_factory.mktemp("cache")
-
-
-@pytest.fixture(scope="module")
-def found(data, cache):
-    return compare(data, QUICK, folds=3, cache=cache)
-
-
-def count_fits(monkeypatch):
-    fitted = []
-    monkeypatch.setattr(runs_module, "warm_up", lambda *_: None)  # its fits do not count
-    original = Ranker.fit
-
-    def spy(self, *args, **more):
-        fitted.append(self.name)
-        return original(self, *args, **more)
-
-    monkeypatch.setattr(Ranker, "fit", spy)
-    return fitted
-
-
-def table(found):
-    reported = found.as_json()
-    return {name: reported[name] for name in ("metrics", "tests", "bytes", "tuned", "failures")}
-
 
 # --- what a comparison holds -------------------------------------------------------------------
 
@@ -130,44 +89,6 @@ def test_what_holds_a_function_is_fitted_in_each_comparison(data, tmp_path):
         np.testing.assert_allclose(ours, own, rtol=1e-9)
     assert compare(data, given, folds=3, cache=tmp_path).fits == 6  # another metric selects
     assert compare(data, given, folds=3, cache=tmp_path).fits == 3  # the function's alone
-
-
-def test_scores_and_models_go_with_the_test_part_of_their_fold(found):
-    for number, fold in enumerate(found.folds):
-        for label in found.rankers:
-            scores = found.scores[label][number]
-            assert scores.shape == fold.test.y.shape
-            loaded = rankwright.load_model(found.models[label][number])
-            np.testing.assert_array_equal(loaded.predict(fold.test), scores)
-
-
-def test_runs_tell_parameters_curves_time_and_size(found):
-    run = found.runs["gbdt:n_estimators=5"][1]
-    assert run.fold == 1
-    assert run.parameters["n_estimators"] == 5
-    assert run.tuned == {}
-    assert len(run.curve["valid ndcg@10"]) == 5
-    assert 1 <= run.best_iteration <= 5
-    assert run.seconds > 0
-    assert run.size == run.model.stat().st_size
-
-
-def test_wins_ties_and_losses_are_counted_query_by_query(found):
-    test = found.test("ranksvm", "ndcg@5")
-    a, b = (found.per_query[label]["ndcg@5"] for label in ("ranksvm", found.baseline))
-    gain = [x - y for x, y in zip(a, b, strict=True)]
-    assert test.wins == sum(g > 1e-12 for g in gain)
-    assert test.losses == sum(g < -1e-12 for g in gain)
-    assert test.wins + test.ties + test.losses == len(found.qid)
-    assert test.difference == pytest.approx(np.mean(gain))
-    assert found.test(found.baseline, "ndcg@5") is None
-
-
-def test_where_less_is_better_a_win_is_a_lower_value(data, cache):
-    found = compare(data, QUICK, metrics="pair_error", folds=3, cache=cache)
-    test = found.test("ranksvm", "pair_error")
-    a, b = (found.per_query[label]["pair_error"] for label in ("ranksvm", found.baseline))
-    assert test.wins == int((a < b - 1e-12).sum()) > 0
 
 
 def test_p_values_are_adjusted_by_holm_within_a_metric(found):
@@ -252,20 +173,6 @@ def test_all_pairs_are_tested_and_corrected_together(correction, data, cache):
     assert found.baseline == a
 
 
-def test_letters_name_what_a_ranker_is_significantly_better_than(data, cache):
-    given = {"good": "ranksvm", "none": np.zeros(240), "bad": np.random.default_rng(0).random(240)}
-    found = compare(data, given, folds=3, cache=cache, baseline="all", metrics="ndcg@10")
-    lines = str(found).splitlines()
-    assert lines[1].split()[:4] == [
-        "a",
-        "good",
-        f"{found.intervals['good']['ndcg@10'].mean:.4f}",
-        "bc",
-    ]
-    assert lines[2].split()[:2] == ["b", "none"]
-    assert "a letter after a value: significantly better" in lines[-1]
-
-
 # --- time --------------------------------------------------------------------------------------
 
 
@@ -279,7 +186,7 @@ def test_seconds_hold_no_warm_up(data, tmp_path, monkeypatch):
         return original(self, *args, **more)
 
     monkeypatch.setattr(Ranker, "fit", slow_at_first)
-    monkeypatch.setattr(runs_module, "_warm", set(), raising=False)
+    monkeypatch.setattr(compare_module, "_warm", set(), raising=False)
     monkeypatch.setattr(time, "perf_counter", lambda: clock[0])
     found = compare(data, "gbdt:n_estimators=3", folds=3, cache=tmp_path, jobs=1)
     assert [run.seconds for run in found.runs["gbdt:n_estimators=3"]] == [1.0, 1.0, 1.0]
@@ -287,19 +194,19 @@ def test_seconds_hold_no_warm_up(data, tmp_path, monkeypatch):
 
 def test_a_warm_up_ends_after_two_rounds_and_changes_nothing(data, tmp_path, monkeypatch):
     rounds = []
-    original = runs_module._end_soon
+    original = compare_module._end_soon
 
     def spy(t, text):
         rounds.append(t)
         original(t, text)
 
-    monkeypatch.setattr(runs_module, "_warm", set())
-    monkeypatch.setattr(runs_module, "_end_soon", spy)
+    monkeypatch.setattr(compare_module, "_warm", set())
+    monkeypatch.setattr(compare_module, "_end_soon", spy)
     state = np.random.RandomState(3)
     given = {"a": ranker("gbdt", n_estimators=20, subsample=0.5, random_state=state)}
     warm = compare(data, given, folds=3, cache=tmp_path / "a", jobs=1)
     assert rounds == [1, 2]  # once for three folds
-    monkeypatch.setattr(runs_module, "warm_up", lambda *_: None)
+    monkeypatch.setattr(compare_module, "warm_up", lambda *_: None)
     given = {
         "a": ranker("gbdt", n_estimators=20, subsample=0.5, random_state=np.random.RandomState(3))
     }
@@ -353,100 +260,6 @@ def test_data_that_is_no_data_is_refused(cache):
 # --- the cache ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_the_same_ranker_under_two_names_is_fitted_once(data, tmp_path, jobs):
-    found = compare(data, "ranksvm,same=ranksvm", folds=3, cache=tmp_path, jobs=jobs, n_jobs=2)
-    assert found.fits == 3
-    assert found.per_query["same"]["ndcg@10"] == pytest.approx(
-        found.per_query["ranksvm"]["ndcg@10"], abs=0.0
-    )
-
-
-def test_other_libraries_or_sources_are_other_runs(monkeypatch):
-    before = source_digest()
-    monkeypatch.setattr(run_cache, "_versions", lambda: {"numpy": "0.0"})
-    source_digest.cache_clear()
-    after = source_digest()
-    source_digest.cache_clear()
-    assert after != before
-
-
-def test_a_run_is_not_dropped_because_its_folder_cannot_be_touched(found, cache, monkeypatch):
-    def refuse(_):
-        raise PermissionError
-
-    kept = RunCache(cache)
-    key = found.runs["ranksvm"][0].model.parent.name
-    monkeypatch.setattr(run_cache.os, "utime", refuse)
-    assert kept.find(key) is not None
-
-
-def test_the_second_run_fits_nothing_and_says_the_same(found, data, cache, monkeypatch):
-    fitted, drawn = count_fits(monkeypatch), []
-    for name in ("randomisation", "bootstrap_interval"):
-        monkeypatch.setattr(module, name, lambda *_, **__: drawn.append(1))
-    again = compare(data, QUICK, folds=3, cache=cache)
-    assert fitted == []
-    assert drawn == []
-    assert (found.fits, again.fits) == (9, 0)
-    assert table(again) == table(found)
-    assert again.seconds == found.seconds
-
-
-def test_another_ranker_fits_that_one_alone(data, cache, found, monkeypatch):
-    fitted = count_fits(monkeypatch)
-    compare(data, [*QUICK, "listnet"], folds=3, cache=cache)
-    assert fitted == ["listnet"] * 3
-
-
-def test_other_metrics_fit_nothing(data, cache, found, monkeypatch):
-    fitted = count_fits(monkeypatch)
-    compare(data, QUICK, metrics="err@5,p@3", folds=3, cache=cache)
-    assert fitted == []
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [{"random_state": 1}, {"select": "map"}, {"convention": "letor4"}, {"folds": 4}],
-    ids=lambda changed: next(iter(changed)),
-)
-def test_what_a_fit_depends_on_is_fitted_anew(changed, data, cache, found, monkeypatch):
-    fitted = count_fits(monkeypatch)
-    compare(data, "ranksvm", **{"folds": 3, "cache": cache, **changed})
-    assert fitted == ["ranksvm"] * changed.get("folds", 3)
-
-
-def test_data_changed_in_one_value_is_other_data(data, cache, found, monkeypatch):
-    fitted = count_fits(monkeypatch)
-    X = data.X.copy()
-    X[0, 0] += 1e-9
-    rows = np.repeat(data.qid, data.sizes)
-    compare(RankingData.from_arrays(X, data.y, qid=rows), "ranksvm", folds=3, cache=cache)
-    assert fitted == ["ranksvm"] * 3
-
-
-def test_a_damaged_run_is_run_again(data, tmp_path, monkeypatch):
-    before = compare(data, "ranksvm", folds=3, cache=tmp_path)
-    before.models["ranksvm"][0].write_bytes(b"short")
-    (before.models["ranksvm"][1].parent / "run.json").write_text("{")
-    fitted = count_fits(monkeypatch)
-    again = compare(data, "ranksvm", folds=3, cache=tmp_path)
-    assert len(fitted) == 2
-    assert table(again) == table(before)
-
-
-def test_old_runs_and_leftovers_are_dropped_and_nothing_else(tmp_path, data):
-    found = compare(data, "ranksvm", folds=3, cache=tmp_path)
-    old, *recent = (path.parent for path in found.models["ranksvm"])
-    (tmp_path / ".abc.1.partial").mkdir()
-    (tmp_path / "mine.txt").write_text("keep")
-    old_test, *tests = tmp_path.glob("*.test.json")
-    for path in (old, old_test, tmp_path / ".abc.1.partial", tmp_path / "mine.txt"):
-        os.utime(path, (0, 0))
-    RunCache(tmp_path).drop_old()
-    assert sorted(tmp_path.iterdir()) == sorted([*recent, *tests, tmp_path / "mine.txt"])
-
-
 def test_processes_give_what_one_process_gives(data, found, tmp_path):
     again = compare(data, QUICK, folds=3, cache=tmp_path, jobs=2, n_jobs=2)
     assert again.fits == 9
@@ -490,7 +303,7 @@ def test_killed_at_any_moment_and_started_again_the_table_is_the_same(tmp_path):
 
 def test_tuning_looks_at_train_and_valid_alone_and_is_kept(data, tmp_path, monkeypatch):
     seen = []
-    monkeypatch.setattr(runs_module, "warm_up", lambda *_: None)
+    monkeypatch.setattr(compare_module, "warm_up", lambda *_: None)
     original = Ranker.fit
 
     def spy(self, X, *args, eval_set=None, **more):

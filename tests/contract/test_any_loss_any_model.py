@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from cases import each
 from small_data import small_data
 
 from rankwright import registry
@@ -26,8 +27,8 @@ def solver_for(name):
     return "lbfgs" if traits.smooth and traits.integrable else "sgd"
 
 
-@pytest.mark.parametrize("model", QUICK)
 @pytest.mark.parametrize("name", registry.LOSSES)
+@each("model", QUICK)
 def test_any_loss_goes_with_any_model(name, model):
     solver = {"solver": solver_for(name)} if model in ("linear", "kernel") else {}
     chosen = registry.resolve("models", model)(**QUICK[model])

@@ -4,13 +4,14 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
+from cases import case
 from reference.losses import TWINS
 
 from rankwright import registry
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import ContractError, DataError, UsageError
-from rankwright.losses import Traits, from_function, loss
-from rankwright.testing import check_loss, loss_checks
+from rankwright.errors import DataError, UsageError
+from rankwright.losses import loss
+from rankwright.testing import loss_checks
 from rankwright.testing.contract import graded as data_of
 from rankwright.testing.losses import (
     GRADES,
@@ -97,15 +98,12 @@ VARIANTS = {
     "squared": [{"targets": "gain"}],
     "xendcg": [{"sampled": False}, {"newton_terms": 3}, {"sampled": False, "newton_terms": 3}],
 }
-CASES = [(name, params) for name in registry.LOSSES for params in [{}, *VARIANTS.get(name, [])]]
+each_loss = pytest.mark.parametrize("name", registry.LOSSES)
 
 
-def case_name(case):
-    return "-".join([case[0], *(f"{key}={value}" for key, value in case[1].items())])
-
-
-def make(case):
-    return loss(case[0], **case[1])
+def variants(name):
+    """Return a loss with its defaults, and with other parameters that take other paths."""
+    return [loss(name, **params) for params in [{}, *VARIANTS.get(name, [])]]
 
 
 def alone(made):
@@ -113,75 +111,75 @@ def alone(made):
     return getattr(made, "pairs", "") != "ir"
 
 
-def properties():
-    return [
-        pytest.param(case, check, id=f"{check.__name__.removeprefix('check_')}-{case_name(case)}")
-        for case in CASES
-        for check in loss_checks(make(case))
-    ]
-
-
-@pytest.mark.parametrize(("case", "check"), properties())
-def test_every_loss_keeps_what_losses_promise(case, check):
-    check(make(case))
+@each_loss
+def test_every_loss_keeps_what_losses_promise(name):
+    for made in variants(name):
+        for check in loss_checks(made):
+            with case(made, check.__name__):
+                check(made)
 
 
 # --- values ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("tied", [False, True], ids=["distinct", "tied"])
-@pytest.mark.parametrize("case", [case for case in CASES if alone(make(case))], ids=case_name)
-def test_value_and_gradient_are_those_of_the_slow_twin(case, tied):
+@each_loss
+def test_value_and_gradient_are_those_of_the_slow_twin(name):
+    for made in filter(alone, variants(name)):
+        for decimals in (9, 0):  # distinct scores, and tied ones
+            with case(made, f"{decimals} decimals"):
+                check_against_twin(name, made, decimals)
+
+
+def check_against_twin(name, made, decimals):
     rng = np.random.default_rng(1)
     weights = rng.choice([0.5, 1.0, 2.0], size=17)
     data = data_of(GRADES, sample_weight=weights)
-    made = make(case)
     bound = made.bind(data)
     for t in range(2):
         if hasattr(bound, "set_iteration"):
             bound.set_iteration(t)
-        s = scores(data, t, 1.5).round(0 if tied else 9)
+        s = scores(data, t, 1.5).round(decimals)
         value, grad = at(bound, s)
         expected, gradients = 0.0, np.zeros(len(s))
         for q in RANKED:
             rows = slice(data.indptr[q], data.indptr[q + 1])
-            part = TWINS[case[0]](made, s[rows], data.y[rows], weights[rows], place=(t, q))
+            part = TWINS[name](made, s[rows], data.y[rows], weights[rows], place=(t, q))
             expected += part[0]
             gradients[rows] = part[1]
         assert value == pytest.approx(expected, rel=1e-8)
-        exact = 1e-4 if case[0] == "interval" else 1e-9  # the twin of interval is a QP solver
+        exact = 1e-4 if name == "interval" else 1e-9  # the twin of interval is a QP solver
         np.testing.assert_allclose(
             grad, gradients, rtol=exact, atol=exact * np.abs(gradients).max()
         )
 
 
-# --- derivatives -------------------------------------------------------------------------------
-
-
 EXACT = ("domination", "listmle", "listnet", "pair_exp", "ranknet", "squared", "xendcg")
 
 
-@pytest.mark.parametrize(
-    "case",
-    [case for case in CASES if case[0] in EXACT and make(case).traits.integrable],
-    ids=case_name,
-)
-@pytest.mark.parametrize("size", [0.3, 3.0])
-def test_where_it_is_exact_the_curvature_is_the_diagonal_of_the_hessian(case, size):
+# --- derivatives -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_where_it_is_exact_the_curvature_is_the_diagonal_of_the_hessian(name):
     data = data_of(GRADES, sample_weight=np.linspace(0.5, 2.0, 17))
-    bound = make(case).bind(data)
-    s = scores(data, 3, size)
-    diagonal = np.diag(central_differences(lambda x: at(bound, x)[1], s))
-    curv = with_curvature(make(case), bound, s)[2]
-    np.testing.assert_allclose(curv, diagonal, rtol=1e-5, atol=1e-6 * diagonal.max())
-
-
-# --- weights ------------------------------------------------------------------------------------
+    integrable = [made for made in variants(name) if made.traits.integrable]
+    assert integrable
+    for made in integrable:
+        bound = made.bind(data)
+        for size in (0.3, 3.0):
+            with case(made, size):
+                s = scores(data, 3, size)
+                diagonal = np.diag(central_differences(lambda x, b=bound: at(b, x)[1], s))
+                curv = with_curvature(made, bound, s)[2]
+                np.testing.assert_allclose(curv, diagonal, rtol=1e-5, atol=1e-6 * diagonal.max())
 
 
 BY_RANK = (
     "approx_ndcg", "lambdarank", "neural_ndcg", "position_svm", "precision_svm", "softrank",
 )  # fmt: skip
+
+
+# --- weights ------------------------------------------------------------------------------------
 
 
 def repeats(name, made):
@@ -196,9 +194,9 @@ def repeats(name, made):
 
 
 @pytest.mark.parametrize(
-    "case", [case for case in CASES if repeats(case[0], make(case))], ids=case_name
+    "name", [name for name in registry.LOSSES if any(repeats(name, one) for one in variants(name))]
 )
-def test_a_weight_of_two_is_a_document_twice_and_of_zero_none(case):
+def test_a_weight_of_two_is_a_document_twice_and_of_zero_none(name):
     weight = np.array([1, 2, 3, 1, 0, 2, 1, 0, 1, 1, 2, 3, 1, 0, 2, 1, 2])
     data = data_of(GRADES, sample_weight=weight)
     query = np.repeat(data.query_of_row(), weight)
@@ -206,79 +204,15 @@ def test_a_weight_of_two_is_a_document_twice_and_of_zero_none(case):
         np.zeros((weight.sum(), 1)), np.repeat(data.y, weight), qid=query
     )
     s = scores(data)
-    value, grad = at(make(case).bind(data), s)
-    again, of_copies = at(make(case).bind(copies), np.repeat(s, weight))
-    assert value == pytest.approx(again, rel=1e-10)
-    added = np.zeros(len(s))
-    np.add.at(added, np.repeat(np.arange(len(s)), weight), of_copies)
-    np.testing.assert_allclose(grad, added, rtol=1e-8, atol=1e-9)
-
-
-# --- check_loss tells -------------------------------------------------------------------------
-
-
-def squared(scores, grades):
-    return 0.5 * float(((scores - grades) ** 2).sum()), scores - grades
-
-
-def test_check_loss_takes_an_object_a_function_and_a_name():
-    check_loss(loss("listnet"))
-    check_loss("squared")
-    check_loss(from_function(squared, convex=True))
-
-
-@pytest.mark.parametrize(
-    ("made", "sentence"),
-    [
-        (
-            from_function(lambda s, y: (squared(s, y)[0], 2 * (s - y)), name="double"),
-            "loss 'double' breaks the contract 'The gradient is the derivative of the value': the "
-            r"gradient is .* at row 0, and the finite difference of the value is",
-        ),
-        (
-            from_function(lambda s, y: (-squared(s, y)[0], y - s), convex=True),
-            "A convex loss lies below its chords and above its tangents': between two points",
-        ),
-        (from_function(squared, shift_invariant=True), "Adding a constant to the scores of a"),
-        (
-            from_function(squared, curvature=0.5),
-            "it is 0.5, and finite differences give 1, so .*third",
-        ),
-        (
-            from_function(lambda s, y: (0.5 * (s**2).sum(), s), name="blind"),
-            "loss 'blind' breaks the contract 'From equal scores a step down the gradient puts "
-            "better grades higher': the mean gradient is 0 at grade 0 and 0 at grade 2",
-        ),
-        (
-            from_function(
-                lambda s, y: ((np.exp(s) - y * s).sum(), np.exp(s) - y, np.exp(s)), name="exp"
-            ),
-            "'Scores of ten thousand give finite values, gradients and curvatures': (Runtime|Data)",
-        ),
-        (
-            from_function(
-                lambda s, y: (squared(s, y)[0] + s[0], s - y + np.eye(len(s))[0]), name="first"
-            ),
-            "loss 'first' breaks the contract 'The order of documents within a query changes",
-        ),
-    ],
-)
-def test_check_loss_names_the_property_that_fails(made, sentence):
-    with pytest.raises(ContractError, match=sentence):
-        check_loss(made)
-
-
-def test_check_loss_misses_what_a_trait_claims():
-    class Claims:
-        traits = Traits(family="pointwise", hess_vec=True)
-
-        def bind(self, data, *, n_jobs=None):
-            return from_function(squared).bind(data)
-
-    with pytest.raises(ContractError, match=r"traits.hess_vec is true, but the bound loss has no"):
-        check_loss(Claims())
-    with pytest.raises(AssertionError, match="it has no method bind"):
-        check_loss(object())
+    for made in variants(name):
+        if repeats(name, made):
+            with case(made):
+                value, grad = at(made.bind(data), s)
+                again, of_copies = at(made.bind(copies), np.repeat(s, weight))
+                assert value == pytest.approx(again, rel=1e-10)
+                added = np.zeros(len(s))
+                np.add.at(added, np.repeat(np.arange(len(s)), weight), of_copies)
+                np.testing.assert_allclose(grad, added, rtol=1e-8, atol=1e-9)
 
 
 # --- names -------------------------------------------------------------------------------------
@@ -288,13 +222,13 @@ def test_every_registered_loss_has_a_slow_twin():
     assert TWINS.keys() == registry.LOSSES.keys()
 
 
-@pytest.mark.parametrize("case", CASES, ids=case_name)
-def test_a_loss_is_a_frozen_value(case):
-    assert make(case) == make(case)
-    assert hash(make(case)) == hash(make(case))
-    field = fields(make(case))[0].name
-    with pytest.raises(AttributeError):
-        setattr(make(case), field, None)
+@each_loss
+def test_a_loss_is_a_frozen_value(name):
+    for made, again in zip(variants(name), variants(name), strict=True):
+        assert made == again
+        assert hash(made) == hash(again)
+        with pytest.raises(AttributeError):
+            setattr(made, fields(made)[0].name, None)
 
 
 def test_a_wrong_name_is_answered_with_the_nearest():
@@ -327,10 +261,10 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("name", "params", "sentence"), WRONG)
-def test_a_parameter_that_makes_no_sense_is_refused(name, params, sentence):
-    with pytest.raises(UsageError, match=sentence):
-        loss(name, **params).bind(data_of(GRADES))
+def test_a_parameter_that_makes_no_sense_is_refused():
+    for name, params, sentence in WRONG:
+        with case(name, params), pytest.raises(UsageError, match=sentence):
+            loss(name, **params).bind(data_of(GRADES))
 
 
 @pytest.mark.parametrize(

@@ -5,20 +5,19 @@ from itertools import pairwise, permutations, product
 
 import numpy as np
 import pytest
+from cases import case
 from hypothesis import given
 from hypothesis import strategies as st
 from reference import metrics as twins
 
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import ContractError
-from rankwright.metrics.base import metric
+from rankwright.metrics.base import PositionMetric, metric
 from rankwright.metrics.convention import CONVENTIONS
 from rankwright.metrics.evaluation import Evaluator, evaluate
-from rankwright.metrics.position import PositionMetric
 from rankwright.metrics.ranked import SAMPLED_ORDERS, Ranked
 from rankwright.metrics.swap import LINEAR_SWAP
 from rankwright.registry import METRICS
-from rankwright.testing import check_metric, metric_checks
+from rankwright.testing import metric_checks
 from rankwright.testing.metrics import (
     LISTS,
     check_degenerate_queries,
@@ -46,10 +45,15 @@ SPELLINGS = {
     "wta": ["wta(modified=true)"],
 }
 NAMES = [name for key in METRICS for name in [key, *SPELLINGS.get(key, [])]]
+each_metric = pytest.mark.parametrize("key", METRICS)
 swappable = pytest.mark.parametrize(
-    "name", [name for name in NAMES if hasattr(metric(name), "swap_form")]
+    "key", [key for key in METRICS if hasattr(metric(key), "swap_form")]
 )
-all_names = pytest.mark.parametrize("name", NAMES)
+
+
+def spellings(key):
+    """Return the name of a metric, and names with other parameters."""
+    return [key, *SPELLINGS.get(key, [])]
 
 
 def twin(name, g, s):
@@ -67,74 +71,51 @@ def settled(name, value):
     return (np.nan if metric(name).when_empty == "skip" else 0.0) if value is None else value
 
 
-def properties():
-    """All of them under the standard convention; those that clauses can break under others too."""
-    of_conventions = {
-        check_degenerate_queries: ["lightgbm", "sklearn", "letor4", "ranklib"],
-        check_rows_of_ties: ["ranklib"],
-        check_threads: ["sklearn", "ranklib"],
-    }
-    return [
-        pytest.param(name, convention, check, id=f"{check.__name__}-{name}-{convention}")
-        for name in NAMES
-        for check in metric_checks(metric(name))
-        for convention in ["standard", *of_conventions.get(check, [])]
-    ]
+OF_CONVENTIONS = {  # what clauses of a convention can break, beside the standard one
+    check_degenerate_queries: ["lightgbm", "sklearn", "letor4", "ranklib"],
+    check_rows_of_ties: ["ranklib"],
+    check_threads: ["sklearn", "ranklib"],
+}
 
 
-@pytest.mark.parametrize(("name", "convention", "check"), properties())
-def test_every_metric_keeps_what_metrics_promise(name, convention, check):
-    check(metric(name, convention=convention))
+@each_metric
+def test_every_metric_keeps_what_metrics_promise(key):
+    for name in spellings(key):
+        for check in metric_checks(metric(name)):
+            for convention in ["standard", *OF_CONVENTIONS.get(check, [])]:
+                with case(name, convention, check.__name__):
+                    check(metric(name, convention=convention))
 
 
-@pytest.mark.parametrize("convention", CONVENTIONS)
-@all_names
-def test_queries_without_anything_to_find_are_counted(name, convention):
+@each_metric
+def test_queries_without_anything_to_find_are_counted(key):
     data = RankingData.from_arrays(np.zeros((4, 1)), [0, 2, 1, 1], group_sizes=[0, 1, 1, 2, 0])
-    assert evaluate(data, [0.1, 0.2, 0.3, 0.3], name, convention=convention).empty_queries == 3
+    for name, convention in product(spellings(key), CONVENTIONS):
+        found = evaluate(data, [0.1, 0.2, 0.3, 0.3], name, convention=convention)
+        assert found.empty_queries == 3, (name, convention)
 
 
-def first_is_best(scores, grades):
-    return float(grades[scores.argmax()] == grades.max())
+@each_metric
+def test_every_order_has_the_value_of_the_slow_twin(key):
+    for name, grades in product(spellings(key), LISTS):
+        n = len(grades)
+        orders = list(permutations(range(n)))
+        lists = [[grades[i] for i in order] for order in orders]
+        data, s = many(lists, [range(n, 0, -1)] * len(orders))
+        found = evaluate(data, s, name).per_query[name]
+        expected = [settled(name, twin(name, g, range(n, 0, -1))) for g in lists]
+        with case(name, grades):
+            np.testing.assert_allclose(found, expected, rtol=1e-14, atol=1e-15)
 
 
-def test_check_metric_takes_a_name_an_object_and_a_function():
-    check_metric("ndcg@5", convention="letor4")
-    check_metric(metric("map"))
-    check_metric(first_is_best)
+@each_metric
+def test_worst_mean_and_best_over_ties_are_those_of_all_tied_orders(key):
+    for name, grades in product(spellings(key), LISTS):
+        with case(name, grades):
+            check_over_ties(name, grades)
 
 
-@pytest.mark.parametrize(
-    ("broken", "sentence"),
-    [
-        (
-            lambda s, y: -float(y[s.argmax()]),
-            "'No order of the documents is better than that of their grades': grades in the order",
-        ),
-        (lambda s, y: float(y[0]), "better than that of their grades|order of rows changes"),
-        (lambda s, y: "good", "DataError: the metric 'lambda' returned 'good' for query 0"),
-    ],
-)
-def test_check_metric_names_the_property_that_fails(broken, sentence):
-    with pytest.raises(ContractError, match=sentence):
-        check_metric(broken)
-
-
-@all_names
-@pytest.mark.parametrize("grades", LISTS)
-def test_every_order_has_the_value_of_the_slow_twin(name, grades):
-    n = len(grades)
-    orders = list(permutations(range(n)))
-    lists = [[grades[i] for i in order] for order in orders]
-    data, s = many(lists, [range(n, 0, -1)] * len(orders))
-    found = evaluate(data, s, name).per_query[name]
-    expected = [settled(name, twin(name, g, range(n, 0, -1))) for g in lists]
-    np.testing.assert_allclose(found, expected, rtol=1e-14, atol=1e-15)
-
-
-@all_names
-@pytest.mark.parametrize("grades", LISTS)
-def test_worst_mean_and_best_over_ties_are_those_of_all_tied_orders(name, grades):
+def check_over_ties(name, grades):
     n, patterns = len(grades), tie_patterns(len(grades))
     data, s = many([grades] * len(patterns), patterns)
     tied = [
@@ -156,10 +137,17 @@ def test_worst_mean_and_best_over_ties_are_those_of_all_tied_orders(name, grades
         np.testing.assert_allclose(found, [np.mean(t) for t in tied], rtol=1e-12, atol=1e-14)
 
 
-@pytest.mark.parametrize("convention", [name for name in CONVENTIONS if name != "standard"])
-@pytest.mark.parametrize("name", [*NAMES, "ndcg@5", "p@6", "map@5"])
-def test_under_every_convention_models_are_selected_by_the_mean_over_tied_orders(name, convention):
+@each_metric
+def test_under_every_convention_models_are_selected_by_the_mean_over_tied_orders(key):
     """Short lists, MeanNDCG, float32 ranks, scikit-learn's ties taken together: all averaged."""
+    beyond_a_list = {"ndcg": ["ndcg@5"], "p": ["p@6"], "map": ["map@5"]}
+    for name in [*spellings(key), *beyond_a_list.get(key, [])]:
+        for convention in CONVENTIONS.keys() - {"standard"}:
+            with case(name, convention):
+                check_selection_over_ties(name, convention)
+
+
+def check_selection_over_ties(name, convention):
     lists = [(1, 0, 0, 2, 1), (2, 0, 1), (1, 1), (0, 1, 0, 1), (0, 0, 0)]
     scores = [(1, 1, 0, 0, 0), (1, 1, 1), (0, 0), (0, 1, 1, 0), (1, 1, 0)]
     selects = metric(name, convention=convention).for_selection()
@@ -173,12 +161,13 @@ def test_under_every_convention_models_are_selected_by_the_mean_over_tied_orders
         assert found[query] == pytest.approx(values.mean(), rel=1e-6, nan_ok=True), grades
 
 
-@pytest.mark.parametrize("convention", CONVENTIONS)
-@all_names
-def test_a_rule_for_ties_that_the_name_gives_is_kept_in_selection(name, convention):
-    given = replace(metric(name, convention=convention), ties="file")
-    assert given.for_selection() == given
-    assert metric(name, convention=convention).for_selection().setting("ties") == "mean"
+@each_metric
+def test_a_rule_for_ties_that_the_name_gives_is_kept_in_selection(key):
+    for name, convention in product(spellings(key), CONVENTIONS):
+        made = metric(name, convention=convention)
+        given = replace(made, ties="file")
+        assert given.for_selection() == given, (name, convention)
+        assert made.for_selection().setting("ties") == "mean", (name, convention)
 
 
 limited = pytest.mark.parametrize("key", [key for key in METRICS if metric(key).takes_limit])
@@ -233,33 +222,35 @@ def test_without_ties_a_limit_per_group_needs_no_samples(key):
     assert evaluate(data, s, name)[name] == next(iter(averaged.values()))
 
 
-@all_names
-def test_tie_intervals_are_means_over_queries_of_those_values(name):
+@each_metric
+def test_tie_intervals_are_means_over_queries_of_those_values(key):
     lists, scores = random_lists(tied=True)
     data, s = many(lists, scores)
-    interval = evaluate(data, s, name).tie_intervals()[name]
-    measure, judged = metric(name), metric(name).judge(data)
-    worst, best = (
-        np.nanmean(measure.values(Ranked(judged, s, ties, strict=True), mean=False))
-        for ties in ("worst", "best")
-    )
-    mean = np.nanmean(measure.values(Ranked(judged, s, "file"), mean=True))
-    np.testing.assert_allclose(interval, (worst, mean, best), rtol=1e-12)
-    low, high = sorted((worst, best))
-    assert low - 1e-15 <= mean <= high + 1e-15
+    for name in spellings(key):
+        interval = evaluate(data, s, name).tie_intervals()[name]
+        measure, judged = metric(name), metric(name).judge(data)
+        worst, best = (
+            np.nanmean(measure.values(Ranked(judged, s, ties, strict=True), mean=False))
+            for ties in ("worst", "best")
+        )
+        mean = np.nanmean(measure.values(Ranked(judged, s, "file"), mean=True))
+        with case(name):
+            np.testing.assert_allclose(interval, (worst, mean, best), rtol=1e-12)
+        low, high = sorted((worst, best))
+        assert low - 1e-15 <= mean <= high + 1e-15, name
 
 
-@pytest.mark.parametrize(
-    ("name", "tied"),
-    [(name, False) for name in NAMES] + [(name, True) for name in NAMES if metric(name).own_ties],
-)
-def test_long_lists_agree_with_the_slow_twin(name, tied):
-    lists, scores = random_lists(40, tied=tied)
-    data, s = many(lists, scores)
-    found = evaluate(data, s, name).per_query[name]
-    by_score = [twins.by_score(g, s) for g, s in zip(lists, scores, strict=True)]
-    expected = [settled(name, twin(name, g, s)) for g, s in by_score]
-    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
+@each_metric
+def test_long_lists_agree_with_the_slow_twin(key):
+    for name in spellings(key):
+        for tied in (False, True) if metric(name).own_ties else (False,):
+            lists, scores = random_lists(40, tied=tied)
+            data, s = many(lists, scores)
+            found = evaluate(data, s, name).per_query[name]
+            by_score = [twins.by_score(g, s) for g, s in zip(lists, scores, strict=True)]
+            expected = [settled(name, twin(name, g, s)) for g, s in by_score]
+            with case(name, f"tied: {tied}"):
+                np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
 
 
 documents = st.tuples(st.sampled_from([0.0, 0.0, 0.5, 1.0, 2.0, 3.0]), st.integers(-2, 2))
@@ -285,10 +276,15 @@ def expected_value(name, grades, scores):
 
 
 @swappable
-def test_the_change_by_a_swap_is_that_of_computing_anew(name):
+def test_the_change_by_a_swap_is_that_of_computing_anew(key):
+    for name in spellings(key):
+        with case(name):
+            check_changes_by_swaps(metric(name))
+
+
+def check_changes_by_swaps(measure):
     lists, scores = random_lists(30)
     data, s = many(lists, scores)
-    measure = metric(name)
     order = Ranked(measure.judge(data), s, "file").order
     form = measure.swap_form(data)
     for q in range(data.n_queries):
@@ -306,27 +302,28 @@ def test_the_change_by_a_swap_is_that_of_computing_anew(name):
 
 
 @swappable
-def test_where_swaps_are_linear_the_value_is_a_sum_over_ranks(name):
+def test_where_swaps_are_linear_the_value_is_a_sum_over_ranks(key):
     lists, scores = random_lists()
     data, s = many(lists, scores)
-    measure = metric(name)
-    form = measure.swap_form(data)
-    assert (form.kind == LINEAR_SWAP) == isinstance(measure, PositionMetric)
-    if form.kind != LINEAR_SWAP:
-        return
-    order = Ranked(measure.judge(data), s, "file").order
-    values = evaluate(data, s, measure).per_query[repr(measure)]
-    for q in range(data.n_queries):
-        rows = order[data.indptr[q] : data.indptr[q + 1]][: form.cut[q]]
-        total = form.scale[q] * (form.weight[: len(rows)] @ form.gain[rows])
-        assert values[q] == pytest.approx(total, abs=1e-13)
+    for name in spellings(key):
+        measure = metric(name)
+        form = measure.swap_form(data)
+        assert (form.kind == LINEAR_SWAP) == isinstance(measure, PositionMetric), name
+        if form.kind != LINEAR_SWAP:
+            continue
+        order = Ranked(measure.judge(data), s, "file").order
+        values = evaluate(data, s, measure).per_query[repr(measure)]
+        for q in range(data.n_queries):
+            rows = order[data.indptr[q] : data.indptr[q + 1]][: form.cut[q]]
+            total = form.scale[q] * (form.weight[: len(rows)] @ form.gain[rows])
+            assert values[q] == pytest.approx(total, abs=1e-13), name
 
 
-@all_names
-def test_the_repr_is_the_name_and_parsing_inverts_it(name):
-    measure = metric(name, convention="letor4")
-    assert metric(repr(measure), convention="letor4") == measure
-    assert repr(measure).partition("@")[2] == name.partition("@")[2]
+def test_the_repr_is_the_name_and_parsing_inverts_it():
+    for name in NAMES:
+        measure = metric(name, convention="letor4")
+        assert metric(repr(measure), convention="letor4") == measure, name
+        assert repr(measure).partition("@")[2] == name.partition("@")[2], name
 
 
 def test_a_bound_evaluator_gives_what_evaluate_gives():

@@ -25,7 +25,7 @@ NOISY = {"loss": "xendcg", "model": "linear"}
 # ranker, its parameters, models and solvers that the case stands for
 CASES = {
     "trees": ("lambdamart", {"n_estimators": 9}, ["trees"]),
-    "trees-drawn": (
+    "trees-sampled": (
         "gbrank",
         {
             "n_estimators": 9,
@@ -190,7 +190,7 @@ def test_trees_go_on_after_those_of_a_start(tmp_path):
     assert again == whole
 
 
-# Hardly any row is drawn, so many rounds find no split; LightGBM drops their trees.
+# Hardly any row is sampled, so many rounds find no split; LightGBM drops their trees.
 EMPTY = {"n_estimators": 40, "subsample": 0.1, "min_child_samples": 10, "min_child_weight": 0.6}
 
 

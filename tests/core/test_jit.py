@@ -1,4 +1,6 @@
+import gc
 import logging
+import operator
 import os
 import pickle
 import subprocess
@@ -7,7 +9,7 @@ import time
 
 import numpy as np
 import pytest
-from numba.core import config
+from numba.core import config, types
 from numba.core.caching import NullCache
 
 from rankwright.core import jit, order
@@ -105,6 +107,67 @@ def allocates(n):
 @kernel
 def outer_allocates(n):
     return len(allocates(n))
+
+
+@kernel
+def value_at(values, i):
+    return values[i]
+
+
+@kernel
+def first_and_last(values):
+    return value_at(values, 0) + value_at(values, len(values) - 1) + value_at(values, 1)
+
+
+@inlined_alone
+def test_integer_constants_are_compiled_as_any_integer():
+    assert kernel_of(first_and_last)(np.array([1.0, 2.0, 4.0])) == 7.0
+    assert len(value_at.inner) == 1
+
+
+@inlined_alone
+def test_numba_finds_the_signature_of_a_call_once(monkeypatch):
+    asked = []
+    resolve = jit._resolve
+    monkeypatch.setattr(jit, "_resolved", {})
+    monkeypatch.setattr(jit, "_resolve", lambda *call: asked.append(call) or resolve(*call))
+    assert kernel_of(many_sums)(1.0) == 5.0
+    additions = [call for call in asked if call[0].typing_key is operator.add]
+    assert len(additions) == 1
+    assert types.BaseFunction.get_call_type is jit._resolve  # for the kernels of others
+
+
+@kernel
+def many_sums(x):
+    y = x + x
+    z = y + x
+    return z + y
+
+
+@compiled_alone
+def test_what_compiling_makes_is_put_with_the_old_objects_and_not_looked_at():
+    found = []
+    note = lambda phase, about: found.append(phase)  # noqa: E731
+    one = kernel_of(add_one)
+    gc.collect()
+    gc.callbacks.append(note)
+    try:
+        one(1)
+    finally:
+        gc.callbacks.remove(note)
+    assert found == []
+    assert gc.isenabled()
+    assert gc.get_freeze_count() == 0
+
+
+@compiled_alone
+def test_what_the_user_froze_stays_frozen():
+    gc.freeze()
+    try:
+        kernel_of(add_one)(1)
+        assert gc.get_freeze_count() > 0
+    finally:
+        gc.unfreeze()
 
 
 def test_a_branch_for_an_argument_that_is_none_is_left_out():

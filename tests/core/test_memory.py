@@ -82,7 +82,7 @@ def test_a_run_past_its_bound_ends_with_a_sentence():
     ):
         limit = anonymous_bytes() + 20 * MB
         run_past(limit, int(memory.SLACK * limit) + 100 * MB)
-    assert memory.limit() is None
+    assert memory.memory_bound.get() is None
 
 
 def test_a_run_within_its_bound_goes_on():
@@ -122,12 +122,12 @@ def test_a_bound_is_for_the_main_thread():
 
 
 def test_a_bound_holds_inside_and_gives_way_to_an_inner_one():
-    assert memory.limit() is None
+    assert memory.memory_bound.get() is None
     with memory_limit("90GB"):
-        assert memory.limit() == 90_000 * MB
+        assert memory.memory_bound.get() == 90_000 * MB
         with memory_limit("80GB"):
-            assert memory.limit() == 80_000 * MB
-        assert memory.limit() == 90_000 * MB
+            assert memory.memory_bound.get() == 80_000 * MB
+        assert memory.memory_bound.get() == 90_000 * MB
         assert memory.room() < 90_000 * MB
 
 

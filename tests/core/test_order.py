@@ -2,6 +2,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from cases import each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -53,8 +54,8 @@ def test_agrees_with_a_stable_sort_by_key(s, random):
     assert order.tolist() == by_python(s, key)
 
 
-@pytest.mark.parametrize("n", [127, 128, 129, 257, 700])
-@pytest.mark.parametrize("odd", [None, np.nan, -np.inf, -0.0])
+@each("n", [127, 128, 129, 257, 700])
+@each("odd", [None, np.nan, -np.inf, -0.0])
 def test_long_lists_agree_with_a_stable_sort(n, odd):
     """Longer than a run that is sorted by counting; with NaN, by insertion."""
     s = np.random.default_rng(n).integers(-9, 9, n).astype(float)

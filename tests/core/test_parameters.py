@@ -175,9 +175,9 @@ def test_zero_is_zero_or_more():
     ],
 )
 def test_what_is_no_finite_number_above_zero_is_refused(value, sentence):
-    with pytest.raises(UsageError) as fault:
+    with pytest.raises(UsageError) as error:
         check_above_zero("ranknet's sigma", value)
-    assert str(fault.value) == sentence
+    assert str(error.value) == sentence
 
 
 @pytest.mark.parametrize(
@@ -189,9 +189,9 @@ def test_what_is_no_finite_number_above_zero_is_refused(value, sentence):
     ],
 )
 def test_what_is_no_finite_number_from_zero_is_refused(value, sentence):
-    with pytest.raises(UsageError) as fault:
+    with pytest.raises(UsageError) as error:
         check_zero_or_more("l2", value)
-    assert str(fault.value) == sentence
+    assert str(error.value) == sentence
 
 
 @pytest.mark.parametrize("value", [2, 2.0, np.int32(5)])
@@ -209,9 +209,9 @@ def test_whole_numbers_pass_however_they_are_written(value):
     ],
 )
 def test_what_is_no_whole_number_from_the_least_is_refused(value, sentence):
-    with pytest.raises(UsageError) as fault:
+    with pytest.raises(UsageError) as error:
         check_whole("k", value, 2)
-    assert str(fault.value) == sentence
+    assert str(error.value) == sentence
 
 
 def test_a_word_is_one_of_those_known():

@@ -10,8 +10,8 @@ def test_the_same_seed_and_name_give_the_same_numbers():
 
 
 def test_another_seed_or_name_gives_other_numbers():
-    drawn = [first("a", 1), first("a", 2), first("a", "1"), first("a1"), first("a", 1, seed=1)]
-    assert len(set(drawn)) == len(drawn)
+    sampled = [first("a", 1), first("a", 2), first("a", "1"), first("a1"), first("a", 1, seed=1)]
+    assert len(set(sampled)) == len(sampled)
 
 
 def test_the_numbers_of_a_stream_are_fixed_for_all_time():

@@ -5,6 +5,7 @@ import sys
 
 import numpy as np
 import pytest
+from cases import each
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from reference.same_data import assert_same
@@ -35,7 +36,7 @@ def text(tmp_path):
 # --- finding the format ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "form"),
     [
         ("a.txt", "letor"),

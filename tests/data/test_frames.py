@@ -5,6 +5,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from cases import each
 from reference.same_data import assert_same
 from scipy import sparse
 
@@ -253,8 +254,8 @@ def chosen(names, *, features=None, drop=(), **given):
     return choose_columns(names, roles, features=features, drop=drop)
 
 
-@pytest.mark.parametrize("qid", ["qid", "QID", "query", "Query_ID", "group_id"])
-@pytest.mark.parametrize("label", ["label", "Grade", "rel", "relevance", "y"])
+@each("qid", ["qid", "QID", "query", "Query_ID", "group_id"])
+@each("label", ["label", "Grade", "rel", "relevance", "y"])
 def test_usual_names_are_found_in_any_case(qid, label):
     assert chosen(["a", label, qid, "b"]) == ({"qid": qid, "label": label}, ["a", "b"])
 

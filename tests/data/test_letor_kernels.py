@@ -5,6 +5,7 @@ import struct
 
 import numpy as np
 import pytest
+from cases import each
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -186,9 +187,7 @@ def test_every_double_is_read_from_its_repr(x):
     assert bits(got[0]) == bits(x)
 
 
-@pytest.mark.parametrize(
-    "text", ["", "+", "-", ".", "-.", "e5", ".e5", "1e", "1e+", "abc", "NULL", "inf"]
-)
+@each("text", ["", "+", "-", ".", "-.", "e5", ".e5", "1e", "1e+", "abc", "NULL", "inf"])
 def test_what_is_no_number_is_not_read(text):
     assert read(text) is None
 

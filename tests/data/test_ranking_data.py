@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
+from rankwright.data.inspect import inspect
 from rankwright.data.ranking_data import (
     DistinctQueries,
     PartsDifferError,
@@ -18,6 +19,7 @@ from rankwright.data.ranking_data import (
     query_weights,
 )
 from rankwright.errors import DataError
+from rankwright.rankers.base import ranker
 
 
 def make(qid, **more):
@@ -359,3 +361,23 @@ def test_a_query_is_in_one_part_alone():
         queries.add(part)
     with pytest.raises(PartsDifferError, match="query 2 appears twice"):
         queries.add(consecutive(DATA, 2, 3))
+
+
+def test_grades_go_up_to_where_doubles_hold_every_whole_number():
+    data = RankingData.from_arrays(np.ones((2, 1)), [0, 2.0**53], qid=[1, 1])
+    assert data.y[1] == 2.0**53
+    with pytest.raises(DataError, match=r"at most 2\^53; row 1 \(query 7\) has 1e\+308\. Divide"):
+        RankingData.from_arrays(np.ones((2, 1)), [0, 1e308], qid=[7, 7])
+    with pytest.raises(DataError, match=r"grades must be finite and 0 or more; row 0"):
+        RankingData.from_arrays(np.ones((2, 1)), [np.inf, 1], qid=[7, 7])
+
+
+def test_features_that_nearly_all_lack_values_are_not_worked_on():
+    wide = sparse.csr_array(([1.0, 1.0], ([0, 1], [0, 2**26 - 1])), shape=(2, 2**26))
+    data = RankingData.from_arrays(wide, [0, 1], qid=[1, 1])
+    for work in (data.check_width, lambda: inspect(data), lambda: ranker("memr").fit(data)):
+        with pytest.raises(DataError, match=r"67,108,864 features but only 2 values that are not"):
+            work()
+    hashed = sparse.csr_array(np.ones((64, 300)))
+    hashed.resize(64, 2**20 + 1)
+    RankingData.from_arrays(hashed, np.zeros(64), qid=np.zeros(64)).check_width()

@@ -126,6 +126,7 @@ def test_documents_without_items_are_refused(path):
         ("u1,i1,3\nu1,i2\n", "line 2: a user, an item and a rating are expected, not 'u1,i2'"),
         ("u1,i1,3\nu1,i2,good\n", "line 2: the rating 'good' is not a number"),
         ("u1,i1,3\n,i2,3\n", "line 2: the user or the item is missing"),
+        ("u1,i1,3\nu1,i2\rx,3\n", "line 2: 'u1,i2.*x,3' is not a line of cells"),
         ("u1,i1,3\nu1,i2,nan\n", "rating 1 is nan; ratings must be finite"),
         ("u1,i1,3\nu2,i1,3\nu1,i1,4\n", "user u1 rates item i1 twice .rating 2"),
         ("who,item,rating\n1,2,3\n", "columns are who, item, rating, and none .* like the user"),

@@ -12,7 +12,7 @@ from reference.same_data import assert_same
 from scipy import sparse
 from store_samples import full_data, write_parts
 
-from rankwright.data.ranking_data import RankingData
+from rankwright.data.ranking_data import RankingData, consecutive
 from rankwright.data.store import META, Store, is_store
 from rankwright.errors import DataError
 
@@ -128,6 +128,10 @@ def test_missing_cut_and_foreign_arrays_are_named(name, path):
         {"features": None},
         {"feature_names": 3},
         {"feature_names": ["one"]},
+        {"features": -1},
+        {"features": True},
+        {"documents": 5},
+        {"queries": 2},
     ],
 )
 def test_a_store_that_describes_itself_wrongly_is_refused(changes, path):
@@ -145,8 +149,86 @@ def test_arrays_that_do_not_fit_together_are_refused(path, tmp_path):
     meta["arrays"]["y"] = json.loads((tmp_path / "short.store" / META).read_text())["arrays"]["y"]
     (path / META).write_text(json.dumps(meta))
     os.replace(tmp_path / "short.store" / "y.npy", path / "y.npy")
-    with pytest.raises(DataError, match="its arrays do not fit together"):
+    wanted = (
+        r"'y' has the shape \(1,\); \(documents\) is expected with documents = 4; write it again"
+    )
+    with pytest.raises(DataError, match=wanted):
         Store().read(path)
+
+
+def put(path, name, at, value):
+    """Change one number in an array of a store."""
+    array = np.load(path / f"{name}.npy", mmap_mode="r+")
+    array[at] = value
+    array.flush()
+
+
+def test_numbers_that_would_lead_kernels_astray_are_refused_with_the_array(path):
+    data = full_data(sparse.csr_array(full_data().X))
+    for name, at, value, said in (
+        ("X_indices", 1, 2, "has 2 at number 1; its values must be 0 or more and 1 or less"),
+        ("X_indices", 6, -1, "has -1 at number 6"),
+        ("X_indptr", 2, 99, "falls from 99 to 5 at number 3"),
+        ("X_indptr", 4, 9, "goes from 0 to 9; it must go from 0 to 7"),
+        ("indptr", 1, 4, "falls from 4 to 3 at number 2"),
+        ("indptr", 3, 5, "goes from 0 to 5; it must go from 0 to 4"),
+        ("y", 1, np.nan, "has nan at number 1; its values must be finite and 0 or more"),
+        ("y", 3, -1.0, "has -1.0 at number 3"),
+        ("y", 0, 1e308, r"has 1e\+308 at number 0"),
+        ("sample_weight", 2, np.inf, "has inf at number 2"),
+        ("query_weight", 0, -0.5, "has -0.5 at number 0"),
+    ):
+        Store().write(data, path)
+        put(path, name, at, value)
+        with pytest.raises(DataError, match=f"d.store is damaged: the array '{name}' {said}"):
+            Store().read(path)
+
+
+def test_text_that_python_could_not_read_is_refused(path):
+    for letter in (0x110000, 0xFFFFFFFF, 0xD800):
+        Store().write(full_data(), path)
+        content = bytearray((path / "doc_id.npy").read_bytes())
+        width = np.load(path / "doc_id.npy").dtype.itemsize
+        content[-width : 4 - width or None] = letter.to_bytes(4, "little")
+        (path / "doc_id.npy").write_bytes(content)
+        with pytest.raises(DataError, match="'doc_id' has a text at number 3 that is not Unicode"):
+            Store().read(path)
+
+
+def test_documents_in_several_topics_come_back(path):
+    data = full_data(group=np.array([[1.0, 0.0], [0.5, 0.5], [0.0, 2.0], [1.0, 1.0]]))
+    Store().write(data, path)
+    assert_same(Store().read(path), data)
+    put(path, "group", (1, 0), -1.0)
+    with pytest.raises(DataError, match=r"'group' has -1.0 at number 2"):
+        Store().read(path)
+
+
+def test_some_queries_are_opened_without_the_others(data, path):
+    Store().write(data, path)
+    for lo, hi in ((0, 3), (1, 2), (1, 3), (2, 2)):
+        part = Store().read_queries(path, lo, hi)
+        assert_same(part, consecutive(data, lo, hi))
+    put(path, "y", 0, np.nan)
+    assert Store().read_queries(path, 1, 3).n_documents == 2
+    with pytest.raises(DataError, match="'y' has nan"):
+        Store().read_queries(path, 0, 1)
+
+
+def test_boundaries_of_some_queries_are_checked_before_they_are_followed(path):
+    data = full_data(sparse.csr_array(full_data().X))
+    for name, at, value in (
+        ("indptr", 1, -3),
+        ("indptr", 1, 10**12),
+        ("indptr", 3, 2**62),
+        ("X_indptr", 2, -7),
+        ("X_indptr", 4, 10**8),
+        ("X_indices", 6, 10**8),
+    ):
+        Store().write(data, path)
+        put(path, name, at, value)
+        with pytest.raises(DataError, match="damaged"):
+            Store().read_queries(path, 1, 3)
 
 
 def test_an_array_of_objects_is_never_unpickled(path):

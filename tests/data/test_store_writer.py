@@ -111,6 +111,26 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path):
         Store().write(full_data(), tmp_path / "none" / "d.store")
 
 
+def test_what_a_killed_writer_left_is_removed_by_the_next(tmp_path, path):
+    for name in (".d.store.7.partial", ".d.store.7.0a1b2c3d.partial", ".d.store.7.0a1b2c3d.old"):
+        Store().write(full_data(), tmp_path / name)
+    for name in (".other.store.7.partial", ".d.store.txt"):
+        (tmp_path / name).mkdir()
+    Store().write(full_data(), path)
+    left = {file.name for file in tmp_path.iterdir()}
+    assert left == {"d.store", ".other.store.7.partial", ".d.store.txt"}
+
+
+def test_a_writer_that_lives_is_not_disturbed(tmp_path, path):
+    with StoreWriter(path) as slow:
+        slow.append(full_data().select([0]))
+        Store().write(full_data(), path)
+        assert_same(Store().read(path), full_data())
+        slow.append(full_data().select([1]))
+    assert_same(Store().read(path), full_data().select([0, 1]))
+    assert list(tmp_path.iterdir()) == [path]
+
+
 def test_writing_nothing_is_refused(path, tmp_path):
     with pytest.raises(DataError, match="there is nothing to write"), StoreWriter(path):
         pass

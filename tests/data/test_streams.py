@@ -132,6 +132,25 @@ def test_the_file_appears_whole(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
 
 
+def test_what_a_killed_writer_left_is_removed_by_the_next(tmp_path):
+    with atomic_text(tmp_path / "a.txt") as living:
+        (tmp_path / ".a.txt.7.8.partial").write_text("half")
+        (tmp_path / ".b.txt.7.8.partial").write_text("of another file")
+        with atomic_text(tmp_path / "a.txt") as stream:
+            stream.write("one\n")
+        living.write("two\n")
+    assert (tmp_path / "a.txt").read_text() == "two\n"
+    assert {path.name for path in tmp_path.iterdir()} == {"a.txt", ".b.txt.7.8.partial"}
+
+
+def test_without_locks_nothing_is_removed(tmp_path, monkeypatch):
+    monkeypatch.setattr(streams, "fcntl", None)
+    (tmp_path / ".a.txt.7.8.partial").write_text("perhaps of a living writer")
+    with atomic_text(tmp_path / "a.txt") as stream:
+        stream.write("one\n")
+    assert {path.name for path in tmp_path.iterdir()} == {"a.txt", ".a.txt.7.8.partial"}
+
+
 def test_a_failure_leaves_what_was_there(tmp_path):
     (tmp_path / "a.txt").write_text("old")
     with pytest.raises(RuntimeError), atomic_text(tmp_path / "a.txt") as stream:

@@ -155,3 +155,9 @@ def test_leaving_the_grades_out_is_warned_about(tmp_path):
     data = RankingData.from_arrays(np.ones((1, 1)), [2], qid=[1])
     with pytest.warns(UserWarning, match="a run holds no grades"):
         Trec().write(data, tmp_path / "r")
+
+
+def test_judgments_of_quepid_are_found_by_its_columns(tmp_path):
+    path = tmp_path / "case.csv"
+    path.write_text("Case ID,Query Text,Doc ID,Rating\n6,star wars,11,3\n6,rambo,12,0\n")
+    assert read_qrels(path) == {"star wars": {"11": 3.0}, "rambo": {"12": 0.0}}

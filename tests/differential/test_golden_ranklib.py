@@ -194,7 +194,7 @@ def test_the_analyzers_table_is_ranklibs(golden, capsys):
     for name in ("lambdamart", "coordinate_ascent", "linear_regression"):
         assert found[name][:-1] == wanted[name][:-1]
         p, its = float(found[name][-1]), float(wanted[name][-1])
-        assert abs(p - its) < 4 * (2 * its * (1 - its) / 10_000) ** 0.5  # both are drawn
+        assert abs(p - its) < 4 * (2 * its * (1 - its) / 10_000) ** 0.5  # both are sampled
 
 
 def test_the_analyzers_bins_are_ranklibs(golden, capsys):

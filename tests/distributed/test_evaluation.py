@@ -1,4 +1,4 @@
-"""Measures and rankings over partitions are those over the whole, to the last bit."""
+"""Metrics and rankings over partitions are those over the whole, to the last bit."""
 
 from dataclasses import replace
 

@@ -26,7 +26,7 @@ def cut(data, *borders):
 
 @pytest.fixture(scope="module")
 def local():
-    return Partitions.here(cut(DATA, 5, 7))
+    return Partitions.from_list(cut(DATA, 5, 7))
 
 
 def test_l2_is_chosen_on_valid_as_in_one_process(local):
@@ -44,12 +44,12 @@ def test_valid_data_go_to_the_workers_too(client, local):
 
 
 def over_three():
-    return Partitions.here(cut(DATA, 4, 8))
+    return Partitions.from_list(cut(DATA, 4, 8))
 
 
 def test_valid_data_may_lie_in_parts_too(local):
     found = [
-        fit(ranker("ranksvm", l2="auto"), local, Partitions.here(parts)).curve_
+        fit(ranker("ranksvm", l2="auto"), local, Partitions.from_list(parts)).curve_
         for parts in ([VALID], cut(VALID, 2))
     ]
     assert found[0] == found[1]
@@ -67,7 +67,7 @@ def test_it_is_saved_and_loaded_with_the_digest_of_the_whole(local, tmp_path):
 
 def test_names_of_features_are_kept():
     named = replace(DATA, feature_names=("a", "b", "c", "d"))
-    made = fit(ranker("ranksvm"), Partitions.here(cut(named, 4)))
+    made = fit(ranker("ranksvm"), Partitions.from_list(cut(named, 4)))
     assert made.feature_names_in_.tolist() == ["a", "b", "c", "d"]
 
 
@@ -120,7 +120,7 @@ def test_a_run_that_was_ended_goes_on_to_the_same_bits(solver, local, tmp_path):
 
 def test_a_checkpoint_of_other_parts_is_refused(local, tmp_path):
     fit(ranker("ranksvm"), local, checkpoint=Checkpoint(tmp_path, every=1))
-    other = Partitions.here(cut(DATA, 3))
+    other = Partitions.from_list(cut(DATA, 3))
     with pytest.raises((UsageError, DataError), match="training data"):
         fit(ranker("ranksvm"), other, checkpoint=Checkpoint(tmp_path, every=1, resume=True))
 
@@ -139,7 +139,7 @@ TURNED = replace(VALID, X=VALID.X[:, ::-1].copy(), feature_names=("d", "c", "b",
 @pytest.mark.parametrize("name", ["ranksvm", "gbdt"])
 def test_columns_of_valid_data_are_found_by_their_names(name):
     few = {"n_estimators": 3} if name == "gbdt" else {}
-    parts = Partitions.here(cut(NAMED, 5))
+    parts = Partitions.from_list(cut(NAMED, 5))
     expected = fit(ranker(name, **few), parts, replace(TURNED, X=VALID.X, feature_names=None))
     assert fit(ranker(name, **few), parts, TURNED).curve_ == expected.curve_
     with pytest.raises(DataError, match="the feature 'a' of the fitted ranker is missing in the v"):
@@ -148,7 +148,7 @@ def test_columns_of_valid_data_are_found_by_their_names(name):
 
 def test_columns_of_valid_parts_must_be_those_of_train():
     with pytest.raises(DataError, match="column 0 is 'a' in the training data and 'd' in the val"):
-        fit(ranker("ranksvm"), Partitions.here(cut(NAMED, 5)), Partitions.here([TURNED]))
+        fit(ranker("ranksvm"), Partitions.from_list(cut(NAMED, 5)), Partitions.from_list([TURNED]))
 
 
 @pytest.mark.parametrize("name", ["ranksvm", "gbdt"])

@@ -158,7 +158,7 @@ def test_regrouped_parts_are_the_whole_data_in_order_of_first_appearance(qid, bo
         RankingData.from_arrays(X[lo:hi], y[lo:hi], qid=qid[lo:hi]) for lo, hi in pairwise(cuts)
     ]
     parts = Partitions._of_raws(
-        Partitions.here(raws[:1]).place, raws, list(map(str, cuts)), n_parts
+        Partitions.from_list(raws[:1]).backend, raws, list(map(str, cuts)), n_parts
     )
     same(whole(parts), data)
     assert [q.tolist() for q in parts.qid] == [part.qid.tolist() for part in parts.parts]
@@ -241,7 +241,7 @@ def test_features_of_other_names_are_refused(client):
         for q, names in enumerate([("a", "b"), ("a", "c")])
     ]
     with pytest.raises(DataError, match="column 1 is 'b' in the first and 'c' in the second"):
-        Partitions.here(named)
+        Partitions.from_list(named)
 
 
 def test_a_letor_fold_is_not_taken_for_parts_of_one_set(client, tmp_path):

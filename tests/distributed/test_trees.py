@@ -1,3 +1,5 @@
+"""Trees over partitions: the gradients of the whole, two workers, resumed and lost ones."""
+
 import io
 import os
 import subprocess
@@ -8,40 +10,25 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from distributed import Client, LocalCluster
-from scipy import sparse
+from graded_parts import SMALL, cut, graded
 from small_data import Onlooker, small_data
 
 from rankwright import registry
-from rankwright.data.ranking_data import concatenate, consecutive
+from rankwright.data.ranking_data import concatenate
 from rankwright.distributed import trees
 from rankwright.distributed.cluster import ClusterError
 from rankwright.distributed.fitting import fit
 from rankwright.distributed.partitions import Partitions, largest_of_all, partitions
-from rankwright.distributed.tree_machine import Descents, TreeMachine
+from rankwright.distributed.tree_machine import PartDescents
 from rankwright.distributed.trees import NetworkBrokenError, fit_trees
 from rankwright.errors import UsageError
 from rankwright.losses import loss
 from rankwright.losses.squared import Squared
 from rankwright.models.boosting import Boost
-from rankwright.models.tree_text import tree_blocks
-from rankwright.models.trees import Trees, empty_forest
+from rankwright.models.trees import empty_forest
 from rankwright.persist.checkpoint import Checkpoint
 from rankwright.persist.model_file import load_model
 from rankwright.rankers.base import ranker
-
-SMALL = Trees(n_estimators=6, num_leaves=4, min_child_samples=5)
-
-
-def graded(seed=0, **more):
-    """Data with fractional grades, and some far above LightGBM's limit of 31."""
-    data = small_data(seed=seed, **more)
-    return replace(data, y=np.array([0.0, 0.25, 40.5])[data.y.astype(int)])
-
-
-def cut(data, *bounds):
-    ends = [*bounds, data.n_queries]
-    return [consecutive(data, lo, hi) for lo, hi in zip([0, *bounds], ends, strict=True)]
-
 
 # --- one machine, without a cluster ------------------------------------------------------------
 
@@ -54,8 +41,8 @@ def test_the_gradients_of_parts_are_those_of_the_whole(name, params):
     data, made = concatenate([small_data(queries=9), long]), loss(name, **params)
     scores = np.random.default_rng(1).normal(size=data.n_documents)
     parts = list(zip(range(3), (0, 2, 6), cut(data, 2, 6), strict=True))
-    largest = largest_of_all(Partitions.here([part for *_, part in parts]), made)
-    run = Descents(SMALL, made, parts, 0, largest=largest, n_jobs=1)
+    largest = largest_of_all(Partitions.from_list([part for *_, part in parts]), made)
+    run = PartDescents(SMALL, made, parts, 0, largest=largest, n_jobs=1)
     value, gradient, curvature = run.step(0, scores)
     wholes = [(0, data)]
     if made.traits.stochastic:  # queries are numbered by their content, in each part
@@ -78,7 +65,7 @@ def test_no_noise_is_sampled_twice_for_queries_of_different_parts(name, params):
     part = small_data(queries=4)
     scores = np.random.default_rng(1).normal(size=part.n_documents)
     parts = [(0, 0, part), (1, 4, part)]
-    run = Descents(SMALL, loss(name, **params), parts, 0, n_jobs=1)
+    run = PartDescents(SMALL, loss(name, **params), parts, 0, n_jobs=1)
     first, second = np.split(run.step(0, np.tile(scores, 2))[1], 2)
     assert (first != second).any()
 
@@ -89,7 +76,7 @@ def test_what_is_sampled_depends_on_the_part_and_not_on_the_machine():
     zeros = np.zeros(first.n_documents), np.zeros(second.n_documents)
 
     def run(parts, scores):
-        made = Descents(model, loss("squared"), parts, 3, n_jobs=1)
+        made = PartDescents(model, loss("squared"), parts, 3, n_jobs=1)
         return made.step(4, scores)[1], made.columns(4)
 
     together, columns = run([(0, 0, first), (1, 12, second)], np.concatenate(zeros))
@@ -99,44 +86,6 @@ def test_what_is_sampled_depends_on_the_part_and_not_on_the_machine():
         np.testing.assert_array_equal(own, columns)
     same = [run([(k, 0, first)], zeros[0])[0] for k in (0, 1)]
     assert (same[0] != same[1]).any()
-
-
-@pytest.mark.parametrize("as_sparse", [False, True])
-def test_one_machine_grows_the_trees_of_one_process(as_sparse):
-    data = graded()
-    one = SMALL.fit(loss("squared"), data, callback=Onlooker(), n_jobs=1)
-    parts = cut(data, 10)
-    if as_sparse:
-        parts[1] = replace(parts[1], X=sparse.csr_array(parts[1].X))
-    machine = TreeMachine(SMALL, loss("squared"), empty_forest(one.initial, 6), data.X, 0, 1)
-    for number, part in enumerate(parts):
-        machine.add(number, 10 * number, part)
-    machine.join("127.0.0.1:1", machine.listen())
-    blocks = []
-    for first, rounds in ((0, 4), (4, 2)):
-        losses, counts, text = machine.grow(first, rounds, True)
-        assert counts == list(range(1, rounds + 1))
-        assert [sorted(of_part) for of_part in losses] == [[0, 1]] * rounds
-        blocks += tree_blocks(text)
-    assert blocks == tree_blocks(one.text)
-
-
-def test_a_machine_that_can_grow_no_more_sends_fewer_rounds():
-    data = small_data()
-    flat = replace(data, y=np.zeros(data.n_documents))  # fitted well by a score of 0
-    machine = TreeMachine(SMALL, loss("squared"), empty_forest(0.0, 6), flat.X, 0, 1)
-    machine.add(0, 0, flat)
-    machine.join("127.0.0.1:1", machine.listen())
-    assert machine.grow(0, 6, True)[:2] == ([], [])
-
-
-def test_a_machine_ends_with_its_worker():
-    machine = trees.Machine()
-    machine._process.stdin.close()  # as when the worker is killed
-    assert machine._process.wait(timeout=30) == 1
-    with pytest.raises(NetworkBrokenError):
-        machine.call("listen")
-    machine.end()
 
 
 def test_a_process_that_does_not_start_is_not_left_behind(monkeypatch):
@@ -168,7 +117,7 @@ def test_a_machine_that_comes_after_the_end_of_its_run_is_ended(monkeypatch):
             self.ended = True
 
     monkeypatch.setattr(trees, "Machine", Late)
-    monkeypatch.setattr(trees, "_here", lambda: "tcp://here:1")
+    monkeypatch.setattr(trees, "_worker_address", lambda: "tcp://here:1")
     monkeypatch.setattr(trees, "_ended", set())
     with pytest.raises(NetworkBrokenError, match="given up before it began"):
         trees.begin_machine("run", (), [], [])

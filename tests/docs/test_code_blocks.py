@@ -3,6 +3,7 @@
 import sys
 
 import pytest
+from cases import each
 from code_blocks import NOT_RUN, PAGES, ROOT, SHELL, blocks, run_page
 from prepared import of
 
@@ -20,7 +21,7 @@ def test_every_block_of_a_page_runs(page, tmp_path, monkeypatch):
     run_page(page, tmp_path, of(page, tmp_path), installed=page.name == "README.md")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name)
+@each("page", PAGES)
 def test_a_block_that_could_run_says_its_language(page):
     for block in blocks(page):
         if block.language not in ("python", *SHELL):

@@ -4,6 +4,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from cases import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
@@ -54,8 +55,8 @@ def test_sorted_documents_are_the_answer_where_only_scores_count():
     np.testing.assert_allclose(rows[order] + prices, -c * s[order], atol=1e-15)
 
 
-@pytest.mark.parametrize("limit", [1, 2])
-@pytest.mark.parametrize("seed", range(15))
+@each("limit", [1, 2])
+@each("seed", range(15))
 def test_groups_are_held_to_their_limit_at_the_least_cost(limit, seed):
     rng = np.random.default_rng(seed)
     n, n_groups = 7, 3

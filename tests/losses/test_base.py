@@ -35,10 +35,10 @@ class Theirs:
 def test_a_capability_that_is_announced_and_not_there_is_told_before_any_work(trait):
     promises = Theirs(Traits("pointwise", **{trait: True}))
     first = CAPABILITIES[trait][0]
-    with pytest.raises(IncompatibleError) as fault:
+    with pytest.raises(IncompatibleError) as error:
         bound_loss(promises, DATA)
-    assert "what bind of loss 'Theirs' returns, has no " + first in str(fault.value)
-    assert f"the traits of the loss say {trait}=True" in str(fault.value)
+    assert "what bind of loss 'Theirs' returns, has no " + first in str(error.value)
+    assert f"the traits of the loss say {trait}=True" in str(error.value)
 
 
 @pytest.mark.parametrize("trait", sorted(CAPABILITIES))

@@ -71,9 +71,9 @@ def test_many_even_draws_come_near_to_all_rankings(beta):
     y, s = [2, 0, 1, 0, 1], np.array([0.5, 1.0, -0.4, 0.2, 0.9])
     settings = {"pair_potential": beta, "divergence": 0.2, "sharpness": 1.0}
     exact = parts(BoltzRank(form="exact", **settings), query(y), s)
-    drawn = parts(BoltzRank(proposal="uniform", samples=40_000, **settings), query(y), s)
-    assert drawn[0] == pytest.approx(exact[0], abs=0.01)
-    np.testing.assert_allclose(drawn[1], exact[1], atol=0.01)
+    sampled = parts(BoltzRank(proposal="uniform", samples=40_000, **settings), query(y), s)
+    assert sampled[0] == pytest.approx(exact[0], abs=0.01)
+    np.testing.assert_allclose(sampled[1], exact[1], atol=0.01)
 
 
 def test_each_round_and_query_has_its_own_rankings_and_they_come_back():

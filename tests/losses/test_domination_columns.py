@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from cases import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
@@ -145,10 +146,10 @@ def objective_of_step(u, derivative, bend, reach, w, l1):
     return derivative * u + bend * bound + l1 * abs(w + u)
 
 
-@pytest.mark.parametrize("reach", [0.0, 0.5, 2.0])
-@pytest.mark.parametrize("w", [0.0, 0.3, -0.3, 2.0])
-@pytest.mark.parametrize("derivative", [0.0, 0.1, -0.1, 0.7, -3.0])
-@pytest.mark.parametrize("l1", [0.0, 0.2, 1.0])
+@each("reach", [0.0, 0.5, 2.0])
+@each("w", [0.0, 0.3, -0.3, 2.0])
+@each("derivative", [0.0, 0.1, -0.1, 0.7, -3.0])
+@each("l1", [0.0, 0.2, 1.0])
 def test_a_step_is_the_minimum_of_its_bound(reach, w, derivative, l1):
     bend = 0.8
     u = step_length(derivative, bend, reach, w, l1)

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from cases import each
 from reference import interval as reference
 
 from rankwright.core.jit import kernel
@@ -125,7 +126,7 @@ def test_satisfied_scores_cost_nothing_and_stay():
     assert z.tolist() == s.tolist()
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each("seed", range(20))
 def test_objective_and_conditions_of_the_full_problem(seed):
     rng = np.random.default_rng(seed)
     for _ in range(10):

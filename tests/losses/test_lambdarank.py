@@ -2,6 +2,7 @@ from math import exp, log, log2
 
 import numpy as np
 import pytest
+from cases import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference.lightgbm_tree import leaf_values
@@ -102,9 +103,9 @@ def test_tied_scores_weigh_the_mean_over_their_orders(documents, metric, truncat
 METRICS = ["ndcg", "ndcg@2", "dcg", "dcg@3", "p@2", "map", "map@3", "mrr", "mrr@2", "err", "err@2"]
 
 
-@pytest.mark.parametrize("truncation", [1, 3, None])
 @pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize("s", [(0, 0, 0, 0, 0, 0), (1, 1, 0, 0, 0, 0), (2, 1, 1, 1, 1, 0)])
+@each("truncation", [1, 3, None])
+@each("s", [(0, 0, 0, 0, 0, 0), (1, 1, 0, 0, 0, 0), (2, 1, 1, 1, 1, 0)])
 def test_every_metric_weighs_tied_pairs_by_the_mean_over_all_orders(metric, truncation, s):
     y, s, w = np.array([0.0, 2, 1, 0, 3, 0]), np.array(s, float), np.ones(6)
     loss = plain(metric, truncation=truncation)
@@ -113,7 +114,7 @@ def test_every_metric_weighs_tied_pairs_by_the_mean_over_all_orders(metric, trun
 
 
 @pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize("normalize", [True, False])
+@each("normalize", [True, False])
 def test_the_order_of_rows_never_reaches_the_gradient(metric, normalize):
     rng = np.random.default_rng(6)
     y, s, w = rng.integers(0, 4, 60), rng.integers(0, 5, 60).astype(float), rng.choice([1.0, 2], 60)

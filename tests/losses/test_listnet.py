@@ -101,9 +101,9 @@ def test_it_is_least_where_scores_are_grades_for_any_k():
 def test_many_drawn_orders_come_near_to_all():
     y, s = [2, 0, 1, 0, 1], np.array([0.5, 1.0, -0.4, 0.2, 0.9])
     exact = parts(ListNet(k=4), query(y), s)
-    drawn = parts(ListNet(k=4, samples=20_000), query(y), s)
-    assert drawn[0] == pytest.approx(exact[0], rel=0.005)
-    np.testing.assert_allclose(drawn[1], exact[1], atol=0.02)
+    sampled = parts(ListNet(k=4, samples=20_000), query(y), s)
+    assert sampled[0] == pytest.approx(exact[0], rel=0.005)
+    np.testing.assert_allclose(sampled[1], exact[1], atol=0.02)
 
 
 def test_each_round_draws_anew_and_comes_back():

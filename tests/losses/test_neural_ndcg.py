@@ -19,7 +19,7 @@ def parts(loss, y, s):
     return loss.bind(query(y)).grad(np.array(s, float), grad), grad
 
 
-def measure(name, y, s):
+def value_of(name, y, s):
     out = np.empty(1)
     metric(name).per_query(np.array(s, float), query(y), out)
     return out[0]
@@ -49,7 +49,7 @@ def test_it_tends_to_the_measure_as_the_temperature_falls(name):
     rng = np.random.default_rng(0)
     y, s = rng.integers(0, 4, 30), rng.permutation(30) / 3
     gaps = [
-        abs(parts(NeuralNDCG(metric=name, temperature=T), y, s)[0] - (1 - measure(name, y, s)))
+        abs(parts(NeuralNDCG(metric=name, temperature=T), y, s)[0] - (1 - value_of(name, y, s)))
         for T in (3.0, 0.3, 0.1, 0.01)
     ]
     assert gaps == sorted(gaps, reverse=True)

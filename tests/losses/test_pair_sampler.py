@@ -1,4 +1,4 @@
-"""Drawn pairs: who may be drawn, how often, and that weights are copies."""
+"""Sampled pairs: who may be sampled, how often, and that weights are copies."""
 
 from collections import Counter
 

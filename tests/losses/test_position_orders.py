@@ -4,6 +4,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from cases import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
@@ -35,8 +36,8 @@ def test_classes_reach_the_value_of_the_assignment(n, kinds, cut, tied, seed):
     assert value[np.arange(n), position].sum() == pytest.approx(best, abs=1e-9)
 
 
-@pytest.mark.parametrize("cut", [1, 3, 10])
-@pytest.mark.parametrize("seed", range(8))
+@each("cut", [1, 3, 10])
+@each("seed", range(8))
 def test_the_first_relevant_document_is_put_where_it_hurts_most(seed, cut):
     rng = np.random.default_rng(seed)
     n = 6

@@ -7,6 +7,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from cases import each
 from numba.core import config
 from reference.position_svm import at_ranks, measured, position_svm, rank_decay, worst
 
@@ -39,9 +40,9 @@ def a_query(seed, tied):
     return y, rng.choice([0.2, 1.0]) * 0.7310585786 * rng.normal(size=6).round(0 if tied else 9)
 
 
-@pytest.mark.parametrize("tied", [False, True], ids=["distinct", "tied"])
-@pytest.mark.parametrize("ties", TIES)
 @pytest.mark.parametrize("metric", METRICS)
+@each("tied", [False, True])
+@each("ties", TIES)
 def test_value_and_gradient_are_those_of_all_orders(metric, ties, tied):
     for seed, decay in enumerate([1.0, 0.25, "log", "loglog"]):
         y, s = a_query(seed, tied)
@@ -131,9 +132,9 @@ def test_many_grades_and_long_lists_agree_with_the_assignment():
 # --- groups ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("ties", TIES)
-@pytest.mark.parametrize("limit", [1, 2])
 @pytest.mark.parametrize("metric", ["ndcg@3", "ndcg", "p@2", "dcg@4"])
+@each("ties", TIES)
+@each("limit", [1, 2])
 def test_orders_with_too_many_of_a_group_are_no_rivals(metric, limit, ties):
     for seed in range(4):
         y, s = a_query(seed, tied=False)
@@ -239,10 +240,10 @@ def some_topics(seed, kind):
     return topics
 
 
-@pytest.mark.parametrize("kind", ["members", "shares"])
-@pytest.mark.parametrize("ties", TIES)
-@pytest.mark.parametrize("limit", [1, 2])
 @pytest.mark.parametrize("metric", ["ndcg@3", "ndcg", "p@2", "dcg@4"])
+@each("kind", ["members", "shares"])
+@each("ties", TIES)
+@each("limit", [1, 2])
 def test_topics_that_overlap_limit_the_orders(metric, limit, ties, kind):
     for seed in range(6):
         y, s = a_query(seed, tied=False)

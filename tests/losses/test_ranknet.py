@@ -2,6 +2,7 @@ from math import exp, log
 
 import numpy as np
 import pytest
+from cases import each
 from reference.losses import TWINS
 
 from rankwright.data.ranking_data import RankingData
@@ -28,7 +29,7 @@ def test_a_pair_is_a_logistic_regression(lead):
     assert curv == pytest.approx([sigma**2 * p * (1 - p)] * 2)
 
 
-@pytest.mark.parametrize("n", [*range(2, 19), 40])
+@each("n", [*range(2, 19), 40])
 def test_lists_of_any_length_are_those_of_the_twin(n):
     """Documents are computed eight at a time; none is forgotten or counted twice at the edges."""
     rng = np.random.default_rng(n)

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from cases import each
 from reference.retarget import optimum, retarget
 from scipy.optimize import minimize
 from small_data import small_data
@@ -131,7 +132,7 @@ def test_value_and_targets_are_those_of_a_generic_solver(loss):
 # --- targets and the way toward them -----------------------------------------------------------
 
 
-@pytest.mark.parametrize("loss", SQUARE + KL + [Retarget(C_w=0.3, C_r=0.2)], ids=name_of)
+@each("loss", SQUARE + KL + [Retarget(C_w=0.3, C_r=0.2)])
 def test_toward_its_targets_the_loss_is_the_same_and_elsewhere_larger(loss):
     loss = replace(loss, query_weight_exponent=0.5)
     rng = np.random.default_rng(3)

@@ -4,6 +4,7 @@ from itertools import permutations, product
 
 import numpy as np
 import pytest
+from cases import each
 
 from rankwright.losses.topic_search import best_order, most_documents, search_topics
 
@@ -24,8 +25,8 @@ def feasible(group, shares, limit, top):
     ]
 
 
-@pytest.mark.parametrize("limit", [1, 2])
-@pytest.mark.parametrize("seed", range(20))
+@each("limit", [1, 2])
+@each("seed", range(20))
 def test_the_search_finds_the_worst_of_all_orders(seed, limit):
     v, b, gain, group, shares = a_case(seed)
     sizes = np.bincount(group, minlength=4)

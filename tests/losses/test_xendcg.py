@@ -64,8 +64,8 @@ def test_another_seed_is_another_noise_and_any_whole_number_will_do():
 
 
 def test_noise_fills_the_unit_interval_evenly():
-    drawn = np.concatenate([noise(0, (t, q), 50) for t in range(20) for q in range(20)])
-    counts = np.histogram(drawn, 10, (0, 1))[0]
+    sampled = np.concatenate([noise(0, (t, q), 50) for t in range(20) for q in range(20)])
+    counts = np.histogram(sampled, 10, (0, 1))[0]
     assert np.abs(counts - 2000).max() < 200
 
 

@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from cases import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -80,7 +81,7 @@ def test_pieces_follow_the_convention(convention):
         assert line.value(s + t * x) == pytest.approx(expected, abs=1e-9)
 
 
-@pytest.mark.parametrize("name", [*MEASURES, "auc", "pair_error", "kendall", "domination_error"])
+@each("name", [*MEASURES, "auc", "pair_error", "kendall", "domination_error"])
 def test_a_value_is_the_mean_over_the_orders_of_ties(name):
     data = random_data(np.random.default_rng(1), whole=True, queries=9, weights=True)
     s = data.X[:, 0].copy()
@@ -99,7 +100,7 @@ def test_documents_on_one_line_count_as_the_mean_over_their_orders():
     assert pieces.values[-1] == pytest.approx(1 * one + 1.5 * two + 1.5 * three)
 
 
-@pytest.mark.parametrize("name", MEASURES)
+@each("name", MEASURES)
 def test_a_line_that_says_nothing_earns_nothing_from_the_order_of_rows(name):
     """Good documents first in the file, equal scores, and a feature that is equal too."""
     data = RankingData.from_arrays(np.zeros((8, 1)), [2, 2, 1, 0, 0, 0, 0, 0], qid=np.zeros(8))

@@ -13,22 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference import metrics as twins
 from sklearn.metrics import ndcg_score
+from small_data import lists
 
 import rankwright
 import rankwright as rw
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.trec import judge_run, read_qrels, read_run
-from rankwright.errors import DataError, IncompatibleError, MissingExtraError, UsageError
+from rankwright.errors import DataError, MissingExtraError, UsageError
 from rankwright.metrics.base import metric, named_metrics
 from rankwright.metrics.convention import Convention
 from rankwright.metrics.evaluation import Evaluator, evaluate
-
-
-def lists(*grades, **columns):
-    y = np.concatenate([np.asarray(g, float) for g in grades])
-    sizes = [len(g) for g in grades]
-    return RankingData.from_arrays(np.zeros((len(y), 1)), y, group_sizes=sizes, **columns)
-
 
 # --- names -----------------------------------------------------------------------------------
 
@@ -116,17 +110,6 @@ def test_parameters_that_are_not_written_come_from_the_convention():
 # --- means -----------------------------------------------------------------------------------
 
 
-def test_the_example_of_the_course_ndcg_prefers_f():
-    """Truth ABC with grades 6, 4, 3; f ranks ACB and h ranks BAC."""
-    data = lists([6, 4, 3])
-    f = evaluate(data, [4, 2, 3], "ndcg")["ndcg"]
-    h = evaluate(data, [4, 6, 3], "ndcg")["ndcg"]
-    ideal = 63 + 15 / math.log2(3) + 7 / 2
-    assert f == pytest.approx((63 + 7 / math.log2(3) + 15 / 2) / ideal)
-    assert h == pytest.approx((15 + 63 / math.log2(3) + 7 / 2) / ideal)
-    assert f > h
-
-
 def test_means_are_weighted_by_query():
     data = lists([1, 0], [0, 1], query_weight=[3, 1])
     found = evaluate(data, [1, 0, 1, 0], "p@1,mrr")
@@ -180,53 +163,11 @@ def test_lightgbm_and_xgboost_add_an_empty_query_unweighted_to_ndcg_alone():
         assert found["map@2"] == pytest.approx((5 * 1 + 2 * 0.5) / 7)
 
 
-def test_a_short_list_scores_0_under_letor4_and_ndcg_without_k_is_a_mean():
-    data = lists([1, 0], [0, 1, 2])
-    found = evaluate(data, [2, 1, 3, 2, 1], "ndcg@3,ndcg,p@3", convention="letor4").per_query
-    dcg = [0, 1, 1 + 3 / math.log2(3)]
-    ideal = [3, 3 + 1, 3 + 1]
-    assert found["ndcg@3"].tolist() == [0, pytest.approx(dcg[2] / ideal[2])]
-    mean = np.mean([d / i for d, i in zip(dcg, ideal, strict=True)])
-    assert found["ndcg"].tolist() == [1, pytest.approx(mean)]
-    assert found["p@3"].tolist() == [1 / 3, 2 / 3]
-
-
-def test_precision_of_a_short_list():
-    data, s = lists([1, 1]), [1, 2]
-    assert evaluate(data, s, "p@5")["p@5"] == 2 / 5
-    assert evaluate(data, s, "p@5", convention="ranklib")["p@5"] == 1
-
-
 def test_ranklib_cuts_grades_to_whole_numbers():
     data, s = lists([0.9, 1.9]), [2, 1]
     assert evaluate(data, s, "mrr", convention="ranklib")["mrr"] == 0.5
     found = evaluate(data, s, "ndcg@2", convention="ranklib")["ndcg@2"]
     assert found == pytest.approx(1 / math.log2(3))
-
-
-def test_err_refuses_a_grade_above_the_highest_and_ranklib_lets_it_pass():
-    data = lists([1, 0], [5, 0])
-    with pytest.raises(
-        DataError, match=r"query 1 has .* grade 5, above .* 4 .* write err\(max=5\)"
-    ):
-        evaluate(data, [1, 0, 1, 0], "err@10")
-    assert evaluate(data, [1, 0, 1, 0], "err(max=5)@10")["err(max=5)@10"] == (1 + 31) / 32 / 2
-    found = evaluate(data, [1, 0, 1, 0], "err@10", convention="ranklib")
-    assert found["err@10"] == (1 + 31) / 16 / 2
-
-
-def test_catboost_err_takes_the_grade_for_a_probability():
-    found = evaluate(lists([0.8, 0.4]), [2, 1], "err", convention="catboost")
-    assert found["err"] == pytest.approx(0.8 + 0.2 * 0.4 / 2)
-
-
-def test_dorm_mwta_cuts_where_the_next_grade_begins():
-    graded, flat = [2, 1, 0, 0], [1, 1, 1, 1, 0, 0]
-    data = lists(graded[::-1], flat[::-1])
-    name = "wta(modified=true)"
-    found = evaluate(data, [4, 3, 2, 1, 6, 5, 4, 3, 2, 1], name)
-    third, fifth = twins.ndcg(graded[::-1], None, 3), twins.ndcg(flat[::-1], None, 5)
-    assert found.per_query[name].tolist() == pytest.approx([third, fifth])
 
 
 # --- scores and ties -------------------------------------------------------------------------
@@ -390,55 +331,14 @@ def test_a_grade_whose_gain_is_beyond_all_numbers_is_refused(name):
         evaluate(lists([2000, 0, 1]), [1, 2, 3], name)
 
 
-def test_a_highest_grade_of_err_beyond_all_numbers_is_refused():
-    with pytest.raises(DataError, match=r"grade 2000 has a gain of 2\^2000 - 1"):
-        evaluate(lists([2, 0, 1]), [1, 2, 3], "err(max=2000)")
-
-
-# --- capabilities ----------------------------------------------------------------------------
-
-
-def test_swaps_have_no_value_under_a_limit_per_group_or_for_a_mean_over_cut_offs():
-    data = lists([1, 0], group=[0, 0])
-    with pytest.raises(IncompatibleError, match="without max_per_group"):
-        metric("ndcg(max_per_group=1)").swap_form(data)
-    with pytest.raises(IncompatibleError, match="mean over all cut-offs"):
-        metric("ndcg", convention="letor4").swap_form(data)
-
-
-def test_swaps_of_a_list_that_scores_0_for_being_short_change_nothing():
-    form = metric("ndcg@3", convention="letor4").swap_form(lists([1, 0], [1, 0, 0]))
-    assert form.scale.tolist() == [0, 1]
-
-
-def test_swaps_next_to_a_document_that_stops_every_reader():
-    """ERR with a probability of 1, where the running products are 0."""
-    data = lists([0.3, 1, 0.5, 0.2])
-    measure = metric("err@3", convention="catboost")
-    matrix = twins.changes_by_swaps(measure.swap_form(data), np.arange(4), 0)
-    base = [0.3, 1, 0.5, 0.2]
-    for i in range(4):
-        for j in range(4):
-            g = list(base)
-            g[i], g[j] = g[j], g[i]
-            assert matrix[i, j] == pytest.approx(abs(cascade(g) - cascade(base)), abs=1e-15)
-
-
-def cascade(probabilities):
-    total, alive = 0.0, 1.0
-    for r, stop in enumerate(probabilities[:3], 1):
-        total += alive * stop / r
-        alive *= 1 - stop
-    return total
+# `evaluate` on arrays and frames: against scikit-learn, NumPy, and the same data grouped first.
+Y = [2, 0, 1, 0, 3, 0]
+SCORES = [0.9, 0.1, 0.2, 0.8, 0.4, 0.3]
+QID = ["b", "a", "b", "a", "b", "c"]
 
 
 # --- inputs ----------------------------------------------------------------------------------
 # `evaluate` on arrays and frames: against scikit-learn, NumPy, and the same data grouped first.
-
-
-Y = [2, 0, 1, 0, 3, 0]
-SCORES = [0.9, 0.1, 0.2, 0.8, 0.4, 0.3]
-QID = ["b", "a", "b", "a", "b", "c"]
 
 
 def first_relevant(y, scores, qid):
@@ -632,8 +532,6 @@ def test_series_whose_indexes_differ_in_order_are_refused():
     assert dict(evaluate(y, shifted, "map", qid=QID)) == dict(evaluate(Y, SCORES, "map", qid=QID))
 
 
-# --- frames ----------------------------------------------------------------------------------
-
 FRAME = pd.DataFrame(
     {"grade": Y, "score": SCORES, "query": QID, "host": list("xhyhxh"), "w": [5, 1, 5, 1, 5, 2]}
 )
@@ -643,6 +541,9 @@ BACKENDS = {
     "lazy": lambda frame: pl.from_pandas(frame).lazy().collect(),
     "arrow": pa.Table.from_pandas,
 }
+
+
+# --- frames ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -677,9 +578,6 @@ def test_wrong_columns_are_answered_with_a_sentence():
         evaluate(FRAME, FRAME["score"].sort_values(), "map", y="grade", qid="query")
 
 
-# --- the result ------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
 def test_a_frame_has_a_row_for_each_query(backend):
     found = evaluate(Y, SCORES, "mrr,auc", qid=QID)
@@ -710,14 +608,15 @@ def test_the_public_name_is_this_function():
     assert rankwright.evaluate is evaluate
 
 
-# --- runs ------------------------------------------------------------------------------------
 # Runs against judgments: what counts, how they may be given, and what is refused.
-
-
 QRELS = {"q1": {"d1": 0, "d2": 2, "d7": 1}, "q2": {"d4": 1, "d5": 0}, "q4": {"d1": 1}}
 RUN = {"q1": {"d1": 3, "d2": 2, "d3": 1}, "q2": {"d4": 2, "d5": 1}, "q3": {"d9": 1}}
 SECOND = 1 / np.log2(3)
 BOTH = {"ndcg@10": (2 * SECOND / (2 + SECOND) + 1) / 2, "map": (1 / 4 + 1) / 2}
+
+
+# --- runs ------------------------------------------------------------------------------------
+# Runs against judgments: what counts, how they may be given, and what is refused.
 
 
 def run_rows(by_query):

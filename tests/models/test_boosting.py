@@ -56,8 +56,8 @@ def test_documents_that_are_not_drawn_have_neither_gradient_nor_curvature():
 
 def test_whole_queries_are_drawn():
     _, gradient, _ = start(Boost(query_fraction=0.5)).step(0, np.ones(N) * 9.0)
-    drawn = (gradient != 0).reshape(DATA.n_queries, -1)
-    assert (drawn.all(axis=1) | ~drawn.any(axis=1)).all()
+    sampled = (gradient != 0).reshape(DATA.n_queries, -1)
+    assert (sampled.all(axis=1) | ~sampled.any(axis=1)).all()
 
 
 def test_the_best_constant_of_squared_error_is_the_weighted_mean():

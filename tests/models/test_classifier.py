@@ -125,7 +125,7 @@ def test_wrong_settings_and_too_many_grades_are_refused():
 
 def test_a_file_whose_weights_do_not_fit_is_refused():
     fitted = ranker("classification").fit(DATA).model_
-    with pytest.raises(UsageError, match="weights of shape"):
+    with pytest.raises(DataError, match="has the shape"):
         Classifier.restore(fitted.arrays(), {}, 7)
 
 

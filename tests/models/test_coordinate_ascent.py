@@ -185,7 +185,7 @@ def test_of_equally_good_places_the_nearest_is_taken_and_none_if_nothing_is_bett
 
 
 class Recorder:
-    """A measure of one weight that notes where it was looked at."""
+    """A metric of one weight that notes where it was looked at."""
 
     exact, depth = False, np.inf
 

@@ -213,7 +213,7 @@ def test_it_says_what_it_goes_by_and_reads_back():
 
 def test_a_formula_of_features_that_are_not_there_is_refused():
     model = fitted(("+", X1, X3))
-    with pytest.raises(UsageError, match="does not match its features"):
+    with pytest.raises(DataError, match="does not match its features"):
         Expression.restore(model.arrays(), model.texts(), 2)
 
 

@@ -1,4 +1,4 @@
-"""Sums of features that climb a measure: their values, the turning of measures, and the scale."""
+"""Sums of features that climb a metric: their values, the turning of metrics, and the scale."""
 
 import math
 import re
@@ -91,7 +91,7 @@ EVEN = np.ones(3)
 
 
 def mixed(weights):
-    """Stands for a measure of sums: the weak rankers' own, averaged by their weights."""
+    """Stands for a metric of sums: the weak rankers' own, averaged by their weights."""
     total = sum(weights.values())
     return sum(weight / total * VALUES[f] for f, weight in weights.items())
 
@@ -187,18 +187,18 @@ def selection_sort(values):
 
 
 def test_the_run_is_that_of_ranklib(golden_dir):
-    """RankLib 2.18's log of AdaRank: feature and training measure of each round that it kept.
+    """RankLib 2.18's log of AdaRank: feature and training metric of each round that it kept.
 
     Its run ends at round 192, where its weights of queries, which it never scales, have become 0.
     """
     folder = golden_dir / "ranklib"
     data = load(folder / "train.txt")
     X = data.X.astype(np.float32).astype(np.float64)
-    measure = metric("ndcg@10", convention="ranklib")
+    ndcg = metric("ndcg@10", convention="ranklib")
 
-    def measured(scores):
+    def mean_ndcg(scores):
         out = np.empty(data.n_queries)
-        measure.per_query(scores, data, out)
+        ndcg.per_query(scores, data, out)
         return out
 
     def alone(column):
@@ -206,13 +206,13 @@ def test_the_run_is_that_of_ranklib(golden_dir):
         for lo, hi in zip(data.indptr[:-1], data.indptr[1:], strict=True):
             for rank, place in enumerate(selection_sort(column[lo:hi])):
                 scores[lo + place] = -rank
-        return measured(scores)
+        return mean_ndcg(scores)
 
     def summed(weights):
         coef = np.zeros(data.n_features)
         for f, weight in weights.items():
             coef[f] = weight
-        return measured(X @ coef)
+        return mean_ndcg(X @ coef)
 
     log = (folder / "adarank" / "train.log").read_text()
     kept = re.findall(r"^\d+ +\| (\d+) +\| ([\d.]+) +\|[^|]*\| (?:OK|F\. REM\.)", log, re.MULTILINE)

@@ -3,11 +3,12 @@
 import lightgbm as lgb
 import numpy as np
 import pytest
+from cases import each
 from scipy import sparse
 
 from rankwright import ranker, synthetic
 from rankwright.errors import DataError, IncompatibleError
-from rankwright.models.forest_scorer import ForestScorer
+from rankwright.models.forest_scorer import TextForest
 
 FEATURES = 6
 
@@ -30,7 +31,7 @@ def grown(X, y, rounds=20, categorical="auto", **params):
 
 
 def scorer(booster):
-    return ForestScorer.from_text(booster.model_to_string(), booster.num_feature())
+    return TextForest.read(booster.model_to_string(), booster.num_feature()).scorer
 
 
 def assert_same(booster, X):
@@ -55,7 +56,7 @@ MISSING = {
 
 
 @pytest.mark.parametrize("case", MISSING)
-@pytest.mark.parametrize("seed", range(4))
+@each("seed", range(4))
 def test_scores_are_lightgbms_whatever_is_missing(case, seed):
     gaps, params = MISSING[case]
     booster = grown(*data(seed, **gaps), **params)
@@ -103,7 +104,7 @@ def test_a_threshold_of_zero_takes_both_zeros_to_the_left():
     lines = [
         "threshold=-0.0" if line.startswith("threshold=") else line for line in text.splitlines()
     ]
-    forest = ForestScorer.from_text("\n".join(lines) + "\n", FEATURES)
+    forest = TextForest.read("\n".join(lines) + "\n", FEATURES).scorer
     X = np.zeros((2, FEATURES))
     X[1] = -0.0
     left = forest.value[forest.left[0]]
@@ -192,6 +193,11 @@ def test_linear_leaves_are_refused():
         ("split_feature=", lambda numbers: numbers[1:]),
         ("left_child=", lambda numbers: ["0", *numbers[1:]]),  # a split that leads to itself
         ("right_child=", lambda numbers: ["-999", *numbers[1:]]),
+        ("right_child=", lambda numbers: [numbers[1], *numbers[1:]]),  # a child of two splits
+        ("leaf_value=", lambda numbers: ["inf", *numbers[1:]]),
+        ("threshold=", lambda numbers: ["nan", *numbers[1:]]),
+        ("leaf_count=", lambda numbers: numbers[1:]),
+        ("num_cat=", lambda numbers: ["1000000000"]),
         ("leaf_value=", lambda numbers: numbers[1:]),
         ("leaf_value=", lambda numbers: ["0.1x", *numbers[1:]]),
         ("left_child=", lambda numbers: ["9" * 30, *numbers[1:]]),
@@ -203,7 +209,7 @@ def test_damaged_trees_are_refused(line, damage):
     last = max(k for k, text in enumerate(lines) if text.startswith(line))
     lines[last] = line + " ".join(damage(lines[last].removeprefix(line).split()))
     with pytest.raises(DataError, match="tree 1 of the model is damaged"):
-        ForestScorer.from_text("\n".join(lines), FEATURES)
+        TextForest.read("\n".join(lines), FEATURES)
 
 
 def test_a_forest_is_constant_where_no_tree_tells_rows_apart():

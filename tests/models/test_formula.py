@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
+from cases import each
 from hypothesis import given
 from hypothesis import strategies as st
 from reference.expression import value
 
-from rankwright.errors import UsageError
+from rankwright.errors import DataError
 from rankwright.models.expression import Breeding
 from rankwright.models.formula import (
     BINARY,
@@ -62,7 +63,7 @@ def test_simplifying_never_lengthens_and_once_is_enough(tree):
     assert simplify(short) == short
 
 
-@pytest.mark.parametrize(
+@each(
     ("tree", "short"),
     [
         (("-", X1, X1), number(0)),
@@ -99,7 +100,7 @@ def test_numbers_stay_within_the_limits():
     assert simplify(("/", number(-1), number(5e-324))) == number(-1e100)
 
 
-@pytest.mark.parametrize(
+@each(
     ("tree", "expected"),
     [
         (("-", ("*", X1, X2), X3), "x1 * x2 - x3"),
@@ -137,7 +138,7 @@ def test_postfix_code_reads_back_as_the_formula(tree):
 
 @pytest.mark.parametrize("codes", [[], [0, 1], [0, -2], [0, -99], [-8]])
 def test_damaged_postfix_code_is_told(codes):
-    with pytest.raises(UsageError, match="code of the formula is damaged"):
+    with pytest.raises(DataError, match="code of the formula is damaged"):
         from_postfix(np.array(codes, np.int32), np.zeros(len(codes)))
 
 

@@ -79,8 +79,8 @@ def test_a_linear_kernel_is_a_linear_model():
 
 
 def test_all_documents_as_landmarks_are_exact():
-    exact, drawn = fit(**EXACT), fit(exact_below=0, n_landmarks=40, **EXACT)
-    assert drawn.scores(DATA.X) == pytest.approx(exact.scores(DATA.X), abs=1e-8)
+    exact, sampled = fit(**EXACT), fit(exact_below=0, n_landmarks=40, **EXACT)
+    assert sampled.scores(DATA.X) == pytest.approx(exact.scores(DATA.X), abs=1e-8)
 
 
 def test_more_landmarks_come_nearer_to_exact():
@@ -198,7 +198,7 @@ def test_losses_with_kinks_come_to_their_optimum_by_cutting_planes():
 
 
 @pytest.mark.parametrize(
-    ("params", "fault", "sentence"),
+    ("params", "error", "sentence"),
     [
         ({"kernel": "rfb"}, UsageError, "there is no kernel 'rfb'; did you mean rbf"),
         ({"gamma": 0.0}, UsageError, "gamma must be above 0"),
@@ -210,8 +210,8 @@ def test_losses_with_kinks_come_to_their_optimum_by_cutting_planes():
         ({"kernel": lambda A, B: A @ B.T * np.nan}, DataError, "not finite"),
     ],
 )
-def test_what_cannot_be_is_told(params, fault, sentence):
-    with pytest.raises(fault, match=sentence):
+def test_what_cannot_be_is_an_error(params, error, sentence):
+    with pytest.raises(error, match=sentence):
         fit(**params)
 
 

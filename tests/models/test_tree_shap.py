@@ -6,11 +6,13 @@ from math import factorial
 import lightgbm
 import numpy as np
 import pytest
-from other_models import QID, SIZES, training_data
+from other_models import CATEGORY, QID, SIZES, training_data
+from scipy import sparse
 
 import rankwright as rw
-from rankwright.models.forest_scorer import ForestScorer
-from rankwright.models.tree_shap import leaf_paths, shap_values
+from rankwright.errors import UsageError
+from rankwright.models.forest_scorer import EXACT_RIGHT, ForestScorer, TextForest
+from rankwright.models.tree_shap import TreeShap
 
 X, Y = training_data()
 
@@ -32,7 +34,7 @@ def test_values_are_the_mean_over_subsets():
         {"num_leaves": 8, "verbosity": -1, "use_missing": False, "boost_from_average": False},
         lightgbm.Dataset(np.nan_to_num(X[:, :4]) * [1, 1, 1e38, 1], Y), 3,
     )  # fmt: skip
-    scorer = ForestScorer.from_text(booster.model_to_string(), 4)
+    scorer = TextForest.read(booster.model_to_string(), 4).scorer
     rng = np.random.default_rng(0)
     cover = np.zeros(len(scorer.left))
     for node in range(len(cover) - 1, -1, -1):
@@ -40,8 +42,8 @@ def test_values_are_the_mean_over_subsets():
         ends = [scorer.left[node], scorer.right[node]]
         cover[node] = rng.integers(1, 9) if leaf else cover[ends].sum()
     rows = rng.normal(size=(5, 4)) * 2
-    paths = leaf_paths(scorer, cover)
-    found = shap_values(scorer, paths, rows)
+    shap = TreeShap.of(scorer, cover)
+    found = shap.values(rows)
     for x, own in zip(rows, found, strict=True):
 
         def score(known, x=x):
@@ -55,7 +57,54 @@ def test_values_are_the_mean_over_subsets():
                 for s in combinations(others, k)
             )
             np.testing.assert_allclose(own[i], total, atol=1e-12)
-        np.testing.assert_allclose(paths.expected, score(set()), atol=1e-12)
+        np.testing.assert_allclose(shap.expected, score(set()), atol=1e-12)
+
+
+def test_values_are_those_of_lightgbm():
+    params = {"num_leaves": 40, "min_data_in_leaf": 3, "max_cat_to_onehot": 1, "verbosity": -1}
+    data = lightgbm.Dataset(X, Y, categorical_feature=[CATEGORY])
+    booster = lightgbm.train({**params, "min_data_per_group": 3, "cat_smooth": 1}, data, 8)
+    model = rw.import_model(booster).model_
+    assert "num_cat=0" not in model.text.partition("Tree=1")[0]
+    for rows in (X, X.astype(np.float32)):
+        theirs = booster.predict(rows, pred_contrib=True)
+        np.testing.assert_allclose(model.contributions(rows), theirs, rtol=0, atol=1e-12)
+    stored = sparse.csr_array(np.nan_to_num(X))
+    theirs = booster.predict(sparse.csr_matrix(stored), pred_contrib=True).toarray()
+    np.testing.assert_allclose(model.contributions(stored), theirs, rtol=0, atol=1e-12)
+
+
+def test_trees_of_any_depth_are_explained():
+    width = 60
+    chain = _chain(splits=2000, n_features=width)
+    shap = TreeShap.of(chain, np.ones(len(chain.left)))
+    rows = np.random.default_rng(0).uniform(0, 2000, (4, width))
+    total = shap.values(rows).sum(1) + shap.expected
+    np.testing.assert_allclose(total, chain.scores(rows), atol=1e-9)
+    wide = _chain(splits=3000, n_features=3000)
+    with pytest.raises(UsageError, match="up to 3,000 features on the way to a leaf, too many"):
+        TreeShap.of(wide, np.ones(len(wide.left)))
+
+
+def _chain(splits, n_features):
+    """Return a tree whose splits have a leaf to the left and the next split to the right."""
+    at = np.arange(2 * splits + 1)
+    left, right = at.copy(), at.copy()
+    left[:splits] = splits + at[:splits]
+    right[:splits] = np.append(at[1:splits], 2 * splits)
+    return ForestScorer(
+        n_features=n_features,
+        roots=np.zeros(1, np.int64),
+        leaves=np.array([splits]),
+        threshold=np.where(at < splits, at, 0.0),
+        left=left,
+        right=right,
+        value=np.where(at < splits, 0.0, at % 7),
+        view=np.where(at < splits, at % n_features, 0),
+        feature=np.arange(n_features),
+        rule=np.full(n_features, EXACT_RIGHT),
+        sets=tuple(np.empty(0, np.uint32) for _ in range(n_features)),
+    )
 
 
 @pytest.mark.parametrize("categories", [False, True])

@@ -1,6 +1,10 @@
+import time
+
 import lightgbm as lgb
 import numpy as np
+import pytest
 
+from rankwright.errors import DataError
 from rankwright.models.tree_text import first_trees, join_trees, mean_of_forests, tree_blocks
 
 X = np.random.default_rng(0).normal(size=(500, 3))
@@ -36,3 +40,10 @@ def test_the_mean_of_forests_scores_the_mean():
     np.testing.assert_allclose(predict(text), (a.predict(X) + b.predict(X)) / 2, atol=1e-12)
     shap = lgb.Booster(model_str=text).predict(X, pred_contrib=True)
     np.testing.assert_allclose(shap.sum(1), predict(text), atol=1e-9)
+
+
+def test_trees_without_an_end_are_refused_in_one_pass():
+    began = time.monotonic()
+    with pytest.raises(DataError, match="tree 0 of the model has no end"):
+        tree_blocks("".join(f"Tree={k}\nnum_leaves=1\n" for k in range(60_000)))
+    assert time.monotonic() - began < 2

@@ -5,7 +5,7 @@ from scipy import sparse
 from small_data import Onlooker, small_data
 
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import UsageError
+from rankwright.errors import DataError, UsageError
 from rankwright.losses.squared import Squared
 from rankwright.models.trees import Trees
 from rankwright.rankers.base import Ranker
@@ -154,6 +154,7 @@ def test_shap_values_add_up_to_the_score():
 def test_importance_finds_the_features_that_matter():
     model = fit(Trees(n_estimators=20))
     for kind in ("gain", "split"):
+        assert (model.importance(kind) == model.booster.feature_importance(kind)).all()
         assert set(np.argsort(-model.importance(kind))[:2]) == {0, 1}
 
 
@@ -161,6 +162,32 @@ def test_arrays_and_texts_restore_the_model():
     model = fit()
     again = Trees.restore(model.arrays(), model.texts(), model.n_features)
     assert (again.scores(DATA.X) == model.scores(DATA.X)).all()
+
+
+@pytest.mark.parametrize(
+    ("line", "damaged"),
+    [
+        ("num_tree_per_iteration=1", "num_tree_per_iteration=0"),
+        ("num_class=1", "num_class=9"),
+        ("max_feature_idx=5", "max_feature_idx=1"),
+        ("max_feature_idx=5\n", ""),
+        ("Column_0 ", ""),
+        ("label_index=0", "label_index=0\nmax_feature_idx=1"),
+    ],
+)
+def test_a_head_that_lightgbm_would_believe_is_refused(line, damaged):
+    model = fit()
+    text = model.text.replace(line, damaged, 1)
+    assert text != model.text
+    with pytest.raises(DataError, match="the text of the trees has"):
+        Trees.restore(model.arrays(), {"lightgbm": text}, model.n_features)
+
+
+def test_the_booster_has_the_sizes_of_its_trees_whatever_the_text_says():
+    model = fit()
+    text = model.text.replace("tree_sizes=", "tree_sizes=1000000 ", 1)
+    again = Trees.restore(model.arrays(), {"lightgbm": text}, model.n_features)
+    assert (again.booster.predict(DATA.X) == model.booster.predict(DATA.X)).all()
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from safetensors.numpy import load as load_arrays
+from safetensors.numpy import save as save_arrays
 from scipy import sparse
 from small_data import small_data
 
 from rankwright.core.memory import memory_limit
 from rankwright.errors import DataError, UsageError
-from rankwright.models import tree_memory
+from rankwright.models import trees
 from rankwright.persist import checkpoint as module
 from rankwright.persist.checkpoint import Checkpoint
 from rankwright.rankers.base import ranker
@@ -28,6 +30,43 @@ RECEIPT = {
     "start": None,
 }
 DATA = small_data(queries=8, documents=10)
+
+
+def renamed(file, **changed):
+    """Write other arrays into a file of a checkpoint, under the name that its digest asks for."""
+    arrays = {**load_arrays(file.read_bytes()), **changed}
+    content = save_arrays({name: array for name, array in arrays.items() if array is not None})
+    file.unlink()
+    kind, number, _ = file.name.split("-")
+    file.with_name(f"{kind}-{number}-{module._digest(content)}.safetensors").write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "kind", "changed"),
+    [
+        ("rankboost", {"n_rounds": 6}, "state", {"rules": np.full((2, 3), 99.0)}),
+        ("rankboost", {"n_rounds": 6}, "state", {"s": np.zeros(3)}),
+        ("rankboost", {"n_rounds": 6}, "state", {"numbers": None}),
+        ("random_forest", {"n_bags": 4}, "added", {"bags": np.frombuffer(b'["x"]', np.uint8)}),
+        ("prank", {"n_passes": 4}, "added", {"sizes": np.zeros(2, np.int64)}),
+        ("lambdamart", {"n_estimators": 4}, "added", {"trees": np.full(9, 255, np.uint8)}),
+        ("gbdt", {"n_estimators": 4}, "state", {"watch.rounds": np.zeros(1, np.int64)}),
+    ],
+)
+def test_arrays_that_the_run_did_not_write_are_refused(tmp_path, name, settings, kind, changed):
+    made = ranker(name, **settings).fit(DATA, checkpoint=Checkpoint(tmp_path, every=2))
+    for file in sorted(tmp_path.glob("state-*"))[1:]:
+        file.unlink()
+    renamed(min(tmp_path.glob(f"{kind}-*")), **changed)
+    with pytest.raises(DataError, match=r"checkpoint|tree"):
+        made.fit(DATA, checkpoint=Checkpoint(tmp_path, every=2, resume=True))
+
+
+def test_a_state_that_counts_more_files_than_there_are_is_passed_over(tmp_path):
+    folder = written(tmp_path)
+    at = np.array([15, 2**62], np.int64)
+    renamed(max(folder.glob("state-*")), **{"checkpoint.at": at})
+    assert Checkpoint(folder, resume=True).begin(RECEIPT).round == 10
 
 
 def written(folder, rounds=(5, 10, 15)):
@@ -237,7 +276,7 @@ def test_a_bound_on_memory_that_changes_the_trees_is_refused(tmp_path, monkeypat
     again = Checkpoint(tmp_path, resume=True)
     with memory_limit("90GB"):
         assert ranker("gbdt", n_estimators=3).fit(DATA, checkpoint=again).resumed_from_ is not None
-        monkeypatch.setattr(tree_memory, "_SHARE", 10**9)
+        monkeypatch.setattr(trees, "_SHARE", 10**9)
         with pytest.raises(UsageError, match="thresholds came from all documents and come from "):
             ranker("gbdt", n_estimators=3).fit(DATA, checkpoint=again)
 

@@ -42,7 +42,11 @@ from rankwright import runtime
 rankings = {}
 X = np.load(sys.argv[1])
 for path in sys.argv[2:]:
-    rankings[path] = runtime.load(path).rank(X, top=5).order.tolist()
+    loaded = runtime.load(path)
+    rankings[path] = loaded.rank(X, top=5).order.tolist()
+    if loaded.receipt["model"] in ("trees", "forest"):
+        loaded.model.contributions(X)
+        loaded.model.importance("gain")
 print(json.dumps([rankings, sorted(sys.modules)]))
 """
 

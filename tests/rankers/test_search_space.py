@@ -3,6 +3,7 @@
 from dataclasses import fields
 
 import pytest
+from cases import each
 
 from rankwright import registry
 from rankwright.rankers.base import ranker
@@ -16,28 +17,25 @@ from rankwright.rankers.search_space import (
     space_of,
 )
 
-SEARCHED = [
-    (name, model)
-    for name, kind in registry.all_of("rankers").items()
-    for model in ("default", *(OF_MODELS if kind.loss_class or name == "ranker" else []))
-]
 DECIDED_BY_THE_DATA = {"model__gamma"}
 
 
-@pytest.mark.parametrize(("name", "model"), SEARCHED, ids="-".join)
-def test_a_space_holds_the_defaults_of_parameters_that_exist(name, model):
-    made = ranker(name, **({} if model == "default" else {"model": model}))
-    space = space_of(made)
-    assert space
-    parameters = made.get_params(deep=True)
-    for parameter, domain in space.items():
-        value = parameters[parameter]
-        assert domain.holds(value) or parameter in DECIDED_BY_THE_DATA, parameter
-        made.set_params(**{parameter: value})
-    made.make_model()
+@pytest.mark.parametrize("name", registry.RANKERS)
+def test_a_space_holds_the_defaults_of_parameters_that_exist(name):
+    kind = registry.resolve("rankers", name)
+    others = OF_MODELS if kind.loss_class or name == "ranker" else []
+    for made in [ranker(name), *(ranker(name, model=model) for model in others)]:
+        space = space_of(made)
+        assert space, made
+        parameters = made.get_params(deep=True)
+        for parameter, domain in space.items():
+            value = parameters[parameter]
+            assert domain.holds(value) or parameter in DECIDED_BY_THE_DATA, (made, parameter)
+            made.set_params(**{parameter: value})
+        made.make_model()
 
 
-@pytest.mark.parametrize("name", registry.KINDS["rankers"])
+@each("name", registry.RANKERS)
 def test_a_ranker_declares_spaces_only_for_its_own_parameters(name):
     kind = registry.resolve("rankers", name)
     assert set(kind.search_space) <= set(kind().get_params(deep=False))

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from cases import each
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -15,7 +16,7 @@ from rankwright.ranklib.java_numbers import (
 singles = st.floats(width=32, allow_nan=False, allow_infinity=False)
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "text"),
     [
         (0.0, "0.0"),

@@ -14,7 +14,7 @@ def boltzrank(loss, s, y, place=(0, 0)):
     if loss.form == "exact":
         rankings = list(permutations(range(n)))
     else:
-        rankings = [drawn(loss, y, place, m) for m in range(loss.samples)]
+        rankings = [sampled_ranking(loss, y, place, m) for m in range(loss.samples)]
     gain, discount = gains_and_discounts(loss.metric, y)
     N = np.array([gain[list(ranking)] @ discount for ranking in rankings])
     P, gradients = chances(loss, rankings, s)
@@ -47,7 +47,7 @@ def energy(loss, ranking, s):
     return value, gradient
 
 
-def drawn(loss, y, place, m):
+def sampled_ranking(loss, y, place, m):
     """Ranking m of this round and query."""
     state = 0
     for word in (loss.random_state % 2**64, *place, m):

@@ -24,7 +24,7 @@ def penalty_sum(change, w, penalty, knee):
 
 
 def optimum(s, y, w, lambda1, lambda2, *, penalty="squared", knee=1.0):
-    """Value and corrected scores of (6); y are the targets, which tell the grades.
+    """Value and corrected scores of (6); y are the targets, which show the grades.
 
     The solver sees scores near 0 and of size 1, where it is exact; the problem allows both.
     """

@@ -65,7 +65,7 @@ def _add(table: Table, line: bytes, max_feature_id: int) -> None:
     _require(not any(letter < " " and letter not in BLANKS for letter in text))
     tokens = [token for token in re.split(f"[{BLANKS}]", text) if token]
     grade = _number(tokens[0])
-    _require(0 <= grade < math.inf)
+    _require(0 <= grade <= 2.0**53)
     _require(len(tokens) > 1 and tokens[1].startswith("qid:") and tokens[1] != "qid:")
     features: dict[int, float] = {}
     for token in tokens[2:]:

@@ -1,4 +1,4 @@
-"""One LightGBM tree grown from given scores: its leaves tell its own gradients and curvatures."""
+"""One LightGBM tree grown from given scores: its leaves show its own gradients and curvatures."""
 
 import lightgbm
 import numpy as np

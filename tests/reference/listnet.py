@@ -21,7 +21,7 @@ def listnet(loss, s, y, w, place=(0, 0)):
 
 
 def order_chance(order, x, w):
-    """Probability that these documents are drawn first, by w exp(x) of those that are left."""
+    """Probability that these documents are sampled first, by w exp(x) of those that are left."""
     left, chance = w * np.exp(x), 1.0
     for i in order:
         chance *= left[i] / left.sum()

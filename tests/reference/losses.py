@@ -126,22 +126,22 @@ def cross_entropy(s, w, shares):
 
 
 def swap_changes(name, y, orders, truncation):
-    """Mean over rankings of how much the measure changes when two documents trade places."""
+    """Mean over rankings of how much the metric changes when two documents trade places."""
     key, _, k = name.partition("@")
     changes = np.zeros((len(y), len(y)))
     for order in orders:
-        value = measure(key, k, y, order)
+        value = metric_of(key, k, y, order)
         for a, b in combinations(range(len(y)), 2):
             if a < truncation:
                 swapped = list(order)
                 swapped[a], swapped[b] = order[b], order[a]
-                change = abs(measure(key, k, y, swapped) - value) / len(orders)
+                change = abs(metric_of(key, k, y, swapped) - value) / len(orders)
                 changes[order[a], order[b]] += change
                 changes[order[b], order[a]] += change
     return changes
 
 
-def measure(key, k, y, order):
+def metric_of(key, k, y, order):
     found = getattr(metrics, key)([y[i] for i in order], None, int(k) if k else None)
     return 0.0 if found is None else found
 

@@ -1,7 +1,7 @@
-"""Slow twins of the measures: one list of grades in rank order, formulas as in the textbook.
+"""Slow twins of the metrics: one list of grades in rank order, formulas as in the textbook.
 
 Each takes the grades ``g`` from the first rank to the last and their scores ``s`` (descending), the
-cut-off and the measure's parameters, under the clauses of the standard convention. None: there is
+cut-off and the metric's parameters, under the clauses of the standard convention. None: there is
 nothing to find in this query.
 """
 

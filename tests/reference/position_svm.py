@@ -17,7 +17,7 @@ def rank_decay(decay, n, metric=None):
 
 
 def measured(name, grades):
-    """The measure of grades in rank order; names as in ``eru(alpha=3)@5``."""
+    """The metric of grades in rank order; names as in ``eru(alpha=3)@5``."""
     return measured_once(name, tuple(grades))
 
 

@@ -9,7 +9,7 @@ from reference.gain_lists import gains_and_discounts, of_documents_that_count
 
 @of_documents_that_count
 def softrank(loss, s, y, **_):
-    """The mean loss of the measure and its gradient, by the product rule over comparisons."""
+    """The mean loss of the metric and its gradient, by the product rule over comparisons."""
     n = len(s)
     gain, discount = gains_and_discounts(loss.metric, y)
     value, grad = np.sort(gain)[::-1] @ discount, np.zeros(n)

@@ -22,11 +22,11 @@ from reproducibility.experiment import (
     Study,
 )
 
-MEASURES = ("ndcg@5", "map")
+METRICS = ("ndcg@5", "map")
 
 
-def study(name, prefix="", measures=MEASURES):
-    columns = tuple(Column(prefix + measure, measure, "standard") for measure in measures)
+def study(name, prefix="", metrics=METRICS):
+    columns = tuple(Column(prefix + metric, metric, "standard") for metric in metrics)
     return Study(name, name, None, "ndcg@5", "standard", (ColumnGroup("", columns),))
 
 
@@ -73,13 +73,13 @@ def test_studies_of_different_measures_are_told():
 def test_a_run_has_the_means_of_each_study_and_the_average_ranks():
     result = run_ranks(tiny(), folds())
     rows = ("Regression", "Nonsense")
-    for measure in MEASURES:
+    for metric in METRICS:
         places = []
         for name in "AB":
-            a, b = (result.cell(row, f"{name} {measure}").ours for row in rows)
+            a, b = (result.cell(row, f"{name} {metric}").ours for row in rows)
             places.append((1.0, 2.0) if a > b else (2.0, 1.0) if a < b else (1.5, 1.5))
         for row, expected in zip(rows, np.mean(places, axis=0), strict=True):
-            cell = result.cell(row, measure)
+            cell = result.cell(row, metric)
             assert cell.ours == expected
             assert 1.0 <= cell.low <= cell.high <= 2.0
     assert result.cell("Regression", "map").paper == 1.5

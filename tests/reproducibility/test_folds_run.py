@@ -56,11 +56,11 @@ def test_test_data_is_not_seen_before_everything_is_chosen(tiny, monkeypatch):
     watched("fit")
     watched("predict")
 
-    def measure(data, *args, **more):
+    def noted(data, *args, **more):
         seen.append(("evaluate", part_of(data)))
         return evaluate(data, *args, **more)
 
-    monkeypatch.setattr(folds_run, "evaluate", measure)
+    monkeypatch.setattr(folds_run, "evaluate", noted)
     chosen = choose_all(made.rows, study, parts)
     assert {part.split()[0] for how, part in seen if how == "fit"} == {"train"}
     assert not [part for _, part in seen if part.startswith("test")]

@@ -111,15 +111,15 @@ def test_the_record_says_what_was_chosen_in_each_fold(result, tmp_path):
 
 
 def test_the_same_seed_gives_the_same_table_for_any_number_of_threads(folder, tmp_path):
-    drawn = {
+    sampled = {
         "min_child_samples = 5": 'min_child_samples = 5, "model.query_fraction" = 0.5, '
         '"model.colsample_bytree" = 0.5'
     }
     one, two, again = (
-        run(folder, tmp_path, changes=drawn, n_jobs=n)[0].record() for n in (1, 2, 1)
+        run(folder, tmp_path, changes=sampled, n_jobs=n)[0].record() for n in (1, 2, 1)
     )
     assert one == two == again
-    other = run(folder, tmp_path, changes=drawn, seed=1)[0].record()
+    other = run(folder, tmp_path, changes=sampled, seed=1)[0].record()
     assert other["rows"] != one["rows"]
 
 

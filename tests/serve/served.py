@@ -12,6 +12,7 @@ from rankwright.serve.model_store import ModelStore
 from rankwright.serve.settings import Settings, parse_models
 
 NAMES = tuple("abcdef")
+BODY = {"content-type": "application/json"}
 
 
 def save_model(path, name="listnet", seed=0, **parameters):

@@ -1,82 +1,16 @@
 """Cutting planes: the optimum of (27) as cvxpy finds it, and a certificate at every step."""
 
-from itertools import permutations
-
 import cvxpy as cp
 import numpy as np
 import pytest
-from reference.position_svm import at_ranks, measured, reference_orders
+from svm_problems import problem_of, some_data
 
-from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError, UsageError
 from rankwright.losses import loss as make_loss
-from rankwright.losses.base import document_weight, order_weight
 from rankwright.losses.position_svm import PositionSVM
-from rankwright.models.linear_problem import LinearProblem
 from rankwright.rankers.base import Ranker, ranker
 from rankwright.solvers.bundle import Bundle, minimise_over_simplices
 from rankwright.solvers.column_generation import ColumnGeneration
-
-L2 = 0.05
-
-
-def some_data(seed=0, queries=5, size=5, features=3):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(queries * size, features))
-    y = (X @ rng.normal(size=features) + rng.normal(size=len(X))).round().clip(0, 2)
-    y.reshape(queries, size)[:, :2] = 0.0, 1.0
-    return RankingData.from_arrays(X, y, group_sizes=np.full(queries, size))
-
-
-def problem_of(loss, data, l2=L2):
-    weight = order_weight(data)
-    return LinearProblem(
-        data.X,
-        data.indptr,
-        loss.bind(data),
-        float(weight.sum()),
-        l2=l2,
-        deviation=np.ones(data.n_features),
-        visited=np.flatnonzero(weight),
-        document_weight=document_weight(data),
-        traits=loss.traits,
-    )
-
-
-def structured_svm(loss, data, l2=L2):
-    """(27) with a constraint for every order of every query."""
-    w, xi = cp.Variable(data.n_features), cp.Variable(data.n_queries)
-    rules = [xi >= 0]
-    for q in range(data.n_queries):
-        rows = slice(data.indptr[q], data.indptr[q + 1])
-        X, y = data.X[rows], data.y[rows]
-        c = 1 / np.arange(2.0, len(y) + 2)
-        orders = reference_orders(y, np.zeros(len(y)), loss.ties)
-        cref = np.mean([at_ranks(o, c) for o in orders], axis=0)
-        ideal = measured(loss.metric, np.sort(y)[::-1])
-        every = list(permutations(range(len(y))))
-        gradients = np.array([(at_ranks(o, c) - cref) @ X for o in every])
-        losses = np.array([ideal - measured(loss.metric, y[list(o)]) for o in every])
-        rules.append(gradients @ w + losses <= xi[q])
-    value = l2 / 2 * cp.sum_squares(w) + cp.sum(xi) / data.n_queries
-    return cp.Problem(cp.Minimize(value), rules).solve(solver=cp.CLARABEL)
-
-
-@pytest.mark.parametrize("ties", ["mean", "file"])
-@pytest.mark.parametrize("metric", ["ndcg@3", "mrr"])
-def test_bundle_column_generation_and_cvxpy_agree(metric, ties):
-    loss, data = PositionSVM(metric=metric, ties=ties), some_data()
-    best = structured_svm(loss, data)
-    problem = problem_of(loss, data)
-    planes = Bundle(tol=1e-9).solve(problem)
-    columns = ColumnGeneration(tol=1e-9).solve(problem)
-    for found in (planes, columns):
-        assert found.value == pytest.approx(best, rel=1e-7)
-        assert problem.value(found.w) == pytest.approx(found.value, rel=1e-12)
-        assert found.optimality <= 1e-8
-    assert planes.stopped == "the gap is small"
-    assert columns.stopped == "no set has grown"
-    np.testing.assert_allclose(planes.w, columns.w, atol=1e-3)
 
 
 @pytest.mark.parametrize("solver", [Bundle, ColumnGeneration])
@@ -132,10 +66,7 @@ def test_a_watcher_may_end_the_run():
         assert (found.iterations, found.stopped) == (2, "the callback ended the run")
 
 
-# --- bundle qp -------------------------------------------------------------------------------
 # The dual problem of cutting planes against cvxpy, with its own bound on the error.
-
-
 def optimum(G, b, block, cap):
     x = cp.Variable(len(b), nonneg=True)
     sums = [cp.sum(x[np.flatnonzero(block == k)]) == cap[k] for k in range(len(cap))]

@@ -46,9 +46,9 @@ def test_a_loss_with_all_that_the_solver_needs_passes():
 
 @pytest.mark.usefixtures("few")
 def test_the_sentence_names_what_is_missing_and_what_would_do():
-    with pytest.raises(IncompatibleError) as fault:
+    with pytest.raises(IncompatibleError) as error:
         check_fit(SOLVERS["tron"], loss())
-    assert str(fault.value) == (
+    assert str(error.value) == (
         "tron needs a Hessian-vector product; loss 'lambdarank' has none. Use lbfgs."
     )
 
@@ -86,9 +86,9 @@ def test_a_need_that_no_trait_has_is_one_that_no_loss_meets():
 
 
 def test_the_real_sentence_for_a_registered_loss():
-    with pytest.raises(IncompatibleError) as fault:
+    with pytest.raises(IncompatibleError) as error:
         choose_solver("tron", LambdaRank())
-    assert str(fault.value) == (
+    assert str(error.value) == (
         "tron needs a Hessian-vector product, a smooth loss and a loss whose gradient integrates "
         "to a value; loss 'lambdarank' offers none of them. Use sgd."
     )

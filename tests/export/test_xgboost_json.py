@@ -1,0 +1,42 @@
+"""XGBoost's file, as the LTR plugins read it too (``model/xgboost+json+raw``)."""
+
+import json
+
+import numpy as np
+from exported_models import chain, fitted_rankers, of_rules, scored
+
+from rankwright.export import export_model
+from rankwright.models.portable import Forest, portable
+
+# XGBoostRawJsonParser of both plugins takes these, and leaves their scores as they are
+KNOWN = {"binary:logitraw", "rank:ndcg", "rank:map", "rank:pairwise", "reg:linear"}
+
+
+def test_the_objective_is_one_that_the_plugins_know(tmp_path):
+    for case in ("trees-initial", "additive", "linear"):
+        export_model(fitted_rankers()[case], "xgboost-json", tmp_path / case)
+        whole = json.loads((tmp_path / case / "model.json").read_text())
+        assert whole["learner"]["objective"]["name"] in KNOWN, case
+
+
+def test_the_trees_alone_have_the_whole_score(tmp_path):
+    """The plugins do not read base_score."""
+    ranker = of_rules([(0, 0.5, 1.0)], initial=0.25)
+    found, _ = scored(ranker, "xgboost-json", tmp_path / "o", [[0, 0], [1, 0]])
+    learner = json.loads((tmp_path / "o" / "model.json").read_text())["learner"]
+    assert float(learner["learner_model_param"]["base_score"]) == 0.0
+    trees = learner["gradient_booster"]["model"]["trees"]
+    roots = [tree["split_conditions"][0] for tree in trees if tree["left_children"] == [-1]]
+    assert roots == [0.25]
+    np.testing.assert_array_equal(found, [0.25, 1.25])
+
+
+def test_children_that_are_not_neighbours_are_numbered_anew_for_xgboost(tmp_path):
+    """XGBoost takes the node after the left child for the right one."""
+    ranker = chain(6)
+    forest = portable(ranker._fitted(), ranker.model_name)
+    assert isinstance(forest, Forest)
+    assert (forest.right != forest.left + 1).any()
+    rows = [[float(k) - 0.5, 0] for k in range(8)]
+    found, _ = scored(ranker, "xgboost-json", tmp_path / "o", rows)
+    assert found.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 6.0]

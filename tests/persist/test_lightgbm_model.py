@@ -1,0 +1,25 @@
+"""Damaged models of LightGBM are refused in one sentence."""
+
+from cases import each
+from other_models import refused
+
+import rankwright as rw
+
+
+@each(
+    ("old", "new"),
+    [
+        ("left_child=", "left_child=0 "),
+        ("split_feature=", "split_feature=6 "),
+        ("num_leaves=5", "num_leaves=9"),
+        ("end of trees", "end"),
+        ("max_feature_idx=5", "max_feature_idx=4"),
+        ("tree_sizes=", "tree_sizes=9 "),
+        ("leaf_value=", "leaf_value=nan "),
+    ],
+)
+def test_damaged_trees_of_lightgbm_are_refused(files, tmp_path, old, new):
+    text = (files / "model.txt").read_text()
+    assert old in text
+    (tmp_path / "model.txt").write_text(text.replace(old, new, 1))
+    refused(lambda: rw.load_model(tmp_path / "model.txt"), "LightGBM", "save it again")
