@@ -47,7 +47,7 @@ bench: $(VENV)/.bench  ## everything against peers, and docs/benchmarks.md; AREA
 reproduce: $(VENV)/.all  ## tables and figures of the papers, and docs/reproduction.md; TABLE=name for one, TABLE=list
 	$(BIN)/python -m reproducibility $(if $(TABLE),$(TABLE),all) --results docs/reproduction
 
-soak: $(VENV)/.soak  ## long fuzzing, kills, a server under load; kept in docs/checks; SOAK_FLAGS="--only kills"
+soak: $(VENV)/.soak  ## long fuzzing, attacks, kills, a server under load; kept in docs/checks; SOAK_FLAGS="--only kills"
 	$(BIN)/python tools/checks.py soak $(SOAK_FLAGS)
 
 wheel: $(VENV)/.release  ## build wheels with compiled kernels and the sdist, use each in an empty environment

@@ -8,6 +8,7 @@ Where the package has no compiled kernels, those of these rankers are made first
 
 from __future__ import annotations
 
+import compileall
 import importlib.util
 import os
 import shutil
@@ -135,6 +136,7 @@ def _package_with_kernels(folder: Path) -> Path:
         stdout=subprocess.DEVNULL,
         check=True,
     )
+    compileall.compile_dir(site, quiet=1)  # as pip does
     return site
 
 

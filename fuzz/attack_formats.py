@@ -28,11 +28,13 @@ from rankwright.data.trec import judge_run
 _METRICS = "ndcg(gain=linear)@10,map,mrr"
 _ONE_STEP = {"max_iter": 1}
 
+OTHERS = {"store", "feature_log"}
+
 
 def write(folder: Path) -> Sequence[Path]:
-    """Write a folder for each format, with all that the format holds; stores have an own attack."""
-    names = sorted(registry.names("formats"))
-    return [_written(folder / f"data.{name}", name) for name in names if name != "store"]
+    """Write a folder for each format, with all that it holds; `OTHERS` have their own attacks."""
+    names = sorted(set(registry.names("formats")) - OTHERS)
+    return [_written(folder / f"data.{name}", name) for name in names]
 
 
 def write_runs(folder: Path) -> Sequence[Path]:

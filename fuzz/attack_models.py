@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -215,7 +215,7 @@ def text_changes(text: str, rng: random.Random) -> Iterator[tuple[str, str]]:
 # --- use ---------------------------------------------------------------------------------------
 
 
-def use(path: Path) -> None:
+def use(path: Path, exports: Iterable[str] = registry.EXPORTS) -> None:
     """Load a model file, rank, explain, export it to every format, and save it again."""
     ranker = rw.load_model(path)
     X = DATA.X[:, : ranker.n_features_in_]
@@ -227,6 +227,7 @@ def use(path: Path) -> None:
         X, DATA.y, qid=qid, feature_names=None if names is None else list(names)[: X.shape[1]]
     )
     folder = path.parent / "exported"
+    folder.mkdir(exist_ok=True)
     steps = [
         lambda: ranker.predict(data),
         lambda: ranker.predict(X.astype(np.float32), qid=qid),
@@ -237,7 +238,7 @@ def use(path: Path) -> None:
         lambda: rw.importance(ranker, "split"),
         lambda: rw.importance(ranker, "shap", data=data),
         lambda: ranker.describe() if hasattr(ranker, "describe") else None,
-        *(lambda to=to: export_model(ranker, to, folder / to) for to in registry.EXPORTS),
+        *(lambda to=to: export_model(ranker, to, folder / to) for to in exports),
         lambda: ranker.save(path.parent / "again.rw"),
     ]
     for step in steps:

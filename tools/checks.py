@@ -37,12 +37,14 @@ COMMANDS = {
 
 
 def soak_checks(options: argparse.Namespace) -> list[list[str]]:
-    """Return the commands of `make soak`."""
+    """Return the commands of `make soak`; ``SOAK_MINUTES`` (3) is for each kind of attack."""
     fuzzers = sorted(path.name for path in (ROOT / "fuzz").glob("fuzz_*.py"))
     return [
         *([f"fuzz/{name}", f"-max_total_time={options.seconds_each}"] for name in fuzzers),
+        ["fuzz/attacks.py"],
         ["fuzz/properties.py", "--seconds", str(options.seconds_properties)],
         ["fuzz/kills.py", "--kills", str(options.kills)],
+        ["fuzz/interruptions.py", "--kills", str(2 * options.kills)],
         ["benchmarks/serving.py", "--seconds", str(options.seconds_served)],
     ]
 
@@ -123,8 +125,30 @@ def keep(kind: str, rows: list[dict[str, Any]], *, anew: bool) -> None:
 
 
 def checks_tables() -> str:
-    """Return a table for each kind of check, from what docs/checks/ holds."""
-    return "\n\n".join(_table(kind) for kind in TITLES)
+    """Return a table for each kind of check, and one of attacks, from what docs/checks/ holds."""
+    return "\n\n".join([*(_table(kind) for kind in TITLES), _attacks_table()])
+
+
+def _attacks_table() -> str:
+    """Return the table that fuzz/attacks.py adds to."""
+    lines = [
+        "## Attacks",
+        "",
+        '`make soak SOAK_FLAGS="--only attacks"`; `SOAK_MINUTES=30` for each.',
+    ]
+    lines += ["Inputs are damaged at random, sealed again where they have a digest, and used in a"]
+    lines += ["child process; the counts add up over runs, and begin anew after a fault.", ""]
+    lines += ["| input | what is damaged | inputs | used | refused in a sentence | signals |"]
+    lines[-1] += " hangs over 5 s | other exceptions | minutes | run on |"
+    lines += ["|---|---|---:|---:|---:|---:|---:|---:|---:|---|"]
+    numbers = ("inputs", "used", "refused", "signals", "hangs", "raw exceptions", "minutes")
+    path = RESULTS / "attacks.json"
+    if not path.exists():
+        return "## Attacks\n\nNot run."
+    for row in json.loads(path.read_text(encoding="utf-8")):
+        cells = [row["name"], row["about"], *(f"{row[name]:,}" for name in numbers), row["ran"]]
+        lines.append(f"| {' | '.join(map(_cell, cells))} |")
+    return "\n".join(lines)
 
 
 def _table(kind: str) -> str:

@@ -32,16 +32,18 @@ DOCS = ROOT / "docs"
 def pages() -> dict[str, str]:
     """Return every made page by its place below docs/."""
     when = tomllib.loads((DOCS / "when-to-use.toml").read_text(encoding="utf-8"))
-    found = {"references.md": references_page(), "contributing.md": contributing_page()}
+    found = {"references.md": references_page()}
+    for name in ("contributing", "security"):
+        found[f"{name}.md"] = root_page(f"{name.upper()}.md")
     found["algorithms/index.md"] = algorithms_index(when)
     for name in registry.RANKERS:
         found[f"algorithms/{name}.md"] = algorithm_page(name, when[name])
     return found | api_pages()
 
 
-def contributing_page() -> str:
-    """Return CONTRIBUTING.md, its links seen from docs/."""
-    return (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").replace("](docs/", "](")
+def root_page(name: str) -> str:
+    """Return a page of the checkout's own folder, its links seen from docs/."""
+    return (ROOT / name).read_text(encoding="utf-8").replace("](docs/", "](")
 
 
 # --- public names ------------------------------------------------------------------------------

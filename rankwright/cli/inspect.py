@@ -348,7 +348,7 @@ def _about(ranker: Ranker) -> dict[str, Any]:
     chosen = {
         name: values[at]
         for name, values in ranker.curve_.items()
-        if name != "loss" and at < len(values)
+        if name != "loss" and 0 <= at < len(values)
     }
     return {
         "ranker": ranker.name,

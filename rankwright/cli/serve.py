@@ -46,6 +46,15 @@ def serve(
     drain_seconds: Annotated[
         float, typer.Option(help="How long connections are accepted after SIGTERM.")
     ] = 1.0,
+    max_connections: Annotated[
+        int, typer.Option(help="Maximum connections; more replace those that wait longest.")
+    ] = 1_000,
+    header_seconds: Annotated[
+        float, typer.Option(help="Timeout for the headers of a request in seconds.")
+    ] = 10.0,
+    idle_seconds: Annotated[
+        float, typer.Option(help="How long a connection stays open between requests.")
+    ] = 75.0,
 ) -> None:
     """Serve models over HTTP: rankings, scores, health checks, metrics; see /docs."""
     from rankwright.serve import serve as run
@@ -63,5 +72,14 @@ def serve(
         threads=threads,
         reload_seconds=reload_seconds,
     )
-    where = Listening(host, port, tls_cert, tls_key, drain_seconds)
+    where = Listening(
+        host,
+        port,
+        tls_cert,
+        tls_key,
+        drain_seconds,
+        max_connections=max_connections,
+        header_seconds=header_seconds,
+        idle_seconds=idle_seconds,
+    )
     run(models, settings=with_keys(settings, api_keys), listening=where)

@@ -34,7 +34,7 @@ from rankwright.core.kernel_cache import cache_root
 from rankwright.core.types import F64, AnyArray
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.split import Fold
-from rankwright.data.streams import atomic_text
+from rankwright.data.streams import atomic_text, partial_beside, remove_leftovers
 from rankwright.errors import DataError, UsageError
 from rankwright.metrics.base import metric as make_metric
 from rankwright.persist.model_file import holds_all, kept_parameters
@@ -51,7 +51,6 @@ _FILES = (
 _LIBRARIES = ("numpy", "scipy", "numba", "lightgbm", "scikit-learn", "torch", "optuna")
 _DAMAGED = (FileNotFoundError, ValueError, KeyError, EOFError, BadZipFile)
 _KEEP_SECONDS = 90 * 86_400
-_PARTIAL_SECONDS = 7 * 86_400
 _ABOUT, _SCORES, _MODEL, _TEST = "run.json", "scores.npz", "model.rw", ".test.json"
 
 
@@ -96,22 +95,20 @@ class RunCache:
 
     def store(self, key: str, ranker: Ranker, scores: F64, about: Mapping[str, Any]) -> None:
         """Keep a run: it is there whole, or not at all."""
-        partial = self.folder / f".{key}.{os.getpid()}.partial"
         try:
-            partial.mkdir(exist_ok=True)
-            ranker.save(partial / _MODEL)
-            np.savez(partial / _SCORES, scores=scores)
-            described = {**about, "size": (partial / _MODEL).stat().st_size}
-            (partial / _ABOUT).write_text(json.dumps(described, default=_plain), encoding="utf-8")
-            os.rename(partial, self.folder / key)
+            with partial_beside(self.folder / key, folder=True) as partial:
+                ranker.save(partial / _MODEL)
+                np.savez(partial / _SCORES, scores=scores)
+                described = {**about, "size": (partial / _MODEL).stat().st_size}
+                text = json.dumps(described, default=_plain)
+                (partial / _ABOUT).write_text(text, encoding="utf-8")
+                os.rename(partial, self.folder / key)
         except OSError as error:
             if not (self.folder / key / _ABOUT).is_file():  # else another process was first
                 raise DataError(
                     f"the cache folder {self.folder} cannot be written: {error.strerror}; name "
                     "another with --cache."
                 ) from None
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
 
     def test(self, name: str, compute: Callable[..., Any], *values: F64, seed: int) -> list[float]:
         """Return ``compute(*values, seed=seed)``, some numbers, from the file of an earlier call.
@@ -134,6 +131,7 @@ class RunCache:
 
     def drop_old(self) -> None:
         """Remove what has not been asked for in a long time, and what killed runs left."""
+        remove_leftovers(self.folder)
         now = time.time()
         for path in self.folder.iterdir():
             partial = path.name.startswith(".") and path.name.endswith(".partial")
@@ -142,7 +140,7 @@ class RunCache:
                 age = now - path.stat().st_mtime
             except FileNotFoundError:  # another process has renamed or dropped it
                 continue
-            if not ours or age <= (_PARTIAL_SECONDS if partial else _KEEP_SECONDS):
+            if not ours or age <= _KEEP_SECONDS:
                 continue
             if path.is_dir():
                 shutil.rmtree(path, ignore_errors=True)

@@ -178,7 +178,7 @@ def tune(
     count = checked_folds(folds, judge is not None)
     optuna = import_optuna()
     began = time.perf_counter()
-    with quiet(optuna):
+    with quiet(optuna), _storage_errors(optuna, storage):
         search = Search(optuna, made, known, judge, searched, seed_of(random_state), count)
         kept = open_study(search, storage, study or made.name)
         for trial in search.ended(kept):
@@ -538,8 +538,8 @@ def open_study(search: Search, storage: str | Path | None, name: str) -> Any:
     except RankwrightError:
         raise
     except Exception as error:  # Optuna's storages raise errors of many packages
-        why = str(error).partition("\n")[0] or type(error).__name__
-        raise UsageError(f"the storage {storage} cannot be opened: {why}") from None
+        why = str(error).partition("\n")[0].rstrip(".") or type(error).__name__
+        raise UsageError(f"the storage {storage} cannot be opened: {why}.") from None
     digest = search.digest()
     if before is None:
         study.set_user_attr("digest", digest)
@@ -556,6 +556,22 @@ def open_study(search: Search, storage: str | Path | None, name: str) -> Any:
             trial.number, state=states.FAIL
         )  # it was killed; its parameters are sampled again
     return study
+
+
+@contextmanager
+def _storage_errors(optuna: Any, storage: str | Path | None) -> Iterator[None]:
+    """Say in a sentence that a study cannot be written, such as on a full disk."""
+    try:
+        yield
+    except (OSError, optuna.exceptions.StorageInternalError) as error:
+        if storage is None:
+            raise
+        cause = getattr(error.__cause__, "orig", error)  # of the database, below Optuna's
+        why = getattr(cause, "strerror", None) or str(cause).partition("\n")[0]
+        raise DataError(
+            f"the storage {storage} cannot be written: {why}; make room for it and run again: "
+            "trials that ended are in it."
+        ) from None
 
 
 def _storage(optuna: Any, storage: str | Path | None) -> Any:

@@ -49,7 +49,7 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 _ARCHIVES = _PACKAGE / "compiled"
 _ABOUT = "about.json"
 _KEEP_SECONDS = 30 * 86_400
-_HEAD = b"rankwright kernel 1\n"
+_HEAD = b"rankwright kernel 2\n"
 _DIGEST_BYTES = 32
 
 _V2 = frozenset({"cx16", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3"})
@@ -116,7 +116,7 @@ class Folder:
             return None
         body = text[len(_HEAD) + _DIGEST_BYTES :]
         digest = text[len(_HEAD) : len(_HEAD) + _DIGEST_BYTES]
-        if text.startswith(_HEAD) and hashlib.sha256(body).digest() == digest:
+        if text.startswith(_HEAD) and _digest(name, body) == digest:
             return body
         self.drop(name)
         warn_once(f"the compiled kernel {path} was damaged; it is compiled anew.")
@@ -126,7 +126,7 @@ class Folder:
         """Write an entry so that no reader sees half of it."""
         partial = self.path / f"{name}.{uuid.uuid4().hex[:12]}.part"
         try:
-            partial.write_bytes(_HEAD + hashlib.sha256(body).digest() + body)
+            partial.write_bytes(_HEAD + _digest(name, body) + body)
             os.replace(partial, self.path / name)
         except OSError:
             with suppress(OSError):
@@ -137,6 +137,11 @@ class Folder:
         """Remove an entry."""
         with suppress(OSError):
             (self.path / name).unlink()
+
+
+def _digest(name: str, body: bytes) -> bytes:
+    """Return the digest of an entry, which under another name is not the same."""
+    return hashlib.sha256(name.encode() + b"\n" + body).digest()
 
 
 class Archive:
@@ -166,7 +171,7 @@ def _archive(features: str) -> Archive | None:
             try:
                 archive = Archive(path)
                 about = json.loads(archive.load(_ABOUT) or b"{}")
-            except (OSError, ValueError, zipfile.BadZipFile) as error:
+            except Exception as error:  # whatever is wrong with it: the sources are still here
                 warn_once(f"{path} cannot be read ({error}); kernels are compiled on first use.")
                 return None
             if about == versions():

@@ -501,6 +501,8 @@ class SolvedModel(Protocol):
 class MetricModel(Protocol):
     """Parameters of a model family that climbs a metric, the second kind of objective."""
 
+    optimises_metric: ClassVar[bool] = True
+
     def fit(
         self,
         metric: Metric,

@@ -46,6 +46,7 @@ from rankwright.data.streams import (
 from rankwright.errors import DataError, quoted
 from rankwright.registry import EXTENSIONS, unknown
 
+_MOST_DIGITS = 12  # of the size of a query
 _SEPARATORS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 
 
@@ -144,7 +145,7 @@ def _values(path: Path) -> Iterator[tuple[int, str]]:
 def _read_sizes(path: Path) -> I64:
     sizes = []
     for line, text in _values(path):
-        if not (text.isascii() and text.isdecimal()):
+        if not (text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS):
             error_at(path, line, f"the size of a query is a whole number, not {quoted(text)}")
         sizes.append(int(text))
     return np.array(sizes, np.int64)

@@ -18,7 +18,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -40,7 +39,7 @@ from rankwright.data.ranking_data import (
     RankingData,
     parts_of,
 )
-from rankwright.data.streams import partial_beside
+from rankwright.data.streams import partial_beside, replace_folder
 from rankwright.errors import DataError
 from rankwright.registry import EXTENSIONS
 
@@ -276,7 +275,8 @@ class StoreWriter:
     def __enter__(self) -> StoreWriter:
         _refuse_foreign(self.target)
         try:
-            self.folder = self._partial.__enter__()
+            self.folder = self._partial.__enter__() / "store"
+            self.folder.mkdir()
         except OSError as error:
             raise _unwritable(self.target, error) from None
         return self
@@ -287,7 +287,7 @@ class StoreWriter:
                 column.stream.close()
             if error is None:
                 self._finish()
-                _put_in_place(self.folder, self.target)
+                replace_folder(self.folder, self.target)
         except OSError as problem:
             raise _unwritable(self.target, problem) from None
         finally:
@@ -424,15 +424,6 @@ def _refuse_foreign(target: Path) -> None:
             raise DataError(f"{target} is a folder but not a store, and is left as it is.")
     elif target.exists():
         raise DataError(f"{target} is a file; a store is a folder.")
-
-
-def _put_in_place(folder: Path, target: Path) -> None:
-    if target.exists():
-        target.rename(folder.with_suffix(".old"))
-    folder.rename(target)
-    for path in target.parent.iterdir():  # also of a writer that was killed between the two
-        if path.name.startswith(f".{target.name}.") and path.name.endswith(".old"):
-            shutil.rmtree(path, ignore_errors=True)
 
 
 def _unwritable(target: Path, error: OSError) -> DataError:

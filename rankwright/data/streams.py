@@ -187,12 +187,9 @@ def partial_beside(path: Path, *, folder: bool = False) -> Iterator[Path]:
     It is locked as long as its writer lives, so that what killed writers of ``path`` left, which is
     removed first, differs from it. Where there are no such locks, nothing is removed.
     """
-    for left in _leftovers(path):
-        with suppress(OSError), _locked(left, wait=False) as free:
-            if free:
-                _remove(left)
+    remove_leftovers(path.parent, path.name)
     while True:
-        partial = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.partial")
+        partial = path.parent / f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.partial"
         if folder:
             partial.mkdir()
         else:
@@ -208,22 +205,29 @@ def partial_beside(path: Path, *, folder: bool = False) -> Iterator[Path]:
             return
 
 
-def _leftovers(path: Path) -> list[Path]:
-    hidden, ending = f".{path.name}.", ".partial"
+def remove_leftovers(folder: Path, name: str | None = None) -> None:
+    """Remove what killed writers of ``name``, or of anything, left in ``folder``."""
+    hidden = "." if name is None else f".{name}."
     try:
-        names = os.listdir(path.parent)
+        names = os.listdir(folder)
     except OSError:  # which writing reports
-        return []
-    return [path.with_name(n) for n in names if n.startswith(hidden) and n.endswith(ending)]
+        return
+    for left in (folder / n for n in names if n.startswith(hidden) and n.endswith(".partial")):
+        with suppress(OSError), _locked(left, wait=False) as free:
+            if free:
+                _remove(left)
 
 
 @contextmanager
 def _locked(path: Path, *, wait: bool) -> Iterator[bool]:
     """Hold a lock on a file or folder; yield whether there is one."""
-    if fcntl is None:
+    try:
+        descriptor = None if fcntl is None else os.open(path, os.O_RDONLY)
+    except FileNotFoundError:  # somebody removed it
+        descriptor = None
+    if descriptor is None:
         yield False
         return
-    descriptor = os.open(path, os.O_RDONLY)
     try:
         held = False
         with suppress(OSError):  # it is somebody's, or the file system has no locks
@@ -239,6 +243,23 @@ def _remove(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
+
+
+def replace_folder(made: Path, path: Path) -> None:
+    """Rename the folder ``made`` to ``path``; others may do the same at once, and the last stays.
+
+    A folder that is there is moved beside ``made``, where the caller removes it.
+    """
+    while True:
+        try:
+            os.rename(made, path)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+            with suppress(FileNotFoundError):  # another writer has moved it
+                os.rename(path, made.with_name(f"before-{secrets.token_hex(4)}"))
+        else:
+            return
 
 
 @contextmanager

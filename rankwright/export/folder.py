@@ -15,8 +15,6 @@ import hashlib
 import json
 import os
 import re
-import shutil
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +25,7 @@ import numpy as np
 from rankwright import __version__, registry
 from rankwright.core.parameters import resolve_part
 from rankwright.core.types import F64
+from rankwright.data.streams import partial_beside, replace_folder
 from rankwright.errors import DataError, UsageError
 from rankwright.export.target import (
     SINGLE,
@@ -145,12 +144,15 @@ def verify_export(
     """
     folder, about, target, vectors = _open_export(folder, target)
     if engine is None:
-        found = target.scores(folder, about, vectors.X)
+        found, where, hint = target.scores(folder, about, vectors.X), str(folder), ""
     else:
-        release = _engine_target(target).release(*_engine_and_version(engine))
+        name, _, version = engine.partition(":")
+        release = _engine_target(target).release(name, version or None)
         found = _engine_target(target).scores_on(release, folder, about, vectors.X)
+        where = f"{folder} on {engine}"
+        hint = f" Export the model to {name} with --engine-version {version or release.version}."
     found = np.asarray(found, np.float64)
-    _compare(folder if engine is None else f"{folder} on {engine}", vectors, found)
+    _compare(where, vectors, found, hint)
     size = np.maximum(np.abs(vectors.scores), 1.0)
     return Verified(
         format=about["format"],
@@ -218,11 +220,6 @@ def _engine_target(target: Target) -> EngineTarget:
     raise UsageError(f"{target.name} has no versions of an engine to choose from.")
 
 
-def _engine_and_version(engine: str) -> tuple[str, str | None]:
-    name, _, version = engine.partition(":")
-    return name, version or None
-
-
 def _release(target: Target, version: str | None) -> Release | None:
     if version is None and not isinstance(target, EngineTarget):
         return None
@@ -267,37 +264,27 @@ def _other_files(folder: Path) -> set[str]:
         return set()
     try:
         own = {ABOUT, *json.loads((folder / ABOUT).read_text(encoding="utf-8"))["files"]}
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         own = set()
     return {path.name for path in folder.iterdir()} - own
 
 
 def _write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
     """Write the files to a folder beside and give it its name; other files stay where they are."""
-    beside = folder.absolute().parent
     try:
-        partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=beside))
+        with partial_beside(folder.absolute(), folder=True) as partial:
+            made = partial / "export"
+            made.mkdir()
+            for name, content in files.items():
+                (made / name).write_bytes(content)
+            if _other_files(folder):  # one by one: meanwhile there is no export, never half of one
+                (folder / ABOUT).unlink(missing_ok=True)
+                for name in sorted(files, key=lambda name: name == ABOUT):
+                    os.replace(made / name, folder / name)
+            else:
+                replace_folder(made, folder)
     except OSError as error:
         raise DataError(f"{folder} cannot be written: {error.strerror or error}.") from None
-    try:
-        made, before = partial / "export", partial / "before"
-        made.mkdir()
-        for name, content in files.items():
-            (made / name).write_bytes(content)
-        if _other_files(folder):  # one by one: meanwhile there is no export, never half of one
-            (folder / ABOUT).unlink(missing_ok=True)
-            for name in sorted(files, key=lambda name: name == ABOUT):
-                os.replace(made / name, folder / name)
-            return
-        if folder.exists():
-            os.replace(folder, before)
-        os.replace(made, folder)
-    except OSError as error:
-        if before.exists() and not folder.exists():
-            os.replace(before, folder)
-        raise DataError(f"{folder} cannot be written: {error.strerror or error}.") from None
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
 
 
 def _about(
@@ -389,7 +376,7 @@ def _read_about(folder: Path) -> dict[str, Any]:
         )
     except OSError:
         raise DataError(f"{folder} is not an export: it has no {ABOUT}.") from None
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         whole = False
     if not whole:
         raise ParityError(f"{path} is damaged, or of another version; export the model again.")
@@ -405,18 +392,18 @@ def _check_digests(folder: Path, about: Mapping[str, Any]) -> None:
             raise ParityError(f"{path} was altered after the export; export the model again.")
 
 
-def _compare(folder: Path | str, vectors: Vectors, found: F64) -> None:
+def _compare(where: str, vectors: Vectors, found: F64, hint: str) -> None:
     if found.shape != vectors.scores.shape:
         raise ParityError(
-            f"{folder}: the evaluator gave {len(found)} scores for {len(vectors.scores)} vectors."
+            f"{where}: the evaluator gave {len(found)} scores for {len(vectors.scores)} vectors."
         )
     off = ~(np.abs(found - vectors.scores) <= vectors.tolerance)
     if off.any():
         i = int(np.argmax(off))
         raise ParityError(
-            f"{folder} does not hold: {int(off.sum())} of {len(off)} vectors score differently, "
+            f"{where} does not hold: {int(off.sum())} of {len(off)} vectors score differently, "
             f"first line {i + 1} of {PARITY} ({vectors.kinds[i]}): {_score(found[i])} where the "
-            f"model has {float(vectors.scores[i])!r}."
+            f"model has {float(vectors.scores[i])!r}.{hint}"
         )
 
 

@@ -29,6 +29,7 @@ from rankwright.rankers.base import Ranker
 
 SINGLE, DOUBLE = 2.0**-23, 2.0**-52
 _SECONDS = 300
+_LARGEST = 1e30  # which leaves room for sums in single precision
 
 KEPT = "a missing value (NaN) scores as in the model"
 REFUSED = "the model takes no missing values: give every feature a number"
@@ -164,6 +165,11 @@ class Target(ABC):
             families = ", ".join(sorted(self.families))
             raise UsageError(
                 f"{self.name} has no place for a {family} model{self.lacks}; it holds {families}."
+            )
+        if not job.model.largest <= _LARGEST:
+            raise UsageError(
+                f"the model has the number {job.model.largest:.3g}, and sums of numbers above "
+                f"{_LARGEST:g} overflow in other systems; fit it on scaled features."
             )
 
     @abstractmethod

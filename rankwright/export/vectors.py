@@ -61,6 +61,7 @@ def parity_vectors(job: Job, written: Written, *, single: bool) -> Vectors:
         size = job.model.error(X, 1.0)
     usable = np.isfinite(raw) & np.isfinite(error) & (size < (_LARGEST_SINGLE if single else 1e300))
     usable &= ~_between_thresholds(job.model, written, X, single)
+    usable &= ~np.isinf(X).any(axis=1)  # on the way to a split that no number reaches
     scores = written.scale * raw + written.offset
     tolerance = abs(written.scale) * error + written.epsilon * (np.abs(scores) + 2.0**-100)
     if written.sigmoid:
@@ -93,7 +94,11 @@ def read_parity(path: Path, width: int) -> Vectors:
     """Return the vectors of a file that `parity_text` made, of ``width`` features each."""
     rows: list[list[float]] = []
     kinds, scores, tolerance = [], [], []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    try:
+        lines = path.read_bytes().splitlines()
+    except OSError as error:
+        raise ParityError(f"{path} cannot be read: {error.strerror or error}.") from None
+    for number, line in enumerate(lines, 1):
         try:
             row = json.loads(line)
             values = [np.nan if value is None else float(value) for value in row["features"]]
@@ -103,7 +108,7 @@ def read_parity(path: Path, width: int) -> Vectors:
             kinds.append(str(row["kind"]))
             scores.append(float(row["score"]))
             tolerance.append(float(row["tolerance"]))
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
             raise ParityError(f"{path}, line {number}: this is no parity vector.") from None
     if not rows:
         raise ParityError(f"{path} has no vectors; export the model again.")
@@ -224,10 +229,10 @@ def _between(low: float | None, high: float | None, single: bool) -> float:
     if high is not None:
         return float(not_above(np.array([high]))[0]) if single else high
     assert low is not None
-    if single:
-        with np.errstate(over="ignore"):
+    with np.errstate(over="ignore"):
+        if single:
             return float(np.nextafter(not_above(np.array([low]))[0], np.float32(np.inf)))
-    return float(np.nextafter(low, np.inf))
+        return float(np.nextafter(low, np.inf))
 
 
 def _neighbours(cut: float, single: bool) -> list[float]:
@@ -238,9 +243,9 @@ def _neighbours(cut: float, single: bool) -> list[float]:
             np.nextafter(near, np.float32(-np.inf)),
             np.nextafter(near, np.float32(np.inf)),
         ]
-    found = [float(value) for value in floats]
-    if not single:
-        found += [cut, float(np.nextafter(cut, -np.inf)), float(np.nextafter(cut, np.inf))]
+        found = [float(value) for value in floats]
+        if not single:
+            found += [cut, float(np.nextafter(cut, -np.inf)), float(np.nextafter(cut, np.inf))]
     return found
 
 

@@ -85,7 +85,7 @@ class XGBoostJson(Target):
                 X.astype(np.float32), feature_names=booster.feature_names, nthread=1
             )
             return np.asarray(booster.predict(matrix, output_margin=True), np.float64)
-        except xgboost.core.XGBoostError as error:
+        except (xgboost.core.XGBoostError, UnicodeDecodeError) as error:  # of its own message
             reason = str(error).splitlines()[0][:200]
             raise ParityError(f"XGBoost cannot read {path}: {reason}.") from None
 

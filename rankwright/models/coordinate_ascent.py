@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -66,6 +66,8 @@ class CoordinateAscent(Part):
     n_steps: int = 25
     scale: bool = True
     missing: str | None = None
+
+    optimises_metric: ClassVar[bool] = True
 
     def fit(
         self,

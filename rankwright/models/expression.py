@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -82,6 +82,8 @@ class Expression(Part):
     max_depth: int = 8
     max_features: int = 10
     missing: str | None = None
+
+    optimises_metric: ClassVar[bool] = True
 
     def fit(
         self,

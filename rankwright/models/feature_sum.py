@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -68,6 +68,8 @@ class FeatureSum(Part):
     falling: bool = False
     scale: bool = False
     missing: str | None = None
+
+    optimises_metric: ClassVar[bool] = True
 
     def fit(
         self,

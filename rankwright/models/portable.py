@@ -51,6 +51,11 @@ class Linear:
         """What a missing value of each feature counts as; NaN where the model refuses it."""
         return np.full(len(self.coef), np.nan) if self.fill is None else self.fill
 
+    @property
+    def largest(self) -> float:
+        """The largest weight or fill value, whatever its sign."""
+        return _largest(self.coef, self.fill)
+
     def error(self, X: F64, epsilon: float) -> F64:
         """Return how far rounding each number by ``epsilon`` may take the score of each row."""
         size = np.abs(_filled(X, self.fill)) @ np.abs(self.coef)
@@ -73,6 +78,11 @@ class Network:
         """What a missing value of each feature counts as; NaN where the model refuses it."""
         n = len(self.layers[0][0])
         return np.full(n, np.nan) if self.fill is None else self.fill
+
+    @property
+    def largest(self) -> float:
+        """The largest weight, constant or fill value, whatever its sign."""
+        return _largest(self.fill, *(part for layer in self.layers for part in layer))
 
     def error(self, X: F64, epsilon: float) -> F64:
         """Return how far rounding each number by ``epsilon`` may take the score of each row."""
@@ -207,6 +217,11 @@ class Forest:
                 numbers[f] = np.nan if mixed else -HIGHEST if left[at[0]] else HIGHEST
         return numbers
 
+    @property
+    def largest(self) -> float:
+        """The largest value of a leaf or of the start, whatever its sign."""
+        return _largest(self.value, np.array([self.initial]))
+
     def check_numeric(self, target: str) -> None:
         """Refuse splits that ``target`` does not know."""
         rules = set(self.rule[self.splits].tolist())
@@ -305,6 +320,10 @@ def lightgbm_blocks(model: Forest) -> list[str]:
         )
         found.append(tree_block(nodes))
     return found
+
+
+def _largest(*parts: F64 | None) -> float:
+    return max(float(np.abs(part).max(initial=0.0)) for part in parts if part is not None)
 
 
 def added(terms: int) -> float:

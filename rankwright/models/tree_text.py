@@ -157,6 +157,8 @@ class TextTree:
                 "these trees have linear models in their leaves, which only LightGBM can score; "
                 "train them without linear_tree."
             )
+        if not np.isfinite(float(lines.get("shrinkage", 1))):
+            raise ValueError("shrinkage is not finite")
         leaves = int(lines["num_leaves"])
 
         def numbers(name: str, kind: Any, count: int) -> AnyArray:

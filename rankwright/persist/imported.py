@@ -9,7 +9,7 @@ from typing import Any
 
 from rankwright.core.types import FittedModel
 from rankwright.data.frames import Categories
-from rankwright.errors import DataError, quoted
+from rankwright.errors import DataError, IncompatibleError, quoted
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -35,6 +35,11 @@ class ImportedModel:
     names: tuple[str, ...] | None
     rounds: int
     categories: Mapping[str, Categories] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a model that gives every document the same score."""
+        if not self.rounds:
+            raise IncompatibleError("it has no tree; train it for one round or more.")
 
 
 def distinct_names(names: Sequence[str]) -> tuple[str, ...]:

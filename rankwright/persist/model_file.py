@@ -136,9 +136,7 @@ def load_model(path: str | Path) -> Ranker:
         ranker.model_ = fitted_model(family, parts, ranker.n_features_in_)
         if ranker.model_name != family:
             raise UsageError(f"a ranker of model '{ranker.model_name}', a model '{family}'.")
-        ranker.best_iteration_ = receipt["best_iteration"]
-        ranker.data_digest_ = receipt["data"]
-        ranker.curve_ = {name: list(restored(v)) for name, v in receipt["curve"].items()}
+        ranker.best_iteration_, ranker.data_digest_, ranker.curve_ = _fit_record(receipt)
         if "feature_deviation" in receipt:
             ranker.feature_deviation_ = _deviation(receipt["feature_deviation"], ranker)
     except PART_ERRORS as error:
@@ -148,6 +146,17 @@ def load_model(path: str | Path) -> Ranker:
     if categories is not None:
         ranker.categories_ = categories
     return ranker
+
+
+def _fit_record(receipt: dict[str, Any]) -> tuple[int, str, dict[str, list[float]]]:
+    """Return the best iteration, the digest of the data and the learning curves."""
+    best, data = receipt["best_iteration"], receipt["data"]
+    curve = {name: list(restored(values)) for name, values in receipt["curve"].items()}
+    if type(best) is not int or best < 0 or not isinstance(data, str):
+        raise UsageError("its best iteration is no number from 0, or the digest of its data none.")
+    if any(type(value) not in (int, float) for values in curve.values() for value in values):
+        raise UsageError("its learning curves are no numbers.")
+    return best, data, curve
 
 
 def _deviation(held: Any, ranker: Ranker) -> F64:

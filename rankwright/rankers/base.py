@@ -592,6 +592,12 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def _fit_model(
         self, model: Model, data: RankingData, callback: Selection, start: FittedModel | None
     ) -> FittedModel:
+        if getattr(model, "optimises_metric", False):
+            raise IncompatibleError(
+                f"model '{part_name('models', model)}' optimises a metric and takes no loss; use "
+                "the ranker that is made of it (adarank, coordinate_ascent or rankgp) or another "
+                "model, such as linear or trees."
+            )
         return model.fit(
             self.make_loss(),
             data,

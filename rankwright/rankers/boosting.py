@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from rankwright.core.parameters import seed_of
+from rankwright.core.parameters import part_name, seed_of
 from rankwright.core.types import FittedModel, Loss
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError, UsageError
@@ -182,6 +182,11 @@ class MetricRanker(Ranker):
     def _fit_model(
         self, model: Any, data: RankingData, callback: Selection, start: FittedModel | None
     ) -> FittedModel:
+        if not getattr(model, "optimises_metric", False):
+            raise IncompatibleError(
+                f"{self.name} optimises a metric, which model '{part_name('models', model)}' does "
+                "not; leave model out, or use a ranker that minimises a loss, such as lambdamart."
+            )
         weight = data.sample_weight
         if weight is not None and np.ptp(weight) > 0.0:
             raise UsageError(

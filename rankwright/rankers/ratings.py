@@ -14,15 +14,17 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy import sparse
 
-from rankwright.core.types import F64, AnyArray, Loss
+from rankwright.core.parameters import part_name
+from rankwright.core.types import F64, AnyArray, FittedModel, Loss
 from rankwright.data.frames import checked_numbers, columns_of_frame, frame_columns
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.rankings import Ranking
 from rankwright.data.ratings import ratings_of_frame, ratings_of_matrix
-from rankwright.errors import DataError, UsageError
+from rankwright.errors import DataError, IncompatibleError, UsageError
 from rankwright.models.factorization import FittedFactorization
 from rankwright.rankers.base import Ranker
 from rankwright.rankers.inputs import eval_sets, features_like, ranking_data, valid_data
+from rankwright.rankers.selection import Selection
 
 
 class Recommender(Ranker):
@@ -75,6 +77,17 @@ class Recommender(Ranker):
             self.feature_names_in_ = np.array(data.feature_names, object)
         self.items_ = _own_ids(data)
         return self
+
+    def _fit_model(
+        self, model: Any, data: RankingData, callback: Selection, start: FittedModel | None
+    ) -> FittedModel:
+        if not hasattr(model, "fold_in"):
+            raise IncompatibleError(
+                f"{self.name} learns a vector for each user and item, which model "
+                f"'{part_name('models', model)}' does not; leave model out, or give the loss to "
+                "rankwright.Ranker with that model."
+            )
+        return super()._fit_model(model, data, callback, start)
 
     def fold_in(self, X: Any, y: Any = None, **grouping: Any) -> Self:
         """Learn users from their ratings, given as for `fit`, with the items held as they are.

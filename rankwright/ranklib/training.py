@@ -270,7 +270,7 @@ def with_constant(model: ModelText, data: RankingData, l2: float) -> ModelText:
     body = model.body
     assert isinstance(body, Terms)
     constant = float(np.mean(data.y - body.scores(data.X)))
-    terms = Terms(np.append(0, body.features), np.append(constant, body.weights))
+    terms = Terms(body.features, np.append(constant, body.weights[1:]))  # 0 stands first
     return replace(model, settings=_settings(l2), body=terms)
 
 

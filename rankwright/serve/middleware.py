@@ -176,6 +176,13 @@ class ServerMetrics:
             which,
             registry=own,
         )
+        self.closed = Counter(
+            "rankwright_connections_closed",
+            "Connections that the server ended: for headers, a request, an answer or an idle "
+            "client that took too long, replaced by a new one, or refused.",
+            ["reason"],
+            registry=own,
+        )
         for loaded in store.models:
             self.sound.labels(loaded.version.name, loaded.version.version).set(1)
 
@@ -185,6 +192,10 @@ class ServerMetrics:
         outcome = "served" if loaded.error is None else "refused"
         self.reloads.labels(own.name, own.version, outcome).inc()
         self.sound.labels(own.name, own.version).set(loaded.error is None)
+
+    def count_closed(self, reason: str) -> None:
+        """Count a connection that the server ended."""
+        self.closed.labels(reason).inc()
 
     def text(self) -> bytes:
         """Return all figures in Prometheus's format."""

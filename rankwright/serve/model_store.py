@@ -29,6 +29,7 @@ from rankwright.registry import unknown
 from rankwright.serve.settings import Version
 
 Signature = tuple[int, int, int]
+_UNUSABLE = "the file was replaced by one that cannot be used; the server's log says why."
 
 
 @dataclass(eq=False)
@@ -43,12 +44,15 @@ class LoadedModel:
 
     @property
     def state(self) -> dict[str, Any]:
-        """Which model this is, and whether its file could be used, as JSON holds it."""
+        """Which model this is, and whether its file could be used, as JSON holds it.
+
+        Anyone may read this: what is wrong with the file, and where it lies, only the log says.
+        """
         return {
             "name": self.version.name,
             "version": self.version.version,
             "reloads": self.reloads,
-            "reload_fault": self.error,
+            "reload_fault": None if self.error is None else _UNUSABLE,
         }
 
     @property

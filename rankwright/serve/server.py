@@ -19,6 +19,7 @@ import struct
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -26,6 +27,12 @@ import uvicorn
 
 from rankwright.errors import UsageError
 from rankwright.serve.app import Service
+from rankwright.serve.connections import (
+    Connections,
+    LimitedProtocol,
+    Listener,
+    connection_limit,
+)
 from rankwright.serve.middleware import log_event, log_to_standard_error
 from rankwright.serve.model_store import ModelStore
 from rankwright.serve.settings import Listening, Settings, parse_models
@@ -40,8 +47,18 @@ def run_server(models: Sequence[str], *, settings: Settings, listening: Listenin
     log_to_standard_error()
     store = ModelStore(parse_models(models))
     service = Service(store, settings)
+    most = connection_limit(listening.max_connections)
+    if most < listening.max_connections:
+        log_event("fewer connections: few files may be open", level=logging.WARNING, most=most)
+    connections = Connections(
+        most,
+        header_seconds=listening.header_seconds,
+        on_closed=service.metrics.count_closed,
+    )
     with _bound(listening) as bound:
-        server = DrainingServer(_config(service, listening), service, listening, bound)
+        bound.connections = connections
+        config = _config(service, listening, connections)
+        server = DrainingServer(config, service, listening, bound)
         host, port = bound.getsockname()[:2]
         scheme = "https" if listening.tls_cert else "http"
         shown = f"[{host}]" if ":" in host else host
@@ -114,15 +131,20 @@ def _is_busy(connection: Any) -> bool:
     return cycle is not None and not cycle.response_complete
 
 
-def _config(service: Service, listening: Listening) -> uvicorn.Config:
+def _config(service: Service, listening: Listening, connections: Connections) -> uvicorn.Config:
+    seconds = service.settings.seconds
+    protocol: Any = partial(LimitedProtocol, connections=connections, seconds=seconds)
     config = uvicorn.Config(
         service.middleware,
+        http=protocol,
+        loop="asyncio",  # others do not call `Listener.accept`
+        timeout_keep_alive=listening.idle_seconds,  # type: ignore[arg-type]  # any number will do
         log_config=None,
         access_log=False,
         server_header=False,
         lifespan="on",
         ws="none",
-        timeout_graceful_shutdown=int(service.settings.seconds) + 1,
+        timeout_graceful_shutdown=int(seconds) + 1,
         ssl_certfile=None if listening.tls_cert is None else str(listening.tls_cert),
         ssl_keyfile=None if listening.tls_key is None else str(listening.tls_key),
     )
@@ -133,10 +155,10 @@ def _config(service: Service, listening: Listening) -> uvicorn.Config:
     return config
 
 
-def _bound(listening: Listening) -> socket.socket:
+def _bound(listening: Listening) -> Listener:
     family = socket.AF_INET6 if ":" in listening.host else socket.AF_INET
     # The protocol is named: without it asyncio leaves Nagle's algorithm on, 40 ms an answer.
-    bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    bound = Listener(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         if os.name == "posix":  # elsewhere it would let two servers share a port
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -77,12 +77,7 @@ class Settings:
             value = getattr(self, name)
             if value not in known:
                 raise UsageError(f"--{name} is {known[0]} or {known[1]}, not '{value}'.")
-        if not math.isfinite(self.seconds):
-            raise UsageError(f"--seconds must be a finite number, not {self.seconds}.")
-        for name in _ABOVE_0:
-            if getattr(self, name) <= 0:
-                option = name.replace("_", "-")
-                raise UsageError(f"--{option} must be above 0, not {getattr(self, name)}.")
+        _check_above_0(self, _ABOVE_0)
         thread_count(self.threads)
 
     def lets_in(self, key: str) -> bool:
@@ -96,10 +91,24 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """Where a server listens, and how it stops.
+    """Where a server listens, how long it waits for clients, and how it stops.
 
-    ``drain_seconds`` is how long it goes on accepting connections after SIGTERM, while ``/readyz``
-    says 503, so that a load balancer can take it out.
+    Attributes
+    ----------
+    host, port : str, int
+        The address; port 0 takes a free one.
+    tls_cert, tls_key : Path or None
+        Certificate and private key, for https.
+    drain_seconds : float
+        How long connections are accepted after SIGTERM, while ``/readyz`` says 503, so that a load
+        balancer can take the server out.
+    max_connections : int
+        Connections at a time. A further one takes the place of the one that has waited longest for
+        its client, and is closed where all are being answered.
+    header_seconds : float
+        Time for a connection to send the headers of a request, TLS handshake included.
+    idle_seconds : float
+        How long a connection stays open between requests.
     """
 
     host: str = "127.0.0.1"
@@ -107,10 +116,23 @@ class Listening:
     tls_cert: Path | None = None
     tls_key: Path | None = None
     drain_seconds: float = 1.0
+    max_connections: int = 1_000
+    header_seconds: float = 10.0
+    idle_seconds: float = 75.0
 
     def __post_init__(self) -> None:
+        _check_above_0(self, ("max_connections", "header_seconds", "idle_seconds"))
         if self.tls_key is not None and self.tls_cert is None:
             raise UsageError("--tls-key needs --tls-cert, the certificate that it belongs to.")
+
+
+def _check_above_0(settings: Settings | Listening, names: Sequence[str]) -> None:
+    for name in names:
+        value, option = getattr(settings, name), f"--{name.replace('_', '-')}"
+        if not math.isfinite(value):
+            raise UsageError(f"{option} must be a finite number, not {value}.")
+        if value <= 0:
+            raise UsageError(f"{option} must be above 0, not {value}.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,6 +94,7 @@ def test_an_export_says_on_which_versions_it_is_right(model_of_gaps, tmp_path):
     assert ["opensearch", ">=3.8", "yes"] in [line[:3] for line in table]
     assert ["opensearch", ">=1.0,<3.2", "no"] in [line[:3] for line in table]
     assert "on opensearch:2.17 does not hold" in failed.stderr
+    assert failed.stderr.strip().endswith("to opensearch with --engine-version 2.17.")
     assert len(failed.stderr.strip().splitlines()) == 1
     run("verify", tmp_path / "new", "--engine", "opensearch")
 

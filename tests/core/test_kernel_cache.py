@@ -86,6 +86,15 @@ def test_a_damaged_entry_is_dropped_and_compiled_anew(tmp_path, damage):
     assert "loaded" in run(tmp_path)
 
 
+def test_an_entry_under_the_name_of_another_is_dropped(tmp_path, fresh, caplog):
+    folder = kernel_cache.Folder(tmp_path)
+    folder.save("add.kernel", b"code of one kernel")
+    (tmp_path / "add.kernel").rename(tmp_path / "multiply.kernel")
+    assert folder.load("multiply.kernel") is None
+    assert not list(tmp_path.iterdir())
+    assert "multiply.kernel was damaged; it is compiled anew" in caplog.text
+
+
 def test_a_damaged_entry_does_not_blame_the_data(tmp_path):
     data = tmp_path / "tr.txt"
     data.write_text("1 qid:1 1:0.5\n0 qid:1 1:0.25\n")
@@ -242,6 +251,15 @@ def test_rankwright_compile_passes_over_the_package(packaged, monkeypatch):
 def test_code_of_another_version_is_not_loaded(packaged, monkeypatch, name):
     others = {**kernel_cache.versions(), name: "another"}
     monkeypatch.setattr(kernel_cache, "versions", lambda: others)
+    assert not was_loaded()
+
+
+def test_an_archive_whose_compressed_bytes_are_damaged_is_passed_over(packaged):
+    for path in packaged.glob("*.zip"):
+        content = bytearray(path.read_bytes())
+        start = content.index(b"about.json") + len(b"about.json")
+        content[start : start + 40] = bytes(range(200, 240))  # in what is compressed
+        path.write_bytes(content)
     assert not was_loaded()
 
 

@@ -118,6 +118,7 @@ def test_csv_with_query_ids_is_not_lightgbms(tmp_path):
         ("query", "2\n2\n", r"3 data lines, but the sizes of the queries add up to 4"),
         ("query", "2\none\n", r"train\.txt\.query, line 2: the size of a query is a whole number"),
         ("query", "2\n-1\n", r"train\.txt\.query, line 2: the size of a query is a whole number"),
+        ("query", f"2\n{'9' * 20}\n", r"train\.txt\.query, line 2: the size of a query is a whole"),
         ("weight", "1\n1\n", r"train\.txt\.weight has 2 lines for 3 documents"),
         ("weight", "1\nx\n1\n", r"train\.txt\.weight, line 2: the weight 'x' is not a number"),
         ("weight", "1\n-1\n1\n", r"train\.txt\.weight, line 2: a weight is finite and 0 or more"),

@@ -143,6 +143,52 @@ def test_what_a_killed_writer_left_is_removed_by_the_next(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"a.txt", ".b.txt.7.8.partial"}
 
 
+def test_a_partial_that_another_writer_takes_for_a_leftover_is_made_anew(tmp_path, monkeypatch):
+    removed = []
+
+    def removed_first(path, flags, **more):
+        if not removed:
+            removed.append(os.rmdir(path))
+        return system_open(path, flags, **more)
+
+    system_open = os.open
+    monkeypatch.setattr(streams.os, "open", removed_first)
+    with streams.partial_beside(tmp_path / "a", folder=True) as partial:
+        assert partial.exists()
+    assert removed == [None]
+    assert not list(tmp_path.iterdir())
+
+
+def test_folders_that_take_one_name_at_once_replace_each_other(tmp_path):
+    children = []
+    for _ in range(3):
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                for _ in range(200):
+                    with streams.partial_beside(tmp_path / "it", folder=True) as partial:
+                        (made := partial / "made").mkdir()
+                        (made / "a.txt").write_text("whole")
+                        streams.replace_folder(made, tmp_path / "it")
+                status = 0
+            finally:
+                os._exit(status)
+        children.append(child)
+    statuses = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+    assert statuses == [0] * 3
+    assert (tmp_path / "it/a.txt").read_text() == "whole"
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_folder_that_cannot_take_a_name_leaves_what_has_it(tmp_path):
+    (tmp_path / "it").mkdir()
+    (tmp_path / "it/a.txt").write_text("old")
+    with pytest.raises(FileNotFoundError):
+        streams.replace_folder(tmp_path / "missing", tmp_path / "it")
+    assert (tmp_path / "it/a.txt").read_text() == "old"
+
+
 def test_without_locks_nothing_is_removed(tmp_path, monkeypatch):
     monkeypatch.setattr(streams, "fcntl", None)
     (tmp_path / ".a.txt.7.8.partial").write_text("perhaps of a living writer")

@@ -1,6 +1,9 @@
 """The folder of an export: names, what it says of itself, and files that are not as written."""
 
 import json
+import os
+import signal
+from pathlib import Path
 
 import pytest
 from exported_models import named, of_rules, of_weights
@@ -34,6 +37,19 @@ def test_a_missing_or_empty_file_is_refused(tmp_path, name):
     (tmp_path / "out" / name).unlink()
     with pytest.raises(ValueError, match=name):
         verify_export(tmp_path / "out")
+
+
+def test_what_a_killed_export_left_is_removed_by_the_next(tmp_path, monkeypatch):
+    ranker = of_weights([1.0, 2.0])
+    child = os.fork()
+    if child == 0:
+        monkeypatch.setattr(Path, "write_bytes", lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+        export_model(ranker, "json", tmp_path / "out")
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    assert [path.name for path in tmp_path.iterdir()] != []
+    export_model(ranker, "json", tmp_path / "out")
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
 def test_an_export_says_what_it_is(tmp_path):

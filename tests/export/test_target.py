@@ -1,11 +1,14 @@
 """What targets share: thresholds in float32, and programs that fail."""
 
 import sys
+from itertools import product
 
 import numpy as np
 import pytest
+from exported_models import of_rules, of_weights, targets_of
 
-from rankwright.export import target
+from rankwright.errors import UsageError
+from rankwright.export import export_model, target
 from rankwright.export.target import ParityError, strictly_above
 
 
@@ -15,6 +18,17 @@ def test_less_than_the_next_float32_is_not_more_than_the_threshold():
         for x in (np.float32(cut), np.nextafter(np.float32(cut), np.float32([-1e38, 1e38]))):
             x = np.atleast_1d(x)
             assert ((x < above) == (x.astype(float) <= cut)).all()
+
+
+def test_numbers_whose_sums_overflow_are_refused(tmp_path):
+    models = {
+        "linear": [of_weights([1.0, -1e308]), of_weights([1.0, 2.0], fill=[0.0, 1e39])],
+        "additive": [of_rules([(0, 0.5, 1e308)]), of_rules([(0, 0.5, 1.0)], initial=-1e39)],
+    }
+    for family, rankers in models.items():
+        for to, ranker in product(targets_of(family), rankers):
+            with pytest.raises(UsageError, match=r"the number 1e\+3.* above 1e\+30 overflow"):
+                export_model(ranker, to, tmp_path / to)
 
 
 def test_a_program_that_hangs_or_talks_nonsense_is_a_sentence(monkeypatch):

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from exported_models import of_rules
+from exported_models import chain, of_rules
 
 from rankwright.export.folder import PARITY, export_model
 from rankwright.export.target import ParityError
 from rankwright.export.vectors import parity_text, read_parity
+from rankwright.models.trees import FittedTrees
 
 
 @pytest.fixture
@@ -26,14 +27,32 @@ def test_thresholds_are_met_from_both_sides_with_the_scores_of_the_model(path):
     assert {"random", "threshold", "missing"} <= set(vectors.kinds)
 
 
+def test_a_split_that_no_number_reaches_makes_no_infinite_vector(tmp_path):
+    ranker, highest = chain(2), np.finfo(np.float64).max
+    text = ranker.model_.text.replace("threshold=0.0 ", f"threshold={highest} ")
+    text = text.replace("split_feature=0 0", "split_feature=0 1")
+    ranker.model_ = FittedTrees(text, 0.0, 2)
+    export_model(ranker, "json", tmp_path / "out")
+    assert not np.isinf(read_parity(tmp_path / "out" / PARITY, 2).X).any()
+
+
 def test_they_come_back_as_written(path):
     assert parity_text(read_parity(path, 2)) == path.read_text()
 
 
-@pytest.mark.parametrize("line", ["{", "[]", '{"kind": "random", "features": [1.0]}'])
+@pytest.mark.parametrize("line", [b"{", b"[]", b'{"kind": "random", "features": [1.0]}', b"\xff"])
 def test_what_is_no_vector_is_named_with_its_line(path, line):
-    path.write_text(path.read_text().splitlines()[0] + f"\n{line}\n")
+    path.write_bytes(path.read_bytes().splitlines()[0] + b"\n" + line + b"\n")
     with pytest.raises(ParityError, match=rf"{PARITY}, line 2: this is no parity vector"):
+        read_parity(path, 2)
+
+
+def test_bytes_that_are_no_text_are_refused(path):
+    path.write_bytes(path.read_bytes()[:20] + b"\xff\n")
+    with pytest.raises(ParityError, match=rf"{PARITY}, line 1: this is no parity vector"):
+        read_parity(path, 2)
+    path.unlink()
+    with pytest.raises(ParityError, match="cannot be read: No such file"):
         read_parity(path, 2)
 
 

@@ -3,9 +3,12 @@
 import json
 
 import numpy as np
+import pytest
 from exported_models import chain, fitted_rankers, of_rules, scored
 
 from rankwright.export import export_model
+from rankwright.export.target import ParityError
+from rankwright.export.xgboost_json import XGBoostJson
 from rankwright.models.portable import Forest, portable
 
 # XGBoostRawJsonParser of both plugins takes these, and leaves their scores as they are
@@ -40,3 +43,11 @@ def test_children_that_are_not_neighbours_are_numbered_anew_for_xgboost(tmp_path
     rows = [[float(k) - 0.5, 0] for k in range(8)]
     found, _ = scored(ranker, "xgboost-json", tmp_path / "o", rows)
     assert found.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 6.0]
+
+
+def test_a_damaged_file_is_refused_though_xgboost_quotes_its_bytes(tmp_path):
+    _, about = scored(chain(2), "xgboost-json", tmp_path / "o", [[0.0, 0.0]])
+    path = tmp_path / "o" / "model.json"
+    path.write_bytes(path.read_bytes().replace(b'"learner"', b'"learner\xfa', 1))
+    with pytest.raises(ParityError, match="XGBoost cannot read"):
+        XGBoostJson().scores(tmp_path / "o", about, np.zeros((1, 2)))

@@ -23,4 +23,4 @@ def test_a_damaged_part_of_imported_trees_is_refused():
     ):  # fmt: skip
         damaged = {key: array.copy() for key, array in arrays.items()}
         damaged[name][at] = value
-        refused(lambda d=damaged: restore(d, texts, 6), "damaged")
+        refused(lambda d=damaged: restore(d, texts, 6))

@@ -16,6 +16,8 @@ import rankwright as rw
         ("max_feature_idx=5", "max_feature_idx=4"),
         ("tree_sizes=", "tree_sizes=9 "),
         ("leaf_value=", "leaf_value=nan "),
+        ("shrinkage=0.1", "shrinkage="),
+        ("shrinkage=0.1", "shrinkage=inf"),
     ],
 )
 def test_damaged_trees_of_lightgbm_are_refused(files, tmp_path, old, new):

@@ -14,6 +14,7 @@ from rankwright import runtime
 from rankwright.losses import Interval, ListNet
 from rankwright.metrics import NDCG
 from rankwright.models import Linear
+from rankwright.persist.container import ModelFileError, read_parts, write_parts
 from rankwright.persist.model_file import load_model
 from rankwright.rankers.base import NotFittedError, ranker
 from rankwright.solvers import TRON
@@ -39,6 +40,19 @@ def test_a_loaded_ranker_scores_to_the_last_bit(tmp_path, name, params):
     assert again.get_params() == fitted.get_params()
     assert again.curve_ == fitted.curve_
     assert list(again.feature_names_in_) == list("abcdef")
+
+
+def test_what_a_file_says_of_its_fit_is_of_the_right_type(tmp_path):
+    ranker("gbdt", n_estimators=2).fit(DATA).save(tmp_path / "m.rw")
+    receipt, parts = read_parts(tmp_path / "m.rw")
+    own = {key: value for key, value in receipt.items() if key not in ("format", "parts")}
+    wrong = {"best_iteration": ["x", -1, True, 1.5, None], "data": [3, None]}
+    wrong["curve"] = [[], {"loss": 3}, {"loss": ["x"]}, {"loss": [[1.0]]}]
+    for name, values in wrong.items():
+        for value in values:
+            write_parts(tmp_path / "m.rw", {**own, name: value}, parts)
+            with pytest.raises(ModelFileError, match="does not hold what its receipt says"):
+                load_model(tmp_path / "m.rw")
 
 
 def test_a_metric_object_is_its_name_in_the_file(tmp_path):

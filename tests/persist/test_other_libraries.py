@@ -61,6 +61,8 @@ def test_what_has_no_trees_to_import_is_refused():
     refused(lambda: rw.import_model(booster), "linear_tree")
     booster = xgboost.train({"booster": "gblinear"}, xgboost.DMatrix(whole, Y), 2)
     refused(lambda: rw.import_model(booster), "gblinear")
+    booster = lightgbm.Booster({"verbosity": -1}, lightgbm.Dataset(X, Y))
+    refused(lambda: rw.import_model(booster), "LightGBM", "no tree")
 
 
 def test_objects_that_are_not_fitted_or_not_models_are_refused():

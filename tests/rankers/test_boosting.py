@@ -1,12 +1,14 @@
-"""RankBoost against RankLib's own model."""
+"""RankBoost against RankLib's own model; models that optimise a metric."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from small_data import small_data
 
 from rankwright.data.files import load
-from rankwright.rankers.base import ranker
+from rankwright.errors import IncompatibleError
+from rankwright.rankers.base import Ranker, ranker
 
 
 def in_float32(path):
@@ -31,3 +33,17 @@ def test_the_model_is_that_of_ranklib(golden_dir):
     found = dict(zip(rules, model.weight.tolist(), strict=True))
     assert found.keys() == expected.keys()
     assert found == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_model_that_optimises_a_metric_takes_no_loss():
+    data = small_data(queries=4, documents=5, features=2)
+    for name in ("coordinate_ascent", "expression", "feature_sum"):
+        with pytest.raises(IncompatibleError, match=f"'{name}' optimises a metric"):
+            Ranker(loss="ranknet", model=name).fit(data)
+
+
+def test_a_ranker_that_optimises_a_metric_takes_no_model_of_a_loss():
+    data = small_data(queries=4, documents=5, features=2)
+    for name in ("adarank", "coordinate_ascent", "rankgp"):
+        with pytest.raises(IncompatibleError, match=f"{name} optimises a metric, which model 'lin"):
+            ranker(name, model="linear").fit(data)

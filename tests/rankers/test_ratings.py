@@ -262,3 +262,9 @@ def test_on_jester_it_orders_unseen_jokes_better_than_their_means_do(data_dir):
     )
     means = np.bincount(train.X.indices, train.y) / np.bincount(train.X.indices)
     assert ndcg(test, CofiRank().fit(train).predict(test)) > ndcg(test, test.X @ means) + 0.02
+
+
+def test_a_model_without_users_is_refused():
+    for made in (CofiRank(model="linear"), MMMF(model="trees")):
+        with pytest.raises(IncompatibleError, match="a vector for each user and item, which model"):
+            made.fit(stars(users=10, items=5))

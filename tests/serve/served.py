@@ -25,7 +25,7 @@ def save_model(path, name="listnet", seed=0, **parameters):
 
 def service(*models, **settings):
     """Return the application over model files; files are looked at only when a test says so."""
-    settings = {"reload_seconds": 0, "threads": 2, **settings}
+    settings = {"reload_seconds": 0, "threads": 2, "seconds": 60.0, **settings}
     return Service(ModelStore(parse_models([str(model) for model in models])), Settings(**settings))
 
 

@@ -10,10 +10,15 @@ from contextlib import contextmanager
 
 
 class Server:
-    """``rankwright serve`` on a free port; ``lines`` are what it logs."""
+    """``rankwright serve`` on a free port; ``lines`` are what it logs.
 
-    def __init__(self, *arguments):
+    ``descriptors`` is how many files it may open.
+    """
+
+    def __init__(self, *arguments, descriptors=None):
         command = [sys.executable, "-m", "rankwright", "serve", *map(str, arguments)]
+        if descriptors is not None:
+            command = ["sh", "-c", f'ulimit -n {descriptors} && exec "$@"', "sh", *command]
         self.process = subprocess.Popen(
             [*command, "--port", "0"], stderr=subprocess.PIPE, text=True, env={**os.environ}
         )
@@ -51,8 +56,8 @@ class Server:
 
 
 @contextmanager
-def serving(*arguments):
-    server = Server(*arguments)
+def serving(*arguments, **limits):
+    server = Server(*arguments, **limits)
     try:
         yield server
     finally:

@@ -15,6 +15,7 @@ import pytest
 from served import documents, save_model
 from server_process import serving
 
+from rankwright.persist.container import read_parts, write_parts
 from rankwright.serve.server import _bound
 from rankwright.serve.settings import Listening
 
@@ -107,6 +108,25 @@ def test_files_replaced_under_load_fail_no_request_and_a_drain_answers_all(files
     scores = {score for client in clients for score in client.answers}
     assert len(scores) == 3  # each model served some
     assert server.lines[-1]["event"] == "stopped"
+
+
+def test_a_hostile_file_neither_stalls_nor_replaces_the_model(files):
+    """Unterminated trees once took minutes in a regular expression, which lets no thread run."""
+    save_model(files / "web.rw", "lambdamart", n_estimators=2)
+    receipt, parts = read_parts(files / "web.rw")
+    (name,) = [name for name, content in parts.items() if b"Tree=0" in content]
+    head = parts[name].partition(b"Tree=0")[0]
+    parts[name] = head + b"".join(b"Tree=%d\nnum_leaves=%d\n" % (i, i * i) for i in range(60_000))
+    plain = {key: value for key, value in receipt.items() if key not in ("format", "parts")}
+    with serving(f"web={files / 'web.rw'}", "--reload-seconds", 0.05) as server:
+        write_parts(files / "web.rw", plain, parts)
+        link = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+        while not server.count("model kept"):
+            link.request("GET", "/healthz")  # each answer must come within the timeout
+            assert link.getresponse().read() == b'{"status":"ok"}'
+        link.request("POST", "/v1/models/web/rank", BODY, HEADERS)
+        assert link.getresponse().status == 200
+        link.close()
 
 
 def test_a_request_under_way_is_answered_after_the_signal(files):

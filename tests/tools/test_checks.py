@@ -73,3 +73,14 @@ def test_a_folder_is_for_acceptance_alone(checks, monkeypatch, capsys, arguments
     with pytest.raises(SystemExit):
         run(checks, monkeypatch, *arguments)
     assert "acceptance needs the folder" in capsys.readouterr().err
+
+
+def test_the_page_has_a_row_for_each_kind_of_attack(checks):
+    assert "## Attacks\n\nNot run." in checks.checks_tables()
+    checks.RESULTS.mkdir()
+    numbers = {"inputs": 12345, "used": 45, "refused": 12300, "signals": 0, "hangs": 0}
+    row = {"name": "stores", "about": "bytes | parts", **numbers, "raw exceptions": 0}
+    row |= {"minutes": 3.1, "ran": "2026-11-16", "next": 12345}
+    (checks.RESULTS / "attacks.json").write_text(json.dumps([row]))
+    line = checks.checks_tables().splitlines()[-1]
+    assert line.startswith("| stores | bytes \\| parts | 12,345 | 45 | 12,300 | 0 | 0 | 0 | 3.1 |")

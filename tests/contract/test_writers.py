@@ -1,0 +1,46 @@
+"""Commands that write on a full disk, in a read-only folder, or beside one another."""
+
+import os
+
+import numpy as np
+import pytest
+from small_data import small_data
+from writing_verbs import OBSTACLES, run_all
+
+import rankwright
+from rankwright.comparison.run_cache import RunCache
+
+QUICK = (
+    *("train", "checkpoint", "tune storage", "evaluate", "rank csv", "ranklib", "export json"),
+    *("convert txt", "convert store", "convert parquet"),
+)
+"""One for each way of writing; ``fuzz/interruptions.py`` runs all."""
+
+
+@pytest.mark.parametrize("kind", OBSTACLES)
+def test_what_cannot_be_written_is_a_sentence_and_leaves_what_was_there(kind, tmp_path):
+    assert run_all(kind, tmp_path, QUICK) == dict.fromkeys(QUICK, "")
+
+
+def test_processes_that_store_the_same_run_at_once_all_find_it_whole(tmp_path):
+    ranker = rankwright.ranker("ranksvm").fit(small_data(queries=4, documents=5, features=2))
+    scores = np.arange(20.0)
+    children = []
+    for _ in range(4):
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                for key in range(20):
+                    cache = RunCache(tmp_path)
+                    cache.store(f"{key:064d}", ranker, scores, {"seconds": 1.0})
+                    found = cache.find(f"{key:064d}")
+                    assert found is not None
+                    assert np.array_equal(found.scores, scores)
+                status = 0
+            finally:
+                os._exit(status)
+        children.append(child)
+    statuses = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+    assert statuses == [0] * 4
+    assert not list(tmp_path.glob(".*"))
