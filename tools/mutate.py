@@ -167,7 +167,9 @@ def stages(mutant: Mutant) -> list[list[str]]:
     """Return the test files to run: the module's own, then those that name it or the function."""
     module = Path(mutant.file)
     tests = ROOT / "tests" / module.parent.relative_to("rankwright")
-    own = [path for path in (tests / f"test_{module.stem}.py",) if path.is_file()]
+    own = sorted(tests.glob(f"test_{module.stem}.py")) + sorted(
+        tests.glob(f"test_{module.stem}_*.py")
+    )
     imported = ".".join(module.with_suffix("").parts)
     words = [imported]
     if sum(f"def {mutant.function}(" in text for text in _sources()) == 1:
@@ -189,11 +191,11 @@ def _sources() -> list[str]:
     return [path.read_text(encoding="utf-8") for path in (ROOT / "rankwright").rglob("*.py")]
 
 
-def killed(mutant: Mutant, copy: Path, limit: float) -> str:
+def killed(mutant: Mutant, copy: Path, limit: float, *, own: bool) -> str:
     """Run the tests on a changed copy; return the test that noticed, or "" where none did."""
     target = copy / mutant.file
     original = target.read_text(encoding="utf-8")
-    for paths in stages(mutant):
+    for paths in stages(mutant)[: 1 if own else None]:
         left_out: list[str] = []
         while True:
             target.write_text(mutant.text, encoding="utf-8")
@@ -238,15 +240,18 @@ def main() -> int:
     parser.add_argument("--functions", type=int, default=30)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", nargs="*", default=[], help="modules, instead of all")
+    parser.add_argument("--own", action="store_true", help="run the module's own tests alone")
+    parser.add_argument("--part", default="1/1", help="such as 1/2: every other change")
     parser.add_argument("--limit", type=float, default=900.0, help="seconds for one stage of tests")
     options = parser.parse_args()
-    drawn = draw(options.functions, options.seed, options.only)
+    part, parts = map(int, options.part.split("/"))
+    drawn = draw(options.functions, options.seed, options.only)[part - 1 :: parts]
     survivors = []
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "checkout"
         shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".venv", ".git", "build"))
         for number, mutant in enumerate(drawn, 1):
-            seen = killed(mutant, copy, options.limit)
+            seen = killed(mutant, copy, options.limit, own=options.own)
             if not seen:
                 survivors.append(mutant)
             said = seen or "SURVIVES"
