@@ -180,6 +180,9 @@ def _compression(path: Path, first: bytes) -> str | None:
 # --- writing ---------------------------------------------------------------------------------
 
 
+_BEFORE = "before-"  # of the name of a folder that is being replaced
+
+
 @contextmanager
 def partial_beside(path: Path, *, folder: bool = False) -> Iterator[Path]:
     """Yield a new hidden file or folder beside ``path``, removed at the end unless it was renamed.
@@ -206,7 +209,10 @@ def partial_beside(path: Path, *, folder: bool = False) -> Iterator[Path]:
 
 
 def remove_leftovers(folder: Path, name: str | None = None) -> None:
-    """Remove what killed writers of ``name``, or of anything, left in ``folder``."""
+    """Remove what killed writers of ``name``, or of anything, left in ``folder``.
+
+    One killed within `replace_folder` has left the folder that it was to replace; it is put back.
+    """
     hidden = "." if name is None else f".{name}."
     try:
         names = os.listdir(folder)
@@ -215,6 +221,10 @@ def remove_leftovers(folder: Path, name: str | None = None) -> None:
     for left in (folder / n for n in names if n.startswith(hidden) and n.endswith(".partial")):
         with suppress(OSError), _locked(left, wait=False) as free:
             if free:
+                target = folder / left.name[1:].rsplit(".", 3)[0]
+                for before in left.glob(f"{_BEFORE}*") if left.is_dir() else ():
+                    if not target.exists():
+                        os.rename(before, target)
                 _remove(left)
 
 
@@ -257,7 +267,7 @@ def replace_folder(made: Path, path: Path) -> None:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                 raise
             with suppress(FileNotFoundError):  # another writer has moved it
-                os.rename(path, made.with_name(f"before-{secrets.token_hex(4)}"))
+                os.rename(path, made.with_name(f"{_BEFORE}{secrets.token_hex(4)}"))
         else:
             return
 

@@ -10,9 +10,19 @@ from typing import Any
 import numpy as np
 
 from rankwright.core.types import F64
-from rankwright.export.target import DOUBLE, Job, Target, Written, as_scores, run_evaluator
+from rankwright.errors import RankwrightError
+from rankwright.export.target import (
+    DOUBLE,
+    Job,
+    ParityError,
+    Target,
+    Written,
+    as_scores,
+    run_evaluator,
+)
 from rankwright.models.portable import LOWEST, ZERO, Forest, lightgbm_blocks
-from rankwright.models.tree_text import leaf_block, model_text, tree_blocks
+from rankwright.models.tree_text import first_trees, leaf_block, model_text, tree_blocks
+from rankwright.models.trees import FittedTrees
 
 _DRIVER = """
 import os, sys
@@ -58,8 +68,21 @@ class LightGBM(Target):
         names = [feature["name"] for feature in about["features"]]
         command = [sys.executable, "-c", _DRIVER, str(path), *map(str, X.shape), *names]
         failure = f"LightGBM cannot read {path}"
+        _check_text(path, X.shape[1], failure)
         answer = run_evaluator(command, np.ascontiguousarray(X).tobytes(), failure)
         return as_scores(answer, len(X), failure)
+
+
+def _check_text(path: Path, n_features: int, failure: str) -> None:
+    """Refuse a damaged text, with which LightGBM may never end."""
+    try:
+        text = path.read_bytes().decode()
+        FittedTrees(text, 0.0, n_features).check()
+        whole = text.startswith(first_trees(text, len(tree_blocks(text))))
+    except (OSError, UnicodeDecodeError, RankwrightError) as error:
+        raise ParityError(f"{failure}: {error}") from None
+    if not whole:
+        raise ParityError(f"{failure}: the sizes of its trees are wrong, or its end is missing.")
 
 
 def _written_thresholds(model: Forest) -> F64:

@@ -112,7 +112,7 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path):
 
 
 def test_what_a_killed_writer_left_is_removed_by_the_next(tmp_path, path):
-    for name in (".d.store.7.partial", ".d.store.7.0a1b2c3d.partial", ".d.store.7.0a1b2c3d.old"):
+    for name in (".d.store.7.partial", ".d.store.7.0a1b2c3d.partial"):
         Store().write(full_data(), tmp_path / name)
     for name in (".other.store.7.partial", ".d.store.txt"):
         (tmp_path / name).mkdir()

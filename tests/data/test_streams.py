@@ -189,6 +189,16 @@ def test_a_folder_that_cannot_take_a_name_leaves_what_has_it(tmp_path):
     assert (tmp_path / "it/a.txt").read_text() == "old"
 
 
+def test_a_folder_moved_by_a_writer_that_was_killed_is_put_back(tmp_path):
+    """Between the two renames of `replace_folder` nothing has the name."""
+    moved = tmp_path / ".it.7.8.partial/before-9"
+    moved.mkdir(parents=True)
+    (moved / "a.txt").write_text("old")
+    streams.remove_leftovers(tmp_path, "it")
+    assert (tmp_path / "it/a.txt").read_text() == "old"
+    assert len(list(tmp_path.iterdir())) == 1
+
+
 def test_without_locks_nothing_is_removed(tmp_path, monkeypatch):
     monkeypatch.setattr(streams, "fcntl", None)
     (tmp_path / ".a.txt.7.8.partial").write_text("perhaps of a living writer")
