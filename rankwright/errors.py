@@ -59,7 +59,7 @@ class MissingExtraError(RankwrightError, ImportError):
         super().__init__(
             f"{purpose} needs {package}, which is not installed: pip install 'rankwright[{extra}]'"
         )
-        self._told = package, extra, purpose
+        self._arguments = package, extra, purpose
 
     def __reduce__(self) -> tuple[type[MissingExtraError], tuple[str, str, str]]:
-        return type(self), self._told  # so that it comes through from a worker process
+        return type(self), self._arguments  # so that it comes through from a worker process

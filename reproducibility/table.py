@@ -192,7 +192,7 @@ def run_table(
         study.name: [
             choose_all(
                 experiment.rows_of(study), study, parts,
-                report=_told(report, study, parts), n_jobs=n_jobs, seed=seed,
+                report=_reported(report, study, parts), n_jobs=n_jobs, seed=seed,
             )
             for parts in cut[study.name]
         ]
@@ -214,7 +214,7 @@ def run_table(
     )
 
 
-def _told(report: Report, study: Study, parts: Sequence[Fold]) -> Report:
+def _reported(report: Report, study: Study, parts: Sequence[Fold]) -> Report:
     """Return a report that says from how many training queries, where a study has several."""
     if not study.train_queries:
         return report

@@ -78,6 +78,6 @@ def test_rankwright_itself_is_cited_as_the_citation_file_says():
         (3, "int is not known to come from a paper"),
     ],
 )
-def test_what_has_no_paper_is_told_in_a_sentence(name, sentence):
+def test_what_has_no_paper_is_reported_in_a_sentence(name, sentence):
     with pytest.raises(UsageError, match=sentence):
         rw.cite(name)

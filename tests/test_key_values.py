@@ -33,6 +33,6 @@ def test_dots_lead_into_the_parts_of_a_ranker():
 
 
 @pytest.mark.parametrize("text", ["a", "=3"])
-def test_what_is_no_setting_is_told(text):
+def test_what_is_no_setting_is_reported(text):
     with pytest.raises(UsageError, match="--set takes key=value"):
         parse_settings([text])

@@ -237,7 +237,10 @@ LEFT_OUT = (
     "reproducibility/tables/",  # results are bound to these files as they are
     "tests/found/",
 )
-_ANY = re.compile("|".join(f"(?:{pattern})" for pattern in PRIVATE), re.IGNORECASE)
+_EDGE = r"(?:(?<![a-z])(?=[a-z])|(?<=[a-z])(?![a-z]))"  # of a word, also between underscores
+_ANY = re.compile(
+    "|".join(f"(?:{pattern})" for pattern in PRIVATE).replace(r"\b", _EDGE), re.IGNORECASE
+)
 
 
 def private_words(root: Path = ROOT) -> Iterator[str]:

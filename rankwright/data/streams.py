@@ -199,7 +199,7 @@ def partial_beside(path: Path, *, folder: bool = False) -> Iterator[Path]:
             partial.touch(exist_ok=False)
         with _locked(partial, wait=True):
             if not partial.exists():
-                continue  # somebody took it for a leftover before it was locked
+                continue  # another writer took it for a leftover before it was locked
             try:
                 yield partial
             finally:
@@ -233,14 +233,14 @@ def _locked(path: Path, *, wait: bool) -> Iterator[bool]:
     """Hold a lock on a file or folder; yield whether there is one."""
     try:
         descriptor = None if fcntl is None else os.open(path, os.O_RDONLY)
-    except FileNotFoundError:  # somebody removed it
+    except FileNotFoundError:  # another process removed it
         descriptor = None
     if descriptor is None:
         yield False
         return
     try:
         held = False
-        with suppress(OSError):  # it is somebody's, or the file system has no locks
+        with suppress(OSError):  # another process holds it, or the file system has no locks
             fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
             held = True
         yield held

@@ -163,8 +163,10 @@ class Target(ABC):
         family = job.model.family
         if family not in self.families:
             families = ", ".join(sorted(self.families))
+            article = "an" if family == "additive" else "a"
             raise UsageError(
-                f"{self.name} has no place for a {family} model{self.lacks}; it holds {families}."
+                f"{self.name} has no place for {article} {family} model{self.lacks}; "
+                f"it holds {families}."
             )
         if not job.model.largest <= _LARGEST:
             raise UsageError(

@@ -41,7 +41,7 @@ def test_a_figure_within_its_floor_passes_and_is_saved_with_a_page(areas, tmp_pa
     assert "| `speed` | 2 | least 1.5 |" in (tmp_path / "results.md").read_text()
 
 
-def test_an_area_that_crashes_is_told_of_and_the_others_go_on(areas, tmp_path, capsys):
+def test_an_area_that_crashes_is_reported_of_and_the_others_go_on(areas, tmp_path, capsys):
     (areas / "crash.py").write_text('"""Ends at once."""\n\nimport os\n\nos._exit(3)\n')
     assert ran(areas, "[crash]\n[fake]\n", tmp_path) == 1
     assert "FAULT crash: the whole area failed: BrokenProcessPool" in capsys.readouterr().out

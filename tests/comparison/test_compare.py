@@ -370,7 +370,7 @@ def test_if_all_fail_or_the_named_baseline_does_that_is_an_error(with_a_hole, tm
         ({"rankers": "gbdt", "folds": 2}, "folds must be 3 or more, for train, valid and test"),
     ],
 )
-def test_wrong_options_are_told_before_any_fit(options, sentence, data, tmp_path, monkeypatch):
+def test_wrong_options_are_reported_before_any_fit(options, sentence, data, tmp_path, monkeypatch):
     fitted = count_fits(monkeypatch)
     with pytest.raises(UsageError, match=sentence):
         compare(data, **options, cache=tmp_path)

@@ -131,7 +131,7 @@ class _OwnRanker(rw.RankSVM):
         (3, "must be names or rankers, not int"),
     ],
 )
-def test_wrong_entries_are_told_in_a_sentence(given, sentence):
+def test_wrong_entries_are_reported_in_a_sentence(given, sentence):
     with pytest.raises(RankwrightError, match=sentence):
         entries_of(given)
 

@@ -82,6 +82,6 @@ def test_learning_curves_are_means_over_the_folds(found):
         ("metrics", {"rankers": ["tree"]}, "called 'tree'; did you mean trees"),
     ],
 )
-def test_what_cannot_be_drawn_is_told_in_a_sentence(found, kind, options, sentence):
+def test_what_cannot_be_drawn_is_reported_in_a_sentence(found, kind, options, sentence):
     with pytest.raises(UsageError, match=sentence):
         found.plot(kind, **options)

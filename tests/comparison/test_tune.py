@@ -121,7 +121,7 @@ def test_the_value_is_that_of_the_fitted_ranker_on_valid(parts):
     assert found.metric == "ndcg@10"
 
 
-def test_a_metric_without_a_value_on_valid_is_told(parts):
+def test_a_metric_without_a_value_on_valid_is_reported(parts):
     train, valid = parts
     nothing = replace(valid, y=np.zeros_like(valid.y))
     with pytest.raises(DataError, match="no trial succeeded; the last one: auc has no value"):
@@ -340,7 +340,7 @@ def test_choices_may_be_tuples_and_are_kept_in_a_storage(parts, tmp_path):
         ({"verbose": (0, 1)}, "verbose takes no numbers .* give a list of choices"),
     ],
 )
-def test_a_wrong_space_is_told(parts, space, sentence):
+def test_a_wrong_space_is_reported(parts, space, sentence):
     with pytest.raises(UsageError, match=sentence):
         tune(rw.LambdaMART(n_estimators=1), *parts, space=space, trials=1)
 
@@ -379,7 +379,7 @@ def test_after_folds_trees_have_the_rounds_that_were_best_on_average(parts, tmp_
     np.testing.assert_array_equal(resumed.ranker.predict(train), found.ranker.predict(train))
 
 
-def test_wrong_data_and_folds_are_told(parts):
+def test_wrong_data_and_folds_are_reported(parts):
     with pytest.raises(UsageError, match="valid and folds both judge the trials"):
         tune("ranksvm", *parts, folds=3)
     with pytest.raises(UsageError, match="folds must be 2 or more, not 1"):

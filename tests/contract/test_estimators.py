@@ -332,7 +332,7 @@ def test_mr_begins_with_the_grades_only_where_weights_are_solved_for():
     rw.MR(C_r=0.0, model=rw.models.Trees(n_estimators=2)).fit(DATA)
 
 
-def test_what_is_no_loss_model_or_solver_is_told():
+def test_what_is_no_loss_model_or_solver_is_reported():
     with pytest.raises(
         UsageError, match=r"is not a loss: .*losses.from_function makes a loss of a"
     ):

@@ -269,19 +269,19 @@ def test_coefficients_and_boosters_are_there_where_they_belong():
         ("gbdt", {"metric": "ncdg@10"}, r"there is no metric 'ncdg'; did you mean ndcg"),
     ],
 )
-def test_a_wrong_choice_is_told_when_fitting(name, params, sentence):
+def test_a_wrong_choice_is_reported_when_fitting(name, params, sentence):
     with pytest.raises(UsageError, match=sentence):
         ranker(name, **params).fit(DATA)
 
 
-def test_wrong_names_are_told_at_once():
+def test_wrong_names_are_reported_at_once():
     with pytest.raises(UsageError, match="no ranker 'lambdamrat'; did you mean lambdamart"):
         ranker("lambdamrat")
     with pytest.raises(UsageError, match=r"GBDT has no parameter 'n_tree'; did you mean"):
         ranker("gbdt", n_tree=5)
 
 
-def test_unlike_features_are_told():
+def test_unlike_features_are_reported():
     chosen = ranker("gbdt", n_estimators=2).fit(DATA)
     with pytest.raises(DataError, match="X has 3 features, but GBDT is expecting 6 features"):
         chosen.predict(DATA.X[:, :3])

@@ -222,7 +222,7 @@ def test_the_trees_kept_are_those_of_the_best_round_where_rounds_find_no_split(t
 
 
 @pytest.mark.parametrize("name", registry.LOSSES)
-def test_a_loss_that_is_told_its_memory_answers_as_the_one_that_has_it(name):
+def test_a_loss_that_is_reported_its_memory_answers_as_the_one_that_has_it(name):
     # Scores on a grid have ties, whose order must not depend on what was asked before.
     made, rng = loss(name), np.random.default_rng(3)
     s, *others = np.rint(rng.normal(size=(4, DATA.n_documents)) * 4) / 3

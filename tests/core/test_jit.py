@@ -241,7 +241,7 @@ def test_a_sort_compiles_no_sentences_of_numba(tmp_path):
 
 
 @inlined_alone
-def test_compiling_is_told_once_and_not_where_the_cache_has_all(tmp_path):
+def test_compiling_is_reported_once_and_not_where_the_cache_has_all(tmp_path):
     reported = "import logging, sys; logging.basicConfig(level=logging.INFO, stream=sys.stdout)\n"
     cold, warm = (run(reported + SORT, RANKWRIGHT_CACHE=str(tmp_path)) for _ in range(2))
     assert cold.count("Compiling for this machine") == 1

@@ -144,7 +144,7 @@ def test_large_room_is_a_file_under_a_bound_and_nothing_is_left_of_it(tmp_path, 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_disk_that_is_full_is_told_before_the_room_is_used(tmp_path, monkeypatch):
+def test_a_disk_that_is_full_is_reported_before_the_room_is_used(tmp_path, monkeypatch):
     monkeypatch.setattr(memory.tempfile, "tempdir", str(tmp_path))
 
     def full(*_):

@@ -127,7 +127,7 @@ def test_columns_that_lightgbms_text_does_not_tell_apart_are_warned_of():
             rw.import_model(booster, categories=wrong)
 
 
-def test_whole_numbers_that_lightgbm_was_told_are_categories_stay_numbers():
+def test_whole_numbers_that_lightgbm_took_for_categories_stay_numbers():
     frame = _frame()[["price", "town", "stock"]].assign(shop=np.arange(len(QID)) % 11)
     booster = _lightgbm(frame, _grades(_frame()), categorical_feature=["town", "shop"])
     with warnings.catch_warnings():

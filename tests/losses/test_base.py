@@ -32,7 +32,7 @@ class Theirs:
 
 
 @pytest.mark.parametrize("trait", sorted(CAPABILITIES))
-def test_a_capability_that_is_announced_and_not_there_is_told_before_any_work(trait):
+def test_a_capability_that_is_announced_and_not_there_is_reported_before_any_work(trait):
     promises = Theirs(Traits("pointwise", **{trait: True}))
     first = CAPABILITIES[trait][0]
     with pytest.raises(IncompatibleError) as error:

@@ -168,6 +168,6 @@ def test_a_very_heavy_document_takes_its_places_without_listing_them():
         ({"margin": 0.0}, "margin must be above 0, not 0.0"),
     ],
 )
-def test_wrong_parameters_are_told(params, sentence):
+def test_wrong_parameters_are_reported(params, sentence):
     with pytest.raises(UsageError, match=sentence):
         PairHinge(**params).bind(query([1, 0]))

@@ -36,7 +36,7 @@ def test_queries_and_documents_are_drawn_by_weight():
     assert found == pytest.approx(expected, abs=0.015)
 
 
-def test_a_lowest_grade_of_weight_zero_dominates_nobody():
+def test_a_lowest_grade_of_weight_zero_dominates_none():
     draws = draws_of([2, 1, 0], [3], sample_weight=[1.0, 1.0, 0.0])
     assert frequencies(draws, 200).keys() == {(0, 1)}
 

@@ -59,7 +59,7 @@ def test_it_works_in_place_and_touches_its_range_alone(pairs):
     assert padded.tolist() == [9.0, *fit(y, w).tolist(), -9.0]
 
 
-def test_the_pools_are_told_by_where_they_begin():
+def test_the_pools_are_reported_by_where_they_begin():
     y, first = np.array([9.0, 1.0, 3.0, 2.0, 2.5, 7.0]), np.zeros(6, np.int64)
     x = np.empty(6)
     end = pav(1, 6, y, np.ones(6), x, np.empty(6), first)

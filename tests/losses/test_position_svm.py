@@ -135,7 +135,7 @@ def test_many_grades_and_long_lists_agree_with_the_assignment():
 @pytest.mark.parametrize("metric", ["ndcg@3", "ndcg", "p@2", "dcg@4"])
 @each("ties", TIES)
 @each("limit", [1, 2])
-def test_orders_with_too_many_of_a_group_are_no_rivals(metric, limit, ties):
+def test_orders_with_too_many_of_a_group_are_not_searched(metric, limit, ties):
     for seed in range(4):
         y, s = a_query(seed, tied=False)
         group = np.random.default_rng(seed).integers(0, 3, 6)
@@ -202,7 +202,7 @@ def test_costs_of_the_caller_take_the_place_of_a_measure(ties):
         assert (cheapest @ s).min() - 1e-9 <= cref @ s <= (cheapest @ s).max() + 1e-9
 
 
-def test_wrong_parameters_are_told():
+def test_wrong_parameters_are_reported():
     data = data_of([1.0, 0.0], group=[0, 1])
     for params, sentence in [
         ({"ties": "random"}, "ties must be score, mean or file"),

@@ -341,7 +341,7 @@ def test_additive_margins_stay_exact_for_scores_of_ten_thousand():
         ({"divergence": "kl", "floor": 0.3, "size": 0.5}, "make size or floor smaller"),
     ],
 )
-def test_what_cannot_be_is_told(params, sentence):
+def test_what_cannot_be_is_reported(params, sentence):
     with pytest.raises(UsageError, match=sentence):
         Retarget(**params).bind(query([0.0, 1.0, 2.0]))
 

@@ -122,7 +122,7 @@ def test_missing_values_meet_no_rule_and_their_absence_is_one():
     assert made.describe(["clicks"])[1].endswith("clicks is not missing")
 
 
-def test_rules_are_told_in_words_the_heaviest_first():
+def test_rules_are_reported_in_words_the_heaviest_first():
     made, _ = fit(n_rounds=30)
     what, *lines = made.describe(list("abcdef"))
     assert what == f"{len(made.weight)} rules; a score is the sum of those that hold"

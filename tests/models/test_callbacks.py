@@ -9,7 +9,7 @@ from rankwright.models.passive_aggressive import PassiveAggressiveLinear
 from rankwright.models.prank import PRankLinear
 
 
-def test_after_the_first_round_the_watch_is_told_and_the_fit_goes_on_to_its_end():
+def test_after_the_first_round_the_watch_is_reported_and_the_fit_goes_on_to_its_end():
     callback, rounds = Onlooker(), []
     with until_interrupted(callback, rounds):
         rounds.append("one")

@@ -124,7 +124,7 @@ def test_sparse_features_give_the_same_weights():
         ({"steps": "fast"}, "steps must be 'auto', 'exact' or 'ranklib', not 'fast'"),
     ],
 )
-def test_wrong_parameters_are_told(parameters, sentence):
+def test_wrong_parameters_are_reported(parameters, sentence):
     with pytest.raises(UsageError, match=sentence):
         climb(**parameters)
 
@@ -239,7 +239,7 @@ def test_regularisation_forgoes_what_gains_less_than_its_distance():
 
 
 @pytest.mark.parametrize("steps", ["exact", "ranklib"])
-def test_without_regularisation_nobody_asks_for_the_distance(steps):
+def test_without_regularisation_the_distance_is_not_computed(steps):
     class Nowhere(Along):
         def distance(self, t):
             raise AssertionError("the distance from home costs a look at all weights")
@@ -267,6 +267,6 @@ def test_auto_is_exact_for_first_ranks_and_takes_steps_for_long_lists():
         assert chosen != LineSearch(steps=other).step(line, s, x, here)
 
 
-def test_an_unknown_kind_of_steps_is_told():
+def test_an_unknown_kind_of_steps_is_reported():
     with pytest.raises(UsageError, match="steps must be 'auto', 'exact' or 'ranklib', not 'fast'"):
         LineSearch(steps="fast").check()

@@ -235,7 +235,7 @@ def test_a_description_says_what_division_by_zero_is():
         ({"missing": "median"}, "missing must be 'mean', 'zero' or None"),
     ],
 )
-def test_impossible_parameters_are_told(parameters, sentence):
+def test_impossible_parameters_are_reported(parameters, sentence):
     with pytest.raises(UsageError, match=sentence):
         Expression(**parameters).fit(NDCG, small_data(), callback=Onlooker())
 
@@ -352,7 +352,7 @@ def test_the_watcher_may_end_the_run():
         ({"parsimony": -1.0}, "parsimony must be 0 or more"),
     ],
 )
-def test_impossible_parameters_are_told_when_the_run_begins(parameters, sentence):
+def test_impossible_parameters_are_reported_when_the_run_begins(parameters, sentence):
     evolve = Evolve(**parameters)
     with pytest.raises(UsageError, match=sentence):
         evolve.run(Bits(), ones, lambda *_: True)

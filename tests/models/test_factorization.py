@@ -145,7 +145,7 @@ def test_the_best_round_on_valid_is_kept():
     assert fitted.l2 == 0.3
 
 
-def test_items_that_nobody_rated_have_nothing():
+def test_items_without_ratings_have_nothing():
     wide = replace(
         DATA, X=sparse.csr_array((DATA.X.data, DATA.X.indices, DATA.X.indptr), (len(DATA.y), 11))
     )
@@ -169,6 +169,6 @@ def test_items_that_nobody_rated_have_nothing():
         ({"l2_bias": "auto"}, "l2_bias must be a number above 0"),
     ],
 )
-def test_what_cannot_be_is_told(params, sentence):
+def test_what_cannot_be_is_reported(params, sentence):
     with pytest.raises(UsageError, match=sentence):
         fit(**params)

@@ -137,7 +137,7 @@ def test_postfix_code_reads_back_as_the_formula(tree):
 
 
 @pytest.mark.parametrize("codes", [[], [0, 1], [0, -2], [0, -99], [-8]])
-def test_damaged_postfix_code_is_told(codes):
+def test_damaged_postfix_code_is_reported(codes):
     with pytest.raises(DataError, match="code of the formula is damaged"):
         from_postfix(np.array(codes, np.int32), np.zeros(len(codes)))
 

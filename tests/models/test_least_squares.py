@@ -92,7 +92,7 @@ def test_auto_keeps_the_l2_that_is_best_on_valid():
     ("parameters", "sentence"),
     [({"l2": -1.0}, "l2 must be 0 or more, or 'auto', not -1.0")],
 )
-def test_wrong_parameters_are_told(parameters, sentence):
+def test_wrong_parameters_are_reported(parameters, sentence):
     with pytest.raises(UsageError, match=sentence):
         fit(small_data(), **parameters)
 

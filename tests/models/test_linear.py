@@ -99,7 +99,7 @@ def test_auto_tries_a_path_and_keeps_what_the_watch_likes_best():
     np.testing.assert_allclose(model.coef, fit(Linear(l2=PATH[1])).coef, atol=1e-4)
 
 
-def test_auto_without_valid_data_is_told():
+def test_auto_without_valid_data_is_reported():
     with pytest.raises(UsageError, match="l2='auto' is chosen on validation data"):
         fit(Linear(l2="auto"))
 

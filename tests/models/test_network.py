@@ -430,7 +430,7 @@ def test_without_torch_a_sentence_says_how_to_install_it(monkeypatch):
         ranker("ranknet").fit(DATA)
 
 
-def test_missing_torch_is_told_before_there_are_data(monkeypatch):
+def test_missing_torch_is_reported_before_there_are_data(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(MissingExtraError, match=r"network needs torch.*rankwright\[neural\]"):
         ranker("ranknet").make_model()
@@ -460,7 +460,7 @@ def test_a_saved_network_scores_without_torch(tmp_path, monkeypatch):
         ({"learning_rate": 1e38}, "no longer finite in epoch .* smaller learning_rate"),
     ],
 )
-def test_a_wrong_setting_is_told(parameters, sentence):
+def test_a_wrong_setting_is_reported(parameters, sentence):
     with pytest.raises(UsageError, match=sentence):
         fit(**parameters)
 

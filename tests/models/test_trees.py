@@ -200,7 +200,7 @@ def test_the_booster_has_the_sizes_of_its_trees_whatever_the_text_says():
         (Trees(direction="bfgs"), "no direction 'bfgs'; did you mean lbfgs"),
     ],
 )
-def test_wrong_columns_and_words_are_told(trees, sentence):
+def test_wrong_columns_and_words_are_reported(trees, sentence):
     with pytest.raises(UsageError, match=sentence):
         fit(trees)
 
@@ -219,7 +219,7 @@ def test_wrong_columns_and_words_are_told(trees, sentence):
         ({"colsample_bytree": 0.0}, "colsample_bytree must be a share above 0"),
     ],
 )
-def test_what_lightgbm_would_not_take_is_told_before_there_are_data(parameters, sentence):
+def test_what_lightgbm_would_not_take_is_reported_before_there_are_data(parameters, sentence):
     made = Ranker("squared", Trees(**parameters))
     with pytest.raises(UsageError, match=sentence):
         made.make_model()

@@ -259,7 +259,7 @@ def test_ctrl_c_before_anything_is_fitted_leaves_nothing(monkeypatch):
         auto(small_data(queries=20))
 
 
-def test_a_metric_that_is_not_there_is_told():
+def test_a_metric_that_is_not_there_is_reported():
     with pytest.raises(UsageError, match="there is no metric"):
         auto(small_data(), metric="nccg@10")
 

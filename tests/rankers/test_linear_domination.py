@@ -46,7 +46,7 @@ def test_variants_are_losses(params, loss):
     assert ranker("domination", **params).make_loss() == loss
 
 
-def test_an_unknown_variant_is_told():
+def test_an_unknown_variant_is_reported():
     with pytest.raises(UsageError, match="variant must be base, multi or margin, not 'plain'"):
         ranker("domination", variant="plain").fit(DATA)
 
@@ -110,12 +110,12 @@ def test_l2_auto_is_tried_with_the_given_l1():
         ({"solver": Coordinate(step="newton")}, True, UsageError, "step must be log1p or bound"),
     ],
 )
-def test_what_does_not_fit_is_told(params, valid, error, sentence):
+def test_what_does_not_fit_is_reported(params, valid, error, sentence):
     with pytest.raises(error, match=sentence):
         ranker("domination", **params).fit(DATA, eval_set=VALID if valid else None)
 
 
-def test_a_loss_without_columns_is_told():
+def test_a_loss_without_columns_is_reported():
     with pytest.raises(IncompatibleError, match="steps along single features"):
         ranker("listmle", solver="coordinate").fit(small_data())
 

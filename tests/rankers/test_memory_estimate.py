@@ -43,7 +43,7 @@ def gigabytes(reported, what):
     return float(needs[1]) - anonymous_bytes() / 1e9
 
 
-def test_trees_that_do_not_fit_are_told_what_would(huge):
+def test_trees_that_do_not_fit_are_reported_what_would(huge):
     reported = refusal("lambdamart", huge, 3_000_000_000)
     assert 5.0 < gigabytes(reported, "lambdamart on trees") < 5.6
     assert "4,000,000 documents of 1,000 features" in reported

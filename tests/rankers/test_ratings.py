@@ -193,7 +193,7 @@ def test_saved_and_loaded_it_knows_its_users(kind, tmp_path):
     assert (again.recommend("new")[1] == ranker.recommend("new")[1]).all()
 
 
-def test_users_that_no_file_can_name_are_told(tmp_path):
+def test_users_that_no_file_can_name_are_reported(tmp_path):
     days = pd.to_datetime(["2020-01-01"] * 3 + ["2020-01-02"] * 3)
     frame = pd.DataFrame({"user": days, "item": list("abcabc"), "rating": [1, 2, 3, 3, 2, 1]})
     ranker = CofiRank(n_factors=1).fit(
@@ -203,7 +203,7 @@ def test_users_that_no_file_can_name_are_told(tmp_path):
         ranker.save(tmp_path / "r.rw")
 
 
-def test_an_item_that_nobody_rated_is_scored_by_its_features():
+def test_an_item_without_ratings_is_scored_by_its_features():
     films = np.random.default_rng(7).normal(size=(2, 20)).T  # what `stars` makes ratings of
     items = [f"f{i}" for i in range(20)]
     cold = FRAME.item.isin(["f3", "f11", "f17"])
@@ -241,7 +241,7 @@ def test_levels_are_equal_parts_of_the_scale():
         CofiRank(levels=1).fit(frame)
 
 
-def test_what_is_no_rating_is_told(fitted):
+def test_what_is_no_rating_is_reported(fitted):
     with pytest.raises(UsageError, match="give ratings as RankingData"):
         CofiRank().fit(np.ones((4, 2)))
     with pytest.raises(DataError, match="no column 'user'"):

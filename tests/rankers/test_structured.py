@@ -37,7 +37,7 @@ def test_a_limit_per_group_is_learned_under_every_model_and_solver(way):
         np.testing.assert_allclose(again.predict(DATA), limited.predict(DATA), atol=1e-5)
 
 
-def test_a_limit_per_group_without_groups_is_told():
+def test_a_limit_per_group_without_groups_is_reported():
     with pytest.raises(DataError, match="a limit per group needs the group of each document"):
         ranker("dorm", per_group=1).fit(PLAIN)
 

@@ -64,7 +64,7 @@ def test_the_last_study_has_the_ranks_under_the_names_of_the_first():
     assert shown.studies[-1].name == AVERAGE_RANK
 
 
-def test_studies_of_different_measures_are_told():
+def test_studies_of_different_measures_are_reported():
     other = tiny(studies=(study("A"), study("B", "B ", ("map", "ndcg@5"))))
     with pytest.raises(UsageError, match="'B' and 'A' differ in their measures"):
         with_rank_columns(other)

@@ -86,7 +86,7 @@ def test_fewer_rows_can_be_asked_for(tiny):
         tiny.with_rows(["GBTD"])
 
 
-def test_rows_of_a_family_are_told_apart_from_others(tmp_path):
+def test_rows_of_a_family_differ_from_others(tmp_path):
     figure = experiment(write_toml(tmp_path / "f.toml", FIGURE))
     assert [row.family for row in figure.rows] == ["GBDT", "ListMLE", "ListMLE"]
     assert [study.trees for study in figure.studies] == [(1, 3, 6), (2, 4)]
@@ -123,7 +123,7 @@ def test_expected_figures_must_be_of_the_table(tmp_path):
     assert "no 'map' of row 'Oracle'" in refusal(tmp_path, {}, TABLE + bound)
 
 
-def test_a_file_that_is_no_toml_or_not_there_is_told(tmp_path):
+def test_a_file_that_is_no_toml_or_not_there_is_reported(tmp_path):
     (tmp_path / "a.toml").write_text("title = ")
     with pytest.raises(DataError, match=r"a\.toml is not a TOML file"):
         experiment(tmp_path / "a.toml")

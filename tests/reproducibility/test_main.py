@@ -26,7 +26,7 @@ def test_a_table_is_printed_with_the_paper_s_figures_ours_and_intervals(tiny):
     for words in (
         "Tiny, Table 0",
         "(0.7000)",
-        "In parentheses: nobody2010.",
+        "In parentheses: author2010.",
         "selected on validation data by ndcg@5 (standard)",
         "95 % bootstrap interval over 18 test queries",
         "significantly above or below GBDT",
@@ -50,7 +50,7 @@ def test_some_rows_alone_can_be_run(tiny):
     assert {row["row"] for row in found["rows"]} == {"Oracle", "IntervalRank"}
 
 
-def test_a_missed_figure_is_told_and_exits_with_1(tiny, tmp_path):
+def test_a_missed_figure_is_reported_and_exits_with_1(tiny, tmp_path):
     _, folder = tiny
     bound = '\n[[expected_metrics]]\nrow = "GBDT"\ncolumn = "map"\nvalue = 2.0\ntolerance = 0.1\n'
     path = write_toml(tmp_path / "high.toml", TABLE + bound)

@@ -79,7 +79,7 @@ def centred():
     return R
 
 
-def likeness_of_items():
+def kernel_matrix_of_items():
     """Equation (1)."""
     R = centred()
     length = np.linalg.norm(R, axis=0)
@@ -90,7 +90,7 @@ def likeness_of_items():
 
 def test_items_are_alike_as_their_ratings_are():
     phi = item_features(DATA)
-    np.testing.assert_allclose(phi @ phi.T, likeness_of_items(), atol=1e-12)
+    np.testing.assert_allclose(phi @ phi.T, kernel_matrix_of_items(), atol=1e-12)
     extent = (phi**2).sum(axis=0)
     assert (np.diff(extent) <= 0).all()  # the leading ones first
 
@@ -100,7 +100,7 @@ def test_items_are_alike_as_their_ratings_are():
 )
 def test_products_of_mapped_ratings_are_the_joint_kernel(users):
     kernel = contender("joint_kernel", users=users, n_tastes=2, max_iter=1).fit(DATA)
-    K_I = likeness_of_items()
+    K_I = kernel_matrix_of_items()
     extent, Q = np.linalg.eigh(K_I)
     leading = (Q * np.sqrt(np.maximum(extent, 0.0)))[:, ::-1][:, :2]
     z = centred() @ leading
@@ -133,7 +133,7 @@ def test_a_gaussian_process_has_the_posterior_mean_of_the_books():
     noise = 0.5
     asked = ratings_of_triples([0, 0, 7], [3, 1, 1], [0.0, 0.0, 0.0], items=range(4))
     scores = contender("gaussian_process", noise=noise).fit(DATA).predict(asked)
-    K, y = likeness_of_items(), np.array([5.0, 3.0, 1.0])
+    K, y = kernel_matrix_of_items(), np.array([5.0, 3.0, 1.0])
     K_nn = K[np.ix_([0, 1, 2], [0, 1, 2])] + noise * np.eye(3)
     z = (y - y.mean()) / y.std()
     f = K[np.ix_([1, 3], [0, 1, 2])] @ np.linalg.solve(K_nn, z)

@@ -135,7 +135,7 @@ def test_the_page_has_paper_ours_interval_and_verdict_and_says_what_was_not_run(
     figures = {"paper": 0.5, "ours": 0.45, "low": 0.4, "high": 0.6, "verdict": "within"}
     found = {
         "title": "Table 0",
-        "paper": "nobody2010",
+        "paper": "author2010",
         "printed_on": None,
         "seed": 0,
         "version": "1.0",

@@ -104,7 +104,7 @@ def test_options_are_checked_before_any_work():
 
 TABLE = """
 title = "Tiny classes"
-paper = "nobody2010"
+paper = "author2010"
 kind = "table"
 baseline = "DORM"
 [[studies]]
@@ -224,6 +224,6 @@ def test_a_file_is_read_below_the_data_folder(tmp_path):
         ({"file": "a", "known": 3, "items": 4}, "ratings needs known or items"),
     ],
 )
-def test_a_wrong_option_is_told_before_any_work(options, says):
+def test_a_wrong_option_is_reported_before_any_work(options, says):
     with pytest.raises(UsageError, match=says):
         check_ratings(options)

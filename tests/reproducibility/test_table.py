@@ -167,7 +167,7 @@ def test_a_query_left_out_of_a_measure_is_left_out_of_its_mean(folder, tmp_path)
 def test_what_falls_short_depends_on_which_figure_is_better(metric, study, more_is_better):
     column = Column("it", metric, "time" if metric in TIMES else "standard")
     made = Experiment(
-        "tiny", "Tiny", "nobody2010", "table",
+        "tiny", "Tiny", "author2010", "table",
         (Study(study, None, {}, "map", "standard", (ColumnGroup("", (column,)),)),),
         (Row("ours", "gbdt", ({},), "ours"),),
         {}, expected=(Expected("ours", "it", 2.0, tolerance=0.5),),

@@ -11,7 +11,7 @@ from reproducibility.timing import run_timing
 
 TOML = """
 title = "Tiny, Table T"
-paper = "nobody2010"
+paper = "author2010"
 kind = "time"
 
 [printed]
@@ -77,7 +77,7 @@ def test_rows_take_turns_and_the_first_turn_is_not_counted(tmp_path):
 
 SOLVED = """
 title = "Tiny, Table S"
-paper = "nobody2010"
+paper = "author2010"
 kind = "time"
 
 [[rows]]
@@ -112,7 +112,7 @@ def test_solvers_by_cutting_planes_tell_what_they_took(tmp_path):
     assert 0.0 < result.cell("ROCArea", "% in QP").ours < 100.0
 
 
-def test_a_solver_that_does_not_count_is_told(tmp_path):
+def test_a_solver_that_does_not_count_is_reported(tmp_path):
     changes = {'solver = "column_generation"': 'solver = "online"'}
     made = experiment(write_toml(tmp_path / "t.toml", SOLVED, changes=changes))
     with pytest.raises(UsageError, match="the solver of row 'ROCArea' has no active"):

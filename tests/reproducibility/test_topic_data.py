@@ -56,14 +56,14 @@ def test_features_know_the_words_of_train_alone():
     np.testing.assert_allclose(fold.test.X.multiply(fold.test.X).sum(axis=1), 1.0)
 
 
-def test_stories_that_nobody_judged_are_left_out():
+def test_stories_without_judgments_are_left_out():
     stories = made(20 * [("train", ["a"])] + 4 * [("test", ["a"])])
     unjudged = [Story(99, "word", (), False, None)]
     fold = reuters_fold([*stories, *unjudged], min_train=1, min_stories=1)
     assert sum(part.X.shape[0] for part in (fold.train, fold.valid, fold.test)) == 24
 
 
-def test_what_cannot_be_cut_is_told(stories):
+def test_what_cannot_be_cut_is_reported(stories):
     with pytest.raises(UsageError, match="there is no split 'modapt'; did you mean modapte"):
         reuters_fold(stories, split="modapt")
     with pytest.raises(UsageError, match="three shares"):
@@ -197,12 +197,12 @@ def test_a_folder_an_archive_in_it_and_the_archive_itself_give_the_same(tmp_path
         ("nothing here", "holds no story"),
     ],
 )
-def test_a_damaged_file_is_told_with_its_line(tmp_path, text, words):
+def test_a_damaged_file_is_reported_with_its_line(tmp_path, text, words):
     with pytest.raises(DataError, match=words):
         read_reuters(write(tmp_path / "a.sgm", text))
 
 
-def test_what_is_not_there_or_not_an_archive_is_told(tmp_path):
+def test_what_is_not_there_or_not_an_archive_is_reported(tmp_path):
     with pytest.raises(DataError, match="does not exist"):
         read_reuters(tmp_path / "none")
     (tmp_path / "empty").mkdir()
@@ -212,7 +212,7 @@ def test_what_is_not_there_or_not_an_archive_is_told(tmp_path):
         read_reuters(write(tmp_path / "bad.tar.xz", "not an archive"))
 
 
-def test_a_cut_archive_is_told(tmp_path):
+def test_a_cut_archive_is_reported(tmp_path):
     folder = write_reuters(tmp_path / "plain", stories=40)
     with tarfile.open(tmp_path / "a.tar.xz", "w:xz") as archive:
         archive.add(folder)

@@ -103,7 +103,7 @@ def test_every_topic_is_reported_once():
     assert sorted(done) == list(range(TOPICS))
 
 
-def test_shapes_that_do_not_fit_are_told():
+def test_shapes_that_do_not_fit_are_reported():
     with pytest.raises(DataError, match="X has 300 documents, but grades has 299"):
         fit_topics(X, LABELS[:-1], SparseDomination())
     with pytest.raises(DataError, match="300 documents x 6 topics are expected"):

@@ -47,7 +47,7 @@ def test_dense_weights_are_those_of_the_ranker_with_the_same_loss(loss):
     assert models.settings == ({"l2": 0.02}, {"l2": 0.02})
 
 
-def test_wrong_names_are_told_with_the_nearest():
+def test_wrong_names_are_reported_with_the_nearest():
     with pytest.raises(UsageError, match="method for topics 'dominaton'; did you mean domination"):
         topic_method("dominaton")
     with pytest.raises(UsageError, match="parameter of method 'pamir' 'n_step'; did you mean"):

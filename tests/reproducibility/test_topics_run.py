@@ -87,7 +87,7 @@ def test_clicks_are_judged_as_selected_or_not(tiny, done):
     assert result.cell("dense", "clicks domination_error").ours == pytest.approx(np.mean(errors))
 
 
-def test_a_line_is_told_for_ten_topics_and_for_the_last(tiny, done):
+def test_a_line_is_printed_for_ten_topics_and_for_the_last(tiny, done):
     _, lines = done
     assert len(lines) == steps(*tiny) == 4 * 2
     assert lines[0] == "random, sparse: 3 of 3 topics"
@@ -130,7 +130,7 @@ def test_too_few_zero_weights_miss_what_is_expected(tmp_path, tiny):
     assert missed.startswith("dense, zero_weights: ")
 
 
-def test_missing_data_is_told(tiny, tmp_path):
+def test_missing_data_is_reported(tiny, tmp_path):
     made, _ = tiny
     with pytest.raises(DataError, match="random needs its data: pass --data DIR"):
         load_topics(made, None)
@@ -151,7 +151,7 @@ def test_missing_data_is_told(tiny, tmp_path):
         ('reuters = "Reuters21578", ', "", "topics needs reuters or clicks"),
     ],
 )
-def test_a_fault_of_the_file_is_told_with_its_name(tmp_path, old, new, words):
+def test_a_fault_of_the_file_is_reported_with_its_name(tmp_path, old, new, words):
     text = TOPICS.replace("pair_error,zero_weights", "zero_weights,pair_error")
     path = write_toml(tmp_path / "t.toml", text, changes={old: new})
     with pytest.raises(DataError, match=words) as caught:

@@ -6,7 +6,7 @@ from rankwright.data.files import save
 
 TABLE = """
 title = "Tiny, Table 0"
-paper = "nobody2010"
+paper = "author2010"
 kind = "table"
 baseline = "GBDT"
 
@@ -49,7 +49,7 @@ scale = 100
 
 FIGURE = """
 title = "Tiny, Figure 0"
-paper = "nobody2010"
+paper = "author2010"
 kind = "figure"
 
 [shared.trees]

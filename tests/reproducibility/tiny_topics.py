@@ -2,7 +2,7 @@
 
 TOPICS = """
 title = "Tiny, Table 5"
-paper = "nobody2010"
+paper = "author2010"
 kind = "topics"
 baseline = "sparse"
 

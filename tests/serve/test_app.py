@@ -52,7 +52,7 @@ def test_a_name_that_is_not_served(web):
 # --- refusals --------------------------------------------------------------------------------
 
 
-def test_a_body_over_the_limit_is_refused_told_or_not(files):
+def test_a_body_over_the_limit_is_refused_announced_or_not(files):
     web = client(f"web={files / 'linear.rw'}", max_body=1000)
     url = "/v1/models/web/rank"
     assert sentence(web.post(url, content=b" " * 1001, headers=BODY), 413) == (

@@ -152,7 +152,7 @@ def test_a_new_connection_is_refused_where_all_are_busy():
     asyncio.run(check())
 
 
-def test_handshakes_that_do_not_end_keep_nobody_out(model, opened, tmp_path):
+def test_handshakes_that_do_not_end_do_not_keep_others_out(model, opened, tmp_path):
     if shutil.which("openssl") is None:
         pytest.skip("there is no openssl to make a certificate with")
     key, cert = tmp_path / "key.pem", tmp_path / "cert.pem"

@@ -89,7 +89,7 @@ def test_versions_answer_in_proportion_to_their_shares(files):
         assert abs(found.count(version) / len(found) - share / 100) < 4 * deviation
 
 
-def test_a_version_that_alone_grows_takes_from_the_others_and_loses_nobody(files):
+def test_a_version_that_alone_grows_takes_from_the_others_and_loses_no_query(files):
     before = picks(files, {"a": 60, "b": 30, "c": 10})
     after = picks(files, {"a": 40, "b": 20, "c": 40})
     changed = {(old, new) for old, new in zip(before, after, strict=True) if old != new}

@@ -131,6 +131,6 @@ def test_the_state_of_another_network_is_refused():
         ({"schedule": "sine"}, "schedule must be one of constant, cosine, linear, step"),
     ],
 )
-def test_a_wrong_setting_is_told(parameters, sentence):
+def test_a_wrong_setting_is_reported(parameters, sentence):
     with pytest.raises(UsageError, match=sentence):
         Adam(**parameters).solve(Parabola(), Onlooker())

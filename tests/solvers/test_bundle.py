@@ -47,7 +47,7 @@ def test_rounds_of_a_difference_never_climb_and_end_below_the_start():
     assert again.value <= found.value * (1 + 1e-9)
 
 
-def test_what_it_cannot_do_is_told():
+def test_what_it_cannot_do_is_reported():
     data = some_data()
     with pytest.raises(UsageError, match="give l2 above 0"):
         Bundle().solve(problem_of(PositionSVM(), data, l2=0.0))
@@ -75,7 +75,7 @@ def optimum(G, b, block, cap):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_weights_are_feasible_and_as_near_the_optimum_as_told(seed):
+def test_weights_are_feasible_and_as_near_the_optimum_as_the_gap_says(seed):
     rng = np.random.default_rng(seed)
     n, d, blocks = 30, 5 + 20 * (seed % 2), 1 + seed
     A, b = rng.normal(size=(n, d)), rng.normal(size=n)

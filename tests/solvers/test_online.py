@@ -223,7 +223,7 @@ def test_others_cannot_go_on(other):
     assert not hasattr(chosen, "partial_fit")
 
 
-def test_a_parameter_of_another_solver_is_told():
+def test_a_parameter_of_another_solver_is_reported():
     with pytest.raises(UsageError, match="Online has no parameter 'learning_rate'"):
         Ranker("ranknet", solver="online").set_params(solver__learning_rate=0.1)
 

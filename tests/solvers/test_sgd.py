@@ -39,7 +39,7 @@ class Mean:
         return 0.5 * self.factor * np.mean(np.sum(far**2, axis=1))
 
 
-def test_the_optimum_is_found_and_how_near_is_told():
+def test_the_optimum_is_found_and_how_near_is_reported():
     found = SGD(learning_rate=0.5, tol=1e-4).solve(Mean())
     np.testing.assert_allclose(found.w, BEST, atol=0.02)
     assert found.optimality == pytest.approx(np.abs(found.w - BEST).max())

@@ -91,11 +91,12 @@ def test_a_paper_without_an_entry_and_a_path_that_is_not_there(tool, tree):
 
 def test_a_private_word_is_answered_with_the_usual_one(tool, tree):
     word = "foot" + "print"
-    root = tree(rankwright__store_py=f'"""The {word} of data."""')
+    root = tree(rankwright__store_py=f'"""The {word} of data."""\n\n\ndef its_{word}(): ...\n')
     subprocess.run(["git", "init", "--quiet"], cwd=root, check=True)
     subprocess.run(["git", "add", "."], cwd=root, check=True)
     assert list(tool.private_words(root)) == [
-        f"rankwright/store.py:1: '{word}': write memory_estimate, check_memory"
+        f"rankwright/store.py:{line}: '{word}': write memory_estimate, check_memory"
+        for line in (1, 4)
     ]
 
 
