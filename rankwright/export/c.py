@@ -31,7 +31,7 @@ from rankwright.export.target import (
 )
 from rankwright.models.portable import RULES, Forest, Linear, Network
 
-_TOP = """/* {title}: a model of the family {family}, written by rankwright; x <= threshold goes left. */
+_TOP = """/* {title}: family {family}, written by rankwright; x <= threshold goes left. */
 #include <math.h>
 #include "{title}.h"
 

@@ -25,7 +25,7 @@ from rankwright.export.target import (
 )
 from rankwright.models.portable import SETS, Forest, Linear, Network
 
-_HEAD = '''"""A model of the family {family}, written by rankwright: score(features), higher is better.
+_HEAD = '''"""A model (family {family}) written by rankwright: score(features), higher is better.
 
 Features come in the order of FEATURES, or by name; a missing one is None or NaN. Those in
 CATEGORIES may be given by value, as text; one that is not there is missing.
