@@ -243,10 +243,6 @@ def _undisturbed() -> Iterator[None]:
 class _Inlined(codegen.JITCodeLibrary):  # type: ignore[misc]
     """The code of a kernel for other kernels: it is linked into them, and optimised there."""
 
-    def _optimize_functions(self, ll_module: Any) -> None:
-        """Leave it to the callers; what they need to know of the machine is written down."""
-        ll_module.data_layout = self._codegen._data_layout
-
     def finalize(self) -> None:
         """Link what the kernel calls; make no machine code."""
         self._raise_if_finalized()
