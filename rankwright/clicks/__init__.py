@@ -1,0 +1,67 @@
+"""Clicks: logs, models of how users click, and what can be learnt from both.
+
+Names load on first use; importing this package loads nothing else.
+
+    from rankwright import clicks
+
+    log = clicks.load_log("log.csv")
+    model = clicks.PBM().fit(log)
+    model.evaluate(later_log).perplexity
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rankwright.clicks.base import ClickModel as ClickModel
+    from rankwright.clicks.base import ClickScores as ClickScores
+    from rankwright.clicks.chains import CCM as CCM
+    from rankwright.clicks.chains import DBN as DBN
+    from rankwright.clicks.chains import DCM as DCM
+    from rankwright.clicks.chains import SDBN as SDBN
+    from rankwright.clicks.chains import Cascade as Cascade
+    from rankwright.clicks.examination import PBM as PBM
+    from rankwright.clicks.examination import UBM as UBM
+    from rankwright.clicks.examination import TrustPBM as TrustPBM
+    from rankwright.clicks.models import load_model as load_model
+    from rankwright.clicks.models import model as model
+    from rankwright.clicks.rates import DCTR as DCTR
+    from rankwright.clicks.rates import GCTR as GCTR
+    from rankwright.clicks.rates import RCTR as RCTR
+    from rankwright.data.click_log import ClickLog as ClickLog
+    from rankwright.data.click_log import concatenate_logs as concatenate_logs
+
+_MODULES = {
+    "CCM": "rankwright.clicks.chains",
+    "Cascade": "rankwright.clicks.chains",
+    "ClickLog": "rankwright.data.click_log",
+    "ClickModel": "rankwright.clicks.base",
+    "ClickScores": "rankwright.clicks.base",
+    "DBN": "rankwright.clicks.chains",
+    "DCM": "rankwright.clicks.chains",
+    "DCTR": "rankwright.clicks.rates",
+    "GCTR": "rankwright.clicks.rates",
+    "PBM": "rankwright.clicks.examination",
+    "RCTR": "rankwright.clicks.rates",
+    "SDBN": "rankwright.clicks.chains",
+    "TrustPBM": "rankwright.clicks.examination",
+    "UBM": "rankwright.clicks.examination",
+    "concatenate_logs": "rankwright.data.click_log",
+    "load_model": "rankwright.clicks.models",
+    "model": "rankwright.clicks.models",
+}
+
+__all__ = sorted(_MODULES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'rankwright.clicks' has no attribute '{name}'")
+    globals()[name] = found = getattr(import_module(_MODULES[name]), name)  # asked for once
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
