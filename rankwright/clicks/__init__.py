@@ -1,6 +1,14 @@
-"""Learning from clicks: simulation, position bias, and rankers without it. Names load on first use.
+"""Clicks: logs, models of how users click, and what can be learnt from both.
 
-    from rankwright.clicks import debias, estimate_propensity, simulate
+Names load on first use; importing this package loads nothing else.
+
+    import rankwright
+    from rankwright import clicks
+
+    log = clicks.load_log("log.csv")
+    model = clicks.PBM().fit(log)
+    model.evaluate(later_log).perplexity
+    ranker = rankwright.LambdaMART().fit(log, propensity=clicks.estimate_propensity(log))
 """
 
 from __future__ import annotations
@@ -9,31 +17,67 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rankwright.clicks.base import ClickModel as ClickModel
+    from rankwright.clicks.base import ClickScores as ClickScores
+    from rankwright.clicks.chains import CCM as CCM
+    from rankwright.clicks.chains import DBN as DBN
+    from rankwright.clicks.chains import DCM as DCM
+    from rankwright.clicks.chains import SDBN as SDBN
+    from rankwright.clicks.chains import Cascade as Cascade
+    from rankwright.clicks.debiasing_gain import DebiasingGain as DebiasingGain
     from rankwright.clicks.debiasing_gain import debiasing_gain as debiasing_gain
+    from rankwright.clicks.examination import PBM as PBM
+    from rankwright.clicks.examination import UBM as UBM
+    from rankwright.clicks.examination import TrustPBM as TrustPBM
+    from rankwright.clicks.models import load_model as load_model
+    from rankwright.clicks.models import model as model
     from rankwright.clicks.propensity import estimate_propensity as estimate_propensity
     from rankwright.clicks.propensity import plot_propensities as plot_propensities
+    from rankwright.clicks.rates import DCTR as DCTR
+    from rankwright.clicks.rates import GCTR as GCTR
+    from rankwright.clicks.rates import RCTR as RCTR
     from rankwright.clicks.simulation import simulate as simulate
     from rankwright.data.click_log import ClickLog as ClickLog
+    from rankwright.data.click_log import concatenate_logs as concatenate_logs
     from rankwright.data.propensity import Propensity as Propensity
     from rankwright.rankers.debiasing import debias as debias
 
 _MODULES = {
+    "CCM": "rankwright.clicks.chains",
+    "Cascade": "rankwright.clicks.chains",
     "ClickLog": "rankwright.data.click_log",
+    "ClickModel": "rankwright.clicks.base",
+    "ClickScores": "rankwright.clicks.base",
+    "DBN": "rankwright.clicks.chains",
+    "DCM": "rankwright.clicks.chains",
+    "DCTR": "rankwright.clicks.rates",
+    "DebiasingGain": "rankwright.clicks.debiasing_gain",
+    "GCTR": "rankwright.clicks.rates",
+    "PBM": "rankwright.clicks.examination",
     "Propensity": "rankwright.data.propensity",
+    "RCTR": "rankwright.clicks.rates",
+    "SDBN": "rankwright.clicks.chains",
+    "TrustPBM": "rankwright.clicks.examination",
+    "UBM": "rankwright.clicks.examination",
+    "concatenate_logs": "rankwright.data.click_log",
     "debias": "rankwright.rankers.debiasing",
     "debiasing_gain": "rankwright.clicks.debiasing_gain",
     "estimate_propensity": "rankwright.clicks.propensity",
+    "load_model": "rankwright.clicks.models",
+    "model": "rankwright.clicks.models",
     "plot_propensities": "rankwright.clicks.propensity",
     "simulate": "rankwright.clicks.simulation",
 }
-__all__ = [*_MODULES]
+
+__all__ = sorted(_MODULES)
 
 
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module 'rankwright.clicks' has no attribute '{name}'")
-    return getattr(import_module(_MODULES[name]), name)
+    globals()[name] = found = getattr(import_module(_MODULES[name]), name)  # asked for once
+    return found
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_MODULES])
+    return sorted({*globals(), *__all__})

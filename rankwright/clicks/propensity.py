@@ -23,13 +23,12 @@ says c ~ n theta_k r_qd. Examination theta is relative to the first position. ``
 ``"dual"``
     Relevance and positions learned together by `losses.DualSoftmax` (`ai2018dual`): convex.
 ``"pbm"``
-    EM as in (4) with a free relevance for each document of a query in place of the regression:
-    needs documents that were shown at several positions.                                       (5)
+    The click model `PBM`: a free relevance for each document of a query, by EM.
 ``"affine"``
-    Trust bias (`vardasbi2020affine`): P(click at k) = a_k r + o_k, by least squares in turns: a
+    Trust bias (`vardasbi2020inverse`): P(click at k) = a_k r + o_k, by least squares in turns: a
     regression of relevance on the features given a and o, fitted on other queries, and a line
     through the click rates of each position against it. Relative to the first position, where
-    a = 1 and o = 0.                                                                            (6)
+    a = 1 and o = 0.                                                                            (5)
 
 Intervals are those of the logarithm of theta by the jackknife over groups of queries.
 """
@@ -37,11 +36,13 @@ Intervals are those of the logarithm of theta by the jackknife over groups of qu
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import optimize, special
 
+from rankwright.clicks.examination import PBM
 from rankwright.comparison.plot import add_legend, import_matplotlib, line_style, new_axes
 from rankwright.core.parameters import check_choice, check_whole
 from rankwright.core.types import F64, I64
@@ -65,22 +66,20 @@ class _Counts(NamedTuple):
     position: I64
     impressions: F64
     clicks: F64
-    rows: RankingData | None  # with features, for methods that ask for them
+    rows: RankingData | None = None  # with features, for methods that ask for them
+    log: ClickLog | None = None
 
     def of_queries(self, kept: Any) -> _Counts:
         """Return the counts of the queries that are True in ``kept``."""
-        at = kept[self.query]
-        rows = self.rows
-        if rows is not None:
-            rows = rows.select(np.flatnonzero(kept))
-        new = np.cumsum(kept) - 1
+        at, number = kept[self.query], np.cumsum(kept) - 1
         return _Counts(
-            new[self.query[at]],
+            number[self.query[at]],
             self.document[at],
             self.position[at],
             self.impressions[at],
             self.clicks[at],
-            rows,
+            None if self.rows is None else self.rows.select(np.flatnonzero(kept)),
+            None if self.log is None else self.log.select(kept[self.log.query]),
         )
 
 
@@ -132,16 +131,16 @@ class _Estimate(NamedTuple):
 
 def _counts(clicks: Clicks, *, features: bool) -> _Counts:
     if isinstance(clicks, ClickLog) and not features:
+        clicks = _with_queries_in_use(clicks)
         found = clicks.counts()
-        used, query = np.unique(found.query, return_inverse=True)
-        key = query.astype(np.int64) * clicks.n_documents + found.document
+        pair = found.query.astype(np.int64) * clicks.n_documents + found.document
         return _Counts(
-            query.astype(np.int64),
-            np.unique(key, return_inverse=True)[1].astype(np.int64),
+            found.query.astype(np.int64),
+            np.unique(pair, return_inverse=True)[1].astype(np.int64),
             found.position.astype(np.int64) - 1,
             found.impressions,
             found.clicks,
-            None,
+            log=clicks,
         )
     rows = click_rows(clicks)
     rows = rows.select(np.flatnonzero(rows.sizes > 0))
@@ -154,8 +153,14 @@ def _counts(clicks: Clicks, *, features: bool) -> _Counts:
         rows.position.astype(np.int64) - 1,
         impressions,
         impressions * rows.y,
-        rows,
+        rows=rows,
     )
+
+
+def _with_queries_in_use(log: ClickLog) -> ClickLog:
+    """Return the log with numbers for those queries alone that it has sessions of."""
+    used, query = np.unique(log.query, return_inverse=True)
+    return replace(log, query=query.astype(np.int32), query_ids=log.query_ids[used])
 
 
 def _jackknife(found: F64, without: F64) -> tuple[F64, F64]:
@@ -276,17 +281,12 @@ def _em(counts: _Counts, n_positions: int, **_: Any) -> _Estimate:
     return _Estimate(_relative(_expectation_maximisation(counts, n_positions, relevance)))
 
 
-def _pbm(counts: _Counts, n_positions: int, **_: Any) -> _Estimate:
+def _pbm(counts: _Counts, n_positions: int, *, n_jobs: int | None = None) -> _Estimate:
+    if counts.log is None:
+        raise UsageError("method='pbm' fits a click model to sessions: give a ClickLog.")
     _table(counts, n_positions)  # which refuses a log that cannot say
-    n = int(counts.document.max()) + 1
-    shown = np.bincount(counts.document, counts.impressions, n)
-
-    def relevance(expected: F64) -> F64:
-        total = np.bincount(counts.document, expected, n)
-        found: F64 = (total / np.where(shown > 0.0, shown, 1.0))[counts.document]
-        return found
-
-    return _Estimate(_relative(_expectation_maximisation(counts, n_positions, relevance)))
+    model = PBM(n_jobs=n_jobs).fit(counts.log)
+    return _Estimate(_relative(_padded(model.parameters_["examination"], n_positions)))
 
 
 def _expectation_maximisation(
@@ -324,7 +324,7 @@ def _standardised(counts: _Counts) -> F64:
 
 
 def _affine(counts: _Counts, n_positions: int, **_: Any) -> _Estimate:
-    """Return (6)."""
+    """Return (5)."""
     X = np.column_stack([_standardised(counts), np.ones(len(counts.query))])
     place, n = counts.position, counts.impressions
     rate = counts.clicks / np.where(n > 0.0, n, 1.0)

@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 
 from rankwright.core.checks import ArraySpec, check_arrays
 from rankwright.core.dtypes import as_float_vector, as_vector
+from rankwright.core.jit import kernel
+from rankwright.core.kernels import hash_step
 from rankwright.core.types import F64, I64, AnyArray
 from rankwright.data.frames import checked_ids, columns_of_frame
 from rankwright.data.ranking_data import (
@@ -46,6 +48,73 @@ _SPECS = (
     ArraySpec("row", "int64", ("impressions",), below="rows", optional=True),
     ArraySpec("weight", "float64", ("sessions",), low=0.0, optional=True),
 )
+
+
+# --- kernels ---------------------------------------------------------------------------------
+
+
+@kernel
+def _number_pairs(sessions, indptr, query, document, last, slot, code, first):  # type: ignore[no-untyped-def]
+    """Give numbers to pairs in the order of ``sessions``, query by query; return how many.
+
+    ``last[d]`` is the query that document d was last seen with (-1: none), ``slot[d]`` their pair,
+    and ``first[p]`` the first impression of pair p.
+    """
+    found = 0
+    for s in sessions:
+        q = query[s]
+        for i in range(indptr[s], indptr[s + 1]):
+            d = document[i]
+            if last[d] != q:
+                last[d] = q
+                slot[d] = found
+                first[found] = i
+                found += 1
+            code[i] = slot[d]
+    return found
+
+
+@kernel
+def _hash_sessions(indptr, query, document, position, click, out):  # type: ignore[no-untyped-def]
+    """Write a hash of each session: query, documents, positions and clicks."""
+    for s in range(len(query)):
+        state = hash_step(np.uint64(0), query[s])
+        for i in range(indptr[s], indptr[s + 1]):
+            state = hash_step(state, document[i])
+            state = hash_step(state, 2 * position[i] + click[i])
+        out[s] = state
+
+
+@kernel
+def _same_session(s, t, indptr, query, document, position, click):  # type: ignore[no-untyped-def]
+    """Whether two sessions are equal."""
+    size = indptr[s + 1] - indptr[s]
+    if query[s] != query[t] or indptr[t + 1] - indptr[t] != size:
+        return False
+    for k in range(size):
+        i, j = indptr[s] + k, indptr[t] + k
+        if document[i] != document[j] or position[i] != position[j] or click[i] != click[j]:
+            return False
+    return True
+
+
+@kernel
+def _name_first(order, hashes, indptr, query, document, position, click, first):  # type: ignore[no-untyped-def]
+    """Write the first session that equals each; ``order`` has equal hashes side by side."""
+    head = -1
+    for place in range(len(order)):
+        s = order[place]
+        equal = (
+            head >= 0
+            and hashes[s] == hashes[head]
+            and _same_session(s, head, indptr, query, document, position, click)
+        )
+        if not equal:
+            head = s
+        first[s] = head
+
+
+# --- API -------------------------------------------------------------------------------------
 
 
 class Pairs(NamedTuple):
@@ -413,10 +482,19 @@ class ClickLog:
 
     def pairs(self) -> Pairs:
         """Return the different (query, document) pairs, and the pair of each impression."""
-        query = np.repeat(self.query, self.sizes).astype(np.int64)
-        keys, code = np.unique(query * self.n_documents + self.document, return_inverse=True)
-        query, document = np.divmod(keys, max(1, self.n_documents))
-        return Pairs(query.astype(np.int32), document.astype(np.int32), code.astype(np.int64))
+        n, n_documents = self.n_impressions, self.n_documents
+        code, first = np.empty(n, np.int64), np.empty(n, np.int64)
+        last, slot = np.full(n_documents, -1, np.int32), np.empty(n_documents, np.int64)
+        by_query = np.argsort(self.query, kind="stable")
+        found = _number_pairs(
+            by_query, self.indptr, self.query, self.document, last, slot, code, first
+        )
+        document = self.document[first[:found]]
+        query = self.query[np.searchsorted(self.indptr, first[:found], side="right") - 1]
+        order = np.lexsort((document, query))
+        number = np.empty(found, np.int64)
+        number[order] = np.arange(found)
+        return Pairs(query[order], document[order], number[code])
 
     def counts(self) -> ClickCounts:
         """Return impressions and clicks of each (query, document, position)."""
@@ -518,21 +596,15 @@ class ClickLog:
         Equal are the query, the documents, their positions and their clicks. Times, users and
         propensities are left out; models that count fit the result as they do the log.
         """
-        cells = np.stack([self.document, self.position * 2 + self.click], axis=1).astype(np.int32)
-        bounds = (self.indptr * cells.itemsize * 2).tolist()
-        content = cells.tobytes()
-        number: dict[tuple[int, bytes], int] = {}
-        session = np.array(
-            [
-                number.setdefault((query, content[lo:hi]), len(number))
-                for query, lo, hi in zip(self.query.tolist(), bounds[:-1], bounds[1:], strict=True)
-            ],
-            np.int64,
-        )
-        first = np.unique(session, return_index=True)[1]
-        kept = self._replace(time=None, user=None, propensity=None).select(first)
+        content = self.indptr, self.query, self.document, self.position, self.click
+        hashes = np.empty(self.n_sessions, np.uint64)
+        _hash_sessions(*content, hashes)
+        named = np.empty(self.n_sessions, np.int64)
+        _name_first(np.argsort(hashes, kind="stable"), hashes, *content, named)
+        first, number = np.unique(named, return_inverse=True)
         weight = np.ones(self.n_sessions) if self.weight is None else self.weight
-        return kept._replace(weight=_sums(session, weight, len(first)))
+        kept = self._replace(time=None, user=None, propensity=None).select(first)
+        return kept._replace(weight=_sums(number, weight, len(first)))
 
 
 FIELDS = tuple(field.name for field in fields(ClickLog))

@@ -5,7 +5,7 @@ A document of relevance r that is shown at position k is clicked with probabilit
     P(click) = examination_k * r + offset_k                                                     (1)
 
 Without ``offset`` this is the position-based model: a click needs a look and relevance. With it,
-it is the affine model of trust in the top (`vardasbi2020affine`). Only products of examination and
+it is the affine model of trust in the top (`vardasbi2020inverse`). Only products of examination and
 relevance are seen in clicks, so that examination is relative: that of the first position is 1.
 """
 

@@ -2,7 +2,7 @@
 
 Document d of a query was shown n_k times at position k and clicked c_k times. With examination
 a_k and offset o_k of a `Propensity`, so that P(click at k) = a_k r + o_k, its relevance r is
-estimated by inverse propensity scoring (`joachims2017unbiased`, `vardasbi2020affine`)
+estimated by inverse propensity scoring (`joachims2017unbiased`, `vardasbi2020inverse`)
 
     r = sum_k (c_k - n_k o_k) / a_k / sum_k n_k                                                 (1)
     r = sum_k (c_k - n_k o_k) / sum_k n_k a_k                                                   (2)
@@ -216,7 +216,9 @@ def _of_all_positions(positions: AnyArray, examination: F64) -> F64:
 
 
 def _fit(model: Model, loss: Loss, data: RankingData, n_jobs: int | None) -> FittedModel:
-    callback = Selection(metric="ndcg@10", convention="standard", train=data, valid=None, n_jobs=n_jobs)
+    callback = Selection(
+        metric="ndcg@10", convention="standard", train=data, valid=None, n_jobs=n_jobs
+    )
     return model.fit(loss, data, callback=callback, n_jobs=n_jobs)
 
 
