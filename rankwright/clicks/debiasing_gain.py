@@ -140,7 +140,7 @@ def debiasing_gain(
     plain, corrected, likelihood = [], [], []
     for fold in k_folds(rows, folds, valid=False):
         known = known_propensity(propensity, fold.train, n_jobs=n_jobs)
-        truth = debias(fold.test, known)
+        truth = debias(fold.test, known, method="ips")
         for grades, found in (
             (clicks_as_grades(fold.train), plain),
             (debias(fold.train, known), corrected),

@@ -45,6 +45,7 @@ from scipy import optimize, special
 from rankwright.clicks.examination import PBM
 from rankwright.comparison.plot import add_legend, import_matplotlib, line_style, new_axes
 from rankwright.core.parameters import check_choice, check_whole
+from rankwright.core.products import one_blas_thread
 from rankwright.core.types import F64, I64
 from rankwright.data.click_log import ClickLog
 from rankwright.data.propensity import Propensity
@@ -54,7 +55,7 @@ from rankwright.losses.base import document_weight
 from rankwright.rankers.debiasing import Clicks, click_rows, documents_of_rows, joint_propensity
 
 _LEAST = 1e-6  # of an examination
-_ROUNDS, _TOLERANCE = 200, 1e-5  # of EM
+_ROUNDS, _TOLERANCE = 200, 1e-4  # of EM
 _INTERVAL = 1.959963984540054  # deviations of a 95 % interval
 
 
@@ -109,18 +110,17 @@ def estimate_propensity(
     counts = _counts(clicks, features=method in _WITH_FEATURES)
     if not counts.clicks.any():
         raise DataError("there is no click in the log, so nothing is known of positions.")
-    estimate: Callable[..., _Estimate] = METHODS[method]
-    n_positions = int(counts.position.max()) + 1
-    found = estimate(counts, n_positions, n_jobs=n_jobs)
-    low = high = None
-    n_queries = int(counts.query.max()) + 1
-    if groups > 1 and n_queries > 1:
+    n_positions, n_queries = int(counts.position.max()) + 1, int(counts.query.max()) + 1
+    with one_blas_thread():
+        found = METHODS[method](counts, n_positions, n_jobs=n_jobs)
+        if groups < 2 or n_queries < 2:
+            return Propensity(found.examination, found.offset, method=method)
         group = np.arange(n_queries) % min(groups, n_queries)
         without = [
-            estimate(counts.of_queries(group != left), n_positions, n_jobs=n_jobs).examination
+            METHODS[method](counts.of_queries(group != left), n_positions, n_jobs=n_jobs)
             for left in range(int(group.max()) + 1)
         ]
-        low, high = _jackknife(found.examination, np.array(without))
+    low, high = _jackknife(found.examination, np.array([one.examination for one in without]))
     return Propensity(found.examination, found.offset, low, high, method=method)
 
 
@@ -285,7 +285,7 @@ def _pbm(counts: _Counts, n_positions: int, *, n_jobs: int | None = None) -> _Es
     if counts.log is None:
         raise UsageError("method='pbm' fits a click model to sessions: give a ClickLog.")
     _table(counts, n_positions)  # which refuses a log that cannot say
-    model = PBM(n_jobs=n_jobs).fit(counts.log)
+    model = PBM(smoothing=_LEAST, max_iter=10 * _ROUNDS, n_jobs=n_jobs).fit(counts.log)
     return _Estimate(_relative(_padded(model.parameters_["examination"], n_positions)))
 
 

@@ -7,7 +7,7 @@ of position k,
     relevance   r = (2^g - 1) / (2^G - 1),      attraction  p = noise + (1 - noise) r           (1)
     pbm         P(click at k) = theta_k p                                                       (2)
     trust       P(click at k) = theta_k (e_k r + f_k (1 - r)),  e_k = 1 - (k + 1)/100,
-                f_k = 0.65 / k: those at the top are trusted (`agarwal2019addressing`)               (3)
+                f_k = 0.65 / k: the top is trusted (`agarwal2019addressing`)                    (3)
     cascade     from the top, each document looked at is clicked with p; the first click ends   (4)
     dbn         as cascade, but after a click the user is satisfied and leaves with r; anybody
                 else goes on to the next position with ``continuation``                         (5)

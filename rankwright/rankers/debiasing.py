@@ -13,14 +13,14 @@ doubly robust estimate (`oosterhuis2023doubly`) is
 
     r = m + sum_k (c_k - n_k o_k - n_k a_k m) / sum_k n_k max(a_k, clip)                        (3)
 
-which stays close to m where hardly anybody looked, is right where m is, and, without clipping, is
-(2) itself; a document that was never shown has r = m.
+which stays close to m where few looked, and is right where m is, or where examination is above
+``clip``. Without clipping it is (2) itself; a document that was never shown has r = m.
 
 The estimates are real-valued grades, one for each document of a query, so that any loss takes them
 with any model. Losses that are linear in the grade (dual_softmax, the gradient of squared and
 query_offset) then have the expectation that true relevance would give; others come close to it as
-impressions grow. The weight of a document is its exposure sum_k n_k a_k, to which the precision of
-(2) is proportional.
+impressions grow. The weight of a document, where wanted, is its exposure sum_k n_k a_k, to which
+the precision of (2) is proportional.
 
 With ``unit="session"`` every list shown is a query of its own, with clicks as grades and weights
 
@@ -52,8 +52,9 @@ from rankwright.models.linear import Linear
 from rankwright.models.trees import Trees
 from rankwright.rankers.selection import Selection
 
-METHODS = ("ips", "doubly_robust")
+METHODS = ("doubly_robust", "ips")
 UNITS = ("document", "session")
+_CLIP = 0.3  # the least examination that doubly robust estimates divide by
 _LEAST = 1e-3  # of t in (5), which noise may bring to 0 or below
 
 Clicks = ClickLog | RankingData
@@ -64,10 +65,11 @@ def debias(
     clicks: Clicks,
     propensity: Propensity | Literal["joint"],
     *,
-    method: str = "ips",
-    self_normalize: bool = True,
+    method: str = "doubly_robust",
     clip: float | None = None,
-    weighted: bool = True,
+    self_normalize: bool = True,
+    weighted: bool = False,
+    unshown: bool = False,
     unit: str = "document",
     both_sides: bool = False,
     n_jobs: int | None = None,
@@ -81,16 +83,19 @@ def debias(
         rows with the same ``doc_id`` are one document.
     propensity : Propensity, or "joint"
         How much positions are looked at; "joint" learns it from the same clicks.
-    method : {"ips", "doubly_robust"}, default "ips"
-        Inverse propensity scoring, or the doubly robust estimate, which needs ``clip`` and has
-        documents of the log's feature table that were never shown as well.
-    self_normalize : bool, default True
-        Divide by the exposure of a document instead of its impressions.
+    method : {"doubly_robust", "ips"}, default "doubly_robust"
+        The doubly robust estimate, with a regression on the features by trees, each half of the
+        queries from the other; or inverse propensity scoring, without clipping unbiased.
     clip : float or None, default None
-        The least examination that is divided by: less variance, and some bias.
-    weighted : bool, default True
-        Weigh documents by their exposure (their impressions, if not self-normalised), on average 1;
-        False weighs all alike.
+        The least examination that is divided by: less variance, and for "ips" some bias. None is
+        0.3 for "doubly_robust" and no clipping for "ips".
+    self_normalize : bool, default True
+        For "ips": divide by the exposure of a document instead of its impressions.
+    weighted : bool, default False
+        Weigh documents by what they were divided by, on average 1, instead of all alike.
+    unshown : bool, default False
+        For "doubly_robust" and a log: have documents of its feature table that were never shown
+        too, with the regression alone.
     unit : {"document", "session"}, default "document"
         A grade for each document of a query, or the lists as they were shown with weights for
         pairwise losses.
@@ -101,25 +106,21 @@ def debias(
     check_choice("unit", unit, UNITS)
     rows = click_rows(clicks)
     known = known_propensity(propensity, rows, n_jobs=n_jobs)
+    robust = method == "doubly_robust"
     if unit == "session":
-        if method != "ips" or not self_normalize:
-            raise UsageError("unit='session' has clicks as grades; leave method and others out.")
         lists = clicks.to_ranking_data("session") if isinstance(clicks, ClickLog) else rows
         return _weighted_lists(lists, known, clip, both_sides)
     if both_sides:
         raise UsageError("both_sides is for unit='session'; relevance estimates need no sides.")
-    if method == "doubly_robust" and clip is None:
-        raise UsageError(
-            "method='doubly_robust' needs clip=..., such as 0.1: without clipping its estimates "
-            "are those of 'ips'."
-        )
-    documents = _Documents(rows, known, clip)
-    if method == "ips":
+    if unshown and not (robust and isinstance(clicks, ClickLog)):
+        raise UsageError("unshown=True is for method='doubly_robust' and a ClickLog.")
+    documents = _Documents(rows, known, _CLIP if robust and clip is None else clip)
+    if not robust:
         return documents.by_ips(self_normalize, weighted)
     shown = documents.by_regression(_cross_fitted(documents, n_jobs), weighted)
-    if not isinstance(clicks, ClickLog):
-        return shown
-    return _with_unshown(shown, clicks, documents, weighted, n_jobs)
+    if unshown and isinstance(clicks, ClickLog):
+        return _with_unshown(shown, clicks, documents, weighted, n_jobs)
+    return shown
 
 
 def click_rows(clicks: Clicks) -> RankingData:
@@ -138,7 +139,7 @@ def clicks_as_grades(clicks: Clicks) -> RankingData:
     """Return click rates of documents as grades, whatever their position: without correction."""
     rows = click_rows(clicks)
     highest = int(np.max(rows.position, initial=1))
-    return debias(rows, Propensity(np.ones(highest)))
+    return debias(rows, Propensity(np.ones(highest)), method="ips")
 
 
 def data_of_clicks(loss: Loss | None, clicks: ClickLog) -> RankingData:
