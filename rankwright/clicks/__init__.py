@@ -25,11 +25,17 @@ if TYPE_CHECKING:
     from rankwright.clicks.examination import PBM as PBM
     from rankwright.clicks.examination import UBM as UBM
     from rankwright.clicks.examination import TrustPBM as TrustPBM
+    from rankwright.clicks.inspect import LogProfile as LogProfile
+    from rankwright.clicks.inspect import inspect_log as inspect_log
     from rankwright.clicks.models import load_model as load_model
     from rankwright.clicks.models import model as model
     from rankwright.clicks.rates import DCTR as DCTR
     from rankwright.clicks.rates import GCTR as GCTR
     from rankwright.clicks.rates import RCTR as RCTR
+    from rankwright.data.click_files import LogFile as LogFile
+    from rankwright.data.click_files import load_log as load_log
+    from rankwright.data.click_files import open_log as open_log
+    from rankwright.data.click_files import save_log as save_log
     from rankwright.data.click_log import ClickLog as ClickLog
     from rankwright.data.click_log import concatenate_logs as concatenate_logs
 
@@ -43,14 +49,20 @@ _MODULES = {
     "DCM": "rankwright.clicks.chains",
     "DCTR": "rankwright.clicks.rates",
     "GCTR": "rankwright.clicks.rates",
+    "LogFile": "rankwright.data.click_files",
+    "LogProfile": "rankwright.clicks.inspect",
     "PBM": "rankwright.clicks.examination",
     "RCTR": "rankwright.clicks.rates",
     "SDBN": "rankwright.clicks.chains",
     "TrustPBM": "rankwright.clicks.examination",
     "UBM": "rankwright.clicks.examination",
     "concatenate_logs": "rankwright.data.click_log",
+    "inspect_log": "rankwright.clicks.inspect",
+    "load_log": "rankwright.data.click_files",
     "load_model": "rankwright.clicks.models",
     "model": "rankwright.clicks.models",
+    "open_log": "rankwright.data.click_files",
+    "save_log": "rankwright.data.click_files",
 }
 
 __all__ = sorted(_MODULES)
