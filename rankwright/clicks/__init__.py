@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from rankwright.clicks.examination import PBM as PBM
     from rankwright.clicks.examination import UBM as UBM
     from rankwright.clicks.examination import TrustPBM as TrustPBM
+    from rankwright.clicks.inspect import LogProfile as LogProfile
+    from rankwright.clicks.inspect import inspect_log as inspect_log
     from rankwright.clicks.models import load_model as load_model
     from rankwright.clicks.models import model as model
     from rankwright.clicks.propensity import estimate_propensity as estimate_propensity
@@ -37,6 +39,10 @@ if TYPE_CHECKING:
     from rankwright.clicks.rates import GCTR as GCTR
     from rankwright.clicks.rates import RCTR as RCTR
     from rankwright.clicks.simulation import simulate as simulate
+    from rankwright.data.click_files import LogFile as LogFile
+    from rankwright.data.click_files import load_log as load_log
+    from rankwright.data.click_files import open_log as open_log
+    from rankwright.data.click_files import save_log as save_log
     from rankwright.data.click_log import ClickLog as ClickLog
     from rankwright.data.click_log import concatenate_logs as concatenate_logs
     from rankwright.data.propensity import Propensity as Propensity
@@ -53,6 +59,8 @@ _MODULES = {
     "DCTR": "rankwright.clicks.rates",
     "DebiasingGain": "rankwright.clicks.debiasing_gain",
     "GCTR": "rankwright.clicks.rates",
+    "LogFile": "rankwright.data.click_files",
+    "LogProfile": "rankwright.clicks.inspect",
     "PBM": "rankwright.clicks.examination",
     "Propensity": "rankwright.data.propensity",
     "RCTR": "rankwright.clicks.rates",
@@ -63,9 +71,13 @@ _MODULES = {
     "debias": "rankwright.rankers.debiasing",
     "debiasing_gain": "rankwright.clicks.debiasing_gain",
     "estimate_propensity": "rankwright.clicks.propensity",
+    "inspect_log": "rankwright.clicks.inspect",
+    "load_log": "rankwright.data.click_files",
     "load_model": "rankwright.clicks.models",
     "model": "rankwright.clicks.models",
+    "open_log": "rankwright.data.click_files",
     "plot_propensities": "rankwright.clicks.propensity",
+    "save_log": "rankwright.data.click_files",
     "simulate": "rankwright.clicks.simulation",
 }
 

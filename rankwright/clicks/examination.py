@@ -45,6 +45,7 @@ from rankwright.clicks.sessions import (
     CellCounter,
     Cells,
     LogParts,
+    PairTable,
     Sessions,
     parts_of,
     previous_clicks,
@@ -153,7 +154,15 @@ def _ubm_clicks(lo, hi, indptr, position, alpha, gamma, uniform, out):  # type: 
 
 
 class _CellModel(EMClickModel):
-    """A model that is fitted on cells."""
+    """A model that is fitted on cells.
+
+    Attributes
+    ----------
+    covariance_ : array
+        Of the parameters of contexts, in their order. Files do not keep it.
+    """
+
+    covariance_: F64
 
     def __init__(
         self,
@@ -174,10 +183,13 @@ class _CellModel(EMClickModel):
         counter = CellCounter(self._context_of)
         for part in parts_of(log):
             counter.add(part)
-        cells = counter.cells()
+        return self.fit_cells(counter.cells(), counter.table)
+
+    def fit_cells(self, cells: Cells, pairs: PairTable) -> Self:
+        """Fit by EM to impressions and clicks that were counted."""
         if not len(cells.context):
             raise DataError("the log has no impressions to fit a click model to.")
-        self.pairs_ = counter.table
+        self.pairs_ = pairs
         self._fit_cells(cells, np.zeros(int(cells.context.max()) + 1))
         return self
 
@@ -227,7 +239,7 @@ class _Examination(_CellModel):
         self._iterate(step, start, float(cells.shown.sum()))
         alpha, gamma = self.parameters_["attractiveness"], self.parameters_["examination"]
         attraction, examination = alpha[pair], gamma[cells.context]
-        of_pair, of_context = joint_errors(
+        of_pair, self.covariance_ = joint_errors(
             cells,
             attraction * examination,
             examination,
@@ -235,7 +247,10 @@ class _Examination(_CellModel):
             self._prior_information(alpha),
             self._prior_information(gamma),
         )
-        self.standard_errors_ = {"attractiveness": of_pair, "examination": of_context}
+        self.standard_errors_ = {
+            "attractiveness": of_pair,
+            "examination": _roots(self.covariance_),
+        }
 
 
 class PBM(_Examination):
@@ -375,7 +390,7 @@ class TrustPBM(_CellModel):
         self._iterate(step, start, float(cells.shown.sum()))
         theta, a, b = (self.parameters_[name] for name in self.parameter_names)
         t, at_a, at_b = theta[pair], a[cells.context], b[cells.context]
-        of_pair, of_context = joint_errors(
+        of_pair, self.covariance_ = joint_errors(
             cells,
             t * at_a + (1.0 - t) * at_b,
             at_a - at_b,
@@ -383,6 +398,7 @@ class TrustPBM(_CellModel):
             self._prior_information(theta),
             self._prior_information(np.concatenate((a, b))),
         )
+        of_context = _roots(self.covariance_)
         self.standard_errors_ = {
             "relevance": of_pair,
             "click_relevant": of_context[: len(a)],
@@ -411,7 +427,7 @@ def joint_errors(
     pair_prior: F64,
     context_prior: F64,
 ) -> tuple[F64, F64]:
-    """Return standard errors of pairs and contexts from the information of cells.
+    """Return standard errors of pairs and the covariance of contexts, from cells.
 
     Parameters
     ----------
@@ -440,7 +456,13 @@ def joint_errors(
         for lo in range(0, n_pairs, _PAIRS_PER_BLOCK):
             block = scaled[lo : lo + _PAIRS_PER_BLOCK].toarray()
             variance[lo : lo + _PAIRS_PER_BLOCK] += (block @ covariance * block).sum(axis=1)
-        return np.sqrt(variance), np.sqrt(np.diag(covariance))
+        return np.sqrt(variance), covariance
+
+
+def _roots(covariance: F64) -> F64:
+    """Return standard errors; NaN where the log does not tell."""
+    with np.errstate(invalid="ignore"):
+        return np.sqrt(np.diag(covariance))
 
 
 def _inverse(matrix: F64) -> F64:

@@ -147,6 +147,10 @@ class PairTable:
             self._keys = everything[order]
         return code[pairs.code]
 
+    def query_codes(self, log: ClickLog) -> I64:
+        """Return the number of the query of each session; all queries must be there."""
+        return self._queries.codes(log.query_ids, grow=False)[log.query]
+
 
 class _Ids:
     """Names numbered as they appear. The text of a whole number and the number are one name."""

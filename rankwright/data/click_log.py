@@ -717,15 +717,15 @@ def _in_order(position: AnyArray, session: AnyArray) -> bool:
 def _per_session(values: Any, name: str, indptr: I64, source: I64) -> AnyArray:
     """Return a value per session, of as many, or of one per impression, the same in a session."""
     array, n_sessions = np.asarray(values), len(indptr) - 1
-    if array.shape == (n_sessions,) and n_sessions != len(source):
+    empty = (np.diff(indptr) == 0).any()
+    if array.shape == (n_sessions,) and (n_sessions != len(source) or empty):
         return array
-    per_row = as_vector(array, name, len(source))[source]
-    filled = indptr[:-1] < indptr[1:]
-    if not filled.all():
+    if empty:
         raise DataError(
-            f"session {int(np.flatnonzero(~filled)[0])} has no impressions; give {name} per "
-            "session, or leave it out."
+            f"session {int(np.flatnonzero(np.diff(indptr) == 0)[0])} has no impressions; give "
+            f"{name} per session, or leave the session out."
         )
+    per_row = as_vector(array, name, len(source))[source]
     first = per_row[indptr[:-1]]
     same = per_row == np.repeat(first, np.diff(indptr))
     if name in ("time", "weight"):  # a log may hold the time of each click: the first is kept

@@ -601,7 +601,7 @@ def concatenate(parts: Sequence[RankingData], *, shared_ids: bool = False) -> Ra
     parts = [part.in_categories(categories) for part in parts]
     ids = np.concatenate([part.qid for part in parts])
     if not shared_ids and len(set(ids.tolist())) < len(ids):
-        twice = _first_repeated(ids.tolist())
+        twice = first_repeated(ids.tolist())
         raise DataError(f"query {twice} is in more than one part.")
 
     def joined(name: str) -> Any:
@@ -629,7 +629,7 @@ def _names(names: Sequence[str] | None, n_features: int) -> tuple[str, ...] | No
     if len(names) != n_features:
         raise DataError(f"there are {len(names)} feature names for {n_features} features.")
     if len(set(names)) < len(names):
-        raise DataError(f"the feature name {quoted(_first_repeated(names))} is used twice.")
+        raise DataError(f"the feature name {quoted(first_repeated(names))} is used twice.")
     return names
 
 
@@ -638,7 +638,8 @@ def _grades(y: F64) -> str:
     return f"grades {y.min():g} to {y.max():g}" if len(y) else "no grades"
 
 
-def _first_repeated(values: Iterable[Any]) -> Any:
+def first_repeated(values: Iterable[Any]) -> Any:
+    """Return the first value that was there before."""
     seen: set[Any] = set()
     return next(value for value in values if value in seen or seen.add(value))  # type: ignore[func-returns-value]
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import io
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -203,6 +203,37 @@ class Table(ABC):
             plan = Plan(choose(refuse_repeated(self._names(source))), [], None)
             column = self._columns(source, plan)
             return {role: column(name) for role, name in plan.roles.items()}
+
+    def column_parts(
+        self,
+        path: str | Path,
+        choose: Callable[[list[str]], dict[str, str]],
+        *,
+        text: Collection[str],
+        run: str | None = None,
+    ) -> Iterator[tuple[dict[str, str], Columns]]:
+        """Yield some columns of a table in parts, with the name of each by role.
+
+        Parameters
+        ----------
+        choose
+            As for `read_columns`.
+        text
+            Roles whose cells are kept as they are written, where the table is text.
+        run
+            A role; parts end where its value changes. Without one there is one part.
+        """
+        with _naming(path):
+            source = _seekable(path)
+            roles = choose(refuse_repeated(self._names(source)))
+            kept = tuple(name for role, name in roles.items() if role in text)
+            plan = Plan(roles, [], None, kept)
+            if run is None or not has_pyarrow():
+                yield roles, self._columns(source, plan)
+                return
+            wanted = list(dict.fromkeys(roles.values()))
+            for table in _whole_queries(self._batches(source, wanted, plan), roles[run]):
+                yield roles, columns_of_frame(table)
 
     def write(self, data: RankingData, path: str | Path) -> None:
         """Write the table, a block of rows at a time."""
