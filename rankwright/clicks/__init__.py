@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from rankwright.clicks.chains import DCM as DCM
     from rankwright.clicks.chains import SDBN as SDBN
     from rankwright.clicks.chains import Cascade as Cascade
-    from rankwright.clicks.debiasing_gain import DebiasingGain as DebiasingGain
-    from rankwright.clicks.debiasing_gain import debiasing_gain as debiasing_gain
     from rankwright.clicks.examination import PBM as PBM
     from rankwright.clicks.examination import UBM as UBM
     from rankwright.clicks.examination import TrustPBM as TrustPBM
+    from rankwright.clicks.gain import DebiasingGain as DebiasingGain
+    from rankwright.clicks.gain import debiasing_gain as debiasing_gain
     from rankwright.clicks.inspect import LogProfile as LogProfile
     from rankwright.clicks.inspect import inspect_log as inspect_log
     from rankwright.clicks.models import load_model as load_model
@@ -57,7 +57,7 @@ _MODULES = {
     "DBN": "rankwright.clicks.chains",
     "DCM": "rankwright.clicks.chains",
     "DCTR": "rankwright.clicks.rates",
-    "DebiasingGain": "rankwright.clicks.debiasing_gain",
+    "DebiasingGain": "rankwright.clicks.gain",
     "GCTR": "rankwright.clicks.rates",
     "LogFile": "rankwright.data.click_files",
     "LogProfile": "rankwright.clicks.inspect",
@@ -69,7 +69,7 @@ _MODULES = {
     "UBM": "rankwright.clicks.examination",
     "concatenate_logs": "rankwright.data.click_log",
     "debias": "rankwright.rankers.debiasing",
-    "debiasing_gain": "rankwright.clicks.debiasing_gain",
+    "debiasing_gain": "rankwright.clicks.gain",
     "estimate_propensity": "rankwright.clicks.propensity",
     "inspect_log": "rankwright.clicks.inspect",
     "load_log": "rankwright.data.click_files",

@@ -185,7 +185,7 @@ def _relative(theta: F64) -> F64:
 # --- interventions ---------------------------------------------------------------------------
 
 
-def _randomised(counts: _Counts, n_positions: int, **_: Any) -> _Estimate:
+def _randomised(counts: _Counts, n_positions: int, **_options: Any) -> _Estimate:
     shown = np.bincount(counts.position, counts.impressions, n_positions)
     clicked = np.bincount(counts.position, counts.clicks, n_positions)
     return _Estimate(_relative(clicked / np.where(shown > 0.0, shown, 1.0)))  # (1)
@@ -209,7 +209,7 @@ def _table(counts: _Counts, n_positions: int) -> tuple[F64, F64, Any]:
     return rate[moved], shown[moved], seen[moved]
 
 
-def _swaps(counts: _Counts, n_positions: int, **_: Any) -> _Estimate:
+def _swaps(counts: _Counts, n_positions: int, **_options: Any) -> _Estimate:
     rate, _shown, seen = _table(counts, n_positions)
     both = seen & seen[:, :1]
     first = (rate[:, :1] * both).sum(axis=0)
@@ -222,7 +222,7 @@ def _swaps(counts: _Counts, n_positions: int, **_: Any) -> _Estimate:
     return _Estimate(_relative((rate * both).sum(axis=0) / first))  # (2)
 
 
-def _harvest(counts: _Counts, n_positions: int, **_: Any) -> _Estimate:
+def _harvest(counts: _Counts, n_positions: int, **_options: Any) -> _Estimate:
     rate, _shown, seen = _table(counts, n_positions)
     weight = seen.astype(np.float64)
     clicked = (rate * weight).T @ weight  # u_kl: documents seen at both, their rate at k
@@ -266,7 +266,7 @@ def _padded(theta: F64, n_positions: int) -> F64:
     return np.concatenate((theta, np.full(n_positions - len(theta), theta[-1])))
 
 
-def _em(counts: _Counts, n_positions: int, **_: Any) -> _Estimate:
+def _em(counts: _Counts, n_positions: int, **_options: Any) -> _Estimate:
     X = np.column_stack([_standardised(counts), np.ones(len(counts.query))])
     penalty = np.append(np.full(X.shape[1] - 1, 1.0), _LEAST)  # as scikit-learn's C=1
     w = np.zeros(X.shape[1])
@@ -323,7 +323,7 @@ def _standardised(counts: _Counts) -> F64:
     return scaled
 
 
-def _affine(counts: _Counts, n_positions: int, **_: Any) -> _Estimate:
+def _affine(counts: _Counts, n_positions: int, **_options: Any) -> _Estimate:
     """Return (5)."""
     X = np.column_stack([_standardised(counts), np.ones(len(counts.query))])
     place, n = counts.position, counts.impressions
@@ -344,9 +344,9 @@ def _affine(counts: _Counts, n_positions: int, **_: Any) -> _Estimate:
 
 
 def _ridge(X: F64, y: F64, weight: F64) -> F64:
-    moments = (X * weight[:, None]).T @ X
+    moments: F64 = (X * weight[:, None]).T @ X
     moments[np.diag_indices(len(moments) - 1)] += 1e-3 * weight.sum()
-    found: F64 = np.linalg.lstsq(moments, X.T @ (weight * y), rcond=None)[0]
+    found: F64 = np.linalg.lstsq(moments, X.T @ (weight * y), rcond=None)[0].astype(np.float64)
     return found
 
 

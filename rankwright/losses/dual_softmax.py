@@ -139,8 +139,8 @@ class BoundDualSoftmax(KernelLoss):
         grad, value = np.empty(len(s)), np.inf
         for _ in range(_MOST_STEPS):
             value = self._at_effect(s, grad)
-            slope = np.bincount(self._code, grad[self._rows], len(self.positions))
-            slope += self._ridge * self._effect  # (2)
+            slope = self._ridge * self._effect  # (2)
+            slope += np.bincount(self._code, grad[self._rows], len(slope))
             slope[0] = 0.0
             if not np.abs(slope).max() > _TOLERANCE * self._clicks.sum():
                 return  # found, or the scores are not finite

@@ -39,6 +39,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from rankwright.core.memory import taken_rows
 from rankwright.core.parameters import check_choice, check_zero_or_more
 from rankwright.core.types import F64, I64, AnyArray, FittedModel, Loss, Model
 from rankwright.data.click_log import ClickLog, codes_of_ids
@@ -138,6 +139,7 @@ def click_rows(clicks: Clicks) -> RankingData:
 def clicks_as_grades(clicks: Clicks) -> RankingData:
     """Return click rates of documents as grades, whatever their position: without correction."""
     rows = click_rows(clicks)
+    assert rows.position is not None
     highest = int(np.max(rows.position, initial=1))
     return debias(rows, Propensity(np.ones(highest)), method="ips")
 
@@ -213,7 +215,8 @@ def _of_all_positions(positions: AnyArray, examination: F64) -> F64:
         raise DataError("positions must be whole numbers, 1 for the first.")
     every = np.arange(1, int(places[-1]) + 1)
     log: F64 = np.interp(np.log(every), np.log(places), np.log(examination))
-    return np.exp(log - log[0])
+    relative: F64 = np.exp(log - log[0])
+    return relative
 
 
 def _fit(model: Model, loss: Loss, data: RankingData, n_jobs: int | None) -> FittedModel:
@@ -241,12 +244,14 @@ class _Documents:
         self.first, code = documents_of_rows(rows)
         self.query = rows.query_of_row()[self.first]
         excess = impressions * (rows.y - offset)
-        n = len(self.first)
-        self.impressions = np.bincount(code, impressions, n)
-        self.excess = np.bincount(code, excess, n)
-        self.exposure = np.bincount(code, impressions * examination, n)
-        self.divided = np.bincount(code, impressions * divided, n)
-        self.scored = np.bincount(code, excess / divided, n)
+        self.impressions = self._sums(code, impressions)
+        self.excess = self._sums(code, excess)
+        self.exposure = self._sums(code, impressions * examination)
+        self.divided = self._sums(code, impressions * divided)
+        self.scored = self._sums(code, excess / divided)
+
+    def _sums(self, code: I64, values: F64) -> F64:
+        return np.bincount(code, values, len(self.first)).astype(np.float64)
 
     def by_ips(self, self_normalize: bool, weighted: bool) -> RankingData:
         """Return the documents with (1) or (2) as their grades."""
@@ -267,9 +272,7 @@ class _Documents:
     def _with(self, relevance: F64, weight: F64 | None) -> RankingData:
         rows, sizes = self.rows, np.bincount(self.query, minlength=self.rows.n_queries)
         return RankingData(
-            X=np.ascontiguousarray(rows.X[self.first])
-            if isinstance(rows.X, np.ndarray)
-            else rows.X[self.first],
+            X=taken_rows(rows.X, self.first),
             y=np.maximum(relevance, 0.0),
             indptr=np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
             qid=rows.qid,
@@ -380,8 +383,8 @@ def _weighted_lists(
     if both_sides:
         place = lists.position.astype(np.int64) - 1
         shown = np.bincount(place, impressions, known.n_positions)
-        rate = np.bincount(place, impressions * lists.y, known.n_positions)
-        rate /= np.where(shown > 0.0, shown, 1.0)
+        clicked = np.bincount(place, impressions * lists.y, known.n_positions)
+        rate = clicked / np.where(shown > 0.0, shown, 1.0)
         relevant = np.minimum(rate / known.examination, 1.0 - _LEAST)
         without = np.maximum((1.0 - rate) / (1.0 - relevant), _LEAST)  # (5)
     side = without[lists.position.astype(np.int64) - 1]

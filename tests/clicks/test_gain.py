@@ -5,7 +5,7 @@ import pytest
 
 import rankwright as rw
 from rankwright import clicks
-from rankwright.clicks.debiasing_gain import DebiasingGain, Difference, debiasing_gain
+from rankwright.clicks.gain import DebiasingGain, Difference, debiasing_gain
 from rankwright.errors import DataError
 
 

@@ -137,7 +137,9 @@ def debiasing_gain(
             "see a difference."
         )
     rows = rows._replace(qid=np.arange(rows.n_queries))
-    plain, corrected, likelihood = [], [], []
+    plain: list[F64] = []
+    corrected: list[F64] = []
+    likelihood: list[F64] = []
     for fold in k_folds(rows, folds, valid=False):
         known = known_propensity(propensity, fold.train, n_jobs=n_jobs)
         truth = debias(fold.test, known, method="ips")
