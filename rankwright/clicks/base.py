@@ -11,8 +11,8 @@ over its positions [chuklin2015click]. A model that knows nothing has a perplexi
 one of 1. The conditional perplexity has the probabilities of (1) in (2).
 
 A parameter is a probability. With a the number of successes and b that of failures, expected ones
-where they are hidden, its value is (a + s) / (a + b + 2 s): ``smoothing`` s is a number of observations
-of either kind that are added. A parameter without any observation is 0.5.
+where they are hidden, its value is (a + s) / (a + b + 2 s): ``smoothing`` s is a number of
+observations of either kind that are added. A parameter without any observation is 0.5.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ _SESSIONS_TO_JUDGE = 20  # of a query, before it is strange that nobody clicked
 _MUCH_OF_LOG = 0.5
 _MOVED_ENOUGH = 0.05  # share of impressions of pairs that were shown at several positions
 _ALL_CLICKED_LENGTH = 5  # of a list, from which it is strange that all of it is clicked
-_ALL_CLICKED_SHARE = 0.001
+_ALL_CLICKED_TIMES = 10  # as often as click rates by position would give
 _BUSY = 100  # times the median user
 
 
@@ -149,7 +149,9 @@ class _Sessions:
 
     def __init__(self, table: PairTable) -> None:
         self.table = table
-        self.sessions = self.unclicked = self.all_clicked = self.long = 0.0
+        self.sessions = self.unclicked = 0.0
+        self.long: F64 = np.zeros(0)  # sessions by length, and those clicked throughout
+        self.all_clicked: F64 = np.zeros(0)
         self.shortest, self.longest = 1 << 62, 0
         self.of_query: F64 = np.zeros(0)
         self.users: Counter[Any] = Counter()
@@ -165,8 +167,9 @@ class _Sessions:
         long = part.sizes >= _ALL_CLICKED_LENGTH
         self.sessions += float(weight.sum())
         self.unclicked += float(weight[clicks == 0].sum())
-        self.long += float(weight[long].sum())
-        self.all_clicked += float(weight[long & (clicks == part.sizes)].sum())
+        self.long = add_at(self.long, part.sizes[long], weight[long])
+        throughout = long & (clicks == part.sizes)
+        self.all_clicked = add_at(self.all_clicked, part.sizes[throughout], weight[throughout])
         self.shortest = min(self.shortest, int(part.sizes.min()))
         self.longest = max(self.longest, int(part.sizes.max()))
         self.of_query = add_at(self.of_query, self.table.query_codes(part), weight)
@@ -235,9 +238,12 @@ def _findings(profile: LogProfile, seen: _Sessions) -> list[str]:
             "several positions: position bias can hardly be told from relevance; randomise some "
             "results, or use a model with features."
         )
-    if seen.all_clicked > _ALL_CLICKED_SHARE * max(seen.long, 1.0):
+    throughout = float(seen.all_clicked.sum())
+    rates = np.cumprod([1.0, *(one.rate for one in profile.positions)])
+    rates = rates[np.minimum(np.arange(len(seen.long)), len(rates) - 1)]
+    if throughout > _ALL_CLICKED_TIMES * float(rates @ seen.long):
         found.append(
-            f"in {seen.all_clicked:,.0f} sessions every one of {_ALL_CLICKED_LENGTH} or more "
+            f"in {throughout:,.0f} sessions every one of {_ALL_CLICKED_LENGTH} or more "
             "documents was clicked, as bots do: leave these sessions out."
         )
     if seen.users:
