@@ -405,5 +405,6 @@ def plot_propensities(propensities: Mapping[str, Propensity], *, ax: Any = None)
     ax.set_xlabel("position")
     ax.set_ylabel("examination, relative to the first")
     ax.set_yscale("log")
+    ax.xaxis.get_major_locator().set_params(integer=True)
     add_legend(ax)
     return ax

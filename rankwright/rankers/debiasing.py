@@ -127,7 +127,7 @@ def debias(
 def click_rows(clicks: Clicks) -> RankingData:
     """Return clicks as a row for each document and position, with rates and impressions."""
     if isinstance(clicks, ClickLog):
-        return clicks.to_ranking_data("query")
+        return clicks.to_ranking_data("query").present()
     if clicks.position is None:
         raise DataError(
             "the data has no positions, so their effect cannot be removed; build it with "
