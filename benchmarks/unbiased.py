@@ -64,6 +64,7 @@ RANKERS: dict[str, Callable[[], Ranker]] = {
     "query_offset, trees": lambda: Ranker(loss="query_offset", model=models.Trees(**TREES)),
     "dual_softmax, linear": lambda: Ranker(loss="dual_softmax", model=models.Linear(l2=0.1)),
 }
+MAIN = "dual_softmax, linear"  # which stands for us in ratios of time
 MEASURE = "NDCG@10 on the test folds, true grades"
 
 Runs = dict[str, list[float]]
@@ -109,7 +110,7 @@ def _runs(
 
 def _gain_seen(folds: list[Fold], feature: int) -> float:
     """Return the share of folds whose clicks show a gain, for the linear ranker at eta 1."""
-    made = RANKERS["dual_softmax, linear"]()
+    made = RANKERS[MAIN]()
     seen = [
         clicks.debiasing_gain(made, anchored_clicks(fold.train, feature, number, 0, 1)).helps
         for number, fold in enumerate(folds, 1)
@@ -132,13 +133,17 @@ def _note(found: Findings, name: str, users: str, runs: Runs, seconds: dict[str,
     task, mean = f"{name}, {users}", {who: float(np.mean(values)) for who, values in runs.items()}
     n = len(next(iter(runs.values())))
     for who, value in mean.items():
-        peer = who if who.startswith("LightGBM") else f"{OURS}: {who}"
+        peer = who if who.startswith("LightGBM") else OURS if who == MAIN else f"{OURS}, {who}"
         package = "lightgbm" if who.startswith("LightGBM") else "rankwright"
         note = ""
         if who in RANKERS:
             gain = np.array(runs[who]) - np.array(runs[f"{who}, clicks as grades"])
             note = f"{gain.mean():+.4f} over clicks as grades{_interval(gain)}"
-        settings = "propensity='joint'" if who in RANKERS else f"mean of {n} runs"
+        settings = (
+            f"{who}, propensity='joint', mean of {n} runs"
+            if who in RANKERS
+            else f"mean of {n} runs"
+        )
         found.records.append(
             Record(task, peer, version(package), settings, seconds[who], value, MEASURE, note=note)
         )

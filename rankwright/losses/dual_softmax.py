@@ -17,7 +17,12 @@ C P_i (1 - P_i) is an upper bound. The best b is found by Newton's method,
     dL/db_k      = sum over i at k of (C P_i - w_i g_i) + ridge b_k                             (2)
     d2L/db_k b_l = [k = l] (sum over i at k of C P_i + ridge) - sum_q C P_qk P_ql               (3)
 
-with P_qk the sum of P over the documents of query q at position k.
+with P_qk the sum of P over the documents of query q at position k. Models and solvers that see some
+queries at a time (networks, sgd) take b as it is within a pass, and after each
+
+    exp(b_k) <- exp(b_k) (sum over i at k of w_i g_i) / (sum over i at k of C P_i)              (4)
+
+which lowers (1) for fixed scores.
 
 Data without positions have no b: (1) is then the cross entropy of the softmax against grades as
 they are. A query whose grades are all equal says nothing about documents, but something about
@@ -27,6 +32,7 @@ positions, and counts where there are any.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -87,7 +93,9 @@ class DualSoftmax(Part):
 
     ridge: float = 1e-3
 
-    traits: ClassVar[Traits] = Traits(family="listwise", convex=True, curvature=True, stateful=True)
+    traits: ClassVar[Traits] = Traits(
+        family="listwise", queries=True, convex=True, curvature=True, stateful=True
+    )
 
     def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
@@ -118,6 +126,7 @@ class BoundDualSoftmax(KernelLoss):
             self._weight = np.where(np.bincount(query, t, data.n_queries) > 0.0, given, 0.0)
         self._query, self._offset = query, offset
         self._clicks = self._weight[query] * t
+        self._expected = np.zeros(len(t))  # C P of each document, in the last pass over queries
 
     @property
     def examination(self) -> F64:
@@ -126,8 +135,35 @@ class BoundDualSoftmax(KernelLoss):
         return found
 
     def state(self) -> dict[str, AnyArray]:
-        """Return the effects of positions, from which the next search begins."""
-        return {"effect": self._effect}
+        """Return the effects of positions, and what their next change comes from."""
+        return {"effect": self._effect, "expected": self._expected}
+
+    def load_state(self, kept: Mapping[str, AnyArray]) -> None:
+        """Be as the loss that had this `state`."""
+        super().load_state(kept)
+        self._place_effect()
+
+    def grad_queries(self, lo: int, hi: int, s: F64, out: F64) -> float:
+        """As ``grad``, for the queries lo:hi alone, with the effects of the last pass."""
+        value = super().grad_queries(lo, hi, s, out)
+        own = slice(self._indptr[lo], self._indptr[hi])
+        self._expected[own] = out[self._rows[own]] + self._clicks[own]
+        return value
+
+    def set_iteration(self, t: int) -> None:  # noqa: ARG002
+        """Change the effects by what a pass over queries expected at each position."""
+        size = len(self.positions)
+        if size < 2 or not self._expected.any():
+            return
+        clicks = np.bincount(self._code, self._clicks, size) + self._ridge
+        expected = np.bincount(self._code, self._expected, size) + self._ridge
+        self._effect += np.log(clicks / expected)  # (4)
+        self._effect -= self._effect[0]
+        self._place_effect()
+
+    def _place_effect(self) -> None:
+        if len(self.positions):
+            self._offset[:] = self._effect[self._code]
 
     def _run(self, s: F64, grad: F64, curv: F64) -> float:
         if len(self.positions) > 1:
@@ -156,7 +192,7 @@ class BoundDualSoftmax(KernelLoss):
 
     def _at_effect(self, s: F64, grad: F64) -> float:
         """Return the value with the present effects."""
-        self._offset[:] = self._effect[self._code]
+        self._place_effect()
         return super()._run(s, grad, NOTHING) + 0.5 * self._ridge * float(
             self._effect @ self._effect
         )

@@ -69,7 +69,25 @@ def test_a_list_with_equal_rates_speaks_of_positions():
     assert DualSoftmax().bind(equal._replace(position=None)).value(np.zeros(5)) == 0.0
 
 
-def test_linear_and_tree_models_see_positions_and_rank_without_them():
+def test_passes_over_single_queries_come_to_the_same_effects():
+    data, loss = clicked_lists(seed=8), DualSoftmax(ridge=1e-6)
+    s = np.random.default_rng(9).normal(size=data.n_documents)
+    whole, parts = loss.bind(data), loss.bind(data)
+    whole.value(s)
+    out = np.zeros(len(s))
+    for t in range(1, 200):
+        parts.set_iteration(t)
+        for lo, hi in ((0, 2), (2, 6)):
+            parts.grad_queries(lo, hi, s, out)
+    np.testing.assert_allclose(parts.examination, whole.examination, rtol=1e-4)
+    again = loss.bind(data)
+    again.load_state(parts.state())
+    theirs = np.zeros(len(s))
+    assert again.grad_queries(0, 6, s, theirs) == parts.grad_queries(0, 6, s, out)
+    assert theirs.tolist() == out.tolist()
+
+
+def test_models_see_positions_and_rank_without_them():
     rng = np.random.default_rng(7)
     queries, size = 60, 8
     x = rng.normal(size=(queries, size))
@@ -80,7 +98,8 @@ def test_linear_and_tree_models_see_positions_and_rank_without_them():
         group_sizes=[size] * queries,
         position=place.ravel(),
     )
-    for model in ("linear", "trees"):
+    network = rw.models.Network(hidden_layer_sizes=(8,), epochs=60, learning_rate=0.01)
+    for model in ("linear", "trees", network):
         fitted = rw.Ranker(loss="dual_softmax", model=model).fit(data)
         assert np.corrcoef(fitted.predict(data), x.ravel())[0, 1] < -0.9
         unplaced = rw.Ranker(loss="dual_softmax", model=model).fit(data._replace(position=None))
