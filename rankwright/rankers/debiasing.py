@@ -43,6 +43,7 @@ from rankwright.core.memory import taken_rows
 from rankwright.core.parameters import check_choice, check_zero_or_more
 from rankwright.core.types import F64, I64, AnyArray, FittedModel, Loss, Model
 from rankwright.data.click_log import ClickLog, codes_of_ids
+from rankwright.data.content import query_prints
 from rankwright.data.propensity import Propensity
 from rankwright.data.ranking_data import RankingData, concatenate
 from rankwright.errors import DataError, UsageError
@@ -118,7 +119,7 @@ def debias(
     documents = _Documents(rows, known, _CLIP if robust and clip is None else clip)
     if not robust:
         return documents.by_ips(self_normalize, weighted)
-    shown = documents.by_regression(_cross_fitted(documents, n_jobs), weighted)
+    shown = documents.by_regression(weighted, n_jobs)
     if unshown and isinstance(clicks, ClickLog):
         return _with_unshown(shown, clicks, documents, weighted, n_jobs)
     return shown
@@ -260,14 +261,47 @@ class _Documents:
         relevance = self.scored / self.impressions  # (1)
         return self._with(relevance, self.impressions if weighted else None)
 
-    def to_regress(self) -> RankingData:
-        """Return the documents with (2), without clipping, to fit m of (3) to."""
-        return self._with(self.excess / self.exposure, self.exposure)
-
-    def by_regression(self, predicted: F64, weighted: bool) -> RankingData:
+    def by_regression(self, weighted: bool, n_jobs: int | None) -> RankingData:
         """Return the documents with (3) as their grades."""
+        predicted = np.empty(len(self.first))
+        half = self._half()
+        for own in (half, ~half):
+            predicted[own] = self.predict(self.rows.X[self.first[own]], ~own, n_jobs)
         error = (self.excess - self.exposure * predicted) / self.divided
         return self._with(predicted + error, self.divided if weighted else None)  # (3)
+
+    def predict(self, X: Any, fitted: Any, n_jobs: int | None) -> F64:
+        """Return m of (3) for documents ``X``, from a regression on those that are ``fitted``.
+
+        It is on (2) without clipping, weighted by exposure, and over all documents as one list:
+        those of queries without a click count too.
+        """
+        relevance, weight = self.excess / self.exposure, self._query_weight() * self.exposure
+        y, w = relevance[fitted], weight[fitted]
+        if not len(y) or y.min() == y.max():
+            return np.full(X.shape[0], max(0.0, float(np.average(relevance, weights=weight))))
+        data = RankingData(
+            taken_rows(self.rows.X, self.first[fitted]),
+            y,
+            np.array([0, len(y)]),
+            np.zeros(1, np.int64),
+            sample_weight=_mean_one(w),
+            feature_names=self.rows.feature_names,
+            categories=self.rows.categories,
+        )
+        found = _fit(Trees(n_estimators=50, num_leaves=15), Squared(), data, n_jobs)
+        return np.maximum(found.scores(X, n_jobs=n_jobs), 0.0)
+
+    def _half(self) -> Any:
+        """Return which documents are in one half of the queries, whatever their order."""
+        prints = query_prints(self.rows)[0]
+        place = np.empty(len(prints), np.int64)
+        place[np.argsort(prints, kind="stable")] = np.arange(len(prints))
+        return place[self.query] % 2 == 0
+
+    def _query_weight(self) -> F64:
+        given = self.rows.query_weight
+        return np.ones(len(self.first)) if given is None else given[self.query]
 
     def _with(self, relevance: F64, weight: F64 | None) -> RankingData:
         rows, sizes = self.rows, np.bincount(self.query, minlength=self.rows.n_queries)
@@ -302,25 +336,6 @@ def documents_of_rows(rows: RankingData) -> tuple[I64, I64]:
     return first[order].astype(np.int64), place[code.ravel()]
 
 
-def _cross_fitted(documents: _Documents, n_jobs: int | None) -> F64:
-    """Return m of (3) for each document, from trees fitted on the other half of the queries."""
-    data = documents.to_regress()
-    queries = np.arange(data.n_queries)
-    predicted = np.full(data.n_documents, np.average(data.y, weights=data.sample_weight))
-    for half in (0, 1):
-        others, own = data.select(queries[queries % 2 != half]), queries[queries % 2 == half]
-        if others.n_documents and others.y.any():
-            rows = data.rows_of(own)
-            found = _fit(_imputation(), Squared(), others, n_jobs)
-            predicted[rows] = found.scores(data.X[rows], n_jobs=n_jobs)
-    bounded: F64 = np.clip(predicted, 0.0, 1.0)
-    return bounded
-
-
-def _imputation() -> Trees:
-    return Trees(n_estimators=50, num_leaves=15)
-
-
 def _with_unshown(
     shown: RankingData, log: ClickLog, documents: _Documents, weighted: bool, n_jobs: int | None
 ) -> RankingData:
@@ -332,14 +347,13 @@ def _with_unshown(
     unseen = np.ones(table.n_documents, bool)
     unseen[log.row] = False
     rows = np.flatnonzero(unseen & asked[table.query_of_row()])
-    if not len(rows) or not shown.y.any():
+    if not len(rows):
         return shown
-    found = _fit(_imputation(), Squared(), documents.to_regress(), n_jobs)
-    query = table.query_of_row()[rows]
+    every = np.ones(len(documents.first), bool)
     rest = RankingData.from_arrays(
         table.X[rows],
-        np.clip(found.scores(table.X[rows], n_jobs=n_jobs), 0.0, 1.0),
-        qid=table.qid[query],
+        documents.predict(table.X[rows], every, n_jobs),
+        qid=table.qid[table.query_of_row()[rows]],
         doc_id=None if table.doc_id is None else table.doc_id[rows],
         feature_names=table.feature_names,
         categories=table.categories,

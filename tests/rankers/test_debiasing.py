@@ -215,3 +215,20 @@ def test_what_makes_no_sense_is_refused():
     silent = ClickLog.from_arrays([0, 0], ["a", "b"], [0, 0], session_sizes=[2], features=plain)
     with pytest.raises(DataError, match="no click"):
         debias(silent, "joint")
+
+
+def test_queries_without_a_click_count_in_the_regression():
+    """Left out, they would make documents look more relevant than they are."""
+    log = simulated(eta=2.0, sessions=1, queries=400)
+    relevance = 0.1 + 0.9 * (2 ** log.features.y[np.unique(log.row)] - 1) / 3
+    found = debias(log, Propensity.power(2.0, positions=10))
+    assert found.y.mean() == pytest.approx(relevance.mean(), rel=0.25)
+
+
+def test_the_order_of_queries_changes_nothing():
+    rows = simulated().to_ranking_data("query")
+    known = Propensity.power(1.0, positions=10)
+    order = np.random.default_rng(0).permutation(rows.n_queries)
+    there, shuffled = debias(rows, known), debias(rows.select(order), known)
+    back = shuffled.select(np.argsort(order))
+    np.testing.assert_allclose(back.y, there.y, rtol=1e-12, atol=1e-12)
