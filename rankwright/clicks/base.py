@@ -97,7 +97,9 @@ class ClickModel(ABC):
 
     name: ClassVar[str]
     of_pairs: ClassVar[tuple[str, ...]]
-    """Parameters that belong to (query, document) pairs; others to positions or to all."""
+    """Parameters that belong to (query, document) pairs,"""
+    of_all: ClassVar[tuple[str, ...]] = ()
+    """those with one value; the others belong to positions."""
     parameter_names: ClassVar[tuple[str, ...]]
 
     smoothing: float
@@ -331,7 +333,7 @@ def restored(kinds: dict[str, type[ClickModel]], path: str | Path) -> ClickModel
     """Return the click model of a file, of one of these kinds."""
     receipt, parts = read_parts(path)
     name = receipt.get("click_model")
-    if name not in kinds:
+    if not isinstance(name, str) or name not in kinds:
         raise ModelFileError(
             f"{path} holds no click model; rankwright.load_model reads the files of rankers."
         )
@@ -343,7 +345,7 @@ def restored(kinds: dict[str, type[ClickModel]], path: str | Path) -> ClickModel
         held = [one.removeprefix("value.") for one in arrays if one.startswith("value.")]
         query_ids, document_ids = _ids_of(ids["query_ids"]), _ids_of(ids["document_ids"])
         _check_held(model, held, arrays, len(query_ids), len(document_ids))
-    except (KeyError, TypeError, ValueError, SafetensorError) as error:
+    except (KeyError, TypeError, ValueError, RecursionError, SafetensorError) as error:
         raise ModelFileError(f"{path} does not hold what its receipt says: {error}") from None
     model.parameters_ = {one: arrays[f"value.{one}"] for one in held}
     model.standard_errors_ = {one: arrays[f"error.{one}"] for one in held}
@@ -359,7 +361,11 @@ def _check_held(
         ArraySpec("document", "int64", ("pairs",), below="documents"),
     ]
     for name in held:
-        shape = ("pairs",) if name in model.of_pairs else (f"values of {name}",)
+        shape: tuple[int | str, ...] = (f"values of {name}",)
+        if name in model.of_pairs:
+            shape = ("pairs",)
+        elif name in model.of_all:
+            shape = (1,)
         specs.append(ArraySpec(f"value.{name}", "float64", shape, low=0.0, high=1.0))
         specs.append(ArraySpec(f"error.{name}", "float64", shape, finite=False))
     missing = [name for name in model.parameter_names if name not in held]
@@ -375,8 +381,11 @@ def _json_ids(ids: AnyArray) -> list[Any]:
 def _ids_of(listed: Any) -> AnyArray:
     if not isinstance(listed, list) or not all(isinstance(one, int | str) for one in listed):
         raise DataError("its ids are neither numbers nor texts.")
-    whole = all(isinstance(one, int) for one in listed)
-    return np.array(listed, np.int64 if whole else str)
+    if len({str(one) for one in listed}) < len(listed):
+        raise DataError("two of its ids are the same.")
+    if all(isinstance(one, int) and abs(one) < 1 << 63 for one in listed):
+        return np.array(listed, np.int64)
+    return np.array([str(one) for one in listed])
 
 
 def _plain(value: Any) -> Any:

@@ -587,6 +587,7 @@ class DBN(_Hidden):
         "satisfaction",
         "continuation",
     )
+    of_all: ClassVar[tuple[str, ...]] = ("continuation",)
     one_sigma: ClassVar[bool] = False
     one_t: ClassVar[bool] = True
 
@@ -629,6 +630,7 @@ class CCM(_Hidden):
         "continuation_unsatisfied",
         "continuation_satisfied",
     )
+    of_all: ClassVar[tuple[str, ...]] = parameter_names[1:]
     one_sigma: ClassVar[bool] = True
     one_t: ClassVar[bool] = False
 

@@ -24,7 +24,7 @@ from rankwright.errors import DataError, quoted
 
 _CONFIDENCE = 0.95
 _FEW_CLICKS = 100
-_SESSIONS_TO_JUDGE = 20  # of a query, before it is strange that nobody clicked
+_SESSIONS_TO_JUDGE = 20  # of a query, before it is strange that it has no click
 _MUCH_OF_LOG = 0.5
 _MOVED_ENOUGH = 0.05  # share of impressions of pairs that were shown at several positions
 _ALL_CLICKED_LENGTH = 5  # of a list, from which it is strange that all of it is clicked
@@ -235,7 +235,7 @@ def _findings(profile: LogProfile, seen: _Sessions) -> list[str]:
     elif profile.moved < _MOVED_ENOUGH:
         found.append(
             f"only {profile.moved:.1%} of impressions are of documents that a query showed at "
-            "several positions: position bias can hardly be told from relevance; randomise some "
+            "several positions: position bias and relevance can hardly be separated; randomise "
             "results, or use a model with features."
         )
     throughout = float(seen.all_clicked.sum())

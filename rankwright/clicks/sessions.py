@@ -172,7 +172,7 @@ class _Ids:
         """Return the number of each id, -1 where it is not there and may not be added."""
         if self._last is not None and self._last[0] is ids and (self._last[1] or not grow):
             return self._last[2]  # as the parts of one log do it
-        listed = self._as_here(ids)
+        listed = self._as_here(ids, grow)
         number = self._number
         if grow:
             found = [number.setdefault(one, len(number)) for one in listed]
@@ -182,15 +182,27 @@ class _Ids:
         self._last = ids, grow, codes
         return codes
 
-    def _as_here(self, ids: AnyArray) -> list[Any]:
+    def _as_here(self, ids: AnyArray, grow: bool) -> list[Any]:
+        """Return ids as the names here are: numbers, or texts once one is no number."""
         text = ids.dtype.kind not in _ID_KINDS
-        if not self._number:
+        if grow and not self._number:
             self._text = text
         listed = ids.tolist()
-        if text and not self._text:  # names that are no numbers come after names that are
-            self._number = {str(one): code for one, code in self._number.items()}
-            self._text = True
-        return [str(one) for one in listed] if self._text and not text else listed
+        if text == self._text:
+            return listed
+        if not text:
+            return [str(one) for one in listed]
+        if not grow:
+            return [_number_of(one) for one in listed]
+        self._number = {str(one): code for one, code in self._number.items()}
+        self._text = True
+        return listed
+
+
+def _number_of(name: Any) -> Any:
+    """Return the whole number that a text writes; anything else as it is."""
+    plain = isinstance(name, str) and name.removeprefix("-").isdecimal()
+    return int(name) if plain and str(int(name)) == name else name
 
 
 class Sessions(NamedTuple):

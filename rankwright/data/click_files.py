@@ -43,9 +43,11 @@ from rankwright.data.streams import (
     refuse_address,
     text_lines,
 )
+from rankwright.data.tables import naming
 from rankwright.errors import DataError, UsageError, quoted
 
 IMPRESSIONS_PER_PART = 1 << 20
+_SESSIONS_AT_ONCE = 1 << 16
 _TABLES = ("arrow", "csv", "parquet", "tsv")
 _YANDEX_HEADER = "#session"
 _USUAL_NAMES = {
@@ -221,19 +223,20 @@ class _Sessions:
         return ClickLog.from_arrays(**columns, session_sizes=self.sizes)
 
 
-def _in_parts(sessions: Iterable[dict[str, Any]], name: str) -> Iterator[ClickLog]:
+def _in_parts(sessions: Iterable[dict[str, Any]], path: str | Path) -> Iterator[ClickLog]:
     """Yield logs of so many sessions as make a part."""
     gathered, some = _Sessions(), False
-    for session in sessions:
-        some = True
-        gathered.add(**session)
-        if gathered.full:
+    with naming(path):
+        for session in sessions:
+            some = True
+            gathered.add(**session)
+            if gathered.full:
+                yield gathered.log()
+                gathered = _Sessions()
+        if gathered.sizes:
             yield gathered.log()
-            gathered = _Sessions()
-    if gathered.sizes:
-        yield gathered.log()
-    elif not some:
-        raise DataError(f"{name} has no sessions.")
+        elif not some:
+            raise DataError("there are no sessions.")
 
 
 def _as_ids(values: list[Any]) -> AnyArray:
@@ -272,7 +275,12 @@ def _choose(
     return chosen
 
 
-def _table_log(column: Columns, roles: dict[str, str]) -> ClickLog:
+def _table_log(path: str | Path, column: Columns, roles: dict[str, str]) -> ClickLog:
+    with naming(path):
+        return _log_of_columns(column, roles)
+
+
+def _log_of_columns(column: Columns, roles: dict[str, str]) -> ClickLog:
     arrays: dict[str, Any] = {}
     for role, name in roles.items():
         values = column(name)
@@ -283,6 +291,8 @@ def _table_log(column: Columns, roles: dict[str, str]) -> ClickLog:
             if values.dtype.kind in "OU":
                 values = ids_of_text([str(one) for one in values.tolist()])
         arrays[role] = _times(values) if role == "time" else values
+    if not len(arrays["session"]):
+        raise DataError("there are no rows.")
     return ClickLog.from_arrays(**arrays)
 
 
@@ -330,13 +340,13 @@ class _Table:
         }
         seen = _SeenSessions(display_name(path))
         for roles, column in self._columns(path, given, run="session"):
-            seen.add(column(roles["session"]))
-            yield _table_log(column, roles)
+            seen.add_rows(column(roles["session"]))
+            yield _table_log(path, column, roles)
 
     def whole(self, path: str | Path, **given: str | None) -> ClickLog:
         """Return the whole table, whose rows may come in any order."""
         ((roles, column),) = self._columns(path, given, run=None)
-        return _table_log(column, roles)
+        return _table_log(path, column, roles)
 
     def _columns(
         self, path: str | Path, given: Mapping[str, str | None], run: str | None
@@ -349,15 +359,19 @@ class _Table:
 
 
 class _SeenSessions:
-    """Refuses a session that comes back in a later part; eight bytes for each session."""
+    """Refuses a session that comes back after others; eight bytes for each session."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._hashes = np.empty(0, np.int64)
 
-    def add(self, session: AnyArray) -> None:
+    def add_rows(self, session: AnyArray) -> None:
+        """Take the session of each row of a part that ends where a session does."""
         first = np.flatnonzero(np.append(True, session[1:] != session[:-1]))
-        runs = session[first].tolist()
+        self.add(session[first].tolist())
+
+    def add(self, runs: list[Any]) -> None:
+        """Take sessions, each once, that came after those before."""
         hashes = np.array([hash(one) for one in runs], np.int64)
         again = np.isin(hashes, self._hashes)
         twice = len(np.unique(hashes)) < len(hashes)
@@ -365,7 +379,7 @@ class _SeenSessions:
             back = runs[int(np.flatnonzero(again)[0])] if again.any() else first_repeated(runs)
             raise DataError(
                 f"{self._name}: session {quoted(back)} comes back after others; sort the rows by "
-                "session, or read the log as a whole (load_log)."
+                "session, or read a table as a whole (load_log)."
             )
         self._hashes = np.concatenate((self._hashes, hashes))
 
@@ -419,14 +433,14 @@ def _read_json(
     lines = _objects(path)
     first = next(lines, None)
     if first is None:
-        raise DataError(f"{display_name(path)} has no sessions.")
+        raise DataError(f"{display_name(path)}: there are no sessions.")
     everything = chain([first], lines)
     if isinstance(first[1].get("documents"), list):
         roles = _choose([*first[1]], given, required=("query",))
-        yield from _in_parts(_json_sessions(path, everything, roles), display_name(path))
+        yield from _in_parts(_json_sessions(path, everything, roles), path)
     else:
         roles = _choose([*first[1]], given)
-        yield from _in_parts(_json_impressions(path, everything, roles), display_name(path))
+        yield from _in_parts(_json_impressions(path, everything, roles), path)
 
 
 def _json_sessions(
@@ -459,27 +473,26 @@ def _json_impressions(
     path: str | Path, lines: Iterable[tuple[int, dict[str, Any]]], roles: Mapping[str, str]
 ) -> Iterator[dict[str, Any]]:
     """Yield the sessions of lines that are an impression each; those of a session are together."""
-    seen: set[int] = set()
+    seen, waiting = _SeenSessions(display_name(path)), list[Any]()
     by_row = [role for role in ("document", "click", "position", "propensity") if role in roles]
     of_session = [role for role in ("query", "time", "weight", "user") if role in roles]
     for session, group in groupby(lines, lambda line: line[1].get(roles["session"])):
         rows: dict[str, list[Any]] = {role: [] for role in by_row}
         found: dict[str, Any] = {}
         for number, one in group:
-            if session is None:
-                raise _wrong(path, number, f"has no {quoted(roles['session'])}")
+            _held(one, roles["session"], path, number)
             for role in by_row:
                 rows[role].append(_held(one, roles[role], path, number))
             for role in of_session:
                 found.setdefault(role, _held(one, roles[role], path, number))
             if found["query"] != one[roles["query"]]:
                 raise _wrong(path, number, f"has another query than session {quoted(session)}")
-        if hash(session) in seen:
-            raise _wrong(
-                path, number, f"comes back to session {quoted(session)}; sort the lines by session"
-            )
-        seen.add(hash(session))
+        waiting.append(session)
+        if len(waiting) == _SESSIONS_AT_ONCE:
+            seen.add(waiting)
+            waiting = []
         yield rows | found
+    seen.add(waiting)
 
 
 def _held(one: dict[str, Any], key: str, path: str | Path, number: int) -> Any:
@@ -537,7 +550,7 @@ def _read_ubi(
             f"{', '.join(map(quoted, sorted(wanted)))}; its action names are {named}. Choose with "
             "actions=... (--read actions=NAME)."
         )
-    yield from _in_parts(_ubi_sessions(path, clicked, user), display_name(path))
+    yield from _in_parts(_ubi_sessions(path, clicked, user), path)
     missed = sum(map(len, clicked.values()))
     if missed:
         warnings.warn(
@@ -592,12 +605,12 @@ def _read_yandex(path: str | Path, *, user: bool = False) -> Iterator[ClickLog]:
     lines = text_lines(path)
     first = next(lines, None)
     if first is None:
-        raise DataError(f"{display_name(path)} has no sessions.")
+        raise DataError(f"{display_name(path)}: there are no sessions.")
     if first[1].startswith(_YANDEX_HEADER):
         sessions = _yandex_table(path, lines)
     else:
         sessions = _yandex_events(path, chain([first], lines), user)
-    yield from _in_parts(sessions, display_name(path))
+    yield from _in_parts(sessions, path)
 
 
 def _yandex_table(path: str | Path, lines: Iterable[tuple[int, str]]) -> Iterator[dict[str, Any]]:

@@ -25,6 +25,7 @@ from rankwright.data.ranking_data import (
     RankingData,
     boundaries_of_sizes,
     checked_weights,
+    clean_ids,
     group_rows,
 )
 from rankwright.errors import DataError, UsageError, quoted
@@ -292,7 +293,9 @@ class ClickLog:
         if session_sizes is not None:
             indptr, _, order = boundaries_of_sizes(session_sizes, n)
         else:
-            indptr, _, order = group_rows(as_vector(session, "session", n))
+            if not n:
+                raise DataError("there are no impressions, so there is no log.")
+            indptr, _, order = group_rows(as_vector(session, "session", n), "session id")
         clicks = as_float_vector(click, "click", n)
         if not (clicks >= 0).all():
             at = int(np.flatnonzero(~(clicks >= 0))[0])
@@ -302,8 +305,11 @@ class ClickLog:
         source = np.arange(n) if order is None else order
         if position is not None and not _in_order(places[source], within):
             source = source[np.lexsort((places[source], within))]
-        query_codes, query_ids = codes_of_ids(_per_session(query, "query", indptr, source))
-        document_codes, document_ids = codes_of_ids(as_vector(document, "document", n)[source])
+        query_codes, query_ids = codes_of_ids(
+            _per_session(clean_ids(np.asarray(query), "query id"), "query", indptr, source)
+        )
+        documents = clean_ids(as_vector(document, "document", n), "document id")
+        document_codes, document_ids = codes_of_ids(documents[source])
         return cls(
             indptr=indptr,
             query=query_codes,
@@ -728,7 +734,7 @@ def _per_session(values: Any, name: str, indptr: I64, source: I64) -> AnyArray:
     per_row = as_vector(array, name, len(source))[source]
     first = per_row[indptr[:-1]]
     same = per_row == np.repeat(first, np.diff(indptr))
-    if name in ("time", "weight"):  # a log may hold the time of each click: the first is kept
+    if name == "time":  # a log may hold the time of each click: the first is kept
         return first
     if not same.all():
         at = int(np.flatnonzero(~same)[0])

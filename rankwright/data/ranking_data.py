@@ -703,12 +703,12 @@ def consecutive(data: RankingData, lo: int, hi: int) -> RankingData:
 _WHOLE = 2.0**63  # from here on an id is no int64
 
 
-def group_rows(qid: AnyArray) -> tuple[I64, AnyArray, I64 | None]:
+def group_rows(qid: AnyArray, what: str = "query id") -> tuple[I64, AnyArray, I64 | None]:
     """Return query boundaries, ids in order of first appearance, and the rows in that order.
 
     The last is None where equal ids are already contiguous.
     """
-    qid = _clean_ids(qid)
+    qid = clean_ids(qid, what)
     starts = np.concatenate(([0], np.flatnonzero(qid[1:] != qid[:-1]) + 1))
     runs = qid[starts]
     number: dict[Any, int] = {}
@@ -722,14 +722,14 @@ def group_rows(qid: AnyArray) -> tuple[I64, AnyArray, I64 | None]:
     return indptr, ids, row
 
 
-def _clean_ids(qid: AnyArray) -> AnyArray:
+def clean_ids(qid: AnyArray, what: str) -> AnyArray:
     """Return ids that can be compared and counted, none of them missing."""
     if qid.dtype.kind == "O":
         missing = np.array([_is_missing(value) for value in qid.tolist()], bool)
     else:
         missing = np.isnan(qid) if qid.dtype.kind in "fmM" else np.zeros(len(qid), bool)
     if missing.any():
-        raise DataError(f"the query id is missing at row {int(np.flatnonzero(missing)[0])}.")
+        raise DataError(f"the {what} is missing at row {int(np.flatnonzero(missing)[0])}.")
     if qid.dtype.kind == "f" and (np.abs(qid) < _WHOLE).all():
         whole = qid.astype(np.int64)
         return whole if (whole == qid).all() else qid
@@ -739,7 +739,7 @@ def _clean_ids(qid: AnyArray) -> AnyArray:
         for row, value in enumerate(qid.tolist()):
             if not isinstance(value, Hashable):
                 raise DataError(
-                    f"the query id at row {row} is {value!r}; an id is a text, a number or a date."
+                    f"the {what} at row {row} is {value!r}; an id is a text, a number or a date."
                 )
     return qid
 

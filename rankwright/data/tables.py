@@ -146,7 +146,7 @@ class Table(ABC):
             "group": group,
             "position": position,
         }
-        with _naming(path):
+        with naming(path):
             source = _seekable(path)
             plan = self._plan(
                 source,
@@ -175,7 +175,7 @@ class Table(ABC):
         Takes the options of `read`.
         """
         given = {role: columns.get(role) for role in USUAL_NAMES}
-        with _naming(path):
+        with naming(path):
             source = _seekable(path)
             plan = self._plan(
                 source,
@@ -198,7 +198,7 @@ class Table(ABC):
         self, path: str | Path, choose: Callable[[list[str]], dict[str, str]]
     ) -> dict[str, AnyArray]:
         """Return some columns of a table by role; ``choose`` gives role -> name among all names."""
-        with _naming(path):
+        with naming(path):
             source = _seekable(path)
             plan = Plan(choose(refuse_repeated(self._names(source))), [], None)
             column = self._columns(source, plan)
@@ -223,7 +223,7 @@ class Table(ABC):
         run
             A role; parts end where its value changes. Without one there is one part.
         """
-        with _naming(path):
+        with naming(path):
             source = _seekable(path)
             roles = choose(refuse_repeated(self._names(source)))
             kept = tuple(name for role, name in roles.items() if role in text)
@@ -243,7 +243,7 @@ class Table(ABC):
 
     def names(self, path: str | Path) -> list[str]:
         """Return the names of the columns of a table."""
-        with _naming(path):
+        with naming(path):
             return refuse_repeated(self._names(_seekable(path)))
 
     def write_columns(self, columns: dict[str, AnyArray], path: str | Path) -> None:
@@ -581,7 +581,7 @@ def _whole_queries(batches: Iterator[Any], name: str) -> Iterator[Any]:
 
 
 @contextmanager
-def _naming(path: str | Path) -> Iterator[None]:
+def naming(path: str | Path) -> Iterator[None]:
     """Put the name of the file before any error in it."""
     name = display_name(path)
     try:

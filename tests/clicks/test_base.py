@@ -2,14 +2,16 @@ import json
 
 import numpy as np
 import pytest
-from cases import each
+from cases import case, each
 from click_sessions import random_log
+from safetensors.numpy import load as load_arrays
+from safetensors.numpy import save as save_arrays
 
 from rankwright import clicks
 from rankwright.clicks.base import NotFittedClickModelError
 from rankwright.clicks.models import MODELS
 from rankwright.errors import DataError, UsageError
-from rankwright.persist.container import ModelFileError, write_parts
+from rankwright.persist.container import ModelFileError, read_parts, write_parts
 
 LOG = random_log()
 
@@ -95,9 +97,30 @@ def test_what_is_no_log_is_refused():
 
 def test_damaged_files_are_refused(tmp_path):
     path = tmp_path / "model.rw"
-    write_parts(path, {"ranker": "lambdamart"}, {})
-    with pytest.raises(ModelFileError, match="holds no click model"):
-        clicks.load_model(path)
+    for name in ("lambdamart", ["pbm"], None):
+        write_parts(path, {"click_model": name}, {})
+        with pytest.raises(ModelFileError, match="holds no click model"):
+            clicks.load_model(path)
     write_parts(path, {"click_model": "pbm", "parameters": {}}, {"ids.json": b"{}"})
     with pytest.raises(ModelFileError, match="does not hold what its receipt says"):
         clicks.load_model(path)
+    clicks.DBN(max_iter=2).fit(LOG).save(path)
+    receipt, parts = read_parts(path)
+    ids, arrays = json.loads(parts["ids.json"]), load_arrays(parts["arrays.safetensors"])
+    damaged = [
+        ({"query_ids": [7, 7]}, {}),
+        ({"query_ids": [7, "7"]}, {}),
+        ({"query_ids": [[1], 2]}, {}),
+        ({}, {"value.continuation": np.full(2, 0.5), "error.continuation": np.ones(2)}),
+        ({}, {"value.attractiveness": np.full(3, 0.5)}),
+        ({}, {"value.satisfaction": arrays["value.satisfaction"] + 1.0}),
+        ({}, {"query": arrays["query"] + 2}),
+    ]
+    for other_ids, others in damaged:
+        changed = {
+            "ids.json": json.dumps(ids | other_ids).encode(),
+            "arrays.safetensors": save_arrays(arrays | others),
+        }
+        write_parts(path, {"click_model": "dbn", "parameters": receipt["parameters"]}, changed)
+        with case(other_ids, *others), pytest.raises(ModelFileError, match="does not hold"):
+            clicks.load_model(path)

@@ -29,6 +29,7 @@ def test_a_number_and_its_text_are_one_id():
     table = PairTable()
     table.codes(numbers, grow=True)
     assert table.codes(texts).tolist() == [1, 2]
+    assert table.query_ids.dtype == np.int64  # looking up changes nothing
     table.codes(texts, grow=True)
     assert table.codes(texts).tolist() == [1, 2]
     assert table.codes(numbers).tolist() == [0, 1]

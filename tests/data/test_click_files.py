@@ -79,9 +79,10 @@ def test_rows_of_a_session_that_lie_apart_are_read_whole_but_not_in_parts(tmp_pa
     ("change", "sentence"),
     [
         (("clicked", "bought"), "no column of the click found"),
+        ((ROWS[ROWS.index("s1") :], ""), "log.csv: there are no rows"),
         (("user", "item"), "'doc_id' and 'item' could each be the document"),
-        (("s1,shoes,b", "s1,hats,b"), "session 0 has two values of query"),
-        (("b,2,1", ",2,1"), "column 'doc_id' is empty at row 1"),
+        (("s1,shoes,b", "s1,hats,b"), "log.csv: session 0 has two values of query"),
+        (("b,2,1", ",2,1"), "log.csv: column 'doc_id' is empty at row 1"),
         (("b,2,1", "b,0,1"), "row 1 has 0. Add 1"),
     ],
 )
@@ -163,10 +164,15 @@ def test_json_lines_hold_sessions_or_impressions(tmp_path, monkeypatch):
         ),
         (
             [{"session": s, "query": "q", "document": "a", "click": 0} for s in (1, 2, 1)],
-            "line 3 comes back to session '1'",
+            "session '1' comes back",
         ),
+        ([{"session": [1], "query": "q", "document": "a", "click": 0}], "line 1 has no 'session'"),
         ([[1]], "line 1 is no JSON object"),
-        ([], "has no sessions"),
+        (
+            [{"query": "q", "documents": ["a"], "clicks": [-1]}],
+            "log.jsonl: click must be 0 or more",
+        ),
+        ([], "there are no sessions"),
     ],
 )
 def test_what_is_wrong_with_json_lines_is_said(objects, sentence, tmp_path):

@@ -82,10 +82,15 @@ def test_frames_give_the_same_log_and_no_user_unless_asked(kind, rows):
         ({"position": [1, 1, 1, 2, 1, 2]}, "session 0 shows two documents at position 1"),
         ({"click": [0, 1, -1, 0, 0, 0]}, "click must be 0 or more; row 2"),
         ({"query": ["a", "b", "b", "b", "a", "a"]}, "session 0 has two values of query: 'a'"),
+        ({"weight": [1, 2, 1, 1, 1, 1]}, "session 0 has two values of weight: '1'"),
+        ({"session": [1, 1, None, 2, 2, 2]}, "the session id is missing at row 2"),
+        ({"document": [1, None, 1, 3, 2, 1]}, "the document id is missing at row 1"),
+        ({"query": [1, 1, np.nan, 2, 1, 1]}, "the query id is missing at row 2"),
         ({"session_sizes": [2, 2, 2]}, "give session"),
         ({"propensity": [1, 1, 0, 1, 1, 1]}, "propensity is 0 at number 3"),
         ({"propensity": [1, 1, 1, 1, 1.5, 1]}, "'propensity' has 1.5 at number 4"),
         ({"document": [1, 2]}, "session has 6 values, where 2"),
+        ({"document": [], "session": [], "click": []}, "there are no impressions"),
     ],
 )
 def test_what_is_wrong_is_said_in_a_sentence(change, sentence, rows):
@@ -102,6 +107,14 @@ def test_the_constructor_checks_what_kernels_read(rows):
         ClickLog(**fields | {"indptr": np.array([0, 2, 4, 7])})
     with pytest.raises(DataError, match="features and row belong together"):
         ClickLog(**fields | {"row": np.zeros(6, np.int64)})
+
+
+def test_lists_may_be_empty_where_queries_are_given_per_session():
+    log = ClickLog.from_arrays(["a", "b"], [1, 2], [0, 1], session_sizes=[2, 0])
+    assert log.query.tolist() == [0, 1]
+    assert log.sizes.tolist() == [2, 0]
+    with pytest.raises(DataError, match="session 1 has no impressions; give query per session"):
+        ClickLog.from_arrays(["a", "a", "b"], [1, 2, 3], [0, 1, 0], session_sizes=[2, 0, 0, 1])
 
 
 def test_select_and_parts_keep_whole_sessions(rows):
