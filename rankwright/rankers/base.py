@@ -430,7 +430,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         )
         if propensity is not None:
             self.propensity_ = known_propensity(propensity, given, n_jobs=self.n_jobs)
-            given = debias(given, self.propensity_)
+            given = debias(given, self.propensity_, n_jobs=self.n_jobs)
         data = given.present()
         refuse_categories(self, data)
         data.check_width()

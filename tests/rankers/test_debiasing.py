@@ -232,3 +232,12 @@ def test_the_order_of_queries_changes_nothing():
     there, shuffled = debias(rows, known), debias(rows.select(order), known)
     back = shuffled.select(np.argsort(order))
     np.testing.assert_allclose(back.y, there.y, rtol=1e-12, atol=1e-12)
+
+
+def test_a_ranker_that_learned_from_clicks_is_an_ordinary_one(tmp_path):
+    log = simulated()
+    made = rw.LambdaMART(n_estimators=5).fit(log, propensity="joint")
+    made.save(tmp_path / "model.rw")
+    back = rw.load_model(tmp_path / "model.rw")
+    assert back.predict(log.features).tolist() == made.predict(log.features).tolist()
+    assert made.n_features_in_ == log.features.n_features
