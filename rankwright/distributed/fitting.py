@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
-from rankwright.core.parameters import seed_of
+from rankwright.core.parameters import part_name, seed_of
 from rankwright.core.types import FittedModel
 from rankwright.data.content import digest_of_prints, query_prints
 from rankwright.data.files import load
@@ -20,7 +20,7 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.data.store import is_store
 from rankwright.distributed.evaluation import PartitionedEvaluator, linear_scores
 from rankwright.distributed.partitions import Partitions, partitions
-from rankwright.errors import DataError, UsageError
+from rankwright.errors import DataError, IncompatibleError, UsageError
 from rankwright.metrics.base import metric, metric_name
 from rankwright.metrics.evaluation import Evaluator
 from rankwright.persist.checkpoint import Checkpoint, digest_in_order, run_receipt
@@ -91,6 +91,11 @@ def fit(
     begun = None if start is None else start._fitted()
     model = ranker.make_model()
     loss: Any = ranker.make_loss()
+    if getattr(loss, "takes_positions", False) and any(parts.map(_has_positions)):
+        raise IncompatibleError(
+            f"loss '{part_name('losses', loss)}' learns effects of positions over all queries at "
+            "once, not over parts; fit in one process, or debias the clicks first."
+        )
     given = {
         "callback": callback,
         "start": begun,
@@ -242,6 +247,10 @@ def _resume(
 def _digest(parts: Partitions) -> str:
     """Return a digest of the parts and their order."""
     return hashlib.sha256("".join(parts.map(digest_in_order, 1)).encode()).hexdigest()
+
+
+def _has_positions(part: RankingData) -> bool:
+    return part.position is not None
 
 
 def _prints(part: RankingData) -> Any:

@@ -10,7 +10,7 @@ import rankwright
 from rankwright.data.files import save
 from rankwright.distributed import fit
 from rankwright.distributed.partitions import Partitions
-from rankwright.errors import DataError, UsageError
+from rankwright.errors import DataError, IncompatibleError, UsageError
 from rankwright.models import Linear
 from rankwright.persist.checkpoint import Checkpoint
 from rankwright.rankers.base import Ranker, ranker
@@ -175,3 +175,11 @@ def test_valid_data_of_another_width_are_refused(local):
 def test_without_valid_data_nothing_can_be_chosen(local):
     with pytest.raises(UsageError, match="l2='auto' is chosen on validation data"):
         fit(ranker("ranksvm", l2="auto"), local)
+
+
+def test_effects_of_positions_are_not_learned_part_by_part(local):
+    placed = replace(DATA, position=np.tile(np.arange(1, 7), 12))
+    made = Ranker(loss="dual_softmax")
+    with pytest.raises(IncompatibleError, match="not over parts"):
+        fit(made, Partitions.from_list(cut(placed, 5)))
+    assert fit(made, local).predict(VALID).std() > 0.0
