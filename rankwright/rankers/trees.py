@@ -15,8 +15,8 @@ class LambdaMART(Ranker):
     The gradient of a pair is RankNet's times the change of the metric if the two documents swapped
     places (`burges2010overview`). Any metric with a swap: ndcg, dcg, map, mrr, err, p. The scale
     sigma of score differences, which trees hardly notice, is a parameter of
-    `rankwright.losses.LambdaRank`, an L1 penalty on leaf values (``reg_alpha``) one of
-    `rankwright.models.Trees`.
+    `rankwright.losses.LambdaRank`; an L1 penalty on leaf values (``reg_alpha``) and the least sum of
+    curvature in a leaf (``min_child_weight``) are parameters of `rankwright.models.Trees`.
 
     Parameters
     ----------
@@ -34,20 +34,22 @@ class LambdaMART(Ranker):
         2^g - 1, or what ``metric`` says.
     n_estimators : int, default 100
         Number of trees.
-    learning_rate : float, default 0.1
+    learning_rate : float or "auto", default "auto"
         Share of each tree's step that is taken.
-    num_leaves : int, default 31
-        Most leaves of a tree.
+    num_leaves : int or "auto", default "auto"
+        Most leaves of a tree. All that is "auto" goes by the size of the data:
+        `rankwright.models.Trees.resolve`.
     max_depth : int or None, default None
         Most splits from the root to a leaf; None sets no limit.
     min_child_samples : int, default 20
         Fewest documents of a leaf.
-    min_child_weight : float, default 1e-3
-        Least sum of curvature in a leaf.
     subsample : float, default 1.0
         Share of the documents sampled for each tree.
-    colsample_bytree : float, default 1.0
+    colsample_bytree : float or "auto", default "auto"
         Share of the features sampled for each tree.
+    bagging_temperature : float or "auto", default "auto"
+        Documents and queries are weighed by chance, anew for each tree: 0 weighs all alike, 1 is
+        the Bayesian bootstrap.
     reg_lambda : float, default 0.0
         L2 penalty on leaf values.
     monotone_constraints : mapping, sequence or None, default None
@@ -63,9 +65,10 @@ class LambdaMART(Ranker):
         Metric that selects on the validation set; None is ``metric``.
     convention : str, default "standard"
         How metrics are computed: one of ``rankwright list conventions``.
-    early_stopping_rounds : int or None, default None
+    early_stopping_rounds : int, None or "auto", default "auto"
         Stop after this many iterations without a better value on the validation set; None never
-        does.
+        does. "auto" stops 50 rounds after the maximum of the validation curve, smoothed over 21
+        rounds.
     random_state : int, RandomState, Generator or None, default 0
         Seed of everything that is sampled. The same int gives the same model; None does not.
     n_jobs : int or None, default None
@@ -95,20 +98,20 @@ class LambdaMART(Ranker):
         normalize: bool = True,
         label_gain: Sequence[float] | None = None,
         n_estimators: int = 100,
-        learning_rate: float = 0.1,
-        num_leaves: int = 31,
+        learning_rate: float | str = "auto",
+        num_leaves: int | str = "auto",
         max_depth: int | None = None,
         min_child_samples: int = 20,
-        min_child_weight: float = 1e-3,
         subsample: float = 1.0,
-        colsample_bytree: float = 1.0,
+        colsample_bytree: float | str = "auto",
+        bagging_temperature: float | str = "auto",
         reg_lambda: float = 0.0,
         monotone_constraints: Mapping[str | int, int] | Sequence[int] | None = None,
         categorical_feature: Sequence[str | int] | None = None,
         model: Any = None,
         select_metric: Any = None,
         convention: str = "standard",
-        early_stopping_rounds: int | None = None,
+        early_stopping_rounds: int | str | None = "auto",
         random_state: Any = 0,
         n_jobs: int | None = None,
         verbose: bool = False,
@@ -122,9 +125,9 @@ class LambdaMART(Ranker):
         self.num_leaves = num_leaves
         self.max_depth = max_depth
         self.min_child_samples = min_child_samples
-        self.min_child_weight = min_child_weight
         self.subsample = subsample
         self.colsample_bytree = colsample_bytree
+        self.bagging_temperature = bagging_temperature
         self.reg_lambda = reg_lambda
         self.monotone_constraints = monotone_constraints
         self.categorical_feature = categorical_feature
@@ -169,18 +172,22 @@ class IntervalRank(Ranker):
         hard margins and free widths, whatever the lambdas.
     n_estimators : int, default 100
         Number of trees.
-    learning_rate : float, default 0.1
+    learning_rate : float or "auto", default "auto"
         Share of each tree's step that is taken.
-    num_leaves : int, default 31
-        Most leaves of a tree.
+    num_leaves : int or "auto", default "auto"
+        Most leaves of a tree. All that is "auto" goes by the size of the data:
+        `rankwright.models.Trees.resolve`.
     max_depth : int or None, default None
         Most splits from the root to a leaf; None sets no limit.
     min_child_samples : int, default 20
         Fewest documents of a leaf.
     subsample : float, default 1.0
         Share of the documents sampled for each tree.
-    colsample_bytree : float, default 1.0
+    colsample_bytree : float or "auto", default "auto"
         Share of the features sampled for each tree.
+    bagging_temperature : float or "auto", default "auto"
+        Documents and queries are weighed by chance, anew for each tree: 0 weighs all alike, 1 is
+        the Bayesian bootstrap.
     reg_lambda : float, default 0.0
         L2 penalty on leaf values.
     reg_alpha : float, default 0.0
@@ -192,9 +199,10 @@ class IntervalRank(Ranker):
         Metric that selects the number of trees on the validation set.
     convention : str, default "standard"
         How metrics are computed: one of ``rankwright list conventions``.
-    early_stopping_rounds : int or None, default None
+    early_stopping_rounds : int, None or "auto", default "auto"
         Stop after this many iterations without a better value on the validation set; None never
-        does.
+        does. "auto" stops 50 rounds after the maximum of the validation curve, smoothed over 21
+        rounds.
     random_state : int, RandomState, Generator or None, default 0
         Seed of everything that is sampled. The same int gives the same model; None does not.
     n_jobs : int or None, default None
@@ -222,18 +230,19 @@ class IntervalRank(Ranker):
         scale_by_size: bool = True,
         qp_solver: str = "newton",
         n_estimators: int = 100,
-        learning_rate: float = 0.1,
-        num_leaves: int = 31,
+        learning_rate: float | str = "auto",
+        num_leaves: int | str = "auto",
         max_depth: int | None = None,
         min_child_samples: int = 20,
         subsample: float = 1.0,
-        colsample_bytree: float = 1.0,
+        colsample_bytree: float | str = "auto",
+        bagging_temperature: float | str = "auto",
         reg_lambda: float = 0.0,
         reg_alpha: float = 0.0,
         model: Any = None,
         metric: Any = "ndcg@10",
         convention: str = "standard",
-        early_stopping_rounds: int | None = None,
+        early_stopping_rounds: int | str | None = "auto",
         random_state: Any = 0,
         n_jobs: int | None = None,
         verbose: bool = False,
@@ -251,6 +260,7 @@ class IntervalRank(Ranker):
         self.min_child_samples = min_child_samples
         self.subsample = subsample
         self.colsample_bytree = colsample_bytree
+        self.bagging_temperature = bagging_temperature
         self.reg_lambda = reg_lambda
         self.reg_alpha = reg_alpha
         self.model = model
@@ -276,10 +286,11 @@ class GBDT(Ranker):
         per grade.
     n_estimators : int, default 100
         Number of trees.
-    learning_rate : float, default 0.1
+    learning_rate : float or "auto", default "auto"
         Share of each tree's step that is taken.
-    num_leaves : int, default 15
-        Most leaves of a tree.
+    num_leaves : int or "auto", default "auto"
+        Most leaves of a tree. All that is "auto" goes by the size of the data:
+        `rankwright.models.Trees.resolve`.
     max_depth : int or None, default None
         Most splits from the root to a leaf; None sets no limit.
     min_child_samples : int, default 20
@@ -288,8 +299,11 @@ class GBDT(Ranker):
         Least sum of curvature in a leaf.
     subsample : float, default 1.0
         Share of the documents sampled for each tree.
-    colsample_bytree : float, default 1.0
+    colsample_bytree : float or "auto", default "auto"
         Share of the features sampled for each tree.
+    bagging_temperature : float or "auto", default "auto"
+        Documents and queries are weighed by chance, anew for each tree: 0 weighs all alike, 1 is
+        the Bayesian bootstrap.
     reg_lambda : float, default 0.0
         L2 penalty on leaf values.
     reg_alpha : float, default 0.0
@@ -307,9 +321,10 @@ class GBDT(Ranker):
         Metric that selects the number of trees on the validation set.
     convention : str, default "standard"
         How metrics are computed: one of ``rankwright list conventions``.
-    early_stopping_rounds : int or None, default None
+    early_stopping_rounds : int, None or "auto", default "auto"
         Stop after this many iterations without a better value on the validation set; None never
-        does.
+        does. "auto" stops 50 rounds after the maximum of the validation curve, smoothed over 21
+        rounds.
     random_state : int, RandomState, Generator or None, default 0
         Seed of everything that is sampled. The same int gives the same model; None does not.
     n_jobs : int or None, default None
@@ -328,13 +343,14 @@ class GBDT(Ranker):
         *,
         targets: str | tuple[float, ...] = "linear",
         n_estimators: int = 100,
-        learning_rate: float = 0.1,
-        num_leaves: int = 15,
+        learning_rate: float | str = "auto",
+        num_leaves: int | str = "auto",
         max_depth: int | None = None,
         min_child_samples: int = 20,
         min_child_weight: float = 1e-3,
         subsample: float = 1.0,
-        colsample_bytree: float = 1.0,
+        colsample_bytree: float | str = "auto",
+        bagging_temperature: float | str = "auto",
         reg_lambda: float = 0.0,
         reg_alpha: float = 0.0,
         monotone_constraints: Mapping[str | int, int] | Sequence[int] | None = None,
@@ -342,7 +358,7 @@ class GBDT(Ranker):
         model: Any = None,
         metric: Any = "ndcg@10",
         convention: str = "standard",
-        early_stopping_rounds: int | None = None,
+        early_stopping_rounds: int | str | None = "auto",
         random_state: Any = 0,
         n_jobs: int | None = None,
         verbose: bool = False,
@@ -356,6 +372,7 @@ class GBDT(Ranker):
         self.min_child_weight = min_child_weight
         self.subsample = subsample
         self.colsample_bytree = colsample_bytree
+        self.bagging_temperature = bagging_temperature
         self.reg_lambda = reg_lambda
         self.reg_alpha = reg_alpha
         self.monotone_constraints = monotone_constraints
@@ -385,10 +402,11 @@ class GBRank(Ranker):
         scores; 0 leaves it free.
     n_estimators : int, default 100
         Number of trees.
-    learning_rate : float, default 0.1
+    learning_rate : float or "auto", default "auto"
         Share of each tree's step that is taken.
-    num_leaves : int, default 31
-        Most leaves of a tree.
+    num_leaves : int or "auto", default "auto"
+        Most leaves of a tree. All that is "auto" goes by the size of the data:
+        `rankwright.models.Trees.resolve`.
     max_depth : int or None, default None
         Most splits from the root to a leaf; None sets no limit.
     min_child_samples : int, default 20
@@ -397,8 +415,11 @@ class GBRank(Ranker):
         Least sum of curvature in a leaf.
     subsample : float, default 1.0
         Share of the documents sampled for each tree.
-    colsample_bytree : float, default 1.0
+    colsample_bytree : float or "auto", default "auto"
         Share of the features sampled for each tree.
+    bagging_temperature : float or "auto", default "auto"
+        Documents and queries are weighed by chance, anew for each tree: 0 weighs all alike, 1 is
+        the Bayesian bootstrap.
     reg_lambda : float, default 0.0
         L2 penalty on leaf values.
     reg_alpha : float, default 0.0
@@ -416,9 +437,10 @@ class GBRank(Ranker):
         Metric that selects the number of trees on the validation set.
     convention : str, default "standard"
         How metrics are computed: one of ``rankwright list conventions``.
-    early_stopping_rounds : int or None, default None
+    early_stopping_rounds : int, None or "auto", default "auto"
         Stop after this many iterations without a better value on the validation set; None never
-        does.
+        does. "auto" stops 50 rounds after the maximum of the validation curve, smoothed over 21
+        rounds.
     random_state : int, RandomState, Generator or None, default 0
         Seed of everything that is sampled. The same int gives the same model; None does not.
     n_jobs : int or None, default None
@@ -438,13 +460,14 @@ class GBRank(Ranker):
         targets: str | tuple[float, ...] = "linear",
         calibration: float = 0.0,
         n_estimators: int = 100,
-        learning_rate: float = 0.1,
-        num_leaves: int = 31,
+        learning_rate: float | str = "auto",
+        num_leaves: int | str = "auto",
         max_depth: int | None = None,
         min_child_samples: int = 20,
         min_child_weight: float = 1e-3,
         subsample: float = 1.0,
-        colsample_bytree: float = 1.0,
+        colsample_bytree: float | str = "auto",
+        bagging_temperature: float | str = "auto",
         reg_lambda: float = 0.0,
         reg_alpha: float = 0.0,
         monotone_constraints: Mapping[str | int, int] | Sequence[int] | None = None,
@@ -452,7 +475,7 @@ class GBRank(Ranker):
         model: Any = None,
         metric: Any = "ndcg@10",
         convention: str = "standard",
-        early_stopping_rounds: int | None = None,
+        early_stopping_rounds: int | str | None = "auto",
         random_state: Any = 0,
         n_jobs: int | None = None,
         verbose: bool = False,
@@ -467,6 +490,7 @@ class GBRank(Ranker):
         self.min_child_weight = min_child_weight
         self.subsample = subsample
         self.colsample_bytree = colsample_bytree
+        self.bagging_temperature = bagging_temperature
         self.reg_lambda = reg_lambda
         self.reg_alpha = reg_alpha
         self.monotone_constraints = monotone_constraints
@@ -495,10 +519,11 @@ class XENDCG(Ranker):
         3 is what LightGBM's ``rank_xendcg`` boosts.
     n_estimators : int, default 100
         Number of trees.
-    learning_rate : float, default 0.1
+    learning_rate : float or "auto", default "auto"
         Share of each tree's step that is taken.
-    num_leaves : int, default 7
-        Most leaves of a tree.
+    num_leaves : int or "auto", default "auto"
+        Most leaves of a tree. All that is "auto" goes by the size of the data:
+        `rankwright.models.Trees.resolve`.
     max_depth : int or None, default None
         Most splits from the root to a leaf; None sets no limit.
     min_child_samples : int, default 20
@@ -507,8 +532,11 @@ class XENDCG(Ranker):
         Least sum of curvature in a leaf.
     subsample : float, default 1.0
         Share of the documents sampled for each tree.
-    colsample_bytree : float, default 1.0
+    colsample_bytree : float or "auto", default "auto"
         Share of the features sampled for each tree.
+    bagging_temperature : float or "auto", default "auto"
+        Documents and queries are weighed by chance, anew for each tree: 0 weighs all alike, 1 is
+        the Bayesian bootstrap.
     reg_lambda : float, default 0.0
         L2 penalty on leaf values.
     reg_alpha : float, default 0.0
@@ -526,9 +554,10 @@ class XENDCG(Ranker):
         Metric that selects the number of trees on the validation set.
     convention : str, default "standard"
         How metrics are computed: one of ``rankwright list conventions``.
-    early_stopping_rounds : int or None, default None
+    early_stopping_rounds : int, None or "auto", default "auto"
         Stop after this many iterations without a better value on the validation set; None never
-        does.
+        does. "auto" stops 50 rounds after the maximum of the validation curve, smoothed over 21
+        rounds.
     random_state : int, RandomState, Generator or None, default 0
         Seed of everything that is sampled. The same int gives the same model; None does not.
     n_jobs : int or None, default None
@@ -547,13 +576,14 @@ class XENDCG(Ranker):
         sampled: bool = True,
         newton_terms: int = 1,
         n_estimators: int = 100,
-        learning_rate: float = 0.1,
-        num_leaves: int = 7,
+        learning_rate: float | str = "auto",
+        num_leaves: int | str = "auto",
         max_depth: int | None = None,
         min_child_samples: int = 20,
         min_child_weight: float = 1e-3,
         subsample: float = 1.0,
-        colsample_bytree: float = 1.0,
+        colsample_bytree: float | str = "auto",
+        bagging_temperature: float | str = "auto",
         reg_lambda: float = 0.0,
         reg_alpha: float = 0.0,
         monotone_constraints: Mapping[str | int, int] | Sequence[int] | None = None,
@@ -561,7 +591,7 @@ class XENDCG(Ranker):
         model: Any = None,
         metric: Any = "ndcg@10",
         convention: str = "standard",
-        early_stopping_rounds: int | None = None,
+        early_stopping_rounds: int | str | None = "auto",
         random_state: Any = 0,
         n_jobs: int | None = None,
         verbose: bool = False,
@@ -576,6 +606,7 @@ class XENDCG(Ranker):
         self.min_child_weight = min_child_weight
         self.subsample = subsample
         self.colsample_bytree = colsample_bytree
+        self.bagging_temperature = bagging_temperature
         self.reg_lambda = reg_lambda
         self.reg_alpha = reg_alpha
         self.monotone_constraints = monotone_constraints
