@@ -1,13 +1,14 @@
-"""The quality of rankings without tuning: every tool at its defaults, on public sets in five folds.
+"""The quality of rankings without tuning: every tool at its defaults, public sets, five folds.
 
 Boosted trees, ours and the peers', may grow 500 and stop early on the validation part, the peers
-after 50 rounds without a better value; all else is what each tool does when nothing is said. NDCG@10
-of the test parts by the standard convention, ties averaged. Our best tree ranker is chosen by the
-validation parts, the best peer by the test parts; intervals are for the mean difference by query
-(95 %, by resampling queries). Nothing else is chosen here, and no default was chosen on these test parts.
+after 50 rounds without a better value; all else is what each tool does when nothing is said.
+NDCG@10 of the test parts by the standard convention, ties averaged. Our best tree ranker is chosen by the
+validation parts, the best peer by the test parts; intervals are of the mean difference by query
+(95 %, by resampling queries). Nothing else is chosen here, and no default was chosen on these test
+parts.
 
-``QUALITY_DATA=DIR make bench AREA=quality`` takes other sets: a folder of LETOR folds (Fold1, Fold2,
-... or S1.txt, S2.txt, ...), or a folder of such folders.
+``make bench AREA=quality QUALITY_DATA=DIR`` takes other sets: a folder of LETOR folds (Fold1,
+Fold2, ... or S1.txt, S2.txt, ...), or a folder of such folders.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Scored(NamedTuple):
 
 @dataclass
 class Result:
-    """One tool on one set: the metric of each query, fold after fold, and the seconds of all fits."""
+    """One tool on one set: the metric of each query, fold after fold, and seconds of all fits."""
 
     peer: str
     package: str
@@ -57,10 +58,12 @@ class Result:
 
     @property
     def mean(self) -> float:
+        """Mean over the queries of the test parts."""
         return float(np.mean(np.concatenate(self.test)))
 
     @property
     def valid_mean(self) -> float:
+        """Mean over the queries of the validation parts."""
         return float(np.mean(np.concatenate(self.valid)))
 
     def lead(self, other: Result) -> Interval:
@@ -155,30 +158,25 @@ class Contender:
 
 def _contenders() -> list[Contender]:
     early = f"{TREES} trees, early stopping {PATIENCE}"
-    made = [
+    return [
         Contender("LightGBM, lambdarank", "lightgbm", early, _lightgbm("lambdarank")),
         Contender("LightGBM, xendcg", "lightgbm", early, _lightgbm("rank_xendcg")),
         Contender("XGBoost, rank:ndcg", "xgboost", early, _xgboost),
         Contender("CatBoost, YetiRank", "catboost", early, _catboost("YetiRank")),
         Contender("CatBoost, QueryRMSE", "catboost", early, _catboost("QueryRMSE")),
+        *(_ours(name, n_estimators=TREES) for name in TREE_RANKERS),
+        *(_ours(name) for name in OTHERS),
+        Contender(f"{OURS}, auto", "rankwright", "defaults", _auto),
     ]
-    for name in TREE_RANKERS:
-        settings = f"at most {TREES} trees"
-        made.append(
-            Contender(f"{OURS}, {name}", "rankwright", settings, _ours(name, n_estimators=TREES))
-        )
-    for name in OTHERS:
-        made.append(Contender(f"{OURS}, {name}", "rankwright", "defaults", _ours(name)))
-    made.append(Contender(f"{OURS}, auto", "rankwright", "defaults", _auto))
-    return made
 
 
-def _ours(name: str, **settings: Any) -> Callable[[Any], Scored]:
+def _ours(name: str, **settings: Any) -> Contender:
     def fit(fold: Any) -> Scored:
         made = rw.ranker(name, **settings).fit(fold.train, eval_set=fold.valid)
         return Scored(made.predict(fold.valid), made.predict(fold.test))
 
-    return fit
+    words = ", ".join(f"{key}={value}" for key, value in settings.items()) or "defaults"
+    return Contender(f"{OURS}, {name}", "rankwright", words, fit)
 
 
 def _auto(fold: Any) -> Scored:

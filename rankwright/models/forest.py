@@ -57,7 +57,6 @@ class Forest(Trees):
     min_child_samples: int = 1
     learning_rate: float | str = 0.1
     colsample_bytree: float | str = 0.3
-    bagging_temperature: float | str = 0.0
 
     def check(self) -> None:
         """Refuse what is no forest."""

@@ -61,7 +61,6 @@ _BY_SIZE: dict[str, Callable[[float], Any]] = {
     "num_leaves": lambda a: round(7.0 * (31.0 / 7.0) ** a),
     "learning_rate": lambda a: 0.05 * 2.0**a,
     "colsample_bytree": lambda a: 0.5 ** (1.0 - a),
-    "bagging_temperature": lambda a: 1.0 - a,
 }
 _ROWS_PER_THREAD = 4096  # with fewer, LightGBM's threads wait for each other more than they work
 
@@ -122,7 +121,7 @@ class Trees(Part):
     subsample: float = 1.0
     query_fraction: float = 1.0
     colsample_bytree: float | str = "auto"
-    bagging_temperature: float | str = "auto"
+    bagging_temperature: float = 0.0
     monotone_constraints: Mapping[str | int, int] | Sequence[int] | None = None
     categorical_feature: Sequence[str | int] | None = None
     max_bins: int = 255
@@ -130,14 +129,13 @@ class Trees(Part):
     def resolve(self, n_documents: int, n_queries: int) -> Self:
         """Return the model with a number for all that is "auto", by the size of the data.
 
-        =================== ========== ==========
-        parameter           small data large data
-        =================== ========== ==========
-        num_leaves          7          31
-        learning_rate       0.05       0.1
-        colsample_bytree    0.5        1
-        bagging_temperature 1          0
-        =================== ========== ==========
+        ================ ========== ==========
+        parameter        small data large data
+        ================ ========== ==========
+        num_leaves       7          31
+        learning_rate    0.05       0.1
+        colsample_bytree 0.5        1
+        ================ ========== ==========
 
         Small are up to 20,000 documents or 200 queries, large 100,000 documents of 1,000 queries
         and more; in between lies what is in between, by (1).

@@ -303,7 +303,7 @@ RENAMED = {
 }
 _TREES = {"l2": "reg_lambda", "l1": "reg_alpha"}
 _INTERVAL = {"solver": "qp_solver"}
-_TREES_THEN = {"learning_rate": 0.1, "colsample_bytree": 1.0, "bagging_temperature": 0.0}
+_TREES_THEN = {"learning_rate": 0.1, "colsample_bytree": 1.0}
 _LEAVES_THEN = {"gbdt": 15, "xendcg": 7}
 """Defaults of 0.1 for what is "auto" today; 31 leaves otherwise."""
 

@@ -15,8 +15,8 @@ class LambdaMART(Ranker):
     The gradient of a pair is RankNet's times the change of the metric if the two documents swapped
     places (`burges2010overview`). Any metric with a swap: ndcg, dcg, map, mrr, err, p. The scale
     sigma of score differences, which trees hardly notice, is a parameter of
-    `rankwright.losses.LambdaRank`; an L1 penalty on leaf values (``reg_alpha``) and the least sum of
-    curvature in a leaf (``min_child_weight``) are parameters of `rankwright.models.Trees`.
+    `rankwright.losses.LambdaRank`, an L1 penalty on leaf values (``reg_alpha``) one of
+    `rankwright.models.Trees`.
 
     Parameters
     ----------
@@ -43,13 +43,12 @@ class LambdaMART(Ranker):
         Most splits from the root to a leaf; None sets no limit.
     min_child_samples : int, default 20
         Fewest documents of a leaf.
+    min_child_weight : float, default 1e-3
+        Least sum of curvature in a leaf.
     subsample : float, default 1.0
         Share of the documents sampled for each tree.
     colsample_bytree : float or "auto", default "auto"
         Share of the features sampled for each tree.
-    bagging_temperature : float or "auto", default "auto"
-        Documents and queries are weighed by chance, anew for each tree: 0 weighs all alike, 1 is
-        the Bayesian bootstrap.
     reg_lambda : float, default 0.0
         L2 penalty on leaf values.
     monotone_constraints : mapping, sequence or None, default None
@@ -102,9 +101,9 @@ class LambdaMART(Ranker):
         num_leaves: int | str = "auto",
         max_depth: int | None = None,
         min_child_samples: int = 20,
+        min_child_weight: float = 1e-3,
         subsample: float = 1.0,
         colsample_bytree: float | str = "auto",
-        bagging_temperature: float | str = "auto",
         reg_lambda: float = 0.0,
         monotone_constraints: Mapping[str | int, int] | Sequence[int] | None = None,
         categorical_feature: Sequence[str | int] | None = None,
@@ -125,9 +124,9 @@ class LambdaMART(Ranker):
         self.num_leaves = num_leaves
         self.max_depth = max_depth
         self.min_child_samples = min_child_samples
+        self.min_child_weight = min_child_weight
         self.subsample = subsample
         self.colsample_bytree = colsample_bytree
-        self.bagging_temperature = bagging_temperature
         self.reg_lambda = reg_lambda
         self.monotone_constraints = monotone_constraints
         self.categorical_feature = categorical_feature
@@ -185,9 +184,6 @@ class IntervalRank(Ranker):
         Share of the documents sampled for each tree.
     colsample_bytree : float or "auto", default "auto"
         Share of the features sampled for each tree.
-    bagging_temperature : float or "auto", default "auto"
-        Documents and queries are weighed by chance, anew for each tree: 0 weighs all alike, 1 is
-        the Bayesian bootstrap.
     reg_lambda : float, default 0.0
         L2 penalty on leaf values.
     reg_alpha : float, default 0.0
@@ -236,7 +232,6 @@ class IntervalRank(Ranker):
         min_child_samples: int = 20,
         subsample: float = 1.0,
         colsample_bytree: float | str = "auto",
-        bagging_temperature: float | str = "auto",
         reg_lambda: float = 0.0,
         reg_alpha: float = 0.0,
         model: Any = None,
@@ -260,7 +255,6 @@ class IntervalRank(Ranker):
         self.min_child_samples = min_child_samples
         self.subsample = subsample
         self.colsample_bytree = colsample_bytree
-        self.bagging_temperature = bagging_temperature
         self.reg_lambda = reg_lambda
         self.reg_alpha = reg_alpha
         self.model = model
@@ -276,8 +270,7 @@ class GBDT(Ranker):
     """GBDT, MART: boosted regression trees on the grades.
 
     The pointwise baseline: squared error to the target of each document's grade
-    (`friedman2001gbdt`). Alias ``mart``. 15 leaves are significantly better than 31 over six
-    validation sets (docs/choose.md).
+    (`friedman2001gbdt`). Alias ``mart``.
 
     Parameters
     ----------
@@ -301,9 +294,6 @@ class GBDT(Ranker):
         Share of the documents sampled for each tree.
     colsample_bytree : float or "auto", default "auto"
         Share of the features sampled for each tree.
-    bagging_temperature : float or "auto", default "auto"
-        Documents and queries are weighed by chance, anew for each tree: 0 weighs all alike, 1 is
-        the Bayesian bootstrap.
     reg_lambda : float, default 0.0
         L2 penalty on leaf values.
     reg_alpha : float, default 0.0
@@ -350,7 +340,6 @@ class GBDT(Ranker):
         min_child_weight: float = 1e-3,
         subsample: float = 1.0,
         colsample_bytree: float | str = "auto",
-        bagging_temperature: float | str = "auto",
         reg_lambda: float = 0.0,
         reg_alpha: float = 0.0,
         monotone_constraints: Mapping[str | int, int] | Sequence[int] | None = None,
@@ -372,7 +361,6 @@ class GBDT(Ranker):
         self.min_child_weight = min_child_weight
         self.subsample = subsample
         self.colsample_bytree = colsample_bytree
-        self.bagging_temperature = bagging_temperature
         self.reg_lambda = reg_lambda
         self.reg_alpha = reg_alpha
         self.monotone_constraints = monotone_constraints
@@ -417,9 +405,6 @@ class GBRank(Ranker):
         Share of the documents sampled for each tree.
     colsample_bytree : float or "auto", default "auto"
         Share of the features sampled for each tree.
-    bagging_temperature : float or "auto", default "auto"
-        Documents and queries are weighed by chance, anew for each tree: 0 weighs all alike, 1 is
-        the Bayesian bootstrap.
     reg_lambda : float, default 0.0
         L2 penalty on leaf values.
     reg_alpha : float, default 0.0
@@ -467,7 +452,6 @@ class GBRank(Ranker):
         min_child_weight: float = 1e-3,
         subsample: float = 1.0,
         colsample_bytree: float | str = "auto",
-        bagging_temperature: float | str = "auto",
         reg_lambda: float = 0.0,
         reg_alpha: float = 0.0,
         monotone_constraints: Mapping[str | int, int] | Sequence[int] | None = None,
@@ -490,7 +474,6 @@ class GBRank(Ranker):
         self.min_child_weight = min_child_weight
         self.subsample = subsample
         self.colsample_bytree = colsample_bytree
-        self.bagging_temperature = bagging_temperature
         self.reg_lambda = reg_lambda
         self.reg_alpha = reg_alpha
         self.monotone_constraints = monotone_constraints
@@ -507,8 +490,7 @@ class GBRank(Ranker):
 class XENDCG(Ranker):
     """XE-NDCG: boosted trees on a cross entropy that bounds NDCG.
 
-    As LightGBM's ``rank_xendcg`` (`bruch2021xendcg`); the noise of each iteration is seeded. 7
-    leaves are better than 31 beyond chance over six validation sets (docs/choose.md).
+    As LightGBM's ``rank_xendcg`` (`bruch2021xendcg`); the noise of each iteration is seeded.
 
     Parameters
     ----------
@@ -534,9 +516,6 @@ class XENDCG(Ranker):
         Share of the documents sampled for each tree.
     colsample_bytree : float or "auto", default "auto"
         Share of the features sampled for each tree.
-    bagging_temperature : float or "auto", default "auto"
-        Documents and queries are weighed by chance, anew for each tree: 0 weighs all alike, 1 is
-        the Bayesian bootstrap.
     reg_lambda : float, default 0.0
         L2 penalty on leaf values.
     reg_alpha : float, default 0.0
@@ -583,7 +562,6 @@ class XENDCG(Ranker):
         min_child_weight: float = 1e-3,
         subsample: float = 1.0,
         colsample_bytree: float | str = "auto",
-        bagging_temperature: float | str = "auto",
         reg_lambda: float = 0.0,
         reg_alpha: float = 0.0,
         monotone_constraints: Mapping[str | int, int] | Sequence[int] | None = None,
@@ -606,7 +584,6 @@ class XENDCG(Ranker):
         self.min_child_weight = min_child_weight
         self.subsample = subsample
         self.colsample_bytree = colsample_bytree
-        self.bagging_temperature = bagging_temperature
         self.reg_lambda = reg_lambda
         self.reg_alpha = reg_alpha
         self.monotone_constraints = monotone_constraints

@@ -132,7 +132,6 @@ def test_parameters_of_0_1_have_the_names_of_today():
     assert (trees.n_estimators, trees.num_leaves, trees.min_child_samples) == (12, 5, 5)
     assert (trees.subsample, trees.colsample_bytree, trees.reg_lambda) == (0.8, 0.7, 0.5)
     assert (trees.random_state, trees.early_stopping_rounds) == (3, 4)
-    assert trees.bagging_temperature == 0.0  # there was none
     linear = rw.load_model(FOLDER / "memr.rw")
     assert (linear.l2, linear.tol, linear.max_iter, linear.solver) == (0.5, 1e-8, 200, "tron")
     network = rw.load_model(FOLDER / "ranknet.rw")
