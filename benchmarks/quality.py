@@ -2,10 +2,10 @@
 
 Boosted trees, ours and the peers', may grow 500 and stop early on the validation part, the peers
 after 50 rounds without a better value; all else is what each tool does when nothing is said.
-NDCG@10 of the test parts by the standard convention, ties averaged. Our best tree ranker is chosen by the
-validation parts, the best peer by the test parts; intervals are of the mean difference by query
-(95 %, by resampling queries). Nothing else is chosen here, and no default was chosen on these test
-parts.
+NDCG@10 of the test parts by the standard convention, ties averaged. Our best tree ranker is chosen
+by the validation parts, the best peer by the test parts; intervals are of the mean difference by
+query (95 %, by resampling queries). Nothing else is chosen here, and no default was chosen on these
+test parts.
 
 ``make bench AREA=quality QUALITY_DATA=DIR`` takes other sets: a folder of LETOR folds (Fold1,
 Fold2, ... or S1.txt, S2.txt, ...), or a folder of such folders.
