@@ -169,7 +169,7 @@ class Trees(Part):
         for name in ("reg_alpha", "reg_lambda", "min_child_weight", "min_child_samples"):
             if not getattr(self, name) >= 0:
                 raise UsageError(f"{name} must be 0 or more, not {getattr(self, name)}.")
-        if not 2 <= self.num_leaves <= _MOST_LEAVES:
+        if not 2 <= int(self.num_leaves) <= _MOST_LEAVES:
             raise UsageError(
                 f"num_leaves must be from 2 to {_MOST_LEAVES:,}, not {self.num_leaves}."
             )
@@ -289,7 +289,7 @@ class Trees(Part):
     def lightgbm_params(self, data: RankingData, seed: int, n_jobs: int | None) -> dict[str, Any]:
         """Return LightGBM's parameters; with these its result depends on data and seed alone."""
         plan = plan_bins(data.n_documents, data.n_features, self.max_bins, data.X.dtype.itemsize)
-        params = {
+        params: dict[str, Any] = {
             "objective": "none",
             "metric": "none",
             "verbosity": -1,

@@ -3,7 +3,7 @@
 Curves, and with them the best round and early stopping, count tied scores as the mean over their
 orders, whatever the convention of reports says (`rankwright.metrics.base.Metric.for_selection`).
 
-On few queries the curve of a validation set jumps from round to round, and its maximum is luck.
+On few queries the curve of a validation set jumps from round to round, and its maximum is chance.
 ``early_stopping_rounds="auto"`` goes by the curve smoothed over neighbouring rounds,
 
     c_t = mean of v_s over |s - t| <= 10,                                                      (1)
@@ -184,8 +184,8 @@ class Selection:
             self.progress(t, text)
             if valid is not None and hasattr(self.progress, "on_metric"):
                 self.progress.on_metric(t, past[-1])
-        patience = AUTO_ROUNDS if self._smooths else self.early_stopping_rounds
-        stopped = patience is not None and 0 < self._best <= t - patience
+        given = AUTO_ROUNDS if self._smooths else self.early_stopping_rounds
+        stopped = given is not None and 0 < self._best <= t - int(given)
         return self._call_back(t, value) or stopped
 
     def _call_back(self, t: int, value: float) -> bool:
@@ -281,4 +281,5 @@ def smoothed(values: F64) -> F64:
     sums = np.concatenate([[0.0], np.cumsum(values)])
     low = np.maximum(np.arange(n) - _NEIGHBOURS, 0)
     high = np.minimum(np.arange(n) + _NEIGHBOURS + 1, n)
-    return (sums[high] - sums[low]) / (high - low)  # (1)
+    means: F64 = (sums[high] - sums[low]) / (high - low)  # (1)
+    return means
