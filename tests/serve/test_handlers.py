@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 from served import BODY, NAMES, client, documents, save_model, sentence
 
@@ -200,3 +201,15 @@ def test_a_model_without_trees_is_explained_too(tmp_path):
     body = {"documents": [{"features": [1.0, 2.0]}], "explain": 1}
     (place,) = ranked(client(tmp_path / "flat.rw").post("/v1/models/flat/rank", json=body))
     assert place["explanation"]["above_mean"] == 0.0
+
+
+def test_a_model_without_features_is_not_explained(tmp_path):
+    rng = np.random.default_rng(0)
+    users, items = np.divmod(np.arange(24), 4)
+    ratings = pd.DataFrame({"user": users, "item": items, "rating": rng.integers(1, 6, 24)})
+    rankwright.ranker("cofirank", max_iter=3).fit(ratings).save(tmp_path / "rated.rw")
+    body = {"documents": [{"features": row} for row in np.eye(4).tolist()]}
+    rated = client(tmp_path / "rated.rw")
+    assert len(ranked(rated.post("/v1/models/rated/rank", json=body))) == 4
+    refused = rated.post("/v1/models/rated/rank", json={**body, "explain": 1})
+    assert sentence(refused, 422) == "cofirank has no features to explain its rankings by."
