@@ -98,6 +98,20 @@ def test_a_rule_in_the_name_of_the_metric_is_obeyed():
     assert callback.best() == 1
 
 
+def test_callbacks_see_the_last_metrics_and_only_true_ends_the_run():
+    data, seen = best_first(), []
+    ends = [None, False, 1, True]  # 1 is a number, such as that of the iteration
+    callbacks = [seen.append, lambda now: ends[now.number - 1]]
+    callback = Selection("ndcg@3", "standard", data, data, callbacks=callbacks)
+    random = np.random.default_rng(0).normal(size=data.n_documents)
+    every = [random, np.zeros(data.n_documents), random, data.X[:, 0]]
+    ended = [callback.on_iteration(t, 0.5, s, s) for t, s in enumerate(every, 1)]
+    assert ended == [False, False, False, True]
+    for name in ("train", "valid"):
+        assert [now.metrics[name] for now in seen] == callback.curve[f"{name} ndcg@3"]
+    assert [now.best_iteration for now in seen][-1] == 4
+
+
 @pytest.mark.parametrize("convention", ["standard", "ranklib", "lightgbm"])
 @pytest.mark.parametrize(
     ("name", "given"),
