@@ -335,7 +335,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     def early_stopping_for(self, model: Model) -> int | str | None:
         """Return what `Selection` takes; "auto" is for models whose rounds are many small steps."""
-        given: int | str | None = getattr(self, "early_stopping_rounds", None)
+        given: int | str | None = getattr(self, "early_stopping_rounds", "auto")
         return None if given == "auto" and not getattr(model, "boosts", False) else given
 
     def solver_for(self, model: Model) -> dict[str, Any]:
