@@ -191,8 +191,8 @@ def test_weights_of_documents_matter_or_are_refused(case, fitted):
 def test_valid_data_pick_the_best_round(case):
     chosen = make(*case).fit(DATA, eval_set=VALID)
     curve = np.array(chosen.curve_["valid ndcg@10"])
-    boosts = getattr(chosen.make_model(), "boosts", False)
-    judged = smoothed(curve) if boosts else curve
+    smooths = chosen.early_stopping_for(chosen.make_model()) == "auto"
+    judged = smoothed(curve) if smooths else curve
     assert chosen.best_iteration_ == int(np.argmax(judged)) + 1
     again = evaluate(VALID, chosen.predict(VALID), "ndcg@10", convention=chosen.convention)
     assert again["ndcg@10"] == pytest.approx(curve[chosen.best_iteration_ - 1], abs=1e-9)
