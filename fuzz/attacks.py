@@ -52,6 +52,8 @@ ATTACKS = {
     "data formats": "attack_formats:ATTACK",
     "feature logs": "attack_feature_logs:ATTACK",
     "TREC runs": "attack_formats:RUNS",
+    "click logs": "attack_clicks:LOGS",
+    "click models": "attack_clicks:MODEL_FILES",
     "kernel cache": "attack_kernel_cache:ATTACK",
     "server bodies": "attack_server_bodies:ATTACK",
 }

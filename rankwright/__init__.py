@@ -39,11 +39,12 @@ _PUBLIC = {
     "tune": "rankwright.comparison.tune",
 }
 
-_SUBMODULES = ("data", "losses", "metrics", "models", "solvers", "testing")
+_SUBMODULES = ("clicks", "data", "losses", "metrics", "models", "solvers", "testing")
 
 __all__ = [*_PUBLIC, *_SUBMODULES]
 
 if TYPE_CHECKING:
+    from rankwright import clicks as clicks
     from rankwright import data as data
     from rankwright import losses as losses
     from rankwright import metrics as metrics

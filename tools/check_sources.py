@@ -71,7 +71,7 @@ def odd_modules(root: Path = ROOT) -> Iterator[str]:
 
 def static_names(root: Path = ROOT) -> Iterator[str]:
     """Type checkers see in a namespace what loads on first use."""
-    for name in ("", ".data", ".losses", ".metrics", ".models", ".solvers", ".testing"):
+    for name in ("", ".clicks", ".data", ".losses", ".metrics", ".models", ".solvers", ".testing"):
         module = import_module(f"rankwright{name}")
         path = root / "rankwright" / name[1:] / "__init__.py"
         where = path.relative_to(root)

@@ -77,6 +77,7 @@ def tour(rankers: list[str]) -> None:
             attempt(f"fit {name}", lambda name=name: fit(name))
         if not rankers:
             attempt("metrics", metrics)
+            attempt("clicks", clicks)
             attempt("compare", compare)
             attempt("demo", demo)
 
@@ -186,6 +187,19 @@ def metrics() -> None:
         for text in (name, f"{name}@5"):
             line = f"evaluate test.txt --load model.rw --metrics {text}"
             attempt(text, lambda line=line: cli(line))
+
+
+def clicks() -> None:
+    """Inspect a click log, and fit every click model to it."""
+    from rankwright.clicks import ClickLog, save_log
+    from rankwright.clicks.models import MODELS
+
+    shown, clicked = ["a", "b", "c", "c", "a", "b"], [0, 1, 0, 1, 0, 1]
+    log = ClickLog.from_arrays(["q", "r"], shown, clicked, session_sizes=[3, 3])
+    save_log(log, "log.csv")
+    cli("clicks inspect log.csv")
+    for name in MODELS:
+        cli(f"clicks fit {name} log.csv --save click-model.rw")
 
 
 def compare() -> None:

@@ -391,6 +391,7 @@ def _figures(name: str) -> Iterator[str]:
 
 TITLES = {
     "rankwright": "Main functions and rankers",
+    "rankwright.clicks": "Clicks",
     "rankwright.data": "Data",
     "rankwright.losses": "Losses",
     "rankwright.metrics": "Metrics",

@@ -182,6 +182,9 @@ class FrameColumns:
     def __len__(self) -> int:
         return len(self._table)
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._table.columns
+
     def _series(self, name: str) -> Any:
         if name not in self._table.columns:
             raise DataError(unknown("column", name, self._table.columns))

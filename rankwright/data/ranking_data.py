@@ -601,7 +601,7 @@ def concatenate(parts: Sequence[RankingData], *, shared_ids: bool = False) -> Ra
     parts = [part.in_categories(categories) for part in parts]
     ids = np.concatenate([part.qid for part in parts])
     if not shared_ids and len(set(ids.tolist())) < len(ids):
-        twice = _first_repeated(ids.tolist())
+        twice = first_repeated(ids.tolist())
         raise DataError(f"query {twice} is in more than one part.")
 
     def joined(name: str) -> Any:
@@ -629,7 +629,7 @@ def _names(names: Sequence[str] | None, n_features: int) -> tuple[str, ...] | No
     if len(names) != n_features:
         raise DataError(f"there are {len(names)} feature names for {n_features} features.")
     if len(set(names)) < len(names):
-        raise DataError(f"the feature name {quoted(_first_repeated(names))} is used twice.")
+        raise DataError(f"the feature name {quoted(first_repeated(names))} is used twice.")
     return names
 
 
@@ -638,7 +638,8 @@ def _grades(y: F64) -> str:
     return f"grades {y.min():g} to {y.max():g}" if len(y) else "no grades"
 
 
-def _first_repeated(values: Iterable[Any]) -> Any:
+def first_repeated(values: Iterable[Any]) -> Any:
+    """Return the first value that was there before."""
     seen: set[Any] = set()
     return next(value for value in values if value in seen or seen.add(value))  # type: ignore[func-returns-value]
 
@@ -702,12 +703,12 @@ def consecutive(data: RankingData, lo: int, hi: int) -> RankingData:
 _WHOLE = 2.0**63  # from here on an id is no int64
 
 
-def group_rows(qid: AnyArray) -> tuple[I64, AnyArray, I64 | None]:
+def group_rows(qid: AnyArray, what: str = "query id") -> tuple[I64, AnyArray, I64 | None]:
     """Return query boundaries, ids in order of first appearance, and the rows in that order.
 
     The last is None where equal ids are already contiguous.
     """
-    qid = _clean_ids(qid)
+    qid = clean_ids(qid, what)
     starts = np.concatenate(([0], np.flatnonzero(qid[1:] != qid[:-1]) + 1))
     runs = qid[starts]
     number: dict[Any, int] = {}
@@ -721,14 +722,14 @@ def group_rows(qid: AnyArray) -> tuple[I64, AnyArray, I64 | None]:
     return indptr, ids, row
 
 
-def _clean_ids(qid: AnyArray) -> AnyArray:
+def clean_ids(qid: AnyArray, what: str) -> AnyArray:
     """Return ids that can be compared and counted, none of them missing."""
     if qid.dtype.kind == "O":
         missing = np.array([_is_missing(value) for value in qid.tolist()], bool)
     else:
         missing = np.isnan(qid) if qid.dtype.kind in "fmM" else np.zeros(len(qid), bool)
     if missing.any():
-        raise DataError(f"the query id is missing at row {int(np.flatnonzero(missing)[0])}.")
+        raise DataError(f"the {what} is missing at row {int(np.flatnonzero(missing)[0])}.")
     if qid.dtype.kind == "f" and (np.abs(qid) < _WHOLE).all():
         whole = qid.astype(np.int64)
         return whole if (whole == qid).all() else qid
@@ -738,7 +739,7 @@ def _clean_ids(qid: AnyArray) -> AnyArray:
         for row, value in enumerate(qid.tolist()):
             if not isinstance(value, Hashable):
                 raise DataError(
-                    f"the query id at row {row} is {value!r}; an id is a text, a number or a date."
+                    f"the {what} at row {row} is {value!r}; an id is a text, a number or a date."
                 )
     return qid
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import io
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -146,7 +146,7 @@ class Table(ABC):
             "group": group,
             "position": position,
         }
-        with _naming(path):
+        with naming(path):
             source = _seekable(path)
             plan = self._plan(
                 source,
@@ -175,7 +175,7 @@ class Table(ABC):
         Takes the options of `read`.
         """
         given = {role: columns.get(role) for role in USUAL_NAMES}
-        with _naming(path):
+        with naming(path):
             source = _seekable(path)
             plan = self._plan(
                 source,
@@ -198,11 +198,42 @@ class Table(ABC):
         self, path: str | Path, choose: Callable[[list[str]], dict[str, str]]
     ) -> dict[str, AnyArray]:
         """Return some columns of a table by role; ``choose`` gives role -> name among all names."""
-        with _naming(path):
+        with naming(path):
             source = _seekable(path)
             plan = Plan(choose(refuse_repeated(self._names(source))), [], None)
             column = self._columns(source, plan)
             return {role: column(name) for role, name in plan.roles.items()}
+
+    def column_parts(
+        self,
+        path: str | Path,
+        choose: Callable[[list[str]], dict[str, str]],
+        *,
+        text: Collection[str],
+        run: str | None = None,
+    ) -> Iterator[tuple[dict[str, str], Columns]]:
+        """Yield some columns of a table in parts, with the name of each by role.
+
+        Parameters
+        ----------
+        choose
+            As for `read_columns`.
+        text
+            Roles whose cells are kept as they are written, where the table is text.
+        run
+            A role; parts end where its value changes. Without one there is one part.
+        """
+        with naming(path):
+            source = _seekable(path)
+            roles = choose(refuse_repeated(self._names(source)))
+            kept = tuple(name for role, name in roles.items() if role in text)
+            plan = Plan(roles, [], None, kept)
+            if run is None or not has_pyarrow():
+                yield roles, self._columns(source, plan)
+                return
+            wanted = list(dict.fromkeys(roles.values()))
+            for table in _whole_queries(self._batches(source, wanted, plan), roles[run]):
+                yield roles, columns_of_frame(table)
 
     def write(self, data: RankingData, path: str | Path) -> None:
         """Write the table, a block of rows at a time."""
@@ -212,7 +243,7 @@ class Table(ABC):
 
     def names(self, path: str | Path) -> list[str]:
         """Return the names of the columns of a table."""
-        with _naming(path):
+        with naming(path):
             return refuse_repeated(self._names(_seekable(path)))
 
     def write_columns(self, columns: dict[str, AnyArray], path: str | Path) -> None:
@@ -550,7 +581,7 @@ def _whole_queries(batches: Iterator[Any], name: str) -> Iterator[Any]:
 
 
 @contextmanager
-def _naming(path: str | Path) -> Iterator[None]:
+def naming(path: str | Path) -> Iterator[None]:
     """Put the name of the file before any error in it."""
     name = display_name(path)
     try:

@@ -1,0 +1,173 @@
+"""``rankwright clicks``: look at click logs, and fit click models to them."""
+
+from __future__ import annotations
+
+from math import isnan
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rankwright.cli import console
+from rankwright.cli.options import ReadOption, ThreadsOption, read_options
+from rankwright.key_values import parse_settings
+
+if TYPE_CHECKING:
+    from rankwright.clicks.base import ClickModel, ClickScores
+    from rankwright.clicks.inspect import LogProfile, PositionClicks
+
+app = typer.Typer(
+    name="clicks",
+    help="Look at click logs, and fit click models to them.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+_BAR = 30
+_SHOWN_POSITIONS = 20
+
+LogArgument = Annotated[str, typer.Argument(help="A click log.")]
+LogFormatOption = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        help="Format of the log: csv, tsv, parquet, arrow, jsonl, ubi or yandex; by default from "
+        "the file extension.",
+    ),
+]
+
+
+@app.command()
+def inspect(
+    log: LogArgument,
+    format: LogFormatOption = None,  # noqa: A002
+    read: ReadOption = None,
+    json: console.JsonOption = False,
+) -> None:
+    """Show click rates by position, and report what in a log will mislead.
+
+    Examination is relative to the first position, by a position-based model.
+    """
+    from rankwright.clicks.inspect import inspect_log
+    from rankwright.data.click_files import open_log
+
+    profile = inspect_log(open_log(log, **read_options(read, format=format)))
+    if json:
+        console.print_json(profile.to_dict())
+        return
+    _print_shape(profile)
+    console.show("findings", "bold")
+    for sentence in profile.findings or ["no problems found."]:
+        console.show(f"- {sentence}")
+
+
+@app.command()
+def fit(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="MODEL",
+            help="gctr, rctr, dctr, pbm, trust_pbm, ubm, cascade, dcm, sdbn, dbn or ccm.",
+        ),
+    ],
+    log: LogArgument,
+    test: Annotated[
+        str | None, typer.Option("--test", help="Another log, to evaluate the model on.")
+    ] = None,
+    save: Annotated[
+        str | None, typer.Option("--save", help="Write the model to this file.")
+    ] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="A parameter of the model, such as smoothing=2; may be repeated.",
+        ),
+    ] = None,
+    format: LogFormatOption = None,  # noqa: A002
+    read: ReadOption = None,
+    threads: ThreadsOption = None,
+    json: console.JsonOption = False,
+) -> None:
+    """Fit a click model to a log, and print how well it predicts clicks."""
+    from rankwright.clicks.models import model
+    from rankwright.data.click_files import open_log
+
+    options = read_options(read, format=format)
+    fitted = model(name, **parse_settings(set_ or []), n_jobs=threads).fit(open_log(log, **options))
+    scores = {"train": fitted.evaluate(open_log(log, **options))}
+    if test is not None:
+        scores["test"] = fitted.evaluate(open_log(test, **options))
+    if save is not None:
+        fitted.save(save)
+    if json:
+        console.print_json(_record(fitted, scores))
+        return
+    _print_fit(fitted, scores)
+    if save is not None:
+        console.say(f"wrote {save}")
+
+
+def _print_shape(profile: LogProfile) -> None:
+    console.show(
+        f"{profile.sessions:,.0f} sessions, {profile.impressions:,.0f} impressions, "
+        f"{profile.clicks:,.0f} clicks, {profile.queries:,} queries, "
+        f"{profile.documents:,} documents"
+    )
+    lengths = (
+        f"{profile.shortest}"
+        if profile.shortest == profile.longest
+        else (f"{profile.shortest} to {profile.longest}")
+    )
+    console.show(
+        f"lists of {lengths} documents; {profile.without_click:.1%} of sessions without a click; "
+        f"{profile.moved:.1%} of impressions of documents shown at several positions"
+    )
+    console.show("position  impressions  click rate (95 %)       examination (95 %)", "bold")
+    highest = max(one.rate for one in profile.positions) or 1.0
+    for one in profile.positions[:_SHOWN_POSITIONS]:
+        console.show(_line(one, highest))
+    if len(profile.positions) > _SHOWN_POSITIONS:
+        console.show(f"... and {len(profile.positions) - _SHOWN_POSITIONS} positions more")
+
+
+def _line(one: PositionClicks, highest: float) -> str:
+    rate = f"{one.rate:.4f} [{one.low:.4f}, {one.high:.4f}]"
+    examined = f"{one.examination:.3f} [{one.examination_low:.3f}, {one.examination_high:.3f}]"
+    bar = "#" * round(_BAR * one.rate / highest)
+    shown = "not known" if isnan(one.examination) else examined
+    return f"{one.position:8d}  {one.impressions:11,.0f}  {rate}  {shown:22s} {bar}"
+
+
+def _print_fit(fitted: ClickModel, scores: dict[str, ClickScores]) -> None:
+    for name, one in scores.items():
+        console.show(
+            f"{name}: log-likelihood {one.log_likelihood:.6f} per impression, "
+            f"{one.session_log_likelihood:.6f} per session; perplexity {one.perplexity:.6f}, "
+            f"{one.conditional_perplexity:.6f} given the clicks above"
+        )
+    if hasattr(fitted, "n_iter_"):
+        end = "converged" if fitted.converged_ else "stopped before it converged"  # type: ignore[attr-defined]
+        console.show(f"EM {end} after {fitted.n_iter_} iterations")
+    for name, values in fitted.parameters_.items():
+        if name not in fitted.of_pairs:
+            errors = fitted.standard_errors_[name]
+            listed = [f"{v:.4f} ± {e:.4f}" for v, e in zip(values, errors, strict=True)]
+            more = ", ..." if len(listed) > _SHOWN_POSITIONS else ""
+            console.show(f"{name}: {', '.join(listed[:_SHOWN_POSITIONS])}{more}")
+    if fitted.of_pairs:
+        console.show(f"{', '.join(fitted.of_pairs)} of {len(fitted.pairs_):,} pairs")
+
+
+def _record(fitted: ClickModel, scores: dict[str, ClickScores]) -> dict[str, Any]:
+    shared = [name for name in fitted.parameters_ if name not in fitted.of_pairs]
+    return {
+        "model": fitted.name,
+        "params": fitted.get_params(),
+        "pairs": len(fitted.pairs_),
+        "parameters": {name: fitted.parameters_[name] for name in shared},
+        "standard_errors": {name: fitted.standard_errors_[name] for name in shared},
+        "scores": {name: one.to_dict() for name, one in scores.items()},
+    }

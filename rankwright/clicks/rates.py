@@ -1,0 +1,103 @@
+"""Click-through rates: models without hidden variables [chuklin2015click].
+
+    GCTR   P(C = 1) = rho                    one rate for everything                             (1)
+    RCTR   P(C = 1) = rho_r                  a rate for each position                            (2)
+    DCTR   P(C = 1) = rho_{q,d}              a rate for each query and document                  (3)
+
+The maximum of the likelihood is clicks / impressions. They are what a better model is compared
+with: one that cannot beat RCTR has learnt nothing about documents, one that cannot beat DCTR
+nothing about positions.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar, Self
+
+import numpy as np
+
+from rankwright.clicks.base import ClickModel, add_at
+from rankwright.clicks.sessions import LogParts, PairTable, Sessions, parts_of
+from rankwright.core.types import F64, AnyArray
+from rankwright.data.click_log import ClickLog
+
+
+class _Rates(ClickModel):
+    """A rate for each code of an impression."""
+
+    of_pairs: ClassVar[tuple[str, ...]] = ()
+    parameter_names: ClassVar[tuple[str, ...]] = ("rate",)
+
+    def __init__(self, *, smoothing: float = 1.0, n_jobs: int | None = None) -> None:
+        self.smoothing = smoothing
+        self.n_jobs = n_jobs
+
+    def fit(self, log: LogParts | Sequence[ClickLog]) -> Self:
+        """Count impressions and clicks; see `ClickModel.fit`."""
+        self._check_params()
+        pairs, shown, clicked = PairTable(), np.zeros(0), np.zeros(0)
+        for part in parts_of(log):
+            pair = pairs.codes(part, grow=True) if self.of_pairs else part.position
+            code, weight = self._code(part.position, pair), part.impression_weights()
+            shown, clicked = add_at(shown, code, weight), add_at(clicked, code, weight * part.click)
+        self.pairs_ = pairs
+        rate = self._smoothed(clicked, shown)
+        self.parameters_ = {"rate": rate}
+        self.standard_errors_ = {"rate": self._binomial_errors(rate, shown)}
+        return self
+
+    @abstractmethod
+    def _code(self, position: AnyArray, pair: AnyArray) -> AnyArray:
+        """Return the number of each impression's rate."""
+
+    def _probabilities(self, sessions: Sessions, *, conditional: bool) -> F64:  # noqa: ARG002
+        return self._at("rate", self._code(sessions.position, sessions.pair))
+
+
+class GCTR(_Rates):
+    """One click-through rate for everything: ``parameters_["rate"]``.
+
+    Parameters
+    ----------
+    smoothing : float
+        Clicks, and impressions without a click, that are added to those counted.
+    n_jobs : int or None
+        Without effect; for all click models alike.
+    """
+
+    name: ClassVar[str] = "gctr"
+
+    def _code(self, position: AnyArray, pair: AnyArray) -> AnyArray:  # noqa: ARG002
+        return np.zeros(len(position), np.int64)  # (1)
+
+
+class RCTR(_Rates):
+    """A click-through rate for each position: ``parameters_["rate"]``, from the first.
+
+    Parameters
+    ----------
+    smoothing, n_jobs
+        As for `GCTR`.
+    """
+
+    name: ClassVar[str] = "rctr"
+
+    def _code(self, position: AnyArray, pair: AnyArray) -> AnyArray:  # noqa: ARG002
+        return position - 1  # (2)
+
+
+class DCTR(_Rates):
+    """A click-through rate for each query and document: ``parameters_["rate"]``.
+
+    Parameters
+    ----------
+    smoothing, n_jobs
+        As for `GCTR`.
+    """
+
+    name: ClassVar[str] = "dctr"
+    of_pairs: ClassVar[tuple[str, ...]] = ("rate",)
+
+    def _code(self, position: AnyArray, pair: AnyArray) -> AnyArray:  # noqa: ARG002
+        return pair  # (3)

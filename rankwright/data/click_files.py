@@ -1,0 +1,667 @@
+"""Click logs in files: tables, JSON lines, User Behavior Insights of OpenSearch, Yandex's logs.
+
+A reader yields parts of whole sessions, each a `ClickLog` of its own, so that a log need not fit
+into memory; `load_log` joins them. Users are left out unless they are asked for.
+
+========= =========================================================================================
+format    what a file holds
+========= =========================================================================================
+csv, tsv  a row for each impression, under a line of column names
+parquet   the same; also ``arrow``
+jsonl     an object for each impression, with the names of columns as keys; or for each session:
+          ``{"query": ..., "documents": [...], "clicks": [0, 1, ...]}``
+ubi       OpenSearch's indexes ``ubi_queries`` and ``ubi_events`` as JSON lines
+yandex    the relevance prediction challenge: lines ``session time Q query region documents...``
+          and ``session time C document``; or a table that begins with ``#session``, with columns
+          session, query, docs and clicked (positions)
+========= =========================================================================================
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain, groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rankwright import registry
+from rankwright.core.types import AnyArray
+from rankwright.data.click_log import ClickLog, concatenate_logs
+from rankwright.data.formats import check_options, format_named
+from rankwright.data.frames import Columns, ids_of_text, listed
+from rankwright.data.ranking_data import RankingData, first_repeated
+from rankwright.data.streams import (
+    display_name,
+    open_bytes,
+    plain_suffix,
+    refuse_address,
+    text_lines,
+)
+from rankwright.data.tables import naming
+from rankwright.errors import DataError, UsageError, quoted
+
+IMPRESSIONS_PER_PART = 1 << 20
+_SESSIONS_AT_ONCE = 1 << 16
+_TABLES = ("arrow", "csv", "parquet", "tsv")
+_YANDEX_HEADER = "#session"
+_USUAL_NAMES = {
+    "session": ("session", "session_id", "sessionid", "search_id"),
+    "query": ("query", "query_id", "qid", "queryid", "query_text"),
+    "document": ("document", "document_id", "doc", "doc_id", "docid", "item", "item_id", "url"),
+    "click": ("click", "clicked", "clicks", "is_click"),
+    "position": ("position", "rank", "pos"),
+    "time": ("time", "timestamp", "date"),
+    "propensity": ("propensity", "propensity_score"),
+    "weight": ("weight", "count"),
+}
+"""Names of columns, lower case, that stand for a role unless another is given."""
+_REQUIRED = ("session", "query", "document", "click")
+_IDS = ("session", "query", "document", "user")
+
+
+@dataclass(frozen=True)
+class LogFile:
+    """A click log in a file, which is read anew, part by part, each time it is asked for.
+
+    Attributes
+    ----------
+    path : Path
+    format : str
+    options : dict
+        Of the reader.
+    features : RankingData or None
+        Features that each part gets.
+    """
+
+    path: Path
+    format: str
+    options: dict[str, Any] = field(default_factory=dict)
+    features: RankingData | None = None
+
+    def parts(self) -> Iterator[ClickLog]:
+        """Yield the log in parts of whole sessions."""
+        for part in READERS[self.format](self.path, **self.options):
+            yield part if self.features is None else part.with_features(self.features)
+
+    def load(self) -> ClickLog:
+        """Return the log as a whole."""
+        if self.format in _TABLES:  # the rows of a session may lie apart
+            log = _Table(self.format).whole(self.path, **self.options)
+            return log if self.features is None else log.with_features(self.features)
+        parts = list(self.parts())
+        return parts[0] if len(parts) == 1 else concatenate_logs(parts)
+
+
+def open_log(
+    path: str | Path,
+    *,
+    format: str | None = None,  # noqa: A002
+    features: RankingData | None = None,
+    **options: Any,
+) -> LogFile:
+    """Return a click log that stays in its file: click models read it part by part.
+
+    Parameters
+    ----------
+    path, format, features, **options
+        As for `load_log`. The rows of a session must follow each other.
+    """
+    refuse_address(path)
+    name = format or _format_of(path)
+    if name not in READERS:
+        raise UsageError(registry.unknown("format of click logs", name, READERS))
+    check_options(name, "read", READERS[name], options)
+    return LogFile(Path(path), name, options, features)
+
+
+def load_log(
+    path: str | Path,
+    *,
+    format: str | None = None,  # noqa: A002
+    features: RankingData | None = None,
+    **options: Any,
+) -> ClickLog:
+    """Read a click log from a file.
+
+    Parameters
+    ----------
+    path
+        Plain or compressed (``.gz``, ``.xz``, ``.bz2``, ``.zst``).
+    format
+        ``"csv"``, ``"tsv"``, ``"parquet"``, ``"arrow"``, ``"jsonl"``, ``"ubi"`` or ``"yandex"``; by
+        default found by the suffix, or by the first line for Yandex's.
+    features
+        Features of the documents, found by query and document id.
+    **options
+        What the reader takes. Tables and JSON lines: the name of the column of ``session``,
+        ``query``, ``document``, ``click``, ``position``, ``time``, ``propensity``, ``weight`` and
+        ``user``. UBI: ``events``, ``actions``, ``user``. Yandex: ``user``. Without ``user`` nothing
+        about users is kept.
+    """
+    return open_log(path, format=format, features=features, **options).load()
+
+
+def save_log(log: ClickLog, path: str | Path) -> None:
+    """Write a log as a table with a row for each impression: CSV, TSV, Parquet or Arrow."""
+    name = _format_of(path)
+    if name not in _TABLES:
+        raise UsageError(f"{path}: click logs are written as .csv, .tsv, .parquet or .arrow.")
+    session = log.session_of_impression()
+    columns: dict[str, AnyArray] = {
+        "session": session,
+        "query": log.query_ids[log.query[session]],
+        "document": log.document_ids[log.document],
+        "position": log.position,
+        "click": log.click.astype(np.int8),
+    }
+    for one in ("time", "user", "weight"):
+        values = getattr(log, one)
+        if values is not None:
+            columns[one] = values[session]
+    if log.propensity is not None:
+        columns["propensity"] = log.propensity
+    format_named(name).write_columns(columns, path)
+
+
+def _format_of(path: str | Path) -> str:
+    suffix = plain_suffix(path)
+    found = {".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+    found |= dict.fromkeys(registry.EXTENSIONS["parquet"], "parquet")
+    found |= dict.fromkeys(registry.EXTENSIONS["arrow"], "arrow")
+    name = found.get(suffix)
+    if name in (None, "tsv") and Path(path).is_file():
+        with open_bytes(path) as stream:
+            if stream.readline(len(_YANDEX_HEADER)) == _YANDEX_HEADER.encode():
+                return "yandex"
+    if name is None:
+        raise UsageError(
+            f"{path} has no file extension of a click log; name the format (format=..., "
+            f"--format): {', '.join(READERS)}."
+        )
+    return name
+
+
+# --- sessions one after the other ------------------------------------------------------------
+
+
+class _Sessions:
+    """Gathers sessions that come one after the other."""
+
+    def __init__(self) -> None:
+        self._columns: dict[str, list[Any]] = {}
+        self.sizes: list[int] = []
+        self.impressions = 0
+
+    def add(self, *, document: list[Any], click: list[Any], **columns: Any) -> None:
+        """Take a session: lists with a value per impression, other values of the session."""
+        for name, values in (("document", document), ("click", click)):
+            self._columns.setdefault(name, []).extend(values)
+        for name, value in columns.items():
+            if name in ("position", "propensity"):
+                self._columns.setdefault(name, []).extend(value)
+            else:
+                self._columns.setdefault(name, []).append(value)
+        self.sizes.append(len(document))
+        self.impressions += len(document)
+
+    @property
+    def full(self) -> bool:
+        return self.impressions >= IMPRESSIONS_PER_PART
+
+    def log(self) -> ClickLog:
+        """Return what was gathered."""
+        columns: dict[str, Any] = {
+            name: _as_ids(values) if name in _IDS else np.asarray(values)
+            for name, values in self._columns.items()
+        }
+        return ClickLog.from_arrays(**columns, session_sizes=self.sizes)
+
+
+def _in_parts(sessions: Iterable[dict[str, Any]], path: str | Path) -> Iterator[ClickLog]:
+    """Yield logs of so many sessions as make a part."""
+    gathered, some = _Sessions(), False
+    with naming(path):
+        for session in sessions:
+            some = True
+            gathered.add(**session)
+            if gathered.full:
+                yield gathered.log()
+                gathered = _Sessions()
+        if gathered.sizes:
+            yield gathered.log()
+        elif not some:
+            raise DataError("there are no sessions.")
+
+
+def _as_ids(values: list[Any]) -> AnyArray:
+    if all(isinstance(one, str) for one in values):
+        return ids_of_text(values)
+    if all(isinstance(one, int) for one in values):
+        return np.array(values)
+    return np.array([str(one) for one in values])
+
+
+# --- tables ----------------------------------------------------------------------------------
+
+
+def _choose(
+    names: list[str], given: Mapping[str, str | None], required: Iterable[str] = _REQUIRED
+) -> dict[str, str]:
+    """Return the column of each role, by what was given or by its usual names."""
+    chosen = {}
+    for role in (*_USUAL_NAMES, "user"):
+        name = given.get(role)
+        if name is not None and name not in names:
+            raise DataError(registry.unknown("column", name, names))
+        usual = [one for one in names if one.strip().lower() in _USUAL_NAMES.get(role, ())]
+        if name is None and len(usual) > 1:
+            raise DataError(
+                f"columns {' and '.join(map(repr, usual))} could each be the {role}; specify it "
+                f"with {role}=..."
+            )
+        if name is not None or usual:
+            chosen[role] = name or usual[0]
+        elif role in required:
+            raise DataError(
+                f"no column of the {role} found ({', '.join(_USUAL_NAMES[role])}); the columns are "
+                f"{', '.join(map(repr, names))}. Specify it with {role}=NAME (--read {role}=NAME)."
+            )
+    return chosen
+
+
+def _table_log(path: str | Path, column: Columns, roles: dict[str, str]) -> ClickLog:
+    with naming(path):
+        return _log_of_columns(column, roles)
+
+
+def _log_of_columns(column: Columns, roles: dict[str, str]) -> ClickLog:
+    arrays: dict[str, Any] = {}
+    for role, name in roles.items():
+        values = column(name)
+        if role in _IDS:
+            missing = [one is None or one == "" for one in values.tolist()]
+            if any(missing):
+                raise DataError(f"column {quoted(name)} is empty at row {missing.index(True)}.")
+            if values.dtype.kind in "OU":
+                values = ids_of_text([str(one) for one in values.tolist()])
+        arrays[role] = _times(values) if role == "time" else values
+    if not len(arrays["session"]):
+        raise DataError("there are no rows.")
+    return ClickLog.from_arrays(**arrays)
+
+
+def _times(values: AnyArray) -> AnyArray:
+    """Return times as numbers where all are; else as they are written."""
+    if values.dtype.kind not in "OU":
+        return values
+    try:
+        return values.astype(np.float64)
+    except (TypeError, ValueError):
+        return values
+
+
+class _Table:
+    """Reads tables of one format."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+
+    def __call__(
+        self,
+        path: str | Path,
+        *,
+        session: str | None = None,
+        query: str | None = None,
+        document: str | None = None,
+        click: str | None = None,
+        position: str | None = None,
+        time: str | None = None,
+        propensity: str | None = None,
+        weight: str | None = None,
+        user: str | None = None,
+    ) -> Iterator[ClickLog]:
+        """Yield the parts of a table; options name columns."""
+        given = {
+            "session": session,
+            "query": query,
+            "document": document,
+            "click": click,
+            "position": position,
+            "time": time,
+            "propensity": propensity,
+            "weight": weight,
+            "user": user,
+        }
+        seen = _SeenSessions(display_name(path))
+        for roles, column in self._columns(path, given, run="session"):
+            seen.add_rows(column(roles["session"]))
+            yield _table_log(path, column, roles)
+
+    def whole(self, path: str | Path, **given: str | None) -> ClickLog:
+        """Return the whole table, whose rows may come in any order."""
+        ((roles, column),) = self._columns(path, given, run=None)
+        return _table_log(path, column, roles)
+
+    def _columns(
+        self, path: str | Path, given: Mapping[str, str | None], run: str | None
+    ) -> Iterator[tuple[dict[str, str], Columns]]:
+        table = format_named(self.kind)
+        found: Iterator[tuple[dict[str, str], Columns]] = table.column_parts(
+            path, lambda names: _choose(names, given), text=(*_IDS, "time"), run=run
+        )
+        return found
+
+
+class _SeenSessions:
+    """Refuses a session that comes back after others; eight bytes for each session."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._hashes = np.empty(0, np.int64)
+
+    def add_rows(self, session: AnyArray) -> None:
+        """Take the session of each row of a part that ends where a session does."""
+        first = np.flatnonzero(np.append(True, session[1:] != session[:-1]))
+        self.add(session[first].tolist())
+
+    def add(self, runs: list[Any]) -> None:
+        """Take sessions, each once, that came after those before."""
+        hashes = np.array([hash(one) for one in runs], np.int64)
+        again = np.isin(hashes, self._hashes)
+        twice = len(np.unique(hashes)) < len(hashes)
+        if again.any() or twice:
+            back = runs[int(np.flatnonzero(again)[0])] if again.any() else first_repeated(runs)
+            raise DataError(
+                f"{self._name}: session {quoted(back)} comes back after others; sort the rows by "
+                "session, or read a table as a whole (load_log)."
+            )
+        self._hashes = np.concatenate((self._hashes, hashes))
+
+
+# --- JSON lines ------------------------------------------------------------------------------
+
+
+def _objects(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the object of each line; of a search hit what it holds (``_source``)."""
+    for number, line in text_lines(path):
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError):
+            raise _wrong(path, number, "is not JSON; there must be one object per line") from None
+        if isinstance(value, dict) and isinstance(value.get("_source"), dict):
+            value = value["_source"]
+        if not isinstance(value, dict):
+            raise _wrong(path, number, "is no JSON object")
+        yield number, value
+
+
+def _wrong(path: str | Path, line: int, what: str) -> DataError:
+    return DataError(f"{display_name(path)}, line {line} {what}.")
+
+
+def _read_json(
+    path: str | Path,
+    *,
+    session: str | None = None,
+    query: str | None = None,
+    document: str | None = None,
+    click: str | None = None,
+    position: str | None = None,
+    time: str | None = None,
+    propensity: str | None = None,
+    weight: str | None = None,
+    user: str | None = None,
+) -> Iterator[ClickLog]:
+    """Yield the parts of JSON lines; options name keys."""
+    given = {
+        "session": session,
+        "query": query,
+        "document": document,
+        "click": click,
+        "position": position,
+        "time": time,
+        "propensity": propensity,
+        "weight": weight,
+        "user": user,
+    }
+    lines = _objects(path)
+    first = next(lines, None)
+    if first is None:
+        raise DataError(f"{display_name(path)}: there are no sessions.")
+    everything = chain([first], lines)
+    if isinstance(first[1].get("documents"), list):
+        roles = _choose([*first[1]], given, required=("query",))
+        yield from _in_parts(_json_sessions(path, everything, roles), path)
+    else:
+        roles = _choose([*first[1]], given)
+        yield from _in_parts(_json_impressions(path, everything, roles), path)
+
+
+def _json_sessions(
+    path: str | Path, lines: Iterable[tuple[int, dict[str, Any]]], roles: Mapping[str, str]
+) -> Iterator[dict[str, Any]]:
+    """Yield the sessions of lines that are one each."""
+    several = {"documents": "document", "clicks": "click", "positions": "position"}
+    several["propensities"] = "propensity"
+    for number, one in lines:
+        found: dict[str, Any] = {}
+        for key, role in several.items():
+            if key in one or role in ("document", "click"):
+                found[role] = one.get(key)
+                if not isinstance(found[role], list):
+                    raise _wrong(path, number, f"has no list {quoted(key)}")
+                if len(found[role]) != len(found["document"]):
+                    raise _wrong(
+                        path,
+                        number,
+                        f"has {len(found[role])} {key} for {len(found['document'])} documents",
+                    )
+        for role in ("query", "time", "weight", "user"):
+            if role in roles:
+                found[role] = _held(one, roles[role], path, number)
+        if found["document"]:
+            yield found
+
+
+def _json_impressions(
+    path: str | Path, lines: Iterable[tuple[int, dict[str, Any]]], roles: Mapping[str, str]
+) -> Iterator[dict[str, Any]]:
+    """Yield the sessions of lines that are an impression each; those of a session are together."""
+    seen, waiting = _SeenSessions(display_name(path)), list[Any]()
+    by_row = [role for role in ("document", "click", "position", "propensity") if role in roles]
+    of_session = [role for role in ("query", "time", "weight", "user") if role in roles]
+    for session, group in groupby(lines, lambda line: line[1].get(roles["session"])):
+        rows: dict[str, list[Any]] = {role: [] for role in by_row}
+        found: dict[str, Any] = {}
+        for number, one in group:
+            _held(one, roles["session"], path, number)
+            for role in by_row:
+                rows[role].append(_held(one, roles[role], path, number))
+            for role in of_session:
+                found.setdefault(role, _held(one, roles[role], path, number))
+            if found["query"] != one[roles["query"]]:
+                raise _wrong(path, number, f"has another query than session {quoted(session)}")
+        waiting.append(session)
+        if len(waiting) == _SESSIONS_AT_ONCE:
+            seen.add(waiting)
+            waiting = []
+        yield rows | found
+    seen.add(waiting)
+
+
+def _held(one: dict[str, Any], key: str, path: str | Path, number: int) -> Any:
+    value = one.get(key)
+    if value is None or isinstance(value, list | dict):
+        raise _wrong(path, number, f"has no {quoted(key)}")
+    return value
+
+
+# --- OpenSearch ------------------------------------------------------------------------------
+
+_HITS = ("query_response_object_ids", "query_response_objects_ids", "query_response_hit_ids")
+
+
+def _read_ubi(
+    path: str | Path,
+    *,
+    events: str | Path | None = None,
+    actions: str | Iterable[str] = ("click",),
+    user: bool = False,
+) -> Iterator[ClickLog]:
+    """Yield the parts of a log of User Behavior Insights.
+
+    Parameters
+    ----------
+    path
+        The index ``ubi_queries``, one object per line: what was asked (``user_query``) and shown.
+    events
+        The index ``ubi_events``; by default the lines of ``path`` that have an ``action_name``.
+    actions
+        Values of ``action_name`` that are clicks.
+    user
+        Whether to keep ``client_id``.
+    """
+    wanted = set(listed(actions) or [])
+    clicked: dict[str, set[str]] = {}
+    other: Counter[str] = Counter()
+    for number, event in _objects(path if events is None else events):
+        action = event.get("action_name")
+        if action not in wanted:
+            other[str(action)] += action is not None
+            continue
+        query_id, document = event.get("query_id"), _ubi_object(event)
+        if query_id is None or document is None:
+            raise _wrong(
+                path if events is None else events,
+                number,
+                f"is a {action} without query_id or event_attributes.object.object_id",
+            )
+        clicked.setdefault(str(query_id), set()).add(str(document))
+    if not clicked:
+        named = ", ".join(quoted(name) for name, _ in other.most_common(5)) or "none"
+        raise DataError(
+            f"{display_name(events or path)} has no event of the actions "
+            f"{', '.join(map(quoted, sorted(wanted)))}; its action names are {named}. Choose with "
+            "actions=... (--read actions=NAME)."
+        )
+    yield from _in_parts(_ubi_sessions(path, clicked, user), path)
+    missed = sum(map(len, clicked.values()))
+    if missed:
+        warnings.warn(
+            f"{missed} clicks of {display_name(events or path)} are on documents that no logged "
+            "query showed; they are left out.",
+            stacklevel=2,
+        )
+
+
+def _ubi_sessions(
+    path: str | Path, clicked: dict[str, set[str]], user: bool
+) -> Iterator[dict[str, Any]]:
+    """Yield the lists that queries showed; what was clicked is taken out of ``clicked``."""
+    for number, one in _objects(path):
+        if "action_name" in one:
+            continue
+        shown = next((one[key] for key in _HITS if isinstance(one.get(key), list)), None)
+        if shown is None:
+            raise _wrong(path, number, f"has no list {quoted(_HITS[0])}")
+        text, query_id = one.get("user_query"), one.get("query_id")
+        if text is None or query_id is None:
+            missing = "user_query" if text is None else "query_id"
+            raise _wrong(path, number, f"has no {quoted(missing)}")
+        if not shown:
+            continue
+        documents = [str(document) for document in shown]
+        found = clicked.pop(str(query_id), set())
+        session: dict[str, Any] = {
+            "query": str(text),
+            "document": documents,
+            "click": [document in found for document in documents],
+            "time": str(one.get("timestamp", "")),
+        }
+        if user:
+            session["user"] = str(one.get("client_id", ""))
+        if left := found - set(documents):
+            clicked[f"{query_id} (not shown)"] = left
+        yield session
+
+
+def _ubi_object(event: dict[str, Any]) -> Any:
+    attributes = event.get("event_attributes")
+    held = attributes.get("object") if isinstance(attributes, dict) else None
+    return held.get("object_id") if isinstance(held, dict) else None
+
+
+# --- Yandex ----------------------------------------------------------------------------------
+
+
+def _read_yandex(path: str | Path, *, user: bool = False) -> Iterator[ClickLog]:
+    """Yield the parts of a log of Yandex; ``user``: whether to keep the session of a user."""
+    lines = text_lines(path)
+    first = next(lines, None)
+    if first is None:
+        raise DataError(f"{display_name(path)}: there are no sessions.")
+    if first[1].startswith(_YANDEX_HEADER):
+        sessions = _yandex_table(path, lines)
+    else:
+        sessions = _yandex_events(path, chain([first], lines), user)
+    yield from _in_parts(sessions, path)
+
+
+def _yandex_table(path: str | Path, lines: Iterable[tuple[int, str]]) -> Iterator[dict[str, Any]]:
+    """Yield sessions of lines with a query, its documents and the positions clicked."""
+    for number, line in lines:
+        cells = line.split("\t")
+        if len(cells) < 4:
+            raise _wrong(path, number, f"has {len(cells)} columns, where 4 or 5 are expected")
+        documents = cells[2].split(",")
+        clicks = [False] * len(documents)
+        for place in cells[3].split(",") if cells[3] else ():
+            if not place.isdecimal() or not 1 <= int(place) <= len(documents):
+                raise _wrong(path, number, f"has a click at position {quoted(place)}")
+            clicks[int(place) - 1] = True
+        yield {"query": cells[1], "document": documents, "click": clicks}
+
+
+def _yandex_events(
+    path: str | Path, lines: Iterable[tuple[int, str]], user: bool
+) -> Iterator[dict[str, Any]]:
+    """Yield sessions of lines of the challenge; a click belongs to the last query that fits."""
+    for owner, group in groupby(lines, lambda line: line[1].split("\t", 1)[0]):
+        shown: list[dict[str, Any]] = []
+        for number, line in group:
+            cells = line.split("\t")
+            kind = cells[2] if len(cells) > 3 else ""
+            if kind == "Q" and len(cells) > 5:
+                documents = cells[5:]
+                clicks = [False] * len(documents)
+                query = f"{cells[3]}_{cells[4]}"
+                session = {"query": query, "document": documents, "click": clicks}
+                shown.append(session | ({"user": owner} if user else {}))
+            elif kind == "C":
+                for session in reversed(shown):
+                    if cells[3] in session["document"]:
+                        session["click"][session["document"].index(cells[3])] = True
+                        break
+            else:
+                raise _wrong(
+                    path,
+                    number,
+                    "is neither 'session time Q query region documents' nor "
+                    "'session time C document', with tabs between",
+                )
+        yield from shown
+
+
+READERS: dict[str, Callable[..., Iterator[ClickLog]]] = {
+    **{name: _Table(name) for name in _TABLES},
+    "jsonl": _read_json,
+    "ubi": _read_ubi,
+    "yandex": _read_yandex,
+}
+"""Readers by the name of their format: each yields the parts of a file."""

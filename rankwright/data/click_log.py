@@ -1,0 +1,746 @@
+"""`ClickLog`: result lists that users were shown, and what they clicked.
+
+A session is one list shown for one query. Its impressions, one for each document shown, are
+``indptr[s]:indptr[s + 1]``, in order of position. Queries and documents are codes (numbers from 0)
+into ``query_ids`` and ``document_ids``. Features stay in a table of their own, a `RankingData`, and
+``row`` points to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwright.core.checks import ArraySpec, check_arrays
+from rankwright.core.dtypes import as_float_vector, as_vector
+from rankwright.core.jit import kernel
+from rankwright.core.kernels import hash_step
+from rankwright.core.types import F64, I64, AnyArray
+from rankwright.data.frames import checked_ids, columns_of_frame
+from rankwright.data.ranking_data import (
+    RankingData,
+    boundaries_of_sizes,
+    checked_weights,
+    clean_ids,
+    group_rows,
+)
+from rankwright.errors import DataError, UsageError, quoted
+
+I32 = NDArray[np.int32]
+
+HIGHEST_POSITION = 10_000
+"""The highest position of an impression: models keep numbers for each."""
+
+_IMPRESSIONS_PER_PART = 1 << 22
+_PER_IMPRESSION = ("document", "position", "click", "propensity", "row")
+_PER_SESSION = ("query", "time", "user", "weight")
+
+_SPECS = (
+    ArraySpec("indptr", "int64", ("sessions+1",), offsets="impressions"),
+    ArraySpec("query", "int32", ("sessions",), below="queries"),
+    ArraySpec("document", "int32", ("impressions",), below="documents"),
+    ArraySpec("position", "int32", ("impressions",), low=1, high=HIGHEST_POSITION),
+    ArraySpec("click", "bool", ("impressions",)),
+    ArraySpec("propensity", "float64", ("impressions",), low=0.0, high=1.0, optional=True),
+    ArraySpec("row", "int64", ("impressions",), below="rows", optional=True),
+    ArraySpec("weight", "float64", ("sessions",), low=0.0, optional=True),
+)
+
+
+# --- kernels ---------------------------------------------------------------------------------
+
+
+@kernel
+def _number_pairs(sessions, indptr, query, document, last, slot, code, first):  # type: ignore[no-untyped-def]
+    """Give numbers to pairs in the order of ``sessions``, query by query; return how many.
+
+    ``last[d]`` is the query that document d was last seen with (-1: none), ``slot[d]`` their pair,
+    and ``first[p]`` the first impression of pair p.
+    """
+    found = 0
+    for s in sessions:
+        q = query[s]
+        for i in range(indptr[s], indptr[s + 1]):
+            d = document[i]
+            if last[d] != q:
+                last[d] = q
+                slot[d] = found
+                first[found] = i
+                found += 1
+            code[i] = slot[d]
+    return found
+
+
+@kernel
+def _hash_sessions(indptr, query, document, position, click, out):  # type: ignore[no-untyped-def]
+    """Write a hash of each session: query, documents, positions and clicks."""
+    for s in range(len(query)):
+        state = hash_step(np.uint64(0), query[s])
+        for i in range(indptr[s], indptr[s + 1]):
+            state = hash_step(state, document[i])
+            state = hash_step(state, 2 * position[i] + click[i])
+        out[s] = state
+
+
+@kernel
+def _same_session(s, t, indptr, query, document, position, click):  # type: ignore[no-untyped-def]
+    """Whether two sessions are equal."""
+    size = indptr[s + 1] - indptr[s]
+    if query[s] != query[t] or indptr[t + 1] - indptr[t] != size:
+        return False
+    for k in range(size):
+        i, j = indptr[s] + k, indptr[t] + k
+        if document[i] != document[j] or position[i] != position[j] or click[i] != click[j]:
+            return False
+    return True
+
+
+@kernel
+def _name_first(order, hashes, indptr, query, document, position, click, first):  # type: ignore[no-untyped-def]
+    """Write the first session that equals each; ``order`` has equal hashes side by side."""
+    head = -1
+    for place in range(len(order)):
+        s = order[place]
+        equal = (
+            head >= 0
+            and hashes[s] == hashes[head]
+            and _same_session(s, head, indptr, query, document, position, click)
+        )
+        if not equal:
+            head = s
+        first[s] = head
+
+
+# --- API -------------------------------------------------------------------------------------
+
+
+class Pairs(NamedTuple):
+    """The different (query, document) pairs of a log, ordered by query, then by document.
+
+    Attributes
+    ----------
+    query, document : (P,) int32
+        Codes of each pair.
+    code : (n,) int64
+        The pair of each impression, a number from 0.
+    """
+
+    query: I32
+    document: I32
+    code: I64
+
+
+class ClickCounts(NamedTuple):
+    """Impressions and clicks of each (query, document, position), in that order.
+
+    Attributes
+    ----------
+    query, document, position : (m,) int32
+    impressions, clicks : (m,) float64
+        Sums of the weights of sessions, which are 1 unless the log says otherwise.
+    row : (m,) int64 or None
+        The row of the feature table that holds the document.
+    """
+
+    query: I32
+    document: I32
+    position: I32
+    impressions: F64
+    clicks: F64
+    row: I64 | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClickLog:
+    """Result lists shown to users, and their clicks. Build it with `from_arrays` or `from_frame`.
+
+    The constructor takes arrays as they are, and raises where they do not fit together.
+
+    Attributes
+    ----------
+    indptr : (S + 1,) int64
+        Boundaries of sessions.
+    query : (S,) int32
+        Query of each session, a code into ``query_ids``.
+    document : (n,) int32
+        Document of each impression, a code into ``document_ids``.
+    position : (n,) int32
+        Position at which it was shown, from 1; rises within a session.
+    click : (n,) bool
+        Whether it was clicked.
+    query_ids, document_ids : arrays
+        The caller's ids, of any type.
+    time : (S,) array or None
+        When each list was shown: dates, or numbers in any unit.
+    user : (S,) array or None
+        Who saw each list. Readers leave it out unless asked for it.
+    weight : (S,) float64 or None
+        How often each session occurred; None stands for once.
+    propensity : (n,) float64 or None
+        A probability that was logged with the impression, above 0.
+    features : RankingData or None
+        A table of features.
+    row : (n,) int64 or None
+        The row of ``features`` that holds the document of each impression.
+    """
+
+    indptr: I64
+    query: I32
+    document: I32
+    position: I32
+    click: NDArray[np.bool_]
+    query_ids: AnyArray
+    document_ids: AnyArray
+    time: AnyArray | None = None
+    user: AnyArray | None = None
+    weight: F64 | None = None
+    propensity: F64 | None = None
+    features: RankingData | None = None
+    row: I64 | None = None
+
+    # --- building ----------------------------------------------------------------------------
+
+    def __post_init__(self) -> None:
+        if (self.features is None) != (self.row is None):
+            raise DataError(
+                "the click log: features and row belong together; with_features finds the rows."
+            )
+        present = {spec.name: getattr(self, spec.name) for spec in _SPECS}
+        lengths = check_arrays(
+            _SPECS,
+            {name: array for name, array in present.items() if array is not None},
+            "the click log",
+            impressions=len(self.document),
+            queries=len(self.query_ids),
+            documents=len(self.document_ids),
+            rows=0 if self.features is None else self.features.n_documents,
+        )
+        for name in ("time", "user"):
+            values = getattr(self, name)
+            if values is not None and np.shape(values) != (lengths["sessions"],):
+                raise DataError(
+                    f"the click log: the array '{name}' has the shape {np.shape(values)}; one "
+                    f"value for each of the {lengths['sessions']} sessions is expected."
+                )
+        if self.propensity is not None and len(self.propensity) and self.propensity.min() == 0.0:
+            at = int(np.flatnonzero(self.propensity == 0.0)[0])
+            raise DataError(f"the click log: the propensity is 0 at number {at}; it must be above.")
+        self._check_order()
+
+    def _check_order(self) -> None:
+        """Refuse positions that do not rise within a session."""
+        rises = self.position[1:] > self.position[:-1]
+        first = self.indptr[1:-1]  # of the later sessions, and the end where these are empty
+        rises[first[(first > 0) & (first < len(self.position))] - 1] = True
+        if not rises.all():
+            at = int(np.flatnonzero(~rises)[0]) + 1
+            session = int(np.searchsorted(self.indptr, at, side="right")) - 1
+            raise DataError(
+                f"session {session} shows two documents at position {self.position[at]}, or in "
+                "another order than by position; ClickLog.from_arrays puts them in order."
+            )
+
+    @classmethod
+    def from_arrays(
+        cls,
+        query: Any,
+        document: Any,
+        click: Any,
+        *,
+        session: Any = None,
+        session_sizes: Any = None,
+        position: Any = None,
+        time: Any = None,
+        user: Any = None,
+        weight: Any = None,
+        propensity: Any = None,
+        features: RankingData | None = None,
+    ) -> ClickLog:
+        """Check and group arrays with a value for each impression; these may come in any order.
+
+        Parameters
+        ----------
+        query : array-like (n,) or (S,)
+            Query id of each impression, the same in a session, or of each session in order of
+            first appearance.
+        document : array-like (n,)
+            Document id of each impression.
+        click : array-like (n,)
+            Whether, or how often, it was clicked: 0 is no click, any higher number is one.
+        session : array-like (n,)
+            Session id of each impression, of any type.
+        session_sizes : array-like (S,)
+            Instead of ``session``: how many consecutive impressions each session has.
+        position : array-like (n,)
+            From 1; by default the order of impressions within their session.
+        time, user, weight : array-like (n,) or (S,)
+            As ``query``; see the attributes.
+        propensity : array-like (n,)
+            A probability that was logged with the impression.
+        features : RankingData
+            With ``doc_id``: the features of the documents, found by query and document id.
+        """
+        n = len(np.asarray(document))
+        if (session is None) == (session_sizes is None):
+            raise UsageError(
+                "give session=..., the session id of each impression, or session_sizes=..., the "
+                "number of impressions of each session."
+            )
+        if session_sizes is not None:
+            indptr, _, order = boundaries_of_sizes(session_sizes, n)
+        else:
+            if not n:
+                raise DataError("there are no impressions, so there is no log.")
+            indptr, _, order = group_rows(as_vector(session, "session", n), "session id")
+        clicks = as_float_vector(click, "click", n)
+        if not (clicks >= 0).all():
+            at = int(np.flatnonzero(~(clicks >= 0))[0])
+            raise DataError(f"click must be 0 or more; row {at} has {clicks[at]}.")
+        places = _positions(position, n, indptr, order)
+        within = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+        source = np.arange(n) if order is None else order
+        if position is not None and not _in_order(places[source], within):
+            source = source[np.lexsort((places[source], within))]
+        query_codes, query_ids = codes_of_ids(
+            _per_session(clean_ids(np.asarray(query), "query id"), "query", indptr, source)
+        )
+        documents = clean_ids(as_vector(document, "document", n), "document id")
+        document_codes, document_ids = codes_of_ids(documents[source])
+        return cls(
+            indptr=indptr,
+            query=query_codes,
+            document=document_codes,
+            position=np.ascontiguousarray(places[source]),
+            click=clicks[source] > 0,
+            query_ids=query_ids,
+            document_ids=document_ids,
+            time=None if time is None else _per_session(time, "time", indptr, source),
+            user=None if user is None else _per_session(user, "user", indptr, source),
+            weight=(
+                None
+                if weight is None
+                else checked_weights(
+                    _per_session(weight, "weight", indptr, source), "weight", len(indptr) - 1
+                )
+            ),
+            propensity=(
+                None if propensity is None else as_float_vector(propensity, "propensity", n)[source]
+            ),
+        )._given(features)
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        session: str = "session",
+        query: str = "query",
+        document: str = "document",
+        click: str = "click",
+        features: RankingData | None = None,
+        **columns: str,
+    ) -> ClickLog:
+        """Build from a pandas, polars or Arrow frame with a row for each impression.
+
+        Parameters
+        ----------
+        session, query, document, click
+            Names of the columns.
+        features
+            As in `from_arrays`.
+        **columns
+            Names of further columns: ``position``, ``time``, ``user``, ``weight``, ``propensity``.
+            A column ``position`` is used where there is one.
+        """
+        for role in columns:
+            if role not in OPTIONAL_COLUMNS:
+                raise UsageError(
+                    f"there is no column role {quoted(role)}; further columns are "
+                    f"{', '.join(OPTIONAL_COLUMNS)}."
+                )
+        column = columns_of_frame(frame)
+        named = {"session": session, "query": query, "document": document, "click": click}
+        named |= columns
+        if "position" not in named and "position" in column:
+            named["position"] = "position"
+        return cls.from_columns(column, named, features=features)
+
+    @classmethod
+    def from_columns(
+        cls, column: Any, named: dict[str, str], *, features: RankingData | None = None
+    ) -> ClickLog:
+        """Build from columns: ``column(name)`` has the values, ``named`` the name of each role."""
+        ids = {"session": "session id", "query": "query id", "document": "document id"}
+        arrays = {
+            role: checked_ids(column(name), name, ids[role]) if role in ids else column(name)
+            for role, name in named.items()
+        }
+        return cls.from_arrays(**arrays, features=features)
+
+    def _given(self, features: RankingData | None) -> ClickLog:
+        return self if features is None else self.with_features(features)
+
+    def _replace(self, **changes: Any) -> ClickLog:
+        """Return the log with other arrays that are known to fit together."""
+        log = object.__new__(type(self))
+        for name in FIELDS:
+            object.__setattr__(log, name, changes.get(name, getattr(self, name)))
+        return log
+
+    # --- shape -------------------------------------------------------------------------------
+
+    @property
+    def n_sessions(self) -> int:
+        """Number of sessions."""
+        return len(self.indptr) - 1
+
+    @property
+    def n_impressions(self) -> int:
+        """Number of documents shown, over all sessions."""
+        return len(self.document)
+
+    @property
+    def n_queries(self) -> int:
+        """Number of query ids."""
+        return len(self.query_ids)
+
+    @property
+    def n_documents(self) -> int:
+        """Number of document ids."""
+        return len(self.document_ids)
+
+    @property
+    def n_positions(self) -> int:
+        """The highest position."""
+        return int(self.position.max()) if len(self.position) else 0
+
+    @property
+    def sizes(self) -> I64:
+        """Number of impressions of each session."""
+        return np.diff(self.indptr)
+
+    def __len__(self) -> int:
+        return self.n_sessions
+
+    def __repr__(self) -> str:
+        optional = ("time", "user", "weight", "propensity", "features")
+        given = [name for name in optional if getattr(self, name) is not None]
+        about = [
+            f"{self.n_sessions} sessions",
+            f"{self.n_impressions} impressions",
+            f"{int(self.click.sum())} clicks",
+            f"{self.n_queries} queries",
+            f"{self.n_documents} documents",
+            f"positions up to {self.n_positions}",
+            *([f"with {', '.join(given)}"] if given else []),
+        ]
+        return f"ClickLog({', '.join(about)})"
+
+    # --- parts -------------------------------------------------------------------------------
+
+    def select(self, sessions: Any) -> ClickLog:
+        """Return the log of these session numbers, in their order; or of those that are True."""
+        chosen = np.asarray(sessions)
+        if chosen.dtype == bool:
+            chosen = np.flatnonzero(as_vector(chosen, "sessions", self.n_sessions))
+        if chosen.size and not (chosen.min() >= 0 and chosen.max() < self.n_sessions):
+            raise UsageError(f"session numbers go from 0 to {self.n_sessions - 1}.")
+        chosen = chosen.astype(np.int64)
+        sizes = self.sizes[chosen]
+        indptr = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+        at = np.arange(indptr[-1]) + np.repeat(self.indptr[chosen] - indptr[:-1], sizes)
+        return self._replace(indptr=indptr, **self._taken(at, chosen))
+
+    def consecutive(self, lo: int, hi: int) -> ClickLog:
+        """Return sessions lo to hi, as views of the arrays of this log."""
+        at = slice(int(self.indptr[lo]), int(self.indptr[hi]))
+        indptr = self.indptr[lo : hi + 1] - self.indptr[lo]
+        return self._replace(indptr=indptr, **self._taken(at, slice(lo, hi)))
+
+    def parts(self, *, impressions: int = _IMPRESSIONS_PER_PART) -> Iterator[ClickLog]:
+        """Yield the log in parts of whole sessions, of about so many impressions each."""
+        lo = 0
+        while lo < self.n_sessions:
+            end = np.searchsorted(self.indptr, self.indptr[lo] + impressions, side="right") - 1
+            hi = max(lo + 1, int(end))
+            yield self.consecutive(lo, hi)
+            lo = hi
+
+    def _taken(self, at: Any, sessions: Any) -> dict[str, Any]:
+        taken = {name: _take(getattr(self, name), at) for name in _PER_IMPRESSION}
+        return taken | {name: _take(getattr(self, name), sessions) for name in _PER_SESSION}
+
+    def session_of_impression(self) -> I64:
+        """Return the session number of each impression."""
+        return np.repeat(np.arange(self.n_sessions), self.sizes)
+
+    def impression_weights(self) -> F64:
+        """Return the weight of each impression: that of its session, or 1."""
+        if self.weight is None:
+            return np.ones(self.n_impressions)
+        return np.repeat(self.weight, self.sizes)
+
+    # --- queries and documents ---------------------------------------------------------------
+
+    def pairs(self) -> Pairs:
+        """Return the different (query, document) pairs, and the pair of each impression."""
+        n, n_documents = self.n_impressions, self.n_documents
+        code, first = np.empty(n, np.int64), np.empty(n, np.int64)
+        last, slot = np.full(n_documents, -1, np.int32), np.empty(n_documents, np.int64)
+        by_query = np.argsort(self.query, kind="stable")
+        found = _number_pairs(
+            by_query, self.indptr, self.query, self.document, last, slot, code, first
+        )
+        document = self.document[first[:found]]
+        query = self.query[np.searchsorted(self.indptr, first[:found], side="right") - 1]
+        order = np.lexsort((document, query))
+        number = np.empty(found, np.int64)
+        number[order] = np.arange(found)
+        return Pairs(query[order], document[order], number[code])
+
+    def counts(self) -> ClickCounts:
+        """Return impressions and clicks of each (query, document, position)."""
+        pairs = self.pairs()
+        keys, first, code = np.unique(
+            pairs.code * (HIGHEST_POSITION + 1) + self.position,
+            return_index=True,
+            return_inverse=True,
+        )
+        pair, position = np.divmod(keys, HIGHEST_POSITION + 1)
+        weight = self.impression_weights()
+        return ClickCounts(
+            query=pairs.query[pair],
+            document=pairs.document[pair],
+            position=position.astype(np.int32),
+            impressions=_sums(code, weight, len(keys)),
+            clicks=_sums(code, weight * self.click, len(keys)),
+            row=None if self.row is None else self.row[first],
+        )
+
+    def with_features(self, features: RankingData) -> ClickLog:
+        """Return the log with the features of its documents, found by query and document id.
+
+        Parameters
+        ----------
+        features
+            With ``doc_id``; its ``qid`` are query ids of this log. It may hold more.
+        """
+        if features.doc_id is None:
+            raise DataError(
+                "the features have no document ids, so the documents of the log cannot be found "
+                "in them: build the data with doc_id=..."
+            )
+        query = _places(features.qid, self.query_ids)
+        document = _places(features.doc_id, self.document_ids)
+        of_row = query[features.query_of_row()]
+        known = np.flatnonzero((of_row >= 0) & (document >= 0))
+        keys = of_row[known] * self.n_documents + document[known]
+        order = np.argsort(keys, kind="stable")
+        keys, known = keys[order], known[order]
+        asked = np.repeat(self.query, self.sizes).astype(np.int64) * self.n_documents
+        asked += self.document
+        at = np.searchsorted(keys, asked)
+        found = at < len(keys)
+        found[found] = keys[at[found]] == asked[found]
+        if not found.all():
+            first = int(np.flatnonzero(~found)[0])
+            session = int(np.searchsorted(self.indptr, first, side="right")) - 1
+            raise DataError(
+                f"document {quoted(self.document_ids[self.document[first]])} of query "
+                f"{quoted(self.query_ids[self.query[session]])} (session {session}) is not among "
+                f"the features, and {int((~found).sum()) - 1} further impressions are not; leave "
+                "these sessions out, or add their features."
+            )
+        return self._replace(features=features, row=known[at])
+
+    def to_ranking_data(self, by: Literal["session", "query"] = "session") -> RankingData:
+        """Return the log as data to learn from, with clicks as grades and positions.
+
+        Parameters
+        ----------
+        by
+            ``"session"``: a list for each session, as it was shown; grades are 0 and 1, and
+            ``qid`` is the session number. ``"query"``: a list for each query, with a row for each
+            document and position; grades are click rates and ``sample_weight`` the impressions.
+        """
+        if self.features is None or self.row is None:
+            raise DataError(
+                "the log has no features to learn from; log.with_features(data) adds them."
+            )
+        if by == "session":
+            return RankingData.from_arrays(
+                self.features.X[self.row],
+                self.click,
+                group_sizes=self.sizes,
+                query_weight=self.weight,
+                doc_id=self.document_ids[self.document],
+                position=self.position,
+                feature_names=self.features.feature_names,
+                categories=self.features.categories,
+            )
+        if by != "query":
+            raise UsageError(f"by must be 'session' or 'query', not {quoted(by)}.")
+        counts = self.counts()
+        return RankingData.from_arrays(
+            self.features.X[np.asarray(counts.row)],
+            counts.clicks / np.where(counts.impressions > 0, counts.impressions, 1.0),
+            qid=self.query_ids[counts.query],
+            sample_weight=counts.impressions,
+            doc_id=self.document_ids[counts.document],
+            position=counts.position,
+            feature_names=self.features.feature_names,
+            categories=self.features.categories,
+        )
+
+    def merged(self) -> ClickLog:
+        """Return the log with equal sessions once, and how often each occurred as its weight.
+
+        Equal are the query, the documents, their positions and their clicks. Times, users and
+        propensities are left out; models that count fit the result as they do the log.
+        """
+        content = self.indptr, self.query, self.document, self.position, self.click
+        hashes = np.empty(self.n_sessions, np.uint64)
+        _hash_sessions(*content, hashes)
+        named = np.empty(self.n_sessions, np.int64)
+        _name_first(np.argsort(hashes, kind="stable"), hashes, *content, named)
+        first, number = np.unique(named, return_inverse=True)
+        weight = np.ones(self.n_sessions) if self.weight is None else self.weight
+        kept = self._replace(time=None, user=None, propensity=None).select(first)
+        return kept._replace(weight=_sums(number, weight, len(first)))
+
+
+FIELDS = tuple(field.name for field in fields(ClickLog))
+OPTIONAL_COLUMNS = ("position", "time", "user", "weight", "propensity")
+
+
+def concatenate_logs(logs: Sequence[ClickLog]) -> ClickLog:
+    """Return the sessions of all logs, one log after the other; ids are matched by their value.
+
+    An optional array is kept where every log has it; features where all have the same.
+    """
+    if not logs:
+        raise DataError("there is nothing to concatenate.")
+    query_ids, query = _joined_ids([(log.query_ids, log.query) for log in logs])
+    document_ids, document = _joined_ids([(log.document_ids, log.document) for log in logs])
+
+    def joined(name: str) -> Any:
+        arrays = [getattr(log, name) for log in logs]
+        return None if any(one is None for one in arrays) else np.concatenate(arrays)
+
+    shared = all(log.features is logs[0].features for log in logs)
+    weights = [np.ones(log.n_sessions) if log.weight is None else log.weight for log in logs]
+    sizes = np.concatenate([log.sizes for log in logs])
+    return ClickLog(
+        indptr=np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
+        query=query,
+        document=document,
+        position=joined("position"),
+        click=joined("click"),
+        query_ids=query_ids,
+        document_ids=document_ids,
+        time=joined("time"),
+        user=joined("user"),
+        weight=None if all(log.weight is None for log in logs) else np.concatenate(weights),
+        propensity=joined("propensity"),
+        features=logs[0].features if shared else None,
+        row=joined("row") if shared else None,
+    )
+
+
+# --- ids and codes ---------------------------------------------------------------------------
+
+
+def codes_of_ids(ids: AnyArray) -> tuple[I32, AnyArray]:
+    """Return a code for each id, and the different ids in the order of codes."""
+    if ids.dtype.kind == "O":
+        number: dict[Any, int] = {}
+        codes = np.array([number.setdefault(one, len(number)) for one in ids.tolist()], np.int32)
+        names = np.empty(len(number), object)
+        names[:] = list(number)
+        return codes, names
+    different, places = np.unique(ids, return_inverse=True)
+    return places.astype(np.int32), different
+
+
+def _joined_ids(parts: Sequence[tuple[AnyArray, I32]]) -> tuple[AnyArray, I32]:
+    """Return ids that hold those of all parts, and the codes of all parts in them."""
+    ids = np.concatenate([ids for ids, _ in parts])
+    codes, names = codes_of_ids(ids)
+    starts = np.cumsum([0, *(len(ids) for ids, _ in parts)])
+    return names, np.concatenate(
+        [codes[start + old] for start, (_, old) in zip(starts, parts, strict=False)]
+    )
+
+
+def _places(ids: AnyArray, names: AnyArray) -> I64:
+    """Return the code in ``names`` of each id, -1 where it is not there.
+
+    Numbers and their texts are the same id: files bring one or the other.
+    """
+    if (ids.dtype.kind in "iu") != (names.dtype.kind in "iu"):
+        ids, names = ids.astype(str), names.astype(str)
+    number = {name: code for code, name in enumerate(names.tolist())}
+    return np.array([number.get(one, -1) for one in ids.tolist()], np.int64)
+
+
+def _sums(code: I64, weight: F64, n: int) -> F64:
+    """Return the sum of the weights of each code."""
+    return np.bincount(code, weight, n).astype(np.float64)
+
+
+def _take(values: AnyArray | None, at: Any) -> Any:
+    return None if values is None else values[at]
+
+
+def _positions(position: Any, n: int, indptr: I64, order: I64 | None) -> I32:
+    """Return the position of each row of the caller."""
+    if position is None:
+        places = np.empty(n, np.int32)
+        counted = np.arange(n) - np.repeat(indptr[:-1], np.diff(indptr)) + 1
+        places[slice(None) if order is None else order] = counted
+        return places
+    given = as_float_vector(position, "position", n)
+    bad = ~((given >= 1) & (given <= HIGHEST_POSITION) & (given == np.floor(given)))
+    if bad.any():
+        at = int(np.flatnonzero(bad)[0])
+        raise DataError(
+            f"positions are whole numbers from 1 to {HIGHEST_POSITION:,}; row {at} has "
+            f"{given[at]:g}."
+            + (" Add 1 where the first document has position 0." if given[at] == 0 else "")
+        )
+    return given.astype(np.int32)
+
+
+def _in_order(position: AnyArray, session: AnyArray) -> bool:
+    """Whether positions rise within each session."""
+    return bool(((position[1:] > position[:-1]) | (session[1:] != session[:-1])).all())
+
+
+def _per_session(values: Any, name: str, indptr: I64, source: I64) -> AnyArray:
+    """Return a value per session, of as many, or of one per impression, the same in a session."""
+    array, n_sessions = np.asarray(values), len(indptr) - 1
+    empty = (np.diff(indptr) == 0).any()
+    if array.shape == (n_sessions,) and (n_sessions != len(source) or empty):
+        return array
+    if empty:
+        raise DataError(
+            f"session {int(np.flatnonzero(np.diff(indptr) == 0)[0])} has no impressions; give "
+            f"{name} per session, or leave the session out."
+        )
+    per_row = as_vector(array, name, len(source))[source]
+    first = per_row[indptr[:-1]]
+    same = per_row == np.repeat(first, np.diff(indptr))
+    if name == "time":  # a log may hold the time of each click: the first is kept
+        return first
+    if not same.all():
+        at = int(np.flatnonzero(~same)[0])
+        session = int(np.searchsorted(indptr, at, side="right")) - 1
+        raise DataError(
+            f"session {session} has two values of {name}: {quoted(first[session])} and "
+            f"{quoted(per_row[at])}; a session is one list for one query."
+        )
+    return first

@@ -1,0 +1,56 @@
+"""``rankwright clicks``: what a log holds, and click models that are fitted to it."""
+
+import json
+
+import pytest
+from click_sessions import random_log
+from typer.testing import CliRunner
+
+from rankwright import clicks
+from rankwright.cli.clicks import app
+from rankwright.errors import DataError, UsageError
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory):
+    path = tmp_path_factory.mktemp("logs") / "log.csv"
+    clicks.save_log(random_log(), path)
+    return path
+
+
+def test_inspect_shows_positions_and_findings(log):
+    shown = run("inspect", log)
+    assert shown.exit_code == 0, shown.output
+    assert "sessions" in shown.output
+    assert "examination" in shown.output
+    assert "findings" in shown.output
+    found = json.loads(run("inspect", log, "--json").output)
+    assert [one["position"] for one in found["positions"]] == [1, 2, 3, 4]
+    assert found["impressions"] == random_log().impression_weights().sum()
+
+
+def test_fit_evaluates_and_saves_a_model(log, tmp_path):
+    path = tmp_path / "model.rw"
+    shown = run("fit", "pbm", log, "--test", log, "--save", path, "--set", "smoothing=2")
+    assert shown.exit_code == 0, shown.output
+    assert "examination:" in shown.output
+    assert shown.output.count("perplexity") == 2
+    model = clicks.load_model(path)
+    assert model.smoothing == 2
+    found = json.loads(run("fit", "pbm", log, "--json", "--set", "smoothing=2").output)
+    assert found["scores"]["train"]["perplexity"] == model.evaluate(random_log()).perplexity
+    assert len(found["parameters"]["examination"]) == 4
+    assert run("fit", "dctr", log).exit_code == 0
+
+
+def test_what_is_wrong_is_one_sentence(log, tmp_path):
+    error = run("fit", "pmb", log).exception
+    assert isinstance(error, UsageError)
+    assert "did you mean pbm?" in str(error)
+    error = run("inspect", log, "--read", "click=clck").exception
+    assert isinstance(error, DataError)
+    assert "'clck'" in str(error)

@@ -1,0 +1,138 @@
+import numpy as np
+import pytest
+from cases import each
+from click_sessions import listed, random_log
+from reference.click_models import chain_likelihood, chain_step, conditionals, marginals
+
+from rankwright.clicks import CCM, DBN, DCM, SDBN, Cascade, ClickLog
+from rankwright.core.parallel import documents_per_range
+
+LOG = random_log()
+
+
+def parts_of_chain(model):
+    """alpha, sigma and t of the documents of a session, as the equations of each model say."""
+    values = model.parameters_
+    alpha = values["attractiveness"]
+    if model.name == "sdbn":
+        return alpha, values["satisfaction"], (1.0, 1.0, 0.0)
+    if model.name == "dbn":
+        gamma = values["continuation"][0]
+        return alpha, values["satisfaction"], (gamma, gamma, 0.0)
+    return alpha, alpha, [values[name][0] for name in model.parameter_names[1:]]
+
+
+@each("kind", [SDBN, DBN, CCM])
+def test_probabilities_are_those_of_enumeration(kind):
+    model = kind().fit(LOG)
+    given = model.click_probabilities(LOG)
+    alone = model.click_probabilities(LOG, conditional=False)
+    for (pairs, clicked, _), lo, hi in list(
+        zip(listed(model, LOG), LOG.indptr[:-1], LOG.indptr[1:], strict=True)
+    )[:20]:
+        alpha, sigma, t = parts_of_chain(model)
+        likelihood = chain_likelihood(alpha[pairs], sigma[pairs], t)
+        assert sum(likelihood.values()) == pytest.approx(1.0)
+        np.testing.assert_allclose(given[lo:hi], conditionals(likelihood, clicked))
+        np.testing.assert_allclose(alone[lo:hi], marginals(likelihood))
+
+
+def test_probabilities_of_dcm_and_cascade_follow_their_definition():
+    dcm, cascade = DCM().fit(LOG), Cascade().fit(LOG)
+    for (pairs, clicked, _), lo, hi in list(
+        zip(listed(dcm, LOG), LOG.indptr[:-1], LOG.indptr[1:], strict=True)
+    )[:20]:
+        on = dcm.parameters_["continuation"]
+        alpha = dcm.parameters_["attractiveness"][pairs]
+        # DCM is an SDBN whose satisfaction depends on the position
+        likelihood = chain_likelihood(alpha, 1.0 - on[: hi - lo], (1.0, 1.0, 0.0))
+        one = LOG.select([np.searchsorted(LOG.indptr, lo)])
+        np.testing.assert_allclose(dcm.click_probabilities(one), conditionals(likelihood, clicked))
+        alpha = cascade.parameters_["attractiveness"][pairs]
+        first = clicked.index(1) if 1 in clicked else hi - lo
+        expected = [alpha[r] if r <= first else 1e-6 for r in range(hi - lo)]
+        np.testing.assert_allclose(cascade.click_probabilities(one), expected)
+
+
+@each("kind", [DBN, CCM])
+def test_iterations_of_em_are_those_of_enumeration(kind):
+    model = kind(max_iter=3, tol=0.0).fit(LOG)
+    sessions, n = listed(model, LOG), len(model.pairs_)
+    alpha, sigma, t = np.full(n, 0.5), np.full(n, 0.5), np.full(3, 0.5)
+    if kind is DBN:
+        t[2] = 0.0
+
+    def smoothed(counts):
+        return np.minimum((counts[..., 0] + 1.0) / (counts[..., 1] + 2.0), 1.0 - 1e-6)
+
+    for _ in range(3):
+        of_alpha, of_sigma, of_t = chain_step(sessions, alpha, sigma, t)
+        if kind is DBN:
+            gamma = smoothed(of_t[0] + of_t[1])
+            alpha, sigma, t = smoothed(of_alpha), smoothed(of_sigma), np.array([gamma, gamma, 0.0])
+        else:
+            alpha = sigma = smoothed(of_alpha + of_sigma)
+            t = smoothed(of_t)
+    np.testing.assert_allclose(model.parameters_["attractiveness"], alpha, rtol=1e-12)
+    if kind is DBN:
+        np.testing.assert_allclose(model.parameters_["satisfaction"], sigma, rtol=1e-12)
+        np.testing.assert_allclose(model.parameters_["continuation"], t[:1], rtol=1e-12)
+    else:
+        found = [model.parameters_[name][0] for name in model.parameter_names[1:]]
+        np.testing.assert_allclose(found, t, rtol=1e-12)
+    assert (np.diff(model.curve_) > 0).all()
+
+
+def test_counts_go_down_to_the_first_or_the_last_click():
+    log = ClickLog.from_arrays(
+        [0, 0], list("abcd") * 2, [0, 1, 1, 0, 0, 0, 0, 0], session_sizes=[4, 4], weight=[1.0, 3.0]
+    )
+    cascade = Cascade(smoothing=0.0).fit(log).parameters_["attractiveness"]
+    np.testing.assert_allclose(cascade, [0.0, 1 / 4, 0.0, 0.0])
+    dcm = DCM(smoothing=0.0).fit(log).parameters_
+    np.testing.assert_allclose(dcm["attractiveness"], [0.0, 1 / 4, 1 / 4, 0.0])
+    np.testing.assert_allclose(dcm["continuation"], [0.5, 1.0, 0.0, 0.5])
+    sdbn = SDBN(smoothing=0.0).fit(log).parameters_
+    np.testing.assert_allclose(sdbn["satisfaction"], [0.5, 0.0, 1.0, 0.5])
+
+
+@each("kind", [DBN, CCM])
+def test_threads_and_parts_do_not_change_the_model(kind):
+    log = random_log(sessions=400, documents=30, queries=20)
+    with documents_per_range(60):
+        first, *others = [kind(n_jobs=threads, max_iter=4).fit(log) for threads in (1, 2, 5)]
+    for other in others:
+        for name, value in first.parameters_.items():
+            assert value.tobytes() == other.parameters_[name].tobytes()
+            errors = first.standard_errors_[name], other.standard_errors_[name]
+            assert errors[0].tobytes() == errors[1].tobytes()
+    halves = kind(max_iter=4).fit([log.select(np.arange(200)), log.select(np.arange(200, 400))])
+    np.testing.assert_allclose(
+        halves.click_probabilities(log), first.click_probabilities(log), rtol=1e-12
+    )
+
+
+@each("kind", [DBN, CCM])
+def test_simulated_clicks_bring_back_the_model_within_its_standard_errors(kind):
+    shape = ClickLog.from_arrays([0], np.arange(6), np.zeros(6), session_sizes=[6])
+    true = kind(max_iter=1).fit(shape)
+    true.parameters_["attractiveness"] = np.array([0.7, 0.5, 0.4, 0.3, 0.2, 0.1])
+    if kind is DBN:
+        true.parameters_["satisfaction"] = np.linspace(0.2, 0.7, 6)
+        true.parameters_["continuation"] = np.array([0.8])
+    else:
+        for name, value in zip(true.parameter_names[1:], (0.8, 0.9, 0.2), strict=True):
+            true.parameters_[name] = np.array([value])
+    rng, n = np.random.default_rng(0), 6000
+    shown = np.concatenate([rng.permutation(6)[:5] for _ in range(n)])
+    lists = ClickLog.from_arrays(np.zeros(n, int), shown, np.zeros(5 * n), session_sizes=[5] * n)
+    off, said = [], []
+    for seed in range(8):
+        model = kind(max_iter=400).fit(true.simulate(lists, random_state=seed))
+        codes = model.pairs_.document_ids[model.pairs_.document].argsort()
+        for name, value in true.parameters_.items():
+            order = codes if name in kind.of_pairs else slice(None)
+            off.append(model.parameters_[name][order] - value)
+            said.append(model.standard_errors_[name][order])
+    z = np.concatenate(off) / np.concatenate(said)
+    assert 0.6 < np.sqrt(np.mean(z**2)) < 1.5

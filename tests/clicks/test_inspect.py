@@ -1,0 +1,99 @@
+import json
+
+import numpy as np
+import pytest
+from click_sessions import random_log
+from scipy.stats import binomtest
+
+from rankwright.clicks import PBM, ClickLog, inspect_log
+from rankwright.clicks.inspect import wilson
+from rankwright.errors import DataError
+
+
+def findings(log):
+    return " ".join(inspect_log(log).findings)
+
+
+def shuffled(n=2000, length=6, examination=None, seed=0):
+    """Lists of ten documents in random order, clicked by a position-based model."""
+    rng = np.random.default_rng(seed)
+    shown = np.concatenate([rng.permutation(10)[:length] for _ in range(n)])
+    query = rng.integers(0, 4, n)
+    lists = ClickLog.from_arrays(query, shown, np.zeros(n * length), session_sizes=[length] * n)
+    model = PBM(max_iter=1).fit(lists)
+    model.parameters_ = {
+        "attractiveness": np.linspace(0.1, 0.6, len(model.pairs_)),
+        "examination": np.ones(length) if examination is None else np.array(examination),
+    }
+    return model.simulate(lists)
+
+
+def test_numbers_of_a_log():
+    log = ClickLog.from_arrays(
+        ["a", "a", "b"], [1, 2, 2, 1, 1], [1, 0, 1, 0, 0], session_sizes=[2, 2, 1]
+    )
+    found = inspect_log(log)
+    assert (found.sessions, found.impressions, found.clicks) == (3, 5, 2)
+    assert (found.queries, found.documents, found.pairs) == (2, 2, 3)
+    assert (found.shortest, found.longest) == (1, 2)
+    assert found.without_click == pytest.approx(1 / 3)
+    assert found.moved == pytest.approx(4 / 5)
+    assert [one.impressions for one in found.positions] == [3, 2]
+    assert [one.rate for one in found.positions] == [2 / 3, 0]
+    assert json.loads(json.dumps(found.to_dict()))["queries"] == 2
+
+
+def test_the_interval_is_wilsons():
+    low, high = wilson(np.array([3.0]), np.array([40.0]))
+    expected = binomtest(3, 40).proportion_ci(method="wilson")
+    assert (low[0], high[0]) == pytest.approx((expected.low, expected.high))
+
+
+def test_examination_is_found_whatever_the_documents():
+    true = np.array([1.0, 0.7, 0.5, 0.35, 0.25, 0.2])
+    found = inspect_log(shuffled(6000, examination=true)).positions
+    for one, value in zip(found, true, strict=True):
+        assert one.examination_low <= value * 1.02
+        assert value * 0.98 <= one.examination_high
+        assert one.examination == pytest.approx(value, abs=0.06)
+
+
+def test_the_interval_of_examination_holds_the_truth_about_as_often_as_it_says():
+    true, inside = np.array([0.9, 0.6, 0.4, 0.3]), 0
+    for seed in range(30):
+        found = inspect_log(shuffled(1500, 4, true, seed)).positions[1:]
+        held = [
+            one.examination_low <= value / 0.9 <= one.examination_high
+            for one, value in zip(found, true[1:], strict=True)
+        ]
+        inside += sum(held)
+    assert 0.88 <= inside / 90 <= 1.0
+
+
+def test_parts_give_the_same_profile():
+    log = random_log(sessions=100)
+    assert inspect_log([log.select(np.arange(40)), log.select(np.arange(40, 100))]) == (
+        inspect_log(log)
+    )
+
+
+def test_what_misleads_is_said():
+    assert "no click" in findings(ClickLog.from_arrays([0], [1], [0], session_sizes=[1]))
+    one = ClickLog.from_arrays(np.zeros(5), np.arange(5), np.ones(5), session_sizes=[1] * 5)
+    assert "shown at position 1: position bias can be neither seen" in findings(one)
+    fixed = ClickLog.from_arrays([0, 1], [1, 2, 3, 4], [1, 0, 1, 0], session_sizes=[2, 2])
+    assert "only 0.0% of impressions are of documents" in findings(fixed)
+    assert "only 2 clicks" in findings(fixed)
+    biased = shuffled(examination=[1.0, 0.7, 0.5, 0.3, 0.2, 0.1])
+    assert inspect_log(biased).findings == ()
+    bots = np.repeat(np.arange(biased.n_sessions) < 20, 6)
+    assert "in 20 sessions every one" in findings(biased._replace(click=biased.click | bots))
+    ignored = biased._replace(click=biased.click & (np.repeat(biased.query, 6) > 0))
+    assert "1 queries with 20 sessions or more" in findings(ignored)
+    busy = np.where(np.arange(2000) < 900, "bot", [f"user {i}" for i in range(2000)])
+    assert "1 users have more than 100 times" in findings(biased._replace(user=busy))
+    alone = biased._replace(query=np.minimum(biased.query, 1).astype(np.int32))
+    assert "query '1' has" in findings(alone)
+    assert "would change little" in findings(shuffled())
+    with pytest.raises(DataError, match="no impressions"):
+        inspect_log(biased.select([]))

@@ -1,0 +1,283 @@
+import gzip
+import json
+
+import numpy as np
+import pytest
+from cases import each
+from click_sessions import random_log
+
+from rankwright.data import click_files
+from rankwright.data.click_files import load_log, open_log, save_log
+from rankwright.data.click_log import concatenate_logs
+from rankwright.data.ranking_data import RankingData
+from rankwright.errors import DataError, UsageError
+
+ROWS = """session_id,qid,doc_id,rank,clicked,user,ts
+s1,shoes,a,1,0,u1,2024-05-01
+s1,shoes,b,2,1,u1,2024-05-01
+s2,hats,c,1,1,u2,2024-05-02
+"""
+
+
+def seen(log):
+    """What a log says, by session."""
+    return [
+        (
+            log.query_ids[log.query[s]],
+            log.document_ids[log.document[lo:hi]].tolist(),
+            log.position[lo:hi].tolist(),
+            log.click[lo:hi].astype(int).tolist(),
+        )
+        for s, (lo, hi) in enumerate(zip(log.indptr[:-1], log.indptr[1:], strict=True))
+    ]
+
+
+SEEN = [("shoes", ["a", "b"], [1, 2], [0, 1]), ("hats", ["c"], [1], [1])]
+
+
+def written(path, text):
+    path.write_text(text)
+    return path
+
+
+def test_columns_are_found_by_their_usual_names_and_users_are_left_out(tmp_path):
+    path = written(tmp_path / "log.csv", ROWS)
+    log = load_log(path)
+    assert seen(log) == SEEN
+    assert log.user is None
+    assert load_log(path, user="user", time="ts").user.tolist() == ["u1", "u2"]
+    assert load_log(path, time="ts").time.tolist() == ["2024-05-01", "2024-05-02"]
+    path = tmp_path / "log.tsv.gz"
+    path.write_bytes(gzip.compress(ROWS.replace(",", "\t").encode()))
+    assert seen(load_log(path)) == SEEN
+    assert [seen(part) for part in open_log(path).parts()] == [SEEN[:1], SEEN[1:]]
+
+
+@each("suffix", [".csv", ".parquet", ".arrow"])
+def test_a_written_log_is_read_as_it_was(suffix, tmp_path):
+    log = random_log()
+    path = tmp_path / f"log{suffix}"
+    save_log(log, path)
+    again = load_log(path)
+    assert seen(again) == seen(log)
+    assert (again.weight == log.weight).all()
+    parts = list(open_log(path).parts())
+    assert seen(concatenate_logs(parts)) == seen(log)
+    with pytest.raises(UsageError, match="are written as"):
+        save_log(log, tmp_path / "log.jsonl")
+
+
+def test_rows_of_a_session_that_lie_apart_are_read_whole_but_not_in_parts(tmp_path):
+    lines = ROWS.splitlines()
+    path = written(tmp_path / "log.csv", "\n".join([lines[0], lines[1], lines[3], lines[2]]))
+    assert seen(load_log(path)) == SEEN
+    with pytest.raises(DataError, match="session 's1' comes back"):
+        list(open_log(path).parts())
+
+
+@each(
+    ("change", "sentence"),
+    [
+        (("clicked", "bought"), "no column of the click found"),
+        ((ROWS[ROWS.index("s1") :], ""), "log.csv: there are no rows"),
+        (("user", "item"), "'doc_id' and 'item' could each be the document"),
+        (("s1,shoes,b", "s1,hats,b"), "log.csv: session 0 has two values of query"),
+        (("b,2,1", ",2,1"), "log.csv: column 'doc_id' is empty at row 1"),
+        (("b,2,1", "b,0,1"), "row 1 has 0. Add 1"),
+    ],
+)
+def test_what_is_wrong_with_a_table_is_said(change, sentence, tmp_path):
+    path = written(tmp_path / "log.csv", ROWS.replace(*change))
+    with pytest.raises(DataError, match=sentence):
+        load_log(path)
+
+
+def test_options_and_formats_are_checked(tmp_path):
+    path = written(tmp_path / "log.csv", ROWS)
+    with pytest.raises(UsageError, match="has no option 'clck'"):
+        load_log(path, clck="clicked")
+    with pytest.raises(UsageError, match="format of click logs 'csvv'"):
+        load_log(path, format="csvv")
+    with pytest.raises(UsageError, match="no file extension of a click log"):
+        load_log(written(tmp_path / "log.log", ROWS))
+    with pytest.raises(DataError, match="'clck'"):
+        load_log(path, click="clck")
+
+
+def test_features_come_with_each_part(tmp_path):
+    features = RankingData.from_arrays(
+        np.eye(3), np.zeros(3), qid=["shoes", "shoes", "hats"], doc_id=["a", "b", "c"]
+    )
+    path = written(tmp_path / "log.csv", ROWS)
+    assert load_log(path, features=features).row.tolist() == [0, 1, 2]
+    assert [part.row.tolist() for part in open_log(path, features=features).parts()] == [
+        [0, 1],
+        [2],
+    ]
+
+
+# --- JSON lines -------------------------------------------------------------------------------
+
+
+def lines(path, *objects):
+    return written(path, "".join(json.dumps(one) + "\n" for one in objects))
+
+
+def test_json_lines_hold_sessions_or_impressions(tmp_path, monkeypatch):
+    by_session = lines(
+        tmp_path / "sessions.jsonl",
+        {"query": "shoes", "documents": ["a", "b"], "clicks": [0, 1], "user": "u1"},
+        {"query": "none", "documents": [], "clicks": [], "user": "u3"},
+        {"query": "hats", "documents": ["c"], "clicks": [1], "user": "u2"},
+    )
+    by_impression = lines(
+        tmp_path / "impressions.jsonl",
+        {"session": 1, "query": "shoes", "document": "a", "click": 0},
+        {"session": 1, "query": "shoes", "document": "b", "click": 1},
+        {"session": 2, "query": "hats", "document": "c", "click": True},
+    )
+    assert seen(load_log(by_session)) == seen(load_log(by_impression)) == SEEN
+    assert load_log(by_session).user is None
+    assert load_log(by_session, user="user").user.tolist() == ["u1", "u2"]
+    monkeypatch.setattr(click_files, "IMPRESSIONS_PER_PART", 2)
+    assert [seen(part) for part in open_log(by_session).parts()] == [SEEN[:1], SEEN[1:]]
+
+
+@each(
+    ("objects", "sentence"),
+    [
+        ([{"query": "q", "documents": ["a"], "clicks": [0, 1]}], "line 1 has 2 clicks for 1"),
+        ([{"query": "q", "documents": ["a"]}], "line 1 has no list 'clicks'"),
+        (
+            [
+                {"query": "q", "documents": ["a"], "clicks": [0]},
+                {"documents": ["a"], "clicks": [0]},
+            ],
+            "line 2 has no 'query'",
+        ),
+        (
+            [
+                {"session": 1, "query": "q", "document": "a", "click": 0},
+                {"session": 1, "query": "r", "document": "a", "click": 0},
+            ],
+            "line 2 has another query than session '1'",
+        ),
+        (
+            [{"session": s, "query": "q", "document": "a", "click": 0} for s in (1, 2, 1)],
+            "session '1' comes back",
+        ),
+        ([{"session": [1], "query": "q", "document": "a", "click": 0}], "line 1 has no 'session'"),
+        ([[1]], "line 1 is no JSON object"),
+        (
+            [{"query": "q", "documents": ["a"], "clicks": [-1]}],
+            "log.jsonl: click must be 0 or more",
+        ),
+        ([], "there are no sessions"),
+    ],
+)
+def test_what_is_wrong_with_json_lines_is_said(objects, sentence, tmp_path):
+    with pytest.raises(DataError, match=sentence):
+        load_log(lines(tmp_path / "log.jsonl", *objects))
+
+
+# --- OpenSearch -------------------------------------------------------------------------------
+
+
+def ubi_query(query_id, text, documents):
+    return {
+        "query_id": query_id,
+        "user_query": text,
+        "query_response_object_ids": documents,
+        "client_id": f"client of {query_id}",
+        "timestamp": "2024-05-01T10:00:00Z",
+    }
+
+
+def ubi_event(query_id, document, action="click"):
+    found = {"object": {"object_id": document}, "position": {"ordinal": 1}}
+    return {"action_name": action, "query_id": query_id, "event_attributes": found}
+
+
+QUERIES = [
+    ubi_query("1", "shoes", ["a", "b"]),
+    ubi_query("2", "hats", ["c"]),
+    ubi_query("3", "x", []),
+]
+EVENTS = [
+    ubi_event("2", "c"),
+    ubi_event("1", "b"),
+    ubi_event("1", "b"),
+    ubi_event("1", "a", "view"),
+]
+
+
+def test_ubi_joins_queries_and_clicks(tmp_path):
+    queries = lines(tmp_path / "ubi_queries.jsonl", *({"_source": one} for one in QUERIES))
+    events = lines(tmp_path / "ubi_events.jsonl", *EVENTS)
+    log = load_log(queries, format="ubi", events=events)
+    assert seen(log) == SEEN
+    assert log.user is None
+    assert log.time[0] == "2024-05-01T10:00:00Z"
+    both = lines(tmp_path / "both.jsonl", *QUERIES, *EVENTS)
+    assert load_log(both, format="ubi", user=True).user[0] == "client of 1"
+    viewed = load_log(both, format="ubi", actions="view")
+    assert viewed.click.tolist() == [True, False, False]
+
+
+def test_ubi_says_what_does_not_fit(tmp_path):
+    path = lines(tmp_path / "log.jsonl", *QUERIES, ubi_event("1", "a"), ubi_event("9", "a"))
+    with pytest.warns(UserWarning, match="1 clicks of .* no logged query showed"):
+        assert load_log(path, format="ubi").click.tolist() == [True, False, False]
+    path = lines(tmp_path / "log.jsonl", *QUERIES, ubi_event("1", "z"))
+    with pytest.warns(UserWarning, match="1 clicks of"):
+        load_log(path, format="ubi")
+    path = lines(tmp_path / "log.jsonl", *QUERIES, ubi_event("1", "a", "add_to_cart"))
+    with pytest.raises(DataError, match="its action names are 'add_to_cart'"):
+        load_log(path, format="ubi")
+    path = lines(tmp_path / "log.jsonl", {"query_id": "1"}, ubi_event("1", "a"))
+    with pytest.raises(DataError, match="line 1 has no list 'query_response_object_ids'"):
+        load_log(path, format="ubi")
+    path = lines(tmp_path / "log.jsonl", {"action_name": "click", "query_id": "1"})
+    with pytest.raises(DataError, match="line 1 is a click without"):
+        load_log(path, format="ubi")
+
+
+# --- Yandex -----------------------------------------------------------------------------------
+
+
+def test_yandex_as_a_table_of_sessions(tmp_path):
+    path = written(
+        tmp_path / "train.tsv",
+        "#session\tquery\tdocs\tclicked\torder\n1\tshoes\ta,b\t2\t2,2\n2\thats\tc\t1\t1\n",
+    )
+    assert seen(load_log(path)) == SEEN
+    path = written(tmp_path / "bad.tsv", "#session\tquery\tdocs\tclicked\n1\tq\ta,b\t3\t\n")
+    with pytest.raises(DataError, match="line 2 has a click at position '3'"):
+        load_log(path)
+
+
+def test_yandex_as_lines_of_queries_and_clicks(tmp_path):
+    path = written(
+        tmp_path / "log.txt",
+        "7\t0\tQ\t5\t1\ta\tb\n7\t3\tC\tb\n7\t9\tQ\t6\t1\tb\tc\n7\t11\tC\tc\n7\t12\tC\ta\n"
+        "8\t0\tQ\t5\t1\ta\tb\n8\t0\tC\tz\n",
+    )
+    log = load_log(path, format="yandex")
+    assert seen(log) == [
+        ("5_1", ["a", "b"], [1, 2], [1, 1]),
+        ("6_1", ["b", "c"], [1, 2], [0, 1]),
+        ("5_1", ["a", "b"], [1, 2], [0, 0]),
+    ]
+    assert log.user is None
+    assert load_log(path, format="yandex", user=True).user.tolist() == [7, 7, 8]
+    with pytest.raises(DataError, match="line 1 is neither"):
+        load_log(written(tmp_path / "bad.txt", "7\t0\tX\t1\n"), format="yandex")
+
+
+def test_the_yandex_sample_has_the_counts_of_its_description(data_dir):
+    log = load_log(data_dir / "Yandex_clicks" / "train.tsv.xz")
+    assert (log.n_sessions, log.n_queries, int(log.click.sum())) == (35_064, 20, 42_703)
+    assert len(log.pairs().query) == 1_024
+    assert log.merged().n_sessions == 8_272
+    clicks = np.bincount(log.position, log.click)[1:].astype(int).tolist()
+    assert clicks == [8999, 8715, 5958, 5385, 3710, 2552, 2409, 1638, 1768, 1569]
