@@ -10,6 +10,7 @@ from safetensors.numpy import save as save_arrays
 from rankwright import clicks
 from rankwright.clicks.base import NotFittedClickModelError
 from rankwright.clicks.models import MODELS
+from rankwright.data import click_files
 from rankwright.errors import DataError, UsageError
 from rankwright.persist.container import ModelFileError, read_parts, write_parts
 
@@ -49,6 +50,28 @@ def test_every_model_is_saved_and_loaded_with_the_same_bytes(name, tmp_path):
     assert {one: len(values) for one, values in errors.items()} == {
         one: len(values) for one, values in model.parameters_.items()
     }
+
+
+@each("name", list(MODELS))
+def test_every_model_is_fitted_to_a_log_in_a_file(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(click_files, "IMPRESSIONS_PER_PART", 40)
+    path = tmp_path / "log.jsonl"
+    with path.open("w") as stream:
+        for s in range(LOG.n_sessions):
+            one = LOG.select([s])
+            line = {"query": int(one.query[0]), "weight": float(one.weight[0])}
+            line |= {"documents": one.document.tolist(), "clicks": one.click.tolist()}
+            stream.write(json.dumps(line) + "\n")
+    file = clicks.open_log(path)
+    assert len(list(file.parts())) > 3
+    params = {"max_iter": 4} if hasattr(MODELS[name], "_iterate") else {}
+    model, other = clicks.model(name, **params).fit(LOG), clicks.model(name, **params).fit(file)
+    np.testing.assert_allclose(
+        other.click_probabilities(LOG), model.click_probabilities(LOG), rtol=1e-12
+    )
+    found, expected = other.evaluate(file), model.evaluate(LOG)
+    assert found.log_likelihood == pytest.approx(expected.log_likelihood)
+    assert found.perplexity == pytest.approx(expected.perplexity)
 
 
 @each("name", list(MODELS))
