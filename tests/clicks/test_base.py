@@ -95,6 +95,22 @@ def test_a_model_says_that_it_is_not_fitted(name):
         model.save("nowhere")
 
 
+@each("name", list(MODELS))
+def test_without_smoothing_any_log_has_a_model(name):
+    lists = clicks.ClickLog.from_arrays(
+        [0, 0], list("abcd") * 2, [0, 1, 1, 0, 0, 0, 0, 0], session_sizes=[4, 4]
+    )
+    never, always = (lists._replace(click=np.full(8, one)) for one in (False, True))
+    for log in (LOG, lists, never, always):
+        model = clicks.model(name, smoothing=0.0).fit(log)
+        assert np.isfinite(model.evaluate(log).log_likelihood)
+        for one, values in model.parameters_.items():
+            with case(one):
+                assert ((values >= 0.0) & (values <= 1.0)).all()
+                assert not (model.standard_errors_[one] < 0.0).any()
+                assert not np.isinf(model.standard_errors_[one]).any()
+
+
 def test_em_stops_where_nothing_changes():
     model = clicks.PBM(max_iter=5000, tol=1e-4).fit(LOG)
     assert model.converged_
