@@ -8,7 +8,7 @@ from cases import each
 
 import rankwright as rw
 from rankwright import registry
-from rankwright.citation import keys_of_part, references
+from rankwright.citation import keys_of_part, keys_of_parts, references
 from rankwright.errors import UsageError
 
 ROOT = Path(__file__).parents[1]
@@ -81,3 +81,12 @@ def test_rankwright_itself_is_cited_as_the_citation_file_says():
 def test_what_has_no_paper_is_reported_in_a_sentence(name, sentence):
     with pytest.raises(UsageError, match=sentence):
         rw.cite(name)
+
+
+def test_parts_of_a_ranker_are_cited_by_name_or_object_each_paper_once():
+    of_loss, of_solver = keys_of_part("losses", "listnet"), keys_of_part("solvers", "lbfgs")
+    assert of_loss
+    expected = list(dict.fromkeys([*of_loss, *of_solver]))
+    assert keys_of_parts("listnet", "no such model", "lbfgs") == expected
+    assert keys_of_parts(rw.losses.ListNet(), None, rw.solvers.LBFGS()) == expected
+    assert keys_of_parts(None, None, None) == []

@@ -1,7 +1,7 @@
 import pytest
 
 from rankwright.errors import UsageError
-from rankwright.key_values import parse_settings
+from rankwright.key_values import parse_settings, parse_space
 
 
 @pytest.mark.parametrize(
@@ -36,3 +36,16 @@ def test_dots_lead_into_the_parts_of_a_ranker():
 def test_what_is_no_setting_is_reported(text):
     with pytest.raises(UsageError, match="--set takes key=value"):
         parse_settings([text])
+
+
+def test_ranges_and_choices_are_a_space_to_search():
+    given = ["a=1:8", "b=0.1:10:log", "c=x, 2", "d=[3, 5]", "e=word", "f=4", 'g="4"']
+    assert parse_space(given) == {
+        "a": (1, 8),
+        "b": (0.1, 10, "log"),
+        "c": ["x", 2],
+        "d": [3, 5],
+        "e": ["word"],
+        "f": [4],
+        "g": ["4"],
+    }

@@ -228,7 +228,8 @@ def _first_failure(arguments: list[str], copy: Path, limit: float) -> str:
         return f"no end after {limit:.0f} s"
     if ran.returncode in (0, 5):
         return ""
-    for line in ran.stdout.splitlines():
+    summary = ran.stdout.rpartition("short test summary info")[2]  # logs above it have ERROR, too
+    for line in summary.splitlines():
         if line.startswith(("FAILED ", "ERROR ")):
             return line.split(" ", 1)[1].split(" - ")[0]
     return f"exit status {ran.returncode}"

@@ -90,7 +90,7 @@ class ClickModel(ABC):
     parameters_ : dict from names to arrays
         What was learnt; see the class for what the arrays are indexed by.
     standard_errors_ : dict from names to arrays
-        Of each parameter.
+        Of each parameter; NaN where the log says nothing about it.
     pairs_ : PairTable
         The queries and documents that parameters of pairs belong to.
     """
@@ -278,6 +278,8 @@ class ClickModel(ABC):
 
     def _prior_information(self, value: F64) -> F64:
         """Return the curvature that smoothing adds to the log-likelihood."""
+        if self.smoothing == 0.0:
+            return np.zeros(len(value))
         return self.smoothing / value**2 + self.smoothing / (1.0 - value) ** 2
 
 
@@ -324,6 +326,27 @@ class EMClickModel(ClickModel):
             now = then
         self.n_iter_ = len(self.curve_)
         self.parameters_ = now
+
+
+# --- standard errors -------------------------------------------------------------------------
+
+
+def covariance_of(information: F64) -> F64:
+    """Return the inverse of a symmetric matrix, NaN for what the log says nothing about."""
+    unknown = np.diag(information) <= 0.0
+    filled = information + np.diag(unknown.astype(np.float64))
+    try:
+        found = np.asarray(np.linalg.inv(filled), np.float64)
+    except np.linalg.LinAlgError:
+        return np.full_like(information, np.nan)
+    found[unknown] = found[:, unknown] = np.nan
+    return found
+
+
+def roots(variance: F64) -> F64:
+    """Return standard errors, NaN where the log says nothing."""
+    with np.errstate(invalid="ignore"):
+        return np.sqrt(variance)
 
 
 # --- files -----------------------------------------------------------------------------------

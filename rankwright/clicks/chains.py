@@ -50,7 +50,14 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from rankwright.clicks.base import HIGHEST, ClickModel, EMClickModel, add_at
+from rankwright.clicks.base import (
+    HIGHEST,
+    ClickModel,
+    EMClickModel,
+    add_at,
+    covariance_of,
+    roots,
+)
 from rankwright.clicks.sessions import LogParts, PairTable, Sessions, by_query, parts_of
 from rankwright.core.jit import kernel
 from rankwright.core.kernels import longest
@@ -239,8 +246,10 @@ def _expect(first, last, bounds, sessions, pairs, sums):  # type: ignore[no-unty
 
 @kernel
 def _score(successes, trials, value):  # type: ignore[no-untyped-def]
-    """Return the derivative of the log-likelihood by a probability; 0 where it is never tried."""
-    return (successes - value * trials) / (value * (1.0 - value)) if trials > 0.0 else 0.0
+    """Return the derivative of the log-likelihood by a probability; 0 where it has none."""
+    if trials <= 0.0 or value <= 0.0 or value >= 1.0:
+        return 0.0
+    return (successes - value * trials) / (value * (1.0 - value))
 
 
 @kernel
@@ -521,33 +530,24 @@ class _Hidden(EMClickModel, _Chain):
             args = (bounds, sessions, pairs, self.one_sigma, self.one_t, found)
             map_ranges(_inform, np.arange(len(bounds)), *args, n_jobs=self.n_jobs)
             shared += found.shared.sum(axis=0)
-        names = [name for name in self.parameter_names if name not in self.of_pairs]
-        shared_prior = [float(self._prior_information(self.parameters_[one])[0]) for one in names]
-        m = len(names)
+        m = len(self.of_all)
+        prior = [float(self._prior_information(self.parameters_[name])[0]) for name in self.of_all]
         blocks = np.empty((n, 2, 2))
         blocks[:, 0, 0] = own[:, 0] + self._prior_information(pairs.alpha)
-        blocks[:, 1, 1] = (
-            1.0 if self.one_sigma else own[:, 2] + self._prior_information(pairs.sigma)
-        )
+        blocks[:, 1, 1] = own[:, 2] + self._prior_information(pairs.sigma)
         blocks[:, 0, 1] = blocks[:, 1, 0] = own[:, 1]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            inverse = _inverse_2x2(blocks)
-            scaled = inverse @ cross[:, :, :m]
-            reduced = shared[:m, :m] + np.diag(shared_prior)
-            reduced = reduced - np.einsum("uik,uil->kl", cross[:, :, :m], scaled)
-            covariance = np.linalg.pinv(reduced)
-            variance = np.einsum("uii->ui", inverse) + np.einsum(
-                "uik,kl,uil->ui", scaled, covariance, scaled
-            )
-            errors = np.sqrt(variance)
-        found_errors = {"attractiveness": errors[:, 0]}
-        if not self.one_sigma:
-            found_errors["satisfaction"] = errors[:, 1]
-        with np.errstate(invalid="ignore"):
-            found_errors |= {
-                name: np.sqrt(covariance[k, k : k + 1]) for k, name in enumerate(names)
-            }
-        return found_errors
+        inverse, unknown = _inverse_2x2(blocks)
+        scaled = inverse @ cross[:, :, :m]
+        reduced = shared[:m, :m] + np.diag(prior)
+        covariance = covariance_of(reduced - np.einsum("uik,uil->kl", cross[:, :, :m], scaled))
+        known = np.nan_to_num(covariance)  # what is not known takes no part
+        variance = np.einsum("uii->ui", inverse)
+        variance = variance + np.einsum("uik,kl,uil->ui", scaled, known, scaled)
+        variance[unknown] = np.nan
+        errors = dict(zip(self.of_pairs, roots(variance).T, strict=False))
+        return errors | {
+            name: roots(covariance[k, k : k + 1]) for k, name in enumerate(self.of_all)
+        }
 
 
 class _Prepared:
@@ -657,8 +657,14 @@ def _widened(sums: F64, length: int) -> F64:
     return wide
 
 
-def _inverse_2x2(blocks: AnyArray) -> AnyArray:
-    a, b, d = blocks[:, 0, 0], blocks[:, 0, 1], blocks[:, 1, 1]
+def _inverse_2x2(blocks: AnyArray) -> tuple[AnyArray, AnyArray]:
+    """Return the inverse of each block, and which parameters it says nothing about."""
+    unknown = np.einsum("uii->ui", blocks) <= 0.0
+    a, d = np.where(unknown, 1.0, np.einsum("uii->ui", blocks)).T
+    b = np.where(unknown.any(axis=1), 0.0, blocks[:, 0, 1])
+    singular = a * d <= b * b
+    unknown |= singular[:, None]
+    b = np.where(singular, 0.0, b)
     determinant = a * d - b * b
     flipped = np.stack((np.stack((d, -b), 1), np.stack((-b, a), 1)), 1)
-    return np.asarray(flipped / determinant[:, None, None])
+    return flipped / determinant[:, None, None], unknown

@@ -40,7 +40,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy import sparse
 
-from rankwright.clicks.base import HIGHEST, EMClickModel, add_at
+from rankwright.clicks.base import HIGHEST, EMClickModel, add_at, covariance_of, roots
 from rankwright.clicks.sessions import (
     CellCounter,
     Cells,
@@ -249,7 +249,7 @@ class _Examination(_CellModel):
         )
         self.standard_errors_ = {
             "attractiveness": of_pair,
-            "examination": _roots(self.covariance_),
+            "examination": roots(np.diag(self.covariance_)),
         }
 
 
@@ -398,7 +398,7 @@ class TrustPBM(_CellModel):
             self._prior_information(theta),
             self._prior_information(np.concatenate((a, b))),
         )
-        of_context = _roots(self.covariance_)
+        of_context = roots(np.diag(self.covariance_))
         self.standard_errors_ = {
             "relevance": of_pair,
             "click_relevant": of_context[: len(a)],
@@ -449,25 +449,13 @@ def joint_errors(
         cross = cross + sparse.csr_array((weight * of_pair * first, (pair, k)), cross.shape)
         for other, second in of_context:
             np.add.at(shared, (k, other), weight * first * second)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        scaled = sparse.csr_array(sparse.diags_array(1.0 / own) @ cross)
-        covariance = _inverse(shared - (cross.T @ scaled).toarray())
-        variance = 1.0 / own
-        for lo in range(0, n_pairs, _PAIRS_PER_BLOCK):
-            block = scaled[lo : lo + _PAIRS_PER_BLOCK].toarray()
-            variance[lo : lo + _PAIRS_PER_BLOCK] += (block @ covariance * block).sum(axis=1)
-        return np.sqrt(variance), covariance
-
-
-def _roots(covariance: F64) -> F64:
-    """Return standard errors; NaN where the log does not tell."""
-    with np.errstate(invalid="ignore"):
-        return np.sqrt(np.diag(covariance))
-
-
-def _inverse(matrix: F64) -> F64:
-    """Return the inverse; NaN where there is none, since the log does not tell."""
-    try:
-        return np.asarray(np.linalg.inv(matrix), np.float64)
-    except np.linalg.LinAlgError:
-        return np.full_like(matrix, np.nan)
+    unknown = own <= 0.0
+    variance = 1.0 / np.where(unknown, 1.0, own)
+    scaled = sparse.csr_array(sparse.diags_array(variance) @ cross)
+    covariance = covariance_of(shared - (cross.T @ scaled).toarray())
+    known = np.nan_to_num(covariance)  # a context that is not known takes no part
+    for lo in range(0, n_pairs, _PAIRS_PER_BLOCK):
+        block = scaled[lo : lo + _PAIRS_PER_BLOCK].toarray()
+        variance[lo : lo + _PAIRS_PER_BLOCK] += (block @ known * block).sum(axis=1)
+    variance[unknown] = np.nan
+    return roots(variance), covariance

@@ -187,7 +187,7 @@ class _Ids:
         text = ids.dtype.kind not in _ID_KINDS
         if grow and not self._number:
             self._text = text
-        listed = ids.tolist()
+        listed: list[Any] = ids.tolist()
         if text == self._text:
             return listed
         if not text:

@@ -451,7 +451,8 @@ class Model(Protocol):
     """Parameters of a model family: a frozen dataclass that can be fitted under any loss.
 
     Optional: ``check()`` raises where parameters make no sense, and ``check_installed()`` where a
-    package is missing; both are asked before any work.
+    package is missing; both are asked before any work. ``boosts`` is True where rounds are many
+    small steps, which early stopping may end by itself.
     """
 
     def fit(

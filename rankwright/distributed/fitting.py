@@ -87,9 +87,9 @@ def fit(
     own = options if _is_read(valid) else {}
     validation = None if valid is None else _valid_data(ranker, valid, parts, own)
     kept = ranker._checkpoint(checkpoint)
-    callback = _callback(ranker, parts, validation, callbacks, progress, kept)
-    begun = None if start is None else start._fitted()
     model = ranker.make_model()
+    callback = _callback(ranker, model, parts, validation, callbacks, progress, kept)
+    begun = None if start is None else start._fitted()
     loss: Any = ranker.make_loss()
     if getattr(loss, "takes_positions", False) and any(parts.map(_has_positions)):
         raise IncompatibleError(
@@ -123,6 +123,7 @@ def fit(
 
 def _callback(
     ranker: Ranker,
+    model: Any,
     train: Partitions,
     valid: Any,
     callbacks: Sequence[IterationCallback],
@@ -135,7 +136,7 @@ def _callback(
         convention=ranker.convention,
         train=train,  # type: ignore[arg-type]
         valid=valid,
-        early_stopping_rounds=getattr(ranker, "early_stopping_rounds", None),
+        early_stopping_rounds=ranker.early_stopping_for(model),
         callbacks=callbacks,
         progress=progress or (print_round if ranker.verbose else None),
         n_jobs=ranker.n_jobs,

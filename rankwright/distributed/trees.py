@@ -74,6 +74,7 @@ def fit_trees(
         return model.fit(
             loss, whole, callback=callback, start=start, random_state=random_state, n_jobs=n_jobs
         )
+    model = model.resolve(data.n_documents, data.n_queries)
     every = min(EVERY, getattr(getattr(callback, "checkpoint", None), "every", EVERY))
     largest = largest_of_all(data, loss)
     begun = start or empty_forest(_best_constant(loss, data, largest), data.n_features)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -48,12 +48,15 @@ class Forest(Trees):
     The other parameters are those of `Trees`; by default a bag is one large tree.
     """
 
+    boosts: ClassVar[bool] = False
+
     n_bags: int = 300
     bag_fraction: float = 1.0
     n_estimators: int = 1
-    num_leaves: int = 100
+    num_leaves: int | str = 100
     min_child_samples: int = 1
-    colsample_bytree: float = 0.3
+    learning_rate: float | str = 0.1
+    colsample_bytree: float | str = 0.3
 
     def check(self) -> None:
         """Refuse what is no forest."""
@@ -74,7 +77,19 @@ class Forest(Trees):
         """Fit the bags one after the other; ``callback`` sees the mean of those so far."""
         if start is not None:
             raise UsageError("a forest cannot be continued; fit one with more bags.")
-        self.check()
+        return Trees.fit(
+            self, loss, data, callback=callback, random_state=random_state, n_jobs=n_jobs
+        )
+
+    def _fit(
+        self,
+        loss: Loss,
+        data: RankingData,
+        callback: Callback,
+        start: FittedTrees | None,  # noqa: ARG002
+        random_state: int,
+        n_jobs: int | None,
+    ) -> FittedTrees:
         _, queries = content_order(data, n_jobs=n_jobs)
         binned = BinnedData(data, callback.valid, self.lightgbm_params(data, random_state, n_jobs))
         initial = self.descent(loss, data, seed=random_state, n_jobs=n_jobs).best_constant()

@@ -3,15 +3,23 @@
 Each round the loss's gradient and curvature (`rankwright.models.boosting`) go to LightGBM as a
 custom objective, so lists may be of any length and grades any real number. Labels never reach
 LightGBM; the initial score is ours and is added back when scoring.
+
+Few queries are fitted too closely by large trees that see everything. So parameters that are "auto"
+depend on the size of the data: with m = min(documents, 100 queries) and
+
+    a = log(m / 20,000) / log(100,000 / 20,000),   at least 0 and at most 1                    (1)
+
+they go from their value for small data (a = 0) to that for large data (a = 1); `Trees.resolve`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
@@ -47,6 +55,13 @@ _PER_VALUE = 24  # bytes: a value as float64, its row, and the growth of both
 _PER_DOCUMENT = 100  # bytes: scores, gradients, curvatures and the rows of each leaf
 _PER_ROUND = 64  # bytes a document: gradients on their way to LightGBM
 _SHARE = 4  # of a bound on memory, for finding thresholds
+_SMALL, _LARGE = 20_000, 100_000  # documents
+_PER_QUERY = 100  # documents that a query counts for at most
+_BY_SIZE: dict[str, Callable[[float], Any]] = {
+    "num_leaves": lambda a: round(7.0 * (31.0 / 7.0) ** a),
+    "learning_rate": lambda a: 0.05 * 2.0**a,
+    "colsample_bytree": lambda a: 0.5 ** (1.0 - a),
+}
 _ROWS_PER_THREAD = 4096  # with fewer, LightGBM's threads wait for each other more than they work
 
 
@@ -77,7 +92,7 @@ class Trees(Part):
         The least number of documents, and sum of curvature, of a leaf.
     reg_lambda, reg_alpha
         L2 and L1 penalties on leaf values.
-    leaves, direction, subsample, query_fraction, colsample_bytree
+    leaves, direction, subsample, query_fraction, colsample_bytree, bagging_temperature
         See `rankwright.models.boosting.Boost`.
     monotone_constraints : mapping or sequence
         1 or -1 for features whose score must rise or fall with them, by name, column or in order.
@@ -86,13 +101,16 @@ class Trees(Part):
         categories without being named; ordered ones are split as numbers, in their order.
     max_bins
         Number of thresholds tried for a feature.
+
+    What is "auto" depends on the size of the data; `resolve` says how.
     """
 
     takes_categories: ClassVar[bool] = True
+    boosts: ClassVar[bool] = True  # rounds are many small steps
 
     n_estimators: int = 100
-    num_leaves: int = 31
-    learning_rate: float = 0.1
+    num_leaves: int | str = "auto"
+    learning_rate: float | str = "auto"
     max_depth: int | None = None
     min_child_samples: int = 20
     min_child_weight: float = 1e-3
@@ -102,18 +120,56 @@ class Trees(Part):
     direction: str = "gradient"
     subsample: float = 1.0
     query_fraction: float = 1.0
-    colsample_bytree: float = 1.0
+    colsample_bytree: float | str = "auto"
+    bagging_temperature: float = 0.0
     monotone_constraints: Mapping[str | int, int] | Sequence[int] | None = None
     categorical_feature: Sequence[str | int] | None = None
     max_bins: int = 255
 
+    def resolve(self, n_documents: int, n_queries: int) -> Self:
+        """Return the model with a number for all that is "auto", by the size of the data.
+
+        ================ ========== ==========
+        parameter        small data large data
+        ================ ========== ==========
+        num_leaves       7          31
+        learning_rate    0.05       0.1
+        colsample_bytree 0.5        1
+        ================ ========== ==========
+
+        Small are up to 20,000 documents or 200 queries, large 100,000 documents of 1,000 queries
+        and more; in between lies what is in between, by (1).
+
+        Examples
+        --------
+        >>> import rankwright as rw
+        >>> rw.models.Trees().resolve(n_documents=10_000, n_queries=100).num_leaves
+        7
+        """
+        named = {name: getattr(self, name) for name in _BY_SIZE}
+        size = min(n_documents, _PER_QUERY * n_queries)
+        share = math.log(max(size, _SMALL) / _SMALL) / math.log(_LARGE / _SMALL)
+        chosen = {
+            name: _BY_SIZE[name](min(share, 1.0))  # (1)
+            for name, value in named.items()
+            if isinstance(value, str) and value == "auto"
+        }
+        return replace(self, **chosen)
+
     def check(self) -> None:
         """Refuse what LightGBM would not take, or take for something else."""
+        for name in _BY_SIZE:
+            value = getattr(self, name)
+            if isinstance(value, str) and value != "auto":
+                raise UsageError(f"{name} must be a number or 'auto', not {value!r}.")
+        self.resolve(1, 1)._check_numbers()
+
+    def _check_numbers(self) -> None:
         Boost.of(self).check()
         for name in ("reg_alpha", "reg_lambda", "min_child_weight", "min_child_samples"):
             if not getattr(self, name) >= 0:
                 raise UsageError(f"{name} must be 0 or more, not {getattr(self, name)}.")
-        if not 2 <= self.num_leaves <= _MOST_LEAVES:
+        if not 2 <= int(self.num_leaves) <= _MOST_LEAVES:
             raise UsageError(
                 f"num_leaves must be from 2 to {_MOST_LEAVES:,}, not {self.num_leaves}."
             )
@@ -141,6 +197,19 @@ class Trees(Part):
         direction "gradient", the result is that of one long run.
         """
         self.check()
+        return self.resolve(data.n_documents, data.n_queries)._fit(
+            loss, data, callback, start, random_state, n_jobs
+        )
+
+    def _fit(
+        self,
+        loss: Loss,
+        data: RankingData,
+        callback: Callback,
+        start: FittedTrees | None,
+        random_state: int,
+        n_jobs: int | None,
+    ) -> FittedTrees:
         run = self.descent(loss, data, seed=random_state, n_jobs=n_jobs)
         model = start or empty_forest(run.best_constant(), data.n_features)
         binned = BinnedData(data, callback.valid, self.lightgbm_params(data, random_state, n_jobs))
@@ -220,7 +289,7 @@ class Trees(Part):
     def lightgbm_params(self, data: RankingData, seed: int, n_jobs: int | None) -> dict[str, Any]:
         """Return LightGBM's parameters; with these its result depends on data and seed alone."""
         plan = plan_bins(data.n_documents, data.n_features, self.max_bins, data.X.dtype.itemsize)
-        params = {
+        params: dict[str, Any] = {
             "objective": "none",
             "metric": "none",
             "verbosity": -1,

@@ -303,6 +303,9 @@ RENAMED = {
 }
 _TREES = {"l2": "reg_lambda", "l1": "reg_alpha"}
 _INTERVAL = {"solver": "qp_solver"}
+_TREES_THEN = {"learning_rate": 0.1, "colsample_bytree": 1.0}
+_LEAVES_THEN = {"gbdt": 15, "xendcg": 7}
+"""Defaults of 0.1 for what is "auto" today; 31 leaves otherwise."""
 
 
 def migrated(name: str, parameters: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -312,13 +315,17 @@ def migrated(name: str, parameters: Mapping[str, Any]) -> tuple[str, dict[str, A
     if name == "intervalrank":
         renamed |= _INTERVAL
     given = {renamed.get(k, k): v for k, v in parameters.items() if k != "model"}
+    if family == "trees":
+        then = {**_TREES_THEN, "num_leaves": _LEAVES_THEN.get(name, 31)}
+        given |= {k: v for k, v in then.items() if given.get(k) is None}
     model = registry.resolve("models", family)
     of_model = {k: given[k] for k in _names(model) if given.get(k) is not None}
     if name == "compose":
         loss = _loss(given.pop("loss"), given.pop("loss_params", None))
-        return "ranker", {**_own("ranker", given), "loss": loss, "model": model(**of_model)}
+        own = _own("ranker", given, keep_none={"early_stopping_rounds"})
+        return "ranker", {**own, "loss": loss, "model": model(**of_model)}
     kind = registry.resolve("rankers", name)
-    own = _own(name, given, keep_none=_names_of_loss(kind))
+    own = _own(name, given, keep_none={*_names_of_loss(kind), "early_stopping_rounds"})
     if "loss" in _parameters(kind):  # RandomForest and CofiRank
         if "inner" in given:
             inner = registry.resolve("rankers", given["inner"])

@@ -118,9 +118,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         Metric that selects the iteration, and what is "auto", on the validation set.
     convention : str, default "standard"
         How metrics are computed: one of ``rankwright list conventions``.
-    early_stopping_rounds : int or None, default None
+    early_stopping_rounds : int, None or "auto", default "auto"
         Stop after this many iterations without a better value on the validation set; None never
-        does.
+        does. "auto" stops boosted trees 50 rounds after the maximum of the validation curve,
+        smoothed over 21 rounds, and keeps the trees up to there; it never stops other models.
     random_state : int, RandomState, Generator or None, default 0
         Seed of everything that is sampled. The same int gives the same model; None does not.
     n_jobs : int or None, default None
@@ -176,7 +177,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         solver: Any = None,
         metric: Any = "ndcg@10",
         convention: str = "standard",
-        early_stopping_rounds: int | None = None,
+        early_stopping_rounds: int | str | None = "auto",
         random_state: Any = 0,
         n_jobs: int | None = None,
         verbose: bool = False,
@@ -333,9 +334,16 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         """Refuse common parameters of the wrong kind."""
         for name in ("early_stopping_rounds", "n_jobs"):
             value = getattr(self, name, None)
+            if name == "early_stopping_rounds" and isinstance(value, str) and value == "auto":
+                continue
             if value is not None:
                 check_kind(name, value, ["int"])
             check_range(name, value)
+
+    def early_stopping_for(self, model: Model) -> int | str | None:
+        """Return what `Selection` takes; "auto" is for models whose rounds are many small steps."""
+        given: int | str | None = getattr(self, "early_stopping_rounds", "auto")
+        return None if given == "auto" and not getattr(model, "boosts", False) else given
 
     def solver_for(self, model: Model) -> dict[str, Any]:
         """Return the solver as ``model.fit`` takes it: nothing for models that take none."""
@@ -454,7 +462,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             train=data,
             valid=valid,
             eval_sets=sets,
-            early_stopping_rounds=getattr(self, "early_stopping_rounds", None),
+            early_stopping_rounds=self.early_stopping_for(model),
             callbacks=callbacks,
             progress=progress or (print_round if self.verbose else None),
             n_jobs=self.n_jobs,

@@ -2,6 +2,13 @@
 
 Curves, and with them the best round and early stopping, count tied scores as the mean over their
 orders, whatever the convention of reports says (`rankwright.metrics.base.Metric.for_selection`).
+
+On few queries the curve of a validation set jumps from round to round, and its maximum is chance.
+``early_stopping_rounds="auto"`` goes by the curve smoothed over neighbouring rounds,
+
+    c_t = mean of v_s over |s - t| <= 10,                                                      (1)
+
+and ends the run 50 rounds after its maximum.
 """
 
 from __future__ import annotations
@@ -28,7 +35,11 @@ Arrays = Callable[[], Mapping[str, AnyArray]]
 ROUNDS = {"trees": "n_estimators", "network": "epochs", "additive": "n_rounds"}
 """The parameter of each model that is a sum of rounds which says how many there are."""
 
+AUTO_ROUNDS = 50
+"""Rounds without a better smoothed value after which "auto" ends a run."""
+
 _OWN = "watch."  # begins the names of what the callback itself keeps
+_NEIGHBOURS = 10  # on each side, of a smoothed value
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +105,8 @@ class Selection:
         Several validation sets by name, whose queries follow each other in ``valid``; the last one
         selects. Without it ``valid`` is one set.
     early_stopping_rounds
-        End the run after this many rounds without a better value; None never does.
+        End the run after this many rounds without a better value; None never does; "auto" selects
+        and ends by the smoothed curve (1).
     callbacks
         Called with an `Iteration` after each round; one that returns True ends the run.
     progress
@@ -110,7 +122,7 @@ class Selection:
     train: RankingData
     valid: RankingData | None
     eval_sets: Mapping[str, RankingData] = field(default_factory=dict)
-    early_stopping_rounds: int | None = None
+    early_stopping_rounds: int | str | None = None
     callbacks: Sequence[IterationCallback] = ()
     progress: Progress | None = None
     n_jobs: int | None = None
@@ -166,18 +178,14 @@ class Selection:
             for name, rows in self._rows.items():  # the one that selects is the last
                 past = self._evaluate(name, valid[rows] if len(self._rows) > 1 else valid)
             text = f"valid {self._name} {past[-1]:.4f}"
-            if self._is_best(past):
-                self._best = t
+            self._best = self._best_of(past, t)
         self.resuming = False
         if self.progress is not None:
             self.progress(t, text)
             if valid is not None and hasattr(self.progress, "on_metric"):
                 self.progress.on_metric(t, past[-1])
-        stopped = (
-            self.early_stopping_rounds is not None
-            and self._best > 0
-            and t - self._best >= self.early_stopping_rounds
-        )
+        given = AUTO_ROUNDS if self._smooths else self.early_stopping_rounds
+        stopped = given is not None and 0 < self._best <= t - int(given)
         return self._call_back(t, value) or stopped
 
     def _call_back(self, t: int, value: float) -> bool:
@@ -243,12 +251,18 @@ class Selection:
 
     # --- curves ------------------------------------------------------------------------------
 
-    def _is_best(self, past: list[float]) -> bool:
-        """Whether the last value is better than all before it."""
+    @property
+    def _smooths(self) -> bool:
+        return self.early_stopping_rounds == "auto"
+
+    def _best_of(self, past: list[float], t: int) -> int:
+        """Return the best round so far, where ``past`` ends with the value of round ``t``."""
+        if self._smooths:
+            curve = smoothed(np.array(past))
+            return t - len(past) + 1 + int(np.argmax(curve if self._maximise else -curve))
         *before, value = past
-        if not before:
-            return True
-        return value > max(before) if self._maximise else value < min(before)
+        better = not before or (value > max(before) if self._maximise else value < min(before))
+        return t if better else self._best
 
     def _evaluate(self, name: str, scores: F64) -> list[float]:
         """Add the metric of these scores to its curve and return the curve."""
@@ -259,3 +273,13 @@ class Selection:
         past = self.curve.setdefault(name, [])
         past.append(value)
         return past
+
+
+def smoothed(values: F64) -> F64:
+    """Return the mean of each value and its neighbours; at the ends of those that there are."""
+    n = len(values)
+    sums = np.concatenate([[0.0], np.cumsum(values)])
+    low = np.maximum(np.arange(n) - _NEIGHBOURS, 0)
+    high = np.minimum(np.arange(n) + _NEIGHBOURS + 1, n)
+    means: F64 = (sums[high] - sums[low]) / (high - low)  # (1)
+    return means

@@ -34,10 +34,11 @@ class LambdaMART(Ranker):
         2^g - 1, or what ``metric`` says.
     n_estimators : int, default 100
         Number of trees.
-    learning_rate : float, default 0.1
+    learning_rate : float or "auto", default "auto"
         Share of each tree's step that is taken.
-    num_leaves : int, default 31
-        Most leaves of a tree.
+    num_leaves : int or "auto", default "auto"
+        Most leaves of a tree. All that is "auto" goes by the size of the data:
+        `rankwright.models.Trees.resolve`.
     max_depth : int or None, default None
         Most splits from the root to a leaf; None sets no limit.
     min_child_samples : int, default 20
@@ -46,7 +47,7 @@ class LambdaMART(Ranker):
         Least sum of curvature in a leaf.
     subsample : float, default 1.0
         Share of the documents sampled for each tree.
-    colsample_bytree : float, default 1.0
+    colsample_bytree : float or "auto", default "auto"
         Share of the features sampled for each tree.
     reg_lambda : float, default 0.0
         L2 penalty on leaf values.
@@ -63,9 +64,10 @@ class LambdaMART(Ranker):
         Metric that selects on the validation set; None is ``metric``.
     convention : str, default "standard"
         How metrics are computed: one of ``rankwright list conventions``.
-    early_stopping_rounds : int or None, default None
+    early_stopping_rounds : int, None or "auto", default "auto"
         Stop after this many iterations without a better value on the validation set; None never
-        does.
+        does. "auto" stops 50 rounds after the maximum of the validation curve, smoothed over 21
+        rounds.
     random_state : int, RandomState, Generator or None, default 0
         Seed of everything that is sampled. The same int gives the same model; None does not.
     n_jobs : int or None, default None
@@ -95,20 +97,20 @@ class LambdaMART(Ranker):
         normalize: bool = True,
         label_gain: Sequence[float] | None = None,
         n_estimators: int = 100,
-        learning_rate: float = 0.1,
-        num_leaves: int = 31,
+        learning_rate: float | str = "auto",
+        num_leaves: int | str = "auto",
         max_depth: int | None = None,
         min_child_samples: int = 20,
         min_child_weight: float = 1e-3,
         subsample: float = 1.0,
-        colsample_bytree: float = 1.0,
+        colsample_bytree: float | str = "auto",
         reg_lambda: float = 0.0,
         monotone_constraints: Mapping[str | int, int] | Sequence[int] | None = None,
         categorical_feature: Sequence[str | int] | None = None,
         model: Any = None,
         select_metric: Any = None,
         convention: str = "standard",
-        early_stopping_rounds: int | None = None,
+        early_stopping_rounds: int | str | None = "auto",
         random_state: Any = 0,
         n_jobs: int | None = None,
         verbose: bool = False,
@@ -169,17 +171,18 @@ class IntervalRank(Ranker):
         hard margins and free widths, whatever the lambdas.
     n_estimators : int, default 100
         Number of trees.
-    learning_rate : float, default 0.1
+    learning_rate : float or "auto", default "auto"
         Share of each tree's step that is taken.
-    num_leaves : int, default 31
-        Most leaves of a tree.
+    num_leaves : int or "auto", default "auto"
+        Most leaves of a tree. All that is "auto" goes by the size of the data:
+        `rankwright.models.Trees.resolve`.
     max_depth : int or None, default None
         Most splits from the root to a leaf; None sets no limit.
     min_child_samples : int, default 20
         Fewest documents of a leaf.
     subsample : float, default 1.0
         Share of the documents sampled for each tree.
-    colsample_bytree : float, default 1.0
+    colsample_bytree : float or "auto", default "auto"
         Share of the features sampled for each tree.
     reg_lambda : float, default 0.0
         L2 penalty on leaf values.
@@ -192,9 +195,10 @@ class IntervalRank(Ranker):
         Metric that selects the number of trees on the validation set.
     convention : str, default "standard"
         How metrics are computed: one of ``rankwright list conventions``.
-    early_stopping_rounds : int or None, default None
+    early_stopping_rounds : int, None or "auto", default "auto"
         Stop after this many iterations without a better value on the validation set; None never
-        does.
+        does. "auto" stops 50 rounds after the maximum of the validation curve, smoothed over 21
+        rounds.
     random_state : int, RandomState, Generator or None, default 0
         Seed of everything that is sampled. The same int gives the same model; None does not.
     n_jobs : int or None, default None
@@ -222,18 +226,18 @@ class IntervalRank(Ranker):
         scale_by_size: bool = True,
         qp_solver: str = "newton",
         n_estimators: int = 100,
-        learning_rate: float = 0.1,
-        num_leaves: int = 31,
+        learning_rate: float | str = "auto",
+        num_leaves: int | str = "auto",
         max_depth: int | None = None,
         min_child_samples: int = 20,
         subsample: float = 1.0,
-        colsample_bytree: float = 1.0,
+        colsample_bytree: float | str = "auto",
         reg_lambda: float = 0.0,
         reg_alpha: float = 0.0,
         model: Any = None,
         metric: Any = "ndcg@10",
         convention: str = "standard",
-        early_stopping_rounds: int | None = None,
+        early_stopping_rounds: int | str | None = "auto",
         random_state: Any = 0,
         n_jobs: int | None = None,
         verbose: bool = False,
@@ -266,8 +270,7 @@ class GBDT(Ranker):
     """GBDT, MART: boosted regression trees on the grades.
 
     The pointwise baseline: squared error to the target of each document's grade
-    (`friedman2001gbdt`). Alias ``mart``. 15 leaves are significantly better than 31 over six
-    validation sets (docs/choose.md).
+    (`friedman2001gbdt`). Alias ``mart``.
 
     Parameters
     ----------
@@ -276,10 +279,11 @@ class GBDT(Ranker):
         per grade.
     n_estimators : int, default 100
         Number of trees.
-    learning_rate : float, default 0.1
+    learning_rate : float or "auto", default "auto"
         Share of each tree's step that is taken.
-    num_leaves : int, default 15
-        Most leaves of a tree.
+    num_leaves : int or "auto", default "auto"
+        Most leaves of a tree. All that is "auto" goes by the size of the data:
+        `rankwright.models.Trees.resolve`.
     max_depth : int or None, default None
         Most splits from the root to a leaf; None sets no limit.
     min_child_samples : int, default 20
@@ -288,7 +292,7 @@ class GBDT(Ranker):
         Least sum of curvature in a leaf.
     subsample : float, default 1.0
         Share of the documents sampled for each tree.
-    colsample_bytree : float, default 1.0
+    colsample_bytree : float or "auto", default "auto"
         Share of the features sampled for each tree.
     reg_lambda : float, default 0.0
         L2 penalty on leaf values.
@@ -307,9 +311,10 @@ class GBDT(Ranker):
         Metric that selects the number of trees on the validation set.
     convention : str, default "standard"
         How metrics are computed: one of ``rankwright list conventions``.
-    early_stopping_rounds : int or None, default None
+    early_stopping_rounds : int, None or "auto", default "auto"
         Stop after this many iterations without a better value on the validation set; None never
-        does.
+        does. "auto" stops 50 rounds after the maximum of the validation curve, smoothed over 21
+        rounds.
     random_state : int, RandomState, Generator or None, default 0
         Seed of everything that is sampled. The same int gives the same model; None does not.
     n_jobs : int or None, default None
@@ -328,13 +333,13 @@ class GBDT(Ranker):
         *,
         targets: str | tuple[float, ...] = "linear",
         n_estimators: int = 100,
-        learning_rate: float = 0.1,
-        num_leaves: int = 15,
+        learning_rate: float | str = "auto",
+        num_leaves: int | str = "auto",
         max_depth: int | None = None,
         min_child_samples: int = 20,
         min_child_weight: float = 1e-3,
         subsample: float = 1.0,
-        colsample_bytree: float = 1.0,
+        colsample_bytree: float | str = "auto",
         reg_lambda: float = 0.0,
         reg_alpha: float = 0.0,
         monotone_constraints: Mapping[str | int, int] | Sequence[int] | None = None,
@@ -342,7 +347,7 @@ class GBDT(Ranker):
         model: Any = None,
         metric: Any = "ndcg@10",
         convention: str = "standard",
-        early_stopping_rounds: int | None = None,
+        early_stopping_rounds: int | str | None = "auto",
         random_state: Any = 0,
         n_jobs: int | None = None,
         verbose: bool = False,
@@ -385,10 +390,11 @@ class GBRank(Ranker):
         scores; 0 leaves it free.
     n_estimators : int, default 100
         Number of trees.
-    learning_rate : float, default 0.1
+    learning_rate : float or "auto", default "auto"
         Share of each tree's step that is taken.
-    num_leaves : int, default 31
-        Most leaves of a tree.
+    num_leaves : int or "auto", default "auto"
+        Most leaves of a tree. All that is "auto" goes by the size of the data:
+        `rankwright.models.Trees.resolve`.
     max_depth : int or None, default None
         Most splits from the root to a leaf; None sets no limit.
     min_child_samples : int, default 20
@@ -397,7 +403,7 @@ class GBRank(Ranker):
         Least sum of curvature in a leaf.
     subsample : float, default 1.0
         Share of the documents sampled for each tree.
-    colsample_bytree : float, default 1.0
+    colsample_bytree : float or "auto", default "auto"
         Share of the features sampled for each tree.
     reg_lambda : float, default 0.0
         L2 penalty on leaf values.
@@ -416,9 +422,10 @@ class GBRank(Ranker):
         Metric that selects the number of trees on the validation set.
     convention : str, default "standard"
         How metrics are computed: one of ``rankwright list conventions``.
-    early_stopping_rounds : int or None, default None
+    early_stopping_rounds : int, None or "auto", default "auto"
         Stop after this many iterations without a better value on the validation set; None never
-        does.
+        does. "auto" stops 50 rounds after the maximum of the validation curve, smoothed over 21
+        rounds.
     random_state : int, RandomState, Generator or None, default 0
         Seed of everything that is sampled. The same int gives the same model; None does not.
     n_jobs : int or None, default None
@@ -438,13 +445,13 @@ class GBRank(Ranker):
         targets: str | tuple[float, ...] = "linear",
         calibration: float = 0.0,
         n_estimators: int = 100,
-        learning_rate: float = 0.1,
-        num_leaves: int = 31,
+        learning_rate: float | str = "auto",
+        num_leaves: int | str = "auto",
         max_depth: int | None = None,
         min_child_samples: int = 20,
         min_child_weight: float = 1e-3,
         subsample: float = 1.0,
-        colsample_bytree: float = 1.0,
+        colsample_bytree: float | str = "auto",
         reg_lambda: float = 0.0,
         reg_alpha: float = 0.0,
         monotone_constraints: Mapping[str | int, int] | Sequence[int] | None = None,
@@ -452,7 +459,7 @@ class GBRank(Ranker):
         model: Any = None,
         metric: Any = "ndcg@10",
         convention: str = "standard",
-        early_stopping_rounds: int | None = None,
+        early_stopping_rounds: int | str | None = "auto",
         random_state: Any = 0,
         n_jobs: int | None = None,
         verbose: bool = False,
@@ -483,8 +490,7 @@ class GBRank(Ranker):
 class XENDCG(Ranker):
     """XE-NDCG: boosted trees on a cross entropy that bounds NDCG.
 
-    As LightGBM's ``rank_xendcg`` (`bruch2021xendcg`); the noise of each iteration is seeded. 7
-    leaves are better than 31 beyond chance over six validation sets (docs/choose.md).
+    As LightGBM's ``rank_xendcg`` (`bruch2021xendcg`); the noise of each iteration is seeded.
 
     Parameters
     ----------
@@ -495,10 +501,11 @@ class XENDCG(Ranker):
         3 is what LightGBM's ``rank_xendcg`` boosts.
     n_estimators : int, default 100
         Number of trees.
-    learning_rate : float, default 0.1
+    learning_rate : float or "auto", default "auto"
         Share of each tree's step that is taken.
-    num_leaves : int, default 7
-        Most leaves of a tree.
+    num_leaves : int or "auto", default "auto"
+        Most leaves of a tree. All that is "auto" goes by the size of the data:
+        `rankwright.models.Trees.resolve`.
     max_depth : int or None, default None
         Most splits from the root to a leaf; None sets no limit.
     min_child_samples : int, default 20
@@ -507,7 +514,7 @@ class XENDCG(Ranker):
         Least sum of curvature in a leaf.
     subsample : float, default 1.0
         Share of the documents sampled for each tree.
-    colsample_bytree : float, default 1.0
+    colsample_bytree : float or "auto", default "auto"
         Share of the features sampled for each tree.
     reg_lambda : float, default 0.0
         L2 penalty on leaf values.
@@ -526,9 +533,10 @@ class XENDCG(Ranker):
         Metric that selects the number of trees on the validation set.
     convention : str, default "standard"
         How metrics are computed: one of ``rankwright list conventions``.
-    early_stopping_rounds : int or None, default None
+    early_stopping_rounds : int, None or "auto", default "auto"
         Stop after this many iterations without a better value on the validation set; None never
-        does.
+        does. "auto" stops 50 rounds after the maximum of the validation curve, smoothed over 21
+        rounds.
     random_state : int, RandomState, Generator or None, default 0
         Seed of everything that is sampled. The same int gives the same model; None does not.
     n_jobs : int or None, default None
@@ -547,13 +555,13 @@ class XENDCG(Ranker):
         sampled: bool = True,
         newton_terms: int = 1,
         n_estimators: int = 100,
-        learning_rate: float = 0.1,
-        num_leaves: int = 7,
+        learning_rate: float | str = "auto",
+        num_leaves: int | str = "auto",
         max_depth: int | None = None,
         min_child_samples: int = 20,
         min_child_weight: float = 1e-3,
         subsample: float = 1.0,
-        colsample_bytree: float = 1.0,
+        colsample_bytree: float | str = "auto",
         reg_lambda: float = 0.0,
         reg_alpha: float = 0.0,
         monotone_constraints: Mapping[str | int, int] | Sequence[int] | None = None,
@@ -561,7 +569,7 @@ class XENDCG(Ranker):
         model: Any = None,
         metric: Any = "ndcg@10",
         convention: str = "standard",
-        early_stopping_rounds: int | None = None,
+        early_stopping_rounds: int | str | None = "auto",
         random_state: Any = 0,
         n_jobs: int | None = None,
         verbose: bool = False,

@@ -17,7 +17,7 @@ def test_steps_are_counted(capsys):
 
 
 def test_rounds_are_reported_every_ten_seconds(capsys, monkeypatch):
-    clock = iter([100, 104, 111, 112, 130])  # of the rounds 1 to 5; before the first, kernels load
+    clock = iter([100, 104, 110, 112, 130])  # of the rounds 1 to 5; before the first, kernels load
     monkeypatch.setattr(console, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     with console.round_progress("gbdt", 50) as reported:
         for t in range(1, 6):
@@ -46,8 +46,11 @@ def test_a_line_says_what_is_compiled_and_how_far(terminal):
     assert "compiling losses.listnet.sums" in shown
     assert "1/3" in shown
     line("losses.listnet.other", 0, 2)  # and the next one
+    bar = line._bar
     line("losses.listnet.other", 2, 2)
     assert "compiling losses.listnet.other" in terminal.getvalue()
+    assert bar.tasks == []
+    assert not bar.live.is_started
 
 
 def test_the_line_stands_under_the_bar_of_the_fit_that_waits(terminal):
@@ -56,6 +59,9 @@ def test_the_line_stands_under_the_bar_of_the_fit_that_waits(terminal):
         reported(1, "loss 1")
         line("core.order.sort", 1, 3)
         line("core.order.sort", 3, 3)
+        (bar,) = console._bars
+        assert len(bar.tasks) == 1
+        assert bar.live.is_started
         reported(2, "loss 2")
     shown = terminal.getvalue()
     assert "compiling core.order.sort" in shown

@@ -3,9 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
-from command import run, run_json
+from command import run, run_json, sentence
 from small_data import small_data
 
+import rankwright as rw
+from rankwright.data import save
 from rankwright.rankers.base import ranker
 
 DATA = small_data()
@@ -43,7 +45,8 @@ def test_trees_list_their_features_by_gain_and_what_chose_them(tmp_path):
     made = ranker("gbdt", n_estimators=5).fit(DATA, eval_set=small_data(seed=1))
     made.save(tmp_path / "trees.rw")
     found = run_json("inspect", tmp_path / "trees.rw")
-    assert found["chosen"]["valid ndcg@10"] == max(made.curve_["valid ndcg@10"])
+    best_value = made.curve_["valid ndcg@10"][made.best_iteration_ - 1]
+    assert found["chosen"]["valid ndcg@10"] == best_value
     assert found["goes_by"]["what"].startswith(f"{made.best_iteration_} trees")
     best = str(np.argmax(made.model_.importance("gain")) + 1)
     assert next(iter(found["goes_by"]["values"])) == best
@@ -61,3 +64,20 @@ def test_rules_are_listed_as_text_by_name_the_heaviest_first(tmp_path):
     assert what in text
     assert lines[0].strip() in text
     assert f"and {len(lines) - 20} more; --json shows all" in text
+
+
+def test_joint_convexity_is_printed_for_a_model_and_its_training_data(tmp_path):
+    model, text = tmp_path / "m.rw", tmp_path / "train.txt"
+    save(small_data(queries=3, documents=5, features=2), text)
+    data = rw.load(text)
+    memr = rw.MEMR(divergence="kl", l2=0.5).fit(data)
+    memr.save(model)
+    report = rw.joint_convexity(memr, data)
+    asked = ("inspect", model, "--joint-convexity", "--train", text)
+    assert str(report) in run(*asked).stdout
+    found = run_json(*asked)["joint_convexity"]
+    assert found["needed"] == pytest.approx(report.needed)
+    assert (found["l2"], found["holds"]) == (0.5, False)
+    for wrong in ([model, "--joint-convexity"], [model, "--train", text]):
+        assert "--joint-convexity is tested on the training data" in sentence("inspect", *wrong)
+    assert "give one model file" in sentence("inspect", text, *asked[2:])

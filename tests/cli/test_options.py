@@ -1,9 +1,12 @@
 """What is wrong with a command is reported before data is read: none of these files exists."""
 
+from types import SimpleNamespace
+
 import pytest
 from command import sentence
 from small_data import small_data
 
+from rankwright.cli.options import print_peak
 from rankwright.rankers.base import ranker
 
 TRAIN = ("train", "gbdt", "--train", "absent.txt")
@@ -76,3 +79,11 @@ def test_the_flag_is_reported_and_not_the_file(folder, monkeypatch, arguments, w
     assert words in reported
     assert "absent.txt" not in reported
     assert [path.name for path in folder.iterdir()] == ["model.rw"]
+
+
+def test_the_peak_is_printed_where_memory_was_bounded(capsys):
+    for gauge in (None, SimpleNamespace(limit=None, look=lambda: 1 << 20)):
+        print_peak(gauge)
+    assert capsys.readouterr().err == ""
+    print_peak(SimpleNamespace(limit=3 << 20, look=lambda: 1 << 20))
+    assert capsys.readouterr().err.startswith("peak anonymous memory 1")

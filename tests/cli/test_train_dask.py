@@ -50,7 +50,7 @@ def test_evaluate_on_a_scheduler_gives_the_figures_of_one_process(files, tmp_pat
         per_query = tmp_path / "q.tsv"
         found = run_json(*asked, *there, "--per-query", per_query, alone=True)
         save(load(files / "valid.txt"), tmp_path / "valid.store")
-        stored = run_json("evaluate", tmp_path / "valid.store", *asked[2:], *there, alone=True)
+        stored = run_json("evaluate", tmp_path / "valid.store", *asked[2:], *there)
         assert stored["metrics"] == found["metrics"]
         assert "--dask evaluates models" in sentence(*asked[:2], "--feature", 1, *there)
     assert found == run_json(*asked, "--per-query", tmp_path / "one.tsv")
@@ -69,12 +69,12 @@ def test_rank_and_tune_on_workers_give_what_one_process_gives(files, tmp_path):
         there = ("--dask", started.scheduler_address)
         ranked = ("rank", model, files / "valid.txt", "-o", run_file, *there, "--parts", 3)
         reported = run_json(*ranked, alone=True)
-        over = run_json(*tune, *there, "--at-once", 1, "--save", tmp_path / "tuned.rw", alone=True)
+        over = run_json(*tune, *there, "--at-once", 1, "--save", tmp_path / "tuned.rw")
         wrong = tmp_path / "parts"
         wrong.mkdir()
         save(load(files / "valid.txt"), wrong / "a.txt")
         command = ("rank", model, wrong, *there, "--read", "zero_base=true")
-        said = run(*command, code=2, alone=True).stderr.splitlines()[-1]
+        said = run(*command, code=2).stderr.splitlines()[-1]
     assert said.startswith("rankwright: format 'letor' has no option 'zero_base' to read; it takes")
     assert (reported["queries"], reported["documents"]) == (30, 600)
     run("rank", model, files / "valid.txt", "-o", tmp_path / "one.txt")

@@ -10,6 +10,7 @@ from safetensors.numpy import save as save_arrays
 from rankwright import clicks
 from rankwright.clicks.base import NotFittedClickModelError
 from rankwright.clicks.models import MODELS
+from rankwright.data import click_files
 from rankwright.errors import DataError, UsageError
 from rankwright.persist.container import ModelFileError, read_parts, write_parts
 
@@ -52,6 +53,28 @@ def test_every_model_is_saved_and_loaded_with_the_same_bytes(name, tmp_path):
 
 
 @each("name", list(MODELS))
+def test_every_model_is_fitted_to_a_log_in_a_file(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(click_files, "IMPRESSIONS_PER_PART", 40)
+    path = tmp_path / "log.jsonl"
+    with path.open("w") as stream:
+        for s in range(LOG.n_sessions):
+            one = LOG.select([s])
+            line = {"query": int(one.query[0]), "weight": float(one.weight[0])}
+            line |= {"documents": one.document.tolist(), "clicks": one.click.tolist()}
+            stream.write(json.dumps(line) + "\n")
+    file = clicks.open_log(path)
+    assert len(list(file.parts())) > 3
+    params = {"max_iter": 4} if hasattr(MODELS[name], "_iterate") else {}
+    model, other = clicks.model(name, **params).fit(LOG), clicks.model(name, **params).fit(file)
+    np.testing.assert_allclose(
+        other.click_probabilities(LOG), model.click_probabilities(LOG), rtol=1e-12
+    )
+    found, expected = other.evaluate(file), model.evaluate(LOG)
+    assert found.log_likelihood == pytest.approx(expected.log_likelihood)
+    assert found.perplexity == pytest.approx(expected.perplexity)
+
+
+@each("name", list(MODELS))
 def test_simulated_clicks_have_the_marginal_probabilities(name):
     model = clicks.model(name).fit(random_log(sessions=200, rate=0.3))
     one = random_log(seed=3, sessions=3)
@@ -70,6 +93,22 @@ def test_a_model_says_that_it_is_not_fitted(name):
             use(LOG)
     with pytest.raises(NotFittedClickModelError, match=r"fit\(log\) first"):
         model.save("nowhere")
+
+
+@each("name", list(MODELS))
+def test_without_smoothing_any_log_has_a_model(name):
+    lists = clicks.ClickLog.from_arrays(
+        [0, 0], list("abcd") * 2, [0, 1, 1, 0, 0, 0, 0, 0], session_sizes=[4, 4]
+    )
+    never, always = (lists._replace(click=np.full(8, one)) for one in (False, True))
+    for log in (LOG, lists, never, always):
+        model = clicks.model(name, smoothing=0.0).fit(log)
+        assert np.isfinite(model.evaluate(log).log_likelihood)
+        for one, values in model.parameters_.items():
+            with case(one):
+                assert ((values >= 0.0) & (values <= 1.0)).all()
+                assert not (model.standard_errors_[one] < 0.0).any()
+                assert not np.isinf(model.standard_errors_[one]).any()
 
 
 def test_em_stops_where_nothing_changes():

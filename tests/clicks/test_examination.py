@@ -118,20 +118,26 @@ def test_pbm_recovers_the_examination_that_clicks_were_simulated_from():
     )
 
 
-def test_standard_errors_are_those_of_the_whole_information_matrix():
+@each("kind", [PBM, TrustPBM])
+def test_standard_errors_are_those_of_the_whole_information_matrix(kind):
     log = random_log(sessions=30, documents=3, length=3, queries=1)
-    model = PBM(max_iter=2000, tol=1e-12).fit(log)
-    n, names = len(model.pairs_), ("attractiveness", "examination")
-    start = np.concatenate([model.parameters_[name] for name in names])
-    observed = cells(model, log)
-    information = np.diag(1.0 / start**2 + 1.0 / (1.0 - start) ** 2)
-    for u, k, _, weight in observed:
-        p, gradient = start[u] * start[n + k], np.zeros(len(start))
-        gradient[u], gradient[n + k] = start[n + k], start[u]
+    model = kind(max_iter=2000, tol=1e-12).fit(log)
+    n, k_last = len(model.pairs_), log.n_positions
+    values = np.concatenate([model.parameters_[name] for name in model.parameter_names])
+    information = np.diag(1.0 / values**2 + 1.0 / (1.0 - values) ** 2)  # of smoothing
+    for u, k, _, weight in cells(model, log):
+        gradient, first, second = np.zeros(len(values)), n + k, n + k_last + k
+        if kind is PBM:
+            p = values[u] * values[first]
+            gradient[[u, first]] = values[first], values[u]
+        else:
+            p = values[u] * values[first] + (1.0 - values[u]) * values[second]
+            gradient[u] = values[first] - values[second]
+            gradient[[first, second]] = values[u], 1.0 - values[u]
         information += weight / (p * (1.0 - p)) * np.outer(gradient, gradient)
     expected = np.sqrt(np.diag(np.linalg.inv(information)))
-    found = np.concatenate([model.standard_errors_[name] for name in names])
-    np.testing.assert_allclose(found, expected, rtol=1e-8)
+    found = np.concatenate([model.standard_errors_[name] for name in model.parameter_names])
+    np.testing.assert_allclose(found, expected, rtol=1e-7)
 
 
 def test_trust_of_the_first_positions_is_seen():

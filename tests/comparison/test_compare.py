@@ -266,6 +266,28 @@ def test_processes_give_what_one_process_gives(data, found, tmp_path):
     assert table(again) == table(found)
 
 
+def test_a_column_is_compared_beside_rankers(data, cache):
+    found = compare(data, "ranksvm,first=column:1", folds=3, cache=cache, metrics="ndcg@5")
+    assert found.rankers == ("ranksvm", "first")
+    scores = np.concatenate([run.scores for run in found.runs["first"]])
+    tests = [fold.test for fold in k_folds(data, 3)]
+    np.testing.assert_array_equal(scores, np.concatenate([part.X[:, 0] for part in tests]))
+
+
+def test_processes_share_the_threads_and_each_has_one(data, cache, monkeypatch):
+    seen, fitted = [], compare_module._fitted
+
+    def spy(tasks, jobs, threads):
+        seen.append((jobs, threads))
+        return fitted(tasks, 1, threads)
+
+    monkeypatch.setattr(compare_module, "_fitted", spy)
+    for number, (n_jobs, jobs) in enumerate([(1, 2), (4, 2), (2, None)]):
+        ranksvm = f"ranksvm:l2={number + 1}"  # not in the cache
+        compare(data, ranksvm, folds=3, cache=cache, n_jobs=n_jobs, jobs=jobs)
+    assert seen == [(2, 1), (2, 2), (2, 1)]
+
+
 def test_killed_at_any_moment_and_started_again_the_table_is_the_same(tmp_path):
     file = tmp_path / "data.txt"
     save(small_data(queries=24, documents=30), file)

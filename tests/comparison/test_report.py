@@ -14,6 +14,7 @@ from rankwright import load_model, registry
 from rankwright.comparison.compare import compare
 from rankwright.comparison.report import (
     PLAIN,
+    _seconds,
     conclusion,
     explain_metric,
     report_content,
@@ -298,6 +299,11 @@ def test_where_all_pairs_were_tested_the_next_best_is_compared_with_the_best():
         pairs = [("forest", "trees", p)]
         _, second = conclusion(compared(means, p_values, all_pairs=True, pairs=pairs))
         assert f"the next best, forest (0.7900, 1 s), {words}" in second
+
+
+def test_seconds_are_whole_from_ten_on():
+    shown = {0.123: "0.12 s", 9.4: "9.4 s", 10.0: "10 s", 10.6: "11 s", 1234.5: "1,234 s"}
+    assert {seconds: _seconds(seconds) for seconds in shown} == shown
 
 
 def test_what_was_not_fitted_has_no_seconds():

@@ -1,16 +1,23 @@
 """Another package's parts: found by entry points, trained, saved, compared; absent, not missed."""
 
-import inspect
+import hashlib
 import json
 import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
+from command import sentence
 from small_data import small_data
 
+import rankwright as rw
+from rankwright.cli.list import _entries
 from rankwright.data import save
+from rankwright.errors import RankwrightError, UsageError
+from rankwright.registry import KINDS
 
 ROOT = Path(__file__).parents[2]
 
@@ -53,7 +60,7 @@ def data(tmp_path_factory):
 
 
 def environment(*folders):
-    path = os.pathsep.join(map(str, [*folders, ROOT]))
+    path = os.pathsep.join(map(str, [*folders, ROOT, ROOT / "tests" / "cli"]))
     return {**os.environ, "PYTHONPATH": path, "NO_COLOR": "1"}
 
 
@@ -64,9 +71,22 @@ def python(script, *folders, code=0):
     return _run(["-c", text], folders, code).stdout
 
 
-def rankwright(*words, plugin=None, code=0):
-    folders = [] if plugin is None else [plugin]
-    return _run(["-m", "rankwright", *map(str, words)], folders, code)
+SEVERAL = """
+import json, sys
+from command import run
+*ahead, last = json.loads(sys.argv[1])
+done = [*(run(*words) for words in ahead), run(*last, code=int(sys.argv[2]))]
+print(json.dumps([(one.stdout, one.stderr) for one in done]))
+"""
+
+
+def rankwright(plugin, *commands, code=0):
+    """Run commands in one process with the plug-in; the last ends with the exit status ``code``.
+
+    Returns what each printed, and what it wrote to standard error.
+    """
+    words = json.dumps([[str(word) for word in command] for command in commands])
+    return json.loads(_run(["-c", SEVERAL, words, str(code)], [plugin], 0).stdout)
 
 
 def _run(words, folders, code):
@@ -88,7 +108,8 @@ def test_every_kind_of_part_is_listed_with_its_package(installed):
         from rankwright.registry import KINDS
         print(json.dumps({kind: _entries(kind) for kind in KINDS}))
     """
-    there, here = (json.loads(python(script, *folder)) for folder in ([installed], []))
+    there = json.loads(python(script, installed))
+    here = json.loads(json.dumps({kind: _entries(kind) for kind in KINDS}))
     for kind, name in ADDED.items():
         assert there[kind].pop(name).endswith("[rankwright-sample]")
         assert name not in here[kind]
@@ -101,59 +122,57 @@ def test_every_kind_of_part_is_listed_with_its_package(installed):
 
 
 def test_list_and_train_on_the_command_line(installed, data, tmp_path):
-    listed = rankwright("list", "losses", "--json", plugin=installed).stdout
-    assert "sample_huber" in json.loads(listed)["losses"]
-    train, valid = data / "train.txt", data / "valid.txt"
-    done = rankwright(
-        *("train", "ranker", "--set", "loss=sample_huber", "--set", "loss.delta=0.5"),
-        *("--model", "sample_feature", "--metric", "sample_first", "--train", train),
-        *("--valid", valid, "--save", tmp_path / "m.rw", "--json"),
-        plugin=installed,
+    train, valid, model = data / "train.txt", data / "valid.txt", tmp_path / "m.rw"
+    (listed, _), (trained, _), (shown, _), (_, reported) = rankwright(
+        installed,
+        ("list", "losses", "--json"),
+        (
+            *("train", "ranker", "--set", "loss=sample_huber", "--set", "loss.delta=0.5"),
+            *("--model", "sample_feature", "--metric", "sample_first", "--train", train),
+            *("--valid", valid, "--save", model, "--json"),
+        ),
+        ("inspect", model),
+        ("train", "sample_rankr", "--train", train),
+        code=2,
     )
-    record = json.loads(done.stdout)
+    assert "sample_huber" in json.loads(listed)["losses"]
+    record = json.loads(trained)
     assert record["model"] == "sample_feature"
     assert 0 < record["valid"]["sample_first"] <= 1
-    shown = rankwright("inspect", tmp_path / "m.rw", plugin=installed).stdout
     assert "sample_feature" in shown
-    reported = rankwright(
-        "train", "sample_rankr", "--train", train, plugin=installed, code=2
-    ).stderr
     assert "did you mean sample_ranker" in reported
 
 
 def test_formats_and_exports_on_the_command_line(installed, data, tmp_path):
-    lines = tmp_path / "train.samplelines"
-    rankwright("convert", data / "train.txt", lines, plugin=installed)
+    lines, model, out = tmp_path / "train.samplelines", tmp_path / "m.rw", tmp_path / "out"
     rankwright(
-        *("train", "sample_ranker", "--train", lines, "--save", tmp_path / "m.rw"),
-        plugin=installed,
+        installed,
+        ("convert", data / "train.txt", lines),
+        ("train", "sample_ranker", "--train", lines, "--save", model),
+        ("export", model, "--to", "sample-weights", "-o", out),
+        ("verify", out),
     )
-    rankwright(
-        *("export", tmp_path / "m.rw", "--to", "sample-weights", "-o", tmp_path / "out"),
-        plugin=installed,
-    )
-    rankwright("verify", tmp_path / "out", plugin=installed)
-    assert len((tmp_path / "out" / "weights.txt").read_text().splitlines()) == 5
-    reported = rankwright("inspect", lines, code=2).stderr
-    assert "unknown file extension '.samplelines'" in reported
+    assert len((out / "weights.txt").read_text().splitlines()) == 5
+    assert "unknown file extension '.samplelines'" in sentence("inspect", lines)
 
 
 def test_compare_and_tune_on_the_command_line(installed, data, tmp_path):
-    found = rankwright(
-        *("compare", data / "train.txt", "--rankers"),
-        "sample_ranker,ranker:loss=sample_huber:model=sample_feature,ranker:loss=sample_huber",
-        *("--folds", 3, "--jobs", 1, "--cache", tmp_path / "cache", "--json"),
-        *("--metrics", "sample_first,ndcg@5", "--select", "sample_first"),
-        plugin=installed,
+    (compared, _), (tuned, _) = rankwright(
+        installed,
+        (
+            *("compare", data / "train.txt", "--rankers"),
+            "sample_ranker,ranker:loss=sample_huber:model=sample_feature,ranker:loss=sample_huber",
+            *("--folds", 3, "--jobs", 1, "--cache", tmp_path / "cache", "--json"),
+            *("--metrics", "sample_first,ndcg@5", "--select", "sample_first"),
+        ),
+        (
+            *("tune", "sample_ranker", "--train", data / "train.txt"),
+            *("--valid", data / "valid.txt", "--trials", 3, "--json"),
+        ),
     )
-    assert "sample_ranker" in found.stdout
-    assert json.loads(found.stdout)["failures"] == {}
-    tuned = rankwright(
-        *("tune", "sample_ranker", "--train", data / "train.txt", "--valid", data / "valid.txt"),
-        *("--trials", 3, "--json"),
-        plugin=installed,
-    )
-    assert set(json.loads(tuned.stdout)["parameters"]) == {"delta", "l2"}
+    assert "sample_ranker" in compared
+    assert json.loads(compared)["failures"] == {}
+    assert set(json.loads(tuned)["parameters"]) == {"delta", "l2"}
 
 
 def test_its_parts_keep_the_contract(installed):
@@ -197,80 +216,49 @@ def test_its_loss_trains_every_model_and_the_files_load_without_it(installed, da
         rw.Ranker(loss="ranknet", model="sample_feature").fit(data).save(f"{{folder}}/model.rw")
     """
     python(script, installed)
-    reported = python(f"""
-        import numpy as np, rankwright as rw
-        folder = {str(tmp_path)!r}
-        data = rw.load({str(data / "train.txt")!r})
-        for name in ("linear", "trees", "kernel", "network", "by_name"):
-            ranker = rw.load_model(f"{{folder}}/{{name}}.rw")
-            assert (ranker.predict(data) == np.load(f"{{folder}}/{{name}}.npy")).all()
-            repr(ranker), ranker.get_params()
-            for _ in range(2):
-                try:
-                    ranker.fit(data)
-                except rw.errors.UsageError as error:
-                    print(error)
-                ranker.save(f"{{folder}}/again.rw")  # and what is absent stays named
-                ranker = rw.load_model(f"{{folder}}/again.rw")
-            assert ranker.set_params(loss="ranknet", solver=None).fit(data).predict(data).any()
-        for name in ("ranker", "model"):
-            try:
-                rw.load_model(f"{{folder}}/{{name}}.rw")
-            except rw.errors.RankwrightError as error:
-                print(error)
-    """).splitlines()
-    assert len(reported) == 12
-    for line in reported[:10]:
-        assert "saved with the loss sample_huber of the package rankwright-sample" in line
-    assert (
-        "holds the ranker 'sample_ranker' of the package 'rankwright-sample', which" in reported[10]
-    )
-    assert (
-        "holds the model 'sample_feature' of the package 'rankwright-sample', which" in reported[11]
-    )
+    rows = rw.load(data / "train.txt")
+    of_absent_loss = "saved with the loss sample_huber of the package rankwright-sample"
+    for name in ("linear", "trees", "kernel", "network", "by_name"):
+        ranker = rw.load_model(tmp_path / f"{name}.rw")
+        assert (ranker.predict(rows) == np.load(tmp_path / f"{name}.npy")).all()
+        assert repr(ranker)
+        assert ranker.get_params()
+        for _ in range(2):
+            with pytest.raises(UsageError, match=of_absent_loss):
+                ranker.fit(rows)
+            ranker.save(tmp_path / "again.rw")  # and what is absent stays named
+            ranker = rw.load_model(tmp_path / "again.rw")
+        assert ranker.set_params(loss="ranknet", solver=None).fit(rows).predict(rows).any()
+    for kind, name in (("ranker", "sample_ranker"), ("model", "sample_feature")):
+        absent = f"holds the {kind} '{name}' of the package 'rankwright-sample', which"
+        with pytest.raises(RankwrightError, match=absent):
+            rw.load_model(tmp_path / f"{kind}.rw")
 
 
-def test_a_module_that_a_file_names_is_never_imported(data, tmp_path):
+def test_a_module_that_a_file_names_is_never_imported(data, tmp_path, monkeypatch):
     (tmp_path / "evil.py").write_text("import pathlib\npathlib.Path('imported').write_text('')\n")
-    forgeries = [
-        (what, name)
-        for what in ("loss", "solver", "model", "ranker")
-        for name in ("evil:Part", "evil", "rankwright.losses.squared:Squared")
-    ]
-    found = python(
-        f"""
-        import os, sys
-        os.chdir({str(tmp_path)!r})
-        sys.path.insert(0, {str(tmp_path)!r})
-        import rankwright as rw
-        data = rw.load({str(data / "train.txt")!r})
-        fitted = rw.Ranker(loss=rw.losses.Squared(), model="linear").fit(data)
-        exec({inspect.getsource(forge)!r})
-        for what, name in {forgeries!r}:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    rows = rw.load(data / "train.txt")
+    fitted = rw.Ranker(loss=rw.losses.Squared(), model="linear").fit(rows)
+    for what in ("loss", "solver", "model", "ranker"):
+        for name in ("evil:Part", "evil", "rankwright.losses.squared:Squared"):
             fitted.save("m.rw")
             forge("m.rw", what, name)
             loaded = False
-            try:
+            with pytest.raises(RankwrightError) as reported:
                 ranker = rw.load_model("m.rw")
-                loaded = ranker.predict(data).shape == (data.n_documents,)
-                ranker.fit(data)
-            except rw.errors.RankwrightError as error:
-                print(what, name, loaded, error)
-            assert "evil" not in sys.modules and not os.path.exists("imported")
-        """
-    ).splitlines()
-    assert len(found) == len(forgeries)
-    for (what, name), line in zip(forgeries, found, strict=True):
-        assert line.startswith(f"{what} {name} {what in ('loss', 'solver')} "), line
-        assert "this ranker was saved with the" in line or "there is no" in line
+                loaded = ranker.predict(rows).shape == (rows.n_documents,)
+                ranker.fit(rows)
+            assert loaded == (what in ("loss", "solver"))
+            said = str(reported.value)
+            assert "this ranker was saved with the" in said or "there is no" in said
+            assert "evil" not in sys.modules
+            assert not Path("imported").exists()
 
 
 def forge(path, what, name):
     """Let a model file name a part by a path, with a seal that fits."""
-    import hashlib
-    import json
-    import zipfile
-
     with zipfile.ZipFile(path) as archive:
         parts = {one: archive.read(one) for one in archive.namelist()}
     receipt = json.loads(parts["receipt.json"])

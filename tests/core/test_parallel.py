@@ -141,3 +141,11 @@ def test_threads_are_no_more_than_the_quota_pays_for(limit, threads, monkeypatch
     assert thread_count() == threads
     assert thread_count(-1) == threads
     assert thread_count(5) == 5  # what is asked for is given
+
+
+def test_where_the_system_binds_no_process_all_cores_are_allowed(monkeypatch):
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    monkeypatch.setattr(parallel, "_cpu_quota", lambda: None)
+    for counted, threads in ((6, 6), (None, 1)):
+        monkeypatch.setattr(os, "cpu_count", lambda counted=counted: counted)
+        assert thread_count(-1) == threads

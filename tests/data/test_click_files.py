@@ -144,6 +144,22 @@ def test_json_lines_hold_sessions_or_impressions(tmp_path, monkeypatch):
 
 
 @each(
+    ("documents", "ids"),
+    [
+        ([7, 12], [7, 12]),
+        ([7, "x"], ["7", "x"]),
+        (["7", "12"], [7, 12]),
+        (["07", "7"], ["07", "7"]),
+    ],
+)
+def test_ids_of_json_are_numbers_where_all_are(documents, ids, tmp_path):
+    path = lines(tmp_path / "log.jsonl", {"query": 1, "documents": documents, "clicks": [0, 1]})
+    log = load_log(path)
+    assert log.document_ids[log.document].tolist() == ids
+    assert log.query_ids.tolist() == [1]
+
+
+@each(
     ("objects", "sentence"),
     [
         ([{"query": "q", "documents": ["a"], "clicks": [0, 1]}], "line 1 has 2 clicks for 1"),

@@ -6,10 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from small_data import small_data
 
 import rankwright.data
 from rankwright import registry
-from rankwright.data.formats import format_named, format_of
+from rankwright.data.formats import Converted, format_named, format_of, write_parts
 from rankwright.errors import UsageError
 
 IMPORTED = """
@@ -49,6 +50,18 @@ def test_a_format_has_the_suffixes_by_which_it_is_found(name):
 def test_an_unknown_suffix_lists_the_formats():
     with pytest.raises(UsageError, match=r"extension '\.what'.*letor \(\.txt \.letor"):
         format_of("data.what", for_writing=True)
+
+
+def test_parts_that_are_written_are_counted_and_their_loss_is_warned_of_once(tmp_path):
+    parts = [
+        small_data(queries=n, documents=3, features=2, feature_names=("a", "b")) for n in (4, 1)
+    ]
+    target = tmp_path / "all.txt"
+    with pytest.warns(UserWarning, match="'letor' cannot hold feature_names: left out") as warned:
+        found = write_parts(iter(parts), "here", target, "letor", format_named("letor"), {})
+    assert found == Converted("here", str(target), queries=5, documents=15, features=2)
+    assert len(warned) == 1
+    assert len(target.read_text().splitlines()) == 15
 
 
 def test_no_function_of_this_package_imports_another_module_of_it():

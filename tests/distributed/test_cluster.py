@@ -104,3 +104,17 @@ def test_when_no_worker_is_left_the_run_ends_with_a_sentence():
         place = Cluster(made, patience=0.1)
         with pytest.raises(ClusterError, match="no worker is left on the cluster"):
             place.results(place.call(one_more, [1]))
+
+
+def test_errors_of_the_cluster_become_sentences_and_others_stay():
+    for name, sentence in (
+        ("KilledWorker", "died, several times over"),
+        ("CancelledError", "parts of the data were lost"),
+        ("CommClosedError", "does not respond any more"),
+    ):
+        found = Cluster._explained(type(name, (Exception,), {})())
+        assert isinstance(found, ClusterError)
+        assert sentence in str(found)
+    assert "larger than the memory limit" in str(Cluster._explained(MemoryError()))
+    other = ValueError("of the work itself")
+    assert Cluster._explained(other) is other

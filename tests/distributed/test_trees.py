@@ -203,6 +203,16 @@ def test_a_loss_of_the_users_own_script_goes_to_the_machines(client):
     assert own.text == fit_trees(SMALL, Squared(), parts, callback=Onlooker()).text
 
 
+def test_bins_are_made_of_all_rows_or_of_about_as_many_as_they_need(client, monkeypatch):
+    data = partitions(small_data(), client=client, n_parts=2)
+    assert trees._bin_sample(data).result().shape == (600, 6)
+    monkeypatch.setattr(trees, "BIN_ROWS", 60)
+    sample = trees._bin_sample(data).result()
+    assert sample.shape == (60, 6)
+    rows = {tuple(row) for row in small_data().X.tolist()}
+    assert {tuple(row) for row in sample.tolist()} < rows
+
+
 def test_an_error_that_would_come_again_is_raised_at_once(client, monkeypatch):
     begun = []
     begin = trees.TreeNetwork._begin

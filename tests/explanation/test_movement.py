@@ -5,6 +5,7 @@ import pytest
 from explained import DATA, fitted_of
 
 from rankwright.explanation import explain
+from rankwright.explanation.movement import _some
 
 
 def test_two_models_and_a_document_that_moved():
@@ -21,3 +22,10 @@ def test_two_models_and_a_document_that_moved():
     passed_by = (places[0] > places[0][3]) & (places[1] < places[1][3])
     assert {int(name) - 1 for name in found.passed} == set(np.flatnonzero(passed))
     assert {int(name) - 1 for name in found.passed_by} == set(np.flatnonzero(passed_by))
+
+
+def test_five_names_are_listed_and_the_rest_are_counted():
+    names = list("abcdefg")
+    assert _some(names[:5]) == "a, b, c, d, e"
+    assert _some(names[:6]) == "a, b, c, d, e and 1 more"
+    assert _some(names) == "a, b, c, d, e and 2 more"

@@ -10,7 +10,7 @@ from explained import DATA, RANKERS, fitted_of
 import rankwright
 from rankwright.data.ranking_data import RankingData
 from rankwright.explanation import explain
-from rankwright.explanation.pair import PairExplanation, Part
+from rankwright.explanation.pair import PairExplanation, Part, Swap
 from rankwright.explanation.query import Place
 
 IN_FLOAT32 = replace(DATA, X=DATA.X.astype(np.float32))
@@ -35,6 +35,23 @@ def test_a_pair_prints_no_line_for_what_rounding_leaves():
     assert 0.3 - (0.2 + 0.1) != 0.0
     assert "everything else" not in str(exact)
     assert "+0.1  everything else" in str(replace(exact, lead=0.4))
+
+
+def test_the_smallest_swap_is_printed_last():
+    places = [Place("a", 1, 0.3, 1.0), Place("b", 2, 0.0, 0.0)]
+    found = PairExplanation("q", *places, 0.3, [], 0.0, "weights", [])
+    of_number = Swap("a", "age", 2.0, -1.5, 0.25, seen=False)
+    of_category = Swap("b", "town", "Rome", "Oslo", 1.0, seen=True)
+    for swaps, line in (
+        ([], "no change of a single feature swaps them"),
+        (
+            [of_number, of_category],
+            "they swap when age of a goes from 2 to -1.5 (0.25 standard deviations; no document "
+            "of the data has such a value)",
+        ),
+        ([of_category], "they swap when town of b goes from Rome to Oslo"),
+    ):
+        assert str(replace(found, swaps=swaps)).splitlines()[-1] == f"  {line}"
 
 
 def test_a_classifier_has_weights_by_grade_and_swaps_all_the_same():

@@ -9,9 +9,10 @@ from small_data import small_data
 
 import rankwright as rw
 from rankwright.export import check_releases, export_model, verify_export
-from rankwright.export.ranklib import RankLib, _weights
+from rankwright.export.ranklib import RankLib, _walks_beyond, _weights
 from rankwright.export.target import ParityError
 from rankwright.models.linear import FittedLinear
+from rankwright.ranklib.model_text import Tree
 
 
 def linear_regression(coef):
@@ -91,3 +92,17 @@ def test_a_network_of_one_layer_is_a_linear_model_with_its_constant():
     assert written.text().splitlines()[-1] == "0:0.5 1:2.0 2:-1.0"
     assert written.scores(np.array([[1.0, 4.0]])).tolist() == [0.5 + 2.0 - 4.0]
     assert _weights(np.array([2.0, -1.0]), 0.0).text().splitlines()[-1] == "1:2.0 2:-1.0"
+
+
+def test_a_row_that_ends_before_a_feature_on_its_way_down_a_tree_is_found():
+    tree = Tree(
+        weight=1.0,
+        feature=np.array([1, 0, 3, 0, 0]),
+        threshold=np.array([0.5, 0, 0.5, 0, 0], np.float32),
+        left=np.array([1, -1, 3, -1, -1]),
+        right=np.array([2, -1, 4, -1, -1]),
+        output=np.zeros(5),
+    )
+    X = np.array([[0.0, 0, 0], [1, 0, 0], [1, 0, 0], [0, 0, 0]])
+    last = np.array([1, 1, 3, 0])  # the second goes right, to feature 3; the last has none
+    assert _walks_beyond(tree, X, last).tolist() == [False, True, False, True]

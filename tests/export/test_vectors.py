@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from exported_models import chain, of_rules
+from exported_models import chain, fitted_rankers, of_rules
 
 from rankwright.export.folder import PARITY, export_model
 from rankwright.export.target import ParityError
@@ -34,6 +34,15 @@ def test_a_split_that_no_number_reaches_makes_no_infinite_vector(tmp_path):
     ranker.model_ = FittedTrees(text, 0.0, 2)
     export_model(ranker, "json", tmp_path / "out")
     assert not np.isinf(read_parity(tmp_path / "out" / PARITY, 2).X).any()
+
+
+def test_a_target_that_ends_in_a_sigmoid_has_its_scores(tmp_path):
+    ranker = fitted_rankers()["network-sigmoid"]
+    about = export_model(ranker, "ranklib", tmp_path / "out")
+    assert about["score"]["function"] == "sigmoid"
+    vectors = read_parity(tmp_path / "out" / PARITY, ranker.model_.n_features)
+    raw = about["score"]["scale"] * ranker.model_.scores(vectors.X) + about["score"]["offset"]
+    np.testing.assert_allclose(vectors.scores, 1 / (1 + np.exp(-raw)), rtol=1e-12)
 
 
 def test_they_come_back_as_written(path):

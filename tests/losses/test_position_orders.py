@@ -1,6 +1,7 @@
 """The worst order by classes and by the first relevant document, against all assignments."""
 
 from itertools import permutations
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,7 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
-from rankwright.losses.position_orders import by_classes, by_first_relevant, n_states, share
+from rankwright.losses.position_orders import (
+    ASSIGN,
+    CLASSES,
+    by_classes,
+    by_first_relevant,
+    n_states,
+    share,
+    size_of_workspace,
+)
 
 
 @settings(max_examples=80, deadline=None)
@@ -61,3 +70,16 @@ def test_documents_that_could_trade_places_share_what_their_ranks_are_worth():
     share(np.arange(4), s, kind, a, c, np.array([0, 1, 2, 3]), out)
     # Ranks 1 and 2 are alike, so document 0 has (8 + 4) / 2; the two of kind 1 have the rest.
     assert out.tolist() == [6.0, 4.0, 4.0, 1.0]
+
+
+def test_the_workspace_is_for_the_largest_query_of_classes_alone():
+    kind = np.array([0, 0, 1, 0, 1, 2, 0, 1, 2, 3])
+    method = np.array([CLASSES, CLASSES, ASSIGN])
+    lists = SimpleNamespace(
+        method=method, kind=kind, begin=np.array([0, 3, 6, 10]), cut=np.array([9, 2, 9])
+    )
+    # At each cut a state says how many documents of each class stand in the first ranks.
+    larger = max(n_states(np.array([2, 1]), 3)[0], n_states(np.array([1, 1, 1]), 2)[0])
+    assert size_of_workspace(lists) == (larger, 3)
+    lists.method = np.full(3, ASSIGN)
+    assert size_of_workspace(lists) == (1, 0)

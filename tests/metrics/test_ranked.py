@@ -4,10 +4,11 @@ from math import log2
 
 import numpy as np
 import pytest
+from small_data import lists
 
 from rankwright import RankingData
 from rankwright.metrics import ranked
-from rankwright.metrics.ranked import Judged, rank_weights
+from rankwright.metrics.ranked import Judged, Ranked, rank_weights
 
 
 @pytest.mark.parametrize("many", [0, 10**9])
@@ -19,6 +20,24 @@ def test_counting_and_sorting_find_the_same_best_list(many, monkeypatch):
     data = RankingData.from_arrays(np.zeros((60, 1)), y, qid=qid)
     best = [np.sort(y[a:b])[::-1] for a, b in zip(data.indptr[:-1], data.indptr[1:], strict=True)]
     assert Judged(data).ideal.tolist() == np.concatenate(best).tolist()
+
+
+# --- ties ----------------------------------------------------------------------------------------
+
+
+def test_tied_ranks_end_together_and_strict_ones_by_themselves():
+    data = lists([0, 2, 0], [1, 1], [0, 1])
+    scores, judged = np.array([5.0, 3, 3, 1, 1, 2, 1]), Judged(data)
+    found = Ranked(judged, scores, "mean")
+    assert found.ends.tolist() == [1, 3, 3, 5, 5, 6, 7]
+    assert found.blocks(mean=True) is found.ends
+    assert found.blocks(mean=False).tolist() == []
+    assert found.tied_queries() == 1  # in the second the grades are equal
+    strict = Ranked(judged, scores, np.arange(7.0), strict=True)
+    assert strict.ends.tolist() == [1, 2, 3, 4, 5, 6, 7]
+    apart = Ranked(judged, np.arange(7.0), "mean")
+    assert apart.blocks(mean=True).tolist() == []
+    assert apart.tied_queries() == 0
 
 
 # --- weights of ranks, by each rule for the discount ---------------------------------------------

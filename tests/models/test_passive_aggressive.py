@@ -1,5 +1,7 @@
 """Passive-aggressive steps: by hand, capped, averaged lazily, and resumed."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -8,7 +10,12 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.base import document_weight, order_weight
 from rankwright.losses.pair_sampler import PairSampler, sample_pair
-from rankwright.models.passive_aggressive import PairState, PassiveAggressive
+from rankwright.models.passive_aggressive import (
+    FittedPassiveAggressive,
+    PairState,
+    PassiveAggressive,
+    _state_of,
+)
 
 
 def sparse_data(seed=0, n=40, features=12):
@@ -93,3 +100,12 @@ def test_a_cap_that_allows_no_step_is_refused():
     data = sparse_data()
     with pytest.raises(UsageError, match="C, the longest step, must be above 0"):
         PassiveAggressive(C=0.0).go_on(data.X, draws_of(data), start(data), 1)
+
+
+def test_steps_go_on_from_the_state_of_a_fitted_model_or_from_its_weights():
+    assert _state_of(None, 3).w.tolist() == [0.0, 0.0, 0.0]
+    pairs = PairState(np.array([1.0, 2.0]), np.array([0.5, 0.5]), t=4, moved=3)
+    fitted = FittedPassiveAggressive(pairs.mean, None, 2, pairs=pairs)
+    assert _state_of(fitted, 2) is pairs
+    bare = _state_of(replace(fitted, pairs=None), 2)
+    assert (bare.w.tolist(), bare.t) == (pairs.mean.tolist(), 0)

@@ -20,7 +20,7 @@ def fit(trees=None, data=DATA, callback=None, **more):
 
 
 def test_squared_error_gives_lightgbms_own_regression_trees():
-    ours = fit(Trees(n_estimators=20, num_leaves=7, learning_rate=0.2))
+    ours = fit(Trees(n_estimators=20, num_leaves=7, learning_rate=0.2, colsample_bytree=1.0))
     params = {
         "objective": "regression", "num_leaves": 7, "learning_rate": 0.2, "verbosity": -1,
         "deterministic": True, "force_row_wise": True,
@@ -237,3 +237,24 @@ def test_trees_go_on_from_the_scores_that_one_long_run_has():
     assert again.values == callback.values[5:]
     assert (half.running_scores(data.X) == callback.train_scores[4]).all()
     np.testing.assert_allclose(half.running_scores(data.X), half.scores(data.X), rtol=1e-12)
+
+
+def test_what_is_auto_goes_by_documents_and_queries():
+    """Equation (1): a = 0 for small data, 1 for large, 1/2 at their geometric mean."""
+    middle = (20_000 * 100_000) ** 0.5
+    for documents, queries, a in (
+        (1, 1, 0.0), (20_000, 900, 0.0), (10**6, 200, 0.0), (10**6, 10**4, 1.0),
+        (round(middle), 10**4, 0.5), (10**6, round(middle / 100), 0.5),
+    ):  # fmt: skip
+        found = Trees().resolve(documents, queries)
+        assert found.num_leaves == round(7 * (31 / 7) ** a)
+        assert found.learning_rate == pytest.approx(0.05 * 2**a, rel=1e-2)
+        assert found.colsample_bytree == pytest.approx(0.5 ** (1 - a), rel=1e-2)
+    given = Trees(num_leaves=5, learning_rate=0.3, colsample_bytree=0.9)
+    assert given.resolve(10, 10) == given
+
+
+def test_words_other_than_auto_are_refused():
+    for name in ("num_leaves", "learning_rate", "colsample_bytree"):
+        with pytest.raises(UsageError, match=f"{name} must be a number or 'auto', not 'small'"):
+            fit(Trees(**{name: "small"}))

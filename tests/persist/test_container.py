@@ -107,3 +107,16 @@ def test_a_zip_bomb_is_refused_before_it_unpacks(path):
 def test_a_missing_file_is_reported(tmp_path):
     with pytest.raises(ModelFileError, match="does not exist"):
         read_parts(tmp_path / "none.rw")
+
+
+def test_files_of_other_tools_are_named(tmp_path):
+    found = {"empty": b"", "catboost": b"CBM1" + bytes(20), "unknown": b"\x01\x02\x03"}
+    said = {}
+    for name, content in found.items():
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(ModelFileError) as reported:
+            read_parts(tmp_path / name)
+        said[name] = str(reported.value)
+    assert said["empty"].endswith("empty is empty; save the model again.")
+    assert "catboost is CatBoost's binary format" in said["catboost"]
+    assert "is not a model file, or is damaged: " in said["unknown"]

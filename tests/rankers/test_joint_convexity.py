@@ -1,16 +1,13 @@
 """The public test of joint convexity against the joint Hessian of an objective written out."""
 
 import itertools
-import json
 import math
 
 import numpy as np
 import pytest
 from scipy import sparse
-from typer.testing import CliRunner
 
 import rankwright as rw
-from rankwright.cli.main import app
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError, UsageError
 
@@ -127,26 +124,3 @@ def test_other_rankers_are_refused():
         rw.joint_convexity(rw.MEMR(model="trees"), DATA)
     with pytest.raises(IncompatibleError, match="has no loss"):
         rw.joint_convexity(rw.AdaRank(), DATA)
-
-
-def test_inspect_prints_it_for_a_model_file_and_its_training_data(tmp_path):
-    model, text = tmp_path / "m.rw", tmp_path / "train.txt"
-    rows = zip(Y, np.repeat([1, 2, 3], SIZES), X.tolist(), strict=True)
-    text.write_text("".join(f"{y:g} qid:{q} 1:{a!r} 2:{b!r}\n" for y, q, (a, b) in rows))
-    data = rw.load(text)
-    memr = rw.MEMR(divergence="kl", l2=0.5).fit(data)
-    memr.save(model)
-
-    def run(*arguments):
-        return CliRunner().invoke(app, ["inspect", *map(str, arguments)])
-
-    report = rw.joint_convexity(memr, data)
-    asked = [model, "--joint-convexity", "--train", text]
-    assert str(report) in run(*asked).output
-    found = json.loads(run(*asked, "--json").output)["joint_convexity"]
-    assert found["needed"] == pytest.approx(report.needed)
-    assert (found["l2"], found["holds"]) == (0.5, False)
-    for wrong in ([model, "--joint-convexity"], [model, "--train", text]):
-        assert "--joint-convexity is tested on the training data" in str(run(*wrong).exception)
-    wrong = run(text, "--joint-convexity", "--train", text)
-    assert "give one model file" in str(wrong.exception)

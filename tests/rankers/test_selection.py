@@ -60,12 +60,56 @@ def test_early_stopping_goes_by_the_averaged_curve():
     assert callback.on_iteration(3, 0.0, None, np.zeros(data.n_documents))
 
 
+def test_auto_goes_by_the_smoothed_curve_and_ends_fifty_rounds_after_its_maximum():
+    """A lucky round among poor ones is not the best; a hill is, at its top."""
+    data = best_first()
+    worst = -data.X[:, 0]
+    callback = Selection("ndcg@3", "standard", data, data, early_stopping_rounds="auto")
+    raw = Selection("ndcg@3", "standard", data, data, early_stopping_rounds=60)
+    mix = np.linspace(0.0, 1.0, 31)
+    ended = None
+    for t in range(1, 200):
+        share = mix[30 - min(30, abs(t - 40))]  # a hill around round 40
+        scores = data.y * share + worst * (1.0 - share) if t != 5 else 3.0 * data.y
+        raw.on_iteration(t, 0.0, None, scores)
+        if callback.on_iteration(t, 0.0, None, scores):
+            ended = t
+            break
+    curve = np.array(callback.curve["valid ndcg@3"])
+    plain = [curve[max(0, t - 10) : t + 11].mean() for t in range(len(curve))]
+    assert callback.best() == 1 + int(np.argmax(plain))
+    assert ended == callback.best() + 50
+    assert raw.best() == 5 < 30 < callback.best() < 50
+
+
+def test_auto_minimises_where_less_is_better():
+    data = best_first()
+    callback = Selection("pair_error", "standard", data, data, early_stopping_rounds="auto")
+    for t in range(1, 40):
+        callback.on_iteration(t, 0.0, None, data.y if t > 20 else -data.y)
+    assert callback.best() > 20
+
+
 def test_a_rule_in_the_name_of_the_metric_is_obeyed():
     data = best_first()
     callback = Selection(FILE, "standard", data, data)
     callback.on_iteration(1, 0.0, None, np.zeros(data.n_documents))
     callback.on_iteration(2, 0.0, None, data.X[:, 0])
     assert callback.best() == 1
+
+
+def test_callbacks_see_the_last_metrics_and_only_true_ends_the_run():
+    data, seen = best_first(), []
+    ends = [None, False, 1, True]  # 1 is a number, such as that of the iteration
+    callbacks = [seen.append, lambda now: ends[now.number - 1]]
+    callback = Selection("ndcg@3", "standard", data, data, callbacks=callbacks)
+    random = np.random.default_rng(0).normal(size=data.n_documents)
+    every = [random, np.zeros(data.n_documents), random, data.X[:, 0]]
+    ended = [callback.on_iteration(t, 0.5, s, s) for t, s in enumerate(every, 1)]
+    assert ended == [False, False, False, True]
+    for name in ("train", "valid"):
+        assert [now.metrics[name] for now in seen] == callback.curve[f"{name} ndcg@3"]
+    assert [now.best_iteration for now in seen][-1] == 4
 
 
 @pytest.mark.parametrize("convention", ["standard", "ranklib", "lightgbm"])

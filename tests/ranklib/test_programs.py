@@ -1,11 +1,16 @@
 """RankLib's other programs: combine, features and analyze."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 from ranklib_runs import QUICK, words
 
+from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
 from rankwright.ranklib.command import run
 from rankwright.ranklib.model_text import Ensembles, read_model_text
+from rankwright.ranklib.programs import list_texts
 
 
 def test_combine_joins_forests(files, capsys):
@@ -60,3 +65,13 @@ def test_only_forests_are_joined(files):
     run(words(files, "-ranker", "0", "-tree", "2", "-silent", "-save", str(folder / "mart.txt")))
     with pytest.raises(UsageError, match=r"mart.txt is no model of Random Forests"):
         run(["combine", str(folder), str(files / "joined.txt")])
+
+
+def test_lists_are_written_as_ranklib_does_without_what_is_missing():
+    X = np.array([[0.5, np.nan, -0.0], [1.0, 2.0, 3.0], [0.0, 0.0, 1e-5]], np.float32)
+    data = RankingData.from_arrays(X, [2, 0, 1], group_sizes=[2, 1])
+    first, second = list_texts(data)
+    assert first == "2 qid:0 1:0.5 3:-0.0\n0 qid:0 1:1.0 2:2.0 3:3.0\n"
+    assert second == "1 qid:1 1:0.0 2:0.0 3:1.0E-5\n"
+    named = list_texts(replace(data, doc_id=np.array(["a", "", "c"], object)))
+    assert [line.partition(" #")[2] for line in "".join(named).splitlines()] == [" a", "", " c"]

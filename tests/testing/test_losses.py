@@ -6,6 +6,7 @@ import pytest
 from rankwright.errors import ContractError
 from rankwright.losses import Traits, from_function, loss
 from rankwright.testing import check_loss
+from rankwright.testing.losses import check_difference
 
 
 def squared(scores, grades):
@@ -70,3 +71,36 @@ def test_check_loss_misses_what_a_trait_claims():
         check_loss(Claims())
     with pytest.raises(AssertionError, match="it has no method bind"):
         check_loss(object())
+
+
+class Difference:
+    """Squares as twice themselves less themselves; ``value`` and ``gradient`` put it out."""
+
+    def __init__(self, value=1.0, gradient=1.0):
+        self.factors = value, gradient
+
+    def bind(self, data):
+        self.y = data.y
+        return self
+
+    def _times(self, factors, s, out):
+        value, out[:] = squared(s, self.y)
+        out *= factors[1]
+        return factors[0] * value
+
+    def grad(self, s, out):
+        return self._times(self.factors, s, out)
+
+    def convex_part(self, s, out):
+        return self._times((2.0, 2.0), s, out)
+
+    def concave_part(self, s, out):
+        return self._times((1.0, 1.0), s, out)
+
+
+def test_a_difference_must_be_that_of_the_value_and_of_the_gradient():
+    check_difference(Difference())
+    with pytest.raises(ContractError, match=r"the difference is .* and the value is"):
+        check_difference(Difference(value=1.001))
+    with pytest.raises(ContractError, match=r"the difference of gradients is .* the gradient is"):
+        check_difference(Difference(gradient=1.001))
