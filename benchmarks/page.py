@@ -153,7 +153,7 @@ def _table(records: list[Record]) -> list[str]:
     heads += ["peak MB"] if with_memory else []
     heads += ["settings"]
     lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
-    for one in sorted(records, key=lambda r: (r.seconds is None, r.seconds)):
+    for one in sorted(records, key=lambda r: (r.seconds is None, r.seconds, -(r.quality or 0.0))):
         ratio = one.seconds / ours.seconds if ours and ours.seconds and one.seconds else None
         said = "; ".join(text for text in (one.settings, one.same, one.note) if text)
         cells = [one.peer, one.version, _number(one.seconds), _number(ratio)]
@@ -212,7 +212,8 @@ def _verdict(records: list[Record]) -> str:
         for one in slowest_first
         if one.seconds
     ]
-    return f"No other tool is ahead of Rankwright here; the others take {', '.join(reported)}."
+    times = f"; the others take {', '.join(reported)}" if reported else ""
+    return f"No other tool is ahead of Rankwright here{times}."
 
 
 def _slopes(curves: list[Curve]) -> list[str]:

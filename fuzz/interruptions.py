@@ -136,7 +136,7 @@ def main() -> int:
     wrong, blocked = [], 0
     for kind in OBSTACLES:
         with tempfile.TemporaryDirectory() as name:
-            found = run_all(kind, name)
+            found = run_all([kind], name)[kind]
         blocked += len(found)
         wrong += [f"{kind}, {command}: {why}" for command, why in found.items() if why]
     with tempfile.TemporaryDirectory() as name:

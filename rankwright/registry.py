@@ -75,6 +75,7 @@ LOSSES = {
     "approx_ndcg": "rankwright.losses.approx_ndcg:ApproxNDCG",
     "boltzrank": "rankwright.losses.boltzrank:BoltzRank",
     "domination": "rankwright.losses.domination:Domination",
+    "dual_softmax": "rankwright.losses.dual_softmax:DualSoftmax",
     "fidelity": "rankwright.losses.fidelity:Fidelity",
     "gbrank": "rankwright.losses.gbrank:GBRank",
     "interval": "rankwright.losses.interval:Interval",

@@ -1,9 +1,9 @@
 """Every command that writes, run where it cannot: on a full disk, in a folder that is read-only.
 
-``python tests/writing_verbs.py full-disk FOLDER`` (or ``read-only``) runs each command once as
-usual, and again where it cannot write; it prints a JSON object with what was wrong with each, ""
-where nothing was: another exit status than 2, more or less than one sentence, a file that was
-changed or left. Names of commands may follow.
+``python tests/writing_verbs.py full-disk FOLDER`` (or ``read-only``, or both with a comma between
+them) runs each command once as usual, and again where it cannot write; it prints a JSON object with
+what was wrong with each, "" where nothing was: another exit status than 2, more or less than one
+sentence, a file that was changed or left. Names of commands may follow.
 """
 
 import hashlib
@@ -130,10 +130,13 @@ def read_only(folder):
 OBSTACLES = {"full-disk": full_disk, "read-only": read_only}
 
 
-def run_all(kind, folder, names=()):
-    """Run the commands in a process of their own; return what is wrong with each by its name."""
+def run_all(kinds, folder, names=()):
+    """Run the commands in a process of their own, with each kind of obstacle.
+
+    Returns what is wrong with each by its kind and name.
+    """
     done = subprocess.run(
-        [sys.executable, __file__, kind, str(folder), *names],
+        [sys.executable, __file__, ",".join(kinds), str(folder), *names],
         capture_output=True,
         text=True,
         preexec_fn=forget_what_root_may,
@@ -177,13 +180,16 @@ def attack(words, folder, obstacle):
     return ""
 
 
-def main(kind, given, *names):
-    """Run commands with an obstacle; print what is wrong with each."""
-    folder = Path(given)
-    prepare(folder)
-    obstacle, every = OBSTACLES[kind], commands(folder)
-    chosen = names or tuple(every)
-    found = {name: attack(every[name], folder, obstacle) for name in chosen}
+def main(kinds, given, *names):
+    """Run commands with obstacles; print what is wrong with each."""
+    found = {}
+    for kind in kinds.split(","):
+        folder = Path(given) / kind
+        folder.mkdir()
+        prepare(folder)
+        every = commands(folder)
+        chosen = names or tuple(every)
+        found[kind] = {name: attack(every[name], folder, OBSTACLES[kind]) for name in chosen}
     sys.stdout.write(json.dumps(found))
 
 

@@ -2,11 +2,13 @@
 
 Names load on first use; importing this package loads nothing else.
 
+    import rankwright
     from rankwright import clicks
 
     log = clicks.load_log("log.csv")
     model = clicks.PBM().fit(log)
     model.evaluate(later_log).perplexity
+    ranker = rankwright.LambdaMART().fit(log, propensity=clicks.estimate_propensity(log))
 """
 
 from __future__ import annotations
@@ -25,19 +27,26 @@ if TYPE_CHECKING:
     from rankwright.clicks.examination import PBM as PBM
     from rankwright.clicks.examination import UBM as UBM
     from rankwright.clicks.examination import TrustPBM as TrustPBM
+    from rankwright.clicks.gain import DebiasingGain as DebiasingGain
+    from rankwright.clicks.gain import debiasing_gain as debiasing_gain
     from rankwright.clicks.inspect import LogProfile as LogProfile
     from rankwright.clicks.inspect import inspect_log as inspect_log
     from rankwright.clicks.models import load_model as load_model
     from rankwright.clicks.models import model as model
+    from rankwright.clicks.propensity import estimate_propensity as estimate_propensity
+    from rankwright.clicks.propensity import plot_propensities as plot_propensities
     from rankwright.clicks.rates import DCTR as DCTR
     from rankwright.clicks.rates import GCTR as GCTR
     from rankwright.clicks.rates import RCTR as RCTR
+    from rankwright.clicks.simulation import simulate as simulate
     from rankwright.data.click_files import LogFile as LogFile
     from rankwright.data.click_files import load_log as load_log
     from rankwright.data.click_files import open_log as open_log
     from rankwright.data.click_files import save_log as save_log
     from rankwright.data.click_log import ClickLog as ClickLog
     from rankwright.data.click_log import concatenate_logs as concatenate_logs
+    from rankwright.data.propensity import Propensity as Propensity
+    from rankwright.rankers.debiasing import debias as debias
 
 _MODULES = {
     "CCM": "rankwright.clicks.chains",
@@ -48,21 +57,28 @@ _MODULES = {
     "DBN": "rankwright.clicks.chains",
     "DCM": "rankwright.clicks.chains",
     "DCTR": "rankwright.clicks.rates",
+    "DebiasingGain": "rankwright.clicks.gain",
     "GCTR": "rankwright.clicks.rates",
     "LogFile": "rankwright.data.click_files",
     "LogProfile": "rankwright.clicks.inspect",
     "PBM": "rankwright.clicks.examination",
+    "Propensity": "rankwright.data.propensity",
     "RCTR": "rankwright.clicks.rates",
     "SDBN": "rankwright.clicks.chains",
     "TrustPBM": "rankwright.clicks.examination",
     "UBM": "rankwright.clicks.examination",
     "concatenate_logs": "rankwright.data.click_log",
+    "debias": "rankwright.rankers.debiasing",
+    "debiasing_gain": "rankwright.clicks.gain",
+    "estimate_propensity": "rankwright.clicks.propensity",
     "inspect_log": "rankwright.clicks.inspect",
     "load_log": "rankwright.data.click_files",
     "load_model": "rankwright.clicks.models",
     "model": "rankwright.clicks.models",
     "open_log": "rankwright.data.click_files",
+    "plot_propensities": "rankwright.clicks.propensity",
     "save_log": "rankwright.data.click_files",
+    "simulate": "rankwright.clicks.simulation",
 }
 
 __all__ = sorted(_MODULES)

@@ -72,7 +72,7 @@ def plot(
 
 
 def _metrics(found: Comparison, metric: str, chosen: list[str], ax: Any) -> Any:
-    ax = _axes(ax, height=1.2 + 0.36 * len(chosen))
+    ax = new_axes(ax, height=1.2 + 0.36 * len(chosen))
     for place, label in enumerate(chosen):
         at = found.intervals[label][metric]
         error = [[at.mean - at.low], [at.high - at.mean]]
@@ -94,7 +94,7 @@ def _differences(found: Comparison, metric: str, chosen: list[str], ax: Any) -> 
     others = [label for label in chosen if label != found.baseline]
     if not others:
         raise UsageError(f"{found.baseline} is the baseline; differences need another ranker.")
-    ax = _axes(ax)
+    ax = new_axes(ax)
     better = "better" if found.maximise[metric] else "worse"
     for number, label in enumerate(others):
         change = found.per_query[label][metric] - base
@@ -104,7 +104,7 @@ def _differences(found: Comparison, metric: str, chosen: list[str], ax: Any) -> 
             colours = np.where((change > 0) == found.maximise[metric], COLOURS[0], COLOURS[1])
             ax.bar(place, change, width=1.0, color=colours, linewidth=0)
         else:
-            ax.step(place, change, where="mid", label=label, **_style(number, mark=False))
+            ax.step(place, change, where="mid", label=label, **line_style(number, mark=False))
     ax.axhline(0.0, color="0.2", linewidth=0.8)
     ax.set_xlim(0.5, len(base) + 0.5)
     ax.set_xlabel("test queries, sorted by difference")
@@ -115,7 +115,7 @@ def _differences(found: Comparison, metric: str, chosen: list[str], ax: Any) -> 
     ax.grid(axis="y", color="0.9", linewidth=0.6)
     ax.set_axisbelow(True)
     if len(others) > 1:
-        _legend(ax)
+        add_legend(ax)
     return _plain(ax)
 
 
@@ -123,14 +123,14 @@ def _metric_at_k(found: Comparison, metric: str, chosen: list[str], ks: list[int
     if "@" in metric:
         raise UsageError(f"'{metric}' has a cut-off; metric_at_k takes it without, such as ndcg.")
     means = _means_at(found, metric, chosen, ks)
-    ax = _axes(ax)
+    ax = new_axes(ax)
     for number, label in enumerate(chosen):
-        ax.plot(ks, means[label], label=label, **_style(number))
+        ax.plot(ks, means[label], label=label, **line_style(number))
     ax.set_xlabel("cut-off k")
     ax.set_ylabel(f"{metric}@k, mean over {len(found.qid):,} test queries")
     ax.xaxis.get_major_locator().set_params(integer=True)
     ax.grid(color="0.9", linewidth=0.6)
-    _legend(ax)
+    add_legend(ax)
     return _plain(ax)
 
 
@@ -167,9 +167,9 @@ def _curves(found: Comparison, metric: str | None, chosen: list[str], ax: Any) -
         raise UsageError(
             f"the learning curves are of {', '.join(sorted(names))}; choose one with metric=..."
         )
-    ax = _axes(ax)
+    ax = new_axes(ax)
     for number, (label, curve) in enumerate(drawn.items()):
-        style = _style(number)
+        style = line_style(number)
         every = max(1, len(curve["rounds"]) // _MOST_MARKS)
         valid = {**style, "linestyle": "solid", "markevery": every}
         ax.plot(curve["rounds"], curve["valid"], label=label, **valid)
@@ -183,14 +183,15 @@ def _curves(found: Comparison, metric: str | None, chosen: list[str], ax: Any) -
     ax.set_ylabel(f"{names.pop()}, mean over folds")
     ax.xaxis.get_major_locator().set_params(integer=True)
     ax.grid(color="0.9", linewidth=0.6)
-    _legend(ax)
+    add_legend(ax)
     return _plain(ax)
 
 
 # --- style -----------------------------------------------------------------------------------
 
 
-def _axes(ax: Any, height: float = 3.4) -> Any:
+def new_axes(ax: Any, height: float = 3.4) -> Any:
+    """Return the caller's Axes, or those of a new figure."""
     if ax is not None:
         return ax
     from matplotlib import pyplot
@@ -198,7 +199,7 @@ def _axes(ax: Any, height: float = 3.4) -> Any:
     return pyplot.subplots(figsize=(5.6, height), layout="constrained")[1]
 
 
-def _style(number: int, *, mark: bool = True) -> dict[str, Any]:
+def line_style(number: int, *, mark: bool = True) -> dict[str, Any]:
     """Return colour, dashes and mark of a line; colour and mark, or dashes, tell lines apart."""
     return {
         "color": COLOURS[number % len(COLOURS)],
@@ -209,7 +210,8 @@ def _style(number: int, *, mark: bool = True) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _legend(ax: Any) -> None:
+def add_legend(ax: Any) -> None:
+    """Name the lines of a plot."""
     ax.legend(frameon=False, fontsize="small", handlelength=2.6)
 
 

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 from sklearn.base import clone
 
-from rankwright.core.parameters import check_kind, seed_of
+from rankwright.core.parameters import check_kind, params_of, seed_of
 from rankwright.core.rng import stream
 from rankwright.data.content import content_digest
 from rankwright.data.frames import frame_of_columns
@@ -474,7 +474,14 @@ class Search:
         return {name if own else f"model__{name}": max(1, round(fmean(best)))}
 
     def _defaults(self) -> dict[str, Any]:
+        """Return where the first trial stands; what is "auto", at what it is for these data."""
         known = self.ranker.get_params(deep=True)
+        model = self.ranker._part_of("model")
+        if hasattr(model, "resolve"):
+            chosen = params_of(model.resolve(self.train.n_documents, self.train.n_queries))
+            for name, value in known.items():
+                if isinstance(value, str) and value == "auto":
+                    known[name] = chosen.get(name.removeprefix("model__"), value)
         return {
             name: domain.kept(known[name]) if isinstance(domain, Choice) else known[name]
             for name, domain in self.space.items()

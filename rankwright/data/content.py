@@ -116,12 +116,12 @@ def in_content_order(
 ) -> tuple[I64, RankingData]:
     """Return rows in an order that depends on what they hold alone, and the data in that order.
 
-    Names and positions of documents are left out, and the features too where they are not needed.
+    Names of documents are left out, and the features too where they are not needed.
     """
     rows, queries = content_order(data, n_jobs=n_jobs)
     if not features:
         data = data._replace(X=np.empty((data.n_documents, 0)), feature_names=None)
-    return rows, data._replace(doc_id=None, position=None).in_order(rows, queries)
+    return rows, data._replace(doc_id=None).in_order(rows, queries)
 
 
 def content_digest(data: RankingData, *, n_jobs: int | None = None) -> str:

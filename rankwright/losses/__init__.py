@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rankwright.losses.base import order_weight as order_weight
     from rankwright.losses.boltzrank import BoltzRank as BoltzRank
     from rankwright.losses.domination import Domination as Domination
+    from rankwright.losses.dual_softmax import DualSoftmax as DualSoftmax
     from rankwright.losses.fidelity import Fidelity as Fidelity
     from rankwright.losses.function import from_function as from_function
     from rankwright.losses.function import loss as loss

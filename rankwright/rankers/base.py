@@ -46,6 +46,7 @@ from rankwright.core.parameters import (
     with_params,
 )
 from rankwright.core.types import F64, FittedModel, Loss, Model
+from rankwright.data.click_log import ClickLog
 from rankwright.data.content import content_digest, digest_of_prints, query_prints
 from rankwright.data.frames import listed
 from rankwright.data.inspect import warn_of_outcomes
@@ -54,6 +55,12 @@ from rankwright.data.rankings import Ranking
 from rankwright.errors import DataError, IncompatibleError, RankwrightError, UsageError, quoted
 from rankwright.metrics.base import has_gain, metric
 from rankwright.metrics.evaluation import evaluate
+from rankwright.rankers.debiasing import (
+    click_rows,
+    data_of_clicks,
+    debias,
+    known_propensity,
+)
 from rankwright.rankers.inputs import (
     data_in_columns,
     documents_of,
@@ -335,7 +342,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     def early_stopping_for(self, model: Model) -> int | str | None:
         """Return what `Selection` takes; "auto" is for models whose rounds are many small steps."""
-        given: int | str | None = getattr(self, "early_stopping_rounds", None)
+        given: int | str | None = getattr(self, "early_stopping_rounds", "auto")
         return None if given == "auto" and not getattr(model, "boosts", False) else given
 
     def solver_for(self, model: Model) -> dict[str, Any]:
@@ -380,6 +387,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         query_weight: Any = None,
         features: Any = None,
         drop: Any = (),
+        propensity: Any = None,
         eval_set: Any = None,
         start: Any = None,
         callbacks: Sequence[IterationCallback] = (),
@@ -391,15 +399,19 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array, sparse matrix, frame or RankingData
+        X : array, sparse matrix, frame, RankingData or ClickLog
             With a frame, ``y``, ``qid`` and the weights may be names of its columns. Columns with
             usual names, such as ``doc_id``, are then found as `rankwright.load` finds them, and are
-            no features.
+            no features. Of a log that has features, relevance is learned from clicks.
         sample_weight, query_weight : array
             Weight of each document, and of each query. A document of weight 0 is left out.
         features, drop : str or sequence of str
             Columns of a frame, or of RankingData with feature names, that are features (by default
             all that have no other role), and that are not.
+        propensity : Propensity or "joint"
+            Of a log, or of data with positions and clicks as grades: how much users look at each
+            position, whose effect is removed as `rankwright.clicks.debias` does by default. "joint"
+            learns it together with relevance; ``propensity_`` is what was used.
         eval_set : RankingData, (X, y, qid), a list of them, or a mapping from names to them
             Validation data: selects the best iteration, and what is "auto". Of several sets the
             last selects; ``evals_result_`` has the metric on each.
@@ -416,9 +428,17 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         """
         refuse_misnamed(misnamed)
         check_callbacks(callbacks)
+        clicks = X if isinstance(X, ClickLog) else None
+        if clicks is not None and propensity is None:
+            X = data_of_clicks(self.make_loss() if self.has_loss else None, clicks)
+        elif clicks is not None:
+            X = click_rows(clicks)
         given = ranking_data(
             X, y, qid, group_sizes, sample_weight, query_weight, features=features, drop=drop
         )
+        if propensity is not None:
+            self.propensity_ = known_propensity(propensity, given, n_jobs=self.n_jobs)
+            given = debias(given, self.propensity_, n_jobs=self.n_jobs)
         data = given.present()
         refuse_categories(self, data)
         data.check_width()

@@ -43,7 +43,7 @@ def test_kill_9_and_resume(train, tmp_path):
     assert not again.exists()
     assert "holds the checkpoint of an earlier run" in sentence(*train, *kept)
     other = sentence(*train, *kept, "--resume", "--set", "learning_rate=0.2")
-    assert "learning_rate was 0.1 and is 0.2" in other
+    assert "learning_rate was 'auto' and is 0.2" in other
     found = run_json(*train, *kept, "--resume")
     assert found["resumed_from"] >= 1
     assert again.read_bytes() == whole.read_bytes()

@@ -13,7 +13,10 @@ from rankwright.export.folder import export_model, verify_export
 
 FEATURES = ["x", "shop", "size"]
 SHOPS = list("abcdefghij")
-SMALL = {"n_estimators": 8, "num_leaves": 15, "learning_rate": 0.2, "min_child_samples": 20}
+SMALL = {
+    "n_estimators": 8, "num_leaves": 15, "learning_rate": 0.2, "min_child_samples": 20,
+    "colsample_bytree": 1.0,
+}  # fmt: skip
 LIGHTGBM = {
     "objective": "regression",
     "num_leaves": 15,

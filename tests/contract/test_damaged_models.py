@@ -14,13 +14,15 @@ from rankwright import registry
 
 ROOT = Path(__file__).resolve().parents[2]
 CHILD = """
-import signal, sys, warnings
+import functools, signal, sys, warnings
 from pathlib import Path
 
 import attack_models
 from rankwright import registry
 from rankwright.errors import RankwrightError
+from rankwright.persist import model_file
 
+model_file.version = functools.cache(model_file.version)  # of libraries, read at each save
 warnings.simplefilter("ignore")
 folder = Path(sys.argv[1])
 paths = attack_models.write(folder)

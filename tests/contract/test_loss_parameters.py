@@ -42,6 +42,7 @@ GRIDS = {
         "margin_scale": [0.3],
         "tiers": [(1.0,), (1.0, 3.0)],
     },
+    "dual_softmax": {"ridge": [0.5]},
     "fidelity": {"confidence": [0.9], "normalize": [True]},
     "gbrank": {"lambda1": [0.3], "calibration": [0.2], "targets": TARGETS},
     "interval": {

@@ -8,7 +8,9 @@ from small_data import small_data
 from rankwright.data.ranking_data import consecutive
 from rankwright.models.trees import Trees
 
-SMALL = Trees(n_estimators=6, num_leaves=4, min_child_samples=5)
+SMALL = Trees(
+    n_estimators=6, num_leaves=4, min_child_samples=5, learning_rate=0.1, colsample_bytree=1.0
+)
 
 
 def graded(seed=0, **more):

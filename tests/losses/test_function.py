@@ -22,7 +22,17 @@ def test_the_value_is_the_weighted_sum_over_queries_that_have_an_order():
     assert bound.grad_curv(S, grad, curv) == pytest.approx(0.5 * (weight * (S - DATA.y) ** 2).sum())
     assert grad == pytest.approx(weight * (S - DATA.y))
     assert curv == pytest.approx(weight * 3.0)
+    alone = np.empty(7)
+    assert bound.grad(S, alone) == bound.value(S) > 0.0
+    assert alone.tolist() == grad.tolist()
     assert bound.per_query.tolist() == pytest.approx([0.125, 0.0, 2 * 0.5 * (1 + 1 + 0)])
+
+
+def test_a_gradient_of_another_length_is_refused():
+    bound = from_function(squared).bind(DATA)
+    for s, out in ((S, np.empty(8)), (S[:6], np.empty(7))):
+        with pytest.raises(DataError, match="bound to 7 documents"):
+            bound.grad(s, out)
 
 
 def test_a_function_cannot_change_what_it_is_given():

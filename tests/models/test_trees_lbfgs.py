@@ -31,7 +31,7 @@ def values(name, data, direction, rate, n_estimators=40, **more):
         learning_rate=rate,
         leaves="constant",
         direction=direction,
-        **more,
+        **{"num_leaves": 31, "colsample_bytree": 1.0, **more},
     )
     model = trees.fit(made, data, callback=callback)
     return np.array([*callback.values, made.bind(data).value(model.scores(data.X))])

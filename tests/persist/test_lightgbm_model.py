@@ -1,9 +1,18 @@
-"""Damaged models of LightGBM are refused in one sentence."""
+"""Models of LightGBM are read as they are, and refused in one sentence where they are damaged."""
 
+import lightgbm
+import numpy as np
 from cases import each
 from other_models import refused
 
 import rankwright as rw
+
+
+def test_the_text_of_lightgbm_is_read_with_its_scores(files):
+    found = rw.load_model(files / "model.txt")
+    X = np.random.default_rng(0).normal(size=(20, 6))
+    theirs = lightgbm.Booster(model_file=str(files / "model.txt")).predict(X, raw_score=True)
+    np.testing.assert_allclose(found.predict(X), theirs, rtol=1e-12)
 
 
 @each(

@@ -14,6 +14,7 @@ from reference.all_threshold import all_threshold
 from reference.approx_ndcg import approx_ndcg
 from reference.boltzrank import boltzrank
 from reference.domination import domination
+from reference.dual_softmax import dual_softmax
 from reference.fidelity import fidelity
 from reference.interval import optimum
 from reference.listnet import listnet
@@ -209,6 +210,7 @@ TWINS = {
     "approx_ndcg": approx_ndcg,
     "boltzrank": boltzrank,
     "domination": domination,
+    "dual_softmax": dual_softmax,
     "fidelity": fidelity,
     "gbrank": gbrank,
     "interval": interval,

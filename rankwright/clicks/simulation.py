@@ -1,0 +1,231 @@
+"""Clicks of simulated users on the lists of a ranker, from data with grades.
+
+For each session of a query a logger ranks the documents, the first ``positions`` are shown, and a
+user clicks. With g the grade of a document, G the highest and theta_k = (1/k)^eta the examination
+of position k,
+
+    relevance   r = (2^g - 1) / (2^G - 1),      attraction  p = noise + (1 - noise) r           (1)
+    pbm         P(click at k) = theta_k p                                                       (2)
+    trust       P(click at k) = theta_k (e_k r + f_k (1 - r)),  e_k = 1 - (k + 1)/100,
+                f_k = 0.65 / k: the top is trusted (`agarwal2019addressing`)                    (3)
+    cascade     from the top, each document looked at is clicked with p; the first click ends   (4)
+    dbn         as cascade, but after a click the user is satisfied and leaves with r; anybody
+                else goes on to the next position with ``continuation``                         (5)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rankwright.core.parameters import (
+    check_choice,
+    check_whole,
+    check_zero_or_more,
+    seed_of,
+)
+from rankwright.core.rng import stream
+from rankwright.core.types import F64, I64
+from rankwright.data.click_log import ClickLog, codes_of_ids
+from rankwright.data.ranking_data import RankingData
+from rankwright.errors import DataError, UsageError, quoted
+
+MODELS = ("pbm", "trust", "cascade", "dbn")
+SWAPS = ("all", "first")
+
+
+def simulate(
+    data: RankingData,
+    logger: Any,
+    *,
+    model: str = "pbm",
+    eta: float = 1.0,
+    noise: float = 0.1,
+    continuation: float = 0.9,
+    sessions: int = 200,
+    positions: int = 10,
+    temperature: float = 0.0,
+    swaps: str | None = None,
+    random_state: Any = 0,
+) -> ClickLog:
+    """Return the log of simulated users, with ``data`` as its features.
+
+    Parameters
+    ----------
+    data : RankingData
+        With grades, from which users know relevance.
+    logger : int, str, array, fitted ranker or callable; or a list of them
+        What ranked the lists: a feature by its number (from 1) or name, a score for each row, a
+        ranker, or a function of ``data`` that returns scores. Those of a list take turns in time,
+        each for an equal part of the sessions of a query: a logger that drifts.
+    model : {"pbm", "trust", "cascade", "dbn"}, default "pbm"
+        How users look and click.
+    eta : float, default 1.0
+        How fast examination falls with the position, for pbm and trust.
+    noise : float, default 0.1
+        How often a document without relevance is clicked when looked at; trust has its own.
+    continuation : float, default 0.9
+        How often a user of dbn who is not satisfied goes on.
+    sessions : int, default 200
+        Lists shown for each query.
+    positions : int, default 10
+        The most documents of a list.
+    temperature : float, default 0.0
+        Of Gumbel noise on the logarithm of the logger's rank, anew for each session (1 samples
+        from Plackett-Luce with weights 1/rank); 0 shows the same list each time.
+    swaps : {"all", "first"} or None, default None
+        Randomised interventions: "all" shuffles the documents shown, "first" swaps that at
+        position 1 with that at a random position (its own included).
+    random_state : int, RandomState, Generator or None, default 0
+        What is sampled for a query depends on the seed and the query's number alone.
+
+    Returns
+    -------
+    ClickLog
+        ``time`` is the number of a session among those of its query.
+    """
+    check_choice("model", model, MODELS)
+    if swaps is not None:
+        check_choice("swaps", swaps, SWAPS)
+    check_zero_or_more("eta", eta)
+    check_zero_or_more("temperature", temperature)
+    check_whole("sessions", sessions, 1)
+    check_whole("positions", positions, 1)
+    for name, share in (("noise", noise), ("continuation", continuation)):
+        if not 0.0 <= share <= 1.0:
+            raise UsageError(f"{name} is a probability, from 0 to 1; it is {share}.")
+    loggers = list(logger) if isinstance(logger, list | tuple) else [logger]
+    scores = [_scores(one, data) for one in loggers]
+    turn = np.arange(sessions) * len(scores) // sessions  # the logger of each session
+    relevance = _relevance(data)
+    user = _User(model, eta, noise, continuation, relevance)
+    seed = seed_of(random_state)
+    shown, clicks, sizes = [], [], np.zeros(data.n_queries, np.int64)
+    for query in range(data.n_queries):
+        lo, hi = data.indptr[query], data.indptr[query + 1]
+        if lo == hi:
+            continue
+        rng = stream(seed, "clicks", query)
+        order = np.stack([np.argsort(-one[lo:hi], kind="stable") for one in scores])[turn]
+        if temperature > 0.0:
+            order = _resampled(order, temperature, rng)
+        lists = lo + order[:, :positions]
+        if swaps is not None:
+            lists = _swapped(lists, swaps, rng)
+        sizes[query] = lists.shape[1]
+        shown.append(lists.ravel())
+        clicks.append(user.clicks(lists, rng).ravel())
+    asked = np.flatnonzero(sizes)
+    if not len(asked):
+        raise DataError("the data has no documents to show.")
+    row = np.concatenate(shown).astype(np.int64)
+    ids = np.arange(data.n_documents) if data.doc_id is None else data.doc_id
+    code, names = codes_of_ids(ids)
+    per_session = np.repeat(sizes[asked], sessions)
+    indptr = np.concatenate(([0], np.cumsum(per_session))).astype(np.int64)
+    place = np.arange(len(row)) - np.repeat(indptr[:-1], per_session) + 1
+    return ClickLog(
+        indptr=indptr,
+        query=np.repeat(asked, sessions).astype(np.int32),
+        document=code[row],
+        position=place.astype(np.int32),
+        click=np.concatenate(clicks),
+        query_ids=data.qid,
+        document_ids=names,
+        time=np.tile(np.arange(sessions), len(asked)),
+        features=data,
+        row=row,
+    )
+
+
+def _scores(logger: Any, data: RankingData) -> F64:
+    """Return the score that the logger gives to each document."""
+    if isinstance(logger, str):
+        if data.feature_names is None or logger not in data.feature_names:
+            raise UsageError(f"the data has no feature called {quoted(logger)} to log by.")
+        logger = data.feature_names.index(logger) + 1
+    if isinstance(logger, int | np.integer):
+        if not 1 <= logger <= data.n_features:
+            raise UsageError(
+                f"logger={logger} names no feature: they are numbered from 1 to {data.n_features}."
+            )
+        column = data.X[:, [int(logger) - 1]]
+        dense = column if isinstance(column, np.ndarray) else column.toarray()
+        return np.nan_to_num(np.asarray(dense, np.float64).ravel(), nan=-np.inf)
+    ranked: Callable[[RankingData], Any] | None = getattr(logger, "predict", None)
+    if ranked is None and callable(logger):
+        ranked = logger
+    scores = np.asarray(logger if ranked is None else ranked(data), np.float64)
+    if scores.shape != (data.n_documents,):
+        raise UsageError(
+            f"a logger gives one score for each of the {data.n_documents} documents; this one is, "
+            f"or returns, an array of the shape {scores.shape}."
+        )
+    return scores
+
+
+def _relevance(data: RankingData) -> F64:
+    """Return r of (1)."""
+    gain = np.exp2(data.y) - 1.0
+    highest = gain.max(initial=0.0)
+    if not highest > 0.0:
+        raise DataError("all grades are 0: simulated users need documents of some relevance.")
+    relevance: F64 = gain / highest
+    return relevance
+
+
+def _resampled(order: I64, temperature: float, rng: np.random.Generator) -> I64:
+    """Return an order for each session, by Gumbel noise on the logarithm of the rank."""
+    rank = np.log(np.arange(1, order.shape[1] + 1))
+    noise = rng.gumbel(size=order.shape) * temperature
+    again = np.argsort(rank - noise, axis=1, kind="stable")
+    return np.take_along_axis(order, again, axis=1)
+
+
+def _swapped(lists: I64, swaps: str, rng: np.random.Generator) -> I64:
+    if swaps == "all":
+        return rng.permuted(lists, axis=1)
+    swapped = lists.copy()
+    other = rng.integers(lists.shape[1], size=len(lists))
+    session = np.arange(len(lists))
+    swapped[session, 0], swapped[session, other] = lists[session, other], lists[:, 0]
+    return swapped
+
+
+class _User:
+    """How users click on lists, given the relevance of each document."""
+
+    def __init__(
+        self, model: str, eta: float, noise: float, continuation: float, relevance: F64
+    ) -> None:
+        self.model, self.eta, self.continuation = model, eta, continuation
+        self.relevance = relevance
+        self.attraction = noise + (1.0 - noise) * relevance
+
+    def clicks(self, lists: I64, rng: np.random.Generator) -> Any:
+        """Return whether each document of each list is clicked."""
+        draw = rng.random(lists.shape)
+        k = np.arange(1, lists.shape[1] + 1)
+        examination = (1.0 / k) ** self.eta
+        if self.model == "pbm":
+            return draw < examination * self.attraction[lists]  # (2)
+        if self.model == "trust":
+            r = self.relevance[lists]
+            return draw < examination * ((1.0 - (k + 1) / 100) * r + 0.65 / k * (1.0 - r))  # (3)
+        return self._from_the_top(lists, draw, rng)
+
+    def _from_the_top(self, lists: I64, draw: F64, rng: np.random.Generator) -> Any:
+        clicked = draw < self.attraction[lists]
+        looking = np.ones(len(lists), bool)
+        leave, stop = rng.random(lists.shape), rng.random(lists.shape)
+        for place in range(lists.shape[1]):
+            clicked[:, place] &= looking
+            hit = clicked[:, place]
+            if self.model == "cascade":
+                looking &= ~hit  # (4)
+            else:
+                satisfied = hit & (leave[:, place] < self.relevance[lists[:, place]])
+                looking &= ~satisfied & (stop[:, place] < self.continuation)  # (5)
+        return clicked

@@ -1,0 +1,243 @@
+"""Relevance from clicks: unbiased by enumeration of all clicks, and what rankers make of it."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+import rankwright as rw
+from rankwright import clicks
+from rankwright.clicks import ClickLog, Propensity, debias
+from rankwright.data.ranking_data import RankingData
+from rankwright.errors import DataError, UsageError
+from rankwright.losses import DualSoftmax, QueryOffset, RankNet
+from rankwright.rankers.debiasing import clicks_as_grades, joint_propensity
+from rankwright.testing.losses import value_and_grad
+
+THETA = np.array([1.0, 0.4, 0.25])
+RELEVANCE = np.array([0.3, 0.9, 0.5])  # of the documents a, b, c
+LISTS = {(0, 1, 2): 0.7, (2, 0, 1): 0.3}  # what the logger shows, and how often
+
+
+def every_click(lists=LISTS, theta=THETA, offset=(0.0, 0.0, 0.0), relevance=RELEVANCE):
+    """Return a log with every list and every outcome, weighted by its probability.
+
+    Sums over it are expectations: what a method returns is its mean over all logs of one session.
+    """
+    shown, clicked, weight = [], [], []
+    for order, share in lists.items():
+        p = theta * relevance[list(order)] + np.array(offset)
+        for outcome in product((0, 1), repeat=3):
+            chance = share * np.prod(np.where(outcome, p, 1 - p))
+            shown += order
+            clicked += outcome
+            weight.append(chance)
+    features = RankingData.from_arrays(
+        np.eye(3), RELEVANCE, group_sizes=[3], doc_id=["a", "b", "c"]
+    )
+    return ClickLog.from_arrays(
+        np.zeros(len(weight), int),
+        np.array(["a", "b", "c"])[shown],
+        clicked,
+        session_sizes=[3] * len(weight),
+        weight=weight,
+        features=features,
+    )
+
+
+def in_order(data):
+    """Return grades by document id."""
+    return data.y[np.argsort(data.doc_id)]
+
+
+def test_corrected_grades_have_the_expectation_of_relevance():
+    known = Propensity(THETA)
+    for self_normalize in (True, False):
+        for weighted in (True, False):
+            found = debias(
+                every_click(),
+                known,
+                method="ips",
+                self_normalize=self_normalize,
+                weighted=weighted,
+            )
+            np.testing.assert_allclose(in_order(found), RELEVANCE)
+            assert found.position is None
+    naive = in_order(clicks_as_grades(every_click()))
+    assert naive[0] > naive[2]  # though c is the more relevant of the two
+
+
+def test_affine_corrections_remove_clicks_that_trust_brings():
+    offset = np.array([0.3, 0.05, 0.01])
+    log = every_click(theta=THETA * 0.6, offset=offset)
+    found = debias(log, Propensity(THETA * 0.6, offset), method="ips")
+    np.testing.assert_allclose(in_order(found), RELEVANCE)
+    found = debias(log, Propensity(THETA * 0.6), method="ips")
+    assert np.abs(in_order(found) - RELEVANCE).max() > 0.05
+
+
+def test_losses_linear_in_grades_have_the_gradient_of_true_relevance():
+    """The mean over all outcomes of the gradient is the gradient at the mean grades."""
+    s = np.array([0.2, -0.4, 0.7])
+    found = debias(every_click(), Propensity(THETA), method="ips")
+    s_of = s[np.argsort(found.doc_id).argsort()]
+    truth = found._replace(y=RELEVANCE[np.argsort(found.doc_id).argsort()])
+    for loss in (DualSoftmax(), QueryOffset()):
+        mean, grad = value_and_grad(loss.bind(found), s_of)
+        of_truth, by_truth = value_and_grad(loss.bind(truth), s_of)
+        assert mean == pytest.approx(of_truth)
+        np.testing.assert_allclose(grad, by_truth)
+
+
+def test_pairs_of_sessions_are_debiased_on_both_sides():
+    """RankNet's mean over outcomes is sum over i, j of r_i (1 - r_j) log(1 + exp(s_j - s_i))."""
+    s = np.array([0.2, -0.4, 0.7])
+    order = (2, 0, 1)
+    log = every_click({order: 1.0})
+    lists = debias(log, Propensity(THETA), unit="session", both_sides=True)
+    value = RankNet().bind(lists).value(np.tile(s[list(order)], lists.n_queries))
+    r = RELEVANCE
+    expected = sum(
+        r[i] * (1 - r[j]) * np.log1p(np.exp(s[j] - s[i]))
+        for i in range(3)
+        for j in range(3)
+        if i != j
+    )
+    assert value == pytest.approx(expected)
+    one_side = debias(log, Propensity(THETA), unit="session")
+    assert one_side.sample_weight[one_side.y == 0].tolist() == [1.0] * 12
+    np.testing.assert_allclose(
+        one_side.sample_weight[one_side.y == 1], np.tile(1 / THETA, 8)[one_side.y == 1]
+    )
+
+
+def test_clipping_bounds_weights_and_brings_bias():
+    log = every_click({(0, 1, 2): 1.0})
+    found = debias(log, Propensity(THETA), method="ips", clip=0.5)
+    np.testing.assert_allclose(in_order(found), RELEVANCE * THETA / np.maximum(THETA, 0.5))
+
+
+def simulated(eta=1.0, sessions=60, queries=80, **options):
+    data = rw.synthetic("mq2008", queries=queries, seed=3)
+    return clicks.simulate(data, 1, eta=eta, sessions=sessions, **options)
+
+
+def test_doubly_robust_estimates_lie_between_regression_and_ips():
+    log, known = simulated(), Propensity.power(1.0, positions=10)
+    ips = debias(log, known, method="ips")
+    robust = {clip: debias(log, known, clip=clip) for clip in (1e-9, 0.3, 1.0)}
+    np.testing.assert_allclose(robust[1e-9].y, ips.y, atol=1e-12)  # without clipping they are one
+    place = log.to_ranking_data("query").position
+    top, far = place == 1, place > 3
+    np.testing.assert_allclose(robust[0.3].y[top], ips.y[top], atol=1e-12)
+    assert robust[0.3].y[far].std() < ips.y[far].std()
+
+
+def test_doubly_robust_estimates_are_closer_to_relevance_where_few_looked():
+    log, known = simulated(eta=2.0, sessions=20), Propensity.power(2.0, positions=10)
+    relevance = 0.1 + 0.9 * (2 ** log.features.y[np.unique(log.row)] - 1) / 3
+    robust, ips = debias(log, known), debias(log, known, method="ips")
+    assert ((robust.y - relevance) ** 2).mean() < 0.5 * ((ips.y - relevance) ** 2).mean()
+
+
+def test_documents_that_were_never_shown_have_the_regression_alone():
+    log = simulated(positions=3)
+    every = debias(log, "joint", unshown=True, weighted=True)
+    assert every.n_documents == log.features.n_documents
+    shown = debias(log, "joint", weighted=True)
+    assert shown.n_documents == len(np.unique(log.row))
+    assert set(every.qid.tolist()) == set(log.query_ids.astype(str).tolist())
+
+
+def test_any_loss_learns_from_a_log_with_any_model():
+    log = simulated(eta=2.0)
+    truth = log.features
+    known = Propensity.power(2.0, positions=10)
+    for made in (
+        rw.LambdaMART(n_estimators=20),
+        rw.Ranker(loss="ranknet"),
+        rw.Ranker(loss="dual_softmax"),
+        rw.Ranker(loss="query_offset", model="trees"),
+        rw.ListNet(),
+    ):
+        made.fit(log, propensity=known)
+        assert made.propensity_ is known
+        logger = rw.evaluate(truth, truth.X[:, 0].astype(float), "ndcg@10")["ndcg@10"]
+        assert rw.evaluate(truth, made.predict(truth), "ndcg@10")["ndcg@10"] > logger
+
+
+def test_joint_learning_finds_propensities_and_gains_over_clicks():
+    log = simulated(sessions=100, queries=200)
+    truth = log.features
+    joint = rw.Ranker(loss="dual_softmax").fit(log, propensity="joint")
+    np.testing.assert_allclose(joint.propensity_.examination, 1 / np.arange(1, 11), atol=0.06)
+    with pytest.warns(UserWarning, match="whatever the position"):
+        naive = rw.Ranker(loss="query_offset").fit(log)
+    reached = [
+        rw.evaluate(truth, one.predict(truth), "ndcg@10")["ndcg@10"] for one in (joint, naive)
+    ]
+    assert reached[0] > reached[1] + 0.02
+
+
+def test_data_with_positions_learns_as_its_log_does():
+    log = simulated()
+    rows = log.to_ranking_data("query")
+    known = joint_propensity(log)
+    assert joint_propensity(rows).examination.tolist() == known.examination.tolist()
+    made = [rw.Ranker(loss="query_offset").fit(one, propensity=known) for one in (log, rows)]
+    assert made[0].coef_.tolist() == made[1].coef_.tolist()
+    at_once = rw.Ranker(loss="dual_softmax").fit(log)  # which takes positions, without a warning
+    assert not hasattr(at_once, "propensity_")
+
+
+def test_what_makes_no_sense_is_refused():
+    log, known = every_click(), Propensity(THETA)
+    plain = log.features
+    for given, kind, says in (
+        ((plain, known), DataError, "no positions"),
+        ((log, "naive"), UsageError, "'joint', not 'naive'"),
+        ((log, Propensity([1.0])), DataError, "knows 1 to 1"),
+    ):
+        with pytest.raises(kind, match=says):
+            debias(*given)
+    for options, says in (
+        ({"method": "dr"}, "method"),
+        ({"unit": "list"}, "unit"),
+        ({"both_sides": True}, "unit='session'"),
+        ({"unshown": True, "method": "ips"}, "unshown"),
+    ):
+        with pytest.raises(UsageError, match=says):
+            debias(log, known, **options)
+    with pytest.raises(UsageError, match="no trust bias"):
+        debias(log, Propensity(THETA, np.zeros(3)), unit="session")
+    with pytest.raises(DataError, match="grades 0 and 1"):
+        debias(log.to_ranking_data("query"), known, unit="session")
+    silent = ClickLog.from_arrays([0, 0], ["a", "b"], [0, 0], session_sizes=[2], features=plain)
+    with pytest.raises(DataError, match="no click"):
+        debias(silent, "joint")
+
+
+def test_queries_without_a_click_count_in_the_regression():
+    """Left out, they would make documents look more relevant than they are."""
+    log = simulated(eta=2.0, sessions=1, queries=400)
+    relevance = 0.1 + 0.9 * (2 ** log.features.y[np.unique(log.row)] - 1) / 3
+    found = debias(log, Propensity.power(2.0, positions=10))
+    assert found.y.mean() == pytest.approx(relevance.mean(), rel=0.25)
+
+
+def test_the_order_of_queries_changes_nothing():
+    rows = simulated().to_ranking_data("query")
+    known = Propensity.power(1.0, positions=10)
+    order = np.random.default_rng(0).permutation(rows.n_queries)
+    there, shuffled = debias(rows, known), debias(rows.select(order), known)
+    back = shuffled.select(np.argsort(order))
+    np.testing.assert_allclose(back.y, there.y, rtol=1e-12, atol=1e-12)
+
+
+def test_a_ranker_that_learned_from_clicks_is_an_ordinary_one(tmp_path):
+    log = simulated()
+    made = rw.LambdaMART(n_estimators=5).fit(log, propensity="joint")
+    made.save(tmp_path / "model.rw")
+    back = rw.load_model(tmp_path / "model.rw")
+    assert back.predict(log.features).tolist() == made.predict(log.features).tolist()
+    assert made.n_features_in_ == log.features.n_features
