@@ -22,6 +22,9 @@ and the model of trust, with rho_1 = P(relevant | click) and rho_0 = P(relevant 
     a:      c rho_1          successes of    c rho_1 + (n - c) rho_0             trials          (7)
     b:      c (1 - rho_1)    successes of    c (1 - rho_1) + (n - c) (1 - rho_0) trials          (8)
 
+Each pair has a parameter of its own, so pairs with a few impressions bias the parameters of
+contexts, however many there are; leave them out where examination is all that is wanted.
+
 Only products are seen in PBM and UBM: c alpha and gamma / c are as likely, and smoothing decides.
 Compare examination between positions, as gamma_r / gamma_1. In the model of trust an affine change
 of theta is as likely too.

@@ -1,8 +1,11 @@
 """What a click log holds, how clicks fall by position, and what in it will mislead.
 
 Click rates by position mix two things: documents on top are seen more, and are better. A
-position-based model tells them apart where the same document of a query was shown at several
-positions; `LogProfile.examination` is its answer, relative to the first position.
+position-based model separates them where the same document of a query was shown at several
+positions; `PositionClicks.examination` is its answer, relative to the first position. It is fitted
+to documents that a query showed 20 times or more, as far as these were at every position: each
+document has a parameter of its own, and many that are known from a few impressions bias examination
+however long the log is.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from rankwright.errors import DataError, quoted
 
 _CONFIDENCE = 0.95
 _FEW_CLICKS = 100
+_SHOWN_OFTEN = 20
 _SESSIONS_TO_JUDGE = 20  # of a query, before it is strange that it has no click
 _MUCH_OF_LOG = 0.5
 _MOVED_ENOUGH = 0.05  # share of impressions of pairs that were shown at several positions
@@ -211,7 +215,7 @@ def wilson(successes: F64, trials: F64) -> tuple[F64, F64]:
 
 def relative_examination(cells: Cells, pairs: PairTable, first: int) -> F64:
     """Return examination relative to a position, and the ends of its interval of 95 %."""
-    model = PBM(max_iter=500).fit_cells(cells, pairs)
+    model = PBM(max_iter=500).fit_cells(_well_known(cells), pairs)
     gamma = model.parameters_["examination"]
     log_covariance = model.covariance_ / np.outer(gamma, gamma)
     own = np.diag(log_covariance)
@@ -220,6 +224,19 @@ def relative_examination(cells: Cells, pairs: PairTable, first: int) -> F64:
     spread = np.exp(norm.ppf(0.5 + _CONFIDENCE / 2.0) * error)
     ratio = gamma / gamma[first]
     return np.stack((ratio, ratio / spread, ratio * spread))
+
+
+def _well_known(cells: Cells) -> Cells:
+    """Return the cells of pairs at several positions that were shown often, or else all."""
+    sizes = np.diff(cells.indptr)
+    shown = np.add.reduceat(cells.shown, cells.indptr[:-1])
+    for enough in (shown >= _SHOWN_OFTEN, shown > 0.0):
+        kept = enough & (sizes > 1)
+        here = np.repeat(kept, sizes)
+        if len(np.unique(cells.context[here])) == len(np.unique(cells.context)):
+            indptr = np.concatenate(([0], np.cumsum(sizes[kept]))).astype(np.int64)
+            return Cells(indptr, cells.context[here], cells.shown[here], cells.clicked[here])
+    return cells
 
 
 def _findings(profile: LogProfile, seen: _Sessions) -> list[str]:

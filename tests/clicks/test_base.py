@@ -116,6 +116,13 @@ def test_em_stops_where_nothing_changes():
     assert model.converged_
     assert model.n_iter_ == len(model.curve_) < 5000
     assert not clicks.PBM(max_iter=1).fit(LOG).converged_
+    first = clicks.PBM(max_iter=1).fit(LOG)
+    assert model.curve_[1] == pytest.approx(first.evaluate(LOG).log_likelihood)
+    again = clicks.PBM(max_iter=model.n_iter_, tol=0.0).fit(LOG)
+    assert again.click_probabilities(LOG).tobytes() == model.click_probabilities(LOG).tobytes()
+    longer = clicks.PBM(max_iter=model.n_iter_ + 1, tol=0.0).fit(LOG)
+    moved = longer.parameters_["examination"] - model.parameters_["examination"]
+    assert np.abs(moved).max() <= 1e-4
 
 
 @each(

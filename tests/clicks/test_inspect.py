@@ -70,6 +70,17 @@ def test_the_interval_of_examination_holds_the_truth_about_as_often_as_it_says()
     assert 0.88 <= inside / 90 <= 1.0
 
 
+def test_documents_that_were_seldom_shown_do_not_move_examination():
+    true, rng, n = np.array([1.0, 0.5, 0.33, 0.25, 0.2]), np.random.default_rng(0), 40_000
+    query = np.where(rng.random(n) < 0.5, rng.integers(0, 5, n), rng.integers(5, 8000, n))
+    quality = rng.random((8000, 10)) ** 2
+    shown = np.argsort(-(quality[query] + rng.random((n, 10))), axis=1)[:, :5]
+    clicked = rng.random((n, 5)) < np.take_along_axis(quality[query], shown, axis=1) * true
+    log = ClickLog.from_arrays(query, shown.ravel(), clicked.ravel(), session_sizes=[5] * n)
+    for one, value in zip(inspect_log(log).positions, true, strict=True):
+        assert one.examination_low * 0.99 <= value <= one.examination_high * 1.01
+
+
 def test_parts_give_the_same_profile():
     log = random_log(sessions=100)
     assert inspect_log([log.select(np.arange(40)), log.select(np.arange(40, 100))]) == (

@@ -2,9 +2,9 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from cases import each
+from cases import case, each
 
-from rankwright.data.click_log import ClickLog, concatenate_logs
+from rankwright.data.click_log import ClickLog, _name_first, concatenate_logs
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
 
@@ -164,6 +164,25 @@ def test_equal_sessions_are_merged_with_their_number(rows):
     assert concatenate_logs([log, unclicked]).merged().n_sessions == 6
 
 
+def test_sessions_of_the_same_hash_stay_apart_unless_they_are_equal():
+    one = {"query": [0], "document": [1, 2], "click": [0, 1], "session_sizes": [2]}
+    others = [
+        {"query": [1]},
+        {"document": [1, 3]},
+        {"click": [1, 1]},
+        {"position": [1, 3]},
+        {"document": [1], "click": [0], "session_sizes": [1]},
+        {},
+    ]
+    for other in others:
+        log = concatenate_logs([ClickLog.from_arrays(**one | change) for change in ({}, other)])
+        content = log.indptr, log.query, log.document, log.position, log.click
+        first = np.empty(2, np.int64)
+        _name_first(np.arange(2), np.zeros(2, np.uint64), *content, first)
+        with case(other):
+            assert first.tolist() == ([0, 1] if other else [0, 0])
+
+
 def test_features_are_found_by_query_and_document_id(rows, features):
     log = ClickLog.from_arrays(**rows, features=features)
     assert log.row.tolist() == [0, 1, 3, 2, 1, 0]
@@ -173,8 +192,13 @@ def test_features_are_found_by_query_and_document_id(rows, features):
 
 
 def test_a_log_becomes_data_by_session_or_by_query(rows, features):
+    log = ClickLog.from_arrays(**rows, features=features, weight=[1.0, 2.0, 3.0])
+    data = log.to_ranking_data()
+    assert data.query_weight.tolist() == [1, 2, 3]
+    assert data.doc_id.tolist() == shown(log)
     log = ClickLog.from_arrays(**rows, features=features)
     data = log.to_ranking_data()
+    assert data.query_weight is None
     assert data.indptr.tolist() == [0, 2, 4, 6]
     assert data.y.tolist() == [0, 1, 0, 1, 1, 0]
     assert data.position.tolist() == [1, 2, 1, 2, 1, 2]
@@ -182,6 +206,9 @@ def test_a_log_becomes_data_by_session_or_by_query(rows, features):
     data = concatenate_logs([log, log.select([0])]).to_ranking_data(by="query")
     assert data.qid.tolist() == ["a", "b"]
     assert data["a"].y.tolist() == [0, 0, 1, 1]
+    assert data["a"].doc_id.tolist() == [1, 1, 2, 2]
+    assert data.position.tolist() == [1, 2, 1, 2, 2, 1]
+    assert data.X[:, 0].tolist() == [0, 0, 2, 2, 4, 6]
     assert data.sample_weight.tolist() == [2, 1, 1, 2, 1, 1]
     with pytest.raises(DataError, match="no features"):
         ClickLog.from_arrays(**rows).to_ranking_data()
