@@ -32,6 +32,7 @@ _PUBLIC = {
     "loss": "rankwright.losses",
     "memory_limit": "rankwright.core.memory",
     "metric": "rankwright.metrics.base",
+    "out_of_fold": "rankwright.rankers.out_of_fold",
     "ranker": "rankwright.rankers.base",
     "scorer": "rankwright.rankers.scorer",
     "synthetic": "rankwright.data.synthetic_data",
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
     from rankwright.rankers.auto import auto as auto
     from rankwright.rankers.base import Ranker as Ranker
     from rankwright.rankers.base import ranker as ranker
+    from rankwright.rankers.blend import Blend as Blend
     from rankwright.rankers.boosting import AdaRank as AdaRank
     from rankwright.rankers.boosting import CoordinateAscent as CoordinateAscent
     from rankwright.rankers.boosting import FRank as FRank
@@ -97,6 +99,7 @@ if TYPE_CHECKING:
     from rankwright.rankers.neural import LambdaRank as LambdaRank
     from rankwright.rankers.neural import RankNet as RankNet
     from rankwright.rankers.neural import SoftRank as SoftRank
+    from rankwright.rankers.out_of_fold import out_of_fold as out_of_fold
     from rankwright.rankers.ratings import MMMF as MMMF
     from rankwright.rankers.ratings import CofiRank as CofiRank
     from rankwright.rankers.ratings import JRank as JRank
