@@ -17,7 +17,7 @@ _PUBLIC = {
     "QueryFolds": "rankwright.data.query_folds",
     "Ranking": "rankwright.data.rankings",
     "RankingData": "rankwright.data.ranking_data",
-    "auto": "rankwright.rankers.auto",
+    "auto": "rankwright.comparison.auto",
     "cite": "rankwright.citation",
     "compare": "rankwright.comparison.compare",
     "cross_validate": "rankwright.comparison.cross_validation",
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from rankwright import solvers as solvers
     from rankwright import testing as testing
     from rankwright.citation import cite as cite
+    from rankwright.comparison.auto import auto as auto
     from rankwright.comparison.compare import compare as compare
     from rankwright.comparison.cross_validation import cross_validate as cross_validate
     from rankwright.comparison.tune import tune as tune
@@ -72,7 +73,6 @@ if TYPE_CHECKING:
     from rankwright.model_files import load_model as load_model
     from rankwright.persist.checkpoint import Checkpoint as Checkpoint
     from rankwright.persist.other_libraries import import_model as import_model
-    from rankwright.rankers.auto import auto as auto
     from rankwright.rankers.base import Ranker as Ranker
     from rankwright.rankers.base import ranker as ranker
     from rankwright.rankers.blend import Blend as Blend

@@ -135,16 +135,25 @@ class Blend(Ranker):
         self.verbose = verbose
 
     @classmethod
-    def of(cls, fitted: Mapping[str, Ranker], factors: Sequence[float], **parameters: Any) -> Blend:
-        """Return the blend of fitted rankers, whose scores are multiplied by ``factors``.
+    def of(
+        cls,
+        fitted: Mapping[str, Ranker],
+        weights: Sequence[float] | F64,
+        *,
+        deviations: Sequence[float] | F64 | None = None,
+        **parameters: Any,
+    ) -> Blend:
+        """Return the blend of fitted rankers, whose scores are multiplied by ``weights``.
 
         Nothing is fitted: the rankers must have been, to the same features.
 
         Parameters
         ----------
         fitted : mapping from names to fitted rankers
-        factors : sequence of float
+        weights : sequence of float
             One for each, 0 or more.
+        deviations : sequence of float, optional
+            What the scores of each are divided by; by default 1.
         **parameters
             Those of the blend, for when it is fitted again.
         """
@@ -156,8 +165,9 @@ class Blend(Ranker):
             _check_same_features(first, one, name)
         models = {name: one._fitted() for name, one in fitted.items()}
         kinds = {name: one.model_name for name, one in fitted.items()}
-        given = _checked_weights(factors, len(members))
-        made.model_ = _blended(models, kinds, given, np.ones(len(given)))
+        given = _checked_weights(weights, len(members))
+        spread = np.ones(len(given)) if deviations is None else np.array(deviations, np.float64)
+        made.model_ = _blended(models, kinds, given, spread)
         for attribute in ("data_digest_", "n_features_in_", "feature_names_in_", "categories_"):
             if hasattr(first, attribute):
                 setattr(made, attribute, getattr(first, attribute))

@@ -248,9 +248,10 @@ def best_rounds(
         on_fit(fit)
         if fit.ranker.interrupted_:
             raise KeyboardInterrupt
-        *_, on_test = fit.ranker.evals_result_.values()
-        (curve,) = on_test.values()
-        curves.append(np.array(curve) * len(test))
+        on_test = fit.ranker.evals_result_.get("valid", {})
+        curves += [np.array(curve) * len(test) for curve in on_test.values()]
+    if not curves:  # nothing to learn in any of them
+        return 1
     longest = max(map(len, curves))  # one that was stopped early stays where it was
     padded = [np.pad(curve, (0, longest - len(curve)), mode="edge") for curve in curves]
     total = np.sum(padded, axis=0)

@@ -7,13 +7,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from rankwright.comparison.auto import auto
 from rankwright.comparison.baselines import best_feature
 from rankwright.comparison.tune import judged
 from rankwright.data.ranking_data import RankingData
 from rankwright.metrics.base import metric
 from rankwright.metrics.convention import CONVENTIONS
 from rankwright.metrics.evaluation import evaluate
-from rankwright.rankers.auto import auto
 from rankwright.rankers.base import ranker
 from rankwright.rankers.selection import Selection
 from rankwright.ranklib.flags import Flags
