@@ -30,6 +30,7 @@ from rankwright.models.blend import FittedBlend
 from rankwright.models.callbacks import until_interrupted
 from rankwright.rankers.base import Ranker, ranker
 from rankwright.rankers.out_of_fold import FoldFit, OutOfFold, out_of_fold, with_rounds
+from rankwright.rankers.search_space import Domain, Log
 from rankwright.rankers.selection import Selection
 from rankwright.rankers.stacking import Stack, within_queries
 
@@ -44,6 +45,8 @@ _BAGS = 60
 
 class Blend(Ranker):
     """Several rankers as one: the sum of their scores, each over its deviation, times a weight.
+
+    Weights are 0 or more and fitted out of fold, after `breiman1996stacked`.
 
     Parameters
     ----------
@@ -106,6 +109,7 @@ class Blend(Ranker):
 
     name: ClassVar[str] = "blend"
     model_class: ClassVar[str | None] = "blend"
+    search_space: ClassVar[dict[str, Domain | None]] = {"shrinkage": Log(1.0, 10_000.0)}
 
     def __init__(
         self,
@@ -211,6 +215,10 @@ class Blend(Ranker):
     def _has_members(self) -> bool:
         """Whether the members are known before the data."""
         return isinstance(self.members, Sequence) and not isinstance(self.members, str)
+
+    def _has_own_model(self) -> bool:
+        """Whether the default model is fitted, which a blend always does."""
+        return True
 
     def _is_auto(self) -> bool:
         return isinstance(self.members, str) and self.members == AUTO

@@ -114,7 +114,7 @@ def test_auto_tune_and_single_features_choose_by_averaged_ties():
         fitted = ranker("linear_regression", convention=convention).fit(data)
         chooses = metric("ndcg@3", convention=convention)
         assert judged(fitted, equal, chooses, "ndcg@3") < 0.9
-    found = auto(data, eval_set=equal, metric="ndcg@3", convention="ranklib")
+    found = auto(data, eval_set=equal, metric="ndcg@3", convention="ranklib", time_limit=2)
     assert all(one.value < 0.9 for one in found.candidates if one.value is not None)
     constant = replace(data, X=np.stack([np.zeros(len(data.y)), data.X[:, 0]], axis=1))
     assert best_feature(constant, metric="ndcg@3") == (1, 1)
