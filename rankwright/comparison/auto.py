@@ -2,9 +2,9 @@
 
 The rankers that suit the data stand in families: linear, networks, boosted trees, forests. Each is
 fitted to folds of the queries, and valued on those that it has not seen. The first of a family
-stands for it, unless another leads it by more than a standard error: with few queries the best of
-several is best by chance. The families are then blended (`rankwright.Blend`), unless one ranker is
-better than the blend by more than a standard error, and what was chosen is fitted to all data.
+stands for it, unless another is clearly better, by more than two standard errors: the best of
+several owes much of its lead to chance. The families are then blended (`rankwright.Blend`), unless
+one ranker is clearly better than the blend, and what was chosen is fitted to all data.
 
 Large data is searched by successive halving: candidates are tried on a sample of the queries, the
 better half of each family on one four times as large, and so on.
@@ -42,7 +42,7 @@ from rankwright.rankers.out_of_fold import (
     round_parameter,
     with_rounds,
 )
-from rankwright.rankers.stacking import Stack
+from rankwright.rankers.stacking import Stack, clearly_better
 
 _FOLDS = 5
 _SHRINKAGE = 100.0  # of the weights, in queries, as in Blend
@@ -505,12 +505,10 @@ class _Search:
         return found
 
     def _leads(self, one: Tried, other: Tried) -> bool:
-        """Whether one is better than another by more than a standard error of the difference."""
+        """Whether one is clearly better than another."""
         assert one.per_query is not None
         assert other.per_query is not None
-        lead = self._sign * (one.per_query - other.per_query)
-        lead = lead[~np.isnan(lead)]
-        return len(lead) > 1 and bool(lead.mean() > lead.std(ddof=1) / np.sqrt(len(lead)))
+        return clearly_better(self._sign * one.per_query, self._sign * other.per_query)
 
     @property
     def _sign(self) -> float:

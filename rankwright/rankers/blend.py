@@ -32,7 +32,7 @@ from rankwright.rankers.base import Ranker, ranker
 from rankwright.rankers.out_of_fold import FoldFit, OutOfFold, out_of_fold, with_rounds
 from rankwright.rankers.search_space import Domain, Log
 from rankwright.rankers.selection import Selection
-from rankwright.rankers.stacking import Stack, within_queries
+from rankwright.rankers.stacking import Stack, clearly_better, within_queries
 
 if TYPE_CHECKING:
     from rankwright.persist.checkpoint import Checkpoint
@@ -66,8 +66,8 @@ class Blend(Ranker):
         Pull of the weights towards their mean, which counts as much as this many queries: with far
         fewer the weights are nearly equal, with far more the data decide; 0 has no pull.
     fallback : bool, default True
-        Keep a single member where it is better than the blend on the folds, by more than a standard
-        error of the difference.
+        Keep a single member where it is better than the blend on the folds, by more than two
+        standard errors of the difference.
     metric : str, Metric or callable, default "ndcg@10"
         Metric that a single member is compared with the blend by, and that members given by name
         select by on validation data.
@@ -446,16 +446,13 @@ def default_members(data: RankingData | None = None, **common: Any) -> dict[str,
 def best_alone(stack: Stack, pull: float, seed: int) -> int | None:
     """Return the best member where it is clearly better than the blend, else None.
 
-    The weights that a blend is judged by are fitted to other queries. The best of several members
-    looks better than it is: it must lead by more than a standard error of the mean difference.
+    The weights that a blend is judged by are fitted to other queries.
     """
     sign = 1.0 if stack.metric.maximise else -1.0
     alone = sign * stack.members_per_query()
     best = int(np.argmax(np.nanmean(alone, axis=1)))
-    lead = alone[best] - sign * stack.cross_fitted(pull, seed)
-    lead = lead[~np.isnan(lead)]
-    clear = len(lead) > 1 and lead.mean() > lead.std(ddof=1) / np.sqrt(len(lead))
-    return best if clear else None
+    together = sign * stack.cross_fitted(pull, seed)
+    return best if clearly_better(alone[best], together) else None
 
 
 def _has_gaps(data: RankingData) -> bool:
