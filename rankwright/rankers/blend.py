@@ -52,7 +52,8 @@ class Blend(Ranker):
     ----------
     members : sequence of rankers or names, or "auto", default "auto"
         Rankers, or names of ``rankwright list rankers``, which stand for the ranker with its
-        defaults and the common parameters of the blend. "auto" is one of each family: ``memr``,
+        defaults and the common parameters of the blend; names may also be one text with commas,
+        as on the command line. "auto" is one of each family: ``memr``,
         ``ranknet`` (where torch is installed), ``gbrank`` and ``random_forest`` of 60 bags; the
         latter two where the data has missing values or categories.
     weights : sequence of float or None, default None
@@ -214,7 +215,7 @@ class Blend(Ranker):
 
     def _has_members(self) -> bool:
         """Whether the members are known before the data."""
-        return isinstance(self.members, Sequence) and not isinstance(self.members, str)
+        return isinstance(self.members, Sequence) and not self._is_auto()
 
     def _has_own_model(self) -> bool:
         """Whether the default model is fitted, which a blend always does."""
@@ -236,7 +237,8 @@ class Blend(Ranker):
         """Return the members by name; a second one of a kind is ``gbrank_2``."""
         common = self._common(self.random_state if random_state is None else random_state)
         found: dict[str, Any] = {}
-        for given in self.members:
+        listed = self.members.split(",") if isinstance(self.members, str) else self.members
+        for given in listed:
             made = ranker(given, **common) if isinstance(given, str) else given
             plain = getattr(made, "name", type(made).__name__)
             name, number = plain, 2

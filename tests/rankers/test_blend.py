@@ -159,6 +159,12 @@ def test_members_have_parameters_of_their_own():
     assert common == ("map", "letor4", 2, 7)
 
 
+def test_names_may_be_one_text():
+    a = rw.Blend("memr,linear_regression", folds=2).fit(DATA)
+    b = rw.Blend(["memr", "linear_regression"], folds=2).fit(DATA)
+    np.testing.assert_array_equal(a.predict(VALID), b.predict(VALID))
+
+
 def test_a_blend_of_fitted_rankers_needs_no_fit(tmp_path):
     fitted = {"a": rw.MEMR().fit(DATA), "b": rw.GBDT(n_estimators=4).fit(DATA)}
     made = rw.Blend.of(fitted, [2.0, 1.0])
@@ -228,8 +234,8 @@ def test_ctrl_c_on_the_folds_leaves_nothing(monkeypatch):
     ("made", "error", "sentence"),
     [
         (rw.Blend([]), UsageError, "a blend needs at least one member"),
-        (rw.Blend("memr"), UsageError, r"not 'memr'; write Blend\(\['memr', 'gbrank'\]\)"),
-        (rw.Blend(5), UsageError, "members is a list of rankers or their names"),
+        (rw.Blend(5), UsageError, r"not 5; write Blend\(\['memr', 'gbrank'\]\)"),
+        (rw.Blend("memr,nothing"), UsageError, "there is no ranker 'nothing'"),
         (rw.Blend(["nothing"]), UsageError, "there is no ranker 'nothing'"),
         (rw.Blend([3]), UsageError, "is a ranker or its name, not 3"),
         (rw.Blend([rw.Blend()]), UsageError, "cannot be a member of another"),
