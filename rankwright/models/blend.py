@@ -10,7 +10,7 @@ that holds the members holds their sum.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
@@ -145,6 +145,15 @@ class FittedBlend:
             else:
                 parts += factor * member.contributions(data.X)
         return parts
+
+    def describe(self, names: Sequence[str]) -> list[str]:  # noqa: ARG002
+        """Return what it is, and a line for each member, the one of the largest weight first."""
+        parts = zip(self.weights.tolist(), self.names, self.kinds, strict=True)
+        found = sorted(parts, key=lambda part: -part[0])
+        return [
+            "a weighted sum of rankers, each over the deviation of its scores",
+            *(f"{weight:.3f}  {name} ({kind})" for weight, name, kind in found),
+        ]
 
     def arrays(self) -> dict[str, AnyArray]:
         """Return the weights, and the arrays of each member under its number."""

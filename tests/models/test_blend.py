@@ -53,6 +53,12 @@ def test_arrays_and_texts_hold_all_of_it():
     assert repr(again) == "blend of 0.5 memr (linear), 0.3 gbdt (trees), 0.2 rankboost (additive)"
 
 
+def test_it_is_described_member_by_member():
+    what, *lines = BLEND.describe([])
+    assert what.startswith("a weighted sum of rankers")
+    assert lines == ["0.500  memr (linear)", "0.300  gbdt (trees)", "0.200  rankboost (additive)"]
+
+
 def test_a_member_may_look_at_the_list_of_a_query():
     pytest.importorskip("torch")
     lists = rw.RankNet(list_context=2, epochs=2).fit(DATA)
