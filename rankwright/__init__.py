@@ -17,7 +17,7 @@ _PUBLIC = {
     "QueryFolds": "rankwright.data.query_folds",
     "Ranking": "rankwright.data.rankings",
     "RankingData": "rankwright.data.ranking_data",
-    "auto": "rankwright.rankers.auto",
+    "auto": "rankwright.comparison.auto",
     "cite": "rankwright.citation",
     "compare": "rankwright.comparison.compare",
     "cross_validate": "rankwright.comparison.cross_validation",
@@ -32,6 +32,7 @@ _PUBLIC = {
     "loss": "rankwright.losses",
     "memory_limit": "rankwright.core.memory",
     "metric": "rankwright.metrics.base",
+    "out_of_fold": "rankwright.rankers.out_of_fold",
     "ranker": "rankwright.rankers.base",
     "scorer": "rankwright.rankers.scorer",
     "synthetic": "rankwright.data.synthetic_data",
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from rankwright import solvers as solvers
     from rankwright import testing as testing
     from rankwright.citation import cite as cite
+    from rankwright.comparison.auto import auto as auto
     from rankwright.comparison.compare import compare as compare
     from rankwright.comparison.cross_validation import cross_validate as cross_validate
     from rankwright.comparison.tune import tune as tune
@@ -72,9 +74,9 @@ if TYPE_CHECKING:
     from rankwright.model_files import load_model as load_model
     from rankwright.persist.checkpoint import Checkpoint as Checkpoint
     from rankwright.persist.other_libraries import import_model as import_model
-    from rankwright.rankers.auto import auto as auto
     from rankwright.rankers.base import Ranker as Ranker
     from rankwright.rankers.base import ranker as ranker
+    from rankwright.rankers.blend import Blend as Blend
     from rankwright.rankers.boosting import AdaRank as AdaRank
     from rankwright.rankers.boosting import CoordinateAscent as CoordinateAscent
     from rankwright.rankers.boosting import FRank as FRank
@@ -98,6 +100,7 @@ if TYPE_CHECKING:
     from rankwright.rankers.neural import LambdaRank as LambdaRank
     from rankwright.rankers.neural import RankNet as RankNet
     from rankwright.rankers.neural import SoftRank as SoftRank
+    from rankwright.rankers.out_of_fold import out_of_fold as out_of_fold
     from rankwright.rankers.ratings import MMMF as MMMF
     from rankwright.rankers.ratings import CofiRank as CofiRank
     from rankwright.rankers.ratings import JRank as JRank

@@ -131,6 +131,7 @@ SOLVERS = {
 
 RANKERS = {
     "adarank": "rankwright.rankers.boosting:AdaRank",
+    "blend": "rankwright.rankers.blend:Blend",
     "boltzrank": "rankwright.rankers.neural:BoltzRank",
     "classification": "rankwright.rankers.linear:Classification",
     "cofirank": "rankwright.rankers.ratings:CofiRank",
@@ -196,9 +197,12 @@ KINDS: dict[str, dict[str, str]] = {
 
 
 UNLISTED: dict[str, dict[str, str]] = {
-    "models": {"imported_trees": "rankwright.models.imported_trees:ImportedTrees"},
+    "models": {
+        "blend": "rankwright.models.blend:Blend",
+        "imported_trees": "rankwright.models.imported_trees:ImportedTrees",
+    },
 }
-"""Parts that a model file may hold and that are not chosen by name: they are not fitted here."""
+"""Parts that a model file may hold and that are not chosen by name: no loss is fitted with them."""
 
 
 OWN_NAMES = {"rankers": "name", "metrics": "key"}

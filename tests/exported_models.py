@@ -41,7 +41,7 @@ def fitted_rankers():
     data = small_data(queries=15, documents=15, features=5)
     gaps = with_gaps(data)
     trees = {"n_estimators": 12, "num_leaves": 7}
-    return {
+    found = {
         "linear": rw.ranker("ranksvm").fit(data),
         "linear-listnet": rw.ranker("listnet", model="linear").fit(data),
         "linear-zero": rw.ranker("ranksvm", missing="zero").fit(gaps),
@@ -62,6 +62,18 @@ def fitted_rankers():
         "network-sigmoid": rw.ranker("ranknet", activation="sigmoid", epochs=5, missing="mean").fit(
             gaps
         ),
+    }
+
+    def blend(*names):
+        return rw.Blend.of({name: found[name] for name in names}, 0.3 + np.arange(len(names)))
+
+    return found | {
+        "linear-blend": blend("linear", "linear-listnet"),
+        "trees-blend": blend("trees-gaps", "additive-gaps", "trees-forest"),
+        "network-blend": blend("network-sigmoid"),
+        "blend": blend("linear", "trees", "network-elu"),
+        "blend-smooth": blend("linear", "network-tanh"),
+        "blend-gaps": blend("linear-mean", "linear-zero", "trees-initial", "network-sigmoid"),
     }
 
 

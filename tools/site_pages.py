@@ -317,7 +317,8 @@ def _definition(ranker: type[Ranker]) -> Iterator[str]:
 def example(name: str) -> str:
     """Return code that fits the ranker to data that comes with the package."""
     ranker = registry.resolve("rankers", name)
-    parts = 'loss="listnet", model="trees"' if name == "ranker" else ""
+    given = {"ranker": 'loss="listnet", model="trees"', "blend": '["memr", "gbdt"], folds=3'}
+    parts = given.get(name, "")
     call = f"rw.{ranker.__name__}({parts})"
     if not ranker.__module__.endswith(".ratings"):
         return f"""\

@@ -204,6 +204,7 @@ def demo(
     console.show(found.about())
     say_compiling(found)
     console.show(f"Report: {report}")
+    console.show("For your own data: rankwright train auto --train FILE --save model.rw")
 
 
 def demo_table(found: Comparison, floors: dict[str, dict[str, float]]) -> Table:

@@ -37,13 +37,14 @@ from rankwright.cli.options import (
 from rankwright.errors import UsageError
 
 if TYPE_CHECKING:
+    from rankwright.comparison.auto import Chosen
     from rankwright.data.ranking_data import RankingData
     from rankwright.distributed.partitions import Partitions
     from rankwright.persist.checkpoint import Checkpoint
-    from rankwright.rankers.auto import Chosen
     from rankwright.rankers.base import Ranker
 
 
+_OF_AUTO = ("time_limit", "ensemble")
 ROUNDS = (
     "n_bags",
     "n_estimators",
@@ -95,8 +96,9 @@ def train(
     if metric is not None:
         common["metric"] = metric
     if ranker == "auto":
-        given = {"model": model, "set": settings, "checkpoint": checkpoint, "dask": dask}
+        given = {"model": model, "checkpoint": checkpoint, "dask": dask}
         _check_auto(metric, convention, **given)
+        of_auto = _auto_settings(settings)
     else:
         own = ranker_settings(settings, model=model, metric=metric)
         fitted = checked_ranker(ranker, **{**common, **own})
@@ -113,7 +115,7 @@ def train(
     watch = Stopwatch()
     why: dict[str, Any] = {}
     if ranker == "auto":
-        chosen = _choose_auto(data, parts.get("valid"), **common)
+        chosen = _choose_auto(data, parts.pop("valid", None), **common, **of_auto)
         fitted, why = chosen.ranker, chosen.to_dict()
     else:
         _fit_with_progress(fitted, data, parts.get("valid"), saved_state)
@@ -236,9 +238,27 @@ def _check_auto(metric: str | None, convention: str, **options: Any) -> None:
         parse_metric(metric, convention=convention)
 
 
+def _auto_settings(settings: list[str] | None) -> dict[str, Any]:
+    """Return the parameters of auto itself, which are all that ``--set`` may give."""
+    from rankwright.core.parameters import check_above_zero, check_kind
+
+    given = ranker_settings(settings)
+    for name in given:
+        if name not in _OF_AUTO:
+            raise UsageError(
+                "auto tries rankers with their default parameters and takes no --set but "
+                f"{' and '.join(_OF_AUTO)}: leave {name} out, or name a ranker in place of auto."
+            )
+    if given.get("time_limit") is not None:
+        check_above_zero("time_limit", given["time_limit"])
+    if "ensemble" in given:
+        check_kind("ensemble", given["ensemble"], ["bool"])
+    return given
+
+
 def _choose_auto(data: RankingData, valid: RankingData | None, **common: Any) -> Chosen:
     """Return what `rankwright.auto` finds, with a bar over its fits."""
-    from rankwright.rankers.auto import auto
+    from rankwright.comparison.auto import auto
 
     with round_progress("auto", None) as progress:
 

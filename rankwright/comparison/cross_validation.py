@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
@@ -15,9 +13,9 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 
 from rankwright.core.types import F64, I64, AnyArray
 from rankwright.data.frames import frame_of_columns
-from rankwright.data.query_folds import QueryFolds
+from rankwright.data.query_folds import folds_of_queries
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import UsageError, quoted
+from rankwright.errors import UsageError
 from rankwright.metrics.base import AnyMetrics, named_metrics
 from rankwright.metrics.convention import Convention
 from rankwright.metrics.evaluation import Evaluation, Evaluator
@@ -97,7 +95,7 @@ def cross_validate(
     asked = named_metrics(metrics, convention=convention)  # refuses what is wrong before any fit
     scores = np.full(data.n_documents, np.nan)
     folds: list[Fold] = []
-    for train, test in _folds(data, cv, random_state):
+    for train, test in folds_of_queries(data, cv, random_state):
         one, held_out = clone(made), data.select(test)
         began = time.perf_counter()
         _fit(one, data.select(train))
@@ -262,40 +260,3 @@ def _fit(estimator: Any, data: RankingData) -> None:
         takes = get_routing_for_object(estimator).consumes("fit", ["qid"])
         named = {"qid": np.repeat(data.qid, data.sizes)} if takes else {}
         estimator.fit(data.X, data.y, **named)
-
-
-def _folds(data: RankingData, cv: Any, random_state: Any) -> Iterator[tuple[I64, I64]]:
-    """Yield the numbers of the queries of the training and the test part of each fold."""
-    number = data.in_caller_order(data.query_of_row())
-    if isinstance(cv, Integral) and not isinstance(cv, bool):
-        cv = QueryFolds(int(cv), random_state=random_state)
-    if hasattr(cv, "split") and not isinstance(cv, str):
-        rows = np.empty((data.n_documents, 0))
-        parts: Iterable[Any] = cv.split(rows, data.in_caller_order(data.y), data.qid[number])
-    elif isinstance(cv, Iterable) and not isinstance(cv, str):
-        parts = cv
-    else:
-        raise UsageError(
-            "cv is the number of folds, a splitter such as rankwright.QueryFolds(5), or an "
-            f"iterable of (train, test) rows, not {cv!r}."
-        )
-    some = False
-    for train, test in parts:
-        some = True
-        learned = _whole_queries(data, number[np.asarray(train)])
-        yield learned, _whole_queries(data, number[np.asarray(test)])
-    if not some:
-        raise UsageError("cv has no folds.")
-
-
-def _whole_queries(data: RankingData, number: I64) -> I64:
-    """Return the queries of some rows, or refuse rows that are not whole queries."""
-    counts = np.bincount(number, minlength=data.n_queries)
-    cut = np.flatnonzero((counts != 0) & (counts != data.sizes))
-    if len(cut):
-        raise UsageError(
-            f"these folds cut {len(cut)} of {data.n_queries} queries, such as "
-            f"{quoted(data.qid[cut[0]])}: documents of one query in the training and the test part "
-            "overrate a ranker; pass cv=5 or a rankwright.QueryFolds."
-        )
-    return np.flatnonzero(counts)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,9 +13,10 @@ from rankwright.core.dtypes import as_vector
 from rankwright.core.parameters import seed_of
 from rankwright.core.rng import stream
 from rankwright.core.types import I64
-from rankwright.data.ranking_data import group_rows, refuse_sizes
+from rankwright.data.content import content_order
+from rankwright.data.ranking_data import RankingData, group_rows, refuse_sizes
 from rankwright.data.split import order_of_ids
-from rankwright.errors import DataError, UsageError
+from rankwright.errors import DataError, UsageError, quoted
 
 
 class QueryFolds(BaseCrossValidator):  # type: ignore[misc]
@@ -105,3 +107,59 @@ class QueryFolds(BaseCrossValidator):  # type: ignore[misc]
         back = np.empty_like(fold_of_row)
         back[row] = fold_of_row
         return back
+
+
+# --- folds of ranking data ---------------------------------------------------------------------
+
+
+def folds_of_queries(
+    data: RankingData, cv: Any, random_state: Any, *, name: str = "cv"
+) -> Iterator[tuple[I64, I64]]:
+    """Yield the numbers of the queries of the training and the test part of each fold.
+
+    ``cv`` is the number of folds, which `QueryFolds` deals, a splitter of scikit-learn, or an
+    iterable of (train, test) rows, in the caller's order; ``name`` is what the caller calls it.
+    """
+    number = data.in_caller_order(data.query_of_row())
+    if isinstance(cv, Integral) and not isinstance(cv, bool):
+        cv = QueryFolds(int(cv), random_state=random_state)
+    if hasattr(cv, "split") and not isinstance(cv, str):
+        rows = np.empty((data.n_documents, 0))
+        parts: Iterable[Any] = cv.split(rows, data.in_caller_order(data.y), data.qid[number])
+    elif isinstance(cv, Iterable) and not isinstance(cv, str):
+        parts = cv
+    else:
+        raise UsageError(
+            f"{name} is the number of folds, a splitter such as rankwright.QueryFolds(5), or an "
+            f"iterable of (train, test) rows, not {cv!r}."
+        )
+    some = False
+    for train, test in parts:
+        some = True
+        learned = _whole_queries(data, number[np.asarray(train)])
+        yield learned, _whole_queries(data, number[np.asarray(test)])
+    if not some:
+        raise UsageError(f"{name} has no folds.")
+
+
+def _whole_queries(data: RankingData, number: I64) -> I64:
+    """Return the queries of some rows, or refuse rows that are not whole queries."""
+    counts = np.bincount(number, minlength=data.n_queries)
+    cut = np.flatnonzero((counts != 0) & (counts != data.sizes))
+    if len(cut):
+        raise UsageError(
+            f"these folds cut {len(cut)} of {data.n_queries} queries, such as "
+            f"{quoted(data.qid[cut[0]])}: documents of one query in the training and the test part "
+            "overrate a ranker; pass cv=5 or a rankwright.QueryFolds."
+        )
+    return np.flatnonzero(counts)
+
+
+def deal_queries(data: RankingData, n_folds: int, *, seed: int = 0) -> list[I64]:
+    """Return the queries of each of ``n_folds`` folds, ascending, dealt by what they hold.
+
+    Neither the order of the rows nor the names of the queries matter.
+    """
+    _, order = content_order(data)
+    dealt = order[stream(seed, "deal queries").permutation(len(order))]
+    return [np.sort(queries) for queries in np.array_split(dealt, n_folds)]

@@ -29,7 +29,7 @@ from rankwright.export.target import (
     as_scores,
     run_evaluator,
 )
-from rankwright.models.portable import RULES, Forest, Linear, Network
+from rankwright.models.portable import RULES, Blend, Forest, Linear, Network, OneKind
 
 _TOP = """/* {title}: family {family}, written by rankwright; x <= threshold goes left. */
 #include <math.h>
@@ -37,31 +37,31 @@ _TOP = """/* {title}: family {family}, written by rankwright; x <= threshold goe
 
 """
 _FOREST = """
-double {title}_score(const double *x) {{
+{function}(const double *x) {{
   double total = 0.0;
   int t;
   for (t = 0; t < {n}; t++) {{
-    long i = root[t];
-    while (feature[i] >= 0) {{
-      double v = x[feature[i]];
-      int left = v <= threshold[i];
-      switch (rule[i]) {{
-        case 0: left = (isnan(v) ? 0.0 : v) <= threshold[i]; break;
+    long i = root{s}[t];
+    while (feature{s}[i] >= 0) {{
+      double v = x[feature{s}[i]];
+      int left = v <= threshold{s}[i];
+      switch (rule{s}[i]) {{
+        case 0: left = (isnan(v) ? 0.0 : v) <= threshold{s}[i]; break;
         case 1: left = isnan(v) || left; break;
         case 2: break;
         case 3: left = isnan(v) || fabs(v) <= 1.0000000180025095e-35 || left; break;
         case 4: left = !(isnan(v) || fabs(v) <= 1.0000000180025095e-35) && left; break;
         default: {{
           long k;
-          left = rule[i] == 7 && isnan(v);
-          if (rule[i] == 5 || v >= 0.0)
-          for (k = (long)threshold[i]; k < (long)value[i]; k++)
-            if (v > -1.0 && v < 2147483648.0 && (long)v == category[k]) left = 1;
+          left = rule{s}[i] == 7 && isnan(v);
+          if (rule{s}[i] == 5 || v >= 0.0)
+          for (k = (long)threshold{s}[i]; k < (long)value{s}[i]; k++)
+            if (v > -1.0 && v < 2147483648.0 && (long)v == category{s}[k]) left = 1;
         }}
       }}
-      i = left ? left_child[i] : right_child[i];
+      i = left ? left_child{s}[i] : right_child{s}[i];
     }}
-    total += value[i];
+    total += value{s}[i];
   }}
   return {initial} + total;
 }}
@@ -88,21 +88,24 @@ int main(void) {{
 class C(Target):
     """A C source file and its header."""
 
-    families = frozenset({"linear", "additive", "trees", "network"})
+    families = frozenset({"linear", "additive", "trees", "network", "blend"})
     single = False
     evaluator = "a C compiler, and the program it makes"
 
     def write(self, job: Job) -> Written:
         """Return NAME.c and NAME.h."""
         model, title = job.model, job.title
-        if isinstance(model, Forest):
-            body = _forest(model, title)
-        elif isinstance(model, Linear):
-            body = (
-                _filled(model.fill) + _array("weight", model.coef) + _linear(title, len(job.names))
-            )
+        score = f"double {title}_score"
+        if isinstance(model, Blend):
+            numbers = range(1, len(model.parts) + 1)
+            parts = [
+                _part(part, f"static double part_{k}", f"_{k}")
+                for k, part in zip(numbers, model.parts, strict=True)
+            ]
+            total = " + ".join(f"part_{k}(x)" for k in numbers)
+            body = "".join(parts) + f"\n{score}(const double *x) {{\n  return {total};\n}}\n"
         else:
-            body = _filled(model.fill) + _network(model, title)
+            body = _part(model, score, "")
         lines = [f"   features[{j}]: {name}" for j, name in enumerate(job.names)]
         about = f"/* The score of a document, higher is better; {len(lines)} features, in order:"
         declared = f"double {title}_score(const double *features);"
@@ -145,20 +148,32 @@ def _hex(value: float) -> str:
     return float(value).hex() if math.isfinite(value) else "INFINITY" if value > 0 else "-INFINITY"
 
 
-def _filled(fill: F64 | None) -> str:
+def _part(model: OneKind, function: str, suffix: str) -> str:
+    """Return the tables of a model, with a suffix to their names, and the function of its score."""
+    if isinstance(model, Forest):
+        return _forest(model, function, suffix)
+    if isinstance(model, Linear):
+        return _filled(model.fill, suffix) + _linear(model, function, suffix)
+    return _filled(model.fill, suffix) + _network(model, function, suffix)
+
+
+def _filled(fill: F64 | None, s: str) -> str:
     if fill is None:
-        return "#define FEATURE(j) (x[j])\n"
-    return _array("fill", fill) + "#define FEATURE(j) (isnan(x[j]) ? fill[j] : x[j])\n"
+        return f"#define FEATURE{s}(j) (x[j])\n"
+    table = _array(f"fill{s}", fill)
+    return f"{table}#define FEATURE{s}(j) (isnan(x[j]) ? fill{s}[j] : x[j])\n"
 
 
-def _linear(title: str, width: int) -> str:
+def _linear(model: Linear, function: str, s: str) -> str:
     return (
-        f"\ndouble {title}_score(const double *x) {{\n  double total = 0.0;\n  int j;\n"
-        f"  for (j = 0; j < {width}; j++) total += weight[j] * FEATURE(j);\n  return total;\n}}\n"
+        f"{_array(f'weight{s}', model.coef)}"
+        f"\n{function}(const double *x) {{\n  double total = 0.0;\n  int j;\n"
+        f"  for (j = 0; j < {model.n_features}; j++) total += weight{s}[j] * FEATURE{s}(j);\n"
+        "  return total;\n}\n"
     )
 
 
-def _forest(model: Forest, title: str) -> str:
+def _forest(model: Forest, function: str, s: str) -> str:
     leaf = model.is_leaf
     threshold, value = model.threshold.copy(), model.value.copy()
     categories: list[int] = []
@@ -168,33 +183,36 @@ def _forest(model: Forest, title: str) -> str:
         value[node] = len(categories)
     assert RULES[5:] == ("category", "member", "member_or_nan")
     return (
-        _array("root", model.roots, "long")
-        + _array("feature", np.where(leaf, -1, model.feature), "int")
-        + _array("rule", model.rule, "signed char")
-        + _array("threshold", threshold)
-        + _array("left_child", model.left, "long")
-        + _array("right_child", model.right, "long")
-        + _array("value", value)
-        + _array("category", np.array(categories, np.int64), "long")
-        + _FOREST.format(title=title, n=len(model.roots), initial=_hex(model.initial))
+        _array(f"root{s}", model.roots, "long")
+        + _array(f"feature{s}", np.where(leaf, -1, model.feature), "int")
+        + _array(f"rule{s}", model.rule, "signed char")
+        + _array(f"threshold{s}", threshold)
+        + _array(f"left_child{s}", model.left, "long")
+        + _array(f"right_child{s}", model.right, "long")
+        + _array(f"value{s}", value)
+        + _array(f"category{s}", np.array(categories, np.int64), "long")
+        + _FOREST.format(function=function, s=s, n=len(model.roots), initial=_hex(model.initial))
     )
 
 
-def _network(model: Network, title: str) -> str:
+def _network(model: Network, function: str, s: str) -> str:
     tables, steps = [], []
-    before, width = "FEATURE(j)", len(model.layers[0][0])
+    before, width = f"FEATURE{s}(j)", model.n_features
     for k, (weight, constant) in enumerate(model.layers, 1):
         last, size = k == len(model.layers), weight.shape[1]
-        tables += [_array(f"weight{k}", weight.T.ravel()), _array(f"constant{k}", constant)]
+        tables += [
+            _array(f"weight{k}{s}", weight.T.ravel()),
+            _array(f"constant{k}{s}", constant),
+        ]
         after = "z" if last else f"({_ACTIVATIONS[model.activation]})"
         steps.append(
             f"  double h{k}[{size}];\n  for (i = 0; i < {size}; i++) {{\n    double z = 0.0;\n"
-            f"    for (j = 0; j < {width}; j++) z += weight{k}[i * {width} + j] * {before};\n"
-            f"    z += constant{k}[i];\n    h{k}[i] = {after};\n  }}\n"
+            f"    for (j = 0; j < {width}; j++) z += weight{k}{s}[i * {width} + j] * {before};\n"
+            f"    z += constant{k}{s}[i];\n    h{k}[i] = {after};\n  }}\n"
         )
         before, width = f"h{k}[j]", size
     body = "".join(steps)
     return (
-        f"{''.join(tables)}\ndouble {title}_score(const double *x) {{\n  int i, j;\n{body}"
+        f"{''.join(tables)}\n{function}(const double *x) {{\n  int i, j;\n{body}"
         f"  return h{len(model.layers)}[0];\n}}\n"
     )

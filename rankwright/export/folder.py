@@ -38,7 +38,7 @@ from rankwright.export.target import (
     model_thresholds,
 )
 from rankwright.export.vectors import Vectors, parity_text, parity_vectors, read_parity
-from rankwright.models.portable import Forest, portable
+from rankwright.models.portable import forest_in, portable
 from rankwright.rankers.base import Ranker
 
 _RESERVED = {"name", "score"}  # words of other systems' schemas
@@ -297,9 +297,10 @@ def _about(
 ) -> dict[str, Any]:
     kinds = {kind: vectors.kinds.count(kind) for kind in dict.fromkeys(vectors.kinds)}
     inexact = 0
-    if written.thresholds is not None and isinstance(job.model, Forest):
-        own = model_thresholds(job.model, target.single)
-        inexact = int((own != written.thresholds)[job.model.splits].sum())
+    forest = forest_in(job.model)
+    if written.thresholds is not None and forest is not None:
+        own = model_thresholds(forest, target.single)
+        inexact = int((own != written.thresholds)[forest.splits].sum())
     return {
         "rankwright_export": FORMAT,
         "format": target.name,

@@ -7,7 +7,8 @@ it there, ``zero_left`` and ``zero_right`` do the same with 0 too, ``category`` 
 ``categories`` lists for the node; so do ``member`` and ``member_or_nan``, of numbers from 0 alone,
 and the latter sends a missing value left too. Scores start from ``initial``. A network has
 ``layers`` of ``weights`` (a row for each input) and ``constants``, with ``activation`` after all
-but the last. ``fill`` has what stands for a missing value. ``categories`` has the values of
+but the last. ``fill`` has what stands for a missing value. A blend has ``parts``, such models
+whose scores are added. ``categories`` has the values of
 features that are categories: the model takes the place of a value among them, from 0.
 """
 
@@ -33,13 +34,13 @@ from rankwright.export.target import (
     accepts_missing,
     read_json,
 )
-from rankwright.models.portable import RULES, Forest, Linear, Portable
+from rankwright.models.portable import RULES, Blend, Forest, Linear, OneKind, Portable
 
 
 class Json(Target):
     """A JSON file with weights, trees or layers, described in docs/how-to/export.md."""
 
-    families = frozenset({"linear", "additive", "trees", "network"})
+    families = frozenset({"linear", "additive", "trees", "network", "blend"})
     single = False
     evaluator = "a strict reader of the schema, in plain Python"
 
@@ -66,6 +67,13 @@ class Json(Target):
 def plain_model(model: Portable, names: tuple[str, ...]) -> dict[str, Any]:
     """Return the model as plain values."""
     whole: dict[str, Any] = {"rankwright_model": 1, "family": model.family, "features": list(names)}
+    if isinstance(model, Blend):
+        return {**whole, "parts": [_plain_part(part) for part in model.parts]}
+    return {**whole, **_plain_part(model)}
+
+
+def _plain_part(model: OneKind) -> dict[str, Any]:
+    whole: dict[str, Any] = {"family": model.family}
     if isinstance(model, Forest):
         return {**whole, "initial": model.initial, "trees": plain_trees(model)}
     fill = None if model.fill is None else model.fill.tolist()
@@ -115,12 +123,17 @@ def score_rows(path: Path, names: list[str], X: F64) -> F64:
         raise ParityError(f"{path} has other features than its export.json.")
     family = model.get("family")
     try:
-        score = {
-            "linear": _linear, "trees": _forest, "additive": _forest, "network": _network,
-        }[str(family)]  # fmt: skip
-        return np.array([score(model, row) for row in X.tolist()])
+        return np.array([_score(model, row) for row in X.tolist()])
     except (KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
         raise ParityError(f"{path} cannot be read as a {family} model: {error!r}.") from None
+
+
+def _score(model: dict[str, Any], row: list[float]) -> float:
+    if model["family"] == "blend":
+        return math.fsum(_score(part, row) for part in model["parts"])
+    return {
+        "linear": _linear, "trees": _forest, "additive": _forest, "network": _network,
+    }[model["family"]](model, row)  # fmt: skip
 
 
 def _with_fill(model: dict[str, Any], row: list[float]) -> list[float]:

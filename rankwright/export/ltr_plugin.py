@@ -47,7 +47,7 @@ from rankwright.export.target import (
     strictly_above,
     unused_name,
 )
-from rankwright.models.portable import Forest, Linear, Portable
+from rankwright.models.portable import Forest, Linear, OneKind
 from rankwright.ranklib.model_text import parse_model_text
 
 _BY_SPLIT = "goes where the split says"
@@ -108,7 +108,7 @@ class LtrPlugin(EngineTarget):
 
     def write(self, job: Job) -> Written:
         """Return featureset.json and model.json."""
-        model, notes, scale, offset, thresholds = job.model, [], 1.0, 0.0, None
+        model, notes, scale, offset, thresholds = job.one_kind, [], 1.0, 0.0, None
         assert isinstance(job.release, PluginRelease)
         oldest = self.oldest(job.release.engine)
         if isinstance(model, Forest):
@@ -236,7 +236,7 @@ def _needs_direction(model: Forest, inputs: list[Input]) -> bool:
     return bool(np.isin(model.feature[left], unfilled).any())
 
 
-def _signed(model: Portable) -> Any:
+def _signed(model: OneKind) -> Any:
     """Whether a negative value of each feature scores differently from 0."""
     if isinstance(model, Forest):
         below = model.splits[not_above(model.threshold[model.splits]) < 0.0]

@@ -26,7 +26,7 @@ from rankwright.export.target import (
     Written,
     accepts_missing,
 )
-from rankwright.models.portable import Forest, Network
+from rankwright.models.portable import Blend, Forest, Network, OneKind, forest_in
 
 _OPSET, _ML_OPSET, _IR = 21, 5, 10
 
@@ -34,7 +34,7 @@ _OPSET, _ML_OPSET, _IR = 21, 5, 10
 class Onnx(Target):
     """An ONNX file for any runtime that knows ai.onnx.ml 5."""
 
-    families = frozenset({"linear", "additive", "trees", "network"})
+    families = frozenset({"linear", "additive", "trees", "network", "blend"})
     single = False
     evaluator = "onnxruntime"
 
@@ -42,15 +42,17 @@ class Onnx(Target):
         """Return model.onnx."""
         model = job.model
         graph = _Graph()
-        if isinstance(model, Forest):
-            model.check_numeric(self.name)
-            graph.trees(model)
+        forest = forest_in(model)
+        if forest is not None:
+            forest.check_numeric(self.name)
+        if isinstance(model, Blend):
+            *before, last = [graph.part(part, "") for part in model.parts]
+            total = before[0]
+            for part in before[1:]:
+                total = graph.add(total, part)
+            graph.add(total, last, "scores")
         else:
-            h = graph.filled(model.fill)
-            if isinstance(model, Network):
-                graph.network(h, model.layers, model.activation)
-            else:
-                graph.network(h, ((model.coef[:, None], np.zeros(1)),), "")
+            graph.part(model, "scores")
         takes = accepts_missing(model)
         return Written(
             files={"model.onnx": graph.bytes(len(job.names), job)},
@@ -104,6 +106,19 @@ class _Graph:
         self._nodes.append(self._make.make_node(kind, list(inputs), [output], **more))
         return output
 
+    def part(self, model: OneKind, output: str) -> str:
+        """Add a model and return its scores, under the name ``output`` where one is given."""
+        if isinstance(model, Forest):
+            return self.trees(model, output)
+        h = self.filled(model.fill)
+        if isinstance(model, Network):
+            return self.network(h, model.layers, model.activation, output)
+        return self.network(h, ((model.coef[:, None], np.zeros(1)),), "", output)
+
+    def add(self, one: str, other: str, output: str = "") -> str:
+        """Add a sum and return its name."""
+        return self._node("Add", one, other, output=output)
+
     def filled(self, fill: F64 | None) -> str:
         """Return the features with their gaps filled."""
         if fill is None:
@@ -111,15 +126,15 @@ class _Graph:
         gaps = self._node("IsNaN", "features")
         return self._node("Where", gaps, self._constant(fill[None, :]), "features")
 
-    def network(self, h: str, layers: Any, activation: str) -> None:
+    def network(self, h: str, layers: Any, activation: str, output: str) -> str:
         """Add layers; the last makes the scores."""
         for number, (weight, constant) in enumerate(layers, 1):
             last = number == len(layers)
             product = self._node("MatMul", h, self._constant(weight))
-            output = "scores" if last else ""
-            h = self._node("Add", product, self._constant(constant), output=output)
+            h = self.add(product, self._constant(constant), output if last else "")
             if not last:
                 h = self._activated(h, activation)
+        return h
 
     def _activated(self, z: str, name: str) -> str:
         if name != "elu":
@@ -129,7 +144,7 @@ class _Graph:
         below = self._node("Sub", self._node("Exp", self._node("Min", z, zero)), one)
         return self._node("Where", self._node("Greater", z, zero), z, below)
 
-    def trees(self, model: Forest) -> None:
+    def trees(self, model: Forest, output: str) -> str:
         """Add the trees and the initial score, to which those of one leaf belong."""
         make, double = self._make, self._types.DOUBLE
         inner = model.left != np.arange(len(model.left))
@@ -138,8 +153,8 @@ class _Graph:
         constant = float(model.value[model.roots[~inner[model.roots]]].sum())
         if not len(splits):  # every document scores the same
             nothing = (np.zeros((model.scorer.n_features, 1)), np.array([model.initial + constant]))
-            self.network(self.filled(np.zeros(model.scorer.n_features)), (nothing,), "")
-            return
+            features = self.filled(np.zeros(model.scorer.n_features))
+            return self.network(features, (nothing,), "", output)
         n = len(splits)
         left, right = model.left[splits], model.right[splits]
         cuts = model.threshold[splits]
@@ -164,7 +179,7 @@ class _Graph:
                 "leaves", double, (int((~inner).sum()),), model.value[~inner].tolist()
             ),
         )
-        self._node("Add", sums, self._constant([model.initial + constant]), output="scores")
+        return self.add(sums, self._constant([model.initial + constant]), output)
 
     def bytes(self, width: int, job: Job) -> bytes:
         """Return the file."""

@@ -23,7 +23,7 @@ from rankwright.export.target import (
     accepts_missing,
     run_evaluator,
 )
-from rankwright.models.portable import SETS, Forest, Linear, Network
+from rankwright.models.portable import SETS, Blend, Forest, Linear, Network, OneKind, forest_in
 
 _HEAD = '''"""A model (family {family}) written by rankwright: score(features), higher is better.
 
@@ -55,24 +55,8 @@ def _values(features):
     return [_number(name, x) for name, x in zip(FEATURES, features)]
 
 '''
-_LINEAR = """
-COEF = {coef}
-FILL = {fill}
-
-
-def score(features):
-    total = 0.0
-    for w, f, x in zip(COEF, FILL, _values(features)):
-        total += w * (f if x != x else x)
-    return total
-"""
-_FOREST = """
-INITIAL = {initial}
+_SPLIT = """
 inf = math.inf
-# feature (-1: leaf), threshold, rule, left, right, value by node
-TREES = [
-{trees}
-]
 
 
 def _left(x, threshold, rule):
@@ -87,32 +71,56 @@ def _left(x, threshold, rule):
     if x != x or (kind == "zero" and abs(x) <= 1.0000000180025095e-35):
         return side == "left"
     return x <= threshold
+"""
+_LINEAR = """
+COEF{s} = {coef}
+FILL{s} = {fill}
 
 
-def score(features):
-    values, total = _values(features), 0.0
-    for feature, threshold, rule, left, right, value in TREES:
+def _part{s}(values):
+    total = 0.0
+    for w, f, x in zip(COEF{s}, FILL{s}, values):
+        total += w * (f if x != x else x)
+    return total
+"""
+_FOREST = """
+INITIAL{s} = {initial}
+# feature (-1: leaf), threshold, rule, left, right, value by node
+TREES{s} = [
+{trees}
+]
+
+
+def _part{s}(values):
+    total = 0.0
+    for feature, threshold, rule, left, right, value in TREES{s}:
         i = 0
         while feature[i] >= 0:
             i = left[i] if _left(values[feature[i]], threshold[i], rule[i]) else right[i]
         total += value[i]
-    return INITIAL + total
+    return INITIAL{s} + total
 """
 _NETWORK = """
-FILL = {fill}
-LAYERS = {layers}
+FILL{s} = {fill}
+LAYERS{s} = {layers}
 
 
-def _activated(z):
+def _activated{s}(z):
     return {activation}
 
 
-def score(features):
-    h = [f if x != x else x for f, x in zip(FILL, _values(features))]
-    for k, (weights, constants) in enumerate(LAYERS):
+def _part{s}(values):
+    h = [f if x != x else x for f, x in zip(FILL{s}, values)]
+    for k, (weights, constants) in enumerate(LAYERS{s}):
         z = [sum(w * x for w, x in zip(row, h)) + b for row, b in zip(weights, constants)]
-        h = z if k == len(LAYERS) - 1 else [_activated(one) for one in z]
+        h = z if k == len(LAYERS{s}) - 1 else [_activated{s}(one) for one in z]
     return h[0]
+"""
+_SCORE = """
+
+def score(features):
+    values = _values(features)
+    return {total}
 """
 _ACTIVATIONS = {
     "relu": "max(z, 0.0)",
@@ -133,7 +141,7 @@ json.dump([model.score(row) for row in json.load(sys.stdin)], sys.stdout)
 class Python(Target):
     """A Python module that needs no package at all."""
 
-    families = frozenset({"linear", "additive", "trees", "network"})
+    families = frozenset({"linear", "additive", "trees", "network", "blend"})
     single = False
     evaluator = "a fresh Python interpreter without any packages"
 
@@ -144,15 +152,11 @@ class Python(Target):
         head = _HEAD.format(
             family=model.family, names=json.dumps(list(job.names)), categories=repr(categories)
         )
-        if isinstance(model, Forest):
-            body = _FOREST.format(initial=repr(model.initial), trees=_trees(model))
-        elif isinstance(model, Linear):
-            body = _LINEAR.format(coef=model.coef.tolist(), fill=_fill(model))
-        else:
-            layers = [(w.T.tolist(), b.tolist()) for w, b in model.layers]
-            body = _NETWORK.format(
-                fill=_fill(model), layers=layers, activation=_ACTIVATIONS[model.activation]
-            )
+        parts = model.parts if isinstance(model, Blend) else (model,)
+        body = _SPLIT if forest_in(model) is not None else ""
+        body += "".join(_part(part, f"_{k}") for k, part in enumerate(parts, 1))
+        total = " + ".join(f"_part_{k}(values)" for k in range(1, len(parts) + 1))
+        body += _SCORE.format(total=total)
         takes = accepts_missing(model)
         return Written(
             files={f"{job.title}.py": (head + body).encode()},
@@ -171,6 +175,17 @@ class Python(Target):
             return np.array(json.loads(answer), np.float64)
         except (ValueError, TypeError):
             raise ParityError(f"{failure}: its scores are no numbers.") from None
+
+
+def _part(model: OneKind, s: str) -> str:
+    """Return the tables of a model and the function of its score, with a suffix to their names."""
+    if isinstance(model, Forest):
+        return _FOREST.format(s=s, initial=repr(model.initial), trees=_trees(model))
+    if isinstance(model, Linear):
+        return _LINEAR.format(s=s, coef=model.coef.tolist(), fill=_fill(model))
+    layers = [(w.T.tolist(), b.tolist()) for w, b in model.layers]
+    activation = _ACTIVATIONS[model.activation]
+    return _NETWORK.format(s=s, fill=_fill(model), layers=layers, activation=activation)
 
 
 def _fill(model: Linear | Network) -> str:

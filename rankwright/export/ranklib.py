@@ -32,7 +32,7 @@ from rankwright.export.target import (
 )
 from rankwright.models.forest_scorer import TextForest
 from rankwright.models.portable import HIGHEST, Forest, Linear, Network
-from rankwright.ranklib.conversion import text_of
+from rankwright.ranklib.conversion import of_one_kind, text_of
 from rankwright.ranklib.model_text import (
     Ensembles,
     ModelText,
@@ -68,7 +68,7 @@ class RankLib(EngineTarget):
 
     def write(self, job: Job) -> Written:
         """Return model.txt."""
-        model = job.model
+        model = job.one_kind
         if isinstance(model, Forest):
             model.check_numeric(self.name)
         text, scale, offset = ranklib_text(job)
@@ -111,15 +111,16 @@ def ranklib_text(job: Job) -> tuple[ModelText, float, float]:
     if isinstance(model, Network) and len(model.layers) == 1:
         weight, constant = model.layers[0]
         return _weights(weight[:, 0], float(constant[0])), 1.0, 0.0
+    ranker = of_one_kind(job.ranker)
     if not ends_in_sigmoid(model):
-        return text_of(job.ranker), 1.0, 0.0
-    fitted: Any = job.ranker._fitted()
+        return text_of(ranker), 1.0, 0.0
+    fitted: Any = ranker._fitted()
     weight, constant = fitted.layers[-1]
     low = float(np.minimum(weight, 0.0).sum() + constant[0])  # units before it are between 0 and 1
     high = float(np.maximum(weight, 0.0).sum() + constant[0])
     middle, scale = (low + high) / 2.0, 2.0 * _REACH / max(high - low, 1e-300)
     last = (weight * scale, (constant - middle) * scale)
-    scaled = copy.copy(job.ranker)
+    scaled = copy.copy(ranker)
     scaled.model_ = replace(fitted, layers=(*fitted.layers[:-1], last))
     return text_of(scaled), scale, -middle * scale
 

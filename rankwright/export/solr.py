@@ -84,7 +84,7 @@ class Solr(EngineTarget):
 
     def write(self, job: Job) -> Written:
         """Return features.json and model.json; for a large model, wrapper.json besides."""
-        model, release = job.model, job.release
+        model, release = job.one_kind, job.release
         assert isinstance(release, SolrRelease)
         oldest, thresholds, takes = self.oldest(release.engine), None, accepts_missing(model)
         inputs = [*map(Input, job.names, range(len(job.names)), model.fill_value.tolist())]

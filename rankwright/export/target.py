@@ -21,10 +21,11 @@ import numpy as np
 
 from rankwright import registry
 from rankwright.core.dtypes import not_above
+from rankwright.core.parameters import both, either
 from rankwright.core.types import F64, I64
 from rankwright.data.frames import Categories
 from rankwright.errors import RankwrightError, UsageError
-from rankwright.models.portable import HIGHEST, Forest, Portable
+from rankwright.models.portable import HIGHEST, Blend, Forest, OneKind, Portable
 from rankwright.rankers.base import Ranker
 
 SINGLE, DOUBLE = 2.0**-23, 2.0**-52
@@ -78,6 +79,12 @@ class Job:
     names: tuple[str, ...]
     title: str
     release: Release | None = None
+
+    @property
+    def one_kind(self) -> OneKind:
+        """The model, for a target that holds no blend, which `Target.check` has refused."""
+        assert not isinstance(self.model, Blend)
+        return self.model
 
     @property
     def categories(self) -> dict[str, Categories]:
@@ -161,6 +168,13 @@ class Target(ABC):
     def check(self, job: Job) -> None:
         """Refuse a model that the format does not hold, with a sentence."""
         family = job.model.family
+        if isinstance(job.model, Blend) and family not in self.families:
+            kinds = both(list(dict.fromkeys(part.family for part in job.model.parts)))
+            raise UsageError(
+                f"{self.name} holds one kind of model, and this blend has parts of several "
+                f"({kinds}); export it to {either(_holding(family))}, blend members of one kind, "
+                "or take one model, as auto does with ensemble=False."
+            )
         if family not in self.families:
             families = ", ".join(sorted(self.families))
             article = "an" if family == "additive" else "a"
@@ -181,6 +195,13 @@ class Target(ABC):
     @abstractmethod
     def scores(self, folder: Path, about: Mapping[str, Any], X: F64) -> F64:
         """Return what the files in ``folder`` score each row, by an evaluator of their own."""
+
+
+def _holding(family: str) -> list[str]:
+    """Return the names of our targets that hold a family of models."""
+    return [
+        name for name in registry.EXPORTS if family in registry.resolve("exports", name).families
+    ]
 
 
 class EngineTarget(Target):
@@ -226,6 +247,8 @@ class EngineTarget(Target):
 
 def accepts_missing(model: Portable) -> Any:
     """Whether the model takes missing values of each feature: all of a forest's."""
+    if isinstance(model, Blend):
+        return np.all([accepts_missing(part) for part in model.parts], axis=0)
     if isinstance(model, Forest):
         return np.ones(model.scorer.n_features, bool)
     return ~np.isnan(model.fill_value)

@@ -25,7 +25,7 @@ from rankwright.core.dtypes import not_above
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64
 from rankwright.export.target import Job, ParityError, Written, model_thresholds
-from rankwright.models.portable import Forest, Portable
+from rankwright.models.portable import Blend, Forest, Portable, forest_in
 
 _RANDOM, _SPLITS, _MISSING = 120, 60, 24
 _EDGES = (
@@ -117,8 +117,7 @@ def read_parity(path: Path, width: int) -> Vectors:
 
 def _sampled(model: Portable, written: Written, single: bool) -> Iterator[tuple[str, F64]]:
     rng = stream(0, "export", "vectors")
-    d = len(model.fill_value)
-    forest = model if isinstance(model, Forest) else None
+    d, forest = model.n_features, forest_in(model)
     sampled = _near_thresholds(forest, rng, d) if forest else _around_centre(model, rng, d)
     for row in sampled:
         yield "random", row
@@ -166,10 +165,12 @@ def _of_categories(job: Job, sampled: list[F64]) -> list[tuple[str, F64]]:
 def _used(model: Portable) -> I64:
     if isinstance(model, Forest):
         return np.unique(model.feature[model.splits])
-    return np.arange(len(model.fill_value))
+    return np.arange(model.n_features)
 
 
 def _around_centre(model: Any, rng: np.random.Generator, d: int) -> F64:
+    if isinstance(model, Blend):
+        return _around_centre(model.parts[-1], rng, d)  # a network, which knows its centre
     centre = getattr(model, "centre", np.zeros(d))
     weight = np.abs(model.coef if hasattr(model, "coef") else model.layers[0][0].max(axis=1))
     spread = np.where(weight > 0, 1.0 / np.maximum(weight, 1e-12), 1.0)
@@ -251,13 +252,13 @@ def _neighbours(cut: float, single: bool) -> list[float]:
 
 def _between_thresholds(model: Portable, written: Written, X: F64, single: bool) -> Any:
     """Whether a value lies between a threshold and the one that the export has in its place."""
-    found = np.zeros(len(X), bool)
-    if not isinstance(model, Forest) or written.thresholds is None:
+    found, forest = np.zeros(len(X), bool), forest_in(model)
+    if forest is None or written.thresholds is None:
         return found
-    own = model_thresholds(model, single)
-    for node in model.splits[own[model.splits] != written.thresholds[model.splits]].tolist():
+    own = model_thresholds(forest, single)
+    for node in forest.splits[own[forest.splits] != written.thresholds[forest.splits]].tolist():
         ends = sorted((own[node], written.thresholds[node]))
-        x = X[:, model.feature[node]]
+        x = X[:, forest.feature[node]]
         found |= (x > ends[0]) & (x <= ends[1])
     return found
 

@@ -33,14 +33,14 @@ from rankwright.export.target import (
     float32_thresholds,
     strictly_above,
 )
-from rankwright.models.portable import Forest, Linear, Network
+from rankwright.models.portable import Blend, Forest, Linear, Network, OneKind, forest_in
 from rankwright.ranklib.java_numbers import java_double
 
 
 class Vespa(EngineTarget):
     """A rank profile for Vespa's application package."""
 
-    families = frozenset({"linear", "additive", "trees", "network"})
+    families = frozenset({"linear", "additive", "trees", "network", "blend"})
     single = True
     evaluator = "a strict reader of rank profiles and their expressions"
     releases = (Release(engine="vespa", since=(8,), missing="goes where the split says"),)
@@ -48,22 +48,19 @@ class Vespa(EngineTarget):
     def write(self, job: Job) -> Written:
         """Return NAME.profile."""
         model, thresholds = job.model, None
+        forest = forest_in(model)
+        if forest is not None:
+            forest.check_numeric(self.name)
+            forest.check_depth(self.name)
+            thresholds = float32_thresholds(forest, strictly_above(forest.threshold))
         functions: dict[str, str] = {}
-        if isinstance(model, Forest):
-            model.check_numeric(self.name)
-            model.check_depth(self.name)
-            cuts = strictly_above(model.threshold)
-            thresholds = float32_thresholds(model, cuts)
-            score = _trees(model, cuts, job.names)
-            if model.initial:
-                functions["forest"] = score
-                score = f"forest + {java_double(model.initial)}"
+        if isinstance(model, Blend):
+            for k, part in enumerate(model.parts, 1):
+                expression = _expression(part, job.names, functions, f"part{k}_")
+                functions[f"part{k}"] = expression
+            score = " + ".join(f"part{k}" for k in range(1, len(model.parts) + 1))
         else:
-            features = _features(job.names, model.fill, functions)
-            if isinstance(model, Linear):
-                score = _weighted(model.coef, features)
-            else:
-                score = _network(model, features, functions)
+            score = _expression(model, job.names, functions, "")
         takes = accepts_missing(model)
         return Written(
             files={f"{job.title}.profile": _profile(job.title, functions, score).encode()},
@@ -96,6 +93,22 @@ def _profile(title: str, functions: dict[str, str], score: str) -> str:
     return "\n".join([*lines, "    first-phase {", "        expression: score", "    }", "}", ""])
 
 
+def _expression(
+    model: OneKind, names: tuple[str, ...], functions: dict[str, str], prefix: str
+) -> str:
+    """Return a model as an expression; the functions that it calls begin with ``prefix``."""
+    if isinstance(model, Forest):
+        score = _trees(model, strictly_above(model.threshold), names)
+        if not model.initial:
+            return score
+        functions[f"{prefix}forest"] = score
+        return f"{prefix}forest + {java_double(model.initial)}"
+    features = _features(names, model.fill, functions, prefix)
+    if isinstance(model, Linear):
+        return _weighted(model.coef, features)
+    return _network(model, features, functions, prefix)
+
+
 def _trees(model: Forest, cuts: Any, names: tuple[str, ...]) -> str:
     missing_left = model.missing_left
 
@@ -110,14 +123,16 @@ def _trees(model: Forest, cuts: Any, names: tuple[str, ...]) -> str:
     return " +\n".join(nested(int(root)) for root in model.roots)
 
 
-def _features(names: tuple[str, ...], fill: F64 | None, functions: dict[str, str]) -> list[str]:
+def _features(
+    names: tuple[str, ...], fill: F64 | None, functions: dict[str, str], prefix: str
+) -> list[str]:
     """Return an expression for each feature; with ``fill``, a function that fills its gaps."""
     plain = [f"attribute({name})" for name in names]
     if fill is None:
         return plain
     for name, x, value in zip(names, plain, fill.tolist(), strict=True):
-        functions[f"filled_{name}"] = f"if (isNan({x}), {java_double(value)}, {x})"
-    return [f"filled_{name}" for name in names]
+        functions[f"{prefix}filled_{name}"] = f"if (isNan({x}), {java_double(value)}, {x})"
+    return [f"{prefix}filled_{name}" for name in names]
 
 
 def _weighted(weights: Any, terms: list[str]) -> str:
@@ -127,13 +142,13 @@ def _weighted(weights: Any, terms: list[str]) -> str:
     return " +\n".join(kept) or "0.0"
 
 
-def _network(model: Network, h: list[str], functions: dict[str, str]) -> str:
+def _network(model: Network, h: list[str], functions: dict[str, str], prefix: str) -> str:
     *hidden, (last, constant) = model.layers
     for number, (weight, bias) in enumerate(hidden, 1):
         names = []
         for unit in range(weight.shape[1]):
             total = f"{_weighted(weight[:, unit], h)} +\n{java_double(bias[unit])}"
-            names.append(f"layer{number}_unit{unit + 1}")
+            names.append(f"{prefix}layer{number}_unit{unit + 1}")
             functions[names[-1]] = f"{model.activation}({total})"
         h = names
     return f"{_weighted(last[:, 0], h)} +\n{java_double(constant[0])}"

@@ -4,6 +4,7 @@
     forest    score = initial + sum over trees of the leaf that x falls into; rules [x > t] of an
               additive model are trees with one split
     network   h_l = a(W_l' h_{l-1} + b_l), score = w'h + b
+    blend     the sum of some of these
 
 Scaling of features is part of the weights; ``fill`` holds the value that replaces a missing one.
 
@@ -30,6 +31,7 @@ import numpy as np
 from rankwright.core.types import F64, I64, FittedModel
 from rankwright.errors import UsageError
 from rankwright.models.additive import FittedAdditive
+from rankwright.models.blend import FittedBlend
 from rankwright.models.forest_scorer import ForestScorer
 from rankwright.models.imported_trees import ImportedForest
 from rankwright.models.linear import FittedLinear
@@ -45,6 +47,11 @@ class Linear:
     family: ClassVar[str] = "linear"
     coef: F64
     fill: F64 | None
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return len(self.coef)
 
     @property
     def fill_value(self) -> F64:
@@ -74,10 +81,14 @@ class Network:
     centre: F64
 
     @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return len(self.layers[0][0])
+
+    @property
     def fill_value(self) -> F64:
         """What a missing value of each feature counts as; NaN where the model refuses it."""
-        n = len(self.layers[0][0])
-        return np.full(n, np.nan) if self.fill is None else self.fill
+        return np.full(self.n_features, np.nan) if self.fill is None else self.fill
 
     @property
     def largest(self) -> float:
@@ -137,6 +148,11 @@ class Forest:
     initial: float
     text: str = ""
     precision: float = 0.0
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return self.scorer.n_features
 
     @cached_property
     def feature(self) -> I64:
@@ -331,10 +347,112 @@ def added(terms: int) -> float:
     return 4.0 + 2.0 * float(np.sqrt(terms))
 
 
+# --- sums of several -----------------------------------------------------------------------------
+
+
+OneKind = Linear | Forest | Network
+
+
+@dataclass(frozen=True, eq=False)
+class Blend:
+    """The sum of weights, a forest and networks: at most one of the former two for each fill."""
+
+    family: ClassVar[str] = "blend"
+    parts: tuple[OneKind, ...]
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return self.parts[0].n_features
+
+    @property
+    def largest(self) -> float:
+        """The largest number of a part, whatever its sign."""
+        return max(part.largest for part in self.parts)
+
+    def error(self, X: F64, epsilon: float) -> F64:
+        """Return how far rounding each number by ``epsilon`` may take the score of each row."""
+        errors = np.array([part.error(X, epsilon) for part in self.parts])
+        found: F64 = added(len(self.parts)) / 4.0 * errors.sum(axis=0)
+        return found
+
+
+def forest_in(model: Portable) -> Forest | None:
+    """Return the forest that a model is or has among its parts, if any."""
+    if isinstance(model, Blend):
+        return next((part for part in model.parts if isinstance(part, Forest)), None)
+    return model if isinstance(model, Forest) else None
+
+
+def _scaled(model: Portable, factor: float) -> OneKind:
+    """Return a model whose scores are ``factor`` times those of ``model``."""
+    assert not isinstance(model, Blend)
+    if isinstance(model, Linear):
+        return replace(model, coef=factor * model.coef)
+    if isinstance(model, Forest):
+        scorer = replace(model.scorer, value=factor * model.value.astype(np.float64))
+        return replace(model, scorer=scorer, initial=factor * model.initial, text="")
+    *hidden, (weight, constant) = model.layers
+    return replace(model, layers=(*hidden, (factor * weight, factor * constant)))
+
+
+def _added_weights(parts: list[Linear]) -> list[Linear]:
+    """Return one set of weights for each way to fill in missing values."""
+    found: list[Linear] = []
+    for part in parts:
+        for k, own in enumerate(found):
+            neither = part.fill is None and own.fill is None
+            if neither or (
+                part.fill is not None
+                and own.fill is not None
+                and np.array_equal(part.fill, own.fill)
+            ):
+                found[k] = replace(own, coef=own.coef + part.coef)
+                break
+        else:
+            found.append(part)
+    return found
+
+
+def _joined(forests: list[Forest]) -> Forest:
+    """Return the trees of several forests as one."""
+    if len(forests) == 1:
+        return forests[0]
+    scorers = [forest.scorer for forest in forests]
+    nodes = np.cumsum([0, *(len(own.left) for own in scorers)])[:-1]
+    views = np.cumsum([0, *(len(own.feature) for own in scorers)])[:-1]
+    feature = np.concatenate([own.feature for own in scorers])
+    order = np.argsort(feature, kind="stable")  # views stand in order of feature
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    sets = [words for own in scorers for words in own.sets]
+
+    def moved(name: str, by: I64) -> I64:
+        parts = [getattr(own, name) + k for own, k in zip(scorers, by.tolist(), strict=True)]
+        return np.concatenate(parts)
+
+    joined = ForestScorer(
+        n_features=scorers[0].n_features,
+        roots=moved("roots", nodes),
+        leaves=moved("leaves", nodes),
+        threshold=np.concatenate([own.threshold for own in scorers]),
+        left=moved("left", nodes),
+        right=moved("right", nodes),
+        value=np.concatenate([own.value for own in scorers]),
+        view=place[moved("view", views)],
+        feature=feature[order],
+        rule=np.concatenate([own.rule for own in scorers])[order],
+        sets=tuple(sets[k] for k in order.tolist()),
+    )
+    family = "additive" if all(own.family == "additive" for own in forests) else "trees"
+    initial = float(sum(own.initial for own in forests))
+    return Forest(family, joined, initial, precision=max(own.precision for own in forests))
+
+
 # --- from fitted models ------------------------------------------------------------------------
 
 
-Portable = Linear | Forest | Network
+Portable = OneKind | Blend
 
 
 def portable(model: FittedModel, name: str) -> Portable:
@@ -353,6 +471,8 @@ def columns_missing_is_not_zero(model: Portable) -> I64:
 
     Those of a model that refuses missing values are not among them.
     """
+    if isinstance(model, Blend):
+        return np.unique(np.concatenate([*map(columns_missing_is_not_zero, model.parts)]))
     if isinstance(model, Forest):
         at = model.splits
         apart = model.missing_left[at] != (model.threshold[at] >= 0.0)
@@ -413,7 +533,23 @@ def _of_network(model: FittedNetwork) -> Network:
     return Network(model.layers, model.activation, model.fill, model.centre)
 
 
+def _of_blend(model: FittedBlend) -> Portable:
+    """Return trees as one forest and weights as one set; what is left of one kind is just that."""
+    parts = [
+        _scaled(portable(member, kind), float(factor))
+        for member, kind, factor in zip(model.members, model.kinds, model.factors, strict=True)
+    ]
+    forests = [part for part in parts if isinstance(part, Forest)]
+    whole: list[OneKind] = [
+        *_added_weights([part for part in parts if isinstance(part, Linear)]),
+        *([_joined(forests)] if forests else []),
+        *(part for part in parts if isinstance(part, Network)),
+    ]
+    return whole[0] if len(whole) == 1 else Blend(tuple(whole))
+
+
 _KINDS: dict[type, Callable[[Any], Portable]] = {
+    FittedBlend: _of_blend,
     FittedLinear: _of_linear,
     FittedTrees: _of_trees,
     ImportedForest: _of_imported,

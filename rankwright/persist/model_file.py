@@ -203,6 +203,16 @@ def _plain_part(kind: str, part: Any) -> Any:
     return {_PART: held if package is None else {**held, "package": package}}
 
 
+def _plain_ranker(ranker: Ranker) -> Any:
+    """Return a ranker as its registered name and parameters; a plug-in's with its package."""
+    name = registry.name_of("rankers", type(ranker))
+    if name is None:
+        return {_FUNCTION: f"the ranker {type(ranker).__name__}"}
+    package = registry.package_of("rankers", name)
+    held = {"kind": "rankers", "name": name, "params": kept_parameters(ranker)}
+    return {_PART: held if package is None else {**held, "package": package}}
+
+
 def _named(kind: str, part: Any) -> str:
     """Return what to call a part that no registry knows."""
     own = getattr(part, "name", None)
@@ -219,6 +229,8 @@ def plain(value: Any) -> Any:
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple | np.ndarray):
         return [plain(item) for item in value]
+    if hasattr(value, "make_model"):  # a ranker, as the members of a blend are
+        return _plain_ranker(value)
     if isinstance(value, np.generic):
         return plain(value.item())
     if isinstance(value, float) and not np.isfinite(value):
@@ -265,7 +277,7 @@ def restored(value: Any) -> Any:
 
 def _restored_part(held: dict[str, Any]) -> Any:
     kind, name = str(held["kind"]), str(held["name"])
-    if kind not in _PARTS.values():
+    if kind not in (*_PARTS.values(), "rankers"):
         raise UsageError(f"a part of the kind {kind!r}.")
     package = f" of the package {held['package']}" if "package" in held else ""
     absent = Absent(f"the {registry.singular(kind)} {name}{package}")

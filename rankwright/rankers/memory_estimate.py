@@ -13,6 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from rankwright.core.memory import anonymous_bytes, memory_bound, shown_size
+from rankwright.core.parameters import part_name
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import MemoryLimitError
 from rankwright.models.trees import tree_bytes
@@ -63,6 +64,9 @@ def _of_features(
     name: str, model: Any, data: RankingData, valid: RankingData | None, solver: Any
 ) -> int:
     n, d = data.n_documents, data.n_features
+    if name == "blend":  # its members are fitted one after the other
+        own = [(part_name("models", part), part) for part in model.models]
+        return max(_of_features(kind, part, data, valid, None) for kind, part in own)
     if name in ("trees", "forest"):
         more = 0 if valid is None else tree_bytes(valid.n_documents, d, model.max_bins)
         return tree_bytes(n, d, model.max_bins) + more

@@ -11,6 +11,7 @@ counts as 0 there: `missing_notice` says where the model treats it differently.
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -26,15 +27,19 @@ from rankwright.core.types import F64, I64, FittedModel
 from rankwright.errors import UsageError
 from rankwright.models import network as layers
 from rankwright.models.additive import FittedAdditive
+from rankwright.models.blend import FittedBlend
 from rankwright.models.imported_trees import ImportedForest
 from rankwright.models.linear import FittedLinear
 from rankwright.models.network import FittedNetwork
 from rankwright.models.portable import (
+    HIGHEST,
     Forest,
     columns_missing_is_not_zero,
     lightgbm_blocks,
     portable,
 )
+from rankwright.models.portable import Linear as PortableLinear
+from rankwright.models.portable import Network as PortableNetwork
 from rankwright.models.tree_text import (
     CATEGORICAL,
     DEFAULT_LEFT,
@@ -108,6 +113,7 @@ def ranker_of(model: ModelText, *, n_features: int | None = None) -> Ranker:
 
 def text_of(ranker: Ranker) -> ModelText:
     """Return a fitted ranker as a RankLib model."""
+    ranker = of_one_kind(ranker)
     model: Any = ranker._fitted()
     for kind, convert in _WRITERS.items():
         if isinstance(model, kind):
@@ -117,6 +123,27 @@ def text_of(ranker: Ranker) -> ModelText:
         f"RankLib has no model like {type(ranker).__name__}'s '{ranker.model_name}'; "
         "trees, linear, additive and network models can be written for it."
     )
+
+
+def of_one_kind(ranker: Ranker) -> Ranker:
+    """Return a blend of trees, of weights or of one network as a ranker of such a model.
+
+    Any other ranker is returned as it is.
+    """
+    model: Any = ranker._fitted()
+    if not isinstance(model, FittedBlend):
+        return ranker
+    parts = portable(model, ranker.model_name)
+    made = copy.copy(ranker)
+    if isinstance(parts, Forest):
+        made.model_ = _fitted_forest(parts)
+    elif isinstance(parts, PortableLinear):
+        made.model_ = FittedLinear(parts.coef, parts.fill, model.n_features)
+    elif isinstance(parts, PortableNetwork):
+        made.model_ = FittedNetwork(
+            parts.layers, (), 0, parts.activation, parts.centre, parts.fill, model.n_features
+        )
+    return made
 
 
 def missing_notice(ranker: Ranker) -> str | None:
@@ -184,9 +211,17 @@ def _trees_text(ranker: Ranker, model: FittedTrees) -> tuple[str, Body]:
 def _imported_text(ranker: Ranker, model: ImportedForest) -> tuple[str, Body]:
     forest = portable(model, ranker.model_name)
     assert isinstance(forest, Forest)
-    names = [f"Column_{j}" for j in range(model.n_features)]
-    text = model_text(names, lightgbm_blocks(forest))
-    return _trees_text(ranker, FittedTrees(text, forest.initial, model.n_features))
+    return _trees_text(ranker, _fitted_forest(forest))
+
+
+def _fitted_forest(forest: Forest) -> FittedTrees:
+    """Return a forest as LightGBM's trees, whose thresholds are numbers of RankLib's."""
+    scorer = replace(forest.scorer, threshold=np.maximum(forest.threshold, -HIGHEST))
+    forest = replace(forest, scorer=scorer)
+    names = [f"Column_{j}" for j in range(forest.n_features)]
+    return FittedTrees(
+        model_text(names, lightgbm_blocks(forest)), forest.initial, forest.n_features
+    )
 
 
 def _linear_text(ranker: Ranker, model: FittedLinear) -> tuple[str, Body]:

@@ -1,7 +1,7 @@
 """What every export promises: `check_export` runs it on any, `export_checks` lists the properties.
 
-Small linear, additive, tree and network models are written and read again, as far as the target
-says that it holds them; the others must be refused by a sentence, with nothing written.
+Small linear, additive, tree and network models, and a blend, are written and read again, as far as
+the target says that it holds them; the others must be refused by a sentence, with nothing written.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ _MADE: dict[str, tuple[str, dict[str, Any]]] = {
     "additive": ("rankboost", {"n_rounds": 10}),
     "trees": ("gbdt", {"n_estimators": 8, "num_leaves": 5}),
     "network": ("ranknet", {"activation": "sigmoid", "epochs": 3}),
+    "blend": ("blend", {"members": ("ranksvm", "gbdt"), "weights": (0.6, 0.4), "folds": 2}),
 }
 _LEAST_VECTORS = 50
 _LARGEST = {"float32": 1e-5, "float64": 1e-9}

@@ -20,20 +20,28 @@ def parts(files):
 
 def test_auto_chooses_saves_and_says_why(files, tmp_path):
     model = tmp_path / "m.rw"
-    done = run("train", "auto", *parts(files), "--save", model, alone=True)
+    quick = ("--set", "time_limit=4")
+    done = run("train", "auto", *parts(files), *quick, "--save", model, alone=True)
     assert "12 queries of about 20 documents, 6 features, 3 grades" in done.stderr
-    assert "ndcg@10 on the validation set" in done.stderr
+    assert "ndcg@10 on 5 folds of 24 queries" in done.stderr
     kept = load_model(model)
     assert f"{kept.name} on {kept.model_name}: rounds" in done.stdout
+    rows = [line.split()[0] for line in done.stdout.splitlines() if line.strip()]
+    assert "test" in rows
+    assert "valid" not in rows  # it was fitted to
 
 
 def test_json_has_the_reason_and_the_candidates(files):
-    found = run_json("train", "auto", *parts(files))
-    values = {each["ranker"]: each["value"] for each in found["candidates"]}
-    assert 2 <= len(values) <= 4
-    assert max(values.values()) == pytest.approx(found["valid"]["ndcg@10"])
+    single = ("--set", "ensemble=false", "--set", "time_limit=4")
+    found = run_json("train", "auto", *parts(files), *single)
+    values = {each["ranker"]: each["value"] for each in found["candidates"] if each["value"]}
+    assert "memr" in values  # the first that is tried
+    assert all(each["low"] <= each["value"] <= each["high"] for each in found["candidates"]
+               if each["value"] is not None)  # fmt: skip
     assert found["ranker"] == max(values, key=values.get)
     assert found["ranker"] in found["why"]
+    assert found["valid"] == {}
+    assert found["seconds"] < 30
 
 
 @pytest.mark.parametrize(
@@ -41,8 +49,10 @@ def test_json_has_the_reason_and_the_candidates(files):
     [
         (
             ("--set", "n_estimators=5"),
-            "auto tries rankers with their default parameters and takes no --set",
+            "auto tries rankers with their default parameters and takes no --set but time_limit",
         ),
+        (("--set", "time_limit=0"), "time_limit must be above 0"),
+        (("--set", "ensemble=some"), "ensemble must be true or false"),
         (("--model", "trees"), "takes no --model: leave that out, or name a ranker"),
         (("--metric", "nccg@10"), "there is no metric 'nccg'"),
     ],

@@ -24,6 +24,7 @@ RANKERS = registry.all_of("rankers")
 DATA = small_data(queries=12, documents=10)
 QUICK = {"n_estimators": 3}
 each_ranker = pytest.mark.parametrize("name", RANKERS)
+each_of_parts = pytest.mark.parametrize("name", [name for name in RANKERS if name != "blend"])
 COMMON = ("metric", "convention", "random_state", "n_jobs", "verbose")
 
 
@@ -80,6 +81,7 @@ def test_every_parameter_goes_to_a_part_or_is_the_rankers_own(name):
     cls = RANKERS[name]
     own = {*COMMON, "early_stopping_rounds", "loss", "model", "solver", "select_metric"}
     own |= {"levels", "variant"}  # of recommenders, and of domination
+    own |= {"members", "weights", "folds", "repeats", "shrinkage", "fallback"}  # of a blend
     for kind, part in (("losses", cls.loss_class), ("models", cls.model_class)):
         if part is not None:
             own |= {field.name for field in fields(registry.resolve(kind, part))}
@@ -117,7 +119,7 @@ def test_a_clone_and_a_round_trip_of_parameters_are_equal(name):
     )
 
 
-@each_ranker
+@each_of_parts
 def test_deep_parameters_are_those_of_the_parts(name):
     made = ranker(name)
     deep = made.get_params()
@@ -128,7 +130,7 @@ def test_deep_parameters_are_those_of_the_parts(name):
             assert same(deep[f"loss__{key}"], value)
 
 
-@each_ranker
+@each_of_parts
 def test_nested_parameters_never_change_the_callers_object(name):
     cls = RANKERS[name]
     model = registry.resolve("models", cls.model_class or "linear")()
@@ -141,7 +143,7 @@ def test_nested_parameters_never_change_the_callers_object(name):
     assert shared.model is model
 
 
-@each_ranker
+@each_of_parts
 def test_a_field_of_the_default_model_can_be_set_whether_the_ranker_has_it_or_not(name):
     cls = RANKERS[name]
     for field in fields(registry.resolve("models", cls.model_class or "linear")):
@@ -242,7 +244,7 @@ def other_value(value):
     return "other" if not isinstance(value, str) else value + "s"
 
 
-@each_ranker
+@each_of_parts
 def test_a_parameter_of_the_default_model_beside_another_model_is_refused(name):
     cls = RANKERS[name]
     if cls.model_class is None:

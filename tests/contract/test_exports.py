@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rankwright import registry
-from rankwright.errors import MissingExtraError
+from rankwright.errors import MissingExtraError, UsageError
 from rankwright.export.folder import PARITY, export_model, verify_export
 from rankwright.export.target import ParityError
 from rankwright.models.portable import portable
@@ -22,10 +22,15 @@ CASES = [
     "linear", "linear-listnet", "linear-zero", "linear-mean", "trees", "trees-gaps",
     "trees-initial", "trees-categories", "trees-forest", "additive", "additive-gaps",
     "network-flat", "network-relu", "network-elu", "network-tanh", "network-sigmoid",
+    "linear-blend", "trees-blend", "network-blend", "blend", "blend-smooth", "blend-gaps",
 ]  # fmt: skip
 REFUSED = {
-    "lightgbm": {"linear", "network"},
-    "xgboost-json": {"network"},
+    "elasticsearch": {"blend"},
+    "lightgbm": {"linear", "network", "blend"},
+    "opensearch": {"blend"},
+    "ranklib": {"blend"},
+    "solr": {"blend"},
+    "xgboost-json": {"network", "blend"},
 }
 NO_CATEGORIES = {
     "elasticsearch", "onnx", "opensearch", "ranklib", "solr", "vespa", "xgboost-json",
@@ -45,7 +50,7 @@ def is_held(to, case):
     if family in REFUSED.get(to, ()) or (case == "trees-categories" and to in NO_CATEGORIES):
         return False
     if family == "network" and to in SIGMOID_ALONE:
-        return case in ("network-flat", "network-sigmoid")
+        return case in ("network-flat", "network-sigmoid", "network-blend")
     return not (to == "solr" and case == "network-elu")
 
 
@@ -78,14 +83,14 @@ def test_an_export_verifies_or_is_refused_with_a_sentence(rankers, tmp_path, to,
 def test_the_families_a_target_names_are_those_it_holds(to):
     target = registry.resolve("exports", to)()
     assert target.name == to
-    families = {"linear", "additive", "trees", "network"}
+    families = {"linear", "additive", "trees", "network", "blend"}
     assert target.families == families - REFUSED.get(to, set())
 
 
 ODD = [
     (to, case)
     for to in sorted(registry.EXPORTS.keys() - SUBPROCESS)
-    for case in ("linear-mean", "trees-gaps", "additive-gaps", "network-sigmoid")
+    for case in ("linear-mean", "trees-gaps", "additive-gaps", "network-sigmoid", "blend-gaps")
     if is_held(to, case)
 ]
 
@@ -125,6 +130,27 @@ def test_odd_vectors_score_as_in_the_model(rankers, tmp_path_factory, to, case):
         assert (np.abs(found - expected) <= allowed).all()
 
     check()
+
+
+def test_a_blend_of_several_kinds_is_refused_with_who_holds_it(rankers, tmp_path):
+    sentence = (
+        r"solr holds one kind of model, and this blend has parts of several \(linear, trees and "
+        r"network\); export it to c, json, onnx, python or vespa, blend members of one kind"
+    )
+    with pytest.raises(UsageError, match=sentence):
+        export_model(rankers["blend"], "solr", tmp_path / "out")
+
+
+def test_trees_and_weights_of_a_blend_are_merged(rankers):
+    def parts(case):
+        return portable(rankers[case]._fitted(), "blend")
+
+    trees = [len(parts(case).roots) for case in ("trees-gaps", "additive-gaps", "trees-forest")]
+    assert len(parts("trees-blend").roots) == sum(trees)
+    assert parts("linear-blend").family == "linear"
+    assert [part.family for part in parts("blend").parts] == ["linear", "trees", "network"]
+    gaps = [part.family for part in parts("blend-gaps").parts]
+    assert gaps == ["linear", "linear", "trees", "network"]  # missing values count differently
 
 
 # --- what verify refuses ---------------------------------------------------------------------

@@ -36,6 +36,7 @@ FREE = {
     "loss",
     "memory_limit",
     "metric",
+    "out_of_fold",
     "ranker",
     "scorer",
     "synthetic",

@@ -23,6 +23,7 @@ from rankwright.solvers.choice import default_solver
 
 QUICK = {
     "additive": {"n_rounds": 30},
+    "blend": {},
     "classifier": {},
     "feature_sum": {},
     "trees": {"n_estimators": 12},
@@ -38,6 +39,7 @@ QUICK = {
     "passive_aggressive": {"n_steps": 5_000},
     "prank": {},
 }
+OWN = {"blend": {"members": ("memr", "linear_regression"), "folds": 2, "fallback": False}}
 WHOLE_DOCUMENTS = ("boltzrank", "dorm", "softrank", "svm_precision")  # hold ranks, weight or not
 KERNEL = ("dorm", "irsvm", "memr", "ranksvm", "svm_precision", "svm_rocarea")
 DATA, VALID = small_data(), small_data(seed=1)
@@ -61,7 +63,9 @@ CASES = [(name, model) for name in registry.RANKERS for model in models_of(name)
 def make(name, model, **more):
     own = registry.resolve("rankers", name).model_class == model
     quick = {f"model__{key}": value for key, value in QUICK[model].items()}
-    return ranker(name, **({} if own else {"model": model}), **{**quick, **more})
+    return ranker(
+        name, **({} if own else {"model": model}), **{**quick, **OWN.get(name, {}), **more}
+    )
 
 
 @pytest.fixture(scope="module", params=CASES, ids=lambda case: f"{case[0]}-{case[1]}")

@@ -71,6 +71,7 @@ CASES = {
         },
         [],
     ),
+    "blend": ("blend", {"members": ("memr", "frank"), "folds": 2, "fallback": False}, []),
     "classifier": ("classification", {"l2": "auto"}, ["classifier"]),
     "jrank": ("jrank", {}, ["jrank"]),
     "kernel": ("ranksvm", {"model": "kernel", "model__l2": 0.1}, ["kernel"]),

@@ -139,7 +139,7 @@ def test_signatures_have_the_defaults_of_the_code(site, name):
 def test_parameters_that_share_a_description_stand_together(site):
     text = Text(site / "api/rankwright/auto.html").text
     assert "X, y, qid, group_sizes, eval_set As in" in text
-    assert text.count("chooses. Without it") == 1
+    assert text.count("dealt to folds with those of X") == 1
 
 
 def test_names_in_docstrings_are_links(site):

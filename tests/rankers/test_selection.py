@@ -7,13 +7,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from rankwright.comparison.auto import auto
 from rankwright.comparison.baselines import best_feature
 from rankwright.comparison.tune import judged
 from rankwright.data.ranking_data import RankingData
 from rankwright.metrics.base import metric
 from rankwright.metrics.convention import CONVENTIONS
 from rankwright.metrics.evaluation import evaluate
-from rankwright.rankers.auto import auto
 from rankwright.rankers.base import ranker
 from rankwright.rankers.selection import Selection
 from rankwright.ranklib.flags import Flags
@@ -158,7 +158,7 @@ def test_auto_tune_and_single_features_choose_by_averaged_ties():
         fitted = ranker("linear_regression", convention=convention).fit(data)
         chooses = metric("ndcg@3", convention=convention)
         assert judged(fitted, equal, chooses, "ndcg@3") < 0.9
-    found = auto(data, eval_set=equal, metric="ndcg@3", convention="ranklib")
+    found = auto(data, eval_set=equal, metric="ndcg@3", convention="ranklib", time_limit=2)
     assert all(one.value < 0.9 for one in found.candidates if one.value is not None)
     constant = replace(data, X=np.stack([np.zeros(len(data.y)), data.X[:, 0]], axis=1))
     assert best_feature(constant, metric="ndcg@3") == (1, 1)

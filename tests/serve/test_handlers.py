@@ -33,6 +33,17 @@ def test_scores_and_rankings_are_those_of_the_ranker(files, name):
     assert [place["score"] for place in found] == sorted(scores["scores"])[::-1][:7]
 
 
+def test_a_blend_is_served_as_any_other_model(tmp_path):
+    members = {"members": ("memr", "linear_regression"), "folds": 2, "fallback": False}
+    fitted = save_model(tmp_path / "b.rw", "blend", **members)
+    own, X = documents(6)
+    web = client(tmp_path / "b.rw")
+    scores = web.post("/v1/models/b/score", json={"documents": own}).json()["scores"]
+    assert scores == fitted.predict(X).tolist()
+    found = ranked(web.post("/v1/models/b/rank", json={"documents": own, "explain": 2}))
+    assert [place["index"] for place in found] == fitted.rank(X).order.tolist()
+
+
 def test_features_by_name_are_those_in_order(web):
     own, X = documents(5)
     named = [{"features": dict(reversed(list(zip(NAMES, row, strict=True))))} for row in X.tolist()]

@@ -1,0 +1,293 @@
+"""Scores of every document by fits that have not seen its query.
+
+They are what a stacked model learns from, and what rankers are compared by without a validation
+set: `out_of_fold` fits copies of one ranker to folds of whole queries.
+
+How many rounds suit a model that is a sum of rounds is chosen for all folds at once: each fold is
+fitted with its test queries as validation set, and the round is the one at which the mean of the
+metric over all queries, smoothed over neighbouring rounds, is best. With so many rounds each fold
+is then fitted again. One number is all that the fits know of the queries they score.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from rankwright.core.parameters import check_whole, seed_of
+from rankwright.core.types import F64, I64
+from rankwright.data.query_folds import deal_queries, folds_of_queries
+from rankwright.data.ranking_data import RankingData
+from rankwright.errors import DataError, UsageError
+from rankwright.metrics.base import metric
+from rankwright.rankers.base import Ranker
+from rankwright.rankers.base import ranker as ranker_called
+from rankwright.rankers.selection import ROUNDS, Progress
+
+OnFit = Callable[["FoldFit"], None]
+"""Called with each fit when it is done."""
+
+
+_SMOOTHED = 5  # rounds
+_GROWTH = 0.5  # of the rounds with the queries
+_Folds = list[tuple[I64, I64]]  # numbers of the queries that are fitted to, and of those scored
+
+
+@dataclass(frozen=True)
+class FoldFit:
+    """A fit to the other folds.
+
+    Attributes
+    ----------
+    queries : (q,) int64
+        Numbers of the queries that it scored, in order of first appearance in the data.
+    n_fitted : int
+        How many queries it was fitted to.
+    best_iteration : int
+        The iteration that it kept.
+    seconds : float
+        How long it took to fit.
+    ranker : fitted ranker or None
+    """
+
+    queries: I64
+    n_fitted: int
+    best_iteration: int
+    seconds: float
+    ranker: Any = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class OutOfFold:
+    """What `out_of_fold` found.
+
+    Attributes
+    ----------
+    by_repeat : (repeats, n) float64
+        The score of each document, in the data's own order of rows, by the fit of each repeat that
+        had not seen its query.
+    fits : tuple of FoldFit
+        Fold after fold, repeat after repeat.
+    rounds : int or None
+        The number of rounds that was chosen for all of them; None where it was not asked for, or
+        the model is no sum of rounds.
+    """
+
+    by_repeat: F64
+    fits: tuple[FoldFit, ...]
+    rounds: int | None = None
+
+    @property
+    def scores(self) -> F64:
+        """The score of each document, the mean over repeats."""
+        mean: F64 = self.by_repeat.mean(axis=0)
+        return mean
+
+    @property
+    def best_iterations(self) -> I64:
+        """The iteration that each fit kept."""
+        return np.array([fit.best_iteration for fit in self.fits], np.int64)
+
+    def rounds_for(self, n_queries: int) -> int | None:
+        """Return how many rounds suit a fit to ``n_queries``, which may be more than the folds had.
+
+        In proportion to the root of their number.
+        """
+        if self.rounds is None:
+            return None
+        fitted = float(np.mean([fit.n_fitted for fit in self.fits]))
+        grown: float = self.rounds * (n_queries / fitted) ** _GROWTH
+        return max(1, round(grown))
+
+
+def out_of_fold(
+    ranker: Any,
+    data: RankingData,
+    folds: Any = 5,
+    *,
+    repeats: int = 1,
+    choose_rounds: bool = False,
+    return_rankers: bool = False,
+    on_fit: OnFit | None = None,
+    progress: Progress | None = None,
+    random_state: Any = 0,
+) -> OutOfFold:
+    """Return the score of each document by a fit that has not seen its query.
+
+    Parameters
+    ----------
+    ranker : Ranker or str
+        Not changed: a copy is fitted for each fold. A name stands for that ranker with its
+        defaults.
+    data : RankingData
+    folds : int, splitter or iterable of (train, test), default 5
+        Number of folds, dealt by what the queries hold, whatever their names and the order of the
+        rows; a splitter of scikit-learn, which is given the query ids as ``groups``; or arrays of
+        the rows of each fold, in the caller's order. Each query must be tested once.
+    repeats : int, default 1
+        How often the queries are dealt anew, where ``folds`` is a number.
+    choose_rounds : bool, default False
+        Choose how many trees, rules or epochs suit all folds, and fit each fold with so many; this
+        fits twice. Other models are fitted as they are.
+    return_rankers : bool, default False
+        Keep the fitted rankers.
+    on_fit : callable
+        Called with the `FoldFit` of each fit when it is done, the ranker included.
+    progress : callable
+        Called with the round and a short text after each round of each fit.
+    random_state : int, Generator, RandomState or None, default 0
+        Seed of the folds, where ``folds`` is a number.
+
+    Returns
+    -------
+    OutOfFold
+        Its ``scores`` are in the data's own order of rows; ``rounds`` is what was chosen.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> data = rw.synthetic("mq2008", queries=30)
+    >>> found = rw.out_of_fold("memr", data, folds=3)
+    >>> len(found.scores) == data.n_documents, len(found.fits)
+    (True, 3)
+    """
+    made = ranker_called(ranker) if isinstance(ranker, str) else ranker
+    if not isinstance(made, Ranker):
+        raise UsageError(f"out_of_fold takes a ranker or its name, not {type(ranker).__name__}.")
+    if not isinstance(data, RankingData):
+        raise UsageError(
+            f"out_of_fold takes RankingData, not {type(data).__name__}; "
+            "RankingData.from_arrays(X, y, qid=qid) makes it of arrays."
+        )
+    parts = [*_repeated_folds(data, folds, repeats, seed_of(random_state))]
+    fits: list[FoldFit] = []
+
+    def noted(fit: FoldFit) -> None:
+        if on_fit is not None:
+            on_fit(fit)
+        fits.append(fit if return_rankers else replace(fit, ranker=None))
+
+    rounds = None
+    if choose_rounds and round_parameter(made) is not None:
+        rounds = best_rounds(made, data, parts[0], on_fit or _ignored, progress)
+        made = with_rounds(made, rounds)
+    scores = np.concatenate([fold_scores(made, data, one, noted, progress)[None] for one in parts])
+    return OutOfFold(scores, tuple(fits), rounds)
+
+
+def _repeated_folds(data: RankingData, folds: Any, repeats: int, seed: int) -> Iterator[_Folds]:
+    """Yield the folds of each repeat."""
+    check_whole("repeats", repeats, 1)
+    if not isinstance(folds, Integral) or isinstance(folds, bool):
+        if repeats > 1:
+            raise UsageError("repeats needs the number of folds, not folds of your own.")
+        yield _given_folds(data, folds)
+        return
+    count = int(folds)
+    if count < 2:
+        raise UsageError(f"folds must be 2 or more, not {count}.")
+    if data.n_queries < count:
+        raise DataError(f"{data.n_queries} queries cannot be cut into {count} folds.")
+    every = np.arange(data.n_queries)
+    for repeat in range(repeats):
+        dealt = deal_queries(data, count, seed=seed + repeat)
+        yield [(np.setdiff1d(every, test), test) for test in dealt]
+
+
+def _given_folds(data: RankingData, folds: Any) -> _Folds:
+    found = [*folds_of_queries(data, folds, 0, name="folds")]
+    tested = np.bincount(np.concatenate([test for _, test in found]), minlength=data.n_queries)
+    if (tested != 1).any():
+        query = int(np.flatnonzero(tested != 1)[0])
+        raise UsageError(
+            f"each query must be in the test part of one fold, and query {data.qid[query]} is in "
+            f"{tested[query]}."
+        )
+    for train, test in found:
+        both = np.intersect1d(train, test)
+        if len(both):
+            raise UsageError(f"query {data.qid[both[0]]} is fitted and tested in the same fold.")
+    return found
+
+
+def fold_scores(
+    ranker: Ranker,
+    data: RankingData,
+    folds: _Folds,
+    on_fit: OnFit,
+    progress: Progress | None = None,
+) -> F64:
+    """Return the score of each document by the fit of its fold; NaN where it is in none."""
+    scores = np.full(data.n_documents, np.nan)
+    for train, test in folds:
+        fit = _fitted(ranker, data, train, test, None, progress)
+        on_fit(fit)
+        if fit.ranker.interrupted_:
+            raise KeyboardInterrupt
+        scores[data.rows_of(test)] = fit.ranker.predict(data.select(test))
+    return scores
+
+
+def best_rounds(
+    ranker: Ranker,
+    data: RankingData,
+    folds: _Folds,
+    on_fit: OnFit,
+    progress: Progress | None = None,
+) -> int:
+    """Return the number of rounds that is best over all folds."""
+    curves = []
+    for train, test in folds:
+        fit = _fitted(ranker, data, train, test, data.select(test), progress)
+        on_fit(fit)
+        if fit.ranker.interrupted_:
+            raise KeyboardInterrupt
+        on_test = fit.ranker.evals_result_.get("valid", {})
+        curves += [np.array(curve) * len(test) for curve in on_test.values()]
+    if not curves:  # nothing to learn in any of them
+        return 1
+    longest = max(map(len, curves))  # one that was stopped early stays where it was
+    padded = [np.pad(curve, (0, longest - len(curve)), mode="edge") for curve in curves]
+    total = np.sum(padded, axis=0)
+    window = np.ones(_SMOOTHED)
+    smooth = np.convolve(total, window, "same") / np.convolve(np.ones(longest), window, "same")
+    selects = metric(ranker.selection_metric, convention=ranker.convention)
+    return int(np.argmax(smooth if selects.maximise else -smooth)) + 1
+
+
+def _fitted(
+    ranker: Ranker,
+    data: RankingData,
+    train: I64,
+    test: I64,
+    valid: RankingData | None,
+    progress: Progress | None,
+) -> FoldFit:
+    made = clone(ranker)
+    began = time.perf_counter()
+    made.fit(data.select(train), eval_set=valid, progress=progress)
+    return FoldFit(test, len(train), made.best_iteration_, time.perf_counter() - began, made)
+
+
+def round_parameter(ranker: Ranker) -> str | None:
+    """Return the parameter that says how many rounds a ranker's model is the sum of, if it is."""
+    return ROUNDS.get(ranker.model_name)
+
+
+def with_rounds(ranker: Ranker, rounds: int) -> Ranker:
+    """Return a copy of a ranker that is fitted with so many rounds, all of which are kept."""
+    made: Ranker = clone(ranker)
+    made.set_params(**{f"model__{round_parameter(ranker)}": rounds})
+    if getattr(made, "early_stopping_rounds", None) is not None:
+        made.set_params(early_stopping_rounds=None)
+    return made
+
+
+def _ignored(fit: FoldFit) -> None:
+    """Take no notice of a fit."""

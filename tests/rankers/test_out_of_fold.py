@@ -1,0 +1,137 @@
+"""`out_of_fold` against loops written out by hand."""
+
+import numpy as np
+import pytest
+from sklearn.model_selection import GroupKFold
+from small_data import small_data
+
+import rankwright as rw
+from rankwright import comparison
+from rankwright.data.query_folds import deal_queries
+from rankwright.errors import DataError, UsageError
+
+DATA = small_data(queries=12, documents=8)
+ALL = np.arange(12)
+
+
+def by_hand(make, folds):
+    scores = np.empty(DATA.n_documents)
+    for test in folds:
+        fitted = make().fit(DATA.select(np.setdiff1d(ALL, test)))
+        scores[DATA.rows_of(test)] = fitted.predict(DATA.select(test))
+    return scores
+
+
+def test_every_document_is_scored_by_the_fit_without_its_query():
+    folds = deal_queries(DATA, 3, seed=4)
+    found = comparison.out_of_fold(rw.MEMR(l2=0.5), DATA, 3, random_state=4)
+    np.testing.assert_array_equal(found.scores, by_hand(lambda: rw.MEMR(l2=0.5), folds))
+    assert [fit.queries.tolist() for fit in found.fits] == [test.tolist() for test in folds]
+    assert [fit.n_fitted for fit in found.fits] == [8, 8, 8]
+    assert all(fit.ranker is None and fit.seconds > 0.0 for fit in found.fits)
+    assert sorted(np.concatenate(folds)) == ALL.tolist()
+
+
+def test_repeats_deal_the_queries_anew_and_scores_are_their_mean():
+    found = rw.out_of_fold("memr", DATA, 4, repeats=2, random_state=1)
+    each = [by_hand(rw.MEMR, deal_queries(DATA, 4, seed=seed)) for seed in (1, 2)]
+    np.testing.assert_array_equal(found.by_repeat, each)
+    np.testing.assert_array_equal(found.scores, np.mean(each, axis=0))
+    assert (each[0] != each[1]).any()
+
+
+def test_rounds_are_those_of_the_best_mean_curve_and_every_fold_is_fitted_with_them():
+    make = rw.GBDT(n_estimators=25, min_child_samples=3)
+    folds = deal_queries(DATA, 3)
+    curve = np.zeros(25)
+    for test in folds:
+        fitted = rw.GBDT(n_estimators=25, min_child_samples=3).fit(
+            DATA.select(np.setdiff1d(ALL, test)), eval_set=DATA.select(test)
+        )
+        curve += len(test) * np.array(fitted.curve_["valid ndcg@10"])
+    smooth = [curve[max(0, t - 2) : t + 3].mean() for t in range(25)]
+    rounds = int(np.argmax(smooth)) + 1
+    found = rw.out_of_fold(make, DATA, 3, choose_rounds=True)
+    assert found.rounds == rounds
+    assert found.best_iterations.tolist() == [rounds] * 3
+    with_so_many = rw.GBDT(n_estimators=rounds, min_child_samples=3)
+    np.testing.assert_array_equal(found.scores, by_hand(lambda: with_so_many, folds))
+    assert found.rounds_for(8) == rounds
+    assert found.rounds_for(32) == 2 * rounds
+    assert make.n_estimators == 25
+
+
+def test_a_metric_that_falls_chooses_its_lowest_round(monkeypatch):
+    made = rw.GBDT(n_estimators=12, metric="pair_error", early_stopping_rounds=3)
+    found = rw.out_of_fold(made, DATA, 2, choose_rounds=True)
+    rising = rw.GBDT(n_estimators=12, metric="pair_error", early_stopping_rounds=3)
+    monkeypatch.setattr(type(rw.metric("pair_error")), "maximise", True)
+    assert rw.out_of_fold(rising, DATA, 2, choose_rounds=True).rounds != found.rounds
+
+
+def test_a_model_without_rounds_is_fitted_as_it_is():
+    plain, chosen = (rw.out_of_fold("memr", DATA, 3, choose_rounds=c) for c in (False, True))
+    assert chosen.rounds is None
+    assert chosen.rounds_for(100) is None
+    np.testing.assert_array_equal(plain.scores, chosen.scores)
+
+
+def test_neither_names_nor_the_order_of_rows_change_the_folds():
+    rows = np.random.default_rng(0).permutation(DATA.n_documents)
+    names = np.array([f"q{number:02}" for number in 11 - DATA.query_of_row()])
+    shuffled = rw.RankingData.from_arrays(DATA.X[rows], DATA.y[rows], qid=names[rows])
+    a = rw.out_of_fold("memr", DATA, 3).scores
+    b = shuffled.in_caller_order(rw.out_of_fold("memr", shuffled, 3).scores)
+    np.testing.assert_allclose(b, a[rows], rtol=1e-9, atol=1e-9)
+
+
+def test_folds_of_the_callers_own_are_taken_where_each_query_is_tested_once():
+    qid = DATA.query_of_row()
+    found = rw.out_of_fold("memr", DATA, GroupKFold(3))
+    assert [len(fit.queries) for fit in found.fits] == [4, 4, 4]
+    rows = np.arange(DATA.n_documents)
+    halves = [(rows[qid < 6], rows[qid >= 6]), (rows[qid >= 6], rows[qid < 6])]
+    again = rw.out_of_fold("memr", DATA, halves)
+    np.testing.assert_array_equal(again.scores, by_hand(rw.MEMR, [ALL[6:], ALL[:6]]))
+    with pytest.raises(UsageError, match="query 0 is in 0"):
+        rw.out_of_fold("memr", DATA, halves[:1])
+    with pytest.raises(UsageError, match="query 6 is fitted and tested in the same fold"):
+        rw.out_of_fold("memr", DATA, [(rows, rows[qid >= 6]), halves[1]])
+
+
+def test_fitted_rankers_are_kept_or_shown_on_demand():
+    shown = []
+    found = rw.out_of_fold("memr", DATA, 2, return_rankers=True, on_fit=shown.append)
+    assert [fit.ranker for fit in found.fits] == [fit.ranker for fit in shown]
+    test = found.fits[0].queries
+    scores = found.fits[0].ranker.predict(DATA.select(test))
+    np.testing.assert_array_equal(scores, found.scores[DATA.rows_of(test)])
+
+
+def test_ctrl_c_in_a_fit_ends_all_after_it_was_shown():
+    shown = []
+
+    def interrupt(t, _text):
+        if t == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        rw.out_of_fold("gbdt", DATA, 3, on_fit=shown.append, progress=interrupt)
+    assert [fit.best_iteration for fit in shown] == [3]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "sentence"),
+    [
+        ((3, DATA), UsageError, "takes a ranker or its name, not int"),
+        (("memr", DATA.X), UsageError, "takes RankingData, not ndarray; RankingData.from_arrays"),
+        (("memr", DATA, 1), UsageError, "folds must be 2 or more, not 1"),
+        (("memr", DATA, 13), DataError, "12 queries cannot be cut into 13 folds"),
+        (("memr", DATA, "five"), UsageError, "folds is the number of folds, a splitter"),
+    ],
+)
+def test_wrong_arguments_are_reported(arguments, error, sentence):
+    with pytest.raises(error, match=sentence):
+        rw.out_of_fold(*arguments)
+    with pytest.raises(UsageError, match="repeats needs the number of folds"):
+        rw.out_of_fold("memr", DATA, GroupKFold(3), repeats=2)
