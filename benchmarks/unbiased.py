@@ -3,7 +3,7 @@
 Clicks come from a position-based user on the official folds: one feature ranks, the first ten
 documents are shown 200 times, examination is (1/k)^eta, and a document of grade g is clicked, when
 looked at, with 0.1 + 0.9 (2^g - 1)/3. Random numbers are those of the recorded runs of LightGBM
-4.7.0 and XGBoost 3.2.0, whose click counts have the checksum below. No contender is given the
+4.7.0 and XGBoost 3.2.0, of whose click counts a checksum is compared. No contender is given the
 propensities. LightGBM runs here too, with its recorded settings; XGBoost's numbers (unbiased
 LambdaRank) are recorded. Cascade and trust bias come from `rankwright.clicks.simulate`.
 
@@ -11,8 +11,9 @@ Ours are three rankers with the same settings everywhere. The penalty of the lin
 default of `rankwright.clicks.debias` (doubly robust, clipped at 0.3) were chosen by results of the
 first seed on these sets; the rest are defaults.
 
-With a good logger on OHSUMED correction helps no contender. ``..._gain_seen`` is the share of folds
-in which `rankwright.clicks.debiasing_gain`, which sees clicks alone, reports a gain.
+With a good logger on OHSUMED correction costs LambdaMART and LightGBM more than it brings, and does
+little for the linear ranker at eta 1. ``..._gain_seen`` is the share of folds in which
+`rankwright.clicks.debiasing_gain`, which sees clicks alone, reports a gain for that ranker.
 
 ``RANKWRIGHT_BENCH_FOLDS`` and ``RANKWRIGHT_BENCH_SEEDS`` say how many of the five folds and three
 seeds are run. ``RANKWRIGHT_DATA`` names the folder of MQ2008 and OHSUMED.
