@@ -289,7 +289,8 @@ class _Documents:
             feature_names=self.rows.feature_names,
             categories=self.rows.categories,
         )
-        found = _fit(Trees(n_estimators=50, num_leaves=15), Squared(), data, n_jobs)
+        model = Trees(n_estimators=50, num_leaves=15, learning_rate=0.1)
+        found = _fit(model, Squared(), data, n_jobs)
         return np.maximum(found.scores(X, n_jobs=n_jobs), 0.0)
 
     def _half(self) -> Any:
