@@ -41,6 +41,7 @@ AUTO = "auto"
 _USERS = ("factorization", "jrank")  # models that score users, not features
 _TEXTS = "texts"
 _BAGS = 60
+_ALONE = 3.0  # standard errors that the best of several members must lead a blend by
 
 
 class Blend(Ranker):
@@ -67,7 +68,7 @@ class Blend(Ranker):
         Pull of the weights towards their mean, which counts as much as this many queries: with far
         fewer the weights are nearly equal, with far more the data decide; 0 has no pull.
     fallback : bool, default True
-        Keep a single member where it is better than the blend on the folds, by more than two
+        Keep a single member where it is better than the blend on the folds, by more than three
         standard errors of the difference.
     metric : str, Metric or callable, default "ndcg@10"
         Metric that a single member is compared with the blend by, and that members given by name
@@ -454,7 +455,7 @@ def best_alone(stack: Stack, pull: float, seed: int) -> int | None:
     alone = sign * stack.members_per_query()
     best = int(np.argmax(np.nanmean(alone, axis=1)))
     together = sign * stack.cross_fitted(pull, seed)
-    return best if clearly_better(alone[best], together) else None
+    return best if clearly_better(alone[best], together, _ALONE) else None
 
 
 def _has_gaps(data: RankingData) -> bool:
