@@ -491,9 +491,11 @@ class _Search:
         if not self.ensemble:
             return [self._best(done)], np.ones(1), np.ones(1)
         members = self._of_families(done)
+        if len(members) == 1:
+            return members, np.ones(1), np.ones(1)
         scores = np.array([one.scored.by_repeat for one in members if one.scored is not None])
         stack = Stack(data, scores, self.metric, members[0].common["n_jobs"])
-        single = None if len(members) == 1 else best_alone(stack, _SHRINKAGE, self.seed)
+        single = best_alone(stack, _SHRINKAGE, self.seed)
         weights = stack.fit_weights(_SHRINKAGE) if single is None else np.eye(len(members))[single]
         kept = np.flatnonzero(weights > 0.0)
         return [members[k] for k in kept], weights[kept], stack.deviations[kept]

@@ -201,7 +201,8 @@ class Blend(Ranker):
         """Set parameters; ``gbrank__num_leaves=7`` replaces that member by a changed copy."""
         if "members" in params:
             self.members = params.pop("members")
-        made = self._named_members() if self._has_members() else {}
+        nested = any("__" in name for name in params)  # nothing else looks at the members
+        made = self._named_members() if nested and self._has_members() else {}
         changes: dict[str, dict[str, Any]] = defaultdict(dict)
         for name in [*params]:
             member, dots, field = name.partition("__")
