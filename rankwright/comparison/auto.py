@@ -2,9 +2,9 @@
 
 The rankers that suit the data stand in families: linear, networks, boosted trees, forests. Each is
 fitted to folds of the queries, and valued on those that it has not seen. The first of a family
-stands for it, unless another is clearly better, by more than two standard errors: the best of
-several owes much of its lead to chance. The families are then blended (`rankwright.Blend`), unless
-one ranker is clearly better than the blend, and what was chosen is fitted to all data.
+stands for it, unless another leads by more than two standard errors: the best of several owes much
+of its lead to chance. The families are then blended (`rankwright.Blend`), unless one ranker leads
+the blend by more than three, and what was chosen is fitted to all data.
 
 Large data is searched by successive halving: candidates are tried on a sample of the queries, the
 better half of each family on one four times as large, and so on.
@@ -24,6 +24,7 @@ from scipy import sparse
 from rankwright.core.memory import blocks
 from rankwright.core.parameters import both, check_above_zero, seed_of
 from rankwright.core.types import F64, I64
+from rankwright.data.content import query_prints
 from rankwright.data.query_folds import deal_queries
 from rankwright.data.ranking_data import RankingData, concatenate
 from rankwright.errors import RankwrightError
@@ -48,6 +49,7 @@ _FOLDS = 5
 _SHRINKAGE = 100.0  # of the weights, in queries, as in Blend
 _REPEATED = 50  # with fewer queries than this they are dealt to folds more than once
 _MOST_REPEATS = 3
+_LEAD = 2.0  # standard errors by which a ranker must lead the first of its family
 _HALVED = 200_000  # documents from which on candidates are tried on samples first
 _SAMPLE = 50_000  # documents of the first sample
 _GROWTH = 4  # of one sample to the next
@@ -178,13 +180,14 @@ def auto(
     selects = make_metric(metric, convention=convention)
     seed = seed_of(random_state)
     common = {"metric": metric, "convention": convention, "random_state": seed, "n_jobs": n_jobs}
-    tried = [Tried(each, common) for each in candidates(outline)]
-    search = _Search(tried, selects.for_selection(), on_progress, _Clock(began, time_limit), seed)
+    tried = [_Tried(each, common) for each in candidates(outline)]
+    clock = _Clock(began, time_limit)
+    search = _Search(tried, selects.for_selection(), on_progress, clock, ensemble, seed)
     whole = data if valid is None else _pooled(data, valid)
     if outline.ratings or whole.n_queries < _FOLDS:  # users are known by their own ratings
         fitted, where = search.without_folds(data, valid)
     else:
-        fitted, where = search.on_folds(whole, ensemble)
+        fitted, where = search.on_folds(whole)
     fitted.interrupted_ = fitted.interrupted_ or search.interrupted
     name = metric_name(metric, selects)
     found = tuple(one.candidate for one in tried)
@@ -193,7 +196,11 @@ def auto(
 
 
 def _pooled(data: RankingData, valid: RankingData) -> RankingData:
-    """Return the queries of both; those without weights count 1."""
+    """Return the queries of both, each once; those without weights count 1."""
+    known, again = (query_prints(part)[0] for part in (data, valid))
+    valid = valid.select(np.flatnonzero(~np.isin(again, known)))
+    if not valid.n_queries:
+        return data
 
     def weighted(part: RankingData, other: RankingData) -> RankingData:
         if part.sample_weight is None and other.sample_weight is not None:
@@ -244,7 +251,7 @@ class _Clock:
 
 
 @dataclass
-class Tried:
+class _Tried:
     """A candidate, its fits and its scores."""
 
     candidate: Candidate
@@ -279,10 +286,11 @@ class Tried:
 class _Search:
     """Fits candidates to folds until time is up or all are tried, and chooses."""
 
-    tried: list[Tried]
+    tried: list[_Tried]
     metric: Metric
     on_progress: OnProgress | None
     clock: _Clock
+    ensemble: bool
     seed: int
     interrupted: bool = False
     out_of_time: bool = False
@@ -302,8 +310,8 @@ class _Search:
             except RankwrightError as error:
                 one.failed = error
                 continue
-            except KeyboardInterrupt:
-                self.interrupted = True
+            except (KeyboardInterrupt, _TimeUpError) as ended:
+                self._end(ended)
                 break
             self._done += 1
             one.last = fit
@@ -312,8 +320,8 @@ class _Search:
                 return fit, ""
             (one.per_query,) = evaluate(valid, fit.predict(valid), self.metric).per_query.values()
             self._value(one)
-            if fit.interrupted_ or not self.clock.allows():
-                self.interrupted = fit.interrupted_
+            if fit.interrupted_:
+                self.interrupted = True
                 break
         best = self._best([one for one in self.tried if one.per_query is not None])
         best.note(weight=1.0)
@@ -322,7 +330,7 @@ class _Search:
 
     # --- on folds ----------------------------------------------------------------------------
 
-    def on_folds(self, data: RankingData, ensemble: bool) -> tuple[Ranker, str]:
+    def on_folds(self, data: RankingData) -> tuple[Ranker, str]:
         """Return what is best out of fold, fitted to all data."""
         folds = self._folds_of(data)
         try:
@@ -335,12 +343,11 @@ class _Search:
         done = [one for one in self.tried if one.scored is not None]
         if not done or self.interrupted:
             return self._unfinished(done), self.folds
-        members, weights, deviations = self._choice(done, data.select(_tested(folds)), ensemble)
         try:
+            members, weights, deviations = self._choice(done, data.select(_tested(folds)))
             fitted = self._refit(members, data)
         except (KeyboardInterrupt, _TimeUpError) as ended:
-            self.interrupted = isinstance(ended, KeyboardInterrupt)
-            self.out_of_time = not self.interrupted
+            self._end(ended)
             return self._unfinished(done), self.folds
         for one, weight in zip(members, weights.tolist(), strict=True):
             one.note(weight=weight)
@@ -364,7 +371,7 @@ class _Search:
             for seed in range(self.seed, self.seed + repeats)
         ]
 
-    def _halved(self, data: RankingData) -> list[Tried]:
+    def _halved(self, data: RankingData) -> list[_Tried]:
         """Return the candidates that are left after samples of large data."""
         left = self.tried
         size = _SAMPLE
@@ -383,11 +390,11 @@ class _Search:
         return left
 
     @staticmethod
-    def _compete(left: list[Tried]) -> bool:
+    def _compete(left: list[_Tried]) -> bool:
         """Whether a family has more than one candidate."""
         return len({one.candidate.family for one in left}) < len(left)
 
-    def _better_half(self, left: list[Tried]) -> list[Tried]:
+    def _better_half(self, left: list[_Tried]) -> list[_Tried]:
         """Return the better half of each family, in their order."""
         kept = []
         for family in dict.fromkeys(one.candidate.family for one in left):
@@ -397,14 +404,14 @@ class _Search:
         return [one for one in left if one in kept]
 
     @staticmethod
-    def _count(one: Tried, folds: _Folds) -> int:
+    def _count(one: _Tried, folds: _Folds) -> int:
         """Return how many fits a candidate takes."""
         choosing = len(folds[0]) if round_parameter(one.make()) is not None else 0
         return choosing + sum(map(len, folds))
 
     def _try(
         self,
-        one: Tried,
+        one: _Tried,
         data: RankingData,
         folds: _Folds,
         share: float = 1.0,
@@ -449,14 +456,19 @@ class _Search:
         one.per_query = stack.per_query(np.ones(1))
         one.note(share=share)
         self._value(one)
-        self._reserved = self._needed() + self.clock.margin
+        if self.clock.limit is not None:
+            self._reserve(stack.data)
 
-    def _needed(self) -> float:
-        """Return how long the last fits of what is best so far take."""
+    def _reserve(self, tested: RankingData) -> None:
+        """Keep time for a choice of what was tried so far, and for its last fits."""
+        began = time.perf_counter()
         done = [one for one in self.tried if one.scored is not None]
-        return sum(one.refit_seconds() for one in self._of_families(done))
+        members, *_ = self._choice(done, tested)
+        seconds = time.perf_counter() - began
+        fits = sum(one.refit_seconds() for one in members)
+        self._reserved = fits + _SPARE * seconds + self.clock.margin
 
-    def _progress(self, one: Tried) -> Callable[[int, str], None]:
+    def _progress(self, one: _Tried) -> Callable[[int, str], None]:
         """Return what shows the rounds of a candidate, and ends it when time is up."""
 
         def progress(t: int, text: str) -> None:
@@ -474,25 +486,21 @@ class _Search:
 
     # --- choosing ----------------------------------------------------------------------------
 
-    def _choice(
-        self, done: list[Tried], data: RankingData, ensemble: bool
-    ) -> tuple[list[Tried], F64, F64]:
+    def _choice(self, done: list[_Tried], data: RankingData) -> tuple[list[_Tried], F64, F64]:
         """Return what to fit to all data, the weights, and the deviations of the scores."""
-        if not ensemble:
+        if not self.ensemble:
             return [self._best(done)], np.ones(1), np.ones(1)
         members = self._of_families(done)
+        if len(members) == 1:
+            return members, np.ones(1), np.ones(1)
         scores = np.array([one.scored.by_repeat for one in members if one.scored is not None])
-        stack = Stack(data, scores, self.metric)
+        stack = Stack(data, scores, self.metric, members[0].common["n_jobs"])
         single = best_alone(stack, _SHRINKAGE, self.seed)
-        if single is not None or len(members) == 1:
-            return [members[single or 0]], np.ones(1), np.ones(1)
-        weights = stack.fit_weights(_SHRINKAGE)
+        weights = stack.fit_weights(_SHRINKAGE) if single is None else np.eye(len(members))[single]
         kept = np.flatnonzero(weights > 0.0)
-        if len(kept) == 1:
-            return [members[kept[0]]], np.ones(1), np.ones(1)
         return [members[k] for k in kept], weights[kept], stack.deviations[kept]
 
-    def _of_families(self, done: list[Tried]) -> list[Tried]:
+    def _of_families(self, done: list[_Tried]) -> list[_Tried]:
         """Return one of each family: the first, unless another is clearly better."""
         found = []
         for family in dict.fromkeys(one.candidate.family for one in done):
@@ -504,21 +512,21 @@ class _Search:
             found.append(first)
         return found
 
-    def _leads(self, one: Tried, other: Tried) -> bool:
+    def _leads(self, one: _Tried, other: _Tried) -> bool:
         """Whether one is clearly better than another."""
         assert one.per_query is not None
         assert other.per_query is not None
-        return clearly_better(self._sign * one.per_query, self._sign * other.per_query)
+        return clearly_better(self._sign * one.per_query, self._sign * other.per_query, _LEAD)
 
     @property
     def _sign(self) -> float:
         return 1.0 if self.metric.maximise else -1.0
 
-    def _worth(self, one: Tried) -> float:
+    def _worth(self, one: _Tried) -> float:
         value = one.candidate.value
         return -np.inf if value is None or np.isnan(value) else self._sign * value
 
-    def _best(self, done: list[Tried]) -> Tried:
+    def _best(self, done: list[_Tried]) -> _Tried:
         """Return the first of the best, or say why there is none."""
         if done:
             return max(done, key=self._worth)
@@ -526,7 +534,12 @@ class _Search:
             raise KeyboardInterrupt
         raise next(one.failed for one in self.tried if one.failed is not None)
 
-    def _value(self, one: Tried) -> None:
+    def _end(self, ended: BaseException) -> None:
+        """Note what ended the search."""
+        self.interrupted = isinstance(ended, KeyboardInterrupt)
+        self.out_of_time = not self.interrupted
+
+    def _value(self, one: _Tried) -> None:
         """Note the value of a candidate with its interval."""
         assert one.per_query is not None
         values = one.per_query[~np.isnan(one.per_query)]
@@ -539,7 +552,7 @@ class _Search:
 
     # --- the last fits -----------------------------------------------------------------------
 
-    def _refit(self, members: list[Tried], data: RankingData) -> list[Ranker]:
+    def _refit(self, members: list[_Tried], data: RankingData) -> list[Ranker]:
         """Return the chosen, fitted to all data, if there is time for it."""
         if not self.clock.allows(sum(one.refit_seconds() for one in members) / _SPARE):
             raise _TimeUpError
@@ -557,7 +570,7 @@ class _Search:
             self._done += 1
         return found
 
-    def _unfinished(self, done: list[Tried]) -> Ranker:
+    def _unfinished(self, done: list[_Tried]) -> Ranker:
         """Return the last fit of the best so far, which was made to most queries."""
         best = self._best(done or [one for one in self.tried if one.last is not None])
         best.note(weight=1.0)

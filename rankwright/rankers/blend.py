@@ -41,6 +41,7 @@ AUTO = "auto"
 _USERS = ("factorization", "jrank")  # models that score users, not features
 _TEXTS = "texts"
 _BAGS = 60
+_ALONE = 3.0  # standard errors that the best of several members must lead a blend by
 
 
 class Blend(Ranker):
@@ -67,7 +68,7 @@ class Blend(Ranker):
         Pull of the weights towards their mean, which counts as much as this many queries: with far
         fewer the weights are nearly equal, with far more the data decide; 0 has no pull.
     fallback : bool, default True
-        Keep a single member where it is better than the blend on the folds, by more than two
+        Keep a single member where it is better than the blend on the folds, by more than three
         standard errors of the difference.
     metric : str, Metric or callable, default "ndcg@10"
         Metric that a single member is compared with the blend by, and that members given by name
@@ -200,7 +201,8 @@ class Blend(Ranker):
         """Set parameters; ``gbrank__num_leaves=7`` replaces that member by a changed copy."""
         if "members" in params:
             self.members = params.pop("members")
-        made = self._named_members() if self._has_members() else {}
+        nested = any("__" in name for name in params)  # nothing else looks at the members
+        made = self._named_members() if nested and self._has_members() else {}
         changes: dict[str, dict[str, Any]] = defaultdict(dict)
         for name in [*params]:
             member, dots, field = name.partition("__")
@@ -454,7 +456,7 @@ def best_alone(stack: Stack, pull: float, seed: int) -> int | None:
     alone = sign * stack.members_per_query()
     best = int(np.argmax(np.nanmean(alone, axis=1)))
     together = sign * stack.cross_fitted(pull, seed)
-    return best if clearly_better(alone[best], together) else None
+    return best if clearly_better(alone[best], together, _ALONE) else None
 
 
 def _has_gaps(data: RankingData) -> bool:

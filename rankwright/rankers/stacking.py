@@ -27,7 +27,6 @@ from rankwright.metrics.evaluation import Evaluator
 from rankwright.solvers.lbfgs import LBFGS
 
 LOSS = RankNet(normalize=True)
-_CLEAR = 2.0  # standard errors of the mean difference
 _FOLDS = 5  # of the queries that weights are tried on
 
 
@@ -143,15 +142,15 @@ class WeightsProblem:
         return value / self._total
 
 
-def clearly_better(one: F64, other: F64) -> bool:
-    """Whether values of queries are higher in the mean, by more than two standard errors.
+def clearly_better(one: F64, other: F64, errors: float) -> bool:
+    """Whether values of queries are higher in the mean, by more than so many standard errors.
 
     What is compared with others is often the best of several, and looks better than it is.
     """
     lead = (one - other)[~np.isnan(one - other)]
     if len(lead) < 2:
         return False
-    return bool(lead.mean() > _CLEAR * lead.std(ddof=1) / np.sqrt(len(lead)))
+    return bool(lead.mean() > errors * lead.std(ddof=1) / np.sqrt(len(lead)))
 
 
 def within_queries(scores: F64, data: RankingData) -> float:

@@ -184,6 +184,15 @@ def test_validation_queries_are_dealt_to_folds_with_the_others():
 
 
 @pytest.mark.usefixtures("quick")
+def test_queries_that_are_in_both_sets_are_taken_once():
+    alone = auto(DATA)
+    for valid in (DATA, DATA.select(np.arange(7))):
+        np.testing.assert_array_equal(
+            auto(DATA, eval_set=valid).ranker.predict(DATA), alone.ranker.predict(DATA)
+        )
+
+
+@pytest.mark.usefixtures("quick")
 def test_a_single_model_is_chosen_where_no_blend_is_wanted():
     found = auto(DATA, ensemble=False)
     best = max(found.candidates, key=lambda each: each.value)
@@ -205,7 +214,7 @@ def test_one_ranker_is_kept_where_it_is_clearly_better_than_the_blend(monkeypatc
             self, X._replace(y=rng.permutation(X.y)), *more, **named
         ),
     )
-    found = auto(DATA)
+    found = auto(small_data(queries=60, documents=8))  # a line rules its grades
     assert found.ranker.name == "memr"
     assert found.candidates[0].weight == 1.0
 
@@ -348,6 +357,15 @@ def test_the_time_limit_is_kept_the_last_fits_included(monkeypatch, limit, tried
     assert clock.now <= max(limit, 1.0) + 1e-9  # one fit in any case
     assert ("Ended by the time limit" in found.why) == (limit < 1000)
     assert ("most queries, not to all" in found.why) == (limit < 1)
+
+
+def test_the_time_limit_is_kept_where_there_are_no_folds(monkeypatch):
+    clock = Clock(monkeypatch, {"cofirank": 3.0, "mmmf": 30.0})
+    other = ratings()._replace(y=ratings().y[::-1].copy())
+    found = auto(ratings(), eval_set=other, time_limit=10)
+    assert found.ranker.name == "cofirank"
+    assert clock.now <= 12.0
+    assert "Ended by the time limit" in found.why
 
 
 def test_a_time_limit_is_a_number_above_0():
