@@ -41,7 +41,8 @@ from rankwright.core.jit import kernel, quick_kernel
 from rankwright.core.kernels import clear_query, longest
 from rankwright.core.order import NO_KEY, sort_query
 from rankwright.core.parameters import Part, check_above_zero, check_whole
-from rankwright.core.types import BoundLoss, Traits
+from rankwright.core.team import new_table
+from rankwright.core.types import I64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import KernelLoss
 from rankwright.losses.gain_lists import gain_lists
@@ -53,25 +54,35 @@ _NEGLIGIBLE = -50.0  # of a logarithm: its exponential is lost beside 1
 
 
 @kernel
-def _queries(lo, hi, indptr, s, lists, temperature, rounds, weight, value, grad, curv):  # type: ignore[no-untyped-def]
+def _queries(  # type: ignore[no-untyped-def]
+    lo, hi, indptr, s, lists, temperature, rounds, order, scratch, weight, value, grad, curv
+):
     most = longest(lo, hi, lists.begin)
-    scratch, order = np.empty((8, most + 1)), np.empty((6, most), np.int64)
-    us, vs = np.empty((rounds + 1, most)), np.empty((rounds + 1, most))
-    P, pull = np.empty((most, most)), np.empty((most if len(grad) else 0, most))
+    used = 8 * (most + 1)
+    room = new_table(scratch, lo, 0, 8, most + 1)
+    us = new_table(scratch, lo, used, rounds + 1, most)
+    used += (rounds + 1) * most
+    vs = new_table(scratch, lo, used, rounds + 1, most)
+    used += (rounds + 1) * most
+    P = new_table(scratch, lo, used, most, most)
+    pull = new_table(scratch, lo, used + most * most, most if len(grad) else 0, most)
     for q in range(lo, hi):
         clear_query(q, indptr, value, grad, curv)
         if weight[q] == 0.0:
             continue
         row = lists.row[lists.begin[q] : lists.begin[q + 1]]
         n, k = len(row), lists.cut[q]
-        gap, b, d, x = scratch[0, :n], scratch[1, :n], scratch[2, :n], scratch[3, :n]
-        first, end, left, right = order[2, :n], order[3, :n], order[4, :n], order[5, :n]
+        gap, b, d, x = room[0, :n], room[1, :n], room[2, :n], room[3, :n]
+        at, past = lists.begin[q], lists.begin[q + 1]
+        ranked, spare = order[0, at:past], order[1, at:past]
+        first, end = order[2, at:past], order[3, at:past]
+        left, right = order[4, at:past], order[5, at:past]
         for j in range(n):
             x[j] = s[row[j]] / temperature
-        sort_query(0, n, x, NO_KEY, order[0], order[1])
-        _gaps_and_ties(order[0, :n], x, gap, first, end)
+        sort_query(0, n, x, NO_KEY, ranked, spare)
+        _gaps_and_ties(ranked, x, gap, first, end)
         for j in range(n):
-            b[j] = lists.gain[lists.begin[q] + order[0, j]]
+            b[j] = lists.gain[at + ranked[j]]
             d[j] = lists.discount[j] if j < k else 0.0
         ranks = n if rounds else k  # without scaling, ranks beyond the cut-off have no part
         for r in range(ranks):
@@ -84,10 +95,10 @@ def _queries(lo, hi, indptr, s, lists, temperature, rounds, weight, value, grad,
                 total -= d[r] * us[rounds, r] * P[r, j] * vs[rounds, j] * b[j]  # (2)
         value[q] = weight[q] * total
         if len(grad):
-            _scale_back(P, band, rounds, d, b, us, vs, scratch[4], scratch[5], pull)
-            _gradient(P, band, pull, first, end, scratch[6], scratch[7], x)
+            _scale_back(P, band, rounds, d, b, us, vs, room[4], room[5], pull)
+            _gradient(P, band, pull, first, end, room[6], room[7], x)
             for j in range(n):
-                grad[row[order[0, j]]] = weight[q] * x[j] / temperature
+                grad[row[ranked[j]]] = weight[q] * x[j] / temperature
 
 
 @kernel
@@ -236,5 +247,11 @@ class NeuralNDCG(Part):
         check_above_zero("neural_ndcg's temperature", self.temperature)
         check_whole("neural_ndcg's sinkhorn", self.sinkhorn, 0)
         lists = gain_lists("neural_ndcg", self.metric, data)
-        args = (lists, float(self.temperature), int(self.sinkhorn))
-        return KernelLoss(_queries, data, *args, n_jobs=n_jobs)
+        rounds = int(self.sinkhorn)
+        order = np.empty((6, len(lists.row)), np.int64)
+        args = (lists, float(self.temperature), rounds, order)
+
+        def floats(sizes: I64, _lanes: int) -> I64:
+            return 8 * (sizes + 1) + 2 * (rounds + 1) * sizes + 2 * sizes * sizes
+
+        return KernelLoss(_queries, data, *args, scratch=floats, n_jobs=n_jobs)

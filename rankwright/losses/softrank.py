@@ -42,7 +42,8 @@ import numpy as np
 from rankwright.core.jit import kernel, quick_kernel
 from rankwright.core.kernels import clear_query, longest
 from rankwright.core.parameters import Part, check_above_zero, check_choice, check_whole
-from rankwright.core.types import F64, BoundLoss, Traits
+from rankwright.core.team import new_table, zero
+from rankwright.core.types import F64, I64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import KernelLoss
 from rankwright.losses.gain_lists import gain_lists
@@ -65,13 +66,16 @@ class _Terms(NamedTuple):
 
 
 @kernel
-def _queries(lo, hi, indptr, s, lists, terms, weight, value, grad, curv):  # type: ignore[no-untyped-def]
+def _queries(lo, hi, indptr, s, lists, terms, scratch, weight, value, grad, curv):  # type: ignore[no-untyped-def]
     convex, nodes, share, tau = terms
     most, depth = longest(lo, hi, lists.begin), 0
     for q in range(lo, hi):
         depth = max(depth, lists.cut[q])
-    pairs, ranks = np.empty((6, most)), np.empty((4, depth + 2))
-    states = np.zeros((most + 1, depth + 1))
+    pairs = new_table(scratch, lo, 0, 6, most)
+    ranks = new_table(scratch, lo, 6 * most, 4, depth + 2)
+    states = new_table(scratch, lo, 6 * most + 4 * (depth + 2), most + 1, depth + 1)
+    for row in range(most + 1):
+        zero(states[row])
     for q in range(lo, hi):
         clear_query(q, indptr, value, grad, curv)
         if weight[q] == 0.0:
@@ -228,4 +232,10 @@ class SoftRank(Part):
         lists = gain_lists("softrank", self.metric, data)
         convex = bool((np.diff(lists.discount, 2) >= 0.0).all())
         args = (lists, _Terms(convex, nodes, share, tau))
-        return KernelLoss(_queries, data, *args, curvature=True, n_jobs=n_jobs)
+        return KernelLoss(
+            _queries, data, *args, curvature=True, scratch=_scratch_floats, n_jobs=n_jobs
+        )
+
+
+def _scratch_floats(sizes: I64, _lanes: int) -> I64:
+    return 6 * sizes + 4 * (sizes + 2) + (sizes + 1) ** 2
