@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import builtins
 import math
+import warnings
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from types import CodeType, FunctionType
@@ -110,9 +111,6 @@ def _over_team_by_warps(x, y, largest):  # type: ignore[no-untyped-def]
     for step in (16, 8, 4, 2, 1):
         x = _joined(x, cuda.shfl_xor_sync(-1, x, step), largest)
         y = _joined(y, cuda.shfl_xor_sync(-1, y, step), largest)
-    if warps == 1:
-        cuda.syncwarp(-1)
-        return x, y
     cuda.syncthreads()  # all have read what came of the last
     if lane == 0:
         shared[warp], shared[warps + warp] = x, y
@@ -254,10 +252,12 @@ def launch(one: Any, queries: Any, args: tuple[Any, ...], *, team: int, stream: 
         return
     if (one, team) not in _launchers:
         _launchers[one, team] = _launcher(one, team)
-    if team > 1:
-        _launchers[one, team][n, team, stream, 16 * team](queries, args)
-    else:
-        _launchers[one, team][math.ceil(n / _THREADS), _THREADS, stream](queries, args)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*under-utilization")  # of few queries
+        if team > 1:
+            _launchers[one, team][n, team, stream, 16 * team](queries, args)
+        else:
+            _launchers[one, team][math.ceil(n / _THREADS), _THREADS, stream](queries, args)
 
 
 def _launcher(one: Any, team: int) -> Any:

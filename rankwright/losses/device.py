@@ -43,7 +43,7 @@ class DeviceLoss:
         team: bool,
     ) -> None:
         _refuse_what_cannot_run(kernel, score_limit)
-        self._memory = DeviceMemory()
+        self.memory = DeviceMemory()
         self._loss, self._kernel, self._hessian = loss, kernel, hessian
         self._copies: list[tuple[AnyArray, Any, Any]] = []  # arrays, tensors, and views of these
         self._args = tuple(self._to_device(arg) for arg in args)
@@ -51,7 +51,7 @@ class DeviceLoss:
         self._weight, self._nothing = self._to_device(weight), self._to_device(np.empty(0))
         self._present = None
         if present is not None:
-            self._present = self._memory.copy(present[0]), present[1]
+            self._present = self.memory.copy(present[0]), present[1]
         sizes = np.diff(indptr)
         self._team_of = np.ones(len(sizes), np.int64)
         for documents, threads in cuda.TEAMS if team else ():
@@ -65,8 +65,8 @@ class DeviceLoss:
                 floats[own] = scratch(sizes[own], cuda.lanes(threads))
             self._scratch_begin = np.append(0, np.cumsum(floats)).astype(np.int64)
             self._scratch_there = self._to_device(self._scratch_begin)
-            self._floats = self._memory.zeros(0)
-        self.per_query = self._memory.zeros(len(weight))
+            self._floats = self.memory.zeros(0)
+        self.per_query = self.memory.zeros(len(weight))
         self._compile()
 
     def grad_queries(self, lo: int, hi: int, s: Any, out: Any) -> None:
@@ -101,7 +101,7 @@ class DeviceLoss:
         """Return what answers depend on beside the scores."""
         kept = self._loss.state()
         for array, tensor in self._shared(kept):
-            self._memory.fetch(tensor, array)
+            self.memory.fetch(tensor, array)
         return kept
 
     def load_state(self, kept: Mapping[str, AnyArray]) -> None:
@@ -111,7 +111,7 @@ class DeviceLoss:
 
     def _compile(self) -> None:
         """Compile the kernel by its first query, or say that it does not work on a GPU."""
-        nothing, first = self._memory.zeros(int(self._indptr[-1])), min(1, len(self._indptr) - 1)
+        nothing, first = self.memory.zeros(int(self._indptr[-1])), min(1, len(self._indptr) - 1)
         views = (self._weight, cuda.view(self.per_query), cuda.view(nothing), self._nothing)
         kept = {name: array.copy() for name, array in self._loss.state().items()}
         try:
@@ -134,7 +134,7 @@ class DeviceLoss:
         for array, _, there in self._copies:
             if array is arg:
                 return there
-        tensor = self._memory.copy(arg)
+        tensor = self.memory.copy(arg)
         self._copies.append((arg, tensor, cuda.view(tensor, arg.dtype)))
         return self._copies[-1][2]
 
@@ -146,7 +146,7 @@ class DeviceLoss:
 
     def _send(self) -> None:
         for array, tensor in self._shared(self._loss.state()):
-            self._memory.refresh(tensor, array)
+            self.memory.refresh(tensor, array)
 
     # --- launches
 
@@ -156,10 +156,10 @@ class DeviceLoss:
             first = int(self._scratch_begin[lo])
             needed = int(self._scratch_begin[hi]) - first
             if len(self._floats) < needed:
-                self._floats = self._memory.zeros(needed)
+                self._floats = self.memory.zeros(needed)
             args = (*args[:-1], Scratch(cuda.view(self._floats), self._scratch_there, first))
         every = (self._there, cuda.view(s), *args, *last)
-        stream = self._memory.stream()
+        stream = self.memory.stream()
         for team, queries in self._queries(lo, hi):
             cuda.launch(kernel, queries, every, team=team, stream=stream)
 
@@ -170,7 +170,7 @@ class DeviceLoss:
             found = found[np.argsort(-np.diff(self._indptr)[lo:hi], kind="stable")]
             teams = np.unique(self._team_of[found])[::-1].tolist()
             self._runs[lo, hi] = [
-                (team, cuda.view(self._memory.copy(found[self._team_of[found] == team])))
+                (team, cuda.view(self.memory.copy(found[self._team_of[found] == team])))
                 for team in teams
             ]
         return self._runs[lo, hi]
@@ -180,12 +180,12 @@ class DeviceLoss:
         if self._present is None:
             return s
         own = slice(int(self._indptr[lo]), int(self._indptr[hi]))
-        seen = self._memory.zeros(int(self._indptr[-1]))
+        seen = self.memory.zeros(int(self._indptr[-1]))
         seen[own] = s[self._present[0][own]]
         return seen
 
     def _scratch_for(self, out: Any) -> Any:
-        return out if self._present is None else self._memory.zeros(int(self._indptr[-1]))
+        return out if self._present is None else self.memory.zeros(int(self._indptr[-1]))
 
     def _put(self, lo: int, hi: int, part: Any, out: Any) -> None:
         if self._present is None:

@@ -38,7 +38,7 @@ from rankwright.losses.base import (
 )
 from rankwright.models.linear import deviations, fill_values, filled
 from rankwright.models.schema import FILL, Schema
-from rankwright.solvers.adam import Adam, Arrays, check_torch, host_array, load_torch
+from rankwright.solvers.adam import Adam, Arrays, check_cuda, check_torch, host_array, load_torch
 from rankwright.solvers.choice import lacking
 
 # --- what a network is made of ---------------------------------------------------------------
@@ -567,8 +567,8 @@ class Network(Part):
         device = self.device
         if device == "auto":
             device = "cuda" if torch.cuda.is_available() else "cpu"
-        elif device == "cuda" and not torch.cuda.is_available():
-            raise UsageError("torch finds no CUDA device here; use device='cpu' or 'auto'.")
+        elif device == "cuda":
+            check_cuda("device='cpu' or 'auto'")
         threads, workspace = torch.get_num_threads(), os.environ.get(_WORKSPACE)
         products = torch.get_float32_matmul_precision()
         strict = torch.are_deterministic_algorithms_enabled()
@@ -701,12 +701,19 @@ class NetworkProblem:
             self._values = torch.zeros(self.n_batches, dtype=torch.float64, device=device)
             self._visited: set[int] = set()
             self._recorded: dict[int, Any] = {}
-            # batches follow each other in the same memory
-            self._graph_pool = torch.cuda.graph_pool_handle() if device == "cuda" else None
+            if device == "cuda":  # batches follow each other in the same memory
+                self._graph_pool = torch.cuda.graph_pool_handle()
+                self._apart = torch.cuda.Stream()
         self._kept: dict[int, Any] | None = {} if math.prod(X.shape) <= self._room() else None
         self._watched: tuple[RankingData, Any] | None = None  # the callback's data, scaled
         if device == "cuda" and self._kept is not None:
             self._upload()
+        self._records = (
+            device == "cuda"
+            and self._kept is not None
+            and design.dropout == 0.0
+            and self.n_batches <= _MOST_RECORDED
+        )
 
     def _room(self) -> int:
         """Return how many scaled features are kept: on a GPU, in a third of what is free there."""
@@ -820,8 +827,7 @@ class NetworkProblem:
         for it (a CUDA graph), without Python between the steps. Dropout's noise is not the same.
         """
         torch = self._torch
-        once = self._device == "cpu" or self.n_batches > _MOST_RECORDED
-        if once or self._design.dropout > 0.0:
+        if not self._records:
             value, gradient = self._chunk_grad(t, batch)
             return value, list(gradient)
         if batch not in self._visited:  # libraries make ready what they need
@@ -831,15 +837,21 @@ class NetworkProblem:
                 kept.copy_(found)
             return value, self._found
         if batch not in self._recorded:
-            self._recorded[batch] = torch.cuda.CUDAGraph()
-            self._record(t, batch, self._recorded[batch])
+            graph = torch.cuda.CUDAGraph()
+            try:
+                self._record(t, batch, graph)
+            except torch.OutOfMemoryError:  # what is recorded holds its memory
+                self._records = False
+                self.close()
+                return self._grad_there(t, batch)
+            self._recorded[batch] = graph
         self._recorded[batch].replay()
         return self._values[batch], self._found
 
     def _record(self, t: int, batch: int, graph: Any) -> None:
         """Record a batch; its loss and gradient are left in the same places each time."""
         torch = self._torch
-        here, apart = torch.cuda.current_stream(), torch.cuda.Stream()
+        here, apart = torch.cuda.current_stream(), self._apart
         apart.wait_stream(here)
         with torch.cuda.stream(apart):
             graph.capture_begin(pool=self._graph_pool, capture_error_mode="thread_local")
@@ -854,8 +866,9 @@ class NetworkProblem:
 
     def close(self) -> None:
         """Give back the memory of what was recorded."""
-        if self._there is not None:
+        if self._there is not None and self._recorded:
             self._recorded.clear()
+            self._torch.cuda.empty_cache()
 
     def _chunk_grad(self, t: int, chunk: int) -> tuple[float, tuple[Any, ...]]:
         torch = self._torch

@@ -216,6 +216,12 @@ def check_torch() -> None:
         raise MissingExtraError("torch", "neural", "a network")
 
 
+def check_cuda(instead: str) -> None:
+    """Raise unless torch finds a GPU; ``instead`` says what to use."""
+    if not load_torch().cuda.is_available():
+        raise UsageError(f"torch finds no CUDA device here; use {instead}.")
+
+
 def load_torch() -> Any:
     """Return torch, imported on first use, or say how to install it."""
     check_torch()

@@ -1,6 +1,8 @@
 """Losses on a GPU are those of the CPU: the same kernels, the same numbers."""
 
+import re
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -158,3 +160,12 @@ def test_a_network_learns_from_a_loss_on_the_gpu_what_it_learns_from_that_of_the
     for (a, b), (c, d) in zip(here.layers, there.layers, strict=True):
         np.testing.assert_allclose(c, a, rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(d, b, rtol=1e-9, atol=1e-12)
+
+
+def test_the_page_names_every_loss_where_it_runs():
+    page = (Path(__file__).parents[2] / "docs/how-to/gpu.md").read_text(encoding="utf-8")
+    rows = [line for line in page.splitlines() if line.startswith("| `") and "thread" in line]
+    there = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    assert there == set(registry.names("losses")) - ON_CPU
+    (here,) = (line for line in page.splitlines() if "kernels allocate memory |" in line)
+    assert {name for name in ON_CPU if f"`{name}`" in here} == ON_CPU
