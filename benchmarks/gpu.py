@@ -283,7 +283,7 @@ def _kernels() -> Findings:
         bound = LOSSES[name].bind(data, n_jobs=1)
         bound.grad(s, gradient)
         core = min(seconds_of(bound.grad, s, gradient) for _ in range(3))
-        loss = bound.on_device()
+        loss = bound.on_device(torch)
         card = math.inf
         for _ in range(5):
             begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))

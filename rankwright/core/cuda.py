@@ -278,12 +278,8 @@ def _launcher(one: Any, team: int) -> Any:
 class DeviceMemory:
     """Arrays on the GPU, in torch's memory and on its stream; on the CPU where all is simulated."""
 
-    def __init__(self) -> None:
-        if find_spec("torch") is None:
-            raise MissingExtraError("torch", "neural", "a loss on a GPU")
-        import torch
-
-        self._torch: Any = torch
+    def __init__(self, torch: Any) -> None:
+        self._torch = torch
         self._device = "cpu" if SIMULATED else "cuda"
 
     def zeros(self, n: int) -> Any:

@@ -157,8 +157,8 @@ class KernelLoss:
         )
         self._put(turned, out)
 
-    def on_device(self) -> DeviceLoss:
-        """Return the loss on a GPU, where its kernels can run there; else say why not."""
+    def on_device(self, torch: Any) -> DeviceLoss:
+        """Return the loss on a GPU, in torch's memory, or say why its kernels cannot run there."""
         from rankwright.losses.device import DeviceLoss  # numba's CUDA part is not loaded before
 
         return DeviceLoss(
@@ -168,6 +168,7 @@ class KernelLoss:
             self._args,
             self._indptr,
             self._weight,
+            torch=torch,
             present=self._present,
             score_limit=self._score_limit,
             scratch=self._scratch_floats,
@@ -309,12 +310,12 @@ def bound_loss(loss: Loss, data: RankingData, *, n_jobs: int | None = None, **op
     return made
 
 
-def device_loss(loss: Loss, bound: Any) -> DeviceLoss | None:
+def device_loss(loss: Loss, bound: Any, torch: Any) -> DeviceLoss | None:
     """Return a bound loss on the GPU; or None, and warn that it is computed on the CPU."""
     why = "it is not computed by kernels"
     try:
         if hasattr(bound, "on_device"):
-            made: DeviceLoss = bound.on_device()
+            made: DeviceLoss = bound.on_device(torch)
             return made
     except (IncompatibleError, MissingExtraError) as error:
         why = str(error).rstrip(".")

@@ -37,13 +37,14 @@ class DeviceLoss:
         indptr: I64,
         weight: F64,
         *,
+        torch: Any,
         present: tuple[I64, I64] | None,
         score_limit: float | None,
         scratch: Callable[[I64, int], I64] | None,
         team: bool,
     ) -> None:
         _refuse_what_cannot_run(kernel, score_limit)
-        self.memory = DeviceMemory()
+        self.memory = DeviceMemory(torch)
         self._loss, self._kernel, self._hessian = loss, kernel, hessian
         self._copies: list[tuple[AnyArray, Any, Any]] = []  # arrays, tensors, and views of these
         self._args = tuple(self._to_device(arg) for arg in args)

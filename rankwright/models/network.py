@@ -484,7 +484,7 @@ class Network(Part):
                 ordered,
                 bound,
                 data,
-                there=device_loss(loss, bound) if device == "cuda" else None,
+                there=device_loss(loss, bound, torch) if device == "cuda" else None,
                 batch_size=self.batch_size,
                 device=device,
                 precision=self.precision,

@@ -66,8 +66,6 @@ def test_without_numba_cuda_the_error_names_the_extra(monkeypatch):
     monkeypatch.setattr(cuda, "find_spec", lambda _: None)
     with pytest.raises(MissingExtraError, match=r"needs numba-cuda.* 'rankwright\[gpu\]'"):
         cuda._numba_cuda()
-    with pytest.raises(MissingExtraError, match=r"needs torch.* 'rankwright\[neural\]'"):
-        cuda.DeviceMemory()
 
 
 def test_numpy_is_left_as_it_was():

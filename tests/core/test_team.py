@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from simulated_gpu import cuda, tensor
 
 from rankwright.core.jit import kernel
@@ -42,7 +43,7 @@ def _share(lo, hi, x, found, taken):
 
 def _shared(x, team):
     found, taken = tensor(np.zeros(7)), tensor(np.full(len(x), 5.0))
-    memory = cuda.DeviceMemory()
+    memory = cuda.DeviceMemory(torch)
     args = tuple(cuda.view(array) for array in (tensor(x), found, taken))
     queries = memory.copy(np.zeros(1, np.int64))
     cuda.launch(_share, cuda.view(queries), args, team=team)

@@ -47,7 +47,7 @@ def _scores():
 
 
 def _on_device(bound, s):
-    there, out = bound.on_device(), tensor(np.full(N, np.nan))
+    there, out = bound.on_device(torch), tensor(np.full(N, np.nan))
     there.grad_queries(0, len(GRADES), tensor(s), out)
     return there, out
 
@@ -59,7 +59,7 @@ def test_gradients_values_and_hessians_are_those_of_the_cpu(name):
     bound, gradient = _loss(name).bind(data, n_jobs=1), np.empty(N)
     if name in ON_CPU:
         with pytest.raises(IncompatibleError, match="allocates memory, which a GPU cannot"):
-            bound.on_device()
+            bound.on_device(torch)
         return
     value = bound.grad(s, gradient)
     per_query = bound.per_query.copy()
@@ -112,13 +112,13 @@ def test_what_is_sampled_is_that_of_the_iteration():
 def test_the_state_comes_back_and_goes_on_elsewhere():
     data, s, gradient = _data(), _scores(), np.empty(N)
     bound = _loss("interval").bind(data, n_jobs=1)
-    begun = {name: array.copy() for name, array in bound.on_device().state().items()}
+    begun = {name: array.copy() for name, array in bound.on_device(torch).state().items()}
     assert not begun["warm"].any()  # compiling has left nothing
     there, _ = _on_device(_loss("interval").bind(data), s)
     bound.grad(s, gradient)
     for name, array in there.state().items():
         np.testing.assert_allclose(array, bound.state()[name], rtol=1e-9, atol=1e-12)
-    again = _loss("interval").bind(data).on_device()
+    again = _loss("interval").bind(data).on_device(torch)
     again.load_state(there.state())
     assert (again.state()["warm"] == there.state()["warm"]).all()
 
@@ -130,10 +130,10 @@ def test_a_loss_that_stays_on_the_cpu_is_named_with_the_reason():
         (losses.from_function(lambda s, y: (0.0, s - y)), "it is not computed by kernels"),
     ):
         with pytest.warns(UserWarning, match=why):
-            assert device_loss(loss, loss.bind(data)) is None
+            assert device_loss(loss, loss.bind(data), torch) is None
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert device_loss(_loss("squared"), _loss("squared").bind(data)) is not None
+        assert device_loss(_loss("squared"), _loss("squared").bind(data), torch) is not None
 
 
 def test_a_network_learns_from_a_loss_on_the_gpu_what_it_learns_from_that_of_the_cpu(monkeypatch):
@@ -148,7 +148,7 @@ def test_a_network_learns_from_a_loss_on_the_gpu_what_it_learns_from_that_of_the
     made = []
 
     def with_loss_there(*args, **options):
-        made.append(problem(*args, **{**options, "there": args[5].on_device()}))
+        made.append(problem(*args, **{**options, "there": args[5].on_device(torch)}))
         return made[-1]
 
     monkeypatch.setattr(network, "NetworkProblem", with_loss_there)
