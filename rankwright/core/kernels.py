@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from rankwright.core.jit import kernel
+from rankwright.core.team import shared_range
 
 # --- queries ---------------------------------------------------------------------------------
 
@@ -27,7 +28,7 @@ def longest(lo, hi, indptr):  # type: ignore[no-untyped-def]
 def clear(lo, hi, array):  # type: ignore[no-untyped-def]
     """Write zeros to the rows lo:hi of an array that was asked for, that is, has a length."""
     if len(array):
-        for i in range(lo, hi):
+        for i in shared_range(lo, hi):
             array[i] = 0.0
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from rankwright.core.jit import kernel
 from rankwright.core.kernels import copy_values, take
 from rankwright.core.parallel import map_queries
+from rankwright.core.team import members, owns, shared_range, team_sum, wait
 from rankwright.core.types import F64, I64
 
 _RUN = 12  # longest run for insertion
@@ -52,7 +53,7 @@ def _insert_run(lo, hi, s, key, order):  # type: ignore[no-untyped-def]
 def _count_run(lo, hi, s, order):  # type: ignore[no-untyped-def]
     """Put each document of lo:hi where the number of documents before it says; no NaN, no key."""
     scores, places = s[lo:hi], order[lo:hi]
-    for i in range(len(scores)):
+    for i in shared_range(0, len(scores)):
         later = scores[i + 1 :]
         before = 0
         for j in range(i):
@@ -66,20 +67,31 @@ def _count_run(lo, hi, s, order):  # type: ignore[no-untyped-def]
 def _is_plain(scores, key):  # type: ignore[no-untyped-def]
     """Whether the scores alone decide: there is no key and no NaN."""
     missing = 0
-    for i in range(len(scores)):
+    for i in shared_range(0, len(scores)):
         missing += scores[i] != scores[i]
-    return len(key) == 0 and missing == 0
+    return len(key) == 0 and team_sum(missing) == 0
 
 
 @kernel
 def sort_query(lo, hi, s, key, order, spare):  # type: ignore[no-untyped-def]
     """Stable merge sort of documents lo:hi into ``order[lo:hi]``; ``spare`` is scratch."""
     plain = _is_plain(s[lo:hi], key)
-    width = _COUNTED_RUN if plain else _RUN
-    for start in range(lo, hi, width):
-        if plain:
+    width = _COUNTED_RUN * members() if plain else _RUN
+    if plain:
+        for start in range(lo, hi, width):
             _count_run(start, min(start + width, hi), s, order)
-        else:
+        wait()
+    if not plain or width < hi - lo:
+        if owns(0):
+            _merge_runs(lo, hi, s, key, plain, width, order, spare)
+        wait()
+
+
+@kernel
+def _merge_runs(lo, hi, s, key, plain, width, order, spare):  # type: ignore[no-untyped-def]
+    """Sort the runs of ``width`` documents, unless they are ``plain``, and merge them."""
+    if not plain:
+        for start in range(lo, hi, width):
             _insert_run(start, min(start + width, hi), s, key, order)
     while width < hi - lo:
         for start in range(lo, hi, 2 * width):

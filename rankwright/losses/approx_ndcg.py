@@ -26,7 +26,8 @@ import numpy as np
 from rankwright.core.jit import kernel, quick_kernel
 from rankwright.core.kernels import clear_query, longest, sigmoid
 from rankwright.core.parameters import Part, check_above_zero
-from rankwright.core.types import BoundLoss, Traits
+from rankwright.core.team import new_floats, owns, shared_range, team_max, team_sum, wait
+from rankwright.core.types import I64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import KernelLoss
 from rankwright.losses.gain_lists import gain_lists
@@ -38,8 +39,9 @@ _LOG_2 = math.log(2.0)
 
 
 @kernel
-def _queries(lo, hi, indptr, s, lists, temperature, weight, value, grad, curv):  # type: ignore[no-untyped-def]
-    scratch = np.empty((5, longest(lo, hi, lists.begin)))
+def _queries(lo, hi, indptr, s, lists, temperature, scratch, weight, value, grad, curv):  # type: ignore[no-untyped-def]
+    most = longest(lo, hi, lists.begin)
+    room = new_floats(scratch, lo, 0, 5 * most)
     for q in range(lo, hi):
         clear_query(q, indptr, value, grad, curv)
         if weight[q] == 0.0:
@@ -47,15 +49,18 @@ def _queries(lo, hi, indptr, s, lists, temperature, weight, value, grad, curv): 
         row = lists.row[lists.begin[q] : lists.begin[q + 1]]
         gain = lists.gain[lists.begin[q] : lists.begin[q + 1]]
         n = len(row)
-        x, mass, above = scratch[0, :n], scratch[1, :n], scratch[2, :n]
-        gradient, curvature = scratch[3, :n], scratch[4, :n]
-        for i in range(n):
+        x, mass, above = room[:n], room[most : most + n], room[2 * most : 2 * most + n]
+        gradient, curvature = room[3 * most : 3 * most + n], room[4 * most : 4 * most + n]
+        top, low = -np.inf, np.inf
+        for i in shared_range(0, n):
             x[i], gradient[i], curvature[i] = s[row[i]] / temperature, 0.0, 0.0
-        top = x.max()
-        near = top - x.min() < _FAR
+            top, low = _higher(x[i], top), -_higher(-x[i], -low)
+        top, low = team_max(top), -team_max(-low)
+        near = top - low < _FAR
         if near:
-            for i in range(n):
+            for i in shared_range(0, n):
                 mass[i] = math.exp(x[i] - top)
+        wait()
         total = lists.best[q]
         for i in range(n):
             if gain[i] == 0.0:
@@ -68,39 +73,48 @@ def _queries(lo, hi, indptr, s, lists, temperature, weight, value, grad, curv): 
                 _add_gradients(i, pull, above, gradient, curvature)
         value[q] = weight[q] * total
         if len(grad):
-            for i in range(n):
+            for i in shared_range(0, n):
                 grad[row[i]] = weight[q] * gradient[i] / temperature
         if len(curv):
-            for i in range(n):
+            for i in shared_range(0, n):
                 curv[row[i]] = weight[q] * curvature[i] / (temperature * temperature)
+
+
+@kernel
+def _higher(x, top):  # type: ignore[no-untyped-def]
+    """Return the higher of the two, or NaN where one is."""
+    return x if x > top or x != x else top
 
 
 @quick_kernel
 def _count_above(i, x, mass, near, above):  # type: ignore[no-untyped-def]
     """Write how far each document is above i, from 0 to 1, and return the sum."""
     if near:
-        for j in range(len(x)):
+        for j in shared_range(0, len(x)):
             above[j] = mass[j] / (mass[j] + mass[i])
     else:
-        for j in range(len(x)):
+        for j in shared_range(0, len(x)):
             above[j] = sigmoid(x[j] - x[i])
-    above[i] = 0.0
+    if owns(i):
+        above[i] = 0.0
     total = 0.0
-    for j in range(len(x)):
+    for j in shared_range(0, len(x)):
         total += above[j]
-    return total
+    return team_sum(total)
 
 
 @quick_kernel
 def _add_gradients(i, pull, above, gradient, curvature):  # type: ignore[no-untyped-def]
     own = 0.0
-    for j in range(len(above)):
+    for j in shared_range(0, len(above)):
         step = pull * above[j] * (1.0 - above[j])
         gradient[j] += step
         curvature[j] += step
         own += step
-    gradient[i] -= own
-    curvature[i] += own
+    own = team_sum(own)
+    if owns(i):
+        gradient[i] -= own
+        curvature[i] += own
 
 
 # --- API -------------------------------------------------------------------------------------
@@ -124,4 +138,10 @@ class ApproxNDCG(Part):
         """Prepare the loss for one data set."""
         check_above_zero("approx_ndcg's temperature", self.temperature)
         args = (gain_lists("approx_ndcg", "ndcg", data), float(self.temperature))
-        return KernelLoss(_queries, data, *args, curvature=True, n_jobs=n_jobs)
+        return KernelLoss(
+            _queries, data, *args, curvature=True, scratch=_floats, team=True, n_jobs=n_jobs
+        )
+
+
+def _floats(sizes: I64, _lanes: int) -> I64:
+    return 5 * sizes

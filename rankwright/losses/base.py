@@ -10,8 +10,9 @@ Decided here, for every loss:
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,8 +21,11 @@ from rankwright.core.parallel import map_ranges, ordered_sum, query_ranges
 from rankwright.core.parameters import part_name
 from rankwright.core.types import CAPABILITIES, F64, I64, AnyArray, BoundLoss, Loss
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import DataError, IncompatibleError, UsageError
+from rankwright.errors import DataError, IncompatibleError, MissingExtraError, UsageError
 from rankwright.metrics.base import refuse_beyond_exp2
+
+if TYPE_CHECKING:
+    from rankwright.losses.device import DeviceLoss
 
 NOTHING = np.empty(0)
 
@@ -49,6 +53,10 @@ class KernelLoss:
     Where ``args`` are those of ``present``, the `present_documents` of ``data``, the kernels see
     these documents alone; the others have gradient and curvature 0.
 
+    With ``scratch``, the numbers that the kernel needs for queries of these sizes with so many
+    lanes (`rankwright.core.team`), the kernels take a ``scratch`` after ``args`` to get arrays
+    from. With ``team`` they share a query among the threads of a GPU; without, each query has one.
+
     Where there is a ``score_limit``, the kernel never sees scores beyond it, or NaN, with which its
     search would not end: value, gradient and curvature are NaN then.
     """
@@ -62,16 +70,19 @@ class KernelLoss:
         hessian: Callable[..., None] | None = None,
         present: RankingData | None = None,
         score_limit: float | None = None,
+        scratch: Callable[[I64, int], I64] | None = None,
+        team: bool = False,
         n_jobs: int | None = None,
     ) -> None:
         self._kernel, self._hessian = kernel, hessian
+        self._scratch_floats, self._team = scratch, team
         self._score_limit = score_limit
         self._indptr, self._ranges = data.indptr, query_ranges(data.indptr)
         self._present: tuple[I64, I64] | None = None  # rows, and where queries begin in the data
         if present is not None and present is not data:
             self._indptr = present.indptr
             self._present = np.flatnonzero(document_weight(data) > 0.0), data.indptr
-        self._args = args
+        self._args = args if scratch is None else (*args, None)
         self._n_documents = data.n_documents
         self._weight = order_weight(data)
         self._per_query = np.zeros(data.n_queries)
@@ -145,6 +156,24 @@ class KernelLoss:
             n_jobs=self._n_jobs,
         )
         self._put(turned, out)
+
+    def on_device(self, torch: Any) -> DeviceLoss:
+        """Return the loss on a GPU, in torch's memory, or say why its kernels cannot run there."""
+        from rankwright.losses.device import DeviceLoss  # numba's CUDA part is not loaded before
+
+        return DeviceLoss(
+            self,
+            self._kernel,
+            self._hessian,
+            self._args,
+            self._indptr,
+            self._weight,
+            torch=torch,
+            present=self._present,
+            score_limit=self._score_limit,
+            scratch=self._scratch_floats,
+            team=self._team,
+        )
 
     @property
     def per_query(self) -> F64:
@@ -279,6 +308,23 @@ def bound_loss(loss: Loss, data: RankingData, *, n_jobs: int | None = None, **op
                 f"has no {method}(){says}; see rankwright.core.types."
             )
     return made
+
+
+def device_loss(loss: Loss, bound: Any, torch: Any) -> DeviceLoss | None:
+    """Return a bound loss on the GPU; or None, and warn that it is computed on the CPU."""
+    why = "it is not computed by kernels"
+    try:
+        if hasattr(bound, "on_device"):
+            made: DeviceLoss = bound.on_device(torch)
+            return made
+    except (IncompatibleError, MissingExtraError) as error:
+        why = str(error).rstrip(".")
+    warnings.warn(
+        f"the loss '{part_name('losses', loss)}' is computed on the CPU, where the scores of each "
+        f"batch are sent: {why}.",
+        stacklevel=2,
+    )
+    return None
 
 
 def set_iteration(loss: BoundLoss, t: int) -> None:

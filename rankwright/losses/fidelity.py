@@ -85,7 +85,7 @@ def _load(begin, end, s, rows, lead):  # type: ignore[no-untyped-def]
     if high - low > _FAR:
         return True
     for p in range(begin, end):
-        lead[p] = np.exp(s[rows[p]] - 0.5 * (low + high))
+        lead[p] = math.exp(s[rows[p]] - 0.5 * (low + high))
     return False
 
 
@@ -93,7 +93,7 @@ def _load(begin, end, s, rows, lead):  # type: ignore[no-untyped-def]
 def _set_ratio(p, begin, end, s, rows, ratio):  # type: ignore[no-untyped-def]
     """Write exp of how far each document leads document p, within what a float holds."""
     for j in range(begin, end):
-        ratio[j] = np.exp(min(max(s[rows[j]] - s[rows[p]], -_FAR), _FAR))
+        ratio[j] = math.exp(min(max(s[rows[j]] - s[rows[p]], -_FAR), _FAR))
 
 
 @quick_kernel
@@ -104,7 +104,7 @@ def _add_row(own, others, weight, weights, roots, gradient, curvature):  # type:
     for j in range(len(others)):
         whole = 1.0 / (own + others[j])
         p, c = own * whole, others[j] * whole
-        root, other_root = np.sqrt(p), np.sqrt(c)
+        root, other_root = math.sqrt(p), math.sqrt(c)
         pair = weight * weights[j]
         a, b = 0.5 * hit * root * c * pair, 0.5 * miss * other_root * p * pair
         # 1 - sqrt(p q) - sqrt(c (1 - q)), as half of squares that do not cancel            (1)

@@ -47,6 +47,7 @@ from rankwright.core.jit import kernel
 from rankwright.core.kernels import log1p_unit, take
 from rankwright.core.order import NO_KEY, sort_query
 from rankwright.core.parameters import Part, check_above_zero, check_whole
+from rankwright.core.team import LANES, new_floats, shared_range, wait, zero
 from rankwright.core.types import F64, I64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError
@@ -56,7 +57,6 @@ from rankwright.losses.pair_sums import (
     DISCOUNT,
     GAIN,
     GRAD,
-    LANES,
     RANK,
     RATIO,
     ROW_CURV,
@@ -71,9 +71,10 @@ from rankwright.losses.pair_sums import (
     end_row,
     load_tiles,
     n_tiles,
-    new_tiles,
     place,
     set_ratio,
+    tile_floats,
+    tiles_size,
     total,
     unload,
 )
@@ -111,12 +112,14 @@ class _Terms(NamedTuple):
 
 @kernel
 def _sums_over_ranks(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, s, terms, order, weight, value, grad, curv
+    lo, hi, indptr, s, terms, order, scratch, weight, value, grad, curv
 ):
     _, gain, discount, cut, scale, _, w, sigma, truncation, normalize = terms
-    tiles = new_tiles(lo, hi, indptr)
-    scratch = np.empty((3, len(tiles) // TILE * LANES))
-    reach, share, tied = scratch[0], scratch[1], scratch[2]
+    tiles = new_floats(scratch, lo, 0, tiles_size(lo, hi, indptr))
+    zero(tiles)
+    places = len(tiles) // TILE * LANES
+    by_rank = new_floats(scratch, lo, len(tiles), 3 * places)
+    reach, share, tied = by_rank[:places], by_rank[places : 2 * places], by_rank[2 * places :]
     for q in range(lo, hi):
         value[q] = 0.0
         n = indptr[q + 1] - indptr[q]
@@ -138,13 +141,14 @@ def _sums_over_ranks(  # type: ignore[no-untyped-def]
 
 @kernel
 def _any_metric(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, s, terms, order, weight, value, grad, curv
+    lo, hi, indptr, s, terms, order, scratch, weight, value, grad, curv
 ):
     kind, gain, _, cut, scale, key, w, sigma, truncation, normalize = terms
-    tiles = new_tiles(lo, hi, indptr)
-    scratch = np.empty((4, len(tiles) // TILE * LANES + 1))
-    u, v = scratch[1], scratch[2]
-    no_ties = tie_sums(kind, s, order[0, :0], scratch[0, :0], 0, 0)
+    tiles = new_floats(scratch, lo, 0, tiles_size(lo, hi, indptr))
+    zero(tiles)
+    room = np.empty((4, len(tiles) // TILE * LANES + 1))
+    u, v = room[1], room[2]
+    no_ties = tie_sums(kind, s, order[0, :0], room[0, :0], 0, 0)
     for q in range(lo, hi):
         value[q] = 0.0
         n = indptr[q + 1] - indptr[q]
@@ -154,7 +158,7 @@ def _any_metric(  # type: ignore[no-untyped-def]
         ranked = order[0, indptr[q] : indptr[q + 1]]
         wide = load_tiles(ranked, s, gain, 1.0, w, sigma, tiles)
         near, slope = _smoothing(normalize, s[ranked[0]], s[ranked[n - 1]])
-        gains = scratch[0, :n]
+        gains = room[0, :n]
         take(gain, ranked, gains)
         prepare(kind, gains, cut[q], u, v)
         depth = min(truncation, cut[q], n - 1) if weight[q] * scale[q] > 0.0 else 0
@@ -165,11 +169,11 @@ def _any_metric(  # type: ignore[no-untyped-def]
             if wide:
                 set_ratio(n, row, sigma, tiles)
             if tied:
-                mean_changes_below(kind, row, gains, cut[q], depth, ties, scratch[3])
+                mean_changes_below(kind, row, gains, cut[q], depth, ties, room[3])
             else:
-                changes_below(kind, row, gains, cut[q], u, v, scratch[3])
+                changes_below(kind, row, gains, cut[q], u, v, room[3])
             for b in range(row + 1, n):
-                tiles[place(b) + SWAP] = abs(scratch[3, b]) * scale[q]
+                tiles[place(b) + SWAP] = abs(room[3, b]) * scale[q]
             _add_row(n, row, (True, 0.0, 0.0, 0.0), (sigma, near, slope), tiles)
         _share_among_equals(ranked, s, key, tiles)
         value[q] = _finish(ranked, sigma, normalize, weight[q], tiles, grad, curv)
@@ -206,6 +210,7 @@ def _mean_over_ties(ranked, s, depth, discount, cut, reach, share, tied, tiles):
         if start < depth:
             rows = max(rows, end)
         end = start
+    wait()
     return rows
 
 
@@ -228,7 +233,7 @@ def _add_tile(row, own, change, shape, two):  # type: ignore[no-untyped-def]
     score, gain, weight, inverse = own
     looked_up, reach, share, tied = change
     sigma, near, slope = shape
-    for lane in range(LANES):
+    for lane in shared_range(0, LANES):
         other = two[TILE + GAIN + lane]
         lead = score - two[TILE + SCORE + lane]
         moved = abs(reach - share * two[TILE + DISCOUNT + lane])  # (3)
@@ -351,8 +356,16 @@ class LambdaRank(Part):
             np.empty((2, seen.n_documents), np.int64),
             curvature=True,
             present=seen,
+            scratch=_scratch_floats,
+            team=over_ranks,
             n_jobs=n_jobs,
         )
+
+
+def _scratch_floats(sizes: I64, lanes: int) -> I64:
+    """Return the size of the tiles, and of three numbers for each of their places."""
+    tiles = tile_floats(sizes, lanes)
+    return tiles + 3 * (tiles // (TILE // LANES))
 
 
 def _tie_key(data: RankingData, w: F64) -> F64:

@@ -31,6 +31,7 @@ import numpy as np
 
 from rankwright.core.jit import kernel
 from rankwright.core.parameters import Part, check_zero_or_more
+from rankwright.core.team import once, shared_range, team_max, team_sum
 from rankwright.core.types import F64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import KernelLoss, document_weight, grade_targets
@@ -64,14 +65,14 @@ def _queries(  # type: ignore[no-untyped-def]
     top, z, n, _ = workspace
     for q in range(lo, hi):
         first, last = of_query[q], of_query[q + 1]
-        total = _sample(first, last, start, s, rows, w, top, z, n)
+        total = once(_sample(first, last, start, s, rows, w, top, z, n))
         one = two = 0.0  # the sums of (3) and (4), times exp(m) and exp(2m)
         for b in range(first, last):  # from the best grade down, so g >= g_i comes first
             if z[b] > 0.0:
                 fall = math.exp(top[b] - top[b - 1]) if b > first else 0.0
                 one = one * fall + n[b] / z[b]
                 two = two * fall * fall + n[b] / (z[b] * z[b])
-            for p in range(start[b], start[b + 1]):
+            for p in shared_range(start[b], start[b + 1]):
                 i = rows[p]
                 e = w[p] * math.exp(s[i] - top[b]) if w[p] > 0.0 else 0.0
                 error = s[i] - y[p]
@@ -80,7 +81,7 @@ def _queries(  # type: ignore[no-untyped-def]
                     grad[i] = weight[q] * (e * one - w[p] + calibration * w[p] * error)  # (3)
                 if len(curv):
                     curv[i] = weight[q] * (max(e * one - e * e * two, 0.0) + calibration * w[p])
-        value[q] = weight[q] * total
+        value[q] = weight[q] * team_sum(total)
 
 
 @kernel
@@ -97,7 +98,7 @@ def _hessian(lo, hi, _indptr, s, layout, terms, workspace, weight, v, out):  # t
                 fall = math.exp(top[b] - top[b - 1]) if b > first else 0.0
                 one = one * fall + n[b] / z[b]
                 turned = turned * fall + n[b] / z[b] * mean[b]
-            for p in range(start[b], start[b + 1]):
+            for p in shared_range(start[b], start[b + 1]):
                 i = rows[p]
                 e = w[p] * math.exp(s[i] - top[b]) if w[p] > 0.0 else 0.0
                 out[i] = weight[q] * (e * (one * v[i] - turned) + calibration * w[p] * v[i])  # (5)
@@ -110,9 +111,11 @@ def _sample_mean(first, last, start, s, rows, w, v, top, z, mean):  # type: igno
     for b in range(last - 1, first - 1, -1):
         if total != 0.0:
             total *= math.exp(top[b + 1] - top[b])
-        for p in range(start[b], start[b + 1]):
+        total = once(total)
+        for p in shared_range(start[b], start[b + 1]):
             if w[p] > 0.0:
                 total += w[p] * math.exp(s[rows[p]] - top[b]) * v[rows[p]]
+        total = team_sum(total)
         mean[b] = total / z[b] if z[b] > 0.0 else 0.0
 
 
@@ -123,21 +126,23 @@ def _sample(first, last, start, s, rows, w, top, z, n):  # type: ignore[no-untyp
     m, mass = -np.inf, 0.0
     for b in range(last - 1, first - 1, -1):  # from the lowest grade up
         highest = m
-        for p in range(start[b], start[b + 1]):
+        for p in shared_range(start[b], start[b + 1]):
             if w[p] > 0.0:
                 highest = max(highest, s[rows[p]])
+        highest = team_max(highest)
         if mass > 0.0:
             mass *= math.exp(m - highest)
-        m = highest
-        n[b] = scores = 0.0
-        for p in range(start[b], start[b + 1]):
+        m, mass = highest, once(mass)
+        size = scores = 0.0
+        for p in shared_range(start[b], start[b + 1]):
             if w[p] > 0.0:
                 mass += w[p] * math.exp(s[rows[p]] - m)
-                n[b] += w[p]
+                size += w[p]
                 scores += w[p] * (m - s[rows[p]])
-        top[b], z[b] = m, mass
+        mass, size, scores = team_sum(mass), team_sum(size), team_sum(scores)
+        top[b], z[b], n[b] = m, mass, size
         if mass > 0.0:
-            total += n[b] * math.log(mass) + scores
+            total += size * math.log(mass) + scores
     return total
 
 
@@ -179,4 +184,6 @@ class ListMLE(Part):
         w = document_weight(data)[blocks.rows]
         workspace = _Workspace(*np.empty((4, len(blocks.start) - 1)))
         args = (blocks.layout, _Terms(y, w, float(self.calibration)), workspace)
-        return KernelLoss(_queries, data, *args, curvature=True, hessian=_hessian, n_jobs=n_jobs)
+        return KernelLoss(
+            _queries, data, *args, curvature=True, hessian=_hessian, team=True, n_jobs=n_jobs
+        )

@@ -37,6 +37,7 @@ import numpy as np
 
 from rankwright.core.jit import kernel
 from rankwright.core.parameters import Part, check_choice, check_whole
+from rankwright.core.team import shared_range, team_max, team_sum
 from rankwright.core.types import F64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
@@ -60,13 +61,14 @@ def _queries(lo, hi, indptr, s, t, w, weight, value, grad, curv):  # type: ignor
     for q in range(lo, hi):
         top, z = _softmax_of(indptr[q], indptr[q + 1], s, w)
         shares = total = 0.0
-        for i in range(indptr[q], indptr[q + 1]):
+        for i in shared_range(indptr[q], indptr[q + 1]):
             if w[i] > 0.0:
                 shares += t[i]
                 total += t[i] * (top - s[i])
+        shares, total = team_sum(shares), team_sum(total)
         value[q] = weight[q] * (total + shares * math.log(z)) if z > 0.0 else 0.0  # (1)
         if len(grad):
-            for i in range(indptr[q], indptr[q + 1]):
+            for i in shared_range(indptr[q], indptr[q + 1]):
                 p = w[i] * math.exp(s[i] - top) / z if w[i] > 0.0 else 0.0
                 grad[i] = weight[q] * (shares * p - t[i])
                 if len(curv):
@@ -77,14 +79,14 @@ def _queries(lo, hi, indptr, s, t, w, weight, value, grad, curv):  # type: ignor
 def _softmax_of(lo, hi, s, w):  # type: ignore[no-untyped-def]
     """Return the highest score and, relative to its exponential, the sum of all."""
     top = -np.inf
-    for i in range(lo, hi):
+    for i in shared_range(lo, hi):
         if w[i] > 0.0:
             top = max(top, s[i])
-    z = 0.0
-    for i in range(lo, hi):
+    top, z = team_max(top), 0.0
+    for i in shared_range(lo, hi):
         if w[i] > 0.0:
             z += w[i] * math.exp(s[i] - top)
-    return top, z
+    return top, team_sum(z)
 
 
 @kernel
@@ -92,11 +94,12 @@ def _hessian(lo, hi, indptr, s, t, w, weight, v, out):  # type: ignore[no-untype
     for q in range(lo, hi):
         top, z = _softmax_of(indptr[q], indptr[q + 1], s, w)
         shares = mean = 0.0
-        for i in range(indptr[q], indptr[q + 1]):
+        for i in shared_range(indptr[q], indptr[q + 1]):
             out[i] = w[i] * math.exp(s[i] - top) / z if w[i] > 0.0 else 0.0
             shares += t[i] if w[i] > 0.0 else 0.0
             mean += out[i] * v[i]
-        for i in range(indptr[q], indptr[q + 1]):
+        shares, mean = team_sum(shares), team_sum(mean)
+        for i in shared_range(indptr[q], indptr[q + 1]):
             out[i] *= weight[q] * shares * (v[i] - mean)
 
 
@@ -150,7 +153,7 @@ class ListNet(Part):
                 random_key, top_k_queries, data, terms, hessian=top_k_hessian, **options
             )
         t = _softmax_shares(seen, w) if self.target == "softmax" else _gain_shares(seen, w)
-        return KernelLoss(_queries, data, t, w, hessian=_hessian, **options)
+        return KernelLoss(_queries, data, t, w, hessian=_hessian, team=True, **options)
 
     def _check(self, data: RankingData) -> None:
         check_choice("listnet's target", self.target, TARGETS)

@@ -41,7 +41,8 @@ from rankwright.core.jit import kernel, quick_kernel
 from rankwright.core.kernels import clear_query, longest
 from rankwright.core.order import NO_KEY, sort_query
 from rankwright.core.parameters import Part, check_above_zero, check_whole
-from rankwright.core.types import BoundLoss, Traits
+from rankwright.core.team import new_table, once, shared_range, team_sum, wait
+from rankwright.core.types import I64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import KernelLoss
 from rankwright.losses.gain_lists import gain_lists
@@ -53,41 +54,54 @@ _NEGLIGIBLE = -50.0  # of a logarithm: its exponential is lost beside 1
 
 
 @kernel
-def _queries(lo, hi, indptr, s, lists, temperature, rounds, weight, value, grad, curv):  # type: ignore[no-untyped-def]
+def _queries(  # type: ignore[no-untyped-def]
+    lo, hi, indptr, s, lists, temperature, rounds, order, scratch, weight, value, grad, curv
+):
     most = longest(lo, hi, lists.begin)
-    scratch, order = np.empty((8, most + 1)), np.empty((6, most), np.int64)
-    us, vs = np.empty((rounds + 1, most)), np.empty((rounds + 1, most))
-    P, pull = np.empty((most, most)), np.empty((most if len(grad) else 0, most))
+    used = 8 * (most + 1)
+    room = new_table(scratch, lo, 0, 8, most + 1)
+    us = new_table(scratch, lo, used, rounds + 1, most)
+    used += (rounds + 1) * most
+    vs = new_table(scratch, lo, used, rounds + 1, most)
+    used += (rounds + 1) * most
+    P = new_table(scratch, lo, used, most, most)
+    pull = new_table(scratch, lo, used + most * most, most if len(grad) else 0, most)
     for q in range(lo, hi):
         clear_query(q, indptr, value, grad, curv)
         if weight[q] == 0.0:
             continue
         row = lists.row[lists.begin[q] : lists.begin[q + 1]]
         n, k = len(row), lists.cut[q]
-        gap, b, d, x = scratch[0, :n], scratch[1, :n], scratch[2, :n], scratch[3, :n]
-        first, end, left, right = order[2, :n], order[3, :n], order[4, :n], order[5, :n]
-        for j in range(n):
+        gap, b, d, x = room[0, :n], room[1, :n], room[2, :n], room[3, :n]
+        at, past = lists.begin[q], lists.begin[q + 1]
+        ranked, spare = order[0, at:past], order[1, at:past]
+        first, end = order[2, at:past], order[3, at:past]
+        left, right = order[4, at:past], order[5, at:past]
+        for j in shared_range(0, n):
             x[j] = s[row[j]] / temperature
-        sort_query(0, n, x, NO_KEY, order[0], order[1])
-        _gaps_and_ties(order[0, :n], x, gap, first, end)
-        for j in range(n):
-            b[j] = lists.gain[lists.begin[q] + order[0, j]]
+        wait()
+        sort_query(0, n, x, NO_KEY, ranked, spare)
+        _gaps_and_ties(ranked, x, gap, first, end)
+        for j in shared_range(0, n):
+            b[j] = lists.gain[at + ranked[j]]
             d[j] = lists.discount[j] if j < k else 0.0
         ranks = n if rounds else k  # without scaling, ranks beyond the cut-off have no part
-        for r in range(ranks):
+        wait()
+        for r in shared_range(0, ranks):
             left[r], right[r] = _soft_row(r, gap, P[r])
         band = (left[:ranks], right[:ranks])
+        wait()
         _scale(P, band, rounds, n, us, vs)
-        total = lists.best[q]
-        for r in range(k):
+        total = once(lists.best[q])
+        for r in shared_range(0, k):
             for j in range(left[r], right[r]):
                 total -= d[r] * us[rounds, r] * P[r, j] * vs[rounds, j] * b[j]  # (2)
-        value[q] = weight[q] * total
+        value[q] = weight[q] * team_sum(total)
         if len(grad):
-            _scale_back(P, band, rounds, d, b, us, vs, scratch[4], scratch[5], pull)
-            _gradient(P, band, pull, first, end, scratch[6], scratch[7], x)
-            for j in range(n):
-                grad[row[order[0, j]]] = weight[q] * x[j] / temperature
+            _scale_back(P, band, rounds, d, b, us, vs, room[4], room[5], pull)
+            _gradient(P, band, pull, first, end, room[6], room[7], x)
+            for j in shared_range(0, n):
+                grad[row[ranked[j]]] = weight[q] * x[j] / temperature
 
 
 @kernel
@@ -141,17 +155,20 @@ def _scale(P, band, rounds, n, us, vs):  # type: ignore[no-untyped-def]
     for t in range(1, rounds + 1):
         v = vs[t, :n]
         v[:] = 0.0
+        wait()
         for r in range(len(left)):
             u = us[t - 1, r]
-            for j in range(left[r], right[r]):
+            for j in shared_range(left[r], right[r]):
                 v[j] += u * P[r, j]
-        for j in range(n):
+        for j in shared_range(0, n):
             v[j] = 1.0 / v[j]
-        for r in range(len(left)):
+        wait()
+        for r in shared_range(0, len(left)):
             total = 0.0
             for j in range(left[r], right[r]):
                 total += P[r, j] * v[j]
             us[t, r] = 1.0 / total
+        wait()
 
 
 @quick_kernel
@@ -160,28 +177,34 @@ def _scale_back(P, band, rounds, d, b, us, vs, du, dv, pull):  # type: ignore[no
     left, right = band
     u, v = us[rounds], vs[rounds]
     dv[: len(b)] = 0.0
-    for r in range(len(left)):
+    wait()
+    for r in shared_range(0, len(left)):
         du[r] = 0.0
         for j in range(left[r], right[r]):
             pull[r, j] = -d[r] * u[r] * v[j] * b[j]
             du[r] -= d[r] * P[r, j] * v[j] * b[j]
+    for r in range(len(left)):
+        for j in shared_range(left[r], right[r]):
             dv[j] -= d[r] * u[r] * P[r, j] * b[j]
+    wait()
     for t in range(rounds, 0, -1):
         u, v = us[t], vs[t]
         for r in range(len(left)):
             turn = -du[r] * u[r] * u[r]
-            for j in range(left[r], right[r]):
+            for j in shared_range(left[r], right[r]):
                 pull[r, j] += turn * v[j]
                 dv[j] += turn * P[r, j]
-        for j in range(len(b)):
+        for j in shared_range(0, len(b)):
             dv[j] *= -v[j] * v[j]
         for r in range(len(left)):
             before, total = us[t - 1, r], 0.0
-            for j in range(left[r], right[r]):
+            for j in shared_range(left[r], right[r]):
                 pull[r, j] += before * dv[j]
                 total += P[r, j] * dv[j]
-            du[r] = total
+            du[r] = team_sum(total)
+        wait()
         dv[: len(b)] = 0.0
+        wait()
 
 
 @quick_kernel
@@ -191,18 +214,22 @@ def _gradient(P, band, pull, first, end, sums, before, out):  # type: ignore[no-
     n = len(out)
     out[:] = 0.0
     sums[:] = 0.0
+    wait()
     for r in range(len(left)):
         mean = 0.0
-        for j in range(left[r], right[r]):
+        for j in shared_range(left[r], right[r]):
             mean += P[r, j] * pull[r, j]
-        for j in range(left[r], right[r]):
+        mean = team_sum(mean)
+        for j in shared_range(left[r], right[r]):
             g = P[r, j] * (pull[r, j] - mean)
             out[j] += (n - 1 - 2 * r) * g
             sums[j] += g
+    wait()
     before[0] = 0.0
     for j in range(n):
         before[j + 1] = before[j] + sums[j]
-    for j in range(n):
+    wait()
+    for j in shared_range(0, n):
         others = before[n] - before[end[j]] - before[first[j]]
         out[j] -= sums[j] * (n - end[j] - first[j]) + others
 
@@ -236,5 +263,11 @@ class NeuralNDCG(Part):
         check_above_zero("neural_ndcg's temperature", self.temperature)
         check_whole("neural_ndcg's sinkhorn", self.sinkhorn, 0)
         lists = gain_lists("neural_ndcg", self.metric, data)
-        args = (lists, float(self.temperature), int(self.sinkhorn))
-        return KernelLoss(_queries, data, *args, n_jobs=n_jobs)
+        rounds = int(self.sinkhorn)
+        order = np.empty((6, len(lists.row)), np.int64)
+        args = (lists, float(self.temperature), rounds, order)
+
+        def floats(sizes: I64, _lanes: int) -> I64:
+            return 8 * (sizes + 1) + 2 * (rounds + 1) * sizes + 2 * sizes * sizes
+
+        return KernelLoss(_queries, data, *args, scratch=floats, team=True, n_jobs=n_jobs)

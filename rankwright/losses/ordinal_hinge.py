@@ -29,7 +29,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from rankwright.core.jit import kernel
-from rankwright.core.kernels import clear_query
+from rankwright.core.kernels import clear, clear_query
 from rankwright.core.order import NO_KEY, numbers_of_runs, sort_query
 from rankwright.core.parameters import Part, check_above_zero
 from rankwright.core.types import F64, I64, BoundLoss, Traits
@@ -50,7 +50,7 @@ class _Terms(NamedTuple):
 
 
 @kernel
-def _queries(lo, hi, indptr, s, terms, scores, places, weight, value, grad, curv):  # type: ignore[no-untyped-def]
+def _queries(lo, hi, indptr, s, terms, scores, places, thresholds, weight, value, grad, curv):  # type: ignore[no-untyped-def]
     begin, row, grade, w, margin, balanced = terms
     for q in range(lo, hi):
         clear_query(q, indptr, value, grad, curv)
@@ -61,10 +61,14 @@ def _queries(lo, hi, indptr, s, terms, scores, places, weight, value, grad, curv
             scores[p] = -s[row[p]]
         sort_query(first, end, scores, NO_KEY, places[0], places[1])
         rising = places[0, first:end]
-        gradient, heft, share = np.zeros(end - first), np.zeros(end - first), np.empty(len(scores))
+        gradient, heft = thresholds[0, first:end], thresholds[1, first:end]
+        clear(0, end - first, gradient)
+        clear(0, end - first, heft)
+        share = thresholds[2]
         for k in range(grade[end - 1]):  # grades are numbered from 0 and places go up with them
             _weigh(k, first, end, grade, w, balanced, share)
-            heft += share[first:end]
+            for p in range(first, end):
+                heft[p - first] += share[p]
             found = _threshold(k, rising, first, scores, grade, share, margin, gradient)
             value[q] += weight[q] * found
         for p in range(first, end):
@@ -157,5 +161,6 @@ class OrdinalHinge(Part):
         grade, _ = numbers_of_runs(data.y[row], begin)
         w = document_weight(data)[row]
         terms = _Terms(begin, row, grade, w, float(self.margin), bool(self.balanced))
-        args = (terms, np.empty(len(row)), np.empty((2, len(row)), np.int64))
+        scores, places = np.empty(len(row)), np.empty((2, len(row)), np.int64)
+        args = (terms, scores, places, np.empty((3, len(row))))
         return KernelLoss(_queries, data, *args, curvature=True, n_jobs=n_jobs)

@@ -96,7 +96,7 @@ def _spread_out(lo, hi, s, rows, w, workspace):  # type: ignore[no-untyped-def]
     if high - low > _FAR:
         return True
     for p in range(lo, hi):
-        lead = np.exp(s[rows[p]] - 0.5 * (low + high))
+        lead = math.exp(s[rows[p]] - 0.5 * (low + high))
         up[p], down[p] = w[p] * lead, w[p] / lead
     return False
 
@@ -132,7 +132,7 @@ def _pair_by_pair(first, last, start, s, rows, w, workspace):  # type: ignore[no
         for p in range(start[b], start[b + 1]):
             for j in range(start[b + 1], start[last]):
                 gap = s[rows[j]] - s[rows[p]]
-                term = w[p] * w[j] * np.exp(min(gap, _FAR))
+                term = w[p] * w[j] * math.exp(min(gap, _FAR))
                 push[p] += term
                 pull[j] += term
                 total += term * (1.0 + max(gap - _FAR, 0.0))
@@ -174,7 +174,7 @@ def _turn_pairs(first, last, start, s, rows, w, factor, v, out):  # type: ignore
             for j in range(start[b + 1], start[last]):
                 gap = s[rows[j]] - s[rows[p]]
                 if gap <= _FAR:  # beyond, the tangent has no curvature
-                    turn = factor * w[p] * w[j] * np.exp(gap) * (v[rows[p]] - v[rows[j]])
+                    turn = factor * w[p] * w[j] * math.exp(gap) * (v[rows[p]] - v[rows[j]])
                     out[rows[p]] += turn
                     out[rows[j]] -= turn
 

@@ -33,6 +33,7 @@ import numpy as np
 from rankwright.core.jit import kernel
 from rankwright.core.kernels import longest
 from rankwright.core.order import NO_KEY, first_of_runs, sort_query
+from rankwright.core.team import LANES, Lanes, owns, shared_range, team_sum, team_sums, wait
 from rankwright.core.types import F64, I64
 from rankwright.data.ranking_data import RankingData
 
@@ -252,7 +253,6 @@ class GradeBlocks:
 # loss walks the ranking row by row: `begin_row`, its own loop over the tiles below, `end_row`.
 
 
-LANES = 8
 (
     RANK,  # from 0; the places that fill up the last tile go on counting, with weight 0
     SCORE,
@@ -267,8 +267,8 @@ LANES = 8
     SIZE,  # sum of absolute gradients of pairs
     ROW_GRAD,  # running sums over the tiles of the current row
     ROW_CURV,
-) = range(0, 13 * LANES, LANES)
-TILE = 13 * LANES
+) = (Lanes(at) for at in range(0, 13 * LANES, LANES))
+TILE = Lanes(13 * LANES)
 _WIDE = 600.0  # exp(-600) and its inverse are both finite
 
 
@@ -285,9 +285,14 @@ def place(rank):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def new_tiles(lo, hi, indptr):  # type: ignore[no-untyped-def]
-    """Return tiles for the longest of the queries lo:hi."""
-    return np.zeros((n_tiles(longest(lo, hi, indptr)) + 1) * TILE)
+def tiles_size(lo, hi, indptr):  # type: ignore[no-untyped-def]
+    """Return the size of tiles for the longest of the queries lo:hi, which begin with zeros."""
+    return (n_tiles(longest(lo, hi, indptr)) + 1) * TILE
+
+
+def tile_floats(sizes: I64, lanes: int) -> I64:
+    """Return how many numbers the tiles of queries of these sizes hold."""
+    return (sizes // lanes + 2) * lanes * (TILE // LANES)
 
 
 @kernel
@@ -299,7 +304,7 @@ def load_tiles(ranked, s, gain, scale, w, sigma, tiles):  # type: ignore[no-unty
     n = len(ranked)
     best = s[ranked[0]]
     wide = sigma * (best - s[ranked[n - 1]]) > _WIDE
-    for rank in range(n_tiles(n) * LANES):
+    for rank in shared_range(0, n_tiles(n) * LANES):
         at = place(rank)
         i = ranked[min(rank, n - 1)]
         tiles[at + RANK] = rank
@@ -308,6 +313,7 @@ def load_tiles(ranked, s, gain, scale, w, sigma, tiles):  # type: ignore[no-unty
         tiles[at + GAIN] = gain[i] * scale
         tiles[at + WEIGHT] = w[i] if rank < n else 0.0
         tiles[at + GRAD] = tiles[at + CURV] = tiles[at + VALUE] = tiles[at + SIZE] = 0.0
+    wait()
     return wide
 
 
@@ -315,16 +321,18 @@ def load_tiles(ranked, s, gain, scale, w, sigma, tiles):  # type: ignore[no-unty
 def set_ratio(n, row, sigma, tiles):  # type: ignore[no-untyped-def]
     """Make the score at rank ``row`` the reference of those below it."""
     score = tiles[place(row) + SCORE]
-    for rank in range(row, n_tiles(n) * LANES):
+    for rank in shared_range(row, n_tiles(n) * LANES):
         at = place(rank)
         tiles[at + RATIO] = math.exp(sigma * (tiles[at + SCORE] - score))
+    wait()
 
 
 @kernel
 def begin_row(row, tiles):  # type: ignore[no-untyped-def]
     """Start the running sums of a row; return the number of the first tile below it."""
     first = (row + 1) // LANES
-    for at in range(first * TILE, first * TILE + LANES):
+    for lane in shared_range(0, LANES):
+        at = first * TILE + lane
         tiles[at + ROW_GRAD] = tiles[at + ROW_CURV] = 0.0
     return first
 
@@ -334,16 +342,22 @@ def end_row(n, row, tiles):  # type: ignore[no-untyped-def]
     """Give the document at rank ``row`` its side of the pairs."""
     last = n_tiles(n) * TILE
     at = place(row)
-    tiles[at + GRAD] -= _lane_sum(last + ROW_GRAD, tiles)
-    tiles[at + CURV] += _lane_sum(last + ROW_CURV, tiles)
+    down = curved = 0.0
+    for lane in shared_range(0, LANES):
+        down += tiles[last + ROW_GRAD + lane]
+        curved += tiles[last + ROW_CURV + lane]
+    down, curved = team_sums(down, curved)
+    if owns(row):
+        tiles[at + GRAD] -= down
+        tiles[at + CURV] += curved
 
 
 @kernel
 def _lane_sum(at, tiles):  # type: ignore[no-untyped-def]
     found = 0.0
-    for lane in range(LANES):
+    for lane in shared_range(0, LANES):
         found += tiles[at + lane]
-    return found
+    return team_sum(found)
 
 
 @kernel
@@ -358,5 +372,5 @@ def total(n, field, tiles):  # type: ignore[no-untyped-def]
 @kernel
 def unload(ranked, field, scale, tiles, out):  # type: ignore[no-untyped-def]
     """Write a field, scaled, to the rows it belongs to."""
-    for rank in range(len(ranked)):
+    for rank in shared_range(0, len(ranked)):
         out[ranked[rank]] = scale * tiles[place(rank) + field]

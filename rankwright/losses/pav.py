@@ -80,7 +80,7 @@ def _additive_level(lo, begin, end, stop, d, mass, mean):  # type: ignore[no-unt
     left side is convex and rises, and is too large at ``mean``: Newton's steps all go down.
     """
     if d[begin] == d[end - 1]:
-        rest = np.exp(mean) - d[begin]
+        rest = math.exp(mean) - d[begin]
         return mean if d[begin] == 0.0 else (math.log(rest) if rest > 0.0 else -np.inf)
     heavy = mass[end - 1] - (mass[begin - 1] if begin > lo else 0.0)
     x = mean

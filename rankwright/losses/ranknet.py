@@ -25,6 +25,7 @@ from rankwright.core.jit import kernel
 from rankwright.core.kernels import log1p_unit
 from rankwright.core.order import NO_KEY, sort_query
 from rankwright.core.parameters import Part, check_above_zero
+from rankwright.core.team import LANES, new_floats, shared_range, wait, zero
 from rankwright.core.types import F64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import KernelLoss, document_weight
@@ -32,7 +33,6 @@ from rankwright.losses.pair_sums import (
     CURV,
     GAIN,
     GRAD,
-    LANES,
     RANK,
     RATIO,
     ROW_CURV,
@@ -47,9 +47,10 @@ from rankwright.losses.pair_sums import (
     end_row,
     load_tiles,
     n_tiles,
-    new_tiles,
     place,
     set_ratio,
+    tile_floats,
+    tiles_size,
     total,
     unload,
 )
@@ -66,9 +67,10 @@ class _Terms(NamedTuple):
 
 
 @kernel
-def _queries(lo, hi, indptr, s, terms, order, weight, value, grad, curv):  # type: ignore[no-untyped-def]
+def _queries(lo, hi, indptr, s, terms, order, scratch, weight, value, grad, curv):  # type: ignore[no-untyped-def]
     grade, w, scale, sigma = terms
-    tiles = new_tiles(lo, hi, indptr)
+    tiles = new_floats(scratch, lo, 0, tiles_size(lo, hi, indptr))
+    zero(tiles)
     for q in range(lo, hi):
         value[q] = 0.0
         start, n = indptr[q], indptr[q + 1] - indptr[q]
@@ -105,7 +107,7 @@ def _add_row(n, row, sigma, tiles):  # type: ignore[no-untyped-def]
 @kernel
 def _add_tile(row, score, grade, weight, inverse, sigma, two):  # type: ignore[no-untyped-def]
     """Pair a document with the second of ``two`` tiles; running sums come from the first."""
-    for lane in range(LANES):
+    for lane in shared_range(0, LANES):
         other = two[TILE + GAIN + lane]
         pair = weight * two[TILE + WEIGHT + lane]
         pair = pair if two[TILE + RANK + lane] > row else 0.0
@@ -124,18 +126,20 @@ def _add_tile(row, score, grade, weight, inverse, sigma, two):  # type: ignore[n
 
 
 @kernel
-def _hessian(lo, hi, indptr, s, terms, order, weight, v, out):  # type: ignore[no-untyped-def]
+def _hessian(lo, hi, indptr, s, terms, order, scratch, weight, v, out):  # type: ignore[no-untyped-def]
     """Write the Hessian times v, in the order of the scores found at s; SWAP holds v."""
     grade, w, scale, sigma = terms
-    tiles = new_tiles(lo, hi, indptr)
+    tiles = new_floats(scratch, lo, 0, tiles_size(lo, hi, indptr))
+    zero(tiles)
     for q in range(lo, hi):
         n = indptr[q + 1] - indptr[q]
         if n == 0:
             continue
         ranked = order[0, indptr[q] : indptr[q + 1]]
         wide = load_tiles(ranked, s, grade, 1.0, w, sigma, tiles)
-        for rank in range(n_tiles(n) * LANES):
+        for rank in shared_range(0, n_tiles(n) * LANES):
             tiles[place(rank) + SWAP] = v[ranked[min(rank, n - 1)]]
+        wait()
         if weight[q] > 0.0:
             for row in range(n - 1):
                 if wide:
@@ -160,7 +164,7 @@ def _turn_row(n, row, tiles):  # type: ignore[no-untyped-def]
 def _turn_tile(row, grade, weight, turn, inverse, two):  # type: ignore[no-untyped-def]
     """As `_add_tile`, for the Hessian; one plain loop each, so that lanes are computed at once."""
     lanes = len(two) // (2 * TILE // LANES)  # LANES, but no constant: that would be unrolled
-    for lane in range(lanes):
+    for lane in shared_range(0, lanes):
         other = two[TILE + GAIN + lane]
         pair = weight * two[TILE + WEIGHT + lane]
         pair = pair if two[TILE + RANK + lane] > row else 0.0
@@ -207,4 +211,13 @@ class RankNet(Part):
             scale = blocks.pair_share(w[blocks.rows])
         order = np.empty((2, data.n_documents), np.int64)
         args = (_Terms(data.y, w, scale, float(self.sigma)), order)
-        return KernelLoss(_queries, data, *args, curvature=True, hessian=_hessian, n_jobs=n_jobs)
+        return KernelLoss(
+            _queries,
+            data,
+            *args,
+            curvature=True,
+            hessian=_hessian,
+            scratch=tile_floats,
+            team=True,
+            n_jobs=n_jobs,
+        )

@@ -42,7 +42,8 @@ import numpy as np
 from rankwright.core.jit import kernel, quick_kernel
 from rankwright.core.kernels import clear_query, longest
 from rankwright.core.parameters import Part, check_above_zero, check_choice, check_whole
-from rankwright.core.types import F64, BoundLoss, Traits
+from rankwright.core.team import new_table, owns, shared_range, team_sum, wait, zero
+from rankwright.core.types import F64, I64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import KernelLoss
 from rankwright.losses.gain_lists import gain_lists
@@ -65,13 +66,16 @@ class _Terms(NamedTuple):
 
 
 @kernel
-def _queries(lo, hi, indptr, s, lists, terms, weight, value, grad, curv):  # type: ignore[no-untyped-def]
+def _queries(lo, hi, indptr, s, lists, terms, scratch, weight, value, grad, curv):  # type: ignore[no-untyped-def]
     convex, nodes, share, tau = terms
     most, depth = longest(lo, hi, lists.begin), 0
     for q in range(lo, hi):
         depth = max(depth, lists.cut[q])
-    pairs, ranks = np.empty((6, most)), np.empty((4, depth + 2))
-    states = np.zeros((most + 1, depth + 1))
+    pairs = new_table(scratch, lo, 0, 6, most)
+    ranks = new_table(scratch, lo, 6 * most, 4, depth + 2)
+    states = new_table(scratch, lo, 6 * most + 4 * (depth + 2), most + 1, depth + 1)
+    for row in range(most + 1):
+        zero(states[row])
     for q in range(lo, hi):
         clear_query(q, indptr, value, grad, curv)
         if weight[q] == 0.0:
@@ -81,8 +85,9 @@ def _queries(lo, hi, indptr, s, lists, terms, weight, value, grad, curv):  # typ
         n, k = len(row), lists.cut[q]
         x, u, above, dense = pairs[0, :n], pairs[1, :n], pairs[2, :n], pairs[3, :n]
         gradient, curvature = pairs[4, :n], pairs[5, :n]
-        for j in range(n):
+        for j in shared_range(0, n):
             x[j], gradient[j], curvature[j] = s[row[j]] / tau, 0.0, 0.0
+        wait()
         total = lists.best[q]
         for i in range(n):
             if gain[i] == 0.0:
@@ -101,22 +106,23 @@ def _queries(lo, hi, indptr, s, lists, terms, weight, value, grad, curv):  # typ
                     curvature[i] += part * max(0.0, -mixed)
         value[q] = weight[q] * total
         if len(grad):
-            for j in range(n):
+            for j in shared_range(0, n):
                 grad[row[j]] = weight[q] * gradient[j] / tau
         if len(curv):
-            for j in range(n):
+            for j in shared_range(0, n):
                 curv[row[j]] = weight[q] * curvature[j] / (tau * tau)
 
 
 @quick_kernel
 def _chances(i, x, z, gradients, u, above, dense):  # type: ignore[no-untyped-def]
     """Write the chance of each document to stand above i, and its derivative."""
-    for j in range(len(x)):
+    for j in shared_range(0, len(x)):
         u[j] = x[j] - x[i] - z
         above[j] = 0.5 * math.erfc(-_ROOT_HALF * u[j])
     if gradients:
-        for j in range(len(x)):
+        for j in shared_range(0, len(x)):
             dense[j] = _PEAK * math.exp(-0.5 * u[j] * u[j])
+    wait()
 
 
 @quick_kernel
@@ -129,21 +135,23 @@ def _expected(i, above, discount, k, states):  # type: ignore[no-untyped-def]
         reach = min(k, j + 2)  # so far, no rank beyond can be reached
         if j + 2 <= k:
             before[reach] = 0.0
-        for r in range(1, reach + 1):
+        for r in shared_range(1, reach + 1):
             after[r] = before[r] + p * (before[r - 1] - before[r])  # (2)
+        wait()
     total = 0.0
-    for r in range(k):
+    for r in shared_range(0, k):
         total += discount[r] * states[len(above), r + 1]
-    return total
+    return team_sum(total)
 
 
 @quick_kernel
 def _gradients(i, part, above, dense, u, discount, k, states, ranks, gradient, curvature):  # type: ignore[no-untyped-def]
     """Take the gradient of ``part`` times E_i off ``gradient``, going back through (2)."""
-    worth = ranks[0]  # what rank r is worth to i, once the documents from j on have come
-    for r in range(k):
+    worth, before_j = ranks[0], ranks[1]  # of rank r to i, once the documents from j on have come
+    for r in shared_range(0, k):
         worth[r] = discount[r]
-    worth[k] = 0.0
+    worth[k] = before_j[k] = 0.0
+    wait()
     own = around = 0.0
     for j in range(len(above) - 1, -1, -1):
         if j == i:
@@ -151,18 +159,22 @@ def _gradients(i, part, above, dense, u, discount, k, states, ranks, gradient, c
         before, p = states[j], above[j]
         change = 0.0
         reach = min(k, j + 1)
-        for r in range(reach):
+        for r in shared_range(0, reach):
             change += before[r + 1] * (worth[r + 1] - worth[r])
-        for r in range(reach):
-            worth[r] += p * (worth[r + 1] - worth[r])
-        pull = part * change * dense[j]
-        gradient[j] -= pull
-        own += pull
+        for r in shared_range(0, reach):
+            before_j[r] = worth[r] + p * (worth[r + 1] - worth[r])
+        worth, before_j = before_j, worth
+        pull = part * team_sum(change) * dense[j]
         bent = abs(pull) * (1.0 + abs(u[j]))
-        curvature[j] += bent
+        if owns(j):
+            gradient[j] -= pull
+            curvature[j] += bent
+        own += pull
         around += bent
-    gradient[i] += own
-    curvature[i] += around
+    if owns(i):
+        gradient[i] += own
+        curvature[i] += around
+    wait()
 
 
 @kernel
@@ -228,4 +240,10 @@ class SoftRank(Part):
         lists = gain_lists("softrank", self.metric, data)
         convex = bool((np.diff(lists.discount, 2) >= 0.0).all())
         args = (lists, _Terms(convex, nodes, share, tau))
-        return KernelLoss(_queries, data, *args, curvature=True, n_jobs=n_jobs)
+        return KernelLoss(
+            _queries, data, *args, curvature=True, scratch=_scratch_floats, team=True, n_jobs=n_jobs
+        )
+
+
+def _scratch_floats(sizes: I64, _lanes: int) -> I64:
+    return 6 * sizes + 4 * (sizes + 2) + (sizes + 1) ** 2

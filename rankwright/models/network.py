@@ -29,10 +29,16 @@ from rankwright.core.types import F64, I64, AnyArray, Callback, FloatMatrix, Los
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, IncompatibleError, UsageError
-from rankwright.losses.base import bound_loss, document_weight, order_weight, set_iteration
+from rankwright.losses.base import (
+    bound_loss,
+    device_loss,
+    document_weight,
+    order_weight,
+    set_iteration,
+)
 from rankwright.models.linear import deviations, fill_values, filled
 from rankwright.models.schema import FILL, Schema
-from rankwright.solvers.adam import Adam, Arrays, check_torch, load_torch
+from rankwright.solvers.adam import Adam, Arrays, check_cuda, check_torch, host_array, load_torch
 from rankwright.solvers.choice import lacking
 
 # --- what a network is made of ---------------------------------------------------------------
@@ -391,7 +397,7 @@ def _dense(X: Any) -> F64:
 
 # --- the model -------------------------------------------------------------------------------
 DEVICES = ("auto", "cpu", "cuda")
-PRECISIONS = ("single", "double", "mixed")
+PRECISIONS = ("single", "double", "tf32", "mixed")
 _WORKSPACE = "CUBLAS_WORKSPACE_CONFIG"
 
 
@@ -418,10 +424,13 @@ class Network(Part):
     missing : None, "mean" or "zero"
         What stands for a missing value; None refuses them.
     device : "auto", "cpu" or "cuda"
-        Where to train; "auto" takes a GPU where there is one. Scoring is on the CPU.
-    precision : "single", "double" or "mixed"
-        Of training; "mixed" multiplies matrices in bfloat16 on a GPU, all but the last, which makes
-        the score, and is single on the CPU.
+        Where to train; "auto" takes a GPU where there is one. There features, scores, the loss
+        and the weights stay on the GPU, but for losses that cannot be computed there: a warning
+        names them. Scoring is on the CPU.
+    precision : "single", "double", "tf32" or "mixed"
+        Of training; on a GPU "tf32" multiplies matrices of single precision with 10 bits of each
+        number, and "mixed" in bfloat16, all but the last, which makes the score. Both are single
+        on the CPU.
     deterministic : bool
         On a GPU, let torch take reproducible algorithms alone; on the CPU all are.
     """
@@ -466,14 +475,16 @@ class Network(Part):
         design = self._design(loss, data, X, fill)
         rows, ordered = _in_seeded_order(data, random_state, n_jobs)
         with self._calm(torch) as device:
+            bound = bound_loss(loss, ordered, n_jobs=n_jobs)
             problem = NetworkProblem(
                 design,
                 design.draw(random_state) if start is None else design.unfolded(start),
                 X,
                 rows,
                 ordered,
-                bound_loss(loss, ordered, n_jobs=n_jobs),
+                bound,
                 data,
+                there=device_loss(loss, bound, torch) if device == "cuda" else None,
                 batch_size=self.batch_size,
                 device=device,
                 precision=self.precision,
@@ -482,7 +493,10 @@ class Network(Part):
             )
             names = {f.name for f in fields(Adam)} - {"random_state"}
             adam = Adam(**{name: getattr(self, name) for name in names}, random_state=random_state)
-            end = adam.solve(problem, callback)
+            try:
+                end = adam.solve(problem, callback)
+            finally:
+                problem.close()
         return design.fitted(problem.weights(end.best))
 
     def _design(self, loss: Loss, data: RankingData, X: FloatMatrix, fill: F64 | None) -> Design:
@@ -553,12 +567,14 @@ class Network(Part):
         device = self.device
         if device == "auto":
             device = "cuda" if torch.cuda.is_available() else "cpu"
-        elif device == "cuda" and not torch.cuda.is_available():
-            raise UsageError("torch finds no CUDA device here; use device='cpu' or 'auto'.")
+        elif device == "cuda":
+            check_cuda("device='cpu' or 'auto'")
         threads, workspace = torch.get_num_threads(), os.environ.get(_WORKSPACE)
+        products = torch.get_float32_matmul_precision()
         strict = torch.are_deterministic_algorithms_enabled()
         warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
         torch.set_num_threads(1)
+        torch.set_float32_matmul_precision("high" if self.precision == "tf32" else "highest")
         if device == "cuda" and self.deterministic:
             os.environ.setdefault(_WORKSPACE, ":4096:8")  # what torch asks for
             torch.use_deterministic_algorithms(True)
@@ -567,6 +583,7 @@ class Network(Part):
         finally:
             torch.use_deterministic_algorithms(strict, warn_only=warn_only)
             torch.set_num_threads(threads)
+            torch.set_float32_matmul_precision(products)
             if workspace is None:
                 os.environ.pop(_WORKSPACE, None)
 
@@ -610,11 +627,15 @@ def _rounded(values: F64) -> F64:
 # in a seeded order; a batch is a run of whole queries of about ``batch_size`` documents, and a
 # chunk a part of it. Chunks are worked on by threads, one thread of torch each, and their
 # gradients added in order: the same bytes for any number of threads. On a GPU a batch is one
-# chunk, and the threads share the work of the loss.
+# chunk; features, scores and gradients stay there, with a loss that is computed there too, and
+# one look at the loss of each epoch is all that is waited for. With any other loss the threads
+# of the CPU share its work.
 
 
 _CHUNK_WORK = 1 << 24  # multiplications of a forward pass: enough for a thread to be worth it
 _CHUNK_DOCUMENTS = 2_048, 16_384
+_MOST_RECORDED = 2_000  # batches
+_DOCUMENTS_AT_ONCE = 1 << 18  # of validation data on a GPU
 _KEPT_CELLS = 1 << 28  # scaled features are kept up to a gigabyte, and made anew each time beyond
 
 
@@ -633,6 +654,8 @@ class NetworkProblem:
         The loss, bound to ``ordered``.
     data
         The caller's data, which the callback is shown the scores of.
+    there
+        The loss on the GPU, where it can be computed there.
     """
 
     def __init__(
@@ -645,6 +668,7 @@ class NetworkProblem:
         loss: Any,
         data: RankingData,
         *,
+        there: Any = None,
         batch_size: int,
         device: str,
         precision: str,
@@ -667,8 +691,43 @@ class NetworkProblem:
         work = max(1, sum(array.size for array in weights))
         per_chunk = int(np.clip(_CHUNK_WORK // work, *_CHUNK_DOCUMENTS))
         self._cut(batch_size, len(rows) if device == "cuda" else per_chunk)
-        self._kept: dict[int, Any] | None = {} if math.prod(X.shape) <= _KEPT_CELLS else None
-        self._score, self._gradient = np.zeros(len(rows)), np.zeros(len(rows))
+        self._there = there
+        self._score: Any = np.zeros(len(rows))
+        self._gradient: Any = np.zeros(len(rows))
+        if there is not None:
+            self._score = torch.zeros(len(rows), dtype=torch.float64, device=device)
+            self._gradient = torch.zeros_like(self._score)
+            self._found = [torch.zeros_like(p) for p in self.parameters]
+            self._values = torch.zeros(self.n_batches, dtype=torch.float64, device=device)
+            self._visited: set[int] = set()
+            self._recorded: dict[int, Any] = {}
+            if device == "cuda":  # batches follow each other in the same memory
+                self._graph_pool = torch.cuda.graph_pool_handle()
+                self._apart = torch.cuda.Stream()
+        self._kept: dict[int, Any] | None = {} if math.prod(X.shape) <= self._room() else None
+        self._watched: tuple[RankingData, Any] | None = None  # the callback's data, scaled
+        if device == "cuda" and self._kept is not None:
+            self._upload()
+        self._records = (
+            device == "cuda"
+            and self._kept is not None
+            and design.dropout == 0.0
+            and self.n_batches <= _MOST_RECORDED
+        )
+
+    def _room(self) -> int:
+        """Return how many scaled features are kept: on a GPU, in a third of what is free there."""
+        if self._device == "cpu":
+            return _KEPT_CELLS
+        free, _ = self._torch.cuda.mem_get_info()
+        return int(free // (3 * self._dtype.itemsize))
+
+    def _upload(self) -> None:
+        """Put the scaled features of all chunks on the GPU, which scales them."""
+        assert self._kept is not None
+        for chunk, (lo, hi) in enumerate(self._chunks):
+            rows = self._rows[self._indptr[lo] : self._indptr[hi]]
+            self._kept[chunk] = self._scaled(self._X[rows])
 
     def _cut(self, batch_size: int, chunk_documents: int) -> None:
         """Cut the queries into batches, and these into chunks."""
@@ -680,20 +739,33 @@ class NetworkProblem:
 
     def begin_epoch(self, t: int) -> None:
         """Sample the noise of epoch ``t``, where the loss has any."""
-        set_iteration(self._loss, t)
+        set_iteration(self._there or self._loss, t)
+
+    def epoch_value(self, t: int, values: list[Any]) -> float:
+        """Return the sum of the losses of the batches; here a GPU is waited for."""
+        if self._there is not None:
+            *values, sum_of_scores = self._torch.stack([*values, self._score.sum()]).tolist()
+            self._refuse_infinite(t, sum_of_scores)
+        return math.fsum(values)
 
     def state(self) -> dict[str, AnyArray]:
         """Return the state of the loss beside the scores."""
-        memory: dict[str, AnyArray] = self._loss.state() if hasattr(self._loss, "state") else {}
+        loss = self._there or self._loss
+        memory: dict[str, AnyArray] = loss.state() if hasattr(loss, "state") else {}
         return memory
 
     def load_state(self, kept: Mapping[str, AnyArray]) -> None:
         """Restore the state of the loss."""
-        self._loss.load_state(kept)
+        (self._there or self._loss).load_state(kept)
 
-    def batch_grad(self, t: int, batch: int) -> tuple[float, list[Any]]:
-        """Return the loss of a batch and its gradient in each parameter."""
+    def batch_grad(self, t: int, batch: int) -> tuple[Any, list[Any]]:
+        """Return the loss of a batch and its gradient in each parameter.
+
+        With a loss on the GPU both are there, and nothing waits for them.
+        """
         first, last = self._begin[batch : batch + 2].tolist()
+        if self._there is not None:
+            return self._grad_there(t, first)
         found: list[Any] = [None] * (last - first)
 
         def work(lo: int, hi: int) -> None:
@@ -713,7 +785,7 @@ class NetworkProblem:
             return tuple(p.detach().cpu().numpy() for p in self._all)
         given = iter(changing)
         return tuple(
-            self._all[k].detach().cpu().numpy() if k == self._fixed else next(given)
+            self._all[k].detach().cpu().numpy() if k == self._fixed else host_array(next(given))
             for k in range(len(self._all))
         )
 
@@ -723,11 +795,80 @@ class NetworkProblem:
             return None, None
         now = self._design.fitted(self.weights())
         threads = self._n_jobs
+        there = None if callback.valid is None else self._scores_there(callback.valid)
         train = now.scores_of(self._data, n_jobs=threads) if callback.wants_train else None
-        valid = None if callback.valid is None else now.scores_of(callback.valid, n_jobs=threads)
-        return train, valid
+        if callback.valid is None or there is not None:
+            return train, there
+        return train, now.scores_of(callback.valid, n_jobs=threads)
+
+    def _scores_there(self, data: RankingData) -> F64 | None:
+        """Return scores found on the GPU, None where there is none or no room on it."""
+        if self._watched is None or self._watched[0] is not data:
+            if self._device == "cpu" or math.prod(data.X.shape) > self._room():
+                return None
+            self._watched = data, self._scaled(filled(data.X, self._design.fill, "network"))
+        scores = []
+        with self._torch.no_grad(), self._precision():
+            for lo, hi in pairwise(
+                runs_of_queries(data.indptr, 0, data.n_queries, _DOCUMENTS_AT_ONCE).tolist()
+            ):
+                begin, end = int(data.indptr[lo]), int(data.indptr[hi])
+                part = self._watched[1][begin:end]
+                scores.append(self.forward(part, data.indptr[lo : hi + 1] - begin).double())
+        found: F64 = self._torch.cat(scores).cpu().numpy() if scores else np.zeros(0)
+        return found
 
     # --- a chunk -----------------------------------------------------------------------------
+
+    def _grad_there(self, t: int, batch: int) -> tuple[Any, list[Any]]:
+        """Return loss and gradient of a batch on the GPU, from the second epoch on recorded.
+
+        A batch is the same in each epoch, so the GPU can repeat by itself what it was asked to do
+        for it (a CUDA graph), without Python between the steps. Dropout's noise is not the same.
+        """
+        torch = self._torch
+        if not self._records:
+            value, gradient = self._chunk_grad(t, batch)
+            return value, list(gradient)
+        if batch not in self._visited:  # libraries make ready what they need
+            self._visited.add(batch)
+            value, gradient = self._chunk_grad(t, batch)
+            for kept, found in zip(self._found, gradient, strict=True):
+                kept.copy_(found)
+            return value, self._found
+        if batch not in self._recorded:
+            graph = torch.cuda.CUDAGraph()
+            try:
+                self._record(t, batch, graph)
+            except torch.OutOfMemoryError:  # what is recorded holds its memory
+                self._records = False
+                self.close()
+                return self._grad_there(t, batch)
+            self._recorded[batch] = graph
+        self._recorded[batch].replay()
+        return self._values[batch], self._found
+
+    def _record(self, t: int, batch: int, graph: Any) -> None:
+        """Record a batch; its loss and gradient are left in the same places each time."""
+        torch = self._torch
+        here, apart = torch.cuda.current_stream(), self._apart
+        apart.wait_stream(here)
+        with torch.cuda.stream(apart):
+            graph.capture_begin(pool=self._graph_pool, capture_error_mode="thread_local")
+            try:
+                value, gradient = self._chunk_grad(t, batch)
+                self._values[batch].copy_(value)
+                for kept, found in zip(self._found, gradient, strict=True):
+                    kept.copy_(found)
+            finally:
+                graph.capture_end()
+        here.wait_stream(apart)
+
+    def close(self) -> None:
+        """Give back the memory of what was recorded."""
+        if self._there is not None and self._recorded:
+            self._recorded.clear()
+            self._torch.cuda.empty_cache()
 
     def _chunk_grad(self, t: int, chunk: int) -> tuple[float, tuple[Any, ...]]:
         torch = self._torch
@@ -739,15 +880,25 @@ class NetworkProblem:
             noise.manual_seed(int(stream(self._seed, "dropout", t, chunk).integers(2**62)))
         with self._precision():
             s = self.forward(self._features(chunk), self._indptr[lo : hi + 1] - rows.start, noise)
-        self._score[rows] = s.detach().to("cpu", torch.float64).numpy()
-        if not math.isfinite(self._score[rows].sum()):
+        value: Any
+        if self._there is not None:
+            self._score[rows] = s.detach()
+            self._there.grad_queries(lo, hi, self._score, self._gradient)
+            value, g = self._there.per_query[lo:hi].sum(), self._gradient[rows].to(s.dtype)
+        else:
+            self._score[rows] = s.detach().to("cpu", torch.float64).numpy()
+            self._refuse_infinite(t, self._score[rows].sum())
+            value = self._loss_of(lo, hi)
+            g = torch.from_numpy(self._gradient[rows]).to(self._device, s.dtype)
+        return value, torch.autograd.grad(s, self.parameters, g)  # (1)
+
+    @staticmethod
+    def _refuse_infinite(t: int, sum_of_scores: float) -> None:
+        if not math.isfinite(sum_of_scores):
             raise UsageError(
                 f"the network's scores are no longer finite in epoch {t + 1}; "
                 "use a smaller learning_rate."
             )
-        value = self._loss_of(lo, hi)
-        g = torch.from_numpy(self._gradient[rows]).to(self._device, s.dtype)
-        return value, torch.autograd.grad(s, self.parameters, g)  # (1)
 
     def _loss_of(self, lo: int, hi: int) -> float:
         """Write the loss's gradient of the queries lo:hi and return its value."""
@@ -800,13 +951,21 @@ class NetworkProblem:
         if self._kept is not None and chunk in self._kept:
             return self._kept[chunk]
         lo, hi = self._chunks[chunk]
-        part: Any = self._X[self._rows[self._indptr[lo] : self._indptr[hi]]]
-        wide = part if isinstance(part, np.ndarray) else part.toarray()
-        scaled = (wide.astype(np.float64) - self._design.shift) / self._design.deviation
-        made = self._torch.tensor(scaled, dtype=self._dtype, device=self._device)
+        made = self._scaled(self._X[self._rows[self._indptr[lo] : self._indptr[hi]]])
         if self._kept is not None:
             self._kept[chunk] = made
         return made
+
+    def _scaled(self, part: Any) -> Any:
+        """Return features, scaled in double precision, as a tensor on the device."""
+        torch = self._torch
+        wide = part if isinstance(part, np.ndarray) else part.toarray()
+        there = torch.as_tensor(np.ascontiguousarray(wide)).to(self._device, torch.float64)
+        shift, deviation = (
+            torch.as_tensor(array, device=self._device)
+            for array in (self._design.shift, self._design.deviation)
+        )
+        return ((there - shift) / deviation).to(self._dtype)
 
     def _precision(self) -> AbstractContextManager[Any]:
         if not self._mixed:

@@ -31,7 +31,7 @@ from rankwright.core.types import F64, AnyArray, Callback
 from rankwright.errors import MissingExtraError, UsageError
 from rankwright.solvers.oracle_log import memory_of, put_back
 
-Arrays = tuple[AnyArray, ...]
+Arrays = tuple[Any, ...]  # NumPy's, or on a GPU torch's until somebody looks at them
 
 
 def _step(done: float) -> float:
@@ -56,8 +56,11 @@ class BatchProblem(Protocol):
     def begin_epoch(self, t: int) -> None:
         """Sample the noise of epoch ``t``, counted from 0, where there is any."""
 
-    def batch_grad(self, t: int, batch: int) -> tuple[float, list[Any]]:
+    def batch_grad(self, t: int, batch: int) -> tuple[Any, list[Any]]:
         """Return the loss of a batch in epoch ``t`` and its gradient in each parameter."""
+
+    def epoch_value(self, t: int, values: list[Any]) -> float:
+        """Return the loss of epoch ``t`` from those of its batches."""
 
     def watched_scores(self, callback: Callback) -> tuple[F64 | None, F64 | None]:
         """Return the scores on training and validation data that ``callback`` wants."""
@@ -89,7 +92,7 @@ class AdamState:
         named: dict[str, AnyArray] = {"adam_so_far": np.array([self.epoch, self.steps])}
         for kind in ("weights", "first", "second", "best"):
             for number, array in enumerate(getattr(self, kind)):
-                named[f"adam_{kind}_{number}"] = array
+                named[f"adam_{kind}_{number}"] = host_array(array)
         return named
 
     @classmethod
@@ -178,7 +181,7 @@ class Adam(Part):
                 parameter.grad = own
             optimizer.step()
             values.append(value)
-        return math.fsum(values), len(values)
+        return problem.epoch_value(t, values), len(values)
 
     def _optimizer(self, problem: BatchProblem) -> Any:
         torch = load_torch()
@@ -213,6 +216,12 @@ def check_torch() -> None:
         raise MissingExtraError("torch", "neural", "a network")
 
 
+def check_cuda(instead: str) -> None:
+    """Raise unless torch finds a GPU; ``instead`` says what to use."""
+    if not load_torch().cuda.is_available():
+        raise UsageError(f"torch finds no CUDA device here; use {instead}.")
+
+
 def load_torch() -> Any:
     """Return torch, imported on first use, or say how to install it."""
     check_torch()
@@ -233,8 +242,8 @@ def _state_of(
     held = [optimizer.state.get(parameter) or {} for parameter in problem.parameters]
     first, second = (
         tuple(
-            _copy(moments[name]) if name in moments else np.zeros_like(like)
-            for moments, like in zip(held, weights, strict=True)
+            _copy(moments[name] if name in moments else like.new_zeros(like.shape))
+            for moments, like in zip(held, problem.parameters, strict=True)
         )
         for name in ("exp_avg", "exp_avg_sq")
     )
@@ -245,7 +254,7 @@ def _put_back(problem: BatchProblem, optimizer: Any, state: AdamState) -> None:
     torch = load_torch()
     shapes = [tuple(parameter.shape) for parameter in problem.parameters]
     parts = (state.weights, state.first, state.second, state.best)
-    if any([array.shape for array in part] != shapes for part in parts):
+    if any([tuple(array.shape) for array in part] != shapes for part in parts):
         raise UsageError("the state to go on from is that of another network.")
     with torch.no_grad():
         for number, parameter in enumerate(problem.parameters):
@@ -259,6 +268,13 @@ def _put_back(problem: BatchProblem, optimizer: Any, state: AdamState) -> None:
                 }
 
 
-def _copy(tensor: Any) -> AnyArray:
-    copied: AnyArray = tensor.detach().cpu().numpy().copy()
-    return copied
+def _copy(tensor: Any) -> Any:
+    """Return a copy where the tensor is: to copy from a GPU would be to wait for it."""
+    copied = tensor.detach().clone()
+    return copied if copied.is_cuda else copied.numpy()
+
+
+def host_array(array: Any) -> AnyArray:
+    """Return an array of a state as NumPy has it."""
+    found: AnyArray = array if isinstance(array, np.ndarray) else array.cpu().numpy()
+    return found

@@ -456,7 +456,7 @@ def test_a_saved_network_scores_without_torch(tmp_path, monkeypatch):
         ({"batch_size": 0}, "batch_size must be 1 or more, not 0"),
         ({"activation": "swish"}, "activation must be one of relu, sigmoid, tanh, elu"),
         ({"device": "tpu"}, "device must be one of auto, cpu, cuda, not 'tpu'"),
-        ({"precision": "half"}, "precision must be one of single, double, mixed, not 'half'"),
+        ({"precision": "half"}, "precision must be one of single, double, tf32, mixed, not 'half'"),
         ({"learning_rate": 1e38}, "no longer finite in epoch .* smaller learning_rate"),
     ],
 )
@@ -475,9 +475,10 @@ def test_settings_of_torch_are_left_as_they_were(monkeypatch, strict, warn_only,
     threads = torch.get_num_threads()
     torch.use_deterministic_algorithms(strict, warn_only=warn_only)
     try:
-        with Network(device="cuda")._calm(torch) as device:
+        with Network(device="cuda", precision="tf32")._calm(torch) as device:
             assert device == "cuda"
             assert torch.get_num_threads() == 1
+            assert torch.get_float32_matmul_precision() == "high"
             assert torch.are_deterministic_algorithms_enabled()
             assert not torch.is_deterministic_algorithms_warn_only_enabled()
             assert os.environ["CUBLAS_WORKSPACE_CONFIG"] == (workspace or ":4096:8")
@@ -486,4 +487,5 @@ def test_settings_of_torch_are_left_as_they_were(monkeypatch, strict, warn_only,
     finally:
         torch.use_deterministic_algorithms(False)
     assert torch.get_num_threads() == threads
+    assert torch.get_float32_matmul_precision() == "highest"
     assert os.environ.get("CUBLAS_WORKSPACE_CONFIG") == workspace

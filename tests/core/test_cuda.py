@@ -1,0 +1,72 @@
+"""Kernels are bound to a GPU by their own code; nothing is written twice."""
+
+import builtins
+
+import numpy as np
+import pytest
+from simulated_gpu import cuda
+
+from rankwright.core import kernels, order, team
+from rankwright.core.jit import kernel
+from rankwright.errors import MissingExtraError
+from rankwright.losses import lambdarank, listnet, pair_sums, ranknet
+
+
+@kernel
+def _allocates(n):
+    return np.zeros(n)
+
+
+@kernel
+def _calls(n):
+    return len(_allocates(n))
+
+
+def test_a_kernel_keeps_its_code_and_calls_what_is_compiled_for_the_gpu():
+    bound = cuda._rebound(listnet._queries.py_func, 32)
+    assert bound.__code__ is listnet._queries.py_func.__code__
+    scope = bound.__globals__
+    assert scope["_softmax_of"] is cuda.device_function(listnet._softmax_of, 32)
+    assert scope["math"] is listnet.math
+    assert scope["__builtins__"] is builtins
+    assert scope["shared_range"] is cuda._shared_range
+
+
+def test_one_thread_a_query_has_the_names_of_the_cpu():
+    scope = cuda._rebound(order.sort_query.py_func, 1).__globals__
+    assert scope["members"] is cuda.device_function(team.members, 1)
+    assert cuda._rebound(kernels.clear.py_func, 1).__globals__["shared_range"] is range
+
+
+def test_lanes_are_as_many_as_the_members():
+    for threads, lanes in ((1, 8), (32, 32), (256, 256)):
+        scope = cuda._rebound(pair_sums.begin_row.py_func, threads).__globals__
+        assert scope["LANES"] == lanes
+        assert scope["TILE"] == 13 * lanes
+        assert scope["ROW_CURV"] == 12 * lanes
+        assert not isinstance(scope["TILE"], team.Lanes)
+
+
+def test_what_allocates_is_found_wherever_it_is_called():
+    assert cuda.allocating(_calls) == f"{__name__}._allocates"
+    assert cuda.allocating(lambdarank._any_metric) is not None
+    for one in (ranknet._queries, ranknet._hessian, lambdarank._sums_over_ranks):
+        assert cuda.allocating(one) is None
+
+
+def test_tiles_have_the_size_that_scratch_is_given():
+    sizes = np.array([0, 1, 7, 8, 9, 31, 32, 33, 1250])
+    for lanes in (8, 32, 256):
+        tiles = -(-sizes // lanes) + 1
+        assert (pair_sums.tile_floats(sizes, lanes) >= tiles * 13 * lanes).all()
+
+
+def test_without_numba_cuda_the_error_names_the_extra(monkeypatch):
+    monkeypatch.setattr(cuda, "SIMULATED", False)
+    monkeypatch.setattr(cuda, "find_spec", lambda _: None)
+    with pytest.raises(MissingExtraError, match=r"needs numba-cuda.* 'rankwright\[gpu\]'"):
+        cuda._numba_cuda()
+
+
+def test_numpy_is_left_as_it_was():
+    assert hasattr(np, "row_stack") == (np.lib.NumpyVersion(np.__version__) < "2.5.0")

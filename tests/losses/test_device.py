@@ -1,0 +1,171 @@
+"""Losses on a GPU are those of the CPU: the same kernels, the same numbers."""
+
+import re
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from simulated_gpu import DEVICE, small_teams, tensor
+from small_data import Onlooker, lists, small_data
+
+from rankwright import losses, registry
+from rankwright.core.rng import stream
+from rankwright.errors import IncompatibleError
+from rankwright.losses.base import device_loss
+from rankwright.models import network
+
+ON_CPU = {"all_threshold", "boltzrank", "position_svm", "precision_svm"}  # these allocate
+SETTINGS = {
+    "softrank": {"metric": "ndcg@3"},
+    "neural_ndcg": {"sinkhorn": 2},
+    "retarget": {"divergence": "kl"},
+}
+GRADES = ([2, 0, 1, 0, 2], [1], [0, 1, 2, 1, 0, 0, 2, 1, 0], [1, 1], [0, 2, 1])
+N = sum(len(grades) for grades in GRADES)
+
+
+@pytest.fixture(autouse=True)
+def _few_threads(monkeypatch):
+    small_teams(monkeypatch)
+
+
+def _loss(name, **settings):
+    return losses.loss(name, **{**SETTINGS.get(name, {}), **settings})
+
+
+def _data(weighted=True):
+    weight = stream(0, "weights").integers(0, 3, N).astype(float) if weighted else None
+    return lists(*GRADES, sample_weight=weight)
+
+
+def _scores():
+    s = stream(0, "scores").normal(size=N)
+    s[7], s[9] = s[6], s[8]
+    return s
+
+
+def _on_device(bound, s):
+    there, out = bound.on_device(torch), tensor(np.full(N, np.nan))
+    there.grad_queries(0, len(GRADES), tensor(s), out)
+    return there, out
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")  # hashes, in Python
+@pytest.mark.parametrize("name", sorted(registry.names("losses")))
+def test_gradients_values_and_hessians_are_those_of_the_cpu(name):
+    data, s = _data(), _scores()
+    bound, gradient = _loss(name).bind(data, n_jobs=1), np.empty(N)
+    if name in ON_CPU:
+        with pytest.raises(IncompatibleError, match="allocates memory, which a GPU cannot"):
+            bound.on_device(torch)
+        return
+    value = bound.grad(s, gradient)
+    per_query = bound.per_query.copy()
+    there, out = _on_device(_loss(name).bind(data, n_jobs=1), s)
+    np.testing.assert_allclose(out.cpu().numpy(), gradient, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(there.per_query.cpu().numpy(), per_query, rtol=1e-9, atol=1e-12)
+    assert np.isfinite(value)
+    if _loss(name).traits.hess_vec:
+        v, turned = stream(0, "along").normal(size=N), np.empty(N)
+        bound.hess_vec(v, turned)
+        there.hess_vec(tensor(s), tensor(v), out)
+        np.testing.assert_allclose(out.cpu().numpy(), turned, rtol=1e-9, atol=1e-12)
+
+
+def test_a_part_of_the_queries_leaves_the_rows_of_the_others():
+    data, s = _data(), _scores()
+    there, whole = _on_device(_loss("lambdarank").bind(data), s)
+    part = tensor(np.full(N, 9.0))
+    there.grad_queries(2, 3, tensor(s), part)
+    rows = slice(*data.indptr[2:4].tolist())
+    assert (part[rows] == whole[rows]).all()
+    assert (part[: rows.start] == 9.0).all()
+    assert (part[rows.stop :] == 9.0).all()
+
+
+def test_infinite_spreads_of_scores_and_nan_are_as_on_the_cpu():
+    data, gradient = _data(weighted=False), np.empty(N)
+    for s in (_scores() * 1e4, np.where(np.arange(N) == 8, np.nan, _scores())):
+        for name in ("ranknet", "approx_ndcg"):
+            bound = _loss(name).bind(data, n_jobs=1)
+            bound.grad(s, gradient)
+            _, out = _on_device(bound, s)
+            np.testing.assert_allclose(out.cpu().numpy(), gradient, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
+def test_what_is_sampled_is_that_of_the_iteration():
+    data, s, gradient = _data(), _scores(), np.empty(N)
+    bound = _loss("xendcg").bind(data, n_jobs=1)
+    there, out = _on_device(_loss("xendcg").bind(data), s)
+    first = out.clone()
+    bound.set_iteration(3)
+    bound.grad(s, gradient)
+    there.set_iteration(3)
+    there.grad_queries(0, len(GRADES), tensor(s), out)
+    np.testing.assert_allclose(out.cpu().numpy(), gradient, rtol=1e-9, atol=1e-12)
+    assert (out != first).any()
+
+
+def test_the_state_comes_back_and_goes_on_elsewhere():
+    data, s, gradient = _data(), _scores(), np.empty(N)
+    bound = _loss("interval").bind(data, n_jobs=1)
+    begun = {name: array.copy() for name, array in bound.on_device(torch).state().items()}
+    assert not begun["warm"].any()  # compiling has left nothing
+    there, _ = _on_device(_loss("interval").bind(data), s)
+    bound.grad(s, gradient)
+    for name, array in there.state().items():
+        np.testing.assert_allclose(array, bound.state()[name], rtol=1e-9, atol=1e-12)
+    again = _loss("interval").bind(data).on_device(torch)
+    again.load_state(there.state())
+    assert (again.state()["warm"] == there.state()["warm"]).all()
+
+
+def test_a_loss_that_stays_on_the_cpu_is_named_with_the_reason():
+    data = _data(weighted=False)
+    for loss, why in (
+        (_loss("position_svm"), r"'position_svm' is computed on the CPU.* allocates memory"),
+        (losses.from_function(lambda s, y: (0.0, s - y)), "it is not computed by kernels"),
+    ):
+        with pytest.warns(UserWarning, match=why):
+            assert device_loss(loss, loss.bind(data), torch) is None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert device_loss(_loss("squared"), _loss("squared").bind(data), torch) is not None
+
+
+def test_a_network_learns_from_a_loss_on_the_gpu_what_it_learns_from_that_of_the_cpu(monkeypatch):
+    """With the simulator in place of the GPU, whose tensors are those of the CPU."""
+    if DEVICE == "cpu":
+        monkeypatch.setattr(network.Network, "_calm", lambda *_: network.nullcontext("cpu"))
+    data = small_data(queries=6, documents=5, features=3)
+    loss = _loss("listnet")
+    settings = {"epochs": 2, "batch_size": 10, "device": "auto", "precision": "double"}
+    here = network.Network(**settings).fit(loss, data, callback=Onlooker(), n_jobs=1)
+    problem = network.NetworkProblem
+    made = []
+
+    def with_loss_there(*args, **options):
+        made.append(problem(*args, **{**options, "there": args[5].on_device(torch)}))
+        return made[-1]
+
+    monkeypatch.setattr(network, "NetworkProblem", with_loss_there)
+    callback = Onlooker()
+    there = network.Network(**settings).fit(loss, data, callback=callback, n_jobs=1)
+    assert made[0]._there is not None
+    assert isinstance(made[0]._score, torch.Tensor)
+    assert isinstance(callback.values[0], float)
+    for (a, b), (c, d) in zip(here.layers, there.layers, strict=True):
+        np.testing.assert_allclose(c, a, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(d, b, rtol=1e-9, atol=1e-12)
+
+
+def test_the_page_names_every_loss_where_it_runs():
+    page = (Path(__file__).parents[2] / "docs/how-to/gpu.md").read_text(encoding="utf-8")
+    rows = [line for line in page.splitlines() if line.startswith("| `") and "thread" in line]
+    there = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    assert there == set(registry.names("losses")) - ON_CPU
+    (here,) = (line for line in page.splitlines() if "kernels allocate memory |" in line)
+    assert {name for name in ON_CPU if f"`{name}`" in here} == ON_CPU
