@@ -94,7 +94,7 @@ def _over_workers(data: RankingData) -> Findings:
         "MEMR": lambda: ranker("memr", max_iter=3, n_jobs=1),
         "LambdaMART": lambda: ranker(
             "lambdamart", n_estimators=TREES_EACH, num_leaves=trees.LEAVES,
-            model__max_bins=trees.BINS, n_jobs=1,
+            learning_rate=trees.RATE, colsample_bytree=1.0, model__max_bins=trees.BINS, n_jobs=1,
         ),
     }  # fmt: skip
     seconds: dict[str, list[float]] = {task: [] for task in fits}

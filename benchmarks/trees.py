@@ -168,6 +168,7 @@ def ours(
         "n_estimators": n_estimators,
         "num_leaves": LEAVES,
         "learning_rate": RATE,
+        "colsample_bytree": 1.0,
         "model__max_bins": BINS,
     }
     params = {**made, "n_jobs": threads, **more}
