@@ -45,7 +45,6 @@ from rankwright.errors import DataError, UsageError
 from rankwright.losses.base import bound_loss, device_loss, document_weight, order_weight
 from rankwright.models.linear_problem import DeviceLinear, LinearProblem
 from rankwright.models.schema import FILL, Schema
-from rankwright.solvers.adam import check_cuda, load_torch
 from rankwright.solvers.choice import choose_solver, field_names, steps_by_column
 from rankwright.solvers.oracle_log import OracleLog, logged
 
@@ -417,6 +416,8 @@ class OneProcess:
             return None
         if not isinstance(self._data.X, np.ndarray):
             raise UsageError("linear's device='cuda' takes dense features; use device='cpu'.")
+        from rankwright.solvers.adam import check_cuda, load_torch  # a fit on the CPU does without
+
         check_cuda("device='cpu'")
         there = device_loss(self._loss, self._bound, load_torch())
         return None if there is None else DeviceLinear(self._data.X, there)

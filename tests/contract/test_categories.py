@@ -191,7 +191,8 @@ def test_a_fit_goes_on_from_another_by_value(frame, fitted, theirs):
 
 def test_auto_tries_trees(frame):
     found = rw.auto(rw.RankingData.from_frame(frame[:600], qid="query", label="grade"))
-    assert {each.ranker for each in found.candidates} == {"xendcg", "gbdt", "lambdamart"}
+    boosted = {"xendcg", "gbdt", "gbrank", "lambdamart", "intervalrank"}
+    assert {each.ranker for each in found.candidates} == {*boosted, "random_forest"}
     assert "3 features of which 2 are categories" in found.why
 
 

@@ -43,7 +43,7 @@ FREE = {
     "train_valid_test_split",
     "tune",
 }
-SUBMODULES = {"data", "losses", "metrics", "models", "solvers", "testing"}
+SUBMODULES = {"clicks", "data", "losses", "metrics", "models", "solvers", "testing"}
 
 
 def test_the_public_names():

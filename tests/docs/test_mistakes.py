@@ -306,7 +306,7 @@ def test_another_tools_name_of_a_parameter():
         ({"n_estimators": "ten"}, "n_estimators must be a whole number, not 'ten'"),
         ({"n_estimators": 2.5}, "n_estimators must be a whole number, not 2.5"),
         ({"n_estimators": 0}, "n_estimators must be 1 or more, not 0"),
-        ({"learning_rate": "fast"}, "learning_rate must be a number, not 'fast'"),
+        ({"learning_rate": "fast"}, "learning_rate must be a number or 'auto', not 'fast'"),
         ({"learning_rate": -1}, "learning_rate must be above 0, not -1"),
         ({"model": rw.models.Linear(scale="yes")}, "scale must be true or false, not 'yes'"),
         ({"model": rw.models.Linear(l2="big")}, "l2 must be 0 or more, or 'auto', not big"),

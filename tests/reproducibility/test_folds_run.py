@@ -111,10 +111,13 @@ def test_with_rounds_named_valid_chooses_among_these_numbers_of_trees_alone(tiny
     assert found.ranker.booster_.num_trees() == best[0]
 
 
+LONG = {"n_estimators": 40, "early_stopping_rounds": None}
+
+
 def test_with_no_rounds_named_valid_chooses_the_round_and_with_none_left_it_does_not(tiny):
     made, folds = tiny
     study, fold = made.studies[0], folds["tiny"][2]
-    row = replace(made.rows[0], settings=({**made.rows[0].settings[0], "n_estimators": 40},))
+    row = replace(made.rows[0], settings=({**made.rows[0].settings[0], **LONG},))
     free = choose(Training(row, study, fold.train), fold.valid)
     own = choose(Training(replace(row, rounds=()), study, fold.train), fold.valid)
     assert free.ranker.best_iteration_ < own.ranker.best_iteration_ == 40
