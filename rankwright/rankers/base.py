@@ -55,12 +55,6 @@ from rankwright.data.rankings import Ranking
 from rankwright.errors import DataError, IncompatibleError, RankwrightError, UsageError, quoted
 from rankwright.metrics.base import has_gain, metric
 from rankwright.metrics.evaluation import evaluate
-from rankwright.rankers.debiasing import (
-    click_rows,
-    data_of_clicks,
-    debias,
-    known_propensity,
-)
 from rankwright.rankers.inputs import (
     data_in_columns,
     documents_of,
@@ -428,15 +422,17 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         """
         refuse_misnamed(misnamed)
         check_callbacks(callbacks)
-        clicks = X if isinstance(X, ClickLog) else None
-        if clicks is not None and propensity is None:
-            X = data_of_clicks(self.make_loss() if self.has_loss else None, clicks)
-        elif clicks is not None:
-            X = click_rows(clicks)
+        if isinstance(X, ClickLog):
+            from rankwright.rankers.debiasing import click_rows, data_of_clicks
+
+            loss = self.make_loss() if self.has_loss else None
+            X = data_of_clicks(loss, X) if propensity is None else click_rows(X)
         given = ranking_data(
             X, y, qid, group_sizes, sample_weight, query_weight, features=features, drop=drop
         )
         if propensity is not None:
+            from rankwright.rankers.debiasing import debias, known_propensity
+
             self.propensity_ = known_propensity(propensity, given, n_jobs=self.n_jobs)
             given = debias(given, self.propensity_, n_jobs=self.n_jobs)
         data = given.present()
