@@ -54,6 +54,9 @@ def run() -> Findings:
             )
         )  # fmt: skip
         found.figures[f"{name}_vs_features"] = added / features
+    if {"ours_vs_features", "lightgbm_vs_features"} <= found.figures.keys():
+        ours, lightgbm = (found.figures[f"{name}_vs_features"] for name in ("ours", "lightgbm"))
+        found.figures["lambdamart_vs_lightgbm"] = ours / lightgbm
     return found
 
 

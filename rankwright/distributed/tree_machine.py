@@ -32,10 +32,8 @@ from rankwright.core.types import F64, I64, AnyArray, CheckpointState, FloatMatr
 from rankwright.data.ranking_data import RankingData
 from rankwright.models.boosting import Boost, Descent
 from rankwright.models.tree_text import first_trees
-from rankwright.models.trees import FittedTrees, Trees, lightgbm, lightgbm_threads
+from rankwright.models.trees import BIN_ROWS, FittedTrees, Trees, lightgbm, lightgbm_threads
 
-BIN_ROWS = 200_000
-"""Rows whose values make the bins, where there are more."""
 _IDLE = 900.0  # seconds without a call
 _MINUTES_TO_MEET = 2  # how long the machines of a network wait for each other
 

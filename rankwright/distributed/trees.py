@@ -7,7 +7,7 @@ same tree. Labels never reach LightGBM, and lists may be of any length.
 
 What differs from one process:
 
-- bins come from 200,000 rows, sampled from all parts by their content, where there are more;
+- bins come from 100,000 rows, sampled from all parts by their content, where there are more;
 - gradients are rounded (equation (2) of `rankwright.models.boosting`) part by part;
 - rows and queries are sampled part by part, and so is the noise of losses; columns as ever;
 - with several workers LightGBM estimates the number of documents of a leaf from their curvature, so
@@ -43,11 +43,11 @@ from rankwright.data.content import content_sample
 from rankwright.data.ranking_data import RankingData, concatenate
 from rankwright.distributed.cluster import PATIENCE, ClusterError, import_distributed
 from rankwright.distributed.partitions import Partitions, largest_of_all
-from rankwright.distributed.tree_machine import BIN_ROWS, as_message
+from rankwright.distributed.tree_machine import as_message
 from rankwright.errors import RankwrightError, UsageError
 from rankwright.models.boosting import Boost
 from rankwright.models.tree_text import first_trees, join_trees, model_text, tree_blocks
-from rankwright.models.trees import FittedTrees, Trees, empty_forest
+from rankwright.models.trees import BIN_ROWS, FittedTrees, Trees, empty_forest
 
 EVERY = 20
 """Rounds from one look at the trees to the next."""

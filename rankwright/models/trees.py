@@ -50,7 +50,7 @@ if TYPE_CHECKING:  # imported on use: scoring does without
     import lightgbm as lgb
 
 _MOST_LEAVES = 131_072  # of LightGBM
-_LOOKED_AT = 200_000  # documents that LightGBM looks at for thresholds, at least
+BIN_ROWS = 100_000  # documents that thresholds come from, at most
 _PER_VALUE = 24  # bytes: a value as float64, its row, and the growth of both
 _PER_DOCUMENT = 100  # bytes: scores, gradients, curvatures and the rows of each leaf
 _PER_ROUND = 64  # bytes a document: gradients on their way to LightGBM
@@ -560,8 +560,9 @@ def _signs(monotone: Mapping[str | int, int] | Sequence[int], data: RankingData)
 #
 # Bins take a byte for each value (half of one up to 15 bins, two above 255), and as much again
 # where LightGBM keeps them by row, which is quicker and changes no tree. Finding the thresholds
-# takes `_PER_VALUE` bytes for each value looked at; where that is more than a quarter of the bound,
-# a sample is looked at, whose size depends on the bound and the number of features alone.
+# takes `_PER_VALUE` bytes for each value looked at, so a sample of `BIN_ROWS` documents is looked
+# at where there are more, and a smaller one where that would take more than a quarter of the bound;
+# its size then depends on the bound and the number of features alone.
 
 
 class BinPlan(NamedTuple):
@@ -575,10 +576,10 @@ def plan_bins(n: int, d: int, max_bins: int, itemsize: int) -> BinPlan:
     """Return what fits into the bound, everything where there is none."""
     most, free = memory_bound.get(), room()
     if most is None or free is None:
-        return BinPlan(max(_LOOKED_AT, n), by_row=True)
+        return BinPlan(BIN_ROWS, by_row=True)
     fits = max(1, most // (_SHARE * max(1, d) * (_PER_VALUE + itemsize)))
     return BinPlan(
-        max(_LOOKED_AT, n) if n <= fits else fits,
+        min(BIN_ROWS, fits),
         by_row=tree_bytes(n, d, max_bins, by_row=True) + n * _PER_ROUND <= free - most // 16,
     )
 

@@ -31,15 +31,23 @@ def small_sample(monkeypatch):
         yield
 
 
-def test_without_a_bound_all_documents_are_looked_at():
-    assert plan_bins(3_771_125, 136, 255, 4) == (3_771_125, True)
+def test_thresholds_come_from_all_documents_or_a_sample_of_them():
+    assert plan_bins(3_771_125, 136, 255, 4) == (100_000, True)
+    assert plan_bins(900, 136, 255, 4).sample >= 900
 
 
 def test_a_bound_decides_sample_and_layout():
     with memory_limit("90GB"):
-        assert plan_bins(3_771_125, 136, 255, 4) == (3_771_125, True)
-        assert plan_bins(377_112_500, 136, 255, 4).sample < 377_112_500
+        assert plan_bins(3_771_125, 136, 255, 4) == (100_000, True)
         assert not plan_bins(377_112_500, 136, 255, 4).by_row
+    with memory_limit("1GB"):
+        assert plan_bins(3_771_125, 136, 255, 4).sample == 10**9 // (4 * 136 * 28) < 100_000
+
+
+def test_many_documents_are_sampled_without_a_bound(monkeypatch):
+    everything = text()
+    monkeypatch.setattr(trees, "BIN_ROWS", 299)
+    assert text() != everything
 
 
 def test_fewer_bins_take_less():
