@@ -33,6 +33,15 @@ if TYPE_CHECKING:
     from rankwright.clicks.inspect import inspect_log as inspect_log
     from rankwright.clicks.models import load_model as load_model
     from rankwright.clicks.models import model as model
+    from rankwright.clicks.off_policy import PolicyDifference as PolicyDifference
+    from rankwright.clicks.off_policy import PolicyValue as PolicyValue
+    from rankwright.clicks.off_policy import estimate_value as estimate_value
+    from rankwright.clicks.policies import pseudo_inverse_weights as pseudo_inverse_weights
+    from rankwright.clicks.policies import slot_probabilities as slot_probabilities
+    from rankwright.clicks.policy_evaluation import PolicyComparison as PolicyComparison
+    from rankwright.clicks.policy_evaluation import SupportError as SupportError
+    from rankwright.clicks.policy_evaluation import compare_policies as compare_policies
+    from rankwright.clicks.policy_evaluation import evaluate_policy as evaluate_policy
     from rankwright.clicks.propensity import estimate_propensity as estimate_propensity
     from rankwright.clicks.propensity import plot_propensities as plot_propensities
     from rankwright.clicks.rates import DCTR as DCTR
@@ -62,23 +71,32 @@ _MODULES = {
     "LogFile": "rankwright.data.click_files",
     "LogProfile": "rankwright.clicks.inspect",
     "PBM": "rankwright.clicks.examination",
+    "PolicyComparison": "rankwright.clicks.policy_evaluation",
+    "PolicyDifference": "rankwright.clicks.off_policy",
+    "PolicyValue": "rankwright.clicks.off_policy",
     "Propensity": "rankwright.data.propensity",
     "RCTR": "rankwright.clicks.rates",
     "SDBN": "rankwright.clicks.chains",
+    "SupportError": "rankwright.clicks.policy_evaluation",
     "TrustPBM": "rankwright.clicks.examination",
     "UBM": "rankwright.clicks.examination",
+    "compare_policies": "rankwright.clicks.policy_evaluation",
     "concatenate_logs": "rankwright.data.click_log",
     "debias": "rankwright.rankers.debiasing",
     "debiasing_gain": "rankwright.clicks.gain",
     "estimate_propensity": "rankwright.clicks.propensity",
+    "estimate_value": "rankwright.clicks.off_policy",
+    "evaluate_policy": "rankwright.clicks.policy_evaluation",
     "inspect_log": "rankwright.clicks.inspect",
     "load_log": "rankwright.data.click_files",
     "load_model": "rankwright.clicks.models",
     "model": "rankwright.clicks.models",
     "open_log": "rankwright.data.click_files",
     "plot_propensities": "rankwright.clicks.propensity",
+    "pseudo_inverse_weights": "rankwright.clicks.policies",
     "save_log": "rankwright.data.click_files",
     "simulate": "rankwright.clicks.simulation",
+    "slot_probabilities": "rankwright.clicks.policies",
 }
 
 __all__ = sorted(_MODULES)

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from rankwright.clicks.policies import slot_probabilities
 from rankwright.core.parameters import (
     check_choice,
     check_whole,
@@ -34,6 +35,7 @@ from rankwright.errors import DataError, UsageError, quoted
 
 MODELS = ("pbm", "trust", "cascade", "dbn")
 SWAPS = ("all", "first")
+PROPENSITIES = ("slot", "conditional")
 
 
 def simulate(
@@ -48,6 +50,7 @@ def simulate(
     positions: int = 10,
     temperature: float = 0.0,
     swaps: str | None = None,
+    propensity: str | None = None,
     random_state: Any = 0,
 ) -> ClickLog:
     """Return the log of simulated users, with ``data`` as its features.
@@ -78,6 +81,9 @@ def simulate(
     swaps : {"all", "first"} or None, default None
         Randomised interventions: "all" shuffles the documents shown, "first" swaps that at
         position 1 with that at a random position (its own included).
+    propensity : {"slot", "conditional"} or None, default None
+        Log the probability of each document at its position, or given the documents above, for
+        `evaluate_policy`: of lists sampled with a temperature, or shuffled by ``swaps="all"``.
     random_state : int, RandomState, Generator or None, default 0
         What is sampled for a query depends on the seed and the query's number alone.
 
@@ -89,6 +95,13 @@ def simulate(
     check_choice("model", model, MODELS)
     if swaps is not None:
         check_choice("swaps", swaps, SWAPS)
+    if propensity is not None:
+        check_choice("propensity", propensity, PROPENSITIES)
+        if (temperature > 0.0) == (swaps == "all") or swaps == "first":
+            raise UsageError(
+                "propensity=... is known of lists sampled with a temperature, or shuffled by "
+                "swaps='all', not of both or of others."
+            )
     check_zero_or_more("eta", eta)
     check_zero_or_more("temperature", temperature)
     check_whole("sessions", sessions, 1)
@@ -97,12 +110,13 @@ def simulate(
         if not 0.0 <= share <= 1.0:
             raise UsageError(f"{name} is a probability, from 0 to 1; it is {share}.")
     loggers = list(logger) if isinstance(logger, list | tuple) else [logger]
-    scores = [_scores(one, data) for one in loggers]
+    scores = [scores_by(one, data) for one in loggers]
     turn = np.arange(sessions) * len(scores) // sessions  # the logger of each session
     relevance = _relevance(data)
     user = _User(model, eta, noise, continuation, relevance)
     seed = seed_of(random_state)
     shown, clicks, sizes = [], [], np.zeros(data.n_queries, np.int64)
+    chances: list[F64] = []
     for query in range(data.n_queries):
         lo, hi = data.indptr[query], data.indptr[query + 1]
         if lo == hi:
@@ -110,8 +124,15 @@ def simulate(
         rng = stream(seed, "clicks", query)
         order = np.stack([np.argsort(-one[lo:hi], kind="stable") for one in scores])[turn]
         if temperature > 0.0:
-            order = _resampled(order, temperature, rng)
+            rank = _resampled(order.shape, temperature, rng)
+            order = np.take_along_axis(order, rank, axis=1)
+            if propensity is not None:
+                chances.append(_chances(rank, positions, temperature, propensity).ravel())
         lists = lo + order[:, :positions]
+        if swaps == "all" and propensity is not None:
+            n = lists.shape[1]
+            left = np.full(n, n) if propensity == "slot" else np.arange(n, 0, -1)
+            chances.append(np.broadcast_to(1.0 / left, lists.shape).ravel())
         if swaps is not None:
             lists = _swapped(lists, swaps, rng)
         sizes[query] = lists.shape[1]
@@ -135,13 +156,14 @@ def simulate(
         query_ids=data.qid,
         document_ids=names,
         time=np.tile(np.arange(sessions), len(asked)),
+        propensity=np.concatenate(chances) if propensity is not None else None,
         features=data,
         row=row,
     )
 
 
-def _scores(logger: Any, data: RankingData) -> F64:
-    """Return the score that the logger gives to each document."""
+def scores_by(logger: Any, data: RankingData) -> F64:
+    """Return the score of each document, by a feature, an array, a ranker or a function."""
     if isinstance(logger, str):
         if data.feature_names is None or logger not in data.feature_names:
             raise UsageError(f"the data has no feature called {quoted(logger)} to log by.")
@@ -176,12 +198,24 @@ def _relevance(data: RankingData) -> F64:
     return relevance
 
 
-def _resampled(order: I64, temperature: float, rng: np.random.Generator) -> I64:
-    """Return an order for each session, by Gumbel noise on the logarithm of the rank."""
-    rank = np.log(np.arange(1, order.shape[1] + 1))
-    noise = rng.gumbel(size=order.shape) * temperature
-    again = np.argsort(rank - noise, axis=1, kind="stable")
-    return np.take_along_axis(order, again, axis=1)
+def _resampled(shape: tuple[int, ...], temperature: float, rng: np.random.Generator) -> I64:
+    """Return the logger's rank, from 0, at each place of each session, by Gumbel noise."""
+    rank = np.log(np.arange(1, shape[1] + 1))
+    noise = rng.gumbel(size=shape) * temperature
+    return np.argsort(rank - noise, axis=1, kind="stable")
+
+
+def _chances(rank: I64, positions: int, temperature: float, kind: str) -> F64:
+    """Return the probability of the document of each rank at its place, or given those above."""
+    n, shown = rank.shape[1], min(positions, rank.shape[1])
+    scores = -np.log(np.arange(1, n + 1))
+    if kind == "slot":
+        by_rank = slot_probabilities(scores, np.array([0, n]), shown, temperature)
+        return by_rank[rank[:, :shown], np.arange(shown)]
+    rate = np.exp(scores / temperature)[rank]
+    left = np.cumsum(rate[:, ::-1], axis=1)[:, ::-1]
+    found: F64 = (rate / left)[:, :shown]
+    return found
 
 
 def _swapped(lists: I64, swaps: str, rng: np.random.Generator) -> I64:

@@ -1,0 +1,212 @@
+"""Policies over lists: how likely a document is at a position, and a list, for top-k and sampling.
+
+A ranker shows its documents by score: a policy without chance. With a temperature T it samples from
+Plackett-Luce: documents are taken one after the other, each with probability proportional to
+v_d = exp(score_d / T) among those left,
+
+    P(d at l | above) = v_d / sum of v over documents not above                                 (1)
+    P(list down to l) = product of (1)                                                          (2)
+
+The probability of a document at a position, over all that may stand above it, is that of arriving
+as number l where document d arrives after an exponential time of rate v_d,
+
+    P(d at l) = integral over t of v_d exp(-v_d t) P(l - 1 of the others arrived before t)      (3)
+
+which the trapezoidal rule in log t finds to nine digits.
+
+The pseudo-inverse estimator [swaminathan2017off] assumes that the reward of a list is a sum over
+(document, slot). With x the indicators of these in a list, Gamma = mean of x x' over lists of the
+logger and p the probabilities (3) of the new policy, the weight of a list is
+
+    w = p' Gamma^+ x                                                                            (4)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rankwright.core.jit import kernel
+from rankwright.core.types import F64, I64, AnyArray
+
+_EARLIEST, _STEP = -24.0, 0.15  # of log t in (3), with rates that add up to 1
+_LEAST_RATE = 1e-100  # relative to the sum: less likely documents are as likely as this
+
+
+# --- kernels ---------------------------------------------------------------------------------
+
+
+@kernel
+def _arrival_counts(rate, t, slots, before, after, out):  # type: ignore[no-untyped-def]
+    """Add the time t of (3) to ``out[d, l]``; ``before`` and ``after`` are scratch (n + 1, slots).
+
+    ``before[d, k]`` is the probability that k of the documents ahead of d in the file arrived.
+    """
+    n = len(rate)
+    before[0, :] = 0.0
+    before[0, 0] = 1.0
+    for d in range(n):
+        late = np.exp(-rate[d] * t)
+        for k in range(slots):
+            arrived = before[d, k - 1] * (1.0 - late) if k > 0 else 0.0
+            before[d + 1, k] = before[d, k] * late + arrived
+    after[n, :] = 0.0
+    after[n, 0] = 1.0
+    for d in range(n - 1, -1, -1):
+        late = np.exp(-rate[d] * t)
+        for k in range(slots):
+            arrived = after[d + 1, k - 1] * (1.0 - late) if k > 0 else 0.0
+            after[d, k] = after[d + 1, k] * late + arrived
+    for d in range(n):
+        density = _STEP * rate[d] * t * np.exp(-rate[d] * t)  # in log t
+        for k in range(slots):
+            both = 0.0
+            for j in range(k + 1):
+                both += before[d, j] * after[d + 1, k - j]
+            out[d, k] += density * both
+
+
+@kernel
+def _slot_probabilities(lo, hi, scores, temperature, slots, out):  # type: ignore[no-untyped-def]
+    """Write (3) for documents lo:hi of one query, rates relative to their sum."""
+    n = hi - lo
+    highest = scores[lo:hi].max()
+    rate = np.exp((scores[lo:hi] - highest) / temperature)
+    rate /= rate.sum()
+    rate = np.maximum(rate, _LEAST_RATE)
+    before = np.empty((n + 1, slots))
+    after = np.empty((n + 1, slots))
+    out[lo:hi, :] = 0.0
+    # by then so many have arrived that later ones are in none of these slots
+    latest = np.log(40.0 / np.sort(rate)[max(0, n - slots)])
+    for node in range(int((latest - _EARLIEST) / _STEP) + 1):
+        t = np.exp(_EARLIEST + _STEP * node)
+        _arrival_counts(rate, t, slots, before, after, out[lo:hi])
+
+
+@kernel
+def _conditional(indptr, row, documents, query, scores, temperature, values, out, mean):  # type: ignore[no-untyped-def]
+    """Write (1) of each impression given what stands above it, and the mean of ``values`` there."""
+    for s in range(len(indptr) - 1):
+        lo, hi = documents[query[s]], documents[query[s] + 1]
+        highest = scores[lo:hi].max()
+        first = indptr[s]
+        for i in range(first, indptr[s + 1]):
+            left = total = 0.0
+            for d in range(lo, hi):
+                used = False
+                for j in range(first, i):
+                    used = used or row[j] == d
+                if not used:
+                    own = np.exp((scores[d] - highest) / temperature)
+                    left += own
+                    total += own * values[d, i - first]
+            own = np.exp((scores[row[i]] - highest) / temperature)
+            out[i] = own / left if left > 0.0 else 0.0
+            mean[i] = total / left if left > 0.0 else 0.0
+
+
+@kernel
+def multiply_down(indptr, conditional, out):  # type: ignore[no-untyped-def]
+    """Write the product of ``conditional`` down to each impression of a session, (2)."""
+    for s in range(len(indptr) - 1):
+        product = 1.0
+        for i in range(indptr[s], indptr[s + 1]):
+            product *= conditional[i]
+            out[i] = product
+
+
+# --- API -------------------------------------------------------------------------------------
+
+
+def slot_probabilities(scores: F64, indptr: I64, slots: int, temperature: float) -> F64:
+    """Return the probability of each document at each of the first slots, (3), as (n, slots).
+
+    Parameters
+    ----------
+    scores : (n,) array
+    indptr : (Q + 1,) array
+        Documents of query q are ``indptr[q]:indptr[q + 1]``.
+    temperature
+        Of Plackett-Luce, above 0.
+    """
+    out = np.zeros((len(scores), slots))
+    for lo, hi in zip(indptr[:-1].tolist(), indptr[1:].tolist(), strict=True):
+        if hi > lo:
+            _slot_probabilities(lo, hi, scores, float(temperature), slots, out)
+    return out
+
+
+def conditional_probabilities(
+    indptr: I64,
+    row: I64,
+    documents: I64,
+    query: I64,
+    scores: F64,
+    slots: int,
+    temperature: float,
+    values: F64 | None = None,
+) -> tuple[F64, F64]:
+    """Return (1) of each impression given those above, and the mean of ``values`` under (1).
+
+    Parameters
+    ----------
+    indptr, row
+        Impressions of sessions, and the document of each.
+    documents : (Q + 1,) array
+        Documents of query q are ``documents[q]:documents[q + 1]``.
+    query
+        The query of each session.
+    values : (n, slots) array, optional
+        A number for each document at each slot.
+    """
+    out, mean = np.empty(len(row)), np.empty(len(row))
+    if values is None:
+        values = np.zeros((len(scores), slots))
+    _conditional(indptr, row, documents, query, scores, float(temperature), values, out, mean)
+    return out, mean
+
+
+def sampled_lists(
+    scores: F64, slots: int, temperature: float, samples: int, rng: np.random.Generator
+) -> I64:
+    """Return lists of the documents of one query, sampled from Plackett-Luce: (samples, slots)."""
+    noisy = scores / temperature + rng.gumbel(size=(samples, len(scores)))
+    found: I64 = np.argsort(-noisy, axis=1, kind="stable")[:, :slots]
+    return found
+
+
+def pseudo_inverse_weights(
+    shown: AnyArray, target: Any, *, gamma: Any = None, counts: Any = None
+) -> tuple[F64, float]:
+    """Return the weight (4) of each list, and the share of the target that the lists identify.
+
+    Parameters
+    ----------
+    shown : (S, L) array of int
+        The document at each slot of each list, a number from 0; -1 where there is none.
+    target : (m, L) array
+        Probability of each document at each slot under the new policy.
+    gamma : (m L, m L) array, optional
+        The mean of x x' under the logging policy, (document, slot) numbered document by document;
+        by default that of the lists given.
+    counts : (S,) array, optional
+        How often each list was shown.
+    """
+    p = np.asarray(target, np.float64)
+    n_slots = p.shape[1]
+    x = np.zeros((len(shown), p.size))
+    for slot in range(n_slots):
+        there = np.flatnonzero(shown[:, slot] >= 0)
+        x[there, shown[there, slot] * n_slots + slot] = 1.0
+    if gamma is None:
+        c = np.ones(len(x)) if counts is None else np.asarray(counts, np.float64)
+        gamma = (x * c[:, None]).T @ x / c.sum()
+    wanted, back = p.ravel(), np.zeros(p.size)
+    live = np.flatnonzero(np.diag(gamma) > 0.0)  # what is never shown has rows of 0
+    inverse = np.linalg.pinv(gamma[np.ix_(live, live)], rcond=1e-10, hermitian=True)
+    back[live] = inverse @ wanted[live]
+    missing = wanted - gamma @ back
+    share = 1.0 - float(missing @ missing) / max(float(wanted @ wanted), 1e-300)
+    return x @ back, share  # (4)

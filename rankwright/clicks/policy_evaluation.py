@@ -1,0 +1,858 @@
+"""Would a ranker win online? Its clicks estimated from the log of another, before any experiment.
+
+The metric of a session is a sum over its first k slots, of clicks c or of the first click f,
+
+    clicks@k  sum c_l,   ctr@k  1/k sum c_l,   dcg@k  sum c_l / log2(l + 1)                     (1)
+    hit@k     sum f_l,   mrr@k  sum f_l / l                                                     (2)
+
+and the value of a ranker is its mean over sessions, had the ranker made the lists. Estimators
+differ in what they assume, and so in what the log must have shown:
+
+    ips, snips  the document at its position      a click depends on both alone                 (3)
+    dr          the same, with a model's prediction for the rest
+    rips        the list down to the position     ... and on what is above it                   (4)
+    cascade_dr  the same, with a model's prediction
+    sips        the first k documents             nothing is assumed                            (5)
+    pi          enough lists                      the metric is a sum over (document, slot)     (6)
+    pbm         the document anywhere             looks depend on the position, clicks on looks
+                                                  and the document (`li2018offline`)            (7)
+    dm          nothing                           the click model is right
+
+Weights are those of `rankwright.clicks.off_policy`: probabilities under the ranker (1, or those of
+Plackett-Luce) over logged ones, or over the shares of sessions of the same query. For (7) with
+theta the examination, A_d = sum over slots of gain theta P(d at slot) under the ranker and B_d the
+same without gains under the log, a click on d weighs A_d / B_d; trust offsets are taken off first.
+
+The model of dr and cascade_dr is fitted to other sessions than those it predicts (cross-fitting).
+By default it is clicks over expected clicks: the rate of the position, times the clicks of the
+document over those that its positions would have brought, both plus 1.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from rankwright.clicks.base import ClickModel
+from rankwright.clicks.models import model as click_model
+from rankwright.clicks.off_policy import (
+    PolicyDifference,
+    PolicyValue,
+    Weights,
+    add_up_cascade,
+    add_up_sessions,
+    limit_remark,
+    limited,
+    normalised_terms,
+    value_of_terms,
+)
+from rankwright.clicks.policies import (
+    conditional_probabilities,
+    multiply_down,
+    pseudo_inverse_weights,
+    sampled_lists,
+    slot_probabilities,
+)
+from rankwright.clicks.simulation import scores_by
+from rankwright.core.order import ranking
+from rankwright.core.parameters import check_choice, check_whole, check_zero_or_more, either
+from rankwright.core.rng import stream
+from rankwright.core.types import F64, I64, AnyArray
+from rankwright.data.click_log import ClickLog, codes_of_ids
+from rankwright.data.propensity import Propensity
+from rankwright.data.ranking_data import RankingData
+from rankwright.errors import DataError, UsageError, quoted
+
+ESTIMATORS = ("ips", "snips", "dr", "rips", "cascade_dr", "sips", "pi", "pbm", "dm")
+METRICS = ("ctr", "clicks", "dcg", "hit", "mrr")
+LOGGED = ("slot", "conditional")
+UNITS = ("query", "session")
+_OF_SLOTS = ("ips", "snips", "dr")
+_OF_PREFIXES = ("rips", "cascade_dr", "sips")
+_OF_FIRST_CLICKS = ("rips", "cascade_dr", "sips", "dm")
+_SAMPLES = 200  # lists of a query, for the direct method with a temperature
+_SIGNIFICANT = 3.0  # standard errors by which mean weights may miss
+_SHRINKAGE = 1.0  # clicks that are added, observed and expected ones
+_METRIC = re.compile(r"([a-z]+)@(\d+)")
+
+
+class SupportError(DataError):
+    """The log has not shown what a policy would show, so that it says nothing about it."""
+
+
+@dataclass(frozen=True)
+class _Metric:
+    """A metric of clicks, (1) or (2)."""
+
+    name: str
+    key: str
+    k: int
+
+    @classmethod
+    def of(cls, name: str) -> _Metric:
+        found = _METRIC.fullmatch(str(name))
+        if not found or found[1] not in METRICS or int(found[2]) < 1:
+            raise UsageError(
+                f"{quoted(name)} is no metric of clicks: these are {either(list(METRICS))} with a "
+                "cut-off, such as ctr@5."
+            )
+        return cls(name, found[1], int(found[2]))
+
+    @property
+    def first(self) -> bool:
+        """Whether only the first click counts."""
+        return self.key in ("hit", "mrr")
+
+    @property
+    def gain(self) -> F64:
+        """What a click at each slot counts."""
+        slot = np.arange(1, self.k + 1)
+        gains = {
+            "ctr": np.full(self.k, 1.0 / self.k),
+            "dcg": 1.0 / np.log2(slot + 1.0),
+            "mrr": 1.0 / slot,
+        }
+        found: F64 = gains.get(self.key, np.ones(self.k))
+        return found
+
+
+@dataclass(frozen=True)
+class _Options:
+    """How values are estimated; see `evaluate_policy`."""
+
+    metric: _Metric
+    estimator: str
+    temperature: float
+    propensity: Propensity | None
+    model: ClickModel | str | None
+    logged: str | None
+    limit: float | None
+    unit: str
+    min_support: float
+    folds: int
+    n_jobs: int | None
+
+
+def evaluate_policy(
+    log: ClickLog,
+    ranker: Any,
+    metric: str = "ctr@5",
+    *,
+    estimator: str = "dr",
+    temperature: float = 0.0,
+    propensity: Propensity | None = None,
+    model: ClickModel | str | None = None,
+    logged: str | None = "slot",
+    limit: float | None = None,
+    unit: str = "query",
+    min_support: float = 0.9,
+    folds: int = 3,
+    n_jobs: int | None = None,
+) -> PolicyValue:
+    """Return what a ranker would earn in clicks, from the log of another, with an interval.
+
+    Parameters
+    ----------
+    log : ClickLog
+        With features; those of a query are the documents that the ranker may show.
+    ranker : fitted ranker, feature number or name, array of scores, or callable
+        What would make the lists. Documents that it was trained on are fine, clicks of the same
+        sessions are not: train on an earlier log.
+    metric : str, default "ctr@5"
+        "ctr@k" (clicks over k), "clicks@k", "dcg@k"; or of the first click "hit@k" and "mrr@k", for
+        "rips", "cascade_dr", "sips" and "dm".
+    estimator : str, default "dr"
+        "ips", "snips", "dr", "rips", "cascade_dr", "sips", "pi", "pbm" or "dm".
+        What is assumed; see the table of `rankwright.clicks.policy_evaluation`.
+    temperature : float, default 0.0
+        0 shows the best first; above, lists are sampled from Plackett-Luce with scores over it.
+    propensity : Propensity
+        Of positions, for "pbm"; `estimate_propensity` estimates one.
+    model : ClickModel or str
+        For "dm", "dr" and "cascade_dr": a fitted click model, or the name of one to fit; by default
+        clicks over expected clicks.
+    logged : {"slot", "conditional"} or None, default "slot"
+        What the probabilities in the log are: of the document at its position, or of it given the
+        documents above. Where the log has none, or with None, shares of the sessions of the same
+        query stand for them.
+    limit : float
+        The highest weight of "ips", "snips", "dr", "rips", "cascade_dr" and "sips".
+    unit : {"query", "session"}, default "query"
+        What the interval is over: queries, whose sessions depend on each other, or sessions, where
+        the queries are all there are and only users vary.
+    min_support : float, default 0.9
+        The least share of what the ranker would show that the log has shown; below it is refused.
+    folds : int, default 3
+        Parts of the sessions for cross-fitting.
+
+    Returns
+    -------
+    PolicyValue
+        Raises `SupportError` where the log says too little.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> from rankwright import clicks
+    >>> data = rw.synthetic("mq2008", queries=40)
+    >>> log = clicks.simulate(data, 41, sessions=200, temperature=1.0, positions=5)
+    >>> found = clicks.evaluate_policy(log, 1, "ctr@1", estimator="pbm",
+    ...                                propensity=clicks.Propensity.power(1.0, positions=5))
+    >>> bool(found.low < found.value < found.high)
+    True
+    """
+    options = _checked(
+        log,
+        _Options(
+            _Metric.of(metric), estimator, temperature, propensity, model,
+            None if log.propensity is None else logged, limit, unit, min_support, folds, n_jobs,
+        ),
+    )  # fmt: skip
+    assert log.features is not None
+    name = str(getattr(ranker, "name", "")) or "the policy"
+    return _Sessions.of(log, options).value(scores_by(ranker, log.features), name)
+
+
+@dataclass(frozen=True)
+class PolicyComparison:
+    """Values of several policies on one log, and paired differences; ``print`` says them.
+
+    Attributes
+    ----------
+    values : mapping from names to PolicyValue
+    differences : tuple of PolicyDifference
+        Of each policy to the first.
+    refused : mapping from names to str
+        Why the log says nothing about a policy.
+    """
+
+    values: Mapping[str, PolicyValue]
+    differences: tuple[PolicyDifference, ...]
+    refused: Mapping[str, str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all values as JSON holds them."""
+        return {
+            "values": {name: one.to_dict() for name, one in self.values.items()},
+            "differences": [one.to_dict() for one in self.differences],
+            "refused": dict(self.refused),
+        }
+
+    def __str__(self) -> str:
+        refused = [f"{name}: {why}" for name, why in self.refused.items()]
+        return "\n".join([*map(str, self.values.values()), *refused, *map(str, self.differences)])
+
+
+def compare_policies(
+    log: ClickLog, rankers: Mapping[str, Any] | Sequence[Any], metric: str = "ctr@5", **options: Any
+) -> PolicyComparison:
+    """Return the values of several rankers on one log, and how they differ from the first.
+
+    Parameters
+    ----------
+    rankers : mapping from names to rankers, or sequence of them
+        Each as `evaluate_policy` takes it.
+    **options
+        Those of `evaluate_policy`.
+    """
+    given = (
+        dict(rankers)
+        if isinstance(rankers, Mapping)
+        else {_label(one, number): one for number, one in enumerate(rankers)}
+    )
+    if not given:
+        raise UsageError("there is no ranker to evaluate.")
+    values, refused = {}, {}
+    for name, ranker in given.items():
+        try:
+            values[name] = replace(evaluate_policy(log, ranker, metric, **options), name=name)
+        except SupportError as error:
+            refused[name] = str(error)
+    return _compared(values, refused)
+
+
+def _compared(values: dict[str, PolicyValue], refused: dict[str, str]) -> PolicyComparison:
+    first = next(iter(values.values()), None)
+    differences = tuple(
+        one.difference(first) for one in values.values() if first is not None and one is not first
+    )
+    return PolicyComparison(values, differences, refused)
+
+
+def _label(ranker: Any, number: int) -> str:
+    return f"{getattr(ranker, 'name', type(ranker).__name__)} {number + 1}"
+
+
+def _checked(log: ClickLog, options: _Options) -> _Options:
+    check_choice("estimator", options.estimator, ESTIMATORS)
+    check_choice("unit", options.unit, UNITS)
+    if options.logged is not None:
+        check_choice("logged", options.logged, LOGGED)
+    check_zero_or_more("temperature", options.temperature)
+    check_whole("folds", options.folds, 2)
+    if not 0.0 <= options.min_support <= 1.0:
+        raise UsageError(f"min_support is a share, from 0 to 1; it is {options.min_support}.")
+    if log.features is None or log.row is None:
+        raise DataError(
+            "the log has no features, so the ranker has nothing to rank; log.with_features(data) "
+            "adds them."
+        )
+    if options.metric.first and options.estimator not in _OF_FIRST_CLICKS:
+        raise UsageError(
+            f"{options.metric.name} counts the first click alone, which depends on the documents "
+            f"above: use estimator={either([repr(one) for one in _OF_FIRST_CLICKS])}."
+        )
+    if options.estimator == "pbm" and options.propensity is None:
+        raise UsageError(
+            "estimator='pbm' needs propensity=..., how much users look at each position; "
+            "clicks.estimate_propensity(log) estimates it."
+        )
+    needed = "slot" if options.estimator in _OF_SLOTS else "conditional"
+    weighed = options.estimator in (*_OF_SLOTS, *_OF_PREFIXES)
+    if weighed and options.logged is not None and options.logged != needed:
+        raise UsageError(
+            f"estimator='{options.estimator}' needs probabilities of the kind logged='{needed}', "
+            f"and these are '{options.logged}'; logged=None takes shares of sessions instead."
+        )
+    return options
+
+
+# --- sessions --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Sessions:
+    """The sessions of a log as estimators take them, with the first k slots of each apart."""
+
+    log: ClickLog
+    options: _Options
+    features: RankingData
+    query: I64  # of each session, a query of the features
+    counts: F64  # weight of each session
+    have: I64  # slots that a list of each session's query has
+    share: F64  # weight of all sessions of each query of the features
+    indptr: I64  # of impressions at the first k positions
+    row: I64
+    slot: I64
+    reward: F64
+    propensity: F64 | None
+
+    @classmethod
+    def of(cls, log: ClickLog, options: _Options) -> _Sessions:
+        full = np.flatnonzero(log.sizes > 0)
+        if not len(full):
+            raise DataError("the log has no impressions to estimate a value from.")
+        log = log if len(full) == log.n_sessions else log.select(full)
+        assert log.features is not None
+        assert log.row is not None
+        query = log.features.query_of_row()[log.row[log.indptr[:-1]]]
+        counts = np.ones(log.n_sessions) if log.weight is None else log.weight
+        metric = options.metric
+        top = log.position <= metric.k
+        session = log.session_of_impression()
+        sizes = np.bincount(session[top], minlength=log.n_sessions)
+        indptr = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+        slot = log.position[top].astype(np.int64) - 1
+        click = log.click[top].astype(np.float64)
+        if metric.first:
+            before = np.cumsum(click) - click
+            start = before[np.minimum(indptr[:-1], max(0, len(click) - 1))]
+            click *= before == np.repeat(start, sizes)
+        return cls(
+            log=log,
+            options=options,
+            features=log.features,
+            query=query,
+            counts=counts,
+            have=np.minimum(log.features.sizes[query], metric.k),
+            share=np.bincount(query, counts, log.features.n_queries).astype(np.float64),
+            indptr=indptr,
+            row=log.row[top],
+            slot=slot,
+            reward=metric.gain[slot] * click,
+            propensity=None if log.propensity is None else log.propensity[top],
+        )
+
+    def value(self, scores: F64, name: str) -> PolicyValue:
+        """Return the value of the policy of these scores."""
+        options = self.options
+        target = _Target.of(scores, self.features, options)
+        found = getattr(self, f"_{options.estimator}")(target)
+        terms, weights = found
+        remarks = list(limit_remark(options.estimator, options.limit))
+        if weights is not None:
+            remarks += self._support(weights, name)
+        cluster = None
+        if options.unit == "query":
+            cluster = np.unique(self.query, return_inverse=True)[1]
+        if options.estimator == "dm":
+            remarks.append(
+                "dm trusts its model: how far that is wrong shows in no interval, so none is given."
+            )
+        return value_of_terms(
+            terms,
+            self.counts,
+            cluster,
+            unit=options.unit,
+            estimator=options.estimator,
+            weights=weights,
+            remarks=remarks,
+            claimed=options.estimator != "dm",
+            metric=options.metric.name,
+            name=name,
+        )
+
+    # --- what a policy needs to have been shown ----------------------------------------------
+
+    def _support(self, weights: Weights, name: str) -> list[str]:
+        """Refuse where too little was shown; return remarks where it is not all."""
+        options, mean = self.options, float(weights.mean.mean())
+        error = float(np.sqrt((weights.error**2).mean()))
+        exact = options.logged is None or options.estimator in ("pi", "pbm")
+        slack = 0.0 if exact else _SIGNIFICANT * error
+        if mean + slack < options.min_support:
+            raise SupportError(self._refusal(mean, weights))
+        if not exact and mean - slack > 1.1:
+            raise DataError(
+                f"weights have a mean of {mean:.2f} where it should be 1, so the probabilities in "
+                f"the log are not those of logged='{options.logged}'; choose another kind, or "
+                "logged=None."
+            )
+        if mean + slack < 1.0 - 1e-6:
+            predicted = options.estimator in ("dr", "cascade_dr")
+            rest = "is what the model predicts" if predicted else "counts as without clicks"
+            return [
+                f"What {name} would show and the log has not ({1.0 - mean:.1%}) {rest}: the "
+                "interval does not hold that error."
+            ]
+        return []
+
+    def _refusal(self, mean: float, weights: Weights) -> str:
+        options = self.options
+        what = {
+            "pbm": "of what the ranker would show, at any position",
+            "pi": "of what identifies the documents and positions that the ranker would show",
+            "sips": f"of the lists of the first {options.metric.k} that the ranker would show",
+        }.get(
+            options.estimator,
+            "of what the ranker would show, down to its position"
+            if options.estimator in _OF_PREFIXES
+            else "of what the ranker would show, at its position",
+        )
+        longest = self.log.n_positions
+        if longest < options.metric.k and (weights.mean[longest:] == 0.0).any():
+            return (
+                f"the log shows {longest} positions and {options.metric.name} needs "
+                f"{options.metric.k}: use {options.metric.key}@{longest}."
+            )
+        help_ = {
+            "pbm": "show these documents to some users, or estimator='dm' with a click model",
+            "sips": "a smaller cut-off needs less, as does estimator='rips' or 'ips'",
+        }.get(
+            options.estimator,
+            "lists that are shuffled or sampled for some users would show it; estimator='pbm' with "
+            "a propensity takes clicks at other positions, and 'dm' a click model",
+        )
+        return (
+            f"the log has shown {mean:.1%} {what}, and {options.min_support:.0%} is asked for "
+            f"(min_support), so that it does not say what the rest would earn: {help_}."
+        )
+
+    # --- weights -----------------------------------------------------------------------------
+
+    def _slot_weights(self, target: _Target) -> F64:
+        """Return probabilities of (3), over logged ones or shares of sessions."""
+        own = target.slot[self.row, self.slot]
+        if self.options.logged is not None:
+            assert self.propensity is not None
+            return own / self.propensity
+        code = np.unique(self.row * self.options.metric.k + self.slot, return_inverse=True)[1]
+        return own / self._shares(code, np.repeat(self.query, np.diff(self.indptr)))
+
+    def _prefix_weights(self, target: _Target) -> F64:
+        """Return probabilities of (4), of lists down to each slot."""
+        if (
+            self.slot != np.arange(len(self.slot)) - np.repeat(self.indptr[:-1], self._sizes)
+        ).any():
+            raise DataError(
+                f"estimator='{self.options.estimator}' needs lists without gaps: positions 1, 2, "
+                "... of each session."
+            )
+        own, logged = np.empty(len(self.row)), np.empty(len(self.row))
+        multiply_down(self.indptr, self._conditional(target)[0], own)
+        if self.options.logged is not None:
+            multiply_down(self.indptr, self.propensity, logged)
+            return own / logged
+        prefix = self.query.copy()
+        for slot in range(self.options.metric.k):
+            there = np.flatnonzero(self._sizes > slot)
+            if not len(there):
+                break
+            at = self.indptr[there] + slot
+            pair = np.stack((prefix[there], self.row[at]))
+            prefix[there] = np.unique(pair, axis=1, return_inverse=True)[1].ravel()
+            logged[at] = np.bincount(prefix[there], self.counts[there])[prefix[there]]
+            logged[at] /= self.share[self.query[there]]
+        return own / logged
+
+    def _conditional(self, target: _Target, values: F64 | None = None) -> tuple[F64, F64]:
+        """Return P(document | above) under the target, and the mean of ``values`` there."""
+        if target.temperature == 0.0:
+            return target.slot[self.row, self.slot], np.empty(0)
+        return conditional_probabilities(
+            self.indptr, self.row, self.features.indptr, self.query, target.scores,
+            self.options.metric.k, target.temperature, values,
+        )  # fmt: skip
+
+    @property
+    def _sizes(self) -> I64:
+        return np.diff(self.indptr)
+
+    def _shares(self, code: I64, query: I64) -> F64:
+        """Return the share of the sessions of a query that show what ``code`` numbers."""
+        shown = np.bincount(code, np.repeat(self.counts, self._sizes))
+        found: F64 = shown[code] / self.share[query]
+        return found
+
+    def _weights(self, weight: F64) -> Weights:
+        return Weights.of(self.indptr, self.slot, weight, self.counts, self.have)
+
+    # --- estimators: the term of each session, and the weights -------------------------------
+
+    def _sums(self, weight: F64, reward: F64) -> F64:
+        terms = np.empty(len(self.counts))
+        add_up_sessions(self.indptr, weight, reward, terms)
+        return terms
+
+    def _by_query(self, values: F64) -> F64:
+        """Return the sum over the documents of each query."""
+        query = self.features.query_of_row()
+        return np.bincount(query, values, self.features.n_queries).astype(np.float64)
+
+    def _ips(self, target: _Target) -> tuple[F64, Weights]:
+        weight = self._slot_weights(target)
+        taken = limited(weight, "ips", self.options.limit)
+        return self._sums(taken, self.reward), self._weights(weight)
+
+    def _snips(self, target: _Target) -> tuple[F64, Weights]:
+        weight = self._slot_weights(target)
+        taken = limited(weight, "snips", self.options.limit)
+        terms = normalised_terms(self.indptr, self.slot, taken, self.reward, self.counts, self.have)
+        return terms, self._weights(weight)
+
+    def _dr(self, target: _Target) -> tuple[F64, Weights]:
+        weight = self._slot_weights(target)
+        taken = limited(weight, "dr", self.options.limit)
+        gain = self.options.metric.gain
+        terms = np.empty(len(self.counts))
+        for fold, model in self._fitted_models():
+            predicted = model.cells() * gain
+            base = self._by_query((target.slot * predicted).sum(axis=1))
+            found = self._sums(taken, self.reward - predicted[self.row, self.slot])
+            terms[fold] = found[fold] + base[self.query[fold]]
+        return terms, self._weights(weight)
+
+    def _rips(self, target: _Target) -> tuple[F64, Weights]:
+        weight = self._prefix_weights(target)
+        taken = limited(weight, "rips", self.options.limit)
+        return self._sums(taken, self.reward), self._weights(weight)
+
+    def _sips(self, target: _Target) -> tuple[F64, Weights]:
+        prefix = self._prefix_weights(target)
+        whole = np.zeros(len(self.counts))
+        there = self._sizes == self.have
+        whole[there] = prefix[self.indptr[1:][there] - 1]
+        taken = np.repeat(limited(whole, "sips", self.options.limit), self._sizes)
+        one = np.arange(len(whole) + 1)
+        weights = Weights.of(one, np.zeros(len(whole), np.int64), whole, self.counts)
+        return self._sums(taken, self.reward), weights
+
+    def _cascade_dr(self, target: _Target) -> tuple[F64, Weights]:
+        weight = self._prefix_weights(target)
+        taken = limited(weight, "cascade_dr", self.options.limit)
+        terms, found = np.empty(len(self.counts)), np.empty(len(self.counts))
+        for fold, model in self._fitted_models():
+            predicted, expected = self._values_to_go(target, model)
+            add_up_cascade(self.indptr, taken, self.reward, predicted, expected, found)
+            terms[fold] = found[fold]
+        return terms, self._weights(weight)
+
+    def _values_to_go(self, target: _Target, model: _Model) -> tuple[F64, F64]:
+        """Return what a model expects from each slot on: of the document shown, and on average."""
+        gain, k = self.options.metric.gain, self.options.metric.k
+        query = np.repeat(self.query, self._sizes)
+        if target.temperature == 0.0:
+            rates = np.zeros((self.features.n_queries, k))
+            lists = target.lists(np.unique(self.query))
+            rates[lists.query_of_impression, lists.slot] = model.of_lists(lists)
+            onward = np.cumsum((rates * gain)[:, ::-1], axis=1)[:, ::-1]
+            found = onward[query, self.slot]
+            return found, found  # weights are 0 wherever another document stands
+        rates = model.cells() * gain
+        by_slot = np.stack([self._by_query(slot) for slot in (target.slot * rates).T], axis=1)
+        later = np.cumsum(by_slot[:, ::-1], axis=1)[:, ::-1] - by_slot
+        expected = self._conditional(target, rates)[1]
+        onward = later[query, self.slot]
+        return rates[self.row, self.slot] + onward, expected + onward
+
+    def _pi(self, target: _Target) -> tuple[F64, Weights]:
+        k = self.options.metric.k
+        weight, shares = np.zeros(len(self.counts)), np.zeros(len(self.counts))
+        total = self._sums(np.ones(len(self.reward)), self.reward)
+        session = np.repeat(np.arange(len(self.counts)), self._sizes)
+        shown = np.full((len(self.counts), k), -1)
+        shown[session, self.slot] = self.row
+        order = np.argsort(self.query, kind="stable")
+        ends = np.flatnonzero(np.diff(self.query[order], append=-1)) + 1
+        for at in np.split(order, ends[:-1]):
+            lo, hi = self.features.indptr[self.query[at[0]] : self.query[at[0]] + 2]
+            here = shown[at]
+            own = target.slot[lo:hi]
+            kept = np.unique(np.append(here[here >= 0] - lo, np.flatnonzero(own.any(axis=1))))
+            places = np.where(here >= 0, np.searchsorted(kept, here - lo), -1)
+            weight[at], share = pseudo_inverse_weights(places, own[kept], counts=self.counts[at])
+            shares[at] = share
+        one = np.arange(len(weight) + 1)
+        found = Weights.of(one, np.zeros(len(weight), np.int64), weight, self.counts)
+        mean = np.array([self.counts @ shares / self.counts.sum()])
+        return weight * total, replace(found, mean=mean, error=np.zeros(1))
+
+    def _pbm(self, target: _Target) -> tuple[F64, Weights]:
+        log, propensity, gain = self.log, self.options.propensity, self.options.metric.gain
+        assert propensity is not None
+        assert log.row is not None
+        examined, offset = propensity.at(log.position)
+        at_top, trusted = propensity.at(np.arange(1, min(len(gain), propensity.n_positions) + 1))
+        if len(at_top) < self.have.max():
+            raise DataError(
+                f"the propensity knows {propensity.n_positions} positions, and "
+                f"{self.options.metric.name} needs {self.have.max()}: estimate it on longer lists."
+            )
+        exposed = target.slot[:, : len(at_top)] @ (gain[: len(at_top)] * at_top)  # A of (7)
+        c = log.impression_weights()
+        seen = np.bincount(log.row, c * examined, self.features.n_documents)
+        weight = exposed[log.row] * self.share[np.repeat(self.query, log.sizes)] / seen[log.row]
+        terms = np.empty(len(self.counts))
+        add_up_sessions(log.indptr, weight, log.click - offset, terms)
+        terms += np.concatenate(([0.0], np.cumsum(gain[: len(trusted)] * trusted)))[self.have]
+        wanted = self.share[self.features.query_of_row()] * exposed
+        mean = np.array([wanted[seen > 0.0].sum() / max(wanted.sum(), 1e-300)])
+        relative = weight * examined / max(float(gain[: len(at_top)] @ at_top), 1e-300)
+        flat = relative * len(relative) / max(float(relative.sum()), 1e-300)
+        effective = np.array([self.counts.sum() / max(float((flat**2).mean()), 1e-300)])
+        return terms, Weights(mean, np.zeros(1), effective, float(weight.max(initial=0.0)))
+
+    def _dm(self, target: _Target) -> tuple[F64, None]:
+        asked = np.unique(self.query)
+        model = self._fitted(np.arange(len(self.counts)))
+        lists = target.lists(asked)
+        earned = self.options.metric.gain[lists.slot] * model.of_lists(lists)
+        total = np.bincount(lists.query_of_impression, earned, self.features.n_queries)
+        return total[self.query] / lists.per_query, None
+
+    # --- models of rewards -------------------------------------------------------------------
+
+    def _fitted_models(self) -> list[tuple[I64, _Model]]:
+        """Return the sessions of each fold, and a model of the others."""
+        if isinstance(self.options.model, ClickModel):
+            everything = np.arange(len(self.counts))
+            return [(everything, self._fitted(everything))]
+        order = np.argsort(self.query, kind="stable")
+        place = np.empty(len(order), np.int64)
+        starts = np.searchsorted(self.query[order], self.query[order])
+        place[order] = np.arange(len(order)) - starts
+        fold = (place + self.query) % self.options.folds
+        parts = [np.flatnonzero(fold == number) for number in range(self.options.folds)]
+        return [
+            (part, self._fitted(np.flatnonzero(fold != number)))
+            for number, part in enumerate(parts)
+            if len(part)
+        ]
+
+    def _fitted(self, sessions: I64) -> _Model:
+        given, metric = self.options.model, self.options.metric
+        log = self.log if len(sessions) == self.log.n_sessions else self.log.select(sessions)
+        if given is None:
+            return _Rates.of(log, metric)
+        if isinstance(given, str):
+            given = click_model(given, n_jobs=self.options.n_jobs).fit(log)
+        return _ClickModelRewards(given, self.log, metric)
+
+
+# --- the policy ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Lists:
+    """Lists that a policy shows, as many for each query."""
+
+    query: I64  # of each list, a query of the features
+    indptr: I64
+    row: I64
+    per_query: int
+
+    @property
+    def slot(self) -> I64:
+        """The slot of each impression, from 0."""
+        found: I64 = np.arange(len(self.row)) - np.repeat(self.indptr[:-1], np.diff(self.indptr))
+        return found
+
+    @property
+    def query_of_impression(self) -> I64:
+        """The query of each impression."""
+        return np.repeat(self.query, np.diff(self.indptr))
+
+
+@dataclass(frozen=True)
+class _Target:
+    """What a policy shows: ``slot[d, l]`` is the probability of document d at slot l."""
+
+    scores: F64
+    temperature: float
+    features: RankingData
+    order: I64
+    slot: F64
+
+    @classmethod
+    def of(cls, scores: F64, features: RankingData, options: _Options) -> _Target:
+        k = options.metric.k
+        order = ranking(scores, features.indptr, n_jobs=options.n_jobs)
+        if options.temperature > 0.0:
+            finite = np.isfinite(scores)
+            if not finite.all():
+                at = int(np.flatnonzero(~finite)[0])
+                raise DataError(f"the score of row {at} is not finite, so lists cannot be sampled.")
+            slot = slot_probabilities(scores, features.indptr, k, options.temperature)
+            return cls(scores, options.temperature, features, order, slot)
+        slot = np.zeros((features.n_documents, k))
+        rank = np.arange(len(order)) - np.repeat(features.indptr[:-1], features.sizes)
+        top = rank < k
+        slot[order[top], rank[top]] = 1.0
+        return cls(scores, 0.0, features, order, slot)
+
+    def lists(self, queries: I64) -> _Lists:
+        """Return the list of each of these queries; several where lists are sampled."""
+        k, indptr = self.slot.shape[1], self.features.indptr
+        rows: list[I64] = []
+        for q in queries.tolist():
+            lo, hi = int(indptr[q]), int(indptr[q + 1])
+            if self.temperature == 0.0:
+                rows.append(self.order[lo : min(hi, lo + k)])
+            else:
+                rng = stream(0, "off-policy", q)
+                found = sampled_lists(self.scores[lo:hi], k, self.temperature, _SAMPLES, rng)
+                rows.extend(lo + found)
+        per_query = 1 if self.temperature == 0.0 else _SAMPLES
+        sizes = [len(one) for one in rows]
+        return _Lists(
+            np.repeat(queries, per_query),
+            np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
+            np.concatenate(rows).astype(np.int64),
+            per_query,
+        )
+
+
+# --- models ----------------------------------------------------------------------------------
+
+
+class _Model(Protocol):
+    """What predicts clicks."""
+
+    def cells(self) -> F64:
+        """Return the click probability of each document at each slot, whatever is above."""
+
+    def of_lists(self, lists: _Lists) -> F64:
+        """Return the probability of a click, or the first one, at each impression of lists."""
+
+
+@dataclass(frozen=True)
+class _Rates:
+    """Clicks over expected clicks: a rate for each position, times a factor for each document."""
+
+    rate: F64
+    factor: F64
+    first: bool
+
+    @classmethod
+    def of(cls, log: ClickLog, metric: _Metric) -> _Rates:
+        assert log.features is not None
+        assert log.row is not None
+        n, c = max(metric.k, log.n_positions), log.impression_weights()
+        place = log.position - 1
+        shown, clicked = np.bincount(place, c, n), np.bincount(place, c * log.click, n)
+        rate = clicked / np.where(shown > 0.0, shown, 1.0)
+        documents = log.features.n_documents
+        observed = np.bincount(log.row, c * log.click, documents)
+        expected = np.bincount(log.row, c * rate[place], documents)
+        factor = (observed + _SHRINKAGE) / (expected + _SHRINKAGE)
+        return cls(rate[: metric.k], factor, metric.first)
+
+    def cells(self) -> F64:
+        """Return the click probability of each document at each slot."""
+        found: F64 = np.minimum(self.factor[:, None] * self.rate, 1.0)
+        if self.first:
+            found = found * np.cumprod(np.append(1.0, 1.0 - self.rate))[:-1]
+        return found
+
+    def of_lists(self, lists: _Lists) -> F64:
+        """Return the probability of a click, or the first one, at each impression of lists."""
+        click = np.minimum(self.factor[lists.row] * self.rate[lists.slot], 1.0)
+        return _first_of(click, lists.indptr) if self.first else click
+
+
+class _ClickModelRewards:
+    """The predictions of a click model."""
+
+    def __init__(self, model: ClickModel, log: ClickLog, metric: _Metric) -> None:
+        assert log.features is not None
+        assert log.row is not None
+        self.model, self.metric = model, metric
+        features = log.features
+        ids = np.arange(features.n_documents) if features.doc_id is None else features.doc_id
+        self.document, self.document_ids = codes_of_ids(ids)
+        query = features.query_of_row()[log.row[log.indptr[:-1]]]
+        self.query_ids = log.query_ids
+        self.code = np.zeros(features.n_queries, np.int32)  # of the queries that the log has
+        self.code[query] = log.query
+        self.features = features
+
+    def cells(self) -> F64:
+        """Return the click probability of each document at each slot, as if it stood alone."""
+        n, k = self.features.n_documents, self.metric.k
+        alone = _Lists(
+            np.repeat(self.features.query_of_row(), k), np.arange(n * k + 1),
+            np.repeat(np.arange(n), k), 1,
+        )  # fmt: skip
+        log = self._log(alone, np.tile(np.arange(1, k + 1), n))
+        return self.model.click_probabilities(log, conditional=False).reshape(n, k)
+
+    def of_lists(self, lists: _Lists) -> F64:
+        """Return the probability of a click, or the first one, at each impression of lists."""
+        first = self.metric.first
+        click = self.model.click_probabilities(self._log(lists, lists.slot + 1), conditional=first)
+        return _first_of(click, lists.indptr) if first else click
+
+    def _log(self, lists: _Lists, position: AnyArray) -> ClickLog:
+        return ClickLog(
+            indptr=lists.indptr,
+            query=self.code[lists.query],
+            document=self.document[lists.row],
+            position=position.astype(np.int32),
+            click=np.zeros(len(lists.row), bool),
+            query_ids=self.query_ids,
+            document_ids=self.document_ids,
+        )
+
+
+def _first_of(click: F64, indptr: I64) -> F64:
+    """Return probabilities of the first click, from those of a click without one above."""
+    still = np.empty(len(click))
+    multiply_down(indptr, 1.0 - click, still)
+    before = np.append(1.0, still[:-1])
+    before[indptr[:-1][np.diff(indptr) > 0]] = 1.0
+    found: F64 = click * before
+    return found

@@ -1,0 +1,179 @@
+"""Estimators of a policy's value: by hand, by sums written out, intervals, and refusals."""
+
+import math
+
+import numpy as np
+import pytest
+from cases import each
+
+from rankwright import clicks
+from rankwright.clicks.off_policy import ESTIMATORS, _interval
+from rankwright.errors import DataError, UsageError
+
+REWARD = np.array([1.0, 0.0, 1.0, 0.0, 0.0, 1.0])
+WEIGHT = np.array([0.5, 2.0, 1.0, 0.0, 4.0, 0.25])
+PREDICTED = np.array([0.5, 0.2, 0.4, 0.1, 0.3, 0.6])
+EXPECTED = np.array([0.4, 0.4, 0.3, 0.2, 0.2, 0.5])
+MODEL = {"predicted": PREDICTED, "expected": EXPECTED}
+
+
+def estimated(estimator, **more):
+    used = {} if "ips" in estimator else MODEL
+    return clicks.estimate_value(REWARD, WEIGHT, estimator=estimator, **used, **more).value
+
+
+def test_values_are_the_means_of_their_equations():
+    error = REWARD - PREDICTED
+    by_hand = {
+        "ips": np.mean([WEIGHT[i] * REWARD[i] for i in range(len(REWARD))]),
+        "snips": (WEIGHT @ REWARD) / WEIGHT.sum(),
+        "dm": EXPECTED.mean(),
+        "dr": np.mean(EXPECTED + WEIGHT * error),
+        "sndr": np.mean(EXPECTED + WEIGHT * error / WEIGHT.mean()),
+        "cascade_dr": np.mean(EXPECTED + WEIGHT * error),  # of lists with one slot
+    }
+    for name, value in by_hand.items():
+        assert estimated(name) == pytest.approx(value, rel=1e-14)
+    ips = clicks.estimate_value(REWARD, WEIGHT, estimator="ips")
+    assert ips.effective_sample_size == pytest.approx(WEIGHT.sum() ** 2 / (WEIGHT @ WEIGHT))
+    assert (ips.maximum_weight, ips.sessions, ips.units) == (4.0, 6.0, 6)
+
+
+def test_limits_change_weights_as_their_equations_say():
+    error = REWARD - PREDICTED
+    changed = {
+        "dr": np.minimum(WEIGHT, 1.5),
+        "switch_dr": np.where(WEIGHT <= 1.5, WEIGHT, 0.0),
+        "shrink_dr": 1.5 * WEIGHT / (WEIGHT**2 + 1.5),
+    }
+    for name, weight in changed.items():
+        assert estimated(name, limit=1.5) == pytest.approx(np.mean(EXPECTED + weight * error))
+    found = clicks.estimate_value(REWARD, WEIGHT, estimator="sub_gaussian_ips", limit=0.1)
+    assert found.value == pytest.approx(np.mean(WEIGHT / (0.9 + 0.1 * WEIGHT) * REWARD))
+    assert "bias" in str(found)
+
+
+def test_a_limit_of_infinity_is_none_at_all():
+    assert estimated("dr", limit=1e300) == estimated("dr")
+    assert estimated("shrink_dr", limit=1e12) == pytest.approx(estimated("dr"))
+
+
+def test_lists_are_sums_over_slots_and_means_over_lists():
+    sizes = [2, 3, 1]
+    at = [[0, 1], [2, 3, 4], [5]]
+    ips = clicks.estimate_value(REWARD, WEIGHT, estimator="ips", session_sizes=sizes)
+    assert ips.value == pytest.approx(WEIGHT @ REWARD / 3)
+    slots = [[0, 2, 5], [1, 3], [4]]
+    snips = sum(len(one) / 3 * (WEIGHT[one] @ REWARD[one]) / WEIGHT[one].sum() for one in slots)
+    found = clicks.estimate_value(REWARD, WEIGHT, estimator="snips", session_sizes=sizes)
+    assert found.value == pytest.approx(snips)
+    total = 0.0
+    for rows in at:
+        above = 1.0
+        for i in rows:
+            total += WEIGHT[i] * (REWARD[i] - PREDICTED[i]) + above * EXPECTED[i]
+            above = WEIGHT[i]
+    assert estimated("cascade_dr", session_sizes=sizes) == pytest.approx(total / 3)
+
+
+@each("estimator", [one for one in ESTIMATORS if one != "dm"])
+def test_a_weight_of_sessions_is_their_repetition(estimator):
+    times = np.array([2, 1, 3, 1, 1, 2])
+    limit = {"limit": 0.5} if estimator in ("switch_dr", "shrink_dr", "sub_gaussian_ips") else {}
+    again = np.repeat(np.arange(6), times)
+    used = {} if "ips" in estimator else {name: values[again] for name, values in MODEL.items()}
+    repeated = clicks.estimate_value(
+        REWARD[again], WEIGHT[again], estimator=estimator, **used, **limit
+    )
+    assert estimated(estimator, sample_weight=times, **limit) == pytest.approx(repeated.value)
+
+
+def test_standard_errors_are_those_of_the_mean_and_of_sums_of_clusters():
+    rng = np.random.default_rng(0)
+    reward, weight = rng.random(300), rng.exponential(size=300)
+    found = clicks.estimate_value(reward, weight, estimator="ips")
+    assert found.standard_error == pytest.approx((reward * weight).std(ddof=1) / math.sqrt(300))
+    cluster = np.repeat(np.arange(50), 6)
+    found = clicks.estimate_value(reward, weight, estimator="ips", cluster=cluster)
+    means = (reward * weight).reshape(50, 6).mean(axis=1)
+    assert found.standard_error == pytest.approx(means.std(ddof=1) / math.sqrt(50))
+    assert (found.units, found.unit) == (50, "cluster")
+
+
+def test_without_skewness_the_interval_is_students():
+    from scipy import stats
+
+    z = np.concatenate((np.linspace(-1, 1, 40), [0.0]))
+    low, high, error = _interval(2.0, z, None)
+    t = stats.t.ppf(0.975, 40)
+    assert (low, high) == pytest.approx((2.0 - t * error, 2.0 + t * error))
+
+
+def test_with_skewness_it_reaches_further_to_the_long_side():
+    z = np.random.default_rng(0).exponential(size=200) - 1.0
+    low, high, _ = _interval(0.0, z - z.mean(), None)
+    assert high > -low > 0.0
+
+
+@each("estimator", ["ips", "snips", "dr", "sndr"])
+def test_intervals_cover(estimator):
+    """Three hundred evaluations with skewed weights; a thousand are in benchmarks/off_policy.py."""
+    rng = np.random.default_rng(1)
+    n, actions = 500, 10
+    target = np.exp(np.linspace(0, 3, actions))
+    target /= target.sum()
+    rate = np.linspace(0.5, 0.05, actions)
+    guess = np.clip(rate + 0.1, 0, 1)
+    inside = 0
+    for _ in range(300):
+        action = rng.integers(0, actions, n)
+        reward = rng.random(n) < rate[action]
+        model = {"predicted": guess[action], "expected": np.full(n, target @ guess)}
+        used = {} if "ips" in estimator else model
+        found = clicks.estimate_value(reward, target[action] * actions, estimator=estimator, **used)
+        inside += found.low <= target @ rate <= found.high
+    assert 0.92 <= inside / 300 <= 0.98
+
+
+def test_differences_are_paired():
+    rng = np.random.default_rng(0)
+    reward, weight = rng.random(200), rng.exponential(size=200)
+    a = clicks.estimate_value(reward, weight, estimator="ips")
+    b = clicks.estimate_value(reward, weight + 0.01, estimator="ips")
+    found = b.difference(a)
+    assert found.difference == pytest.approx(0.01 * reward.mean())
+    assert found.standard_error == pytest.approx(0.01 * reward.std(ddof=1) / math.sqrt(200))
+    assert found.significant
+    assert "better" in str(found)
+    assert not a.difference(a).significant
+    with pytest.raises(UsageError, match="paired"):
+        a.difference(clicks.estimate_value(reward[:50], weight[:50], estimator="ips"))
+
+
+def test_too_little_has_no_interval():
+    reward, weight = np.zeros(500), np.ones(500)
+    reward[:3] = 1.0
+    found = clicks.estimate_value(reward, weight, estimator="ips")
+    assert math.isnan(found.low)
+    assert "collect more" in str(found)
+    assert found.to_dict()["low"] is None
+    one = clicks.estimate_value(reward, np.eye(1, 500).ravel() * 9, estimator="ips")
+    assert math.isnan(one.standard_error)
+    assert math.isnan(clicks.estimate_value(reward, estimator="dm", expected=weight).low)
+
+
+def test_what_is_wrong_is_one_sentence():
+    for given, error, match in (
+        ({"estimator": "isp"}, UsageError, "estimator must be"),
+        ({"weight": None, "estimator": "ips"}, UsageError, "needs weight"),
+        ({"estimator": "dr"}, UsageError, "needs predicted"),
+        ({"estimator": "ips", **MODEL}, UsageError, "takes no model"),
+        ({"estimator": "switch_dr", **MODEL}, UsageError, "needs limit"),
+        ({"estimator": "sub_gaussian_ips", "limit": 2}, UsageError, "from 0 to 1"),
+        ({"weight": -WEIGHT}, DataError, "weight must be finite and 0 or more; row 0"),
+        ({"reward": REWARD * math.nan}, DataError, "reward must be finite"),
+        ({"limit": -1}, UsageError, "limit must be above 0"),
+        ({"reward": [], "weight": []}, DataError, "no rewards"),
+    ):
+        with pytest.raises(error, match=match):
+            clicks.estimate_value(**{"reward": REWARD, "weight": WEIGHT, **given})
