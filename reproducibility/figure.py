@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankwright.comparison.plot import COLOURS, DASHES, MARKS, import_matplotlib
 from rankwright.core.types import F64
 from rankwright.data.split import Fold
 from rankwright.data.streams import atomic_path, atomic_text
 from rankwright.errors import UsageError
+from rankwright.figures import COLOURS, DASHES, MARKS, import_matplotlib
 from reproducibility.experiment import Experiment, Row, Study, with_trees
 from reproducibility.folds_run import (
     Choice,

@@ -1,4 +1,4 @@
-"""``rankwright clicks``: look at click logs, and fit click models to them."""
+"""``rankwright clicks``: look at click logs, fit click models, and evaluate rankers on them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankwright.cli import console
-from rankwright.cli.options import ReadOption, ThreadsOption, read_options
+from rankwright.cli.options import (
+    EstimatorOption,
+    PropensityOption,
+    ReadOption,
+    ThreadsOption,
+    open_with,
+    propensity_options,
+    read_options,
+)
 from rankwright.key_values import parse_settings
 
 if TYPE_CHECKING:
@@ -17,7 +25,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="clicks",
-    help="Look at click logs, and fit click models to them.",
+    help="Look at click logs, fit click models to them, and evaluate rankers on them.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
@@ -108,6 +116,87 @@ def fit(
     _print_fit(fitted, scores)
     if save is not None:
         console.say(f"wrote {save}")
+
+
+@app.command()
+def evaluate(
+    log: LogArgument,
+    models: Annotated[
+        list[str], typer.Argument(metavar="MODEL...", help="Model files of fitted rankers.")
+    ],
+    features: Annotated[
+        str,
+        typer.Option(
+            "--features",
+            metavar="DATA",
+            help="Features of the documents of each query, with document ids.",
+        ),
+    ],
+    metric: Annotated[
+        str, typer.Option(help="ctr@k, clicks@k, dcg@k, hit@k or mrr@k, per session.")
+    ] = "ctr@5",
+    estimator: EstimatorOption = "dr",
+    temperature: Annotated[
+        float,
+        typer.Option(help="Lists sampled from Plackett-Luce; 0: the highest scores first."),
+    ] = 0.0,
+    propensity: PropensityOption = None,
+    click_model: Annotated[
+        str | None,
+        typer.Option(
+            "--click-model", help="For dm, dr and cascade_dr: the name of a click model to fit."
+        ),
+    ] = None,
+    logged: Annotated[
+        str,
+        typer.Option(help="What probabilities in the log are: slot, conditional, or none: ignore."),
+    ] = "slot",
+    limit: Annotated[float | None, typer.Option(help="The highest weight.")] = None,
+    unit: Annotated[str, typer.Option(help="What the interval is over: query or session.")] = (
+        "query"
+    ),
+    min_support: Annotated[
+        float, typer.Option(help="The least share of its lists that the log must have shown.")
+    ] = 0.9,
+    format: LogFormatOption = None,  # noqa: A002
+    read: ReadOption = None,
+    threads: ThreadsOption = None,
+    json: console.JsonOption = False,
+) -> None:
+    """Estimate what rankers would earn in clicks, from the log of another, with intervals.
+
+    Of several models each is compared with the first. What the log cannot say is refused with the
+    reason; exit 2 only if that is so of all models.
+    """
+    from rankwright.clicks.policy_evaluation import SupportError, compare_policies
+    from rankwright.data.click_files import load_log
+    from rankwright.data.files import load
+
+    rankers, data = open_with(models, lambda: load(features))
+    names = models if len(set(models)) == len(models) else [
+        f"{number}: {name}" for number, name in enumerate(models, 1)
+    ]  # fmt: skip
+    held = load_log(log, **read_options(read, format=format)).with_features(data)
+    found = compare_policies(
+        held,
+        dict(zip(names, rankers, strict=True)),
+        metric,
+        estimator=estimator,
+        temperature=temperature,
+        model=click_model,
+        logged=None if logged == "none" else logged,
+        limit=limit,
+        unit=unit,
+        min_support=min_support,
+        n_jobs=threads,
+        **propensity_options(propensity),
+    )
+    if not found.values:
+        raise SupportError(next(iter(found.refused.values())))
+    if json:
+        console.print_json(found.to_dict())
+        return
+    console.show(str(found))
 
 
 def _print_shape(profile: LogProfile) -> None:

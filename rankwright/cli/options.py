@@ -53,6 +53,32 @@ ReadOption = Annotated[
     ),
 ]
 
+EstimatorOption = Annotated[
+    str,
+    typer.Option(
+        help="How clicks are estimated from a log: ips, snips, dr, rips, cascade_dr, sips, pi, pbm "
+        "or dm."
+    ),
+]
+PropensityOption = Annotated[
+    str | None,
+    typer.Option(
+        "--propensity",
+        metavar="FILE",
+        help="How much users look at each position, for pbm: a file that Propensity.save wrote.",
+    ),
+]
+
+
+def propensity_options(path: str | None) -> dict[str, Any]:
+    """Return the propensity of a file, as `evaluate_policy` takes it; nothing without a file."""
+    if path is None:
+        return {}
+    from rankwright.data.propensity import Propensity
+
+    return {"propensity": Propensity.load(path)}
+
+
 _OPTIONS = {
     **dict.fromkeys(("random_state", "seed"), "--seed"),
     **dict.fromkeys(("n_jobs", "threads"), "--threads"),

@@ -187,8 +187,8 @@ class PolicyValue:
         )
         lines = [
             f"{self.metric} of {self.name} would be {self.value:.4f} ({between}), by "
-            f"{self.estimator} from {self.sessions:,.0f} sessions; the unit of the interval is the {self.unit} "
-            f"({self.units:,}).",
+            f"{self.estimator} from {self.sessions:,.0f} sessions; the unit of "
+            f"the interval is the {self.unit} ({self.units:,}).",
         ]
         if not math.isnan(self.effective_sample_size):
             lines.append(
@@ -522,7 +522,7 @@ def _interval(value: float, influence: F64, cluster: I64 | None) -> tuple[float,
         return math.nan, math.nan, math.nan
     error = deviation / math.sqrt(n)
     t = float(stats.t.ppf(0.5 + LEVEL / 2, n - 1))
-    skewness = float((off**3).mean()) / float((off @ off) / n) ** 1.5
+    skewness = float((off**3).mean() / ((off @ off) / n) ** 1.5)
 
     def transformed(x: float) -> float:
         """Return T of (10)."""

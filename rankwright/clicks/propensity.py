@@ -43,7 +43,6 @@ import numpy as np
 from scipy import optimize, special
 
 from rankwright.clicks.examination import PBM
-from rankwright.comparison.plot import add_legend, import_matplotlib, line_style, new_axes
 from rankwright.core.parameters import check_choice, check_whole
 from rankwright.core.products import one_blas_thread
 from rankwright.core.types import F64, I64
@@ -51,6 +50,7 @@ from rankwright.data.click_log import ClickLog
 from rankwright.data.propensity import Propensity
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
+from rankwright.figures import add_legend, import_matplotlib, line_style, new_axes
 from rankwright.losses.base import document_weight
 from rankwright.rankers.debiasing import Clicks, click_rows, documents_of_rows, joint_propensity
 

@@ -19,6 +19,7 @@ from typing import Any, overload
 import numpy as np
 from sklearn.base import clone
 
+from rankwright.comparison.clicks_column import check_log, clicks_column
 from rankwright.comparison.entries import FittedScorer, TestRows, called, entries_of, selection
 from rankwright.comparison.result import Comparison, Entry, PairedTest, Run
 from rankwright.comparison.run_cache import RunCache, StoredRun, fold_digest, run_key
@@ -78,6 +79,10 @@ def compare(
     read: dict[str, Any] | None = None,
     cache: str | Path | None = None,
     jobs: int | None = None,
+    log: Any = None,
+    log_metric: str = "ctr@5",
+    log_estimator: str = "dr",
+    log_options: Mapping[str, Any] | None = None,
     report: Report = lambda _: None,
     random_state: Any = 0,
     n_jobs: int | None = None,
@@ -123,6 +128,13 @@ def compare(
         estimator of another library.
     jobs
         Fits at a time, in processes that share the threads; by default one for each fold.
+    log : ClickLog or path
+        A log of sessions with test queries: what each ranker would earn in clicks becomes a further
+        column, and the comparison says where the log and the grades disagree. Documents are found
+        by ``doc_id``, or by their place where the log has the same data as features.
+    log_metric, log_estimator, log_options
+        What is estimated and how; see `rankwright.clicks.evaluate_policy`, of which ``log_options``
+        are further parameters.
     report
         Called with a line for each ranker and fold.
     random_state
@@ -139,6 +151,8 @@ def compare(
     _check_tests(labels, baseline, test, correction)
     evaluated = named_metrics(metrics, convention=convention)
     make_metric(select, convention=convention)  # as all of these, refused before anything is read
+    if log is not None:
+        check_log(log)
     seed = seed_of(random_state)
     name, parts = compared_folds(data, k=folds, seed=seed, read=read)
     common = {"convention": convention, "random_state": seed}
@@ -151,6 +165,12 @@ def compare(
     against = _baseline(labels, None if all_pairs else baseline, failures)
     per_query = _evaluate(work.tests, runs, evaluated, n_jobs)
     maximise = {metric: found.maximise for metric, found in evaluated.items()}
+    column = None
+    if log is not None:
+        scored = {label: [run.scores for run in found] for label, found in runs.items()}
+        column = clicks_column(
+            log, work.tests, scored, log_metric, log_estimator, log_options or {}
+        )
     return Comparison(
         name=name,
         entries=chosen,
@@ -179,6 +199,7 @@ def compare(
         notes=work.notes(),
         failures=failures,
         fits=work.fits,
+        clicks=column,
     )
 
 

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rankwright.core.types import F64
-from rankwright.errors import MissingExtraError, UsageError
+from rankwright.errors import UsageError
+from rankwright.figures import (
+    COLOURS,
+    add_legend,
+    import_matplotlib,
+    line_style,
+    new_axes,
+    plain_axes,
+)
 from rankwright.metrics.base import named_metrics
 from rankwright.metrics.evaluation import Evaluator
 from rankwright.registry import unknown
@@ -20,23 +28,6 @@ if TYPE_CHECKING:
 
 KINDS = ("metrics", "differences", "metric_at_k", "curves")
 _MOST_MARKS = 20  # of a learning curve
-COLOURS = (
-    "#0072B2",
-    "#D55E00",
-    "#009E73",
-    "#CC79A7",
-    "#E69F00",
-    "#56B4E9",
-    "#000000",
-)  # Okabe, Ito
-DASHES: tuple[Any, ...] = (
-    "solid",
-    (0, (4, 1.6)),
-    (0, (1, 1.2)),
-    (0, (6, 1.4, 1, 1.4)),
-    (0, (2, 2)),
-)
-MARKS = ("o", "s", "^", "D", "v", "P", "X")
 
 
 def plot(
@@ -86,7 +77,7 @@ def _metrics(found: Comparison, metric: str, chosen: list[str], ax: Any) -> Any:
     ax.set_ylim(len(chosen) - 0.5, -0.5)
     ax.set_xlabel(f"{metric}, mean over {len(found.qid):,} test queries with 95 % interval")
     ax.grid(axis="x", color="0.9", linewidth=0.6)
-    return _plain(ax)
+    return plain_axes(ax)
 
 
 def _differences(found: Comparison, metric: str, chosen: list[str], ax: Any) -> Any:
@@ -116,7 +107,7 @@ def _differences(found: Comparison, metric: str, chosen: list[str], ax: Any) -> 
     ax.set_axisbelow(True)
     if len(others) > 1:
         add_legend(ax)
-    return _plain(ax)
+    return plain_axes(ax)
 
 
 def _metric_at_k(found: Comparison, metric: str, chosen: list[str], ks: list[int], ax: Any) -> Any:
@@ -131,7 +122,7 @@ def _metric_at_k(found: Comparison, metric: str, chosen: list[str], ks: list[int
     ax.xaxis.get_major_locator().set_params(integer=True)
     ax.grid(color="0.9", linewidth=0.6)
     add_legend(ax)
-    return _plain(ax)
+    return plain_axes(ax)
 
 
 def _means_at(
@@ -184,45 +175,4 @@ def _curves(found: Comparison, metric: str | None, chosen: list[str], ax: Any) -
     ax.xaxis.get_major_locator().set_params(integer=True)
     ax.grid(color="0.9", linewidth=0.6)
     add_legend(ax)
-    return _plain(ax)
-
-
-# --- style -----------------------------------------------------------------------------------
-
-
-def new_axes(ax: Any, height: float = 3.4) -> Any:
-    """Return the caller's Axes, or those of a new figure."""
-    if ax is not None:
-        return ax
-    from matplotlib import pyplot
-
-    return pyplot.subplots(figsize=(5.6, height), layout="constrained")[1]
-
-
-def line_style(number: int, *, mark: bool = True) -> dict[str, Any]:
-    """Return colour, dashes and mark of a line; colour and mark, or dashes, tell lines apart."""
-    return {
-        "color": COLOURS[number % len(COLOURS)],
-        "linestyle": DASHES[number // len(COLOURS) % len(DASHES)] if mark else
-                     DASHES[number % len(DASHES)],
-        "linewidth": 1.4,
-        **({"marker": MARKS[number % len(MARKS)], "markersize": 4} if mark else {}),
-    }  # fmt: skip
-
-
-def add_legend(ax: Any) -> None:
-    """Name the lines of a plot."""
-    ax.legend(frameon=False, fontsize="small", handlelength=2.6)
-
-
-def _plain(ax: Any) -> Any:
-    ax.spines[["top", "right"]].set_visible(False)
-    return ax
-
-
-def import_matplotlib() -> None:
-    """Say which extra brings matplotlib, where it is not installed."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise MissingExtraError("matplotlib", "plot", "drawing a figure") from None
+    return plain_axes(ax)

@@ -1,12 +1,14 @@
-"""``rankwright clicks``: what a log holds, and click models that are fitted to it."""
+"""``rankwright clicks``: what a log holds, click models of it, and rankers evaluated on it."""
 
 import json
 
+import numpy as np
 import pytest
 from click_sessions import random_log
+from small_data import small_data
 from typer.testing import CliRunner
 
-from rankwright import clicks
+from rankwright import RankSVM, clicks
 from rankwright.cli.clicks import app
 from rankwright.errors import DataError, UsageError
 
@@ -54,3 +56,53 @@ def test_what_is_wrong_is_one_sentence(log, tmp_path):
     error = run("inspect", log, "--read", "click=clck").exception
     assert isinstance(error, DataError)
     assert "'clck'" in str(error)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Return a log, its features, a propensity and two models, each as a file."""
+    folder = tmp_path_factory.mktemp("evaluate")
+    data = small_data(queries=30, documents=8)
+    data = data._replace(doc_id=np.array([f"d{row}" for row in range(data.n_documents)]))
+    made = clicks.simulate(data, 1, sessions=60, positions=5, temperature=1.0, propensity="slot")
+    clicks.save_log(made, folder / "log.csv")
+    data.to_frame().to_csv(folder / "data.csv", index=False)
+    clicks.Propensity.power(1.0, positions=5).save(folder / "propensity.json")
+    RankSVM().fit(data).save(folder / "good.rw")
+    RankSVM().fit(data._replace(y=data.y.max() - data.y)).save(folder / "bad.rw")
+    return folder
+
+
+def test_evaluate_compares_models_on_a_log(files):
+    options = ["--features", files / "data.csv", "--metric", "ctr@2", "--logged", "none"]
+    models = [files / "good.rw", files / "bad.rw"]
+    asked = ["evaluate", files / "log.csv", *models, *options, "--estimator", "snips"]
+    shown = run(*asked)
+    assert shown.exit_code == 0, shown.output
+    text = " ".join(shown.output.split())
+    assert "would be" in text
+    assert "worse" in text
+    found = json.loads(
+        run(
+            "evaluate", files / "log.csv", *models, *options, "--estimator", "snips", "--json"
+        ).output
+    )
+    assert found["differences"][0]["significant"]
+    values = found["values"]
+    assert values[str(models[0])]["value"] > values[str(models[1])]["value"]
+    by_pbm = run(
+        "evaluate", files / "log.csv", models[0], *options, "--estimator", "pbm",
+        "--propensity", files / "propensity.json",
+    )  # fmt: skip
+    assert by_pbm.exit_code == 0, by_pbm.output
+    assert (
+        run("evaluate", files / "log.csv", models[0], *options, "--click-model", "pbm").exit_code
+        == 0
+    )
+
+
+def test_evaluate_refuses_what_the_log_cannot_say(files):
+    options = ["--features", files / "data.csv", "--metric", "ctr@8", "--logged", "none"]
+    error = run("evaluate", files / "log.csv", files / "good.rw", *options).exception
+    assert isinstance(error, clicks.SupportError)
+    assert "use ctr@5" in str(error)

@@ -1,0 +1,64 @@
+"""The look of plots: Axes, colours and dashes of lines, legends; matplotlib asked for by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rankwright.errors import MissingExtraError
+
+COLOURS = (
+    "#0072B2",
+    "#D55E00",
+    "#009E73",
+    "#CC79A7",
+    "#E69F00",
+    "#56B4E9",
+    "#000000",
+)  # Okabe, Ito
+DASHES: tuple[Any, ...] = (
+    "solid",
+    (0, (4, 1.6)),
+    (0, (1, 1.2)),
+    (0, (6, 1.4, 1, 1.4)),
+    (0, (2, 2)),
+)
+MARKS = ("o", "s", "^", "D", "v", "P", "X")
+
+
+def new_axes(ax: Any, height: float = 3.4) -> Any:
+    """Return the caller's Axes, or those of a new figure."""
+    if ax is not None:
+        return ax
+    from matplotlib import pyplot
+
+    return pyplot.subplots(figsize=(5.6, height), layout="constrained")[1]
+
+
+def line_style(number: int, *, mark: bool = True) -> dict[str, Any]:
+    """Return colour, dashes and mark of a line; colour and mark, or dashes, tell lines apart."""
+    return {
+        "color": COLOURS[number % len(COLOURS)],
+        "linestyle": DASHES[number // len(COLOURS) % len(DASHES)] if mark else
+                     DASHES[number % len(DASHES)],
+        "linewidth": 1.4,
+        **({"marker": MARKS[number % len(MARKS)], "markersize": 4} if mark else {}),
+    }  # fmt: skip
+
+
+def add_legend(ax: Any) -> None:
+    """Name the lines of a plot."""
+    ax.legend(frameon=False, fontsize="small", handlelength=2.6)
+
+
+def plain_axes(ax: Any) -> Any:
+    """Return the Axes without a frame on top and at the right."""
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
+def import_matplotlib() -> None:
+    """Say which extra brings matplotlib, where it is not installed."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        raise MissingExtraError("matplotlib", "plot", "drawing a figure") from None
