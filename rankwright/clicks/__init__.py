@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from rankwright.clicks.rates import DCTR as DCTR
     from rankwright.clicks.rates import GCTR as GCTR
     from rankwright.clicks.rates import RCTR as RCTR
+    from rankwright.clicks.report import write_log_report as write_log_report
     from rankwright.clicks.simulation import simulate as simulate
     from rankwright.data.click_files import LogFile as LogFile
     from rankwright.data.click_files import load_log as load_log
@@ -79,6 +80,7 @@ _MODULES = {
     "plot_propensities": "rankwright.clicks.propensity",
     "save_log": "rankwright.data.click_files",
     "simulate": "rankwright.clicks.simulation",
+    "write_log_report": "rankwright.clicks.report",
 }
 
 __all__ = sorted(_MODULES)
