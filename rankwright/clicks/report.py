@@ -37,9 +37,11 @@ _MOST_SESSIONS = 100_000  # that models and position bias are fitted to
 _HELD_OUT = 4  # every fourth session judges click models
 _ITERATIONS = 50  # of EM
 _GROUPS = 10  # of queries, for the intervals of position bias
+_WIDEST = 100.0  # times the lower end of an interval, from which it says nothing
 _MOST_POSITIONS = 30  # in plots and tables
+_BEST_MODELS, _RATES = 3, ("rctr", "dctr")  # click models in the plot
 _OF_DOCUMENTS = {"pbm": "position-based model", "harvest": "intervention harvesting"}
-_OF_FEATURES = {"dual": "dual learning", "em": "regression-EM", "affine": "with trust bias"}
+_OF_FEATURES = {"dual": "dual learning", "em": "regression-EM", "affine": "affine, with trust bias"}
 
 
 def write_log_report(
@@ -143,10 +145,22 @@ def position_bias(
             missing[method] = "the log has no features; give them with --features, or features=."
             continue
         try:
-            found[method] = estimate_propensity(log, method, groups=_GROUPS, n_jobs=n_jobs)
+            one = estimate_propensity(log, method, groups=_GROUPS, n_jobs=n_jobs)
         except RankwrightError as error:
             missing[method] = str(error)
+            continue
+        if _is_known(one):
+            found[method] = one
+        else:
+            missing[method] = "its intervals are so wide that this log says nothing by it."
     return found, missing
+
+
+def _is_known(one: Propensity) -> bool:
+    """Whether the ends of most intervals are within a factor that says something."""
+    if one.low is None or one.high is None:
+        return True
+    return bool(np.median(one.high / np.maximum(one.low, 1e-300)) < _WIDEST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,10 +268,8 @@ def plot_lines(lines: list[Line], label: str, *, logarithmic: bool = False) -> M
     if not shown:
         return None
     n = max(len(line.values) for line in shown)
-    ends = [end for line in shown for end in (line.values, line.low, line.high) if end is not None]
-    drawn = np.concatenate(ends)
-    drawn = drawn[np.isfinite(drawn) & ((drawn > 0) | (not logarithmic))]
-    ticks = _ticks(float(drawn.min()), float(drawn.max()), logarithmic)
+    low, high = _extent(shown, logarithmic)
+    ticks = _ticks(low, high, logarithmic)
     bottom, top = ticks[0], ticks[-1]
     place = (lambda v: math.log(max(v, bottom))) if logarithmic else (lambda v: float(v))
     span = (place(top) - place(bottom)) or 1.0
@@ -288,6 +300,20 @@ def plot_lines(lines: list[Line], label: str, *, logarithmic: bool = False) -> M
         f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(label)}">'
         f"{''.join(parts)}</svg>{_legend(shown)}"
     )
+
+
+def _extent(lines: list[Line], logarithmic: bool) -> tuple[float, float]:
+    """Return the least and the highest value; of intervals, what is near the values."""
+    values = np.concatenate([line.values for line in lines])
+    values = values[np.isfinite(values)]
+    low, high = float(values.min()), float(values.max())
+    near = (low / 3.0, high * 3.0) if logarithmic else (2.0 * low - high, 2.0 * high - low)
+    ends = [end for line in lines for end in (line.low, line.high) if end is not None]
+    if ends:
+        within = np.concatenate(ends)
+        within = np.clip(within[~np.isnan(within)], max(near[0], 0.0), near[1])
+        low, high = min(low, float(within.min())), max(high, float(within.max()))
+    return low, high
 
 
 def _drawn(
@@ -360,9 +386,10 @@ def _bias_plot(found: dict[str, Propensity]) -> Markup | None:
 
 
 def _models_plot(scores: list[ModelScores]) -> Markup | None:
-    return plot_lines(
-        [Line(one.name, one.by_position) for one in scores[:5]], "Perplexity of clicks by position"
-    )
+    """Return perplexity by position of the best models, and of rates to compare them with."""
+    kept = [one for k, one in enumerate(scores) if k < _BEST_MODELS or one.name in _RATES]
+    lines = [Line(one.name, one.by_position) for one in kept]
+    return plot_lines(lines, "Perplexity of clicks by position")
 
 
 def _style() -> str:
