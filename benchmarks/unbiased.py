@@ -26,13 +26,16 @@ import os
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from typing import Any
+from concurrent.futures import ProcessPoolExecutor
+from itertools import islice
+from multiprocessing import get_context
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import stats
 
 from rankwright import LambdaMART, Ranker, RankingData, clicks, models
-from rankwright.clicks import Propensity, debias
+from rankwright.clicks import Propensity
 from rankwright.data.split import Fold, letor_folds
 
 from .contest import version
@@ -41,7 +44,9 @@ from .findings import OURS, Findings, Record
 
 FOLDS = int(os.environ.get("RANKWRIGHT_BENCH_FOLDS", "5"))
 SEEDS = int(os.environ.get("RANKWRIGHT_BENCH_SEEDS", "3"))
+WORKERS = int(os.environ.get("RANKWRIGHT_BENCH_WORKERS", "2"))
 SHOWN, SESSIONS = 10, 200
+L2 = 0.1  # of the linear ranker
 CHECK = (61801, "fb91a5331ecd8fa0")  # clicks of fold 1, seed 0, eta 1 of MQ2008, and their digest
 SETS = {
     "MQ2008": ("MQ2008", 25),
@@ -53,17 +58,19 @@ KEYS = {
     "OHSUMED, misleading logger": "misleading",
     "OHSUMED, good logger": "good",
 }
+GAIN_SEEDS = {"MQ2008": 1, "OHSUMED, misleading logger": SEEDS, "OHSUMED, good logger": SEEDS}
 RECORDED = {  # XGBoost 3.2.0, unbiased LambdaRank on 50 of the 200 sessions
     ("MQ2008", "eta 1"): 0.47045,
     ("MQ2008", "eta 2"): 0.43612,
     ("OHSUMED, good logger", "eta 1"): 0.39625,
     ("OHSUMED, good logger", "eta 2"): 0.39362,
 }
-TREES = {"n_estimators": 100, "num_leaves": 15, "learning_rate": 0.1}
 RANKERS: dict[str, Callable[[], Ranker]] = {
-    "LambdaMART": lambda: LambdaMART(**TREES),
-    "query_offset, trees": lambda: Ranker(loss="query_offset", model=models.Trees(**TREES)),
-    "dual_softmax, linear": lambda: Ranker(loss="dual_softmax", model=models.Linear(l2=0.1)),
+    "LambdaMART": lambda: LambdaMART(n_jobs=1),
+    "query_offset, trees": lambda: Ranker(loss="query_offset", model=models.Trees(), n_jobs=1),
+    "dual_softmax, linear": lambda: Ranker(
+        loss="dual_softmax", model=models.Linear(l2=L2), n_jobs=1
+    ),
 }
 MAIN = "dual_softmax, linear"  # which is compared with others
 MEASURE = "NDCG@10 on the test folds, true grades"
@@ -72,53 +79,68 @@ Runs = dict[str, list[float]]
 """NDCG@10 of each run, by contender."""
 
 
+class FoldRuns(NamedTuple):
+    """What a fold gave: runs by users (eta or click model), and whether a gain is seen."""
+
+    runs: dict[str, Runs]
+    gain_seen: list[bool]
+
+
 def run() -> Findings:
     found = Findings()
-    for name, (folder, feature) in SETS.items():
-        folds = list(letor_folds(data_folder() / folder))[:FOLDS]
-        for eta in (1, 2):
-            runs = _runs(
-                folds, lambda fold, seed, number, f=feature, e=eta: anchored_clicks(
-                    fold.train, f, number, seed, e), peers=True)  # fmt: skip
-            _note(found, name, f"eta {eta}", runs)
-        found.figures[f"{KEYS[name]}_gain_seen"] = _gain_seen(folds, feature)
-        if name == "MQ2008":
-            for model in ("cascade", "trust"):
-                runs = _runs(
-                    folds, lambda fold, seed, number, f=feature, m=model: clicks.simulate(
-                        fold.train, f, model=m, sessions=SESSIONS, positions=SHOWN,
-                        random_state=1000 * number + seed).to_ranking_data("query"))  # fmt: skip
-                _note(found, name, model, runs)
+    tasks = [(name, number) for name in SETS for number in range(1, FOLDS + 1)]
+    with ProcessPoolExecutor(WORKERS, mp_context=get_context("spawn")) as workers:
+        folds = dict(zip(tasks, workers.map(runs_of_fold, *zip(*tasks, strict=True)), strict=True))
+    for name in SETS:
+        own = [folds[name, number] for number in range(1, FOLDS + 1)]
+        for users in own[0].runs:
+            whos = own[0].runs[users]
+            joined = {who: [v for fold in own for v in fold.runs[users][who]] for who in whos}
+            _note(found, name, users, joined)
+        found.figures[f"{KEYS[name]}_gain_seen"] = float(
+            np.mean([seen for fold in own for seen in fold.gain_seen])
+        )
     return found
 
 
-def _runs(
-    folds: list[Fold], make: Callable[[Fold, int, int], RankingData], *, peers: bool = False
-) -> Runs:
-    """Return NDCG@10 of every contender in each run."""
-    runs: Runs = defaultdict(list)
-    for number, fold in enumerate(folds, 1):
-        for seed in range(SEEDS):
-            rows = make(fold, seed, number)
-            for name, fit in _contenders(rows, peers):
-                runs[name].append(ndcg_in_file_order(fold.test, fit()(fold.test)))
-    return runs
+def runs_of_fold(name: str, number: int) -> FoldRuns:
+    """Return NDCG@10 of every contender in each run of a fold."""
+    folder, feature = SETS[name]
+    fold = next(islice(letor_folds(data_folder() / folder), number - 1, None))
+    runs: dict[str, Runs] = defaultdict(lambda: defaultdict(list))
+    gain_seen = []
+    for seed in range(SEEDS):
+        for eta in (1, 2):
+            rows = anchored_clicks(fold.train, feature, number, seed, eta)
+            _add_runs(runs[f"eta {eta}"], fold, rows, peers=True)
+            if eta == 1 and seed < GAIN_SEEDS[name]:
+                gain = clicks.debiasing_gain(RANKERS[MAIN](), rows, n_jobs=1)
+                gain_seen.append(gain.helps)
+        for model in ("cascade", "trust") if name == "MQ2008" else ():
+            log = clicks.simulate(
+                fold.train,
+                feature,
+                model=model,
+                sessions=SESSIONS,
+                positions=SHOWN,
+                random_state=1000 * number + seed,
+            )
+            _add_runs(runs[model], fold, log.to_ranking_data("query"), peers=False)
+    return FoldRuns({users: dict(own) for users, own in runs.items()}, gain_seen)
 
 
-def _gain_seen(folds: list[Fold], feature: int) -> float:
-    """Return the share of folds whose clicks show a gain, for the linear ranker at eta 1."""
-    made = RANKERS[MAIN]()
-    seen = [
-        clicks.debiasing_gain(made, anchored_clicks(fold.train, feature, number, 0, 1)).helps
-        for number, fold in enumerate(folds, 1)
-    ]
-    return float(np.mean(seen))
+def _add_runs(runs: Runs, fold: Fold, rows: RankingData, *, peers: bool) -> None:
+    for name, fit in _contenders(rows, peers):
+        runs[name].append(ndcg_in_file_order(fold.test, fit()(fold.test)))
 
 
 def _contenders(rows: RankingData, peers: bool) -> Iterator[tuple[str, Callable[[], Any]]]:
-    naive = debias(rows, Propensity(np.ones(SHOWN)), method="ips")
+    evenly = Propensity(np.ones(SHOWN))  # clicks as grades
     for name, made in RANKERS.items():
-        yield f"{name}, clicks as grades", lambda m=made: m().fit(naive).predict
+        yield (
+            f"{name}, clicks as grades",
+            lambda m=made: m().fit(rows, propensity=evenly).predict,
+        )
         yield name, lambda m=made: m().fit(rows, propensity="joint").predict
     if peers:
         yield "LightGBM position", lambda: _lightgbm(rows, position=True)

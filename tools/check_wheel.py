@@ -44,6 +44,9 @@ NEEDED = {
     "rankwright/comparison/templates/report.html",
     "rankwright/comparison/templates/report.css",
     "rankwright/comparison/templates/report.js",
+    "rankwright/comparison/templates/page.js",
+    "rankwright/clicks/templates/clicks.html",
+    "rankwright/clicks/templates/clicks.css",
 }
 _PIP = "pip install "
 ENDINGS = (".py", "/py.typed", ".bib", ".toml", ".html", ".css", ".js")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import isnan
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,6 +18,7 @@ from rankwright.cli.options import (
     propensity_options,
     read_options,
 )
+from rankwright.errors import UsageError
 from rankwright.key_values import parse_settings
 
 if TYPE_CHECKING:
@@ -51,6 +53,25 @@ def inspect(
     log: LogArgument,
     format: LogFormatOption = None,  # noqa: A002
     read: ReadOption = None,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="PAGE",
+            help="Write an HTML page: click curves, position bias by several methods, click "
+            "models, and, with --features, whether its correction helps.",
+        ),
+    ] = None,
+    features: Annotated[
+        str | None,
+        typer.Option(
+            "--features",
+            metavar="DATA",
+            help="Features of the documents, by query and document id, for the page.",
+        ),
+    ] = None,
+    threads: ThreadsOption = None,
     json: console.JsonOption = False,
 ) -> None:
     """Show click rates by position, and report what in a log will mislead.
@@ -60,7 +81,18 @@ def inspect(
     from rankwright.clicks.inspect import inspect_log
     from rankwright.data.click_files import open_log
 
-    profile = inspect_log(open_log(log, **read_options(read, format=format)))
+    opened = open_log(log, **read_options(read, format=format))
+    if features is not None and output is None:
+        raise UsageError("--features are for the page: give -o PAGE too.")
+    if output is not None:
+        from rankwright.clicks.report import write_log_report
+        from rankwright.data.files import load
+
+        table = None if features is None else load(features)
+        write_log_report(
+            opened, output, features=table, title=f"Clicks of {Path(log).name}", n_jobs=threads
+        )
+    profile = inspect_log(opened)
     if json:
         console.print_json(profile.to_dict())
         return
@@ -68,6 +100,8 @@ def inspect(
     console.show("findings", "bold")
     for sentence in profile.findings or ["no problems found."]:
         console.show(f"- {sentence}")
+    if output is not None:
+        console.say(f"wrote {output}")
 
 
 @app.command()

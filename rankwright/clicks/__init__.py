@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from rankwright.clicks.rates import DCTR as DCTR
     from rankwright.clicks.rates import GCTR as GCTR
     from rankwright.clicks.rates import RCTR as RCTR
+    from rankwright.clicks.report import write_log_report as write_log_report
     from rankwright.clicks.simulation import simulate as simulate
     from rankwright.data.click_files import LogFile as LogFile
     from rankwright.data.click_files import load_log as load_log
@@ -97,6 +98,7 @@ _MODULES = {
     "save_log": "rankwright.data.click_files",
     "simulate": "rankwright.clicks.simulation",
     "slot_probabilities": "rankwright.clicks.policies",
+    "write_log_report": "rankwright.clicks.report",
 }
 
 __all__ = sorted(_MODULES)

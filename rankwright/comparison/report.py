@@ -37,22 +37,30 @@ def write_report(comparison: Comparison, path: str | Path, *, title: str | None 
     It has the table with intervals and tests, every query's value, learning curves, time and size,
     feature importance, and an explorer of queries.
     """
+    content = report_content(comparison)
+    write_page(
+        path,
+        "rankwright.comparison",
+        "report.html",
+        title=title or f"{len(comparison.rankers)} rankers on {comparison.name}",
+        content=content,
+        json=_in_script(content),
+        style=template_text("report.css"),
+        script=template_text("page.js") + template_text("report.js"),
+    )
+
+
+def write_page(path: str | Path, package: str, template: str, **values: Any) -> None:
+    """Fill a template of ``package`` and write the page, whole or not at all."""
     from jinja2 import Environment, PackageLoader, select_autoescape
 
-    content = report_content(comparison)
     templates = Environment(
-        loader=PackageLoader("rankwright.comparison"),
+        loader=PackageLoader(package),
         autoescape=select_autoescape(),
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    html = templates.get_template("report.html").render(
-        title=title or f"{len(comparison.rankers)} rankers on {comparison.name}",
-        content=content,
-        json=_in_script(content),
-        style=_template("report.css"),
-        script=_template("report.js"),
-    )
+    html = templates.get_template(template).render(**values)
     with atomic_text(path) as page:
         page.write(html)
 
@@ -63,7 +71,8 @@ def _in_script(content: object) -> str:
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
-def _template(name: str) -> str:
+def template_text(name: str) -> str:
+    """Return a style or script that pages share: report.css, page.js (theme and tips)."""
     return files("rankwright.comparison").joinpath("templates", name).read_text("utf-8")
 
 

@@ -431,10 +431,11 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             X, y, qid, group_sizes, sample_weight, query_weight, features=features, drop=drop
         )
         if propensity is not None:
-            from rankwright.rankers.debiasing import debias, known_propensity
+            from rankwright.rankers.debiasing import debias, known_propensity, weighed_by_ideal
 
             self.propensity_ = known_propensity(propensity, given, n_jobs=self.n_jobs)
             given = debias(given, self.propensity_, n_jobs=self.n_jobs)
+            given = weighed_by_ideal(self.make_loss() if self.has_loss else self, given)
         data = given.present()
         refuse_categories(self, data)
         data.check_width()

@@ -22,14 +22,27 @@ query_offset) then have the expectation that true relevance would give; others c
 impressions grow. The weight of a document, where wanted, is its exposure sum_k n_k a_k, to which
 the precision of (2) is proportional.
 
+A loss that is relative to the best possible list of a query, as those of NDCG are, divides by the
+ideal DCG of the estimates. Where no document is relevant that is small and made of noise, which
+would then count as much as relevance does elsewhere. Rankers therefore weigh queries by it,
+
+    weight of a query = ideal DCG of its estimates, times a weight that was given               (4)
+
+so that the loss is that of DCG, which is linear in the gains of documents.
+
 With ``unit="session"`` every list shown is a query of its own, with clicks as grades and weights
 
-    1 / a_k where clicked;  1, or for both sides 1 / t_k, where not                             (4)
-    t_k = (1 - rate_k) / (1 - rate_k / a_k)                                                     (5)
+    1 / a_k where clicked;  1, or for both sides 1 / t_k, where not                             (5)
+    t_k = (1 - rate_k) / (1 - rate_k / a_k)                                                     (6)
 
 so that a pair of a clicked and another document counts 1 / (a_i t_j): pairwise debiasing as in
 Unbiased LambdaMART (`hu2019unbiased`), of both sides, with t by the position-based model from the
 click rate of each position. For pairwise losses: in a softmax a weight stands for copies.
+
+Under a Plackett-Luce model a click is a choice among all documents of the list, and with weights
+1 / a_k the likelihood of lists in which clicked documents come first has the expectation
+sum_i r_i (log sum_j exp(s_j) - s_i): this is `losses.DualSoftmax` on the grades (1). Further
+choices, among what earlier clicks left, have no such expectation.
 """
 
 from __future__ import annotations
@@ -47,9 +60,12 @@ from rankwright.data.content import query_prints
 from rankwright.data.propensity import Propensity
 from rankwright.data.ranking_data import RankingData, concatenate
 from rankwright.errors import DataError, UsageError
+from rankwright.losses.approx_ndcg import ApproxNDCG
 from rankwright.losses.base import document_weight
 from rankwright.losses.dual_softmax import DualSoftmax
 from rankwright.losses.squared import Squared
+from rankwright.metrics.base import Metric
+from rankwright.metrics.base import metric as make_metric
 from rankwright.models.linear import Linear
 from rankwright.models.trees import Trees
 from rankwright.rankers.selection import Selection
@@ -57,7 +73,7 @@ from rankwright.rankers.selection import Selection
 METHODS = ("doubly_robust", "ips")
 UNITS = ("document", "session")
 _CLIP = 0.3  # the least examination that doubly robust estimates divide by
-_LEAST = 1e-3  # of t in (5), which noise may bring to 0 or below
+_LEAST = 1e-3  # of t in (6), which noise may bring to 0 or below
 
 Clicks = ClickLog | RankingData
 """A log with features, or data with positions: click rates as grades, impressions as weights."""
@@ -145,6 +161,27 @@ def clicks_as_grades(clicks: Clicks) -> RankingData:
     return debias(rows, Propensity(np.ones(highest)), method="ips")
 
 
+def weighed_by_ideal(objective: Any, data: RankingData) -> RankingData:
+    """Return data whose queries weigh (4), where the objective is relative to the ideal DCG.
+
+    Parameters
+    ----------
+    objective : Loss, or Ranker without one
+        With ``metric``, which it optimises.
+    """
+    named = getattr(objective, "metric", "ndcg" if isinstance(objective, ApproxNDCG) else None)
+    if named is None or (callable(named) and not isinstance(named, Metric)):
+        return data
+    metric = make_metric(named, label_gain=getattr(objective, "label_gain", None))
+    if metric.key != "ndcg":
+        return data
+    scale = metric.swap_form(data).scale  # one over the ideal, 0 where nothing can be earned
+    ideal = np.divide(1.0, scale, out=np.zeros(len(scale)), where=scale > 0.0)
+    if data.query_weight is not None:
+        ideal *= data.query_weight
+    return data._replace(query_weight=_mean_one(ideal))
+
+
 def data_of_clicks(loss: Loss | None, clicks: ClickLog) -> RankingData:
     """Return a log as data for a ranker that was given no propensity, with a warning.
 
@@ -158,7 +195,7 @@ def data_of_clicks(loss: Loss | None, clicks: ClickLog) -> RankingData:
         "propensity='joint', or one that rankwright.clicks.estimate_propensity returns.",
         stacklevel=3,
     )
-    return clicks_as_grades(clicks)
+    return weighed_by_ideal(loss, clicks_as_grades(clicks))
 
 
 def known_propensity(propensity: Any, clicks: Clicks, *, n_jobs: int | None = None) -> Propensity:
@@ -289,8 +326,7 @@ class _Documents:
             feature_names=self.rows.feature_names,
             categories=self.rows.categories,
         )
-        model = Trees(n_estimators=50, num_leaves=15, learning_rate=0.1)
-        found = _fit(model, Squared(), data, n_jobs)
+        found = _fit(Trees(), Squared(), data, n_jobs)
         return np.maximum(found.scores(X, n_jobs=n_jobs), 0.0)
 
     def _half(self) -> Any:
@@ -383,7 +419,7 @@ def _joined(shown: RankingData, rest: RankingData) -> RankingData:
 def _weighted_lists(
     lists: RankingData, propensity: Propensity, clip: float | None, both_sides: bool
 ) -> RankingData:
-    """Return lists as they were shown, with the weights (4)."""
+    """Return lists as they were shown, with the weights (5)."""
     if propensity.offset is not None:
         raise UsageError("unit='session' knows no trust bias; use unit='document'.")
     if not np.isin(lists.y, (0.0, 1.0)).all():
@@ -401,7 +437,7 @@ def _weighted_lists(
         clicked = np.bincount(place, impressions * lists.y, known.n_positions)
         rate = clicked / np.where(shown > 0.0, shown, 1.0)
         relevant = np.minimum(rate / known.examination, 1.0 - _LEAST)
-        without = np.maximum((1.0 - rate) / (1.0 - relevant), _LEAST)  # (5)
+        without = np.maximum((1.0 - rate) / (1.0 - relevant), _LEAST)  # (6)
     side = without[lists.position.astype(np.int64) - 1]
-    weight = np.where(lists.y > 0.0, 1.0 / examination, 1.0 / side)  # (4)
+    weight = np.where(lists.y > 0.0, 1.0 / examination, 1.0 / side)  # (5)
     return lists._replace(sample_weight=weight * document_weight(lists), position=None)

@@ -35,6 +35,17 @@ def test_inspect_shows_positions_and_findings(log):
     assert found["impressions"] == random_log().impression_weights().sum()
 
 
+def test_inspect_writes_a_page(log, tmp_path):
+    shown = run("inspect", log, "-o", tmp_path / "clicks.html")
+    assert shown.exit_code == 0, shown.output
+    text = (tmp_path / "clicks.html").read_text()
+    assert "<h1>Clicks of log.csv</h1>" in text
+    assert 'src="' not in text
+    error = run("inspect", log, "--features", "data.txt").exception
+    assert isinstance(error, UsageError)
+    assert "-o PAGE" in str(error)
+
+
 def test_fit_evaluates_and_saves_a_model(log, tmp_path):
     path = tmp_path / "model.rw"
     shown = run("fit", "pbm", log, "--test", log, "--save", path, "--set", "smoothing=2")

@@ -17,7 +17,9 @@ def log(eta, logger, queries=120):
 
 def test_a_gain_is_seen_where_a_bad_logger_misleads():
     against = log(2.0, lambda data: -data.y + np.random.default_rng(0).normal(size=len(data.y)))
-    found = debiasing_gain(rw.Ranker(loss="dual_softmax", model=rw.models.Linear(l2=0.1)), against)
+    found = debiasing_gain(
+        rw.Ranker(loss="dual_softmax", model=rw.models.Linear(l2=0.1)), against, folds=3, repeats=1
+    )
     assert found.positions_matter
     assert found.helps
     assert found.ndcg_corrected > found.ndcg_clicks
@@ -25,7 +27,7 @@ def test_a_gain_is_seen_where_a_bad_logger_misleads():
 
 
 def test_none_is_seen_where_all_positions_are_looked_at():
-    found = debiasing_gain(rw.Ranker(loss="dual_softmax"), log(0.0, 1), folds=3)
+    found = debiasing_gain(rw.Ranker(loss="dual_softmax"), log(0.0, 1), folds=3, repeats=1)
     assert not found.positions_matter
     assert not found.helps
 
@@ -49,3 +51,19 @@ def test_an_interval_is_that_of_the_mean():
 def test_too_few_queries_are_refused():
     with pytest.raises(DataError, match="queries have clicks"):
         debiasing_gain(rw.Ranker(), log(1.0, 1, queries=10))
+
+
+def test_repeats_average_over_partitions_and_narrow_the_interval():
+    against = log(2.0, 41, queries=24)
+    made = rw.Ranker(loss="dual_softmax", model=rw.models.Linear(l2=1.0))
+    once, often = (debiasing_gain(made, against, folds=2, repeats=repeats) for repeats in (1, 3))
+    assert often.ranking.high - often.ranking.low < once.ranking.high - once.ranking.low
+    assert often.likelihood == once.likelihood
+
+
+def test_a_position_that_one_query_alone_reaches_is_no_obstacle():
+    rows = log(1.0, 1, queries=22).to_ranking_data("query")
+    last = rows.indptr[1] - 1
+    rows.position[last] = 40
+    found = debiasing_gain(rw.Ranker(loss="dual_softmax"), rows, folds=2, repeats=1)
+    assert np.isfinite(found.ranking.mean)

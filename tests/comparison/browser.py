@@ -2,8 +2,12 @@
 
 import shutil
 from contextlib import contextmanager
+from pathlib import Path
 
+import axe_core_python
 import pytest
+
+AXE = Path(axe_core_python.__file__).with_name("axe.min.js")
 
 
 def chromium():
@@ -31,3 +35,11 @@ def opened(path, **how):
             yield page
         finally:
             browser.close()
+
+
+def serious_violations(page):
+    """Return what a reader who cannot see or use a mouse would trip over, by axe's rules."""
+    page.evaluate(AXE.read_text())
+    found = page.evaluate("axe.run()")
+    serious = [v for v in found["violations"] if v["impact"] in ("serious", "critical")]
+    return [(v["id"], [n["html"][:90] for n in v["nodes"][:3]]) for v in serious]

@@ -3,10 +3,9 @@
 import json
 from pathlib import Path
 
-import axe_core_python
 import numpy as np
 import pytest
-from browser import opened
+from browser import opened, serious_violations
 from sklearn.linear_model import Ridge
 from small_data import small_data
 
@@ -23,8 +22,6 @@ from rankwright.comparison.report import (
 from rankwright.comparison.result import Comparison, Entry, PairedTest, Run
 from rankwright.data.ranking_data import RankingData
 from rankwright.metrics.significance import Interval
-
-AXE = Path(axe_core_python.__file__).with_name("axe.min.js")
 
 
 @pytest.fixture(scope="module")
@@ -187,10 +184,7 @@ def test_it_is_used_by_keyboard_and_the_theme_switches(report):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_no_serious_error_of_accessibility(report, scheme):
     with opened(report, color_scheme=scheme) as page:
-        page.evaluate(AXE.read_text())
-        found = page.evaluate("axe.run()")
-        serious = [v for v in found["violations"] if v["impact"] in ("serious", "critical")]
-        assert [(v["id"], [n["html"][:90] for n in v["nodes"][:3]]) for v in serious] == []
+        assert serious_violations(page) == []
 
 
 @pytest.mark.parametrize("width", [360, 1100])

@@ -4,14 +4,23 @@ from itertools import product
 
 import numpy as np
 import pytest
+from served import client
 
 import rankwright as rw
 from rankwright import clicks
 from rankwright.clicks import ClickLog, Propensity, debias
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
-from rankwright.losses import DualSoftmax, QueryOffset, RankNet
-from rankwright.rankers.debiasing import clicks_as_grades, joint_propensity
+from rankwright.export import export_model, verify_export
+from rankwright.losses import (
+    ApproxNDCG,
+    DualSoftmax,
+    LambdaRank,
+    NeuralNDCG,
+    QueryOffset,
+    RankNet,
+)
+from rankwright.rankers.debiasing import clicks_as_grades, joint_propensity, weighed_by_ideal
 from rankwright.testing.losses import value_and_grad
 
 THETA = np.array([1.0, 0.4, 0.25])
@@ -237,7 +246,104 @@ def test_the_order_of_queries_changes_nothing():
 def test_a_ranker_that_learned_from_clicks_is_an_ordinary_one(tmp_path):
     log = simulated()
     made = rw.LambdaMART(n_estimators=5).fit(log, propensity="joint")
+    scores = made.predict(log.features)
     made.save(tmp_path / "model.rw")
     back = rw.load_model(tmp_path / "model.rw")
-    assert back.predict(log.features).tolist() == made.predict(log.features).tolist()
+    assert back.predict(log.features).tolist() == scores.tolist()
     assert made.n_features_in_ == log.features.n_features
+    export_model(back, "python", tmp_path / "export")
+    assert verify_export(tmp_path / "export").largest_difference <= 1e-12
+    query = log.features.qid[0]
+    assert str(query) in str(rw.explain(back, log.features, query=query))
+    rows = log.features.X[:3]
+    documents = [{"id": str(k), "features": row.tolist()} for k, row in enumerate(rows)]
+    served = client(tmp_path / "model.rw").post(
+        "/v1/models/model/score", json={"documents": documents}
+    )
+    found = served.json()["scores"]
+    assert found == pytest.approx(scores[:3].tolist())
+
+
+def test_clicked_first_orders_of_plackett_luce_have_the_expectation_of_relevance():
+    """Each click is a choice among all documents; its weight is one over examination.
+
+    The mean over all outcomes of the likelihood, by hand, is sum of r_i (log sum_j exp(s_j) - s_i),
+    which `DualSoftmax` computes on grades by inverse propensity scoring.
+    """
+    s, order = np.array([0.2, -0.4, 0.7]), [2, 0, 1]
+    p = THETA * RELEVANCE[order]
+    mean = later = 0.0
+    for outcome in product((0, 1), repeat=3):
+        chance = np.prod(np.where(outcome, p, 1 - p))
+        shown = s[order]
+        for place in np.flatnonzero(outcome):
+            mean += chance / THETA[place] * (np.log(np.exp(shown).sum()) - shown[place])
+            left = np.exp(shown).sum() - np.exp(shown[np.flatnonzero(outcome)][:place]).sum()
+            later += chance / THETA[place] * (np.log(left) - shown[place])
+    found = debias(
+        every_click({tuple(order): 1.0}), Propensity(THETA), method="ips", self_normalize=False
+    )
+    of_found = s[[ord(name) - ord("a") for name in found.doc_id]]
+    assert DualSoftmax().bind(found).value(of_found) == pytest.approx(mean)
+    assert mean == pytest.approx(RELEVANCE @ (np.log(np.exp(s).sum()) - s))
+    assert abs(later - mean) > 0.1  # choices among what is left are not unbiased
+
+
+def ideal_dcg(data, k=10):
+    """Return the ideal DCG of each query, by sorting."""
+    return np.array(
+        [
+            sum((2**g - 1) / np.log2(r + 2) for r, g in enumerate(sorted(own, reverse=True)[:k]))
+            for own in np.split(data.y, data.indptr[1:-1])
+        ]
+    )
+
+
+def test_queries_weigh_their_ideal_dcg_in_losses_relative_to_it():
+    """So that NDCG of noise counts no more than DCG does."""
+    grades = debias(simulated(queries=12), "joint")
+    ideal = ideal_dcg(grades)
+    for objective in (LambdaRank("ndcg@10"), rw.AdaRank(), NeuralNDCG("ndcg@10")):
+        weighed = weighed_by_ideal(objective, grades)
+        np.testing.assert_allclose(weighed.query_weight, ideal / ideal.mean())
+    whole = ideal_dcg(grades, k=10**6)
+    np.testing.assert_allclose(
+        weighed_by_ideal(ApproxNDCG(), grades).query_weight, whole / whole.mean()
+    )
+    given = grades._replace(query_weight=np.arange(1.0, 13.0))
+    weighed = weighed_by_ideal(LambdaRank("ndcg@10"), given).query_weight
+    np.testing.assert_allclose(weighed, given.query_weight * ideal / weighed_mean(given, ideal))
+    for objective in (LambdaRank("dcg@10"), RankNet(), DualSoftmax(), None):
+        assert weighed_by_ideal(objective, grades) is grades
+    assert weighed_by_ideal(rw.AdaRank(metric=lambda y, s: 0.0), grades) is grades
+
+
+def weighed_mean(data, ideal):
+    return float((data.query_weight * ideal).mean())
+
+
+def test_lambdarank_on_estimates_is_that_of_dcg():
+    """With the weights, the gradient of NDCG's is DCG's, up to a constant."""
+    grades = debias(simulated(queries=12), "joint")
+    s = np.random.default_rng(1).normal(size=grades.n_documents)
+    loss = LambdaRank("ndcg@10", normalize=False)
+    _, grad = value_and_grad(loss.bind(weighed_by_ideal(loss, grades)), s)
+    _, of_dcg = value_and_grad(LambdaRank("dcg@10", normalize=False).bind(grades), s)
+    np.testing.assert_allclose(grad * ideal_dcg(grades).mean(), of_dcg, atol=1e-12)
+    seen = []
+    made = rw.Ranker(loss=loss, model=rw.models.Trees(n_estimators=1))
+    made.make_loss = lambda: Recorded(loss, seen)
+    made.fit(simulated(queries=12), propensity="joint")
+    weights = weighed_by_ideal(loss, grades).query_weight
+    np.testing.assert_allclose(np.sort(seen[-1].query_weight), np.sort(weights))
+
+
+class Recorded:
+    """A loss that keeps the data it is bound to."""
+
+    def __init__(self, loss, seen):
+        self.loss, self.seen, self.traits, self.metric = loss, seen, loss.traits, loss.metric
+
+    def bind(self, data, *, n_jobs=None):
+        self.seen.append(data)
+        return self.loss.bind(data, n_jobs=n_jobs)
