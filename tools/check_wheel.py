@@ -42,9 +42,9 @@ NEEDED = {
     "rankwright/py.typed",
     "rankwright/references.bib",
     "rankwright/comparison/templates/report.html",
-    "rankwright/comparison/templates/report.css",
+    "rankwright/templates/page.css",
     "rankwright/comparison/templates/report.js",
-    "rankwright/comparison/templates/page.js",
+    "rankwright/templates/page.js",
     "rankwright/clicks/templates/clicks.html",
     "rankwright/clicks/templates/clicks.css",
 }

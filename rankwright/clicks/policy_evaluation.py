@@ -57,7 +57,7 @@ from rankwright.clicks.policies import (
     sampled_lists,
     slot_probabilities,
 )
-from rankwright.clicks.simulation import scores_by
+from rankwright.clicks.simulation import scores_of
 from rankwright.core.order import ranking
 from rankwright.core.parameters import check_choice, check_whole, check_zero_or_more, either
 from rankwright.core.rng import stream
@@ -214,7 +214,7 @@ def evaluate_policy(
     )  # fmt: skip
     assert log.features is not None
     name = str(getattr(ranker, "name", "")) or "the policy"
-    return _Sessions.of(log, options).value(scores_by(ranker, log.features), name)
+    return _Sessions.of(log, options).value(scores_of(ranker, log.features), name)
 
 
 @dataclass(frozen=True)

@@ -21,12 +21,12 @@ from rankwright.clicks.inspect import LogProfile, inspect_log
 from rankwright.clicks.models import MODELS, model
 from rankwright.clicks.propensity import estimate_propensity
 from rankwright.clicks.sessions import LogParts, parts_of
-from rankwright.comparison.report import template_text, write_page
 from rankwright.core.types import F64
 from rankwright.data.click_log import ClickLog, concatenate_logs
 from rankwright.data.propensity import Propensity
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import RankwrightError
+from rankwright.pages import write_page
 from rankwright.rankers.base import Ranker
 from rankwright.rankers.trees import LambdaMART
 
@@ -80,10 +80,8 @@ def write_log_report(
     write_page(
         path,
         "rankwright.clicks",
-        "clicks.html",
+        "clicks",
         title=title or f"Clicks of {content['profile'].sessions:,.0f} sessions",
-        style=template_text("report.css") + _style(),
-        script=template_text("page.js") + "startTheme();\nstartTips();\n",
         **content,
     )
 
@@ -390,9 +388,3 @@ def _models_plot(scores: list[ModelScores]) -> Markup | None:
     kept = [one for k, one in enumerate(scores) if k < _BEST_MODELS or one.name in _RATES]
     lines = [Line(one.name, one.by_position) for one in kept]
     return plot_lines(lines, "Perplexity of clicks by position")
-
-
-def _style() -> str:
-    from importlib.resources import files
-
-    return files("rankwright.clicks").joinpath("templates", "clicks.css").read_text("utf-8")

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +23,10 @@ from rankwright.core.order import ranking
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64
 from rankwright.data.ranking_data import RankingData
-from rankwright.data.streams import atomic_text
 from rankwright.errors import RankwrightError, UsageError
 from rankwright.explanation.query import QueryView, document_parts
 from rankwright.metrics.base import metric as parse_metric
+from rankwright.pages import write_page
 from rankwright.persist.model_file import load_model
 
 
@@ -41,39 +40,17 @@ def write_report(comparison: Comparison, path: str | Path, *, title: str | None 
     write_page(
         path,
         "rankwright.comparison",
-        "report.html",
+        "report",
         title=title or f"{len(comparison.rankers)} rankers on {comparison.name}",
         content=content,
         json=_in_script(content),
-        style=template_text("report.css"),
-        script=template_text("page.js") + template_text("report.js"),
     )
-
-
-def write_page(path: str | Path, package: str, template: str, **values: Any) -> None:
-    """Fill a template of ``package`` and write the page, whole or not at all."""
-    from jinja2 import Environment, PackageLoader, select_autoescape
-
-    templates = Environment(
-        loader=PackageLoader(package),
-        autoescape=select_autoescape(),
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    html = templates.get_template(template).render(**values)
-    with atomic_text(path) as page:
-        page.write(html)
 
 
 def _in_script(content: object) -> str:
     """Return JSON that cannot end the script element it stands in."""
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
-
-
-def template_text(name: str) -> str:
-    """Return a style or script that pages share: report.css, page.js (theme and tips)."""
-    return files("rankwright.comparison").joinpath("templates", name).read_text("utf-8")
 
 
 # --- what the page shows, as plain values ------------------------------------------------------

@@ -1,0 +1,2 @@
+startTheme();
+startTips();
