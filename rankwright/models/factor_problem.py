@@ -72,7 +72,7 @@ def _pull_to_items(lo, hi, begin, row, x, user, U, gradient, V, b):  # type: ign
             step = gradient[row[j]] * x[j]
             b[k] += step
             for f in range(V.shape[1]):
-                V[k, f] += step * U[user[row[j]], f]
+                V[k, f] += step * U[user[j], f]
 
 
 # --- API -------------------------------------------------------------------------------------
@@ -93,29 +93,54 @@ class Lists:
         self.indptr, self.n_users, self.n_items = indptr, len(indptr) - 1, int(rows.shape[1])
         self.by_row = (rows.indptr, rows.indices, rows.data)
         self.by_column = (columns.indptr, columns.indices, columns.data)
-        self.user_of_row = np.repeat(np.arange(self.n_users), np.diff(indptr))
+        short = np.int32 if self.n_users < 2**31 else np.int64
+        self.user_of_row: AnyArray = np.repeat(
+            np.arange(self.n_users, dtype=short), np.diff(indptr)
+        )
+        self.user_of_entry = self.user_of_row[columns.indices]  # in the order of the columns
         self._user_ranges = query_ranges(indptr)
         self._item_ranges = query_ranges(columns.indptr.astype(np.int64))
         self._n_jobs = n_jobs
 
+    @property
+    def most_columns(self) -> int:
+        """Number of columns that a document has at most."""
+        return int(np.diff(self.by_row[0]).max(initial=0))
+
+    def one_column(self) -> tuple[AnyArray, AnyArray]:
+        """Return the column of each document and its value there, which is 0 where it has none.
+
+        For documents of one column each, as ratings are.
+        """
+        begin, column, x = self.by_row
+        if len(column) == len(begin) - 1:
+            return column, x
+        full = np.diff(begin) > 0
+        columns, values = np.zeros(len(full), column.dtype), np.zeros(len(full), x.dtype)
+        columns[full], values[full] = column, x
+        return columns, values
+
     def scores(self, user: I64, U: F64, V: F64, b: F64, level: F64) -> F64:
         """Return (1); ``user`` is each list's row of ``U``, below 0 where there is none."""
         s = np.empty(int(self.indptr[-1]))
-        self._run(_scores, self._user_ranges, self.indptr, *self.by_row, user, U, V, b, level, s)
+        self.over_users(_scores, self.indptr, *self.by_row, user, U, V, b, level, s)
         return s
 
     def pull_to_users(self, gradient: F64, V: F64, U: F64, level: F64) -> None:
         """Write the gradient in users' vectors and levels, for one in the scores."""
-        args = self.indptr, *self.by_row, V, gradient, U, level
-        self._run(_pull_to_users, self._user_ranges, *args)
+        self.over_users(_pull_to_users, self.indptr, *self.by_row, V, gradient, U, level)
 
     def pull_to_items(self, gradient: F64, U: F64, V: F64, b: F64) -> None:
         """Write the gradient in items' vectors and biases, for one in the scores."""
-        args = *self.by_column, self.user_of_row, U, gradient, V, b
-        self._run(_pull_to_items, self._item_ranges, *args)
+        self.over_items(_pull_to_items, *self.by_column, self.user_of_entry, U, gradient, V, b)
 
-    def _run(self, one: Any, ranges: AnyArray, *args: Any) -> None:
-        map_ranges(one, ranges, *args, n_jobs=self._n_jobs)
+    def over_users(self, one: Any, *args: Any) -> None:
+        """Call the kernel ``one`` for ranges of users."""
+        map_ranges(one, self._user_ranges, *args, n_jobs=self._n_jobs)
+
+    def over_items(self, one: Any, *args: Any) -> None:
+        """Call the kernel ``one`` for ranges of items."""
+        map_ranges(one, self._item_ranges, *args, n_jobs=self._n_jobs)
 
 
 class FactorProblem:
@@ -158,7 +183,8 @@ class FactorProblem:
         ]
         self._ends = np.cumsum([int(np.prod(shape)) for shape in self._shapes])
         self.size = int(self._ends[-1])
-        self._everyone = np.arange(lists.n_users)
+        self.everyone = np.arange(lists.n_users)
+        self.penalties = l2, levels * l2_bias, biases * l2_bias  # of vectors, levels and biases
         of_users, of_biases = float(np.sqrt(total_weight)), float(np.sqrt(l2 / l2_bias))
         self._scale = (of_users, levels * of_users * of_biases, 1.0, biases * of_biases)
         self._gradient = np.empty(int(lists.indptr[-1]))
@@ -180,7 +206,7 @@ class FactorProblem:
     def scores(self, theta: F64) -> F64:
         """Return the scores (1) of all documents."""
         U, level, V, b = self.parts(theta)
-        return self.lists.scores(self._everyone, U, V, b, level)
+        return self.lists.scores(self.everyone, U, V, b, level)
 
     def value(self, theta: F64) -> float:
         """Return J."""
@@ -189,7 +215,7 @@ class FactorProblem:
     def grad(self, theta: F64, out: F64) -> float:
         """Write the gradient to ``out`` and return J."""
         U, level, V, b = self.parts(theta)
-        value = self.loss.grad(self.lists.scores(self._everyone, U, V, b, level), self._gradient)
+        value = self.loss.grad(self.lists.scores(self.everyone, U, V, b, level), self._gradient)
         self.pull(self._gradient, U, V, out)
         out += self.l2 * theta
         return self.penalised(value, theta)
@@ -212,6 +238,12 @@ class FactorProblem:
     def penalised(self, value: float, theta: F64) -> float:
         """Return J for the sum of the losses."""
         return value / self.total + 0.5 * self.l2 * float(theta @ theta)  # (2)
+
+    def penalty_of(self, parts: list[F64]) -> float:
+        """Return the penalty in (2) of U, levels, V and b."""
+        l2, l2_level, l2_bias = self.penalties
+        U, level, V, b = (float(part.ravel() @ part.ravel()) for part in parts)
+        return 0.5 * ((l2 * U + l2_level * level) / self.total + l2 * V + l2_bias * b)
 
     def part_of(self, *, users: bool) -> slice:
         """Return where the variables of the users stand, or those of the items."""

@@ -8,11 +8,13 @@ A document's features say which item it is, a single 1 in the item's column as
 and a vector, and a document those of its columns, weighted and added up. So further columns are
 side features of items, and dense features make a linear ranker with a vector for each query.
 
-Two ways to the minimum. ``method="joint"`` moves everything at once by L-BFGS and is the quicker.
-``method="alternating"`` holds the items and solves for the users, then holds the users and solves
-for the items; both are convex where the loss is, so that losses with kinks, DORM's among them, can
-be minimised by the bundle solver: None chooses by the loss. A user who was not there is scored by
-the biases alone until `fold_in`, which solves for new users with the items held.
+Three ways to the minimum. ``method="als"`` takes closed-form steps of users and items in turns, by
+`rankwright.models.als`: the quickest, for ratings and losses with a curvature. ``method="joint"``
+moves everything at once by L-BFGS, for any features and any smooth loss. ``method="alternating"``
+holds the items and solves for the users, then holds the users and solves for the items; both are
+convex where the loss is, so that losses with kinks, DORM's among them, can be minimised by the
+bundle solver. "auto" takes the first of them that the loss and the data allow. A user who was not
+there is scored by the biases alone until `fold_in`, which solves for new users with the items held.
 
 **The penalty** is that of the trace norm: from some l2 on all vectors are 0, namely from
 
@@ -45,10 +47,12 @@ from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, IncompatibleError, UsageError
 from rankwright.losses.base import bound_loss, order_weight
+from rankwright.models.als import AlternatingSquares
+from rankwright.models.best_items import best_items
 from rankwright.models.factor_problem import BlockProblem, FactorProblem, Lists
 from rankwright.models.linear import without_gaps
 from rankwright.models.schema import Schema
-from rankwright.solvers.choice import choose_solver, solver_needs
+from rankwright.solvers.choice import choose_solver, lacking, missing_traits, solver_needs
 from rankwright.solvers.oracle_log import OracleLog, logged
 
 # --- the fitted model ------------------------------------------------------------------------
@@ -58,7 +62,6 @@ from rankwright.solvers.oracle_log import OracleLog, logged
 # biases of the items.
 
 
-_NONE = np.empty(0, np.int64)
 _ARRAYS = ("user_factors", "user_level", "item_factors", "item_bias", "rated_begin", "rated")
 _NUMBERS = ("l2", "shift", "top")
 _SCHEMA = Schema(
@@ -118,32 +121,37 @@ class FittedFactorization:
         number = {user: row for row, user in enumerate(self.users.tolist())}
         return np.array([number.get(user, -1) for user in users.tolist()], np.int64)
 
-    def rated_by(self, user: Any) -> I64:
-        """Return the items of a user's documents."""
-        row = int(self.numbers_of(np.array([user]))[0])
-        return self.rated[self.rated_begin[row] : self.rated_begin[row + 1]] if row >= 0 else _NONE
+    def best_items(
+        self,
+        user: I64,
+        n: int,
+        *,
+        rated: bool = False,
+        columns: I64 | None = None,
+        n_jobs: int | None = None,
+    ) -> tuple[I64, F64]:
+        """Return the columns of the best items of the users in rows ``user``, and their scores.
 
-    def scores_of_items(self, user: Any) -> F64:
-        """Return the score of every item for one user."""
-        row = int(self.numbers_of(np.array([user]))[0])
-        if row < 0:
-            return self.item_bias.copy()
-        scores: F64 = self.item_bias + self.item_factors @ self.user_factors[row]
-        return scores + float(self.user_level[row])
+        Items that a user has rated are left out unless ``rated`` is true; ``columns`` are the items
+        to choose from, ascending. See `rankwright.models.best_items`.
+        """
+        vectors = self.user_factors, self.user_level, self.item_factors, self.item_bias
+        leave_out = None if rated else (self.rated_begin, self.rated)
+        return best_items(user, n, vectors, columns=columns, rated=leave_out, n_jobs=n_jobs)
 
     def with_users(self, data: RankingData, U: F64, level: F64) -> FittedFactorization:
         """Return the model with further users; one that was there is known by the new data."""
         stay = ~np.isin(self.users, data.qid)
-        kept = [self.rated_by(user) for user in self.users[stay].tolist()]
+        sizes = np.diff(self.rated_begin)
+        begins = np.concatenate(([0], np.cumsum(sizes[stay])))
         begin, rated = items_of(data)
-        begins = np.cumsum([0, *map(len, kept)])
         return replace(
             self,
             users=np.concatenate([self.users[stay], data.qid]),
             user_factors=np.concatenate([self.user_factors[stay], U]),
             user_level=np.concatenate([self.user_level[stay], level]),
             rated_begin=np.concatenate([begins[:-1], begins[-1] + begin]),
-            rated=np.concatenate([*kept, rated]),
+            rated=np.concatenate([self.rated[np.repeat(stay, sizes)], rated]),
         )
 
     def with_side(self, side: F64) -> FittedFactorization:
@@ -214,10 +222,12 @@ def items_of(data: RankingData) -> tuple[I64, I64]:
 
 
 # --- the model -------------------------------------------------------------------------------
-METHODS = ("auto", "joint", "alternating")
+METHODS = ("auto", "als", "joint", "alternating")
 SHARES = (0.9, 0.8, 0.65, 0.5, 0.4, 0.3, 0.2, 0.1)
-SETTINGS = {"lbfgs": (1e-6, 100), "bundle": (1e-3, 40)}  # tolerance and steps by default
+SETTINGS = {"lbfgs": (1e-6, 100), "bundle": (1e-3, 40), "als": (2e-5, 30)}  # tolerance and steps
+_HELD_TOL, _HELD_ROUNDS = 1e-8, 100  # at the most and least, where only users or items move
 _JOINT = frozenset({"smooth", "integrable"})  # what a solver may need of the whole problem
+_SQUARES = frozenset({"smooth", "integrable", "curvature"})
 _SERVED = {"joint": _JOINT, "alternating": _JOINT | {"convex_parts"}}
 _SOLVERS = {"joint": "lbfgs", "alternating": "lbfgs or bundle"}
 
@@ -237,14 +247,18 @@ class Factorization(Part):
         Penalty of the biases, and of users' levels where the loss depends on them.
     biases : bool
         Whether items have a bias, which users without ratings are given.
-    method : "auto", "joint" or "alternating"
-        Move users and items at once, or in turns; "auto": at once where the loss is smooth.
+    method : "auto", "als", "joint" or "alternating"
+        Closed-form steps of users and items in turns, moves of both at once by the solver, or
+        turns of the solver. "auto": the first that serves; "als" needs documents of one column, as
+        ratings are, and a smooth convex loss with a curvature, "joint" a smooth loss.
     tol : float or "auto"
-        Of the solver; see there. "auto" is 1e-6 for lbfgs, 1e-3 for bundle.
+        Of the solver; see there. "auto" is 1e-6 for lbfgs, 1e-3 for bundle; als ends when a round
+        lowers the objective by a smaller share than this, "auto" being 2e-5.
     max_iter : int or "auto"
         Steps of the solver, in turns those of each turn; "auto" is 100 for lbfgs, 40 for bundle.
+        Rounds of als, "auto" being 30.
     n_rounds : int
-        Turns of users and items.
+        Turns of users and items with method "alternating".
     """
 
     takes_solver: ClassVar[bool] = True
@@ -273,9 +287,10 @@ class Factorization(Part):
 
         ``solver`` is lbfgs, or bundle for losses with kinks, in turns; None: as the loss needs.
         """
-        way = self._way(loss, solver)
+        self._way(loss, solver)  # refuses what cannot be before any work
         rows, ordered = in_content_order(data, n_jobs=n_jobs)
         task = _Task(self, loss, ordered, n_jobs)
+        way = self._way(loss, solver, task.lists)
         best = _Best(callback, ordered, rows, n_jobs)
         solved: list[SolveResult] = []
         log = OracleLog(callback, task.loss)
@@ -302,20 +317,19 @@ class Factorization(Part):
         n_jobs: int | None = None,
     ) -> FittedFactorization:
         """Return ``fitted`` with vectors for the users of ``data``, the items held as they are."""
-        way = self._way(loss, solver)
-        problem = _Task(self, loss, data, n_jobs).problem(fitted.l2)
+        task = _Task(self, loss, data, n_jobs)
+        problem = task.problem(fitted.l2)
         no_users = [np.zeros((data.n_queries, fitted.n_factors)), np.zeros(data.n_queries)]
         held = problem.scaled([*no_users, fitted.item_factors, fitted.item_bias])
-        users = BlockProblem(problem, held, users=True)
         with one_blas_thread():
-            theta = users.at(way.solver.solve(users, users.start).w)
+            theta = self._way(loss, solver, task.lists).solve_block(problem, held, users=True)
         U, level, _, _ = problem.parts(theta)
         return fitted.with_users(data, U, level)
 
     def _penalties(self, task: _Task, way: _Way, callback: Callback) -> list[float]:
         if self.l2 != "auto":
             return [float(self.l2)]
-        most = task.l2_max(way.solver) or 1.0
+        most = task.l2_max(way) or 1.0
         return [0.5 * most] if callback.valid is None else [share * most for share in SHARES]
 
     def _first(
@@ -343,9 +357,17 @@ class Factorization(Part):
         V[np.diff(problem.lists.by_column[0]) == 0] = 0.0  # an item without ratings
         return theta
 
-    def _way(self, loss: Loss, given: Any) -> _Way:
-        """Check the parameters; return how the loss is minimised."""
+    def _way(self, loss: Loss, given: Any, lists: Lists | None = None) -> _Way:
+        """Check the parameters; return how the loss is minimised on these documents."""
         self._check()
+        if self._by_squares(loss, given, lists):
+            tol, max_iter = SETTINGS["als"]
+            return _Way(
+                "als",
+                None,
+                max_iter if self.max_iter == "auto" else int(self.max_iter),
+                tol if self.tol == "auto" else float(self.tol),
+            )
         kinks = not loss.traits.smooth
         if self.method == "joint" and kinks:
             raise IncompatibleError(
@@ -369,7 +391,29 @@ class Factorization(Part):
         if isinstance(solver, str) and name in SETTINGS:
             usual = dict(zip(limits, SETTINGS[name], strict=True))
             limits = {key: usual[key] if v == "auto" else v for key, v in limits.items()}
-        return _Way(method, choose_solver(solver, loss, **limits), self.n_rounds)
+        return _Way(method, choose_solver(solver, loss, **limits), self.n_rounds, np.nan)
+
+    def _by_squares(self, loss: Loss, given: Any, lists: Lists | None) -> bool:
+        """Whether users and items take closed-form steps; raise where they are to and cannot."""
+        if self.method not in ("auto", "als"):
+            return False
+        traits, most = loss.traits, 1 if lists is None else lists.most_columns
+        missing = missing_traits(_SQUARES, traits)
+        fit = not missing and not traits.stochastic and most <= 1 and given is None
+        if self.method == "auto":
+            return fit and traits.convex
+        if given is not None:
+            raise UsageError("method='als' takes no solver; leave solver out, or method.")
+        advice = "Leave method out, or use method='joint'."
+        if missing:
+            raise IncompatibleError(lacking("method='als'", missing, loss, advice))
+        if not fit:
+            what = "the loss samples anew" if traits.stochastic else f"one has {most}"
+            raise IncompatibleError(
+                "method='als' needs documents of one column each, as ratings are, and a loss that "
+                f"samples nothing; {what}. {advice}"
+            )
+        return True
 
     def _check(self) -> None:
         if self.method not in METHODS:
@@ -386,11 +430,12 @@ class Factorization(Part):
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """How one fit goes to the minimum: the method, the solver and the number of turns."""
+    """How one fit goes to the minimum: the method, the solver, the turns, and their tolerance."""
 
     method: str
     solver: Any
     n_rounds: int
+    tol: float
 
     def solve(
         self,
@@ -400,6 +445,10 @@ class _Way:
         log: OracleLog,
     ) -> SolveResult:
         """Minimise ``problem`` from ``theta``; ``each`` sees every step or turn."""
+        if self.method == "als":
+            return AlternatingSquares(problem).solve(
+                theta, n_rounds=self.n_rounds, tol=self.tol, each=each, log=log
+            )
         whole = logged(problem, log)
         if self.method == "joint":
             solution: SolveResult = self.solver.solve(whole, theta, callback=each)
@@ -418,6 +467,15 @@ class _Way:
         steepest = float(np.abs(gradient).max(initial=0.0))
         return SolveResult(theta, value, steepest, len(curve), "the rounds are over", curve)
 
+    def solve_block(self, problem: FactorProblem, theta: F64, *, users: bool) -> F64:
+        """Return ``theta`` with the best users, or items, for the others as they are."""
+        if self.method == "als":
+            steps = AlternatingSquares(problem, users=users, items=not users)
+            tol, n_rounds = min(self.tol, _HELD_TOL), max(self.n_rounds, _HELD_ROUNDS)
+            return steps.solve(theta, tol=tol, n_rounds=n_rounds).w
+        block = BlockProblem(problem, theta, users=users)
+        return block.at(self.solver.solve(block, block.start).w)
+
 
 class _Task:
     """A loss on the documents of one data set, to be made a problem for any l2."""
@@ -426,7 +484,7 @@ class _Task:
         self, model: Factorization, loss: Loss, data: RankingData, n_jobs: int | None
     ) -> None:
         self._model, self._traits = model, loss.traits
-        self._lists = Lists(without_gaps(data.X, "factorization"), data.indptr, n_jobs=n_jobs)
+        self.lists = Lists(without_gaps(data.X, "factorization"), data.indptr, n_jobs=n_jobs)
         self.loss = bound_loss(loss, data, n_jobs=n_jobs)
         self._total = float(order_weight(data).sum()) or 1.0
 
@@ -434,7 +492,7 @@ class _Task:
         """Return the problem with this penalty."""
         model = self._model
         return FactorProblem(
-            *(self._lists, self.loss, self._total),
+            *(self.lists, self.loss, self._total),
             n_factors=model.n_factors,
             l2=l2,
             l2_bias=float(model.l2_bias),
@@ -443,11 +501,10 @@ class _Task:
             difference=self._traits.difference,
         )
 
-    def l2_max(self, solver: Any) -> float:
+    def l2_max(self, way: _Way) -> float:
         """Return (1), to a few per cent."""
-        problem, lists = self.problem(1.0), self._lists
-        items = BlockProblem(problem, np.zeros(problem.size), users=False)
-        theta = items.at(solver.solve(items, items.start).w)
+        problem, lists = self.problem(1.0), self.lists
+        theta = way.solve_block(problem, np.zeros(problem.size), users=False)
         gradient = np.empty(len(lists.user_of_row))
         self.loss.grad(problem.scores(theta), gradient)
         ones = np.arange(len(gradient) + 1)

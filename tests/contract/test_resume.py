@@ -58,6 +58,7 @@ CASES = {
         ["expression"],
     ),
     "factorization": ("cofirank", {"n_factors": 3, "l2": 0.01}, ["factorization"]),
+    "factorization-joint": ("cofirank", {"n_factors": 3, "l2": 0.01, "method": "joint"}, []),
     "factorization-auto": ("cofirank", {"n_factors": 2, "max_iter": 5}, []),
     "factorization-turns": (
         "cofirank",

@@ -36,6 +36,11 @@ def fit(name="query_offset", data=DATA, callback=None, solver=None, start=None, 
     return model.fit(loss(name), data, **how, random_state=1)
 
 
+def rated_by(fitted, user):
+    row = int(fitted.numbers_of(np.array([user]))[0])
+    return fitted.rated[fitted.rated_begin[row] : fitted.rated_begin[row + 1]].tolist()
+
+
 def by_nuclear_norm(data, l2, l2_bias):
     """The least of squared error with free levels, in which l2 weighs the trace norm."""
     users, items = data.n_queries, data.n_features
@@ -49,7 +54,7 @@ def by_nuclear_norm(data, l2, l2_bias):
     return problem.value, (M.value + b.value)[user, item]
 
 
-@pytest.mark.parametrize("method", ["joint", "alternating"])
+@pytest.mark.parametrize("method", ["als", "joint", "alternating"])
 def test_with_enough_factors_it_is_the_trace_norm_problem(method):
     assert loss("query_offset").bind(DATA).value(np.zeros(DATA.n_documents)) == pytest.approx(
         sum(0.5 * ((y - y.mean()) ** 2).sum() for y in np.split(DATA.y, DATA.indptr[1:-1]))
@@ -72,10 +77,11 @@ def test_vectors_vanish_from_the_largest_penalty_on():
     assert np.abs(above.user_factors).max() < 1e-3
 
 
-@pytest.mark.parametrize("method", ["joint", "alternating"])
+@pytest.mark.parametrize("method", ["als", "joint", "alternating"])
 @pytest.mark.parametrize("name", ["ranknet", "retarget", "listnet", "all_threshold"])
 def test_any_smooth_loss_either_way_comes_to_a_flat_place(name, method):
-    fitted = fit(name, method=method, n_factors=2, n_rounds=400, **EXACT)
+    exact = EXACT | ({"tol": 1e-13} if method == "als" else {})
+    fitted = fit(name, method=method, n_factors=2, n_rounds=400, **exact)
     assert fitted.solution.optimality < 1e-4
 
 
@@ -108,16 +114,33 @@ def test_anyones_solver_is_as_good(method):
     assert own.solution.value == pytest.approx(best, rel=0.05)
 
 
+def test_auto_is_least_squares_where_they_serve():
+    def same(first, second):
+        return first.user_factors.tobytes() == second.user_factors.tobytes()
+
+    assert same(fit("retarget"), fit("retarget", method="als"))
+    assert same(fit("retarget", solver="lbfgs"), fit("retarget", method="joint"))
+    assert same(fit("approx_ndcg"), fit("approx_ndcg", method="joint"))  # not convex
+    wide = replace(DATA, X=np.ones((len(DATA.y), 3)))
+    assert same(fit("retarget", data=wide), fit("retarget", data=wide, method="joint"))
+    kinks = {"n_rounds": 1, "max_iter": 3}
+    assert same(fit("ordinal_hinge", **kinks), fit("ordinal_hinge", method="alternating", **kinks))
+
+
 def test_users_folded_in_get_the_vectors_they_would_have():
-    fitted = fit("ranknet", n_factors=2, **EXACT)
-    model = Factorization(n_factors=2, **EXACT)
+    exact = {"tol": 1e-13, "max_iter": 5000}
+    fitted = fit("ranknet", n_factors=2, **exact)
+    model = Factorization(n_factors=2, **exact)
     again = model.fold_in(loss("ranknet"), DATA, fitted)
     assert again.scores_of(DATA) == pytest.approx(fitted.scores_of(DATA), abs=1e-4)
     strangers = replace(DATA, qid=DATA.qid + 100)
     more = model.fold_in(loss("ranknet"), strangers, fitted)
     assert more.scores_of(strangers) == pytest.approx(fitted.scores_of(DATA), abs=1e-4)
     assert (more.scores_of(DATA) == fitted.scores_of(DATA)).all()
-    assert more.rated_by(105).tolist() == fitted.rated_by(5).tolist()
+    assert rated_by(more, 105) == rated_by(fitted, 5)
+    twice = model.fold_in(loss("ranknet"), DATA.select(np.array([5])), more)
+    assert twice.users.tolist() == [*np.delete(more.users, more.numbers_of(np.array([5]))), 5]
+    assert all(rated_by(twice, user) == rated_by(more, user) for user in more.users.tolist())
     assert fitted.scores_of(strangers) == pytest.approx(fitted.scores(DATA.X))
 
 
@@ -163,6 +186,7 @@ def test_items_without_ratings_have_nothing():
             "method='joint' is solved by lbfgs, not bundle; bundle works with method='alternating'",
         ),
         ({"method": "alternating", "solver": "tron"}, "is solved by lbfgs or bundle, not tron"),
+        ({"method": "als", "solver": "lbfgs"}, "method='als' takes no solver; leave solver out"),
         ({"n_factors": 0}, "n_factors must be 1 or more"),
         ({"l2": 0.0}, "l2 must be a number above 0"),
         ({"l2": "much"}, "l2 must be a number above 0, not 'much'"),
@@ -171,4 +195,26 @@ def test_items_without_ratings_have_nothing():
 )
 def test_what_cannot_be_is_reported(params, sentence):
     with pytest.raises(UsageError, match=sentence):
+        fit(**params)
+
+
+@pytest.mark.parametrize(
+    ("params", "sentence"),
+    [
+        (
+            {"method": "als", "name": "ordinal_hinge"},
+            "method='als' needs a smooth loss; loss 'ordinal_hinge' is not one. Leave method out",
+        ),
+        (
+            {"method": "als", "name": "boltzrank"},
+            "needs documents of one column each.* samples nothing; the loss samples anew",
+        ),
+        (
+            {"method": "als", "data": replace(DATA, X=np.ones((len(DATA.y), 3)))},
+            "documents of one column each, as ratings are.*; one has 3. Leave method out",
+        ),
+    ],
+)
+def test_what_least_squares_do_not_serve_is_reported(params, sentence):
+    with pytest.raises(IncompatibleError, match=sentence):
         fit(**params)

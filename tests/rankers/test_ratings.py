@@ -159,6 +159,45 @@ def test_recommendations_are_the_best_that_were_not_rated(fitted):
     assert len(fitted.recommend("unknown", 3)[0]) == 3
 
 
+def test_recommendations_for_all_are_those_of_each(fitted):
+    found = fitted.recommend_all(n=12)
+    assert sorted(found.users) == sorted(set(FRAME.user))
+    assert found.items.shape == found.scores.shape == (60, 12)
+    for user, items, scores in zip(*found, strict=True):
+        own = fitted.recommend(user, 12)
+        left = scores > -np.inf
+        assert items[left].tolist() == own[0].tolist()
+        assert scores[left].tobytes() == own[1].tobytes()
+        assert set(items[~left]) <= {None}
+    assert (found.scores == -np.inf).any()
+    frame = found.to_frame()
+    assert frame.columns.tolist() == ["user", "rank", "item", "score"]
+    own = frame[frame.user == "ann5"]
+    assert own["item"].tolist() == fitted.recommend("ann5", 12)[0].tolist()
+    assert own["rank"].tolist() == [*range(1, len(own) + 1)]
+    some = fitted.recommend_all(["ann5", "unknown"], 3)
+    assert some.items[0].tolist() == own["item"].tolist()[:3]
+    assert some.items[1].tolist() == fitted.recommend("unknown", 3)[0].tolist()
+
+
+def test_items_can_be_chosen_from_and_left_out(fitted):
+    every = fitted.recommend("ann5", 100, rated=True)[0].tolist()
+    chosen = fitted.recommend("ann5", 100, rated=True, items=["f3", "f9", "f1"])[0].tolist()
+    assert chosen == [item for item in every if item in ("f3", "f9", "f1")]
+    rest = fitted.recommend("ann5", 100, rated=True, filter_items=["f3", "new"])[0].tolist()
+    assert rest == [item for item in every if item != "f3"]
+    both = fitted.recommend_all(["ann5"], 5, items=every[:4], filter_items=every[:2], rated=True)
+    assert both.items.tolist() == [every[2:4]]
+    with pytest.raises(DataError, match="item 'new' is not among the items of the ranker"):
+        fitted.recommend("ann5", items=["f3", "new"])
+    with pytest.raises(UsageError, match="n must be 1 or more, not 0"):
+        fitted.recommend_all(n=0)
+    number = FRAME.assign(item=FRAME["item"].str[1:].astype(int))
+    found = CofiRank(l2=0.3, n_factors=4).fit(number).recommend_all(n=20)
+    assert found.items.dtype.kind == "i"
+    assert ((found.items == -1) == (found.scores == -np.inf)).all()
+
+
 def test_a_new_user_is_folded_in(kind):
     ranker = kind(**EXACT).fit(DATA)
     before = ranker.predict(DATA)
