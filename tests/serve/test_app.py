@@ -66,7 +66,8 @@ def test_a_body_over_the_limit_is_refused_announced_or_not(files):
 def test_a_body_that_is_not_json_by_its_own_word(web):
     headers = {"content-type": "text/plain"}
     why = sentence(web.post("/v1/models/web/rank", content=b"{}", headers=headers), 415)
-    assert why == "send application/json, not 'text/plain'."
+    accepted = "application/json, application/x-npy or application/vnd.apache.arrow.stream"
+    assert why == f"send {accepted}, not 'text/plain'."
 
 
 def test_a_request_that_takes_too_long_is_given_up(files):

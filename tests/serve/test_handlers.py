@@ -10,7 +10,8 @@ from served import BODY, NAMES, client, documents, save_model, sentence
 
 import rankwright
 from rankwright.explanation.query import QueryView, explain_query
-from rankwright.serve.handlers import RequestError, _number
+from rankwright.serve.json_bodies import number_of
+from rankwright.serve.schemas import RequestError
 from rankwright.serve.settings import Settings
 
 
@@ -234,7 +235,7 @@ def test_a_category_is_its_code_and_a_number_itself():
     strict, lenient = Settings(missing="error"), Settings(missing="nan")
 
     def number(column, value, settings=strict):
-        return _number(model, column, value, settings, "documents[3]", column)
+        return number_of(model, column, value, settings, "documents[3]", column)
 
     assert number(0, "Oslo") == 1.0
     assert number(1, 2.5) == 2.5
