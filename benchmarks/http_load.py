@@ -27,6 +27,7 @@ class Client:
         self.answer, self.size, self.began = bytearray(), 0, 0.0
 
     def begin(self) -> None:
+        """Begin a request."""
         self.unsent, self.answer, self.size = memoryview(self.request), bytearray(), 0
         self.began = time.perf_counter()
 

@@ -58,6 +58,7 @@ class Server(uvicorn.Server):
     """uvicorn's server, which prints its port."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, and print the port."""
         await super().startup(sockets)
         print(self.servers[0].sockets[0].getsockname()[1], flush=True)
 

@@ -14,6 +14,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from functools import partial
 from importlib import import_module
+from itertools import pairwise
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -56,7 +57,7 @@ def address_fields(kind: type[Strict], query_string: bytes) -> dict[str, Any]:
     except ValueError:
         raise RequestError(
             422,
-            f"the address may have {', '.join(allowed) or 'no fields'} behind its ?, as name=value.",
+            f"behind its ? the address has name=value; names are {', '.join(allowed) or 'none'}.",
         ) from None
     for name, text in pairs:
         if name not in allowed or name in found:
@@ -128,7 +129,10 @@ def npy_matrix(body: bytes) -> AnyArray:
 
 
 def _checked(X: AnyArray, model: RuntimeModel, settings: Settings, where: str) -> AnyArray:
-    """Return a matrix in the columns of a model, as the kernels take it, its values checked."""
+    """Return a matrix in the columns of a model, its values checked, and as the kernels are ready.
+
+    That is as doubles: they hold every single-precision number, and are scored alike.
+    """
     if X.shape[1] != model.n_features:
         raise RequestError(
             422, f"{where}documents have {X.shape[1]} features, the model has {model.n_features}."
@@ -147,7 +151,7 @@ def _checked(X: AnyArray, model: RuntimeModel, settings: Settings, where: str) -
             refuse_holes(model, X, where)
     for column, known in model.coded.items():
         _refuse_codes(model, X[:, column], column, len(known), where)
-    return np.ascontiguousarray(X)
+    return np.ascontiguousarray(X, np.float64)
 
 
 def _refuse_codes(
@@ -183,15 +187,13 @@ def arrow_lists(kind: type[Strict], body: bytes, query_string: bytes) -> list[As
         raise RequestError(422, "a batch needs a column 'query', the query of each document.")
     names = _names(table, "query")
     if None in names:
-        raise RequestError(422, f"queries[{names.index(None)}] has no query.")
+        raise RequestError(422, f"documents[{names.index(None)}] has no query.")
     starts = [row for row, name in enumerate(names) if row == 0 or name != names[row - 1]]
     if len(starts) != len(set(names)):
         raise RequestError(422, "the documents of a query must stand together.")
-    ends = [*starts[1:], len(names)]
     return [
         _asked(table.slice(first, end - first), names[first], fields)
-        for first, end in zip(starts, ends, strict=True)
-        if end > first
+        for first, end in pairwise([*starts, len(names)])
     ]
 
 
@@ -267,13 +269,10 @@ def _field(metadata: bytes, table: int, number: int) -> int | None:
 
 
 def _asked(table: Any, query: Any, fields: dict[str, Any]) -> AskedList:
-    return AskedList(
-        query,
-        table.num_rows,
-        partial(_arrow_columns, table),
-        *(_names(table, role) if role in table.schema.names else None for role in ("id", "group")),
-        **fields,
+    ids, groups = (
+        _names(table, role) if role in table.schema.names else None for role in ("id", "group")
     )
+    return AskedList(query, table.num_rows, partial(_arrow_columns, table), ids, groups, **fields)
 
 
 def _names(table: Any, role: str) -> list[Any]:
@@ -329,14 +328,9 @@ def _by_name(pa: Any, table: Any, model: RuntimeModel, settings: Settings, where
     for name in numeric:
         if not _is_float(pa, kinds[name]) and not pa.types.is_integer(kinds[name]):
             raise RequestError(422, f"column {quoted(name)} holds {kinds[name]}; send numbers.")
-    single = len(numeric) == len(kinds) and all(kinds[name] == pa.float32() for name in numeric)
-    X: AnyArray = np.full(
-        (table.num_rows, model.n_features), np.nan, np.float32 if single else np.float64
-    )
+    X: AnyArray = np.full((table.num_rows, model.n_features), np.nan)
     if numeric:
         values = table.select(numeric).to_tensor(null_to_nan=True, row_major=True).to_numpy()
-        if len(numeric) == model.n_features:
-            return values if values.dtype == X.dtype else values.astype(X.dtype)
         X[:, [model.columns[name] for name in numeric]] = values
     for name in kinds:
         column = model.columns[name]

@@ -193,11 +193,14 @@ def _decoders() -> dict[type[Strict], Any]:
     def struct(called: str, fields: list[tuple[Any, ...]]) -> Any:
         return ms.defstruct(called, fields, forbid_unknown_fields=True)
 
-    document = struct("Document", [("features", ms.Raw), ("id", name, None), ("group", name, None)])
+    document: Any = struct(
+        "Document", [("features", ms.Raw), ("id", name, None), ("group", name, None)]
+    )
     fields = [("documents", list[document]), ("query", name, None)]
     counts = [(field, count, None) for field in ("top", "per_group", "explain")]
-    score, rank = struct("Score", fields), struct("Rank", fields + counts)
-    kinds = {
+    score: Any = struct("Score", fields)
+    rank: Any = struct("Rank", fields + counts)
+    kinds: dict[type[Strict], Any] = {
         ScoreRequest: score,
         RankRequest: rank,
         ScoreBatch: struct("ScoreBatch", [("queries", list[score])]),
@@ -207,7 +210,10 @@ def _decoders() -> dict[type[Strict], Any]:
 
 
 def _plain_columns(
-    documents: Sequence[Any], model: RuntimeModel, settings: Settings, where: str
+    documents: Sequence[Any],
+    model: RuntimeModel,
+    settings: Settings,
+    where: str,  # noqa: ARG001 (whatever is refused, `asked_lists` says so)
 ) -> F64:
     """Return the features of documents that the kernel can read, and that are as they should be."""
     X = np.empty((len(documents), model.n_features))
