@@ -23,7 +23,12 @@ from starlette.types import Receive, Scope, Send
 from rankwright import __version__
 from rankwright.core.parallel import thread_count
 from rankwright.errors import RankwrightError, quoted
-from rankwright.serve.binary_bodies import arrow_lists, npy_lists
+from rankwright.serve.binary_bodies import (
+    address_schema,
+    arrow_lists,
+    npy_lists,
+    refuse_fields,
+)
 from rankwright.serve.handlers import Scored, rank_answers, score_answers, score_queries
 from rankwright.serve.json_bodies import (
     NotPlainError,
@@ -117,6 +122,7 @@ class Service:
         kinds = {JSON: body, NPY: binary, ARROW: binary}
         if "batch" in verb:
             del kinds[NPY]
+        fields = [_parameter(name, what) for name, what in address_schema(asked).items()]
 
         async def respond(name: str, request: Request) -> Response:
             self._named(name)
@@ -136,7 +142,10 @@ class Service:
             f"/v1/models/{{name}}/{verb}",
             summary=asked.__doc__,
             responses={200: {"model": answered}, **_refusals()},
-            openapi_extra={"requestBody": {"required": True, "content": kinds}},
+            openapi_extra={
+                "requestBody": {"required": True, "content": kinds},
+                "parameters": fields,
+            },
         )
         add(respond)
         for name in self.store.names + [loaded.version.pinned for loaded in self.store.models]:
@@ -176,6 +185,8 @@ class Service:
             return score(npy_lists(kind, body, address))
         if encoding == ARROW:
             return score(arrow_lists(kind, body, address))
+        if address:
+            refuse_fields(address)
         plain = plain_lists(kind, body)
         if plain is not None:
             with suppress(NotPlainError):
@@ -209,7 +220,8 @@ class Service:
                 for path in document["paths"].values():
                     (asked,) = path.values()
                     for parameter in asked.get("parameters", []):
-                        parameter["schema"]["enum"] = names
+                        if parameter["in"] == "path":
+                            parameter["schema"]["enum"] = names
                     if "requestBody" in asked:
                         body = asked["requestBody"]["content"][JSON]["schema"]
                         held.update(body.pop("$defs", {}))
@@ -301,6 +313,11 @@ class Service:
 
 def _refusals() -> dict[int | str, dict[str, Any]]:
     return {status: {"model": Refusal, "description": what} for status, what in _REFUSALS.items()}
+
+
+def _parameter(name: str, schema: dict[str, Any]) -> dict[str, Any]:
+    about = f"{schema.pop('description')} For binary bodies; JSON has it in the body."
+    return {"name": name, "in": "query", "required": False, "schema": schema, "description": about}
 
 
 def _refusal(request: Request, status: int, sentence: str, headers: Any = None) -> Response:

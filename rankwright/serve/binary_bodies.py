@@ -40,12 +40,30 @@ _COUNTS = ("top", "per_group", "explain")
 _MANY = (RankBatch, ScoreBatch)
 
 
+def address_schema(kind: type[Strict]) -> dict[str, dict[str, Any]]:
+    """Return the JSON schema of each field that an address may have for a kind of request."""
+    fields = RankRequest.model_json_schema()["properties"]
+    return {name: fields[name] for name in _allowed(kind)}
+
+
+def _allowed(kind: type[Strict]) -> tuple[str, ...]:
+    counts = _COUNTS if kind in (RankRequest, RankBatch) else ()
+    return counts if kind in _MANY else ("query", *counts)
+
+
+def refuse_fields(query_string: bytes) -> None:
+    """Refuse the address of a JSON request that has fields of a request."""
+    for name in ("query", *_COUNTS):
+        if re.search(rb"(^|&)%s=" % name.encode(), query_string):
+            raise RequestError(
+                422, f"with JSON, {name} is a field of the body, not of the address."
+            )
+
+
 def address_fields(kind: type[Strict], query_string: bytes) -> dict[str, Any]:
     """Return ``query``, ``top``, ``per_group`` and ``explain`` of an address, checked."""
     found: dict[str, Any] = {}
-    allowed = (() if kind in _MANY else ("query",)) + (
-        _COUNTS if kind in (RankRequest, RankBatch) else ()
-    )
+    allowed = _allowed(kind)
     try:
         pairs = parse_qsl(
             query_string.decode("ascii"),
