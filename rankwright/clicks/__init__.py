@@ -31,6 +31,19 @@ if TYPE_CHECKING:
     from rankwright.clicks.gain import debiasing_gain as debiasing_gain
     from rankwright.clicks.inspect import LogProfile as LogProfile
     from rankwright.clicks.inspect import inspect_log as inspect_log
+    from rankwright.clicks.interleaving import Balanced as Balanced
+    from rankwright.clicks.interleaving import InterleavedList as InterleavedList
+    from rankwright.clicks.interleaving import Optimised as Optimised
+    from rankwright.clicks.interleaving import PairwisePreference as PairwisePreference
+    from rankwright.clicks.interleaving import Probabilistic as Probabilistic
+    from rankwright.clicks.interleaving import TeamDraft as TeamDraft
+    from rankwright.clicks.interleaving import interleave as interleave
+    from rankwright.clicks.interleaving import interleave_rankings as interleave_rankings
+    from rankwright.clicks.interleaving import interleave_scores as interleave_scores
+    from rankwright.clicks.interleaving_score import InterleavingScores as InterleavingScores
+    from rankwright.clicks.interleaving_score import PairScore as PairScore
+    from rankwright.clicks.interleaving_score import plot_interleaving as plot_interleaving
+    from rankwright.clicks.interleaving_score import score_interleaving as score_interleaving
     from rankwright.clicks.models import load_model as load_model
     from rankwright.clicks.models import model as model
     from rankwright.clicks.propensity import estimate_propensity as estimate_propensity
@@ -39,16 +52,19 @@ if TYPE_CHECKING:
     from rankwright.clicks.rates import GCTR as GCTR
     from rankwright.clicks.rates import RCTR as RCTR
     from rankwright.clicks.simulation import simulate as simulate
+    from rankwright.clicks.simulation import simulate_clicks as simulate_clicks
     from rankwright.data.click_files import LogFile as LogFile
     from rankwright.data.click_files import load_log as load_log
     from rankwright.data.click_files import open_log as open_log
     from rankwright.data.click_files import save_log as save_log
     from rankwright.data.click_log import ClickLog as ClickLog
+    from rankwright.data.click_log import Interleaving as Interleaving
     from rankwright.data.click_log import concatenate_logs as concatenate_logs
     from rankwright.data.propensity import Propensity as Propensity
     from rankwright.rankers.debiasing import debias as debias
 
 _MODULES = {
+    "Balanced": "rankwright.clicks.interleaving",
     "CCM": "rankwright.clicks.chains",
     "Cascade": "rankwright.clicks.chains",
     "ClickLog": "rankwright.data.click_log",
@@ -59,12 +75,20 @@ _MODULES = {
     "DCTR": "rankwright.clicks.rates",
     "DebiasingGain": "rankwright.clicks.gain",
     "GCTR": "rankwright.clicks.rates",
+    "InterleavedList": "rankwright.clicks.interleaving",
+    "Interleaving": "rankwright.data.click_log",
+    "InterleavingScores": "rankwright.clicks.interleaving_score",
     "LogFile": "rankwright.data.click_files",
     "LogProfile": "rankwright.clicks.inspect",
+    "Optimised": "rankwright.clicks.interleaving",
     "PBM": "rankwright.clicks.examination",
+    "PairScore": "rankwright.clicks.interleaving_score",
+    "PairwisePreference": "rankwright.clicks.interleaving",
+    "Probabilistic": "rankwright.clicks.interleaving",
     "Propensity": "rankwright.data.propensity",
     "RCTR": "rankwright.clicks.rates",
     "SDBN": "rankwright.clicks.chains",
+    "TeamDraft": "rankwright.clicks.interleaving",
     "TrustPBM": "rankwright.clicks.examination",
     "UBM": "rankwright.clicks.examination",
     "concatenate_logs": "rankwright.data.click_log",
@@ -72,13 +96,19 @@ _MODULES = {
     "debiasing_gain": "rankwright.clicks.gain",
     "estimate_propensity": "rankwright.clicks.propensity",
     "inspect_log": "rankwright.clicks.inspect",
+    "interleave": "rankwright.clicks.interleaving",
+    "interleave_rankings": "rankwright.clicks.interleaving",
+    "interleave_scores": "rankwright.clicks.interleaving",
     "load_log": "rankwright.data.click_files",
     "load_model": "rankwright.clicks.models",
     "model": "rankwright.clicks.models",
     "open_log": "rankwright.data.click_files",
+    "plot_interleaving": "rankwright.clicks.interleaving_score",
     "plot_propensities": "rankwright.clicks.propensity",
     "save_log": "rankwright.data.click_files",
+    "score_interleaving": "rankwright.clicks.interleaving_score",
     "simulate": "rankwright.clicks.simulation",
+    "simulate_clicks": "rankwright.clicks.simulation",
 }
 
 __all__ = sorted(_MODULES)

@@ -16,6 +16,7 @@ of position k,
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -86,21 +87,15 @@ def simulate(
     ClickLog
         ``time`` is the number of a session among those of its query.
     """
-    check_choice("model", model, MODELS)
     if swaps is not None:
         check_choice("swaps", swaps, SWAPS)
-    check_zero_or_more("eta", eta)
     check_zero_or_more("temperature", temperature)
     check_whole("sessions", sessions, 1)
     check_whole("positions", positions, 1)
-    for name, share in (("noise", noise), ("continuation", continuation)):
-        if not 0.0 <= share <= 1.0:
-            raise UsageError(f"{name} is a probability, from 0 to 1; it is {share}.")
+    user = _User(model, eta, noise, continuation, data)
     loggers = list(logger) if isinstance(logger, list | tuple) else [logger]
-    scores = [_scores(one, data) for one in loggers]
+    scores = [scores_of(one, data) for one in loggers]
     turn = np.arange(sessions) * len(scores) // sessions  # the logger of each session
-    relevance = _relevance(data)
-    user = _User(model, eta, noise, continuation, relevance)
     seed = seed_of(random_state)
     shown, clicks, sizes = [], [], np.zeros(data.n_queries, np.int64)
     for query in range(data.n_queries):
@@ -140,8 +135,37 @@ def simulate(
     )
 
 
-def _scores(logger: Any, data: RankingData) -> F64:
-    """Return the score that the logger gives to each document."""
+def simulate_clicks(
+    log: ClickLog,
+    *,
+    model: str = "pbm",
+    eta: float = 1.0,
+    noise: float = 0.1,
+    continuation: float = 0.9,
+    random_state: Any = 0,
+) -> ClickLog:
+    """Return a log with the clicks of simulated users on its lists, such as interleaved ones.
+
+    Parameters
+    ----------
+    log : ClickLog
+        With features, whose grades users know relevance from; its own clicks are not used.
+    model, eta, noise, continuation, random_state
+        As for `simulate`.
+    """
+    if log.features is None or log.row is None:
+        raise DataError("the log has no features, whose grades tell users what is relevant.")
+    user = _User(model, eta, noise, continuation, log.features)
+    click = np.zeros(log.n_impressions, bool)
+    rng = stream(seed_of(random_state), "clicks on lists")
+    for size in np.unique(log.sizes):
+        at = log.indptr[:-1][log.sizes == size][:, None] + np.arange(size)
+        click[at] = user.clicks(log.row[at], rng)
+    return replace(log, click=click)
+
+
+def scores_of(logger: Any, data: RankingData) -> F64:
+    """Return the score that a logger, as `simulate` takes it, gives to each document."""
     if isinstance(logger, str):
         if data.feature_names is None or logger not in data.feature_names:
             raise UsageError(f"the data has no feature called {quoted(logger)} to log by.")
@@ -195,14 +219,19 @@ def _swapped(lists: I64, swaps: str, rng: np.random.Generator) -> I64:
 
 
 class _User:
-    """How users click on lists, given the relevance of each document."""
+    """How users click on lists of documents of ``data``."""
 
     def __init__(
-        self, model: str, eta: float, noise: float, continuation: float, relevance: F64
+        self, model: str, eta: float, noise: float, continuation: float, data: RankingData
     ) -> None:
+        check_choice("model", model, MODELS)
+        check_zero_or_more("eta", eta)
+        for name, share in (("noise", noise), ("continuation", continuation)):
+            if not 0.0 <= share <= 1.0:
+                raise UsageError(f"{name} is a probability, from 0 to 1; it is {share}.")
         self.model, self.eta, self.continuation = model, eta, continuation
-        self.relevance = relevance
-        self.attraction = noise + (1.0 - noise) * relevance
+        self.relevance = _relevance(data)
+        self.attraction = noise + (1.0 - noise) * self.relevance
 
     def clicks(self, lists: I64, rng: np.random.Generator) -> Any:
         """Return whether each document of each list is clicked."""

@@ -9,7 +9,8 @@ format    what a file holds
 csv, tsv  a row for each impression, under a line of column names
 parquet   the same; also ``arrow``
 jsonl     an object for each impression, with the names of columns as keys; or for each session:
-          ``{"query": ..., "documents": [...], "clicks": [0, 1, ...]}``
+          ``{"query": ..., "documents": [...], "clicks": [0, 1, ...]}``, and of interleaved lists
+          ``"interleaving": {"method": ..., "rankers": [...]}, "teams": [...], "credits": [[...]]``
 ubi       OpenSearch's indexes ``ubi_queries`` and ``ubi_events`` as JSON lines
 yandex    the relevance prediction challenge: lines ``session time Q query region documents...``
           and ``session time C document``; or a table that begins with ``#session``, with columns
@@ -32,13 +33,20 @@ import numpy as np
 
 from rankwright import registry
 from rankwright.core.types import AnyArray
-from rankwright.data.click_log import ClickLog, concatenate_logs
+from rankwright.data.click_log import (
+    ClickLog,
+    Interleaving,
+    concatenate_logs,
+    interleaving_columns,
+    with_interleaving,
+)
 from rankwright.data.formats import check_options, format_named
 from rankwright.data.frames import Columns, ids_of_text, listed
 from rankwright.data.ranking_data import RankingData, first_repeated
 from rankwright.data.streams import (
     display_name,
     open_bytes,
+    open_target,
     plain_suffix,
     refuse_address,
     text_lines,
@@ -148,10 +156,24 @@ def load_log(
 
 
 def save_log(log: ClickLog, path: str | Path) -> None:
-    """Write a log as a table with a row for each impression: CSV, TSV, Parquet or Arrow."""
+    """Write a log: as a table with a row for each impression, or a session in a line of JSON.
+
+    Parameters
+    ----------
+    log
+    path
+        Its extension says how: .csv, .tsv, .parquet, .arrow or .jsonl.
+    """
     name = _format_of(path)
+    if name == "jsonl":
+        with open_target(path) as stream:
+            for line in json_lines(log):
+                stream.write(line.encode())
+        return
     if name not in _TABLES:
-        raise UsageError(f"{path}: click logs are written as .csv, .tsv, .parquet or .arrow.")
+        raise UsageError(
+            f"{path}: click logs are written as .csv, .tsv, .parquet, .arrow or .jsonl."
+        )
     session = log.session_of_impression()
     columns: dict[str, AnyArray] = {
         "session": session,
@@ -166,7 +188,42 @@ def save_log(log: ClickLog, path: str | Path) -> None:
             columns[one] = values[session]
     if log.propensity is not None:
         columns["propensity"] = log.propensity
+    if log.interleaving is not None:
+        how = json.dumps(log.interleaving.to_dict())
+        columns["interleaving"] = np.full(log.n_impressions, how)
+        if log.team is not None:
+            columns["team"] = log.team
+        if log.credit is not None:
+            columns |= {f"credit_{number + 1}": one for number, one in enumerate(log.credit.T)}
     format_named(name).write_columns(columns, path)
+
+
+def json_lines(log: ClickLog, *, clicks: bool = True) -> Iterator[str]:
+    """Yield a line of JSON for each session; without clicks they are lists that are to be shown."""
+    several = {"documents": log.document_ids[log.document], "positions": log.position}
+    if clicks:
+        several["clicks"] = log.click.astype(np.int8)
+    optional = {"propensities": log.propensity, "teams": log.team, "credits": log.credit}
+    several |= {name: values for name, values in optional.items() if values is not None}
+    once = {
+        name: values
+        for name in ("time", "user", "weight")
+        if (values := getattr(log, name)) is not None
+    }
+    how = {} if log.interleaving is None else {"interleaving": log.interleaving.to_dict()}
+    for session in range(log.n_sessions):
+        here = slice(int(log.indptr[session]), int(log.indptr[session + 1]))
+        line = {"session": session, "query": _plain(log.query_ids[log.query[session]])}
+        line |= {name: _plain(values[session]) for name, values in once.items()}
+        line |= {name: values[here].tolist() for name, values in several.items()}
+        yield json.dumps(line | how, default=str, ensure_ascii=False) + "\n"
+
+
+def _plain(value: Any) -> Any:
+    """Return a scalar of NumPy as Python's, and a date as its text."""
+    if isinstance(value, np.datetime64):
+        return str(value)
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _format_of(path: str | Path) -> str:
@@ -195,6 +252,7 @@ class _Sessions:
 
     def __init__(self) -> None:
         self._columns: dict[str, list[Any]] = {}
+        self._interleaving: Any = None
         self.sizes: list[int] = []
         self.impressions = 0
 
@@ -203,7 +261,15 @@ class _Sessions:
         for name, values in (("document", document), ("click", click)):
             self._columns.setdefault(name, []).extend(values)
         for name, value in columns.items():
-            if name in ("position", "propensity"):
+            if name == "interleaving":
+                if self._interleaving not in (None, value):
+                    raise DataError(
+                        "the sessions were interleaved in different ways: "
+                        f"{quoted(str(self._interleaving))} and {quoted(str(value))}; keep them "
+                        "apart."
+                    )
+                self._interleaving = value
+            elif name in ("position", "propensity", "team", "credit"):
                 self._columns.setdefault(name, []).extend(value)
             else:
                 self._columns.setdefault(name, []).append(value)
@@ -217,9 +283,11 @@ class _Sessions:
     def log(self) -> ClickLog:
         """Return what was gathered."""
         columns: dict[str, Any] = {
-            name: _as_ids(values) if name in _IDS else np.asarray(values)
+            name: _as_ids(values) if name in _IDS else _as_array(name, values)
             for name, values in self._columns.items()
         }
+        if self._interleaving is not None:
+            columns["interleaving"] = Interleaving.from_dict(self._interleaving)
         return ClickLog.from_arrays(**columns, session_sizes=self.sizes)
 
 
@@ -237,6 +305,13 @@ def _in_parts(sessions: Iterable[dict[str, Any]], path: str | Path) -> Iterator[
             yield gathered.log()
         elif not some:
             raise DataError("there are no sessions.")
+
+
+def _as_array(name: str, values: list[Any]) -> AnyArray:
+    try:
+        return np.asarray(values)
+    except ValueError:  # rows of different lengths
+        raise DataError(f"{name} must be numbers, as many for each document.") from None
 
 
 def _as_ids(values: list[Any]) -> AnyArray:
@@ -272,7 +347,7 @@ def _choose(
                 f"no column of the {role} found ({', '.join(_USUAL_NAMES[role])}); the columns are "
                 f"{', '.join(map(repr, names))}. Specify it with {role}=NAME (--read {role}=NAME)."
             )
-    return chosen
+    return chosen | interleaving_columns(names)
 
 
 def _table_log(path: str | Path, column: Columns, roles: dict[str, str]) -> ClickLog:
@@ -293,7 +368,7 @@ def _log_of_columns(column: Columns, roles: dict[str, str]) -> ClickLog:
         arrays[role] = _times(values) if role == "time" else values
     if not len(arrays["session"]):
         raise DataError("there are no rows.")
-    return ClickLog.from_arrays(**arrays)
+    return ClickLog.from_arrays(**with_interleaving(arrays))
 
 
 def _times(values: AnyArray) -> AnyArray:
@@ -353,7 +428,10 @@ class _Table:
     ) -> Iterator[tuple[dict[str, str], Columns]]:
         table = format_named(self.kind)
         found: Iterator[tuple[dict[str, str], Columns]] = table.column_parts(
-            path, lambda names: _choose(names, given), text=(*_IDS, "time"), run=run
+            path,
+            lambda names: _choose(names, given),
+            text=(*_IDS, "time", "interleaving"),
+            run=run,
         )
         return found
 
@@ -448,7 +526,7 @@ def _json_sessions(
 ) -> Iterator[dict[str, Any]]:
     """Yield the sessions of lines that are one each."""
     several = {"documents": "document", "clicks": "click", "positions": "position"}
-    several["propensities"] = "propensity"
+    several |= {"propensities": "propensity", "teams": "team", "credits": "credit"}
     for number, one in lines:
         found: dict[str, Any] = {}
         for key, role in several.items():
@@ -465,6 +543,8 @@ def _json_sessions(
         for role in ("query", "time", "weight", "user"):
             if role in roles:
                 found[role] = _held(one, roles[role], path, number)
+        if "interleaving" in one:
+            found["interleaving"] = one["interleaving"]
         if found["document"]:
             yield found
 
@@ -474,7 +554,9 @@ def _json_impressions(
 ) -> Iterator[dict[str, Any]]:
     """Yield the sessions of lines that are an impression each; those of a session are together."""
     seen, waiting = _SeenSessions(display_name(path)), list[Any]()
-    by_row = [role for role in ("document", "click", "position", "propensity") if role in roles]
+    per_row = ("document", "click", "position", "propensity", "team")
+    by_row = [role for role in per_row if role in roles]
+    numbers = [role for role in roles if role.startswith("credit_")]
     of_session = [role for role in ("query", "time", "weight", "user") if role in roles]
     for session, group in groupby(lines, lambda line: line[1].get(roles["session"])):
         rows: dict[str, list[Any]] = {role: [] for role in by_row}
@@ -483,6 +565,12 @@ def _json_impressions(
             _held(one, roles["session"], path, number)
             for role in by_row:
                 rows[role].append(_held(one, roles[role], path, number))
+            if numbers:
+                rows.setdefault("credit", []).append(
+                    [_held(one, role, path, number) for role in numbers]
+                )
+            if "interleaving" in roles:
+                found.setdefault("interleaving", one.get("interleaving"))
             for role in of_session:
                 found.setdefault(role, _held(one, roles[role], path, number))
             if found["query"] != one[roles["query"]]:

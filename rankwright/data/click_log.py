@@ -8,8 +8,9 @@ into ``query_ids`` and ``document_ids``. Features stay in a table of their own, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+import json
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from rankwright.core.dtypes import as_float_vector, as_vector
 from rankwright.core.jit import kernel
 from rankwright.core.kernels import hash_step
 from rankwright.core.types import F64, I64, AnyArray
-from rankwright.data.frames import checked_ids, columns_of_frame
+from rankwright.data.frames import FrameColumns, checked_ids, columns_of_frame
 from rankwright.data.ranking_data import (
     RankingData,
     boundaries_of_sizes,
@@ -36,7 +37,7 @@ HIGHEST_POSITION = 10_000
 """The highest position of an impression: models keep numbers for each."""
 
 _IMPRESSIONS_PER_PART = 1 << 22
-_PER_IMPRESSION = ("document", "position", "click", "propensity", "row")
+_PER_IMPRESSION = ("document", "position", "click", "propensity", "row", "team", "credit")
 _PER_SESSION = ("query", "time", "user", "weight")
 
 _SPECS = (
@@ -48,6 +49,8 @@ _SPECS = (
     ArraySpec("propensity", "float64", ("impressions",), low=0.0, high=1.0, optional=True),
     ArraySpec("row", "int64", ("impressions",), below="rows", optional=True),
     ArraySpec("weight", "float64", ("sessions",), low=0.0, optional=True),
+    ArraySpec("team", "int16", ("impressions",), low=-1, optional=True),
+    ArraySpec("credit", "float64", ("impressions", "credits"), optional=True),
 )
 
 
@@ -154,6 +157,47 @@ class ClickCounts(NamedTuple):
     row: I64 | None
 
 
+@dataclass(frozen=True, slots=True)
+class Interleaving:
+    """How the lists of a log were put together from those of several rankers.
+
+    Attributes
+    ----------
+    method : str
+        Its name: ``"team_draft"``, ...
+    rankers : tuple of str
+        Names of the rankers; teams are numbers into them.
+    params : dict
+        Parameters of the method.
+    """
+
+    method: str
+    rankers: tuple[str, ...]
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as files keep it."""
+        return {"method": self.method, "rankers": list(self.rankers), **self.params}
+
+    @classmethod
+    def from_dict(cls, held: Any) -> Interleaving:
+        """Return what `to_dict` gave."""
+        found = dict(held) if isinstance(held, Mapping) else {}
+        method, rankers = found.pop("method", None), found.pop("rankers", None)
+        names = rankers if isinstance(rankers, list) else []
+        if (
+            not isinstance(method, str)
+            or len(names) < 2
+            or not all(isinstance(one, str) for one in names)
+        ):
+            raise DataError(
+                "interleaving must be an object with a method and the names of two or more "
+                f'rankers, such as {{"method": "team_draft", "rankers": ["A", "B"]}}, not '
+                f"{quoted(str(held)[:80])}."
+            )
+        return cls(method, tuple(names), found)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ClickLog:
     """Result lists shown to users, and their clicks. Build it with `from_arrays` or `from_frame`.
@@ -186,6 +230,13 @@ class ClickLog:
         A table of features.
     row : (n,) int64 or None
         The row of ``features`` that holds the document of each impression.
+    team : (n,) int16 or None
+        Of interleaved lists: the ranker that gave the document, a number into the rankers of
+        ``interleaving``; -1 for none.
+    credit : (n, c) float64 or None
+        Of interleaved lists: what the method needs beside the team to give credit for clicks.
+    interleaving : Interleaving or None
+        How the lists were interleaved, and of which rankers.
     """
 
     indptr: I64
@@ -201,6 +252,9 @@ class ClickLog:
     propensity: F64 | None = None
     features: RankingData | None = None
     row: I64 | None = None
+    team: NDArray[np.int16] | None = None
+    credit: F64 | None = None
+    interleaving: Interleaving | None = None
 
     # --- building ----------------------------------------------------------------------------
 
@@ -229,7 +283,20 @@ class ClickLog:
         if self.propensity is not None and len(self.propensity) and self.propensity.min() == 0.0:
             at = int(np.flatnonzero(self.propensity == 0.0)[0])
             raise DataError(f"the click log: the propensity is 0 at number {at}; it must be above.")
+        if self.team is not None:
+            self._check_teams(self.team)
         self._check_order()
+
+    def _check_teams(self, team: NDArray[np.int16]) -> None:
+        """Refuse teams of rankers that are not there."""
+        if self.interleaving is None:
+            raise DataError("the click log has teams, but not how it was interleaved.")
+        names = self.interleaving.rankers
+        if len(team) and team.max() >= len(names):
+            raise DataError(
+                f"the click log has a document of team {team.max()}; teams are numbers from 0 to "
+                f"{len(names) - 1}, for the rankers {', '.join(map(quoted, names))}, or -1."
+            )
 
     def _check_order(self) -> None:
         """Refuse positions that do not rise within a session."""
@@ -258,6 +325,9 @@ class ClickLog:
         user: Any = None,
         weight: Any = None,
         propensity: Any = None,
+        team: Any = None,
+        credit: Any = None,
+        interleaving: Interleaving | None = None,
         features: RankingData | None = None,
     ) -> ClickLog:
         """Check and group arrays with a value for each impression; these may come in any order.
@@ -281,6 +351,9 @@ class ClickLog:
             As ``query``; see the attributes.
         propensity : array-like (n,)
             A probability that was logged with the impression.
+        team, credit, interleaving
+            Of interleaved lists: a team for each impression, a row of numbers for each, and the
+            method; see the attributes.
         features : RankingData
             With ``doc_id``: the features of the documents, found by query and document id.
         """
@@ -330,6 +403,9 @@ class ClickLog:
             propensity=(
                 None if propensity is None else as_float_vector(propensity, "propensity", n)[source]
             ),
+            team=None if team is None else _teams(team, n)[source],
+            credit=None if credit is None else _credits(credit, n)[source],
+            interleaving=interleaving,
         )._given(features)
 
     @classmethod
@@ -354,7 +430,8 @@ class ClickLog:
             As in `from_arrays`.
         **columns
             Names of further columns: ``position``, ``time``, ``user``, ``weight``, ``propensity``.
-            A column ``position`` is used where there is one.
+            A column ``position`` is used where there is one, and so are the columns of
+            interleaved lists: ``interleaving``, ``team``, ``credit_1``, ...
         """
         for role in columns:
             if role not in OPTIONAL_COLUMNS:
@@ -367,6 +444,7 @@ class ClickLog:
         named |= columns
         if "position" not in named and "position" in column:
             named["position"] = "position"
+        named |= interleaving_columns(column)
         return cls.from_columns(column, named, features=features)
 
     @classmethod
@@ -379,7 +457,7 @@ class ClickLog:
             role: checked_ids(column(name), name, ids[role]) if role in ids else column(name)
             for role, name in named.items()
         }
-        return cls.from_arrays(**arrays, features=features)
+        return cls.from_arrays(**with_interleaving(arrays), features=features)
 
     def _given(self, features: RankingData | None) -> ClickLog:
         return self if features is None else self.with_features(features)
@@ -427,7 +505,7 @@ class ClickLog:
         return self.n_sessions
 
     def __repr__(self) -> str:
-        optional = ("time", "user", "weight", "propensity", "features")
+        optional = ("time", "user", "weight", "propensity", "features", "interleaving")
         given = [name for name in optional if getattr(self, name) is not None]
         about = [
             f"{self.n_sessions} sessions",
@@ -599,8 +677,9 @@ class ClickLog:
     def merged(self) -> ClickLog:
         """Return the log with equal sessions once, and how often each occurred as its weight.
 
-        Equal are the query, the documents, their positions and their clicks. Times, users and
-        propensities are left out; models that count fit the result as they do the log.
+        Equal are the query, the documents, their positions and their clicks. Times, users,
+        propensities and what belongs to interleaving are left out; models that count fit the
+        result as they do the log.
         """
         content = self.indptr, self.query, self.document, self.position, self.click
         hashes = np.empty(self.n_sessions, np.uint64)
@@ -609,7 +688,8 @@ class ClickLog:
         _name_first(np.argsort(hashes, kind="stable"), hashes, *content, named)
         first, number = np.unique(named, return_inverse=True)
         weight = np.ones(self.n_sessions) if self.weight is None else self.weight
-        kept = self._replace(time=None, user=None, propensity=None).select(first)
+        left_out = ("time", "user", "propensity", "team", "credit", "interleaving")
+        kept = self._replace(**dict.fromkeys(left_out)).select(first)
         return kept._replace(weight=_sums(number, weight, len(first)))
 
 
@@ -620,10 +700,12 @@ OPTIONAL_COLUMNS = ("position", "time", "user", "weight", "propensity")
 def concatenate_logs(logs: Sequence[ClickLog]) -> ClickLog:
     """Return the sessions of all logs, one log after the other; ids are matched by their value.
 
-    An optional array is kept where every log has it; features where all have the same.
+    An optional array is kept where every log has it; features where all have the same. Logs that
+    were interleaved in different ways are refused.
     """
     if not logs:
         raise DataError("there is nothing to concatenate.")
+    interleaving = _joined_interleaving(logs)
     query_ids, query = _joined_ids([(log.query_ids, log.query) for log in logs])
     document_ids, document = _joined_ids([(log.document_ids, log.document) for log in logs])
 
@@ -648,7 +730,67 @@ def concatenate_logs(logs: Sequence[ClickLog]) -> ClickLog:
         propensity=joined("propensity"),
         features=logs[0].features if shared else None,
         row=joined("row") if shared else None,
+        team=None if interleaving is None else joined("team"),
+        credit=None if interleaving is None else joined("credit"),
+        interleaving=interleaving,
     )
+
+
+def _joined_interleaving(logs: Sequence[ClickLog]) -> Interleaving | None:
+    """Return how all logs were interleaved, None where one was not."""
+    first = logs[0].interleaving
+    for log in logs:
+        if log.interleaving is None:
+            return None
+        if first is not None and log.interleaving != first:
+            raise DataError(
+                "the logs were interleaved in different ways: "
+                f"{quoted(str(first.to_dict()))} and {quoted(str(log.interleaving.to_dict()))}; "
+                "keep them apart."
+            )
+    return first
+
+
+# --- interleaved lists in tables ---------------------------------------------------------------
+
+
+def interleaving_columns(names: Container[str] | FrameColumns) -> dict[str, str]:
+    """Return the columns of interleaved lists by role; none where no column says how they were.
+
+    ``interleaving`` has the same object, written as JSON, in each row; ``team`` a number,
+    ``credit_1``, ``credit_2``, ... the numbers of a row of ``credit``.
+    """
+    if "interleaving" not in names:
+        return {}
+    found = ["interleaving", *(["team"] if "team" in names else [])]
+    number = 1
+    while f"credit_{number}" in names:
+        found.append(f"credit_{number}")
+        number += 1
+    return {name: name for name in found}
+
+
+def with_interleaving(arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments of `ClickLog.from_arrays` for columns by role, also of interleaved lists."""
+    if "interleaving" not in arrays:
+        return dict(arrays)
+    credit = [values for role, values in arrays.items() if role.startswith("credit_")]
+    rest = {role: values for role, values in arrays.items() if not role.startswith("credit_")}
+    written = sorted({str(one) for one in np.asarray(rest["interleaving"]).tolist()})
+    if len(written) > 1:
+        raise DataError(
+            f"the sessions were interleaved in different ways: {quoted(written[0])} and "
+            f"{quoted(written[1])}; keep them apart."
+        )
+    try:
+        held = json.loads(written[0]) if written else None
+    except (ValueError, RecursionError):
+        held = written[0]
+    rest["interleaving"] = Interleaving.from_dict(held)
+    if credit:
+        numbers = [as_float_vector(one, "credit", len(one)) for one in credit]
+        rest["credit"] = np.column_stack(numbers)
+    return rest
 
 
 # --- ids and codes ---------------------------------------------------------------------------
@@ -713,6 +855,28 @@ def _positions(position: Any, n: int, indptr: I64, order: I64 | None) -> I32:
             + (" Add 1 where the first document has position 0." if given[at] == 0 else "")
         )
     return given.astype(np.int32)
+
+
+def _teams(team: Any, n: int) -> NDArray[np.int16]:
+    given = as_float_vector(team, "team", n)
+    bad = ~((given >= -1) & (given < 2**15) & (given == np.floor(given)))
+    if bad.any():
+        at = int(np.flatnonzero(bad)[0])
+        raise DataError(f"teams are whole numbers from 0, or -1; row {at} has {given[at]:g}.")
+    return given.astype(np.int16)
+
+
+def _credits(credit: Any, n: int) -> F64:
+    try:
+        given = np.asarray(credit, np.float64)
+    except (TypeError, ValueError):
+        raise DataError("credit must be rows of numbers, as many in each.") from None
+    if given.ndim != 2 or len(given) != n:
+        raise DataError(
+            f"credit has the shape {given.shape}; a row of numbers for each of the {n} impressions "
+            "is expected."
+        )
+    return given
 
 
 def _in_order(position: AnyArray, session: AnyArray) -> bool:

@@ -8,7 +8,7 @@ from click_sessions import random_log
 
 from rankwright.data import click_files
 from rankwright.data.click_files import load_log, open_log, save_log
-from rankwright.data.click_log import concatenate_logs
+from rankwright.data.click_log import ClickLog, Interleaving, concatenate_logs
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
 
@@ -53,7 +53,7 @@ def test_columns_are_found_by_their_usual_names_and_users_are_left_out(tmp_path)
     assert [seen(part) for part in open_log(path).parts()] == [SEEN[:1], SEEN[1:]]
 
 
-@each("suffix", [".csv", ".parquet", ".arrow"])
+@each("suffix", [".csv", ".parquet", ".arrow", ".jsonl"])
 def test_a_written_log_is_read_as_it_was(suffix, tmp_path):
     log = random_log()
     path = tmp_path / f"log{suffix}"
@@ -63,8 +63,96 @@ def test_a_written_log_is_read_as_it_was(suffix, tmp_path):
     assert (again.weight == log.weight).all()
     parts = list(open_log(path).parts())
     assert seen(concatenate_logs(parts)) == seen(log)
+    other = written(tmp_path / "yandex.tsv", "#session\tquery\tdocs\tclicked\n")
     with pytest.raises(UsageError, match="are written as"):
-        save_log(log, tmp_path / "log.jsonl")
+        save_log(log, other)
+
+
+def interleaved_log():
+    """Return a log with what every field of interleaved lists can hold."""
+    how = Interleaving("pairwise", ('A "x", é', "B"), {"k": 2, "tau": 0.5})
+    return ClickLog.from_arrays(
+        ["p", "p", "q", "q"],
+        ["a", "b", "c", "d"],
+        [0, 1, 0, 0],
+        session=[0, 0, 1, 1],
+        time=["2024-05-01", "2024-05-01", "2024-05-02", "2024-05-02"],
+        team=[0, 1, 1, -1],
+        credit=[[1, 2], [3, 4], [5, 6], [0.1, 1 / 3]],
+        interleaving=how,
+    )
+
+
+@each("suffix", [".csv", ".tsv.gz", ".parquet", ".arrow", ".jsonl", ".jsonl.xz"])
+def test_interleaved_lists_are_read_as_they_were_written(suffix, tmp_path):
+    log, path = interleaved_log(), tmp_path / f"log{suffix}"
+    save_log(log, path)
+    again = load_log(path)
+    for found in (again, *open_log(path).parts()):
+        assert found.interleaving == log.interleaving
+    assert again.team.tolist() == log.team.tolist()
+    assert again.credit.tolist() == log.credit.tolist()
+    assert again.time.tolist() == log.time.tolist()
+    joined = concatenate_logs([again, again])
+    assert joined.credit.shape == (8, 2)
+    assert joined.interleaving == log.interleaving
+
+
+def test_interleaved_impressions_are_json_lines_too(tmp_path):
+    how = {"method": "balanced", "rankers": ["A", "B"]}
+    rows = [
+        {"session": s, "query": "q", "document": d, "click": 0, "interleaving": how,
+         "team": team, "credit_1": 1, "credit_2": 0.5}
+        for s, d, team in ((1, "a", 0), (1, "b", 1), (2, "a", 1))
+    ]  # fmt: skip
+    log = load_log(written(tmp_path / "log.jsonl", "\n".join(map(json.dumps, rows))))
+    assert log.interleaving == Interleaving("balanced", ("A", "B"))
+    assert log.team.tolist() == [0, 1, 1]
+    assert log.credit.tolist() == [[1, 0.5]] * 3
+
+
+DAMAGED = [
+    ({"interleaving": "draft"}, "must be an object with a method"),
+    ({"interleaving": {"method": "team_draft", "rankers": ["A"]}}, "two or more"),
+    ({"interleaving": {"method": 3, "rankers": ["A", "B"]}}, "two or more"),
+    ({"teams": [0]}, "has 1 teams for 2 documents"),
+    ({"teams": [0, 7]}, "team 7"),
+    ({"teams": [0, 0.5]}, "teams are whole numbers"),
+    ({"teams": [0, None]}, "team"),
+    ({"teams": 3}, "no list 'teams'"),
+    ({"credits": [[1], [1, 2]]}, "as many for each document"),
+    ({"credits": [1, 2]}, "credit has the shape"),
+    ({"credits": [[1], ["x"]]}, "rows of numbers"),
+    ({"credits": [[1], [None]]}, "credit"),
+]
+
+
+@each(("change", "sentence"), DAMAGED)
+def test_damaged_interleaved_lists_are_named(change, sentence, tmp_path):
+    how = {"method": "team_draft", "rankers": ["A", "B"]}
+    line = {"query": "q", "documents": ["a", "b"], "clicks": [0, 1], "teams": [0, 1]}
+    text = json.dumps(line | {"interleaving": how} | change)
+    with pytest.raises(DataError, match=sentence):
+        load_log(written(tmp_path / "log.jsonl", text))
+
+
+def test_sessions_interleaved_in_different_ways_are_refused(tmp_path):
+    line = {"query": "q", "documents": ["a"], "clicks": [0], "teams": [0]}
+    ways = [{"method": one, "rankers": ["A", "B"]} for one in ("team_draft", "balanced")]
+    text = "\n".join(json.dumps(line | {"interleaving": one}) for one in ways)
+    with pytest.raises(DataError, match="different ways"):
+        load_log(written(tmp_path / "log.jsonl", text))
+    rows = "session,query,document,click,interleaving,team\n"
+    cells = [json.dumps(one).replace('"', '""') for one in ways]
+    rows += f'1,q,a,0,"{cells[0]}",0\n2,q,a,0,"{cells[1]}",0\n'
+    with pytest.raises(DataError, match="different ways"):
+        load_log(written(tmp_path / "log.csv", rows))
+
+
+def test_columns_called_team_belong_to_interleaving_alone(tmp_path):
+    rows = "session,query,document,click,team\n1,q,a,0,blue\n"
+    log = load_log(written(tmp_path / "log.csv", rows))
+    assert log.team is None
 
 
 def test_rows_of_a_session_that_lie_apart_are_read_whole_but_not_in_parts(tmp_path):

@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 from cases import case, each
 
-from rankwright.data.click_log import ClickLog, _name_first, concatenate_logs
+from rankwright.data.click_log import ClickLog, Interleaving, _name_first, concatenate_logs
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
 
@@ -214,3 +214,69 @@ def test_a_log_becomes_data_by_session_or_by_query(rows, features):
         ClickLog.from_arrays(**rows).to_ranking_data()
     with pytest.raises(UsageError, match="'list'"):
         log.to_ranking_data(by="list")
+
+
+HOW = Interleaving("team_draft", ("A", "B"), {"k": 2})
+
+
+def interleaved(**changes):
+    given = {"team": [0, 1, 1, 0, 1], "credit": [[1.0], [2.0], [3.0], [4.0], [5.0]]}
+    return ClickLog.from_arrays(
+        ["a", "a", "b", "b", "b"],
+        [1, 2, 3, 4, 5],
+        [0, 1, 1, 0, 0],
+        **{"session_sizes": [2, 3], "interleaving": HOW, **given, **changes},
+    )
+
+
+def test_teams_and_credit_follow_their_impressions():
+    log = interleaved(position=[2, 1, 1, 2, 3])
+    assert log.team.tolist() == [1, 0, 1, 0, 1]
+    assert log.credit.ravel().tolist() == [2, 1, 3, 4, 5]
+    assert log.select([1]).team.tolist() == [1, 0, 1]
+    assert [part.credit.shape for part in log.parts(impressions=2)] == [(2, 1), (3, 1)]
+    assert "with interleaving" in repr(log)
+
+
+def test_frames_hold_interleaved_lists():
+    rows = {
+        "session": [1, 1],
+        "query": ["a", "a"],
+        "document": [1, 2],
+        "click": [0, 1],
+        "team": [0, 1],
+        "credit_1": [0.5, 1.5],
+        "interleaving": ['{"method": "team_draft", "rankers": ["A", "B"], "k": 2}'] * 2,
+    }
+    for frame in (pd.DataFrame(rows), pl.DataFrame(rows)):
+        log = ClickLog.from_frame(frame)
+        assert log.interleaving == HOW
+        assert log.team.tolist() == [0, 1]
+        assert log.credit.tolist() == [[0.5], [1.5]]
+
+
+def test_merged_logs_are_no_longer_interleaved():
+    merged = interleaved().merged()
+    assert merged.team is None
+    assert merged.credit is None
+    assert merged.interleaving is None
+
+
+def test_logs_interleaved_in_different_ways_are_kept_apart():
+    log = interleaved()
+    plain = ClickLog.from_arrays(["a"], [1], [0], session_sizes=[1])
+    assert concatenate_logs([log, plain]).team is None
+    assert concatenate_logs([plain, log]).interleaving is None
+    with pytest.raises(DataError, match="different ways"):
+        concatenate_logs([log, interleaved(interleaving=Interleaving("balanced", ("A", "B")))])
+
+
+def test_teams_that_cannot_be_are_refused():
+    with pytest.raises(DataError, match="team 2"):
+        interleaved(team=[0, 1, 2, 0, 1])
+    with pytest.raises(DataError, match="row 1 has -2"):
+        interleaved(team=[0, -2, 1, 0, 1])
+    with pytest.raises(DataError, match="not how it was interleaved"):
+        interleaved(interleaving=None)
+    with pytest.raises(DataError, match="shape"):
+        interleaved(credit=[[1.0]])

@@ -1,0 +1,316 @@
+"""Interleaving: lists against exact distributions, credit against its definition, and fairness."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from cases import case, each
+from interleaved_lists import (
+    METHODS,
+    PAIRS,
+    TRIPLE,
+    Coded,
+    credit_rows,
+    kernel_distribution,
+    lists_of,
+    log_of,
+    programme,
+)
+from reference import interleaving as twin
+
+from rankwright import clicks
+from rankwright.clicks import interleaving
+from rankwright.core.parallel import documents_per_range
+from rankwright.data.ranking_data import RankingData
+from rankwright.errors import DataError, UsageError
+
+
+@each("rankings", [*PAIRS, TRIPLE])
+def test_team_draft_has_the_distribution_of_the_draft(rankings):
+    assert kernel_distribution("team_draft", rankings, 4) == twin.distribution(
+        twin.team_draft, rankings, 4
+    )
+
+
+@each("rankings", [*PAIRS, TRIPLE])
+def test_pairwise_lists_are_drawn_evenly_from_what_is_ranked_above(rankings):
+    found = {shown: p for (shown, _), p in kernel_distribution("pairwise", rankings, 4).items()}
+    expected = twin.distribution(twin.pairwise, rankings, 4)
+    assert found == {shown: p for (shown, _), p in expected.items()}
+
+
+@each("rankings", PAIRS)
+def test_balanced_lists_alternate_from_either_leader(rankings):
+    found = [Coded(rankings).list_of("balanced", [u], 4)[0] for u in (0.49, 0.5)]
+    assert found == twin.balanced(rankings, 4)
+
+
+@each("rankings", [*PAIRS, TRIPLE])
+def test_probabilistic_lists_invert_the_distribution_of_ranks(rankings):
+    coded, rng = Coded(rankings), np.random.default_rng(0)
+    for u in rng.random((300, 8)):
+        shown, teams = [], []
+        for i in range(min(4, len(coded.ids))):
+            able = [j for j, one in enumerate(rankings) if set(one) - set(shown)]
+            teams.append(able[int(u[2 * i] * len(able))])
+            left = twin.drawn_from(rankings[teams[-1]], shown, 3.0)
+            at = np.searchsorted(np.cumsum(list(left.values())), u[2 * i + 1], side="right")
+            shown.append(list(left)[at])
+        assert coded.list_of("probabilistic", u, 4) == (tuple(shown), tuple(teams))
+
+
+def test_long_probabilistic_lists_keep_their_precision():
+    order = [f"d{i}" for i in range(200)]
+    back = order[::-1]
+    shown = clicks.interleave_rankings([order, back], clicks.Probabilistic(k=60, tau=12.0))
+    assert len(set(shown.documents)) == 60
+    np.testing.assert_allclose(
+        shown.credit, twin.shares([order, back], shown.documents, 12.0), rtol=1e-9
+    )
+
+
+@each("rankings", PAIRS)
+def test_optimised_lists_are_allowed_and_their_programme_is_solved(rankings):
+    coded = Coded(rankings)
+    made = programme(rankings, 4)
+    lists = {tuple(coded.ids[d] for d in one) for one in made.lists}
+    assert lists == twin.allowed(rankings, 4)
+    assert made.probability.sum() == pytest.approx(1.0)
+    gap = (made.credit[made.lists][:, :, 0] - made.credit[made.lists][:, :, 1]).T
+    if len(rankings[0]) < len(rankings[1]):  # the last document, and its credit, is forced
+        assert made.violation == pytest.approx(1 / 3 - 1 / 4)
+        return
+    assert made.violation < 1e-9
+    best = made.sensitivity @ made.probability
+    assert best == pytest.approx(least_of_corners(made.sensitivity, gap))
+
+
+def least_of_corners(value, gap):
+    """Return the least mean value over the corners of p >= 0, sum p = 1, gap p = 0."""
+    rows = np.vstack([np.ones(len(value)), gap])
+    goal = np.append(1.0, np.zeros(len(gap)))
+    least = np.inf
+    for size in range(1, len(rows) + 1):
+        for used in map(list, combinations(range(len(value)), size)):
+            p = np.linalg.lstsq(rows[:, used], goal, rcond=None)[0]
+            if p.min() > -1e-9 and np.abs(rows[:, used] @ p - goal).max() < 1e-9:
+                least = min(least, value[used] @ p)
+    return least
+
+
+def test_more_lists_than_asked_for_are_sampled():
+    rng = np.random.default_rng(0)
+    rankings = [rng.permutation(30).tolist() for _ in range(2)]
+    made = programme(rankings, 14, max_lists=500)
+    assert 300 < len(made.lists) <= 500
+    assert made.violation < 1e-6
+    best = {one[0] for one in rankings}
+    assert {Coded(rankings).ids[one[0]] for one in made.lists} == best
+
+
+# --- credit ----------------------------------------------------------------------------------
+
+
+@each("name", METHODS)
+def test_what_is_logged_is_what_credit_is_computed_from(name):
+    for rankings in PAIRS:
+        with case(rankings):
+            shown = clicks.interleave_rankings(rankings, name, session=5)
+            if name != "team_draft":
+                expected = credit_rows(name, rankings, shown.documents)
+                np.testing.assert_allclose(shown.credit, expected, rtol=1e-12)
+
+
+@each("name", ["balanced", "pairwise", "probabilistic", "optimised"])
+def test_credit_is_what_the_definition_says(name):
+    for rankings in [*PAIRS, *([] if name in ("balanced", "optimised") else [TRIPLE])]:
+        lists = sorted({
+            tuple(clicks.interleave_rankings(rankings, name, session=s).documents)
+            for s in range(12)
+        })  # fmt: skip
+        method = interleaving.METHODS[name]()
+        for clicked in twin.every_click(len(lists[0])):
+            log = log_of(name, rankings, lists, clicked)
+            found = method.credits(log)
+            for shown, row in zip(lists, found, strict=True):
+                with case(rankings, shown, clicked):
+                    assert row == pytest.approx(definition(name, rankings, shown, clicked))
+
+
+def definition(name, rankings, shown, clicked):
+    if name == "balanced":
+        return twin.balanced_credit(rankings, shown, clicked)
+    if name == "pairwise":
+        return twin.pairwise_credit(rankings, shown, clicked)
+    if name == "optimised":
+        rows = credit_rows(name, rankings, shown)
+        return [sum(rows[c][j] for c in clicked) for j in range(len(rankings))]
+    found = np.zeros(len(rankings))
+    for who, p in twin.assignments(rankings, shown, clicked):
+        found += p * np.bincount(np.array(who, int), minlength=len(rankings))
+    return found
+
+
+@each("rankings", [*PAIRS, TRIPLE])
+def test_probabilistic_outcomes_sum_over_who_gave_what(rankings):
+    shown = clicks.interleave_rankings(rankings, "probabilistic", session=1).documents
+    for clicked in twin.every_click(len(shown)):
+        log = log_of("probabilistic", rankings, [shown], clicked)
+        expected = sum(
+            p * np.sign(who.count(0) - who.count(1))
+            for who, p in twin.assignments(rankings, shown, clicked)
+        )
+        found = clicks.Probabilistic().outcomes(log, np.zeros((1, len(rankings))), 0, 1)
+        assert found[0] == pytest.approx(expected, abs=1e-12)
+
+
+# --- fairness --------------------------------------------------------------------------------
+
+
+FAIR = [(name, one) for name in METHODS if name != "balanced" for one in PAIRS[:3]]
+FAIR += [(name, TRIPLE) for name in ("team_draft", "probabilistic", "pairwise")]
+
+
+@each(("name", "rankings"), FAIR)
+def test_clicks_on_positions_alone_prefer_no_ranker(name, rankings):
+    k = 3
+    lists, teams, p = zip(*lists_of(name, rankings, k), strict=True)
+    method = interleaving.METHODS[name]()
+    assert method.fair
+    for clicked in twin.every_click(k):
+        log = log_of(name, rankings, lists, clicked, None if teams[0] is None else teams)
+        earned = method.credits(log)
+        for i, j in ((0, 1), (0, len(rankings) - 1)):
+            outcome = method.outcomes(log, earned, i, j)
+            assert np.abs(outcome).max() <= 1.0 + 1e-12
+            assert np.dot(p, outcome) == pytest.approx(0.0, abs=1e-9)
+            assert np.dot(p, earned[:, i] - earned[:, j]) == pytest.approx(0.0, abs=1e-9)
+
+
+def test_balanced_interleaving_is_not_fair():
+    rankings = ("a", "b", "c", "d"), ("b", "c", "d", "a")
+    lists, _, p = zip(*lists_of("balanced", rankings, 4), strict=True)
+    means = []
+    for place in range(4):
+        log = log_of("balanced", rankings, lists, [place])
+        earned = clicks.Balanced().credits(log)
+        means.append(np.dot(p, clicks.Balanced().outcomes(log, earned, 0, 1)))
+    assert not clicks.Balanced.fair
+    assert sum(means) < -0.4
+
+
+@each("name", METHODS)
+def test_equal_rankings_are_told_apart_by_chance_alone(name):
+    rankings = (("a", "b", "c"),) * 2
+    lists, teams, p = zip(*lists_of(name, rankings, 3), strict=True)
+    method = interleaving.METHODS[name]()
+    for clicked in ("a",), ("b", "c"):
+        mean = 0.0
+        for shown, team, share in zip(lists, teams, p, strict=True):
+            places = [shown.index(d) for d in clicked]
+            log = log_of(name, rankings, [shown], places, None if team is None else [team])
+            mean += share * method.outcomes(log, method.credits(log), 0, 1)[0]
+        assert mean == pytest.approx(0.0, abs=1e-12)
+
+
+# --- API -------------------------------------------------------------------------------------
+
+
+def some_data(n_queries=30, seed=0):
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 25, n_queries)
+    sizes[3] = 0
+    y = rng.integers(0, 3, sizes.sum())
+    X = np.column_stack(
+        [y + rng.normal(size=len(y)), y + rng.normal(size=len(y)), rng.random(len(y))]
+    )
+    return RankingData.from_arrays(X, y, group_sizes=sizes)
+
+
+@each("name", METHODS)
+def test_threads_and_ranges_give_the_same_lists(name):
+    data = some_data()
+    rankers = {"one": 1, "two": 2} if name in ("balanced", "optimised") else [1, 2, 3]
+    found = [
+        clicks.interleave(data, rankers, name, k=6, sessions=70, random_state=3, n_jobs=jobs)
+        for jobs in (1, 2, 5)
+    ]
+    for other in found[1:]:
+        for field in ("document", "team", "indptr", "credit"):
+            first, second = getattr(found[0], field), getattr(other, field)
+            assert (first is None and second is None) or first.tobytes() == second.tobytes()
+    assert (found[0].sizes <= 6).all()
+    assert found[0].n_sessions == 29 * 70
+
+
+def test_a_list_depends_on_seed_query_and_session_alone():
+    data = some_data()
+    whole = clicks.interleave(data, [1, 2], sessions=5)
+    fewer = clicks.interleave(data, [1, 2], sessions=2)
+    kept = whole.select(np.flatnonzero(whole.time < 2))
+    assert kept.document.tolist() == fewer.document.tolist()
+    other = clicks.interleave(data, [1, 2], sessions=5, random_state=1)
+    assert other.document.tolist() != whole.document.tolist()
+    with documents_per_range(7):
+        again = clicks.interleave(data, [1, 2], sessions=5)
+    assert again.document.tolist() == whole.document.tolist()
+
+
+def test_a_request_and_its_log(tmp_path):
+    scores = [np.array([0.1, 0.9, 0.5, np.nan]), np.array([0.3, 0.1, 0.2, 0.9])]
+    lines = []
+    for name in ("team_draft", "pairwise"):
+        shown = clicks.interleave_scores(scores, name, session="request-17", random_state=4)
+        assert sorted(shown.order.tolist()) == [0, 1, 2, 3]
+        again = clicks.interleave_scores(scores, name, session="request-17", random_state=4)
+        assert again.order.tolist() == shown.order.tolist()
+        line = shown.to_json("q", ["d0", "d1", "d2", "d3"], ("new", "old"))
+        assert line["documents"] == [f"d{i}" for i in shown.order]
+        assert line["interleaving"] == {"method": name, "rankers": ["new", "old"], "k": 10}
+        lines.append(line)
+    assert "credits" not in lines[0]
+    assert len(lines[1]["credits"][0]) == 4
+    drafted = {clicks.interleave_scores(scores, session=s).team[0] for s in range(20)}
+    assert drafted == {0, 1}
+
+
+def test_a_ranker_that_has_nothing_left_lets_the_others_pick():
+    shown = clicks.interleave_rankings([["a"], ["a", "b", "c", "d"]], "team_draft")
+    assert shown.documents == ["a", "b", "c", "d"]
+    assert shown.team.tolist()[1:] == [1, 1, 1]
+
+
+def test_bad_arguments_are_refused():
+    data = some_data()
+    with pytest.raises(UsageError, match=r"'best'.*team_draft"):
+        clicks.interleave(data, [1, 2], "best")
+    with pytest.raises(UsageError, match="balanced interleaves two rankers, not 3"):
+        clicks.interleave(data, [1, 2, 3], "balanced")
+    with pytest.raises(UsageError, match="nothing to interleave"):
+        clicks.interleave(data, [1])
+    with pytest.raises(UsageError, match="no parameter 'tau'"):
+        clicks.interleave(data, [1, 2], "team_draft", tau=3)
+    with pytest.raises(UsageError, match="leave out k"):
+        clicks.interleave(data, [1, 2], clicks.TeamDraft(), k=3)
+    with pytest.raises(UsageError, match="k must be 1 or more"):
+        clicks.interleave(data, [1, 2], k=0)
+    with pytest.raises(UsageError, match="tau must be 0 or more"):
+        clicks.interleave(data, [1, 2], "probabilistic", tau=-1.0)
+    with pytest.raises(UsageError, match="shapes"):
+        clicks.interleave_scores([[1.0], [1.0, 2.0]])
+    with pytest.raises(DataError, match="ranking 1 has a document twice"):
+        clicks.interleave_rankings([["a"], ["b", "b"]])
+    with pytest.raises(UsageError, match="two or more"):
+        clicks.interleave(data, "ab")
+
+
+def test_logs_without_what_credit_needs_are_refused():
+    data = some_data()
+    log = clicks.interleave(data, [1, 2], "probabilistic")
+    bare = clicks.ClickLog.from_arrays([1], ["a"], [1], session_sizes=[1])
+    with pytest.raises(DataError, match="does not say how"):
+        interleaving.method_of(bare)
+    with pytest.raises(DataError, match="needs 2 numbers"):
+        clicks.Probabilistic().credits(log._replace(credit=None))
+    with pytest.raises(DataError, match="has no teams"):
+        clicks.TeamDraft().credits(log._replace(team=None))
