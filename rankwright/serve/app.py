@@ -30,9 +30,11 @@ from rankwright.serve.binary_bodies import (
     refuse_fields,
 )
 from rankwright.serve.handlers import Scored, rank_answers, score_answers, score_queries
+from rankwright.serve.interleaving import Experiment
 from rankwright.serve.json_bodies import (
     NotPlainError,
     asked_lists,
+    parse,
     plain_lists,
     prepare_kernels,
     to_json,
@@ -40,6 +42,10 @@ from rankwright.serve.json_bodies import (
 from rankwright.serve.middleware import RequestMiddleware, ServerMetrics, log_event
 from rankwright.serve.model_store import LoadedModel, ModelStore
 from rankwright.serve.schemas import (
+    AskedList,
+    ClickAnswer,
+    ClickRequest,
+    InterleavedAnswer,
     RankAnswer,
     RankBatch,
     RankBatchAnswer,
@@ -72,7 +78,7 @@ _PAGE_POLICY = (
 )
 _SCHEMAS = "#/components/schemas/{model}"
 Answers = Callable[[Sequence[Scored]], list[dict[str, Any]]]
-Respond = Callable[[str, Request], Awaitable[Response]]
+Respond = Callable[[Request], Awaitable[Response]]
 
 
 class Service:
@@ -91,7 +97,7 @@ class Service:
             docs_url=None,  # FastAPI's pages load their scripts from other servers
             redoc_url=None,
         )
-        self._direct: dict[str, tuple[str, Respond, BaseRoute]] = {}  # by path
+        self._direct: dict[str, tuple[Respond, BaseRoute]] = {}  # by path
         self.middleware = RequestMiddleware(self._dispatch, settings, self.metrics)
         self._add_error_handlers()
         self._add_models()
@@ -105,6 +111,10 @@ class Service:
         self._add("score", ScoreRequest, ScoreAnswer, score_answers)
         self._add("rank/batch", RankBatch, RankBatchAnswer, rank_answers)
         self._add("score/batch", ScoreBatch, ScoreBatchAnswer, score_answers)
+        self.experiment: Experiment | None = None
+        if self.settings.interleave is not None:
+            self.experiment = Experiment(self.store, self.settings, self.metrics)
+            self._add_experiment(self.experiment)
         self._document_requests()
 
         @self.api.get("/v1/models", summary="Models that are served")
@@ -117,40 +127,95 @@ class Service:
 
     def _add(self, verb: str, asked: type[Any], answered: type[Any], answers: Answers) -> None:
         """Add ``POST /v1/models/NAME/VERB``; NAME may be NAME@VERSION."""
-        body = {"schema": asked.model_json_schema(ref_template=_SCHEMAS)}
-        binary = {"schema": {"type": "string", "format": "binary"}}
-        kinds = {JSON: body, NPY: binary, ARROW: binary}
+        kinds = _encodings(asked)
         if "batch" in verb:
             del kinds[NPY]
-        fields = [_parameter(name, what) for name, what in address_schema(asked).items()]
 
         async def respond(name: str, request: Request) -> Response:
             self._named(name)
-            state, encoding = request.state, _encoding(request.scope)
-            address = request.scope["query_string"]
 
-            def compute(content: bytes) -> bytes:
-                scored = self._scored(asked, name, encoding, content, address, state.request_id)
+            def answer(lists: Sequence[AskedList]) -> Any:
+                scored = score_queries(
+                    self.store, name, lists, self.settings, otherwise=request.state.request_id
+                )
+                self._count(request.state, len(scored), scored)
                 found = answers(scored)
-                state.queries, state.documents = len(scored), self._count(scored)
-                return to_json({"results": found} if "batch" in verb else found[0])
+                return {"results": found} if "batch" in verb else found[0]
 
-            made = await self.workers.answer(request, compute)
-            return Response(made, media_type=JSON)
+            return await self._respond(asked, request, answer)
 
-        add = self.api.post(
-            f"/v1/models/{{name}}/{verb}",
-            summary=asked.__doc__,
-            responses={200: {"model": answered}, **_refusals()},
-            openapi_extra={
-                "requestBody": {"required": True, "content": kinds},
-                "parameters": fields,
-            },
-        )
+        add = self._post(f"/v1/models/{{name}}/{verb}", asked, answered, kinds)
         add(respond)
         for name in self.store.names + [loaded.version.pinned for loaded in self.store.models]:
             path = f"/v1/models/{name}/{verb}"
-            self._direct[path] = name, respond, self.api.routes[-1]
+            self._direct[path] = partial(respond, name), self.api.routes[-1]
+
+    def _add_experiment(self, experiment: Experiment) -> None:
+        """Add ``POST /v1/interleave/rank`` and ``/v1/interleave/clicks``."""
+        kinds = _encodings(ScoreRequest)
+        del kinds[NPY]  # a matrix has no ids
+
+        async def rank(request: Request) -> Response:
+            def answer(lists: Sequence[AskedList]) -> Any:
+                found, scored = experiment.rank(lists[0])
+                self._count(request.state, 1, scored)
+                return found
+
+            return await self._respond(ScoreRequest, request, answer)
+
+        async def click(request: Request) -> Response:
+            if _encoding(request.scope) != JSON:
+                raise RequestError(415, f"send {JSON}.")
+
+            def compute(body: bytes) -> bytes:
+                return to_json(experiment.click(parse(ClickRequest, body)))
+
+            return Response(await self.workers.answer(request, compute), media_type=JSON)
+
+        about = "Rank the documents of one query with all models, interleaved"
+        add = self._post("/v1/interleave/rank", ScoreRequest, InterleavedAnswer, kinds, about)
+        add(rank)
+        self._direct["/v1/interleave/rank"] = rank, self.api.routes[-1]
+        kinds = {JSON: _encodings(ClickRequest)[JSON]}
+        add = self._post("/v1/interleave/clicks", ClickRequest, ClickAnswer, kinds)
+        add(click)
+        self._direct["/v1/interleave/clicks"] = click, self.api.routes[-1]
+
+    def _post(
+        self, path: str, asked: type[Any], answered: type[Any], kinds: Any, about: str | None = None
+    ) -> Callable[[Any], Any]:
+        """Return what adds a function as the answer to POST requests, documented."""
+        fields = [_parameter(*field) for field in address_schema(asked).items()]
+        return self.api.post(
+            path,
+            summary=about or asked.__doc__,
+            responses={200: {"model": answered}, **_refusals()},
+            openapi_extra={
+                "requestBody": {"required": True, "content": kinds},
+                "parameters": fields if ARROW in kinds else [],
+            },
+        )
+
+    async def _respond(
+        self, asked: type[Any], request: Request, answer: Callable[[Sequence[AskedList]], Any]
+    ) -> Response:
+        """Return the answer to the lists in a request's body."""
+        encoding, address = _encoding(request.scope), request.scope["query_string"]
+
+        def compute(body: bytes) -> bytes:
+            if encoding == NPY:
+                return to_json(answer(npy_lists(asked, body, address)))
+            if encoding == ARROW:
+                return to_json(answer(arrow_lists(asked, body, address)))
+            if address:
+                refuse_fields(address)
+            plain = plain_lists(asked, body)
+            if plain is not None:
+                with suppress(NotPlainError):
+                    return to_json(answer(plain))
+            return to_json(answer(asked_lists(asked, body)))
+
+        return Response(await self.workers.answer(request, compute), media_type=JSON)
 
     async def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer what asks a model that is there, and leave all else to FastAPI.
@@ -161,10 +226,10 @@ class Service:
         if found is None:
             await self.api(scope, receive, send)
             return
-        name, respond, scope["route"] = found
+        respond, scope["route"] = found
         request = Request(scope, receive, send)
         try:
-            response = await respond(name, request)
+            response = await respond(request)
         except RankwrightError as error:
             response = await self._refused(request, error)
         except ClientDisconnect:
@@ -174,39 +239,19 @@ class Service:
             raise
         await response(scope, receive, send)
 
-    def _scored(
-        self, kind: type[Any], name: str, encoding: str, body: bytes, address: bytes, otherwise: str
-    ) -> list[Scored]:
-        """Return the scores of the lists in a body."""
-        score = partial(
-            score_queries, self.store, name, settings=self.settings, otherwise=otherwise
-        )
-        if encoding == NPY:
-            return score(npy_lists(kind, body, address))
-        if encoding == ARROW:
-            return score(arrow_lists(kind, body, address))
-        if address:
-            refuse_fields(address)
-        plain = plain_lists(kind, body)
-        if plain is not None:
-            with suppress(NotPlainError):
-                return score(plain)
-        return score(asked_lists(kind, body))
-
     def _named(self, name: str) -> list[LoadedModel]:
         try:
             return self.store.named(name)
         except RankwrightError as error:
             raise RequestError(404, str(error)) from None
 
-    def _count(self, scored: Sequence[Scored]) -> int:
-        total = 0
+    def _count(self, state: Any, queries: int, scored: Sequence[Scored]) -> None:
+        state.queries, state.documents = queries, 0
         for one in scored:
             own, n = one.loaded.version, len(one.scores)
             self.metrics.queries.labels(own.name, own.version).inc()
             self.metrics.documents.labels(own.name, own.version).inc(n)
-            total += n
-        return total
+            state.documents += n
 
     def _document_requests(self) -> None:
         """Name the models in the OpenAPI document, and keep all its schemas in one place."""
@@ -291,6 +336,8 @@ class Service:
         finally:
             watching.cancel()
             self.workers.close()
+            if self.experiment is not None:
+                self.experiment.close()
 
     async def _watch(self) -> None:
         """Check the model files at regular intervals."""
@@ -313,6 +360,13 @@ class Service:
 
 def _refusals() -> dict[int | str, dict[str, Any]]:
     return {status: {"model": Refusal, "description": what} for status, what in _REFUSALS.items()}
+
+
+def _encodings(asked: type[Any]) -> dict[str, Any]:
+    """Return the content types of a request's body, with their schemas, for OpenAPI."""
+    body = {"schema": asked.model_json_schema(ref_template=_SCHEMAS)}
+    binary = {"schema": {"type": "string", "format": "binary"}}
+    return {JSON: body, NPY: binary, ARROW: binary}
 
 
 def _parameter(name: str, schema: dict[str, Any]) -> dict[str, Any]:

@@ -61,27 +61,50 @@ def score_queries(
     selected, values = [], 0
     for number, asked in enumerate(lists):
         where = f"queries[{number}]." if len(lists) > 1 else ""
-        if asked.size > settings.max_documents:
-            raise RequestError(
-                413,
-                f"{where}documents: {asked.size} are more than the "
-                f"{settings.max_documents} allowed.",
-            )
+        refuse_long(asked, settings, where)
         loaded = store.pick(name, otherwise if asked.query is None else str(asked.query))
         model = loaded.model  # kept, whatever happens to the file meanwhile
         selected.append((asked, loaded, model, where))
         values += asked.size * model.n_features
+    refuse_many(values, settings)
+    return [
+        score_list(asked, loaded, model, settings, where=where)
+        for asked, loaded, model, where in selected
+    ]
+
+
+def refuse_long(asked: AskedList, settings: Settings, where: str = "") -> None:
+    """Refuse a list with too many documents."""
+    if asked.size > settings.max_documents:
+        raise RequestError(
+            413,
+            f"{where}documents: {asked.size} are more than the {settings.max_documents} allowed.",
+        )
+
+
+def refuse_many(values: int, settings: Settings) -> None:
+    """Refuse a request with too many documents times features."""
     if values > settings.max_values:
         raise RequestError(
             413,
             f"documents times features come to {values}, more than the {settings.max_values} "
             "allowed; send fewer documents at a time.",
         )
-    found = []
-    for asked, loaded, model, where in selected:
+
+
+def score_list(
+    asked: AskedList,
+    loaded: LoadedModel,
+    model: RuntimeModel,
+    settings: Settings,
+    X: AnyArray | None = None,
+    *,
+    where: str = "",
+) -> Scored:
+    """Score the documents of one query; X holds their features where these are known already."""
+    if X is None:
         X = asked.features(model, settings, where)
-        found.append(Scored(asked, loaded, model, X, _scores(asked, model, X, where)))
-    return found
+    return Scored(asked, loaded, model, X, _scores(asked, model, X, where))
 
 
 def _scores(asked: AskedList, model: RuntimeModel, X: AnyArray, where: str) -> F64:

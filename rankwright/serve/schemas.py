@@ -127,6 +127,14 @@ class RankBatch(Strict):
     queries: list[RankRequest]
 
 
+class ClickRequest(Strict):
+    """Report a click on a document of an interleaved list."""
+
+    session: Annotated[str, Field(max_length=64)] = Field(description="As in the answer.")
+    document: Name | None = Field(None, description="Id of the document; or give its position.")
+    position: Count | None = Field(None, description="Its position in the list, from 1.")
+
+
 class Explanation(BaseModel):
     """Why a document has its rank: the part of each feature in its lead over the mean score."""
 
@@ -172,6 +180,30 @@ class ScoreBatchAnswer(BaseModel):
     """An answer for each query, in the order of the request."""
 
     results: list[ScoreAnswer]
+
+
+class Placed(BaseModel):
+    """A document in its place; ``index`` is its number in the request, from 0."""
+
+    rank: int
+    index: int
+    id: Name
+
+
+class InterleavedAnswer(BaseModel):
+    """A list interleaved from those of all models, and the session to report clicks with."""
+
+    session: str
+    query: Name
+    ranking: list[Placed]
+
+
+class ClickAnswer(BaseModel):
+    """Where the click was; ``recorded`` is false if it had been reported before."""
+
+    session: str
+    position: int
+    recorded: bool
 
 
 class Refusal(BaseModel):

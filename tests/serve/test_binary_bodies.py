@@ -7,35 +7,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from cases import each
-from served import NAMES, client, documents, sentence
+from served import ARROW, NAMES, NPY, arrow, client, documents, npy, sentence, vectors
 
 import rankwright
 from rankwright.serve import binary_bodies
 from rankwright.serve.binary_bodies import address_fields, npy_matrix
 from rankwright.serve.schemas import RankBatch, RankRequest, RequestError, ScoreBatch, ScoreRequest
 
-NPY = {"content-type": "application/x-npy"}
-ARROW = {"content-type": "application/vnd.apache.arrow.stream"}
 RANK, SCORE = "/v1/models/web/rank", "/v1/models/web/score"
-
-
-def npy(X, version=(1, 0)):
-    stream = io.BytesIO()
-    np.lib.format.write_array(stream, X, version)
-    return stream.getvalue()
-
-
-def arrow(columns, *, chunk=None, **options):
-    """Return columns as a stream, in batches of ``chunk`` rows."""
-    table = columns if isinstance(columns, pa.Table) else pa.table(columns)
-    stream = io.BytesIO()
-    with pa.ipc.new_stream(stream, table.schema, options=pa.ipc.IpcWriteOptions(**options)) as sink:
-        sink.write_table(table, chunk)
-    return stream.getvalue()
-
-
-def vectors(X):
-    return pa.FixedSizeListArray.from_arrays(pa.array(np.asarray(X).ravel()), np.shape(X)[1])
 
 
 def by_name(X, names=NAMES):
