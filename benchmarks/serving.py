@@ -8,6 +8,10 @@ best of three turns counts. ``json_vs_plain``, ``npy_vs_plain`` and ``arrow_vs_p
 requests per second with eight clients; figures ``..._cpu_milliseconds`` are the processor time of a
 server for a request, which a busy machine changes less.
 
+*Interleaving*: the same lists as JSON to a server that interleaves two models by team draft and
+logs what it shows; ``interleaving_milliseconds`` is the processor time to interleave the scores of
+two models for 100 documents and to write the line, without HTTP and scoring.
+
 *Failures*: while four connections send JSON the model file is replaced ten times and one request in
 fifty is malformed; at the end the server is asked to stop under load. Whatever is not answered as
 it should be counts as a failure. ``python benchmarks/serving.py --seconds 300`` is the long run of
@@ -21,6 +25,7 @@ import http.client
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -46,7 +51,8 @@ HERE = Path(__file__).resolve().parent
 def run(seconds: float = SECONDS) -> dict[str, float]:
     """Return the figures of both parts; the second takes so many seconds."""
     with tempfile.TemporaryDirectory() as folder:
-        return {**speed(Path(folder)), **failures(Path(folder), seconds)}
+        own = Path(folder)
+        return {**speed(own), **interleaving(own), **failures(own, seconds)}
 
 
 # --- speed -----------------------------------------------------------------------------------
@@ -93,6 +99,54 @@ def speed(folder: Path) -> dict[str, float]:
     return figures
 
 
+def interleaving(folder: Path) -> dict[str, float]:
+    """Return what it costs to interleave two models, beside ranking with one of them."""
+    for seed, name in enumerate("ab"):
+        saved_model(folder / f"{name}.rw", seed)
+    models = [f"{name}={folder / name}.rw" for name in "ab"]
+    shown = ["--interleave", "team_draft", "--impressions", str(folder / "shown.jsonl")]
+    command = [sys.executable, "-m", "rankwright", "serve", *models, *shown, "--port", "0"]
+    one = requests("a", DOCUMENTS, FEATURES)["json"]
+    both = one.replace(b"/v1/models/a/rank", b"/v1/interleave/rank").replace(b', "top": 10', b"")
+    size = len(both.partition(b"\r\n\r\n")[2])
+    both = re.sub(rb"content-length: \d+", b"content-length: %d" % size, both)
+    (folder / "one").write_bytes(one)
+    (folder / "both").write_bytes(both)
+    with serving(command) as server:
+        contenders = [
+            Contender(name, *server, folder / file)
+            for name, file in (("one_model", "one"), ("interleaved", "both"))
+        ]
+        found = contest(contenders, MAIN)
+    found["interleaved_vs_one_model"] = (
+        found[f"interleaved_requests_per_second_{MAIN}"]
+        / found[f"one_model_requests_per_second_{MAIN}"]
+    )
+    seconds = seconds_of_a_list(folder / "alone.jsonl")
+    return {
+        **found,
+        "interleaving_milliseconds": 1000 * seconds,
+        "interleaved_lists_per_second": 1 / seconds,
+    }
+
+
+def seconds_of_a_list(path: Path, lists: int = 2000) -> float:
+    """Return the processor time to interleave two arrays of scores and log the list."""
+    from rankwright.clicks import TeamDraft, interleave_scores
+    from rankwright.serve.impressions import ImpressionLog
+
+    scores = np.random.default_rng(0).normal(size=(2, DOCUMENTS))
+    ids = [f"d{row}" for row in range(DOCUMENTS)]
+    method, log = TeamDraft(10), ImpressionLog(path, 1 << 30, lambda *_: None)
+    interleave_scores(scores, method)
+    began = time.process_time()  # the thread that writes included
+    for number in range(lists):
+        shown = interleave_scores(scores, method, session=f"s{number}")
+        log.append({"session": number, **shown.to_json("q", ids)})
+    log.close()
+    return (time.process_time() - began) / lists
+
+
 def contest(contenders: list[Contender], clients: int) -> dict[str, float]:
     """Return what each contender does with so many clients, and the ratios with ``MAIN``."""
     found: dict[str, dict[str, float]] = {}
@@ -115,7 +169,7 @@ def contest(contenders: list[Contender], clients: int) -> dict[str, float]:
         figures[f"{name}_p99_milliseconds_{clients}"] = got["p99"]
         if clients == MAIN:
             figures[f"{name}_cpu_milliseconds"] = got["cpu"]
-            if name != "plain":
+            if name != "plain" and "plain" in found:
                 figures[f"{name}_vs_plain"] = got["rate"] / found["plain"]["rate"]
     return figures
 
