@@ -68,7 +68,7 @@ def kernel_distribution(name, rankings, k):
     """Return the exact distribution of (list, teams) of a kernel whose choices are even.
 
     Random numbers run through the middles of cells that divide every choice evenly, one position
-    after the other; those that lead to the same beginning need not be told apart.
+    after the other; those that lead to the same beginning are one.
     """
     coded, grid = Coded(rankings), cells(60)
     size = min(k, len(coded.ids))

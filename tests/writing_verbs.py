@@ -58,6 +58,13 @@ def commands(folder):
             *("ranklib", "-load", folder / "ranklib.txt", "-rank", data),
             *("-score", out / "ranklib.scores"),
         ),
+        "interleave": (
+            *("interleave", folder / "model.rw", folder / "ranklib.txt", data),
+            *("-o", out / "lists.jsonl"),
+        ),
+        "interleave plot": (
+            *("interleave", "score", folder / "log.jsonl", "--plot", out / "verdict.svg"),
+        ),
     }
     for ending in ("trec", "csv", "parquet", "scores"):
         words = ("rank", folder / "model.rw", data, "-o", out / f"ranking.{ending}")
@@ -88,6 +95,9 @@ def prepare(folder, queries=6):
     run("train", "lambdamart", "--set", "n_estimators=3", *read, "--save", folder / "model.rw")
     ranklib = ("-ranker", 4, "-save", folder / "ranklib.txt")
     run("ranklib", "-train", folder / "data.txt", *ranklib)
+    how = {"method": "team_draft", "rankers": ["A", "B"]}
+    shown = {"query": "q", "documents": ["a", "b"], "clicks": [1, 0], "teams": [0, 1]}
+    (folder / "log.jsonl").write_text(json.dumps(shown | {"interleaving": how}))
     (folder / "out" / "kept").mkdir(parents=True)
 
 

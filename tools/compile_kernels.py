@@ -11,6 +11,7 @@ What is not reached is compiled on first use, as in a checkout.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import subprocess
 import sys
@@ -78,6 +79,7 @@ def tour(rankers: list[str]) -> None:
         if not rankers:
             attempt("metrics", metrics)
             attempt("clicks", clicks)
+            attempt("interleaving", interleaving)
             attempt("compare", compare)
             attempt("demo", demo)
 
@@ -200,6 +202,18 @@ def clicks() -> None:
     cli("clicks inspect log.csv")
     for name in MODELS:
         cli(f"clicks fit {name} log.csv --save click-model.rw")
+
+
+def interleaving() -> None:
+    """Interleave two rankings by every method, and score the lists."""
+    from rankwright import clicks
+    from rankwright.clicks.interleaving import METHODS
+
+    for name in METHODS:
+        shown = clicks.interleave_scores([[1.0, 2.0, 3.0], [3.0, 1.0, 2.0]], name)
+        line = shown.to_json("q", ["a", "b", "c"]) | {"clicks": [0, 1, 0]}
+        Path("lists.jsonl").write_text(json.dumps(line), encoding="utf-8")
+        cli("interleave score lists.jsonl")
 
 
 def compare() -> None:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from rankwright import __version__
-from rankwright.cli import clicks, console
+from rankwright.cli import clicks, console, interleave
 from rankwright.cli.compare import compare, demo
 from rankwright.cli.convert import convert, synthetic
 from rankwright.cli.evaluate import evaluate
@@ -50,6 +50,7 @@ app.command()(verify)
 app.command()(serve)
 app.command()(cite)
 app.add_typer(clicks.app)
+app.add_typer(interleave.app)
 
 
 @app.command(

@@ -42,11 +42,12 @@ A list has k documents, or all where there are fewer. Equal scores are in the or
 of the session alone.
 
 **Outcomes.** What a session says about rankers i and j is a number from -1 to 1 whose mean is 0
-where users click without regard to what they are shown: of team_draft the sign of the difference of
-credits; of probabilistic P(i has more of the clicks) - P(j has more) over who gave what; of
-optimised and pairwise the difference of credits, relative to the most that it can be. The sign
-alone is not enough for these three: its mean is not 0. Of balanced, which is not fair in this
-sense, it is the sign too.
+where users click on positions, without regard to what they are shown: of team_draft the sign of the
+difference of credits; of probabilistic P(i has more of the clicks) - P(j has more) over who gave
+what; of optimised the difference of credits, relative to the most of so many clicks; of pairwise
+the difference, in pairs of a weight up to 4, relative to the most of so many pairs. The sign alone
+is not enough for these three: its mean is not 0. Of balanced, which is not fair in this sense, it
+is the sign too.
 
 **A list for a request**, as a server makes it, and the line to log (`InterleavedList.to_json`)::
 
@@ -94,6 +95,7 @@ I16 = NDArray[np.int16]
 I32 = NDArray[np.int32]
 _SESSIONS_PER_RANGE = 1024
 _FRESH = 1e-3  # a sum from which this share is left is added up anew, before rounding shows
+_HEAVIEST = 4.0  # pairs of more weight are left out of outcomes, which they would make small
 _PENALTY = 1e4  # of a violation of (6), against sensitivities of about 0.1
 
 
@@ -124,6 +126,12 @@ def _sample(seed, query, session, u):  # type: ignore[no-untyped-def]
     state = hash_step(hash_step(hash_step(np.uint64(0), seed), np.uint64(query)), session)
     for i in range(len(u)):
         u[i] = hash_uniform(hash_step(state, i))
+
+
+@kernel
+def _sample_sessions(seed, query, session, u):  # type: ignore[no-untyped-def]
+    for s in range(len(query)):
+        _sample(seed, query[s], session[s], u[s])
 
 
 @kernel
@@ -436,15 +444,13 @@ def _chance(above, low, high):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _add_pair(i, k, first, credit, n, totals):  # type: ignore[no-untyped-def]
-    """Add the preference for impression i over impression k of the session that begins first."""
+def _pair_weight(i, k, first, credit, n):  # type: ignore[no-untyped-def]
+    """Return 1/w for impressions i and k of the session that begins first, 0 if it is no pair."""
     a, b = _best_rank(credit[i], n), _best_rank(credit[k], n)
     if max(a, b) > min(i, k) - first + 1:
-        return  # one of the two could not have been where the upper one stands
+        return 0.0  # one of the two could not have been where the upper one stands
     w = _chance(credit[first:, n], int(min(a, b)), int(max(a, b)))
-    if w > 0.0:
-        for j in range(n):
-            totals[j] += _preference(credit[i], credit[k], j) / w
+    return 1.0 / w if w > 0.0 else 0.0
 
 
 @kernel
@@ -456,7 +462,30 @@ def _pairwise_credits(lo, hi, indptr, click, credit, earned):  # type: ignore[no
             if click[i]:
                 for k in range(first, min(i + 2, end)):
                     if not click[k]:
-                        _add_pair(i, k, first, credit, n, earned[s])
+                        weight = _pair_weight(i, k, first, credit, n)
+                        for j in range(n):
+                            earned[s, j] += weight * _preference(credit[i], credit[k], j)
+
+
+@kernel
+def _pairwise_outcomes(lo, hi, indptr, click, credit, a, b, outcome):  # type: ignore[no-untyped-def]
+    """Write the mean over pairs of how rankers a and b differ, weighted, from -1 to 1."""
+    n = credit.shape[1] - 2
+    for s in range(lo, hi):
+        first, end = indptr[s], indptr[s + 1]
+        total, pairs = 0.0, 0
+        for i in range(first, end):
+            if click[i]:
+                for k in range(first, min(i + 2, end)):
+                    if not click[k]:
+                        pairs += 1
+                        weight = _pair_weight(i, k, first, credit, n)
+                        if weight <= _HEAVIEST:
+                            gap = _preference(credit[i], credit[k], a)
+                            gap -= _preference(credit[i], credit[k], b)
+                            total += weight * gap
+        most = min(credit[first, n + 1], _HEAVIEST) if end > first else 1.0
+        outcome[s] = total / (2.0 * most * pairs) if pairs else 0.0
 
 
 @kernel
@@ -711,10 +740,7 @@ class Probabilistic(_Method):
 
     def outcomes(self, log: ClickLog, earned: F64, i: int, j: int) -> F64:  # noqa: ARG002
         """Return P(i has more of the clicks) - P(j has more) for each session."""
-        outcome = np.empty(log.n_sessions)
-        bounds = row_ranges(log.n_sessions, _SESSIONS_PER_RANGE)
-        map_ranges(_more_clicks, bounds, log.indptr, log.click, self._held(log), i, j, outcome)
-        return outcome
+        return _pair_outcomes(_more_clicks, log, self._held(log), i, j)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -751,15 +777,18 @@ class Optimised(_Method):
     ) -> _Out:
         """Return the list of each session: of this query, with this number."""
         out = self._empty(rankings, query, session)
-        u = np.empty(1)
-        for s, q in enumerate(query.tolist()):
-            programme = self.distribution(rankings, q)
-            _sample(np.uint64(seed % 2**64), q, out.session[s], u)
+        u = np.empty((len(query), 1))
+        _sample_sessions(np.uint64(seed % 2**64), query, out.session, u)
+        by_query = np.argsort(query, kind="stable")
+        cuts = np.flatnonzero(np.diff(query[by_query])) + 1
+        for sessions in np.split(by_query, cuts):
+            programme = self.distribution(rankings, int(query[sessions[0]]))
             last = len(programme.total) - 1
-            at = min(int(np.searchsorted(programme.total, u[0], side="right")), last)
-            here = slice(int(out.indptr[s]), int(out.indptr[s + 1]))
-            out.shown[here] = programme.lists[at]
-            out.credit[here] = programme.credit[programme.lists[at]]
+            at = np.minimum(np.searchsorted(programme.total, u[sessions, 0], side="right"), last)
+            chosen = programme.lists[at]
+            here = out.indptr[sessions][:, None] + np.arange(chosen.shape[1])
+            out.shown[here] = chosen
+            out.credit[here] = programme.credit[chosen]
         return out
 
     def distribution(self, rankings: _Rankings, query: int) -> _Programme:
@@ -772,10 +801,12 @@ class Optimised(_Method):
         return _programme(content, order.shape, size, int(self.max_lists))
 
     def outcomes(self, log: ClickLog, earned: F64, i: int, j: int) -> F64:
-        """Return the difference of credits, relative to the most that a list can have."""
-        half = (log.sizes + 1) // 2  # no more than two documents have the same best rank
-        most = 2.0 * np.cumsum(1.0 / np.arange(1, int(half.max(initial=1)) + 1))[half - 1]
-        return (earned[:, i] - earned[:, j]) / most
+        """Return the difference of credits, relative to the most of so many clicks."""
+        number = np.bincount(log.session_of_impression(), log.click, log.n_sessions)
+        most = np.cumsum(1.0 / np.arange(1, int(number.max(initial=1.0)) + 1))
+        most = np.append(1.0, most)[number.astype(np.int64)]  # no rank is twice in a ranking
+        found: F64 = (earned[:, i] - earned[:, j]) / most
+        return found
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -807,13 +838,9 @@ class PairwisePreference(_Method):
         """Return the sum of weighted preferences of each ranker in each session."""
         return _by_session(_pairwise_credits, log, self._held(log), n_jobs)
 
-    def outcomes(self, log: ClickLog, earned: F64, i: int, j: int) -> F64:
-        """Return the difference of credits, relative to the most that a list can have."""
-        held, n = self._held(log), log.sizes
-        weight = np.zeros(log.n_sessions)
-        weight[n > 0] = held[log.indptr[:-1][n > 0], -1]
-        pairs = n * n // 4 + n // 2  # clicked below unclicked ones, and before one
-        return (earned[:, i] - earned[:, j]) / np.maximum(2.0 * weight * pairs, 1.0)
+    def outcomes(self, log: ClickLog, earned: F64, i: int, j: int) -> F64:  # noqa: ARG002
+        """Return the mean over pairs of how the rankers differ, weighted, from -1 to 1."""
+        return _pair_outcomes(_pairwise_outcomes, log, self._held(log), i, j)
 
 
 Method = _Method
@@ -863,6 +890,13 @@ def _by_session(run: Any, log: ClickLog, held: F64, n_jobs: int | None) -> F64:
     bounds = row_ranges(log.n_sessions, _SESSIONS_PER_RANGE)
     map_ranges(run, bounds, log.indptr, log.click, held, earned, n_jobs=n_jobs)
     return earned
+
+
+def _pair_outcomes(run: Any, log: ClickLog, held: F64, i: int, j: int) -> F64:
+    outcome = np.empty(log.n_sessions)
+    bounds = row_ranges(log.n_sessions, _SESSIONS_PER_RANGE)
+    map_ranges(run, bounds, log.indptr, log.click, held, i, j, outcome)
+    return outcome
 
 
 # --- the linear program of optimised interleaving --------------------------------------------

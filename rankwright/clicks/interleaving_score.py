@@ -15,7 +15,7 @@ With several rankers, each pair is tested at alpha divided by the number of pair
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -178,6 +178,7 @@ def score_interleaving(
     unit: str = "session",
     period: float | None = None,
     n_jobs: int | None = None,
+    on_progress: Callable[[int, str], None] | None = None,
 ) -> InterleavingScores:
     """Return who wins on interleaved lists, by a test that may be looked at as often as you like.
 
@@ -193,6 +194,8 @@ def score_interleaving(
     period : float, optional
         For queries and users: the time between looks, in the unit of ``time``, or in days where
         that is dates. By default there is one look, at the whole log.
+    on_progress : callable, optional
+        Called with the number of sessions read so far, and a text.
 
     Examples
     --------
@@ -209,7 +212,8 @@ def score_interleaving(
     check_choice("unit", unit, UNITS)
     if period is not None and not period > 0.0:
         raise UsageError(f"period must be above 0, not {period}.")
-    found = _gathered(log.parts() if isinstance(log, LogFile) else [log], unit, n_jobs)
+    parts = log.parts() if isinstance(log, LogFile) else [log]
+    found = _gathered(_reported(parts, on_progress), unit, n_jobs)
     pairs = list(combinations(range(len(found.interleaving.rankers)), 2))
     members = None if unit == "session" else _members(found, period)
     total = float(found.weight.sum())
@@ -240,6 +244,17 @@ class _Sessions(NamedTuple):
     clicked: AnyArray
     time: AnyArray | None
     owner: I64  # number of the query or user
+
+
+def _reported(
+    parts: Iterable[ClickLog], on_progress: Callable[[int, str], None] | None
+) -> Iterator[ClickLog]:
+    done = 0
+    for part in parts:
+        yield part
+        done += len(part)
+        if on_progress is not None:
+            on_progress(done, "sessions")
 
 
 def _gathered(parts: Iterable[ClickLog], unit: str, n_jobs: int | None) -> _Sessions:
@@ -409,26 +424,22 @@ def _path(test: Test, sums: Sums, log_e: F64, alpha: float) -> Path:
 
 def _sentence(one: PairScore, unit: str) -> str:
     several = {"session": "sessions", "query": "queries", "user": "users"}[unit]
-    decided = one.wins + one.losses
+    counts = f"{one.wins:,.0f} wins, {one.losses:,.0f} losses, {one.ties:,.0f} ties"
+    figures = f"{quoted(one.first)} against {quoted(one.second)}: {counts}; "
     if one.tested == "preference":
-        figures = (
-            f"{quoted(one.first)} is preferred to {quoted(one.second)} in {one.preference:.1%} of "
-            f"{decided:,.0f} {several} that prefer one "
-            f"[{one.low:.1%}, {one.high:.1%}]"
-        )
+        figures += f"preference {one.preference:.1%} [{one.low:.1%}, {one.high:.1%}]"
     else:
-        figures = (
-            f"the mean outcome of {quoted(one.first)} against {quoted(one.second)} is "
-            f"{one.outcome:+.5f} [{one.outcome_low:+.5f}, {one.outcome_high:+.5f}], with "
-            f"{one.wins:,.0f} wins and {one.losses:,.0f} losses"
+        figures += (
+            f"mean outcome {one.outcome:+.5f} [{one.outcome_low:+.5f}, {one.outcome_high:+.5f}]"
         )
     if one.winner is not None:
-        return f"{quoted(one.winner)} wins, after {one.decided_after:,.0f} {several}: {figures}."
+        after = f"{one.decided_after:,.0f} {several}"
+        return f"{figures}. {quoted(one.winner)} wins, decided after {after}."
     if one.needed is None:
-        return f"no winner yet, and no effect to go by: {figures}."
-    more = max(one.needed - one.units, 0.0)
+        return f"{figures}. No winner yet, and no effect to go by."
+    more = max(one.needed - one.units, 1.0)
     return (
-        f"no winner yet: {figures}; at this effect about {more:,.0f} more {several} would decide."
+        f"{figures}. No winner yet; at this effect about {more:,.0f} more {several} would decide."
     )
 
 

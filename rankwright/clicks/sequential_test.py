@@ -32,7 +32,7 @@ from scipy import special
 from rankwright.core.types import F64
 
 _PRIOR = 20.0
-_BETS = np.geomspace(0.9, 2e-3, 20)
+_BETS = 0.8 * 0.5 ** np.arange(8)
 _COST = -np.log1p(-_BETS) - _BETS
 _HALVINGS = 40
 _AT_ONCE = 1 << 15

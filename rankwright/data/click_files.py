@@ -168,9 +168,7 @@ def save_log(log: ClickLog, path: str | Path) -> None:
     """
     name = _format_of(path)
     if name == "jsonl":
-        with open_target(path) as stream:
-            for line in json_lines(log):
-                stream.write(line.encode())
+        _write_lines(json_lines(log), path)
         return
     if name not in _TABLES:
         raise UsageError(
@@ -198,6 +196,20 @@ def save_log(log: ClickLog, path: str | Path) -> None:
         if log.credit is not None:
             columns |= {f"credit_{number + 1}": one for number, one in enumerate(log.credit.T)}
     format_named(name).write_columns(columns, path)
+
+
+def save_lists(log: ClickLog, path: str | Path) -> None:
+    """Write lists that are to be shown: as `save_log`, but lines of JSON have no clicks."""
+    if _format_of(path) == "jsonl":
+        _write_lines(json_lines(log, clicks=False), path)
+    else:
+        save_log(log, path)
+
+
+def _write_lines(lines: Iterable[str], path: str | Path) -> None:
+    with open_target(path) as stream:
+        for line in lines:
+            stream.write(line.encode())
 
 
 def json_lines(log: ClickLog, *, clicks: bool = True) -> Iterator[str]:

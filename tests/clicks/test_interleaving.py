@@ -200,7 +200,7 @@ def test_balanced_interleaving_is_not_fair():
 
 
 @each("name", METHODS)
-def test_equal_rankings_are_told_apart_by_chance_alone(name):
+def test_equal_rankings_differ_by_chance_alone(name):
     rankings = (("a", "b", "c"),) * 2
     lists, teams, p = zip(*lists_of(name, rankings, 3), strict=True)
     method = interleaving.METHODS[name]()

@@ -36,7 +36,11 @@ def test_wins_losses_and_ties_are_counted():
     assert found.winner is None
     assert found.credit.tolist() == [3 / 5, 2 / 5]
     assert (found.sessions, found.clicked) == (5, 4)
-    assert "no winner yet" in found.verdict()[0]
+    assert found.verdict() == [
+        f"'A' against 'B': 2 wins, 1 losses, 2 ties; preference 66.7% [{one.low:.1%}, "
+        f"{one.high:.1%}]. No winner yet; at this effect about {one.needed - 5} more sessions "
+        "would decide."
+    ]
 
 
 def test_weights_count_as_so_many_sessions():

@@ -1,0 +1,237 @@
+"""``rankwright interleave``: lists from the rankings of several models, and who wins on them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from rankwright.cli import console
+from rankwright.cli.clicks import LogArgument, LogFormatOption
+from rankwright.cli.options import (
+    FormatOption,
+    ReadOption,
+    SeedOption,
+    ThreadsOption,
+    features_of,
+    open_with,
+    read_options,
+)
+from rankwright.errors import UsageError
+from rankwright.key_values import parse_settings
+
+if TYPE_CHECKING:
+    from rankwright.clicks.interleaving_score import InterleavingScores
+    from rankwright.data.click_log import ClickLog
+    from rankwright.data.ranking_data import RankingData
+    from rankwright.rankers.base import Ranker
+
+
+class _ListsByDefault(TyperGroup):
+    """Takes model files for arguments of ``lists``, which need not be written."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put ``lists`` before what is not a command."""
+        if args and args[0] not in (*self.commands, "-h", "--help"):
+            args = ["lists", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(
+    name="interleave",
+    cls=_ListsByDefault,
+    help="Interleave the rankings of two or more models, and see whose documents are clicked.\n\n"
+    "`rankwright interleave A.rw B.rw DATA` gives lists, `rankwright interleave score LOG` the "
+    "verdict.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.command()
+def lists(
+    paths: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="MODEL MODEL... DATA",
+            help="Two or more model files, then a file of documents or the name of a data set.",
+        ),
+    ],
+    output: Annotated[
+        str,
+        typer.Option(
+            "-o",
+            "--output",
+            help="Where the lists go, - is standard output: .jsonl has a list per line, .csv, "
+            ".tsv, .parquet and .arrow a row per document.",
+        ),
+    ] = "-",
+    method: Annotated[
+        str,
+        typer.Option(
+            help="team_draft, probabilistic or pairwise; of two models also optimised or balanced."
+        ),
+    ] = "team_draft",
+    k: Annotated[int, typer.Option(help="Length of the lists.")] = 10,
+    sessions: Annotated[int, typer.Option(help="Lists for each query.")] = 1,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Another parameter of the method, such as tau=1; may be repeated.",
+        ),
+    ] = None,
+    seed: SeedOption = 0,
+    format: FormatOption = None,  # noqa: A002
+    read: ReadOption = None,
+    threads: ThreadsOption = None,
+    json: console.JsonOption = False,
+) -> None:
+    """Interleave the rankings of models: a list for each query and session.
+
+    A list of JSON lines becomes a click log when `"clicks": [0, 1, ...]` is added to its lines;
+    `rankwright interleave score` reads that.
+    """
+    from rankwright.clicks.interleaving import interleave, interleaving_method
+    from rankwright.data.streams import check_target
+
+    if len(paths) < 3:
+        raise UsageError("give two or more model files, and the data to rank: A.rw B.rw DATA.")
+    if json and output == "-":
+        raise UsageError("--json and the lists cannot share standard output: give -o FILE.")
+    *models, data = paths
+    chosen = interleaving_method(method, k=k, **parse_settings(set_ or []))
+    chosen.check(len(models))
+    if output != "-":
+        check_target(output, "-o")
+    rankers, documents = _opened(models, data, read_options(read, format=format))
+    scores = {}
+    with console.round_progress("interleave", len(models)) as update:
+        for number, (name, ranker) in enumerate(zip(_names(models), rankers, strict=True)):
+            ranker.n_jobs = threads
+            scores[name] = ranker.predict(documents)
+            update(number + 1, name)
+    found = interleave(
+        documents, scores, chosen, sessions=sessions, random_state=seed, n_jobs=threads
+    )
+    _write(found, output)
+    if json:
+        assert found.interleaving is not None
+        shape = {"sessions": found.n_sessions, "documents": found.n_impressions}
+        console.print_json({"lists": output, **shape, "interleaving": found.interleaving.to_dict()})
+    elif output != "-":
+        console.show(f"wrote {output}: {found.n_sessions:,} lists")
+
+
+@app.command()
+def score(
+    log: LogArgument,
+    alpha: Annotated[
+        float,
+        typer.Option(help="How often, at most, a winner is named where there is none."),
+    ] = 0.05,
+    unit: Annotated[
+        str, typer.Option(help="What counts once: session, query or user.")
+    ] = "session",
+    period: Annotated[
+        float | None,
+        typer.Option(
+            help="For queries and users: time between looks, in the unit of the log; days for "
+            "dates."
+        ),
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(help="Draw the interval by the number of sessions (.png, .svg or .pdf)."),
+    ] = None,
+    format: LogFormatOption = None,  # noqa: A002
+    read: ReadOption = None,
+    threads: ThreadsOption = None,
+    json: console.JsonOption = False,
+) -> None:
+    """Say who wins on interleaved lists that users have clicked on.
+
+    The test may be repeated as the log grows, every day or every minute: the chance of a wrong
+    winner over all looks together is at most alpha. Intervals hold at all looks too.
+    """
+    from rankwright.clicks.interleaving_score import score_interleaving
+    from rankwright.data.click_files import open_log
+    from rankwright.data.streams import check_target
+
+    check_target(plot, "--plot")
+    file = open_log(log, **read_options(read, format=format))
+    with console.round_progress("score", None) as update:
+        found = score_interleaving(
+            file, alpha=alpha, unit=unit, period=period, n_jobs=threads, on_progress=update
+        )
+    if plot is not None:
+        _draw(found, plot)
+    if json:
+        console.print_json(found.to_dict())
+        return
+    _print(found)
+    if plot is not None:
+        console.say(f"wrote {plot}")
+
+
+def _opened(
+    models: list[str], data: str, options: dict[str, Any]
+) -> tuple[list[Ranker], RankingData]:
+    """Return the rankers, and the documents, which need no grades."""
+    from rankwright.data.files import load_documents
+    from rankwright.model_files import is_ranklib, load_model
+
+    known = {} if is_ranklib(models[0]) else features_of(load_model(models[0]))
+    return open_with(models, lambda: load_documents(data, **known, **options))
+
+
+def _names(models: list[str]) -> list[str]:
+    """Return the names of the files, or where two are the same, their paths."""
+    names = [Path(one).name for one in models]
+    if len(set(names)) == len(names):
+        return names
+    if len(set(models)) < len(models):
+        raise UsageError("a model is given twice: there is nothing to find out.")
+    return models
+
+
+def _write(found: ClickLog, output: str) -> None:
+    from rankwright.data.click_files import save_lists
+
+    if output == "-":
+        from rankwright.data.click_files import json_lines
+
+        for line in json_lines(found, clicks=False):
+            sys.stdout.write(line)
+    else:
+        save_lists(found, output)
+
+
+def _draw(found: InterleavingScores, path: Path) -> None:
+    from rankwright.clicks.interleaving_score import plot_interleaving
+    from rankwright.data.streams import atomic_path
+
+    kind = path.suffix.lower().lstrip(".")
+    if kind not in ("png", "svg", "pdf"):
+        raise UsageError(f"{path}: pictures are written as .png, .svg or .pdf.")
+    figure = plot_interleaving(found).figure
+    with atomic_path(path) as made:
+        figure.savefig(made, format=kind, bbox_inches="tight", dpi=150)
+
+
+def _print(found: InterleavingScores) -> None:
+    how = found.interleaving
+    console.show(f"{how.method}, {found.sessions:,.0f} sessions, {found.clicked:,.0f} with a click")
+    width = max(6, *map(len, how.rankers))
+    console.show(f"{'ranker':{width}s}  credit per session", "bold")
+    for name, credit in zip(how.rankers, found.credit, strict=True):
+        console.show(f"{name:{width}s}  {credit:18.4f}")
+    console.show("verdict", "bold")
+    for sentence in found.verdict():
+        console.show(f"- {sentence}")
