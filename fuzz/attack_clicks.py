@@ -20,6 +20,11 @@ _IMPRESSIONS = b"".join(
     b'{"session":%d,"query":"a","document":"x%d","click":%d}\n' % (i // 2, i, i % 2)
     for i in range(4)
 )
+_REPORTED = (
+    b'{"session":"s","query":"a","documents":["x","y"],"teams":[0,1],'
+    b'"interleaving":{"method":"team_draft","rankers":["A","B"],"k":2}}\n'
+    b'{"session":"s","clicked":[2]}\n'
+)
 _UBI = (
     b'{"query_id":"1","user_query":"a","query_response_object_ids":["x","y"]}\n'
     b'{"action_name":"click","query_id":"1","event_attributes":{"object":{"object_id":"y"}}}\n'
@@ -30,6 +35,7 @@ _LOGS = {
     "table.csv": _CSV,
     "sessions.jsonl": _SESSIONS,
     "impressions.jsonl": _IMPRESSIONS,
+    "reported.jsonl": _REPORTED,
     "log.ubi": _UBI,
     "table.yandex": _YANDEX,
     "challenge.yandex": _CHALLENGE,

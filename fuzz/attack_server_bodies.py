@@ -6,6 +6,7 @@ ends the process or hangs is seen at once. An input is a line with address and h
 
 from __future__ import annotations
 
+import io
 import json
 import random
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from damage import Attack, mutated
 from small_data import small_data
 
@@ -25,6 +27,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "rankboost": {"n_rounds": 3},
     "prank": {},
 }
+NPY, ARROW = "application/x-npy", "application/vnd.apache.arrow.stream"
 VALUES = (None, True, -1, 0, 1, 2**31, 2**63, 2**64, 1e308, -0.0, "", "a", "\ud800", [], {}, [[]])
 WORDS = ("NaN", "Infinity", "-Infinity", "1e999", '"\\ud800"', "[" * 2000, '{"a":' * 500)
 
@@ -51,7 +54,47 @@ def write(folder: Path) -> Sequence[Path]:
             head = {"path": f"/v1/models/{name}/{verb}", "content-type": "application/json"}
             path.write_bytes(f"{json.dumps(head)}\n{json.dumps(body)}".encode())
             found.append(path)
+        found += _binary(folder, name, data.X[:4])
     return found
+
+
+def _binary(folder: Path, name: str, X: Any) -> list[Path]:
+    """Write requests with arrays: npy of both precisions, Arrow by vectors and by names."""
+    import pyarrow as pa
+
+    rank = f"/v1/models/{name}/rank"
+    roles = {"id": list("pqrs"), "group": [0, 1, 0, 1], "query": ["q", "q", "r", "r"]}
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(X.ravel()), X.shape[1])
+    named = {key: pa.array(X[:, k]) for k, key in enumerate("abc")}
+    coded = {**roles, "id": pa.array(roles["id"]).dictionary_encode()}
+    requests = {
+        "npy": (f"{rank}?query=q&top=2", NPY, _npy(X)),
+        "npy4": (f"/v1/models/{name}/score", NPY, _npy(X.astype("<f4").T.copy().T)),
+        "vectors": (f"{rank}?per_group=1&explain=1", ARROW, _arrow({**roles, "features": vectors})),
+        "named": (f"{rank}/batch?top=1", ARROW, _arrow({**coded, **named})),
+    }
+    found = []
+    for kind, (address, encoding, body) in requests.items():
+        path = folder / f"{name}-{kind}.request"
+        head = {"path": address, "content-type": encoding}
+        path.write_bytes(json.dumps(head).encode() + b"\n" + body)
+        found.append(path)
+    return found
+
+
+def _npy(X: Any) -> bytes:
+    stream = io.BytesIO()
+    np.save(stream, X)
+    return stream.getvalue()
+
+
+def _arrow(columns: dict[str, Any]) -> bytes:
+    import pyarrow as pa
+
+    table, stream = pa.table(columns), io.BytesIO()
+    with pa.ipc.new_stream(stream, table.schema) as sink:
+        sink.write_table(table)
+    return stream.getvalue()
 
 
 def damage(path: Path, target: Path, rng: random.Random) -> None:
@@ -62,7 +105,9 @@ def damage(path: Path, target: Path, rng: random.Random) -> None:
         head[rng.choice(["path", "content-type", "x-request-id", "accept-encoding"])] = rng.choice(
             ["", "/v1/models/lambdamart@default/rank", "application/xml", "/v1/models/%00/rank"]
         )
-    if rng.random() < 0.6:
+    if head.get("content-type") != "application/json" and rng.random() < 0.5:
+        body = _with_odd_numbers(body, rng)
+    elif body.startswith(b"{") and rng.random() < 0.6:
         content = json.loads(body)
         for _ in range(rng.randint(1, 3)):
             content = _changed(content, rng)
@@ -72,6 +117,17 @@ def damage(path: Path, target: Path, rng: random.Random) -> None:
     else:
         body = mutated(body, rng)
     target.write_bytes(json.dumps(head).encode() + b"\n" + body)
+
+
+def _with_odd_numbers(body: bytes, rng: random.Random) -> bytes:
+    """Return a binary body in which a few aligned words, such as lengths and offsets, are odd."""
+    changed = bytearray(body)
+    for _ in range(rng.randint(1, 4)):
+        size = rng.choice([2, 4, 8])
+        at = rng.randrange(0, max(size, len(changed) - size), size)
+        word = rng.choice([0, 1, 2, 7, 255, 2**31 - 1, 2**31, 2**62, 2**63, 2**64 - 1])
+        changed[at : at + size] = (word % (1 << 8 * size)).to_bytes(size, "little")
+    return bytes(changed)
 
 
 def _changed(content: Any, rng: random.Random) -> Any:

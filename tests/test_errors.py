@@ -15,7 +15,7 @@ from rankwright.errors import DataError, MissingExtraError, RankwrightError, pri
 from rankwright.export.target import ParityError
 from rankwright.persist.container import ModelFileError
 from rankwright.rankers.base import NoPartialFitError, NotFittedError
-from rankwright.serve.handlers import RequestError
+from rankwright.serve.schemas import RequestError
 
 OURS = [
     found

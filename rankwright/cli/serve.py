@@ -37,6 +37,22 @@ def serve(
     reload_seconds: Annotated[
         float, typer.Option(help="Interval at which model files are checked for changes; 0: never.")
     ] = 1.0,
+    interleave: Annotated[
+        str | None,
+        typer.Option(
+            metavar="METHOD",
+            help="Interleave the lists of all models: team_draft, probabilistic, pairwise, "
+            "optimised or balanced; needs --impressions.",
+        ),
+    ] = None,
+    interleave_k: Annotated[int, typer.Option(help="Length of interleaved lists.")] = 10,
+    impressions: Annotated[
+        Path | None,
+        typer.Option(help="File to append interleaved lists and clicks to, as JSON lines."),
+    ] = None,
+    max_impressions: Annotated[
+        int, typer.Option(help="Bytes of that file, after which it is put aside.")
+    ] = 1 << 30,
     api_keys: Annotated[
         Path | None,
         typer.Option(help="File with one API key per line; RANKWRIGHT_API_KEYS may hold more."),
@@ -71,6 +87,10 @@ def serve(
         max_waiting=max_waiting,
         threads=threads,
         reload_seconds=reload_seconds,
+        interleave=interleave,
+        interleave_k=interleave_k,
+        impressions=impressions,
+        max_impressions=max_impressions,
     )
     where = Listening(
         host,

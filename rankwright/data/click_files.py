@@ -10,7 +10,9 @@ csv, tsv  a row for each impression, under a line of column names
 parquet   the same; also ``arrow``
 jsonl     an object for each impression, with the names of columns as keys; or for each session:
           ``{"query": ..., "documents": [...], "clicks": [0, 1, ...]}``, and of interleaved lists
-          ``"interleaving": {"method": ..., "rankers": [...]}, "teams": [...], "credits": [[...]]``
+          ``"interleaving": {"method": ..., "rankers": [...]}, "teams": [...], "credits": [[...]]``;
+          a session without clicks gets those of later lines ``{"session": ..., "clicked": [2]}``,
+          which name positions, as a server appends them
 ubi       OpenSearch's indexes ``ubi_queries`` and ``ubi_events`` as JSON lines
 yandex    the relevance prediction challenge: lines ``session time Q query region documents...``
           and ``session time C document``; or a table that begins with ``#session``, with columns
@@ -520,7 +522,7 @@ def _read_json(
         "weight": weight,
         "user": user,
     }
-    lines = _objects(path)
+    lines = (line for line in _objects(path) if not _is_report(line[1]))
     first = next(lines, None)
     if first is None:
         raise DataError(f"{display_name(path)}: there are no sessions.")
@@ -539,8 +541,14 @@ def _json_sessions(
     """Yield the sessions of lines that are one each."""
     several = {"documents": "document", "clicks": "click", "positions": "position"}
     several |= {"propensities": "propensity", "teams": "team", "credits": "credit"}
+    reported: dict[Any, set[int]] | None = None
     for number, one in lines:
         found: dict[str, Any] = {}
+        if "clicks" not in one and "session" in one:
+            if reported is None:
+                reported = _reported_clicks(path)
+            clicked = reported.get(_held(one, "session", path, number), set())
+            one = _with_clicks(one, clicked)
         for key, role in several.items():
             if key in one or role in ("document", "click"):
                 found[role] = one.get(key)
@@ -559,6 +567,32 @@ def _json_sessions(
             found["interleaving"] = one["interleaving"]
         if found["document"]:
             yield found
+
+
+def _is_report(one: dict[str, Any]) -> bool:
+    """Whether a line only reports clicks on a list that another line has."""
+    return isinstance(one.get("clicked"), list) and "query" not in one
+
+
+def _reported_clicks(path: str | Path) -> dict[Any, set[int]]:
+    """Return the positions of each session that lines report as clicked."""
+    found: dict[Any, set[int]] = {}
+    for number, one in _objects(path):
+        if _is_report(one):
+            if any(type(position) is not int or position < 1 for position in one["clicked"]):
+                raise _wrong(path, number, "reports clicks that are not positions, from 1")
+            found.setdefault(_held(one, "session", path, number), set()).update(one["clicked"])
+    return found
+
+
+def _with_clicks(one: dict[str, Any], clicked: set[int]) -> dict[str, Any]:
+    documents = one.get("documents")
+    if not isinstance(documents, list):
+        return one
+    positions = one.get("positions", [*range(1, len(documents) + 1)])
+    if not isinstance(positions, list):
+        return one
+    return {**one, "clicks": [int(type(at) is int and at in clicked) for at in positions]}
 
 
 def _json_impressions(

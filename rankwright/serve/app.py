@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import threading
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from functools import partial
 from importlib.resources import files
 from typing import Any, TypeVar
 
@@ -16,11 +16,36 @@ from fastapi import FastAPI, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.routing import BaseRoute
+from starlette.types import Receive, Scope, Send
 
 from rankwright import __version__
 from rankwright.core.parallel import thread_count
 from rankwright.errors import RankwrightError, quoted
-from rankwright.serve.handlers import (
+from rankwright.serve.binary_bodies import (
+    address_schema,
+    arrow_lists,
+    npy_lists,
+    refuse_fields,
+)
+from rankwright.serve.handlers import Scored, rank_answers, score_answers, score_queries
+from rankwright.serve.interleaving import Experiment
+from rankwright.serve.json_bodies import (
+    NotPlainError,
+    asked_lists,
+    parse,
+    plain_lists,
+    prepare_kernels,
+    to_json,
+)
+from rankwright.serve.middleware import RequestMiddleware, ServerMetrics, log_event
+from rankwright.serve.model_store import LoadedModel, ModelStore
+from rankwright.serve.schemas import (
+    AskedList,
+    ClickAnswer,
+    ClickRequest,
+    InterleavedAnswer,
     RankAnswer,
     RankBatch,
     RankBatchAnswer,
@@ -30,27 +55,22 @@ from rankwright.serve.handlers import (
     ScoreAnswer,
     ScoreBatch,
     ScoreBatchAnswer,
-    Scored,
     ScoreRequest,
-    parse,
-    rank_answers,
-    score_answers,
-    score_queries,
 )
-from rankwright.serve.middleware import RequestMiddleware, ServerMetrics, log_event
-from rankwright.serve.model_store import LoadedModel, ModelStore
 from rankwright.serve.settings import Settings
 
 _REFUSALS = {
-    400: "The body is not JSON.",
+    400: "The body is not JSON, npy or Arrow, as its content type says.",
     401: "The API key is wrong or missing.",
     404: "There is no such model.",
     408: "The request took too long to arrive.",
     413: "The request, or a list in it, is too long.",
-    415: "The body is not application/json.",
+    415: "The body is of a content type that is not accepted.",
     422: "The request does not match the model.",
     503: "Too many requests, or one that takes too long.",
 }
+JSON, NPY, ARROW = "application/json", "application/x-npy", "application/vnd.apache.arrow.stream"
+ENCODINGS = (JSON, NPY, ARROW)
 # The page may run its own script and ask this server, and no other server.
 _PAGE_POLICY = (
     "default-src 'none'; connect-src 'self'; img-src data:; script-src 'unsafe-inline'; "
@@ -58,6 +78,7 @@ _PAGE_POLICY = (
 )
 _SCHEMAS = "#/components/schemas/{model}"
 Answers = Callable[[Sequence[Scored]], list[dict[str, Any]]]
+Respond = Callable[[Request], Awaitable[Response]]
 
 
 class Service:
@@ -65,6 +86,7 @@ class Service:
 
     def __init__(self, store: ModelStore, settings: Settings) -> None:
         self.store, self.settings = store, settings
+        prepare_kernels()
         self.metrics = ServerMetrics(store)
         self.workers = WorkerPool(settings)
         self.api = FastAPI(
@@ -75,7 +97,8 @@ class Service:
             docs_url=None,  # FastAPI's pages load their scripts from other servers
             redoc_url=None,
         )
-        self.middleware = RequestMiddleware(self.api, settings, self.metrics)
+        self._direct: dict[str, tuple[Respond, BaseRoute]] = {}  # by path
+        self.middleware = RequestMiddleware(self._dispatch, settings, self.metrics)
         self._add_error_handlers()
         self._add_models()
         self._add_health()
@@ -88,6 +111,10 @@ class Service:
         self._add("score", ScoreRequest, ScoreAnswer, score_answers)
         self._add("rank/batch", RankBatch, RankBatchAnswer, rank_answers)
         self._add("score/batch", ScoreBatch, ScoreBatchAnswer, score_answers)
+        self.experiment: Experiment | None = None
+        if self.settings.interleave is not None:
+            self.experiment = Experiment(self.store, self.settings, self.metrics)
+            self._add_experiment(self.experiment)
         self._document_requests()
 
         @self.api.get("/v1/models", summary="Models that are served")
@@ -100,36 +127,117 @@ class Service:
 
     def _add(self, verb: str, asked: type[Any], answered: type[Any], answers: Answers) -> None:
         """Add ``POST /v1/models/NAME/VERB``; NAME may be NAME@VERSION."""
-        body = {"schema": asked.model_json_schema(ref_template=_SCHEMAS)}
+        kinds = _encodings(asked)
+        if "batch" in verb:
+            del kinds[NPY]
 
-        @self.api.post(
-            f"/v1/models/{{name}}/{verb}",
-            summary=asked.__doc__,
+        async def respond(name: str, request: Request) -> Response:
+            self._named(name)
+
+            def answer(lists: Sequence[AskedList]) -> Any:
+                scored = score_queries(
+                    self.store, name, lists, self.settings, otherwise=request.state.request_id
+                )
+                self._count(request.state, len(scored), scored)
+                found = answers(scored)
+                return {"results": found} if "batch" in verb else found[0]
+
+            return await self._respond(asked, request, answer)
+
+        add = self._post(f"/v1/models/{{name}}/{verb}", asked, answered, kinds)
+        add(respond)
+        for name in self.store.names + [loaded.version.pinned for loaded in self.store.models]:
+            path = f"/v1/models/{name}/{verb}"
+            self._direct[path] = partial(respond, name), self.api.routes[-1]
+
+    def _add_experiment(self, experiment: Experiment) -> None:
+        """Add ``POST /v1/interleave/rank`` and ``/v1/interleave/clicks``."""
+        kinds = _encodings(ScoreRequest)
+        del kinds[NPY]  # a matrix has no ids
+
+        async def rank(request: Request) -> Response:
+            def answer(lists: Sequence[AskedList]) -> Any:
+                found, scored = experiment.rank(lists[0])
+                self._count(request.state, 1, scored)
+                return found
+
+            return await self._respond(ScoreRequest, request, answer)
+
+        async def click(request: Request) -> Response:
+            if _encoding(request.scope) != JSON:
+                raise RequestError(415, f"send {JSON}.")
+
+            def compute(body: bytes) -> bytes:
+                return to_json(experiment.click(parse(ClickRequest, body)))
+
+            return Response(await self.workers.answer(request, compute), media_type=JSON)
+
+        about = "Rank the documents of one query with all models, interleaved"
+        add = self._post("/v1/interleave/rank", ScoreRequest, InterleavedAnswer, kinds, about)
+        add(rank)
+        self._direct["/v1/interleave/rank"] = rank, self.api.routes[-1]
+        kinds = {JSON: _encodings(ClickRequest)[JSON]}
+        add = self._post("/v1/interleave/clicks", ClickRequest, ClickAnswer, kinds)
+        add(click)
+        self._direct["/v1/interleave/clicks"] = click, self.api.routes[-1]
+
+    def _post(
+        self, path: str, asked: type[Any], answered: type[Any], kinds: Any, about: str | None = None
+    ) -> Callable[[Any], Any]:
+        """Return what adds a function as the answer to POST requests, documented."""
+        fields = [_parameter(*field) for field in address_schema(asked).items()]
+        return self.api.post(
+            path,
+            summary=about or asked.__doc__,
             responses={200: {"model": answered}, **_refusals()},
             openapi_extra={
-                "requestBody": {"required": True, "content": {"application/json": body}}
+                "requestBody": {"required": True, "content": kinds},
+                "parameters": fields if ARROW in kinds else [],
             },
         )
-        async def answer(name: str, request: Request) -> Response:
-            self._named(name)
-            state = request.state
 
-            def compute(content: bytes) -> bytes:
-                batch = "batch" in verb
-                parsed = parse(asked, content)
-                scored = score_queries(
-                    self.store,
-                    name,
-                    parsed.queries if batch else [parsed],
-                    self.settings,
-                    otherwise=state.request_id,
-                )
-                found = answers(scored)
-                state.queries, state.documents = len(scored), self._count(scored)
-                return json.dumps({"results": found} if batch else found[0]).encode()
+    async def _respond(
+        self, asked: type[Any], request: Request, answer: Callable[[Sequence[AskedList]], Any]
+    ) -> Response:
+        """Return the answer to the lists in a request's body."""
+        encoding, address = _encoding(request.scope), request.scope["query_string"]
 
-            made = await self.workers.answer(request, compute)
-            return Response(made, media_type="application/json")
+        def compute(body: bytes) -> bytes:
+            if encoding == NPY:
+                return to_json(answer(npy_lists(asked, body, address)))
+            if encoding == ARROW:
+                return to_json(answer(arrow_lists(asked, body, address)))
+            if address:
+                refuse_fields(address)
+            plain = plain_lists(asked, body)
+            if plain is not None:
+                with suppress(NotPlainError):
+                    return to_json(answer(plain))
+            return to_json(answer(asked_lists(asked, body)))
+
+        return Response(await self.workers.answer(request, compute), media_type=JSON)
+
+    async def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer what asks a model that is there, and leave all else to FastAPI.
+
+        FastAPI's routing takes longer than it takes to score a short list.
+        """
+        found = self._direct.get(scope.get("path", "")) if scope.get("method") == "POST" else None
+        if found is None:
+            await self.api(scope, receive, send)
+            return
+        respond, scope["route"] = found
+        request = Request(scope, receive, send)
+        try:
+            response = await respond(request)
+        except RankwrightError as error:
+            response = await self._refused(request, error)
+        except ClientDisconnect:
+            raise
+        except Exception as error:
+            await (await self._broken(request, error))(scope, receive, send)
+            raise
+        await response(scope, receive, send)
 
     def _named(self, name: str) -> list[LoadedModel]:
         try:
@@ -137,14 +245,13 @@ class Service:
         except RankwrightError as error:
             raise RequestError(404, str(error)) from None
 
-    def _count(self, scored: Sequence[Scored]) -> int:
-        total = 0
+    def _count(self, state: Any, queries: int, scored: Sequence[Scored]) -> None:
+        state.queries, state.documents = queries, 0
         for one in scored:
             own, n = one.loaded.version, len(one.scores)
             self.metrics.queries.labels(own.name, own.version).inc()
             self.metrics.documents.labels(own.name, own.version).inc(n)
-            total += n
-        return total
+            state.documents += n
 
     def _document_requests(self) -> None:
         """Name the models in the OpenAPI document, and keep all its schemas in one place."""
@@ -158,9 +265,10 @@ class Service:
                 for path in document["paths"].values():
                     (asked,) = path.values()
                     for parameter in asked.get("parameters", []):
-                        parameter["schema"]["enum"] = names
+                        if parameter["in"] == "path":
+                            parameter["schema"]["enum"] = names
                     if "requestBody" in asked:
-                        body = asked["requestBody"]["content"]["application/json"]["schema"]
+                        body = asked["requestBody"]["content"][JSON]["schema"]
                         held.update(body.pop("$defs", {}))
             assert self.api.openapi_schema is not None
             return self.api.openapi_schema
@@ -202,21 +310,21 @@ class Service:
     # --- errors ------------------------------------------------------------------------------
 
     def _add_error_handlers(self) -> None:
-        async def refused(request: Request, error: Exception) -> Response:
-            status = error.status if isinstance(error, RequestError) else 422
-            return _refusal(request, status, str(error))
-
         async def not_there(request: Request, error: Exception) -> Response:
             assert isinstance(error, HTTPException)
             sentence = f"{request.method} {request.url.path[:200]}: {error.detail}."
             return _refusal(request, error.status_code, sentence, error.headers)
 
-        async def broken(request: Request, _: Exception) -> Response:
-            return _refusal(request, 500, "the server failed; its log has the request's id.")
-
-        self.api.add_exception_handler(RankwrightError, refused)
+        self.api.add_exception_handler(RankwrightError, self._refused)
         self.api.add_exception_handler(HTTPException, not_there)
-        self.api.add_exception_handler(Exception, broken)
+        self.api.add_exception_handler(Exception, self._broken)
+
+    async def _refused(self, request: Request, error: Exception) -> Response:
+        status = error.status if isinstance(error, RequestError) else 422
+        return _refusal(request, status, str(error))
+
+    async def _broken(self, request: Request, _: Exception) -> Response:
+        return _refusal(request, 500, "the server failed; its log has the request's id.")
 
     # --- model files ---------------------------------------------------------------------------
 
@@ -228,6 +336,8 @@ class Service:
         finally:
             watching.cancel()
             self.workers.close()
+            if self.experiment is not None:
+                self.experiment.close()
 
     async def _watch(self) -> None:
         """Check the model files at regular intervals."""
@@ -250,6 +360,18 @@ class Service:
 
 def _refusals() -> dict[int | str, dict[str, Any]]:
     return {status: {"model": Refusal, "description": what} for status, what in _REFUSALS.items()}
+
+
+def _encodings(asked: type[Any]) -> dict[str, Any]:
+    """Return the content types of a request's body, with their schemas, for OpenAPI."""
+    body = {"schema": asked.model_json_schema(ref_template=_SCHEMAS)}
+    binary = {"schema": {"type": "string", "format": "binary"}}
+    return {JSON: body, NPY: binary, ARROW: binary}
+
+
+def _parameter(name: str, schema: dict[str, Any]) -> dict[str, Any]:
+    about = f"{schema.pop('description')} For binary bodies; JSON has it in the body."
+    return {"name": name, "in": "query", "required": False, "schema": schema, "description": about}
 
 
 def _refusal(request: Request, status: int, sentence: str, headers: Any = None) -> Response:
@@ -280,19 +402,16 @@ class WorkerPool:
 
     async def answer(self, request: Request, compute: Callable[[bytes], _T]) -> _T:
         """Return what ``compute`` makes of the request's body, all within the time limit."""
-        limit = self._settings.seconds
-        ends = asyncio.get_running_loop().time() + limit
+        limit, arrived = self._settings.seconds, False
         try:
-            async with asyncio.timeout_at(ends):
+            async with asyncio.timeout(limit):
                 body = await read_body(request, self._settings.max_body)
+                arrived = True
+                return await asyncio.wrap_future(self._submit(compute, body))
         except TimeoutError:
+            if arrived:
+                raise RequestError(503, f"there was no answer within {limit:g} s.") from None
             raise RequestError(408, f"the request did not arrive within {limit:g} s.") from None
-        future = self._submit(compute, body)
-        try:
-            async with asyncio.timeout_at(ends):
-                return await asyncio.wrap_future(future)
-        except TimeoutError:
-            raise RequestError(503, f"there was no answer within {limit:g} s.") from None
 
     def _submit(self, compute: Callable[[bytes], _T], body: bytes) -> Future[_T]:
         with self._lock:
@@ -312,17 +431,35 @@ class WorkerPool:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
+def _encoding(scope: Scope) -> str:
+    """Return how the body of a request is encoded: its content type."""
+    kind = _header(scope, b"content-type", JSON).partition(";")[0].strip()
+    if kind.lower() not in ENCODINGS:
+        raise RequestError(
+            415, f"send {', '.join(ENCODINGS[:-1])} or {ENCODINGS[-1]}, not {quoted(kind)}."
+        )
+    return kind.lower()
+
+
+def _header(scope: Scope, name: bytes, otherwise: str) -> str:
+    found = next((value for own, value in scope["headers"] if own == name), None)
+    return otherwise if found is None else found.decode("latin-1")
+
+
 async def read_body(request: Request, most: int) -> bytes:
     """Return the body of a request, of ``most`` bytes at the most."""
-    kind = request.headers.get("content-type", "application/json").partition(";")[0].strip()
-    if kind.lower() != "application/json":
-        raise RequestError(415, f"send application/json, not {quoted(kind)}.")
-    length = request.headers.get("content-length", "0")
+    length = _header(request.scope, b"content-length", "0")
     if length.isdecimal() and (len(length) > 18 or int(length) > most):
         raise RequestError(413, f"{length[:18]} bytes are more than the {most} allowed.")
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > most:
+    chunks, size, more = [], 0, True
+    while more:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        chunk = message.get("body", b"")
+        chunks.append(chunk)
+        size += len(chunk)
+        if size > most:
             raise RequestError(413, f"the request has more than the {most} bytes allowed.")
-    return bytes(body)
+        more = message.get("more_body", False)
+    return chunks[0] if len(chunks) == 1 else b"".join(chunks)

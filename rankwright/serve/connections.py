@@ -17,13 +17,21 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from uvicorn.protocols.http.h11_impl import H11Protocol
-
 from rankwright.errors import UsageError
+
+try:  # a third of the time for a request, where it is installed
+    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol as _Protocol
+except ModuleNotFoundError:
+    from uvicorn.protocols.http.h11_impl import (  # type: ignore[assignment]
+        H11Protocol as _Protocol,
+    )
 
 _RESERVE = 64  # file descriptors for all but connections
 _MOST_CLOSING = _RESERVE // 2  # connections that were ended and still hold a descriptor
 _CLOSING_SECONDS = 1.0  # after which one is no longer waited for
+_MOST_IN_HEADERS = 1 << 16  # bytes that have arrived and are not a whole request yet
+_MOST_PIPELINED = 16  # requests that a client may send ahead of their answers
+_BYTES_PER_BODY_BYTE = 8  # bytes that a body in chunks may take to arrive
 
 
 class Connection:
@@ -147,19 +155,55 @@ class Listener(socket.socket):
         return own, address
 
 
-class LimitedProtocol(H11Protocol):
-    """uvicorn's HTTP, which tells `Connections` what it is waiting for."""
+class JoinedWrites:
+    """A transport that sends the head and the body of an answer together: one call, one packet."""
 
-    def __init__(self, *, connections: Connections, seconds: float, **given: Any) -> None:
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport, self._loop = transport, loop
+        self._held: list[bytes] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        """Hold the bytes until `flush`, or until the event loop goes on."""
+        if not self._held:
+            self._loop.call_soon(self.flush)
+        self._held.append(data)
+
+    def flush(self) -> None:
+        """Send what is held."""
+        if self._held:
+            held, self._held = self._held, []
+            self._transport.write(b"".join(held))
+
+    def close(self) -> None:
+        """Send what is held, and close."""
+        self.flush()
+        self._transport.close()
+
+
+class LimitedProtocol(_Protocol):
+    """uvicorn's HTTP, which tells `Connections` what it is waiting for.
+
+    ``seconds`` and ``max_body`` are those of a request. uvicorn over httptools, unlike over h11,
+    takes headers of any length, and any number of requests ahead of their answers; not so here.
+    """
+
+    def __init__(
+        self, *, connections: Connections, seconds: float, max_body: int, **given: Any
+    ) -> None:
         super().__init__(**given)
-        self._connections, self._seconds = connections, seconds
+        self._connections, self._seconds, self._max_body = connections, seconds, max_body
         self._own: Connection | None = None
         self._answered: Any = None  # the request that the timer was last set for
         self._in_headers = True
+        self._taken = 0  # bytes since a request began to arrive
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin, or end at once where there are too many."""
-        super().connection_made(transport)
+        joined: Any = JoinedWrites(transport, self.loop)
+        super().connection_made(joined)
         self._own = self._connections.of(transport.get_extra_info("socket"))
         if self._own is None:
             transport.abort()
@@ -172,11 +216,25 @@ class LimitedProtocol(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Read on; the first bytes of a request begin the time for its headers."""
+        before = self.cycle
+        in_body = before is not None and before.more_body
         super().data_received(data)
         self._follow()
+        went_on = self.cycle is before and in_body == (before is not None and before.more_body)
+        self._taken = self._taken + len(data) if went_on else 0
+        most = _MOST_IN_HEADERS + (_BYTES_PER_BODY_BYTE * self._max_body if in_body else 0)
+        if self._taken > most and not self.transport.is_closing():
+            self.send_400_response("The request is too long.")
+
+    def on_headers_complete(self) -> None:
+        """Begin a request, unless too many wait for their answers on this connection."""
+        if len(self.pipeline) >= _MOST_PIPELINED:
+            raise ValueError("too many requests at a time")  # the parser answers 400 and closes
+        super().on_headers_complete()
 
     def on_response_complete(self) -> None:
         """Wait for the client to take its answer, and for the next request."""
+        self.transport.flush()  # type: ignore[attr-defined]
         if self._own is not None:
             idle = self.config.timeout_keep_alive
             if self.transport.get_write_buffer_size():

@@ -183,6 +183,18 @@ class ServerMetrics:
             ["reason"],
             registry=own,
         )
+        self.impressions = Counter(
+            "rankwright_impressions", "Interleaved lists that were shown.", registry=own
+        )
+        self.clicks = Counter(
+            "rankwright_clicks", "Clicks on interleaved lists, each document once.", registry=own
+        )
+        self.lost_lines = Counter(
+            "rankwright_impression_lines_lost",
+            "Lines of the log of impressions that the disk did not take, or not fast enough.",
+            ["reason"],
+            registry=own,
+        )
         for loaded in store.models:
             self.sound.labels(loaded.version.name, loaded.version.version).set(1)
 
@@ -196,6 +208,10 @@ class ServerMetrics:
     def count_closed(self, reason: str) -> None:
         """Count a connection that the server ended."""
         self.closed.labels(reason).inc()
+
+    def count_lost_lines(self, reason: str, lines: int) -> None:
+        """Count lines that are not in the log of impressions."""
+        self.lost_lines.labels(reason).inc(lines)
 
     def text(self) -> bytes:
         """Return all figures in Prometheus's format."""

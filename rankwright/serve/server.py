@@ -133,7 +133,12 @@ def _is_busy(connection: Any) -> bool:
 
 def _config(service: Service, listening: Listening, connections: Connections) -> uvicorn.Config:
     seconds = service.settings.seconds
-    protocol: Any = partial(LimitedProtocol, connections=connections, seconds=seconds)
+    protocol: Any = partial(
+        LimitedProtocol,
+        connections=connections,
+        seconds=seconds,
+        max_body=service.settings.max_body,
+    )
     config = uvicorn.Config(
         service.middleware,
         http=protocol,

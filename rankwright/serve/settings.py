@@ -25,7 +25,10 @@ from rankwright.errors import UsageError
 
 KEYS_VARIABLE = "RANKWRIGHT_API_KEYS"
 FIRST_VERSION = "default"
-_ABOVE_0 = ("max_body", "max_documents", "max_queries", "max_values", "seconds", "max_waiting")
+_ABOVE_0 = (
+    *("max_body", "max_documents", "max_queries", "max_values", "seconds", "max_waiting"),
+    *("interleave_k", "max_impressions"),
+)
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 _MODEL = re.compile(
     rf"(?:(?P<name>{_NAME})(?:@(?P<version>{_NAME}))?=)?(?P<file>.+?)(?::(?P<share>\d+(?:\.\d+)?)%)?"
@@ -58,6 +61,14 @@ class Settings:
         How often the model files are checked; 0 is never.
     keys : tuple of bytes
         Digests of the API keys; none: every client is accepted.
+    interleave : str or None
+        The method by which the lists of all models are interleaved, if they are.
+    interleave_k : int
+        Length of the interleaved lists.
+    impressions : Path or None
+        The file that interleaved lists and clicks on them are appended to.
+    max_impressions : int
+        Bytes after which that file is put aside, and another begun.
     """
 
     missing: str = "error"
@@ -71,6 +82,10 @@ class Settings:
     threads: int | None = None
     reload_seconds: float = 1.0
     keys: tuple[bytes, ...] = ()
+    interleave: str | None = None
+    interleave_k: int = 10
+    impressions: Path | None = None
+    max_impressions: int = 1 << 30
 
     def __post_init__(self) -> None:
         for name, known in (("missing", ("error", "nan")), ("unknown", ("error", "ignore"))):
@@ -79,6 +94,8 @@ class Settings:
                 raise UsageError(f"--{name} is {known[0]} or {known[1]}, not '{value}'.")
         _check_above_0(self, _ABOVE_0)
         thread_count(self.threads)
+        if (self.interleave is None) != (self.impressions is None):
+            raise UsageError("--interleave METHOD and --impressions FILE go together; give both.")
 
     def lets_in(self, key: str) -> bool:
         """Whether an API key is one of ours, in a time that reveals nothing about them."""

@@ -346,6 +346,42 @@ def test_ubi_says_what_does_not_fit(tmp_path):
         load_log(path, format="ubi")
 
 
+# --- clicks that are reported later -----------------------------------------------------------
+
+
+SHOWN = (
+    {"session": "s1", "query": "shoes", "documents": ["a", "b"], "positions": [1, 2]},
+    {"session": "s2", "query": "hats", "documents": ["c"], "positions": [3]},
+)
+
+
+def test_clicks_may_follow_their_lists_or_come_before(tmp_path):
+    reports = ({"session": "s2", "clicked": [3]}, {"session": "s1", "time": 5, "clicked": [2]})
+    late, gone = {"session": "s1", "clicked": [1, 2]}, {"session": "s9", "clicked": [1]}
+    expected = [("shoes", ["a", "b"], [1, 2], [0, 1]), ("hats", ["c"], [3], [1])]
+    for some in ((*SHOWN, *reports), (*reports, *SHOWN), (*SHOWN, gone, *reports)):
+        assert seen(load_log(lines(tmp_path / "log.jsonl", *some))) == expected
+    log = load_log(lines(tmp_path / "log.jsonl", *SHOWN, late))
+    assert log.click.tolist() == [True, True, False]
+    assert not load_log(lines(tmp_path / "log.jsonl", *SHOWN)).click.any()
+
+
+@each(
+    ("some", "why"),
+    [
+        ((*SHOWN, {"session": "s1", "clicked": [0]}), "line 3 reports clicks that are not"),
+        ((*SHOWN, {"session": "s1", "clicked": ["a"]}), "line 3 reports clicks that are not"),
+        ((*SHOWN, {"clicked": [1]}), "line 3 has no 'session'"),
+        (({**SHOWN[0], "session": [1]}, {"session": "s1", "clicked": [1]}), "has no 'session'"),
+        (({**SHOWN[0], "positions": 3},), "line 1 has no list 'clicks'"),
+        (({"session": "s1", "clicked": [1]},), "there are no sessions"),
+    ],
+)
+def test_reports_of_clicks_that_are_refused(tmp_path, some, why):
+    with pytest.raises(DataError, match=why):
+        load_log(lines(tmp_path / "log.jsonl", *some))
+
+
 # --- Yandex -----------------------------------------------------------------------------------
 
 

@@ -1,8 +1,10 @@
 """Small models, and applications over them, for tests of serving."""
 
+import io
 import json
 
 import numpy as np
+import pyarrow as pa
 from fastapi.testclient import TestClient
 from small_data import small_data
 
@@ -13,6 +15,8 @@ from rankwright.serve.settings import Settings, parse_models
 
 NAMES = tuple("abcdef")
 BODY = {"content-type": "application/json"}
+NPY = {"content-type": "application/x-npy"}
+ARROW = {"content-type": "application/vnd.apache.arrow.stream"}
 
 
 def save_model(path, name="listnet", seed=0, **parameters):
@@ -50,3 +54,24 @@ def sentence(answer, status):
     assert set(payload) == {"error", "request_id"}
     assert payload["request_id"] == answer.headers["x-request-id"]
     return payload["error"]
+
+
+def npy(X, version=(1, 0)):
+    """Return a matrix as NumPy saves it."""
+    stream = io.BytesIO()
+    np.lib.format.write_array(stream, X, version)
+    return stream.getvalue()
+
+
+def arrow(columns, *, chunk=None, **options):
+    """Return columns as a stream, in batches of ``chunk`` rows."""
+    table = columns if isinstance(columns, pa.Table) else pa.table(columns)
+    stream = io.BytesIO()
+    with pa.ipc.new_stream(stream, table.schema, options=pa.ipc.IpcWriteOptions(**options)) as sink:
+        sink.write_table(table, chunk)
+    return stream.getvalue()
+
+
+def vectors(X):
+    """Return the rows of a matrix as an Arrow column."""
+    return pa.FixedSizeListArray.from_arrays(pa.array(np.asarray(X).ravel()), np.shape(X)[1])

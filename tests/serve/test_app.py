@@ -66,7 +66,15 @@ def test_a_body_over_the_limit_is_refused_announced_or_not(files):
 def test_a_body_that_is_not_json_by_its_own_word(web):
     headers = {"content-type": "text/plain"}
     why = sentence(web.post("/v1/models/web/rank", content=b"{}", headers=headers), 415)
-    assert why == "send application/json, not 'text/plain'."
+    accepted = "application/json, application/x-npy or application/vnd.apache.arrow.stream"
+    assert why == f"send {accepted}, not 'text/plain'."
+
+
+def test_fields_in_the_address_of_a_json_request_are_refused(web):
+    payload = {"documents": documents(3)[0]}
+    why = sentence(web.post("/v1/models/web/rank?top=2", json=payload), 422)
+    assert why == "with JSON, top is a field of the body, not of the address."
+    assert web.post("/v1/models/web/rank?fresh=2", json=payload).status_code == 200
 
 
 def test_a_request_that_takes_too_long_is_given_up(files):
@@ -132,5 +140,12 @@ def test_the_openapi_document_holds_every_schema_it_refers_to(web):
     assert "Document" in referred
     assert referred <= set(held)
     assert "$defs" not in text
-    (name,) = document["paths"]["/v1/models/{name}/rank/batch"]["post"]["parameters"]
+    asked = document["paths"]["/v1/models/{name}/rank/batch"]["post"]
+    name, *fields = asked["parameters"]
     assert name["schema"]["enum"] == ["web", "web@default"]
+    assert [field["name"] for field in fields] == ["top", "per_group", "explain"]
+    kinds = ["application/json", "application/vnd.apache.arrow.stream"]
+    assert list(asked["requestBody"]["content"]) == kinds
+    one = document["paths"]["/v1/models/{name}/score"]["post"]
+    assert list(one["requestBody"]["content"]) == [kinds[0], "application/x-npy", kinds[1]]
+    assert [field["name"] for field in one["parameters"]] == ["name", "query"]

@@ -9,13 +9,14 @@ import ssl
 import subprocess
 import time
 from contextlib import ExitStack
+from types import SimpleNamespace
 
 import pytest
 from served import save_model
 from server_process import serving
 
 from rankwright.errors import UsageError
-from rankwright.serve.connections import Connections, connection_limit
+from rankwright.serve.connections import Connections, JoinedWrites, connection_limit
 from rankwright.serve.settings import Listening
 
 RANK = b"POST /v1/models/web/rank HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
@@ -188,3 +189,90 @@ def test_too_few_descriptors_are_refused(monkeypatch):
     monkeypatch.setattr(resource, "getrlimit", lambda _: (128, 128))
     assert connection_limit(1000) == 64
     assert connection_limit(10) == 10
+
+
+# --- requests that are too long, or too many -------------------------------------------------
+
+
+def all_of(link):
+    """Return all that the server sends before it closes a connection."""
+    found = b""
+    while chunk := link.recv(1 << 16):
+        found += chunk
+    return found
+
+
+def test_long_headers_are_refused_while_they_arrive(model, opened):
+    with serving(model) as server:
+        for endless in (b"GET /healthz HTTP/1.1\r\nx: ", b"GET /"):
+            link = opened(server.port, endless)
+            try:
+                for _ in range(64):
+                    link.sendall(b"a" * 8192)
+                answer = all_of(link)
+            except ConnectionError:  # closed while we were sending
+                continue
+            assert answer.startswith(b"HTTP/1.1 400 ")
+        assert is_healthy(server.port)
+
+
+def test_bodies_in_pieces_are_read_whole_on_one_connection(model, opened):
+    body = json.dumps({"documents": [{"features": [0.5] * 6}] * 5000}).encode()
+    head = RANK + b"content-length: %d\r\n\r\n" % len(body)
+    with serving(model) as server:
+        link = opened(server.port)
+        for _ in range(3):
+            link.sendall(head)
+            for at in range(0, len(body), 50_000):
+                link.sendall(body[at : at + 50_000])
+                time.sleep(0.01)
+            answer = http.client.HTTPResponse(link)
+            answer.begin()
+            assert answer.status == 200
+            assert len(json.loads(answer.read())["ranking"]) == 5000
+
+
+def test_an_endless_trailer_or_chunk_is_cut_off(model, opened):
+    with serving(model, "--max-body", 1000) as server:
+        link = opened(server.port, RANK, b"transfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n")
+        try:
+            for number in range(300):
+                link.sendall(b"x%d: " % number + b"a" * 4000 + b"\r\n")
+            answer = all_of(link)
+        except ConnectionError:
+            answer = b"HTTP/1.1 400 "
+        assert answer.startswith(b"HTTP/1.1 400 ")
+        assert is_healthy(server.port)
+
+
+def test_requests_ahead_of_their_answers_are_answered_in_order_up_to_a_limit(model, opened):
+    ask = b"GET /nowhere/%d HTTP/1.1\r\nhost: x\r\n\r\n"
+    with serving(model) as server:
+        link = opened(server.port, *[ask % number for number in range(5)])
+        for number in range(5):
+            answer = http.client.HTTPResponse(link)
+            answer.begin()
+            assert f"/nowhere/{number}:" in json.loads(answer.read())["error"]
+        many = opened(server.port, b"".join(ask % number for number in range(200)))
+        assert all_of(many).count(b"HTTP/1.1 ") < 40
+        assert is_healthy(server.port)
+
+
+def test_head_and_body_of_an_answer_are_one_write():
+    sent = []
+    transport = SimpleNamespace(write=sent.append, close=lambda: sent.append("closed"), other=7)
+
+    async def answers():
+        joined = JoinedWrites(transport, asyncio.get_running_loop())
+        joined.write(b"head ")
+        joined.write(b"body")
+        joined.flush()
+        assert joined.other == 7
+        joined.write(b"left")
+        await asyncio.sleep(0)
+        joined.write(b"last")
+        joined.close()
+        await asyncio.sleep(0)
+
+    asyncio.run(answers())
+    assert sent == [b"head body", b"left", b"last", "closed"]

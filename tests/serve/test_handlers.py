@@ -1,7 +1,6 @@
 """Rankings and scores are the models' own; what cannot be ranked is refused with a sentence."""
 
 import re
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -10,8 +9,6 @@ from served import BODY, NAMES, client, documents, save_model, sentence
 
 import rankwright
 from rankwright.explanation.query import QueryView, explain_query
-from rankwright.serve.handlers import RequestError, _number
-from rankwright.serve.settings import Settings
 
 
 def ranked(answer):
@@ -227,25 +224,3 @@ def test_a_model_without_features_is_not_explained(tmp_path):
     assert len(ranked(rated.post("/v1/models/rated/rank", json=body))) == 4
     refused = rated.post("/v1/models/rated/rank", json={**body, "explain": 1})
     assert sentence(refused, 422) == "cofirank has no features to explain its rankings by."
-
-
-def test_a_category_is_its_code_and_a_number_itself():
-    model = SimpleNamespace(columns={"town": 0, "age": 1}, coded={0: {"Rome": 0, "Oslo": 1}})
-    strict, lenient = Settings(missing="error"), Settings(missing="nan")
-
-    def number(column, value, settings=strict):
-        return _number(model, column, value, settings, "documents[3]", column)
-
-    assert number(0, "Oslo") == 1.0
-    assert number(1, 2.5) == 2.5
-    assert np.isnan(number(0, None))
-    assert np.isnan(number(0, "Paris", lenient))
-    for settings in (strict, lenient):
-        with pytest.raises(
-            RequestError, match="feature 'town' is a category; give it as text, not"
-        ):
-            number(0, 7.0, settings)
-    with pytest.raises(RequestError, match="does not know the category 'Paris' of feature 'town'"):
-        number(0, "Paris")
-    with pytest.raises(RequestError, match=r"documents\[3\].features\[1\] must be a number"):
-        number(1, "Rome")

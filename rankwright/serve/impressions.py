@@ -1,0 +1,153 @@
+"""Lists that were shown and clicks on them, as JSON lines that `rankwright.clicks.load_log` reads.
+
+A thread of its own appends lines, whole ones or none, so that no ranking waits for a disk. What
+was half written before a crash or on a full disk is cut off again. Lines that the disk does not
+take, or that come faster than it takes them, are counted and left out.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from rankwright.errors import UsageError
+from rankwright.serve.middleware import log_event
+
+_MOST_WAITING = 10_000  # lines
+_MOST_AT_ONCE = 256
+_SECONDS_BETWEEN_WARNINGS = 10.0
+_TAIL = 1 << 20  # bytes in which the last line must end
+
+
+class ImpressionLog:
+    """A file that lines are appended to, until it has ``most`` bytes; then it is put aside.
+
+    ``on_lost`` is called with a reason, ``queue`` or ``disk``, and a number of lines.
+    """
+
+    def __init__(self, path: Path, most: int, on_lost: Callable[[str, int], None]) -> None:
+        self.path, self._most, self._on_lost = path, most, on_lost
+        self._waiting: queue.Queue[bytes | None] = queue.Queue(_MOST_WAITING)
+        self._warned = -_SECONDS_BETWEEN_WARNINGS
+        self._file, self._size = _opened(path)
+        self._thread = threading.Thread(target=self._run, name="rankwright-impressions")
+        self._thread.daemon = True
+        self._thread.start()
+
+    def append(self, line: dict[str, Any]) -> None:
+        """Write a line soon; where too many wait already, leave it out."""
+        try:
+            self._waiting.put_nowait(json.dumps(line).encode() + b"\n")
+        except queue.Full:
+            self._lose("queue", 1, f"{_MOST_WAITING} lines are waiting")
+
+    def close(self) -> None:
+        """Write what waits, and close the file."""
+        with suppress(queue.Full):
+            self._waiting.put(None, timeout=5)
+        self._thread.join(10)
+        os.close(self._file)
+
+    # --- the thread --------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        ended = False
+        while not ended:
+            lines = [self._waiting.get()]
+            with suppress(queue.Empty):
+                while len(lines) < _MOST_AT_ONCE:
+                    lines.append(self._waiting.get_nowait())
+            ended = None in lines
+            self._write([line for line in lines if line is not None])
+
+    def _write(self, lines: Sequence[bytes]) -> None:
+        try:
+            if self._size > self._most:
+                self._put_aside()
+            written = self._write_whole(lines)
+        except OSError as error:
+            self._lose("disk", len(lines), str(error))
+        else:
+            if written < len(lines):
+                self._lose("disk", len(lines) - written, "the disk is full")
+
+    def _write_whole(self, lines: Sequence[bytes]) -> int:
+        """Append lines; return how many of them are whole in the file."""
+        content = b"".join(lines)
+        try:
+            taken = os.write(self._file, content) if content else 0
+        except OSError:
+            os.ftruncate(self._file, self._size)
+            raise
+        whole = content.rfind(b"\n", 0, taken) + 1
+        if whole < taken:
+            os.ftruncate(self._file, self._size + whole)
+        self._size += whole
+        return content.count(b"\n", 0, whole)
+
+    def _put_aside(self) -> None:
+        """Give the file a name with the time in it, and begin another."""
+        when = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+        aside = self.path.with_name(f"{self.path.stem}-{when}{self.path.suffix}")
+        number = 1
+        while aside.exists():
+            number += 1
+            aside = self.path.with_name(f"{self.path.stem}-{when}-{number}{self.path.suffix}")
+        os.rename(self.path, aside)
+        before = self._file
+        self._file, self._size = _opened(self.path)
+        os.close(before)
+        log_event("impressions put aside", file=str(aside))
+
+    def _lose(self, reason: str, lines: int, why: str) -> None:
+        self._on_lost(reason, lines)
+        if time.monotonic() - self._warned > _SECONDS_BETWEEN_WARNINGS:
+            self._warned = time.monotonic()
+            log_event("impressions lost", level=logging.ERROR, lines=lines, error=why)
+
+
+def _opened(path: Path) -> tuple[int, int]:
+    """Open a log to append to, alone; return its descriptor and size, without half a line."""
+    try:
+        file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise UsageError(f"--impressions: {path} cannot be written: {error.strerror}.") from None
+    try:
+        _lock(file, path)
+        return file, _without_half_a_line(file, path)
+    except BaseException:
+        os.close(file)
+        raise
+
+
+def _lock(file: int, path: Path) -> None:
+    try:
+        import fcntl
+    except ModuleNotFoundError:  # Windows
+        return
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        raise UsageError(
+            f"--impressions: another server writes to {path}; give each a file of its own."
+        ) from None
+
+
+def _without_half_a_line(file: int, path: Path) -> int:
+    size = os.fstat(file).st_size
+    tail = os.pread(file, _TAIL, max(0, size - _TAIL)) if hasattr(os, "pread") else b"\n"
+    half = len(tail) - (tail.rfind(b"\n") + 1)
+    if half == _TAIL:
+        raise UsageError(f"--impressions: {path} does not hold JSON lines; choose another file.")
+    if half:
+        os.ftruncate(file, size - half)
+        log_event("half a line cut off", level=logging.WARNING, file=str(path), bytes=half)
+    return size - half

@@ -1,0 +1,124 @@
+"""The log of impressions: whole lines or none, whatever the disk does, and files put aside."""
+
+import errno
+import json
+import os
+import time
+
+import pytest
+
+from rankwright.errors import UsageError
+from rankwright.serve import impressions
+from rankwright.serve.impressions import ImpressionLog
+
+
+@pytest.fixture
+def lost():
+    return []
+
+
+@pytest.fixture
+def opened(tmp_path, lost):
+    """A log, and what closes it at the end."""
+    made = []
+
+    def make(path=tmp_path / "shown.jsonl", most=1 << 20):
+        made.append(ImpressionLog(path, most, lambda reason, lines: lost.append((reason, lines))))
+        return made[-1]
+
+    yield make
+    for log in made:
+        if log._thread.is_alive():
+            log.close()
+
+
+def lines_of(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_lines_are_appended_to_what_is_there(opened, lost):
+    for turn in range(2):
+        log = opened()
+        log.append({"turn": turn, "text": "two\nlines \u00e9"})
+        log.close()
+    assert lines_of(log.path) == [{"turn": n, "text": "two\nlines \u00e9"} for n in range(2)]
+    assert lost == []
+
+
+def test_half_a_line_of_a_crash_is_cut_off(opened, tmp_path):
+    path = tmp_path / "shown.jsonl"
+    path.write_bytes(b'{"a": 1}\n{"a": ')
+    log = opened()
+    log.append({"a": 2})
+    log.close()
+    assert lines_of(path) == [{"a": 1}, {"a": 2}]
+
+
+def test_a_file_without_lines_is_not_touched(opened, tmp_path, monkeypatch):
+    monkeypatch.setattr(impressions, "_TAIL", 100)
+    path = tmp_path / "shown.jsonl"
+    path.write_bytes(b"x" * 1000)
+    with pytest.raises(UsageError, match="does not hold JSON lines"):
+        opened()
+    assert path.stat().st_size == 1000
+
+
+def test_two_servers_do_not_write_to_one_file(opened):
+    pytest.importorskip("fcntl")
+    opened()
+    with pytest.raises(UsageError, match="another server writes to"):
+        opened()
+
+
+def test_a_folder_that_is_not_there(opened, tmp_path):
+    with pytest.raises(UsageError, match="cannot be written: No such file"):
+        opened(tmp_path / "none" / "shown.jsonl")
+
+
+def test_a_full_file_is_put_aside(opened, tmp_path):
+    log = opened(most=100)
+    for number in range(30):
+        log.append({"number": number, "text": "x" * 50})
+        while log._waiting.qsize():
+            time.sleep(0.001)
+    log.close()
+    found = sorted(tmp_path.glob("shown*.jsonl"))
+    assert len(found) > 5
+    numbers = [line["number"] for path in found for line in lines_of(path)]
+    assert sorted(numbers) == list(range(30))
+
+
+@pytest.mark.parametrize("taken", [0, 10, 25])
+def test_a_full_disk_loses_lines_and_never_halves_one(opened, lost, monkeypatch, taken):
+    log = opened()
+    log.append({"first": 1})
+    while not log._size:
+        time.sleep(0.001)
+    write = os.write
+
+    def full(file, content):
+        if file != log._file:
+            return write(file, content)
+        if not taken:
+            write(file, content[:7])  # what a disk may leave behind
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(file, content[:taken])
+
+    with monkeypatch.context() as patched:
+        patched.setattr(impressions.os, "write", full)
+        log._write([b'{"second": 2}\n', b'{"third": 3}\n', b'{"fourth": 4}\n'])
+    log.append({"last": 5})
+    log.close()
+    whole = [{"second": 2}] if taken == 25 else []
+    assert lines_of(log.path) == [{"first": 1}, *whole, {"last": 5}]
+    assert lost == [("disk", 3 - len(whole))]
+
+
+def test_lines_that_come_too_fast_are_counted(opened, lost, monkeypatch):
+    monkeypatch.setattr(impressions, "_MOST_WAITING", 3)
+    monkeypatch.setattr(ImpressionLog, "_run", lambda _: None)
+    log = opened()
+    for number in range(5):
+        log.append({"number": number})
+    assert lost == [("queue", 1), ("queue", 1)]
+    os.close(log._file)
