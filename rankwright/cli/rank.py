@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -20,15 +22,15 @@ from rankwright.cli.options import (
     features_of,
     in_record,
     on_workers,
-    open_with,
     print_peak,
     read_options,
 )
 from rankwright.errors import UsageError
 
 if TYPE_CHECKING:
+    from rankwright.core.types import F64
+    from rankwright.data.files import DocumentParts
     from rankwright.data.ranking_data import RankingData
-    from rankwright.distributed.partitions import Partitions
 
 
 def rank(
@@ -66,7 +68,11 @@ def rank(
     n_parts: PartsOption = None,
     json: console.JsonOption = False,
 ) -> None:
-    """Rank a file's documents, query by query; they need no grades."""
+    """Rank a file's documents, query by query; they need no grades.
+
+    Stores, Parquet and Arrow files are read, scored and written part by part where the output is
+    a file, so they may be larger than memory.
+    """
     from rankwright.data.rankings import ranking_format
 
     if json and output == "-":
@@ -83,18 +89,23 @@ def rank(
     gauge = bound_memory(context, memory)
     client = client_of(context, dask, n_parts)
     how: dict[str, Any] = {"per_group": per_group, "top": top, "tag": tag}
-    documents: RankingData | Partitions
     if client is None:
-        documents = _locally(model, data, options, threads, output, {"to": written, **how})
+        ranked = _locally(model, data, options, threads, output, {"to": written, **how})
     else:
-        documents = _on_cluster(client, model, data, n_parts, options, output, how)
+        ranked = _on_cluster(client, model, data, n_parts, options, output, how)
     if json:
-        counts = {"queries": documents.n_queries, "documents": documents.n_documents}
-        console.print_json({"run": output, **counts, **in_record(gauge)})
+        console.print_json({"run": output, **ranked._asdict(), **in_record(gauge)})
         return
     if output != "-":
-        console.show(f"wrote {output}: {documents.n_queries:,} queries")
+        console.show(f"wrote {output}: {ranked.queries:,} queries")
     print_peak(gauge)
+
+
+class _Ranked(NamedTuple):
+    """How much was ranked."""
+
+    queries: int
+    documents: int
 
 
 def _locally(
@@ -104,21 +115,54 @@ def _locally(
     threads: int | None,
     output: str,
     how: dict[str, Any],
-) -> RankingData:
-    """Rank in this process; return the documents."""
-    from rankwright.data.files import load_documents
-    from rankwright.data.rankings import write_ranking
+) -> _Ranked:
+    """Rank in this process, part by part where the output is a file."""
+    from rankwright.data.files import DocumentParts, document_parts, load_documents
+    from rankwright.data.ranking_data import PartsDifferError
     from rankwright.model_files import is_ranklib, load_model
 
-    if is_ranklib(model):
-        (ranker,), documents = open_with([model], lambda: load_documents(data, **options))
-    else:
-        ranker = load_model(model)
-        read = load_documents(data, **features_of(ranker), **options)
-        documents = read.with_n_features(ranker.n_features_in_)
-    ranker.n_jobs = threads
-    write_ranking(documents, ranker.predict(documents), output, **how)
-    return documents
+    ranker = None if is_ranklib(model) else load_model(model)
+    wanted = options if ranker is None else {**features_of(ranker), **options}
+
+    def scores_of(part: RankingData) -> tuple[RankingData, F64]:
+        nonlocal ranker
+        if ranker is None:  # whose text names only the features that it uses
+            ranker = load_model(model, n_features=part.n_features)
+        ranker.n_jobs = threads
+        wide = part.with_n_features(ranker.n_features_in_)
+        return wide, ranker.predict(wide)
+
+    if _is_file(output):  # one that fails half way leaves nothing there
+        try:
+            return _in_parts(document_parts(data, **wanted), scores_of, output, how)
+        except PartsDifferError:
+            pass  # together they may do
+    whole = DocumentParts(None, iter([load_documents(data, **wanted)]))
+    return _in_parts(whole, scores_of, output, how)
+
+
+def _in_parts(
+    documents: DocumentParts,
+    scores_of: Callable[[RankingData], tuple[RankingData, F64]],
+    output: str,
+    how: dict[str, Any],
+) -> _Ranked:
+    """Write the ranking of documents that come part by part; the next part is read meanwhile."""
+    from rankwright.core.parallel import read_ahead
+    from rankwright.data.rankings import open_ranking
+
+    queries = done = 0
+    parts = read_ahead(documents.parts)
+    first = next(parts)  # an error in the data comes before one in the output
+    with (
+        open_ranking(output, **how) as append,
+        console.round_progress("ranking", documents.rows) as update,
+    ):
+        for part in chain([first], parts):
+            append(*scores_of(part))
+            queries, done = queries + part.n_queries, done + part.n_documents
+            update(done, "documents")
+    return _Ranked(queries, done)
 
 
 def _on_cluster(
@@ -129,21 +173,25 @@ def _on_cluster(
     options: dict[str, Any],
     output: str,
     how: dict[str, Any],
-) -> Partitions:
-    """Rank where the parts of the data are; return the parts."""
+) -> _Ranked:
+    """Rank where the parts of the data are."""
     from rankwright.distributed.evaluation import write_run
     from rankwright.model_files import load_model
 
     ranker = load_model(model)
     parts = on_workers(client, data, n_parts, options, ranker=ranker)
     write_run(ranker, parts, output, **how)
-    return parts
+    return _Ranked(parts.n_queries, parts.n_documents)
 
 
 def _check_output(output: str) -> None:
     """Say that the run cannot be written before there is one; a device or a pipe may take it."""
     from rankwright.data.streams import check_target
 
+    if _is_file(output):
+        check_target(Path(output), "-o")
+
+
+def _is_file(output: str) -> bool:
     path = Path(output)
-    if output != "-" and not (path.is_char_device() or path.is_fifo()):
-        check_target(path, "-o")
+    return output != "-" and not (path.is_char_device() or path.is_fifo())

@@ -11,14 +11,17 @@ import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import copy_context
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from rankwright.core.types import F64, I64
 from rankwright.errors import UsageError
+
+Item = TypeVar("Item")
 
 _DOCUMENTS_PER_RANGE = 16_384
 _CHUNK = 4_096
@@ -78,6 +81,20 @@ def map_ranges(
     finally:
         for future in others:
             future.result()
+
+
+def read_ahead(items: Iterator[Item]) -> Iterator[Item]:
+    """Yield the items of an iterator, each next one made in a thread while one is in use."""
+    context, ended = copy_context(), object()  # what bounds memory here bounds it there
+
+    def step() -> Any:
+        return context.run(next, items, ended)
+
+    with ThreadPoolExecutor(1, thread_name_prefix="rankwright-read") as reader:
+        waiting = reader.submit(step)
+        while (item := waiting.result()) is not ended:
+            waiting = reader.submit(step)
+            yield item
 
 
 def query_ranges(indptr: I64) -> I64:

@@ -6,6 +6,7 @@ A file never shows half-written: it is written under another name beside its own
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -80,11 +81,64 @@ def load_documents(
         As for `load`.
     """
     refuse_address(path)
-    by_name = (_is_catalogued(path) or _is_fold(path) or _is_bare_name(path)) and format is None
-    if by_name:
+    if _goes_by_name(path, format):
         return load(path, **options)
     name = format or format_of(path)
-    chosen = format_named(name)
+    wanted = _for_documents(format_named(name), path, feature_names, n_features, options)
+    return load(path, format=name, **wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentParts:
+    """Documents to be ranked, in parts of whole queries; ``rows`` are all, where that is known."""
+
+    rows: int | None
+    parts: Iterator[RankingData]
+
+
+def document_parts(
+    path: str | Path,
+    *,
+    format: str | None = None,  # noqa: A002
+    feature_names: Sequence[str] | None = None,
+    n_features: int | None = None,
+    **options: Any,
+) -> DocumentParts:
+    """Read documents that are only to be ranked, in parts that come one by one.
+
+    Stores, Parquet and Arrow files, whose parts are found without reading all, come in parts of
+    bounded size; text, and a table in which rows of a query lie apart, as one part.
+
+    Parameters
+    ----------
+    path, format, feature_names, n_features, **options
+        As for `load_documents`.
+    """
+    refuse_address(path)
+    given = {"feature_names": feature_names, "n_features": n_features, **options}
+    if not _goes_by_name(path, format) and Path(path).exists() and not Path(path).is_fifo():
+        name = format or format_of(path)
+        chosen = format_named(name)
+        if hasattr(chosen, "row_count") and (rows := chosen.row_count(path)) != 0:
+            wanted = _for_documents(chosen, path, feature_names, n_features, options)
+            check_options(name, "read", chosen.read, wanted)
+            return DocumentParts(rows, chosen.read_parts(path, **wanted))
+    return DocumentParts(None, (load_documents(path, format=format, **given) for _ in range(1)))
+
+
+def _goes_by_name(path: str | Path, format: str | None) -> bool:  # noqa: A002
+    """Return whether data is found by the name of a set or a folder, whatever its format."""
+    return format is None and (_is_catalogued(path) or _is_fold(path) or _is_bare_name(path))
+
+
+def _for_documents(
+    chosen: Any,
+    path: str | Path,
+    feature_names: Sequence[str] | None,
+    n_features: int | None,
+    options: dict[str, Any],
+) -> dict[str, Any]:
+    """Return the options to read documents with, of which grades are not asked for."""
     takes = options_of(chosen.read)
     if "grades" in takes:
         options = {"grades": False, **options}
@@ -93,7 +147,7 @@ def load_documents(
         unnamed = wanted == default_names(len(wanted))
         if not unnamed or (wanted and Path(path).is_file() and {*wanted} <= {*chosen.names(path)}):
             options = {"features": list(wanted), **options}
-    return load(path, format=name, **options)
+    return options
 
 
 def save(data: RankingData, path: str | Path, *, format: str | None = None, **options: Any) -> None:  # noqa: A002

@@ -133,16 +133,27 @@ def arrays_of_columns(
     }
 
 
+_ARROW_FLOATS = ("float", "double")
+_ARROW_WHOLE = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
+
+
 class FrameColumns:
     """The columns of a frame, to be had by name; and which of them are of the type category."""
 
     def __init__(self, table: Any) -> None:
-        self._table = table
+        self._table, self._names = table, frozenset(table.columns)
+        self._arrow = table.to_native() if table.implementation.is_pyarrow() else None
 
     def __call__(self, name: str) -> AnyArray:
         """Return the values of a column."""
         import narwhals as nw
 
+        if self._arrow is not None and name in self._names:
+            column = self._arrow[name]
+            kind = str(column.type)
+            if kind in _ARROW_FLOATS or (kind in _ARROW_WHOLE and not column.null_count):
+                numbers: AnyArray = column.to_numpy()
+                return numbers
         values = self._series(name)
         if values.dtype == nw.Boolean or values.is_null().all():
             values = values.cast(nw.Float64)
@@ -183,10 +194,10 @@ class FrameColumns:
         return len(self._table)
 
     def __contains__(self, name: str) -> bool:
-        return name in self._table.columns
+        return name in self._names
 
     def _series(self, name: str) -> Any:
-        if name not in self._table.columns:
+        if name not in self._names:
             raise DataError(unknown("column", name, self._table.columns))
         return self._table[name]
 

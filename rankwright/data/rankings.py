@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import io
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from os import PathLike
 from pathlib import Path
 from typing import IO, Any, ClassVar, Literal
@@ -21,6 +23,7 @@ import numpy as np
 
 from rankwright.core.dtypes import as_float_vector, as_groups
 from rankwright.core.order import first_places, shown
+from rankwright.core.parallel import query_ranges
 from rankwright.core.types import F64, I64, AnyArray
 from rankwright.data.frames import frame_of_columns
 from rankwright.data.ranking_data import ByQuery, RankingData
@@ -224,21 +227,28 @@ class Ranking(ByQuery[RankedQuery]):
         return None
 
     def run_texts(self, *, tag: str = "rankwright") -> Iterator[str]:
-        """Return the lines of a TREC run, query after query; errors are raised at once."""
+        """Return the lines of a TREC run, some queries at a time; errors are raised at once."""
         queries = run_names(self.qid)
         tag = "_".join(str(tag).split()) or "rankwright"
+        blocks = list(pairwise(query_ranges(self.indptr).tolist()))
         if self.doc_id is not None:
-            for q in range(len(queries)):
-                self._document_names(q)
+            for lo, hi in blocks:
+                self._document_names(lo, hi)
 
-        def text(q: int) -> str:
-            ranked = zip(self._document_names(q), self._query(q).scores.tolist(), strict=True)
+        def text(block: tuple[int, int]) -> str:
+            lo, hi = block
+            rows = slice(int(self.indptr[lo]), int(self.indptr[hi]))
+            sizes = np.diff(self.indptr[lo : hi + 1])
+            first = np.repeat(self.indptr[lo:hi], sizes)
+            called = [queries[q] for q in np.repeat(np.arange(lo, hi), sizes).tolist()]
+            ranks = (np.arange(rows.start, rows.stop) - first + 1).tolist()
+            names, scores = self._document_names(lo, hi), self.scores[rows].tolist()
             return "".join(
-                f"{queries[q]} Q0 {name} {rank} {score!r} {tag}\n"
-                for rank, (name, score) in enumerate(ranked, 1)
+                f"{query} Q0 {name} {rank} {score!r} {tag}\n"
+                for query, name, rank, score in zip(called, names, ranks, scores, strict=True)
             )
 
-        return map(text, range(len(queries)))
+        return map(text, blocks)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> AnyArray:
         return np.array(self.order, dtype, copy=copy)
@@ -251,10 +261,16 @@ class Ranking(ByQuery[RankedQuery]):
         doc_id = None if self.doc_id is None else self.doc_id[here]
         return RankedQuery(self._id(number), self.order[here], self.scores[here], doc_id)
 
-    def _document_names(self, q: int) -> list[str]:
-        here = slice(int(self.indptr[q]), int(self.indptr[q + 1]))
-        doc_id = None if self.doc_id is None else self.doc_id[here]
-        return document_names(doc_id, self.place[here].tolist(), self.qid[q])
+    def _document_names(self, lo: int, hi: int) -> list[str]:
+        """Return the names of the documents of queries lo to hi."""
+        rows = slice(int(self.indptr[lo]), int(self.indptr[hi]))
+        doc_id = None if self.doc_id is None else self.doc_id[rows]
+        names = names_without_blanks(doc_id, self.place[rows].tolist())
+        if doc_id is not None and len(set(names)) < len(names):  # else no query has two of a name
+            for q in range(lo, hi):
+                first, last = self.indptr[q : q + 2].tolist()
+                refuse_same_names(names[first - rows.start : last - rows.start], self.qid[q])
+        return names
 
 
 # --- names in TREC runs ------------------------------------------------------------------------
@@ -276,18 +292,28 @@ def document_names(doc_id: AnyArray | None, places: Sequence[int], query: Any) -
 
     A document without an id is called by its place in the query, from 0.
     """
-    numbers = [str(place) for place in places]
+    names = names_without_blanks(doc_id, places)
+    if doc_id is not None:
+        refuse_same_names(names, query)
+    return names
+
+
+def names_without_blanks(doc_id: AnyArray | None, places: Sequence[int]) -> list[str]:
+    """Return a name without blanks for each document: its id, or its place where it has none."""
     if doc_id is None:
-        return numbers
+        return [str(place) for place in places]
     given = map(str, doc_id.tolist())
-    names = ["_".join(name.split()) or number for name, number in zip(given, numbers, strict=True)]
+    return ["_".join(name.split()) or str(k) for name, k in zip(given, places, strict=True)]
+
+
+def refuse_same_names(names: list[str], query: Any) -> None:
+    """Refuse two documents of a query with one name."""
     if len(set(names)) < len(names):
         twice = next(name for name, times in Counter(names).items() if times > 1)
         raise DataError(
             f"query {query} has two documents named {quoted(twice)}, which TREC files cannot "
             "tell apart; give them different doc ids."
         )
-    return names
 
 
 def check_limits(**limits: int | None) -> None:
@@ -330,10 +356,7 @@ def write_run(
     most that many documents of each of ``data.group`` are written per query, with ``top`` that many
     in all.
     """
-    made = run_texts(data, scores, per_group=per_group, top=top, tag=tag)
-    with open_target(target) as stream:
-        for text in made:
-            stream.write(text)
+    write_ranking(data, scores, target, per_group=per_group, top=top, tag=tag)
 
 
 def run_texts(
@@ -344,7 +367,7 @@ def run_texts(
     top: int | None = None,
     tag: str = "rankwright",
 ) -> Iterator[bytes]:
-    """Return what `write_run` writes, query after query; errors are raised at once."""
+    """Return what `write_run` writes, some queries at a time; errors are raised at once."""
     ranking = Ranking.of(data, scores, per_group=per_group, top=top)
     return (text.encode() for text in ranking.run_texts(tag=tag))
 
@@ -380,17 +403,52 @@ def write_ranking(
     A table has the columns of `Ranking.to_frame`, best documents first; ``scores`` are one per line
     in the order of the rows that ``data`` came from. The other options are those of `write_run`.
     """
-    if to == "trec":
-        write_run(data, scores, target, per_group=per_group, top=top, tag=tag)
-    elif to == "scores":
-        if per_group is not None or top is not None:
-            raise UsageError("a file of scores has every row; leave out the limit, or write a run.")
+    with open_ranking(target, to=to, per_group=per_group, top=top, tag=tag) as append:
+        append(data, scores)
+
+
+@contextmanager
+def open_ranking(
+    target: str | Path,
+    *,
+    to: str = "trec",
+    per_group: int | None = None,
+    top: int | None = None,
+    tag: str = "rankwright",
+) -> Iterator[Callable[[RankingData, Any], None]]:
+    """Open a file for a ranking whose documents come part by part, each of whole queries.
+
+    Yields what takes a part and its scores. The options are those of `write_ranking`; rows are
+    counted over all parts.
+    """
+    rows = 0
+    if to in _TABLES:
+        with resolve("formats", to)().open_columns(target) as sink:
+
+            def append_columns(data: RankingData, scores: Any) -> None:
+                nonlocal rows
+                columns = Ranking.of(data, scores, per_group=per_group, top=top).columns()
+                sink.write({**columns, "row": columns["row"] + rows})
+                rows += data.n_documents
+
+            yield append_columns
+        return
+    if to == "scores" and (per_group is not None or top is not None):
+        raise UsageError("a file of scores has every row; leave out the limit, or write a run.")
+
+    def texts(data: RankingData, scores: Any) -> Iterator[bytes]:
+        if to == "trec":
+            return run_texts(data, scores, per_group=per_group, top=top, tag=tag)
         values = data.in_caller_order(np.asarray(scores, np.float64)).tolist()
-        with open_target(target) as stream:
-            stream.write("".join(f"{value!r}\n" for value in values).encode())
-    else:
-        ranking = Ranking.of(data, scores, per_group=per_group, top=top)
-        resolve("formats", to)().write_columns(ranking.columns(), target)
+        return iter(["".join(f"{value!r}\n" for value in values).encode()])
+
+    with open_target(target) as stream:
+
+        def append_text(data: RankingData, scores: Any) -> None:
+            for text in texts(data, scores):
+                stream.write(text)
+
+        yield append_text
 
 
 def read_scores(path: str | Path, data: RankingData) -> F64:

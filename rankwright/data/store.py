@@ -103,6 +103,10 @@ class Store:
             **{name: arrays[name] for name in OPTIONAL if name in arrays},
         )
 
+    def row_count(self, path: str | Path) -> int | None:
+        """Return the number of documents that the store says it has."""
+        return int(_read_meta(Path(path))["documents"])
+
     def read_parts(self, path: str | Path) -> Iterator[RankingData]:
         """Yield the data in parts of whole queries."""
         yield from parts_of(self.read(path))

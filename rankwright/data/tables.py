@@ -248,9 +248,15 @@ class Table(ABC):
 
     def write_columns(self, columns: dict[str, AnyArray], path: str | Path) -> None:
         """Write columns as they are."""
+        with self.open_columns(path) as sink:
+            sink.write(columns)
+
+    @contextmanager
+    def open_columns(self, path: str | Path) -> Iterator[Any]:
+        """Open a table for writing blocks of columns as they are."""
         with open_target(path) as stream:
             sink = self._sink(stream)
-            sink.write(columns)
+            yield sink
             sink.close()
 
     @contextmanager
@@ -359,6 +365,11 @@ class Parquet(ArrowTable):
 
     extensions: ClassVar[tuple[str, ...]] = EXTENSIONS["parquet"]
 
+    def row_count(self, path: str | Path) -> int | None:
+        """Return the number of rows, of which a file says how many there are."""
+        with naming(path):
+            return int(self._open(_seekable(path)).metadata.num_rows)
+
     def _schema(self, source: Source) -> Any:
         return self._open(source).schema_arrow
 
@@ -391,6 +402,10 @@ class Arrow(ArrowTable):
     """Arrow IPC files (Feather), a row per document; memory-mapped when read."""
 
     extensions: ClassVar[tuple[str, ...]] = EXTENSIONS["arrow"]
+
+    def row_count(self, path: str | Path) -> int | None:  # noqa: ARG002
+        """Return None: each batch would have to be read for its rows."""
+        return None
 
     def _schema(self, source: Source) -> Any:
         return self._open(source).schema
@@ -574,7 +589,7 @@ def _whole_queries(batches: Iterator[Any], name: str) -> Iterator[Any]:
         changes = np.flatnonzero(qid[1:] != qid[:-1])
         if len(changes):
             cut = int(changes[-1]) + 1
-            yield pending.slice(0, cut)
+            yield pending.slice(0, cut).combine_chunks()  # else each look at a column copies it
             pending = pending.slice(cut)
     if pending is not None and len(pending):
         yield pending

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.core.products import times_vector
 from rankwright.core.types import F64
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.rankings import Ranking, check_limits, run_texts
@@ -24,7 +23,7 @@ from rankwright.errors import DataError, UsageError
 from rankwright.metrics.base import AnyMetrics, Metric
 from rankwright.metrics.convention import Convention
 from rankwright.metrics.evaluation import Evaluation, Evaluator, mean_over_queries
-from rankwright.models.linear import filled
+from rankwright.models.linear import product_with_gaps
 from rankwright.rankers.base import Ranker
 
 
@@ -148,7 +147,7 @@ class PartitionedEvaluator:
 def linear_scores(part: RankingData, weights: tuple[F64, F64 | None]) -> F64:
     """Return X w, given the weights and what stands for missing values."""
     w, fill = weights
-    return times_vector(filled(part.X, fill, "linear"), w, n_jobs=1)
+    return product_with_gaps(part.X, w, fill, "linear", n_jobs=1)
 
 
 # --- on the workers --------------------------------------------------------------------------

@@ -57,6 +57,9 @@ class KernelLoss:
     lanes (`rankwright.core.team`), the kernels take a ``scratch`` after ``args`` to get arrays
     from. With ``team`` they share a query among the threads of a GPU; without, each query has one.
 
+    ``cpu_kernel`` and ``cpu_hessian`` take the place of the two on the CPU, where something else is
+    quicker there.
+
     Where there is a ``score_limit``, the kernel never sees scores beyond it, or NaN, with which its
     search would not end: value, gradient and curvature are NaN then.
     """
@@ -72,9 +75,12 @@ class KernelLoss:
         score_limit: float | None = None,
         scratch: Callable[[I64, int], I64] | None = None,
         team: bool = False,
+        cpu_kernel: Callable[..., None] | None = None,
+        cpu_hessian: Callable[..., None] | None = None,
         n_jobs: int | None = None,
     ) -> None:
-        self._kernel, self._hessian = kernel, hessian
+        self._kernel, self._hessian = cpu_kernel or kernel, cpu_hessian or hessian
+        self._device_kernels = kernel, hessian
         self._scratch_floats, self._team = scratch, team
         self._score_limit = score_limit
         self._indptr, self._ranges = data.indptr, query_ranges(data.indptr)
@@ -163,8 +169,7 @@ class KernelLoss:
 
         return DeviceLoss(
             self,
-            self._kernel,
-            self._hessian,
+            *self._device_kernels,
             self._args,
             self._indptr,
             self._weight,

@@ -291,7 +291,7 @@ class FittedLinear:
 
     def scores(self, X: FloatMatrix, *, n_jobs: int | None = None) -> F64:
         """Return the score of each row."""
-        return times_vector(filled(X, self.fill, "linear"), self.coef, n_jobs=n_jobs)
+        return product_with_gaps(X, self.coef, self.fill, "linear", n_jobs=n_jobs)
 
     def contributions(self, X: FloatMatrix) -> F64:
         """Return what each feature adds to the score of each row, and 0 as the last column."""
@@ -484,6 +484,7 @@ def ridges(l2: float | str) -> tuple[float, ...]:
 
 
 _VALUES = 1 << 20  # of a sparse matrix that are looked at together
+_ROWS_WITH_GAPS = 1 << 14  # that are copied and filled together
 
 
 def fill_values(X: FloatMatrix, missing: str | None) -> F64 | None:
@@ -533,6 +534,30 @@ def filled(X: FloatMatrix, fill: F64 | None, model: str) -> FloatMatrix:
         out[block] = X[block]
         rows, column = np.nonzero(np.isnan(out[block]))
         out[block][rows, column] = fill[column]
+    return out
+
+
+def product_with_gaps(
+    X: FloatMatrix, w: F64, fill: F64 | None, model: str, *, n_jobs: int | None = None
+) -> F64:
+    """Return ``X @ w`` with ``fill`` in the gaps of X, which is read once where it has none.
+
+    A missing value makes the sum of its row NaN, whatever its weight, so that the sums tell which
+    rows are to be filled.
+
+    Raises
+    ------
+    DataError
+        If values are missing and there is nothing to fill in.
+    """
+    out = times_vector(X, w, n_jobs=n_jobs)
+    with_gaps = np.flatnonzero(np.isnan(out))
+    if len(with_gaps) and fill is None:
+        filled(X, fill, model)  # which says where; without gaps, infinite values made the NaN
+        return out
+    for lo in range(0, len(with_gaps), _ROWS_WITH_GAPS):
+        rows = with_gaps[lo : lo + _ROWS_WITH_GAPS]
+        out[rows] = times_vector(filled(X[rows], fill, model), w, n_jobs=n_jobs)
     return out
 
 

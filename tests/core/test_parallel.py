@@ -2,6 +2,7 @@ import math
 import os
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from rankwright.core.parallel import (
     map_ranges,
     ordered_sum,
     query_ranges,
+    read_ahead,
     thread_count,
 )
 from rankwright.errors import UsageError
@@ -51,6 +53,32 @@ def test_an_error_in_a_thread_reaches_the_caller():
 
     with pytest.raises(RuntimeError, match="in a thread"):
         map_queries(fail, np.arange(0, 100_001, 100), n_jobs=2)
+
+
+def test_reading_ahead_is_one_item_ahead_in_another_thread_and_the_same_items():
+    made = []
+
+    def items():
+        for number in range(5):
+            made.append((number, threading.current_thread() is threading.main_thread()))
+            yield number
+
+    ahead = read_ahead(items())
+    assert made == []
+    assert next(ahead) == 0
+    assert list(ahead) == [1, 2, 3, 4]
+    assert made == [(number, False) for number in range(5)]
+
+
+def test_an_error_while_reading_ahead_comes_after_what_was_read():
+    def items():
+        yield 1
+        raise OSError("half way")
+
+    ahead = read_ahead(items())
+    assert next(ahead) == 1
+    with pytest.raises(OSError, match="half way"):
+        next(ahead)
 
 
 def test_ordered_sum_is_close_to_the_exact_sum():

@@ -3,6 +3,7 @@ from dataclasses import replace
 import cvxpy as cp
 import numpy as np
 import pytest
+from cases import each
 from scipy import sparse
 from scipy.optimize import check_grad
 from simulated_gpu import cuda
@@ -12,6 +13,7 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
 from rankwright.losses.pair_exp import PairExp
 from rankwright.losses.squared import Squared
+from rankwright.models import linear
 from rankwright.models.linear import PATH, Linear, WeightRounds, fill_values, filled, without_gaps
 from rankwright.models.linear_problem import DeviceLinear, LinearProblem
 from rankwright.solvers.lbfgs import LBFGS
@@ -120,6 +122,26 @@ def test_arrays_restore_the_model():
 
 
 # --- missing ---------------------------------------------------------------------------------
+
+
+@each("as_matrix", [np.asarray, sparse.csr_array])
+def test_scores_of_rows_with_gaps_are_those_of_the_filled_matrix(as_matrix, monkeypatch):
+    monkeypatch.setattr(linear, "_ROWS_WITH_GAPS", 2)
+    X = np.random.default_rng(4).normal(size=(9, 3))
+    X[[1, 4, 4, 8, 5], [0, 1, 2, 2, 0]] = np.nan
+    w, fill = np.array([1.0, -2.0, 0.0]), np.array([0.5, 0.25, 8.0])
+    whole = np.where(np.isnan(X), fill, X)
+    found = linear.product_with_gaps(as_matrix(X), w, fill, "linear")
+    np.testing.assert_allclose(found, whole @ w, rtol=1e-14)
+    with pytest.raises(DataError, match="column 0 has missing values"):
+        linear.product_with_gaps(as_matrix(X), w, None, "linear")
+
+
+def test_a_product_that_infinite_values_make_nan_is_no_gap():
+    X = np.array([[np.inf, 1.0], [1.0, 1.0]])
+    found = linear.product_with_gaps(X, np.array([0.0, 1.0]), None, "linear")
+    assert np.isnan(found[0])
+    assert found[1] == 1.0
 
 
 X = np.array([[1.0, 0.0, np.nan], [3.0, np.nan, np.nan], [5.0, 4.0, np.nan]])
