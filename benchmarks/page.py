@@ -202,8 +202,10 @@ def _verdict(records: list[Record]) -> str:
     """Return in words who wins."""
     ours = next((one for one in records if one.peer == OURS), None)
     peers = [one for one in records if not one.peer.startswith(OURS)]
-    if ours is None or not peers:
+    if not peers:
         return "No peer was measured at this task."
+    if ours is None:
+        return "Rankwright has several rows here, and none that the others are compared with."
     lost = losses(records)
     if lost:
         return " ".join(f"**{text}**" for text in lost)

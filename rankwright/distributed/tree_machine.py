@@ -35,7 +35,7 @@ from rankwright.models.tree_text import first_trees
 from rankwright.models.trees import BIN_ROWS, FittedTrees, Trees, lightgbm, lightgbm_threads
 
 _IDLE = 900.0  # seconds without a call
-_MINUTES_TO_MEET = 2  # how long the machines of a network wait for each other
+_MINUTES_TO_WAIT = 15  # of a machine for another, which may have more data to bin
 
 
 class TreeMachine:
@@ -73,8 +73,7 @@ class TreeMachine:
         self._parts.append((number, first, part))
 
     def listen(self) -> int:
-        """Bin the data, bind the loss to it, and return a free port for the network."""
-        data = [part for *_, part in self._parts]
+        """Bind the loss to the data, and return a free port for the network."""
         self._descents = PartDescents(
             self._model,
             self._loss,
@@ -83,19 +82,19 @@ class TreeMachine:
             largest=self._largest,
             n_jobs=self._n_jobs,
         )
-        self._params = self._lightgbm_params(data)
-        self._bins = self._binned(data)
-        scores = [self._start.running_scores(part.X, n_jobs=self._n_jobs) for part in data]
-        self._bins.set_init_score(np.concatenate(scores))
-        self._parts = []  # bins and bound losses are all that is needed
         with socket.socket() as free:
             free.bind(("", 0))
             return int(free.getsockname()[1])
 
     def join(self, machines: str, port: int) -> None:
-        """Meet the other machines, listed as ``host:port,host:port``."""
-        lgb = lightgbm()
-        params = dict(self._params)
+        """Meet the other machines, listed as ``host:port,host:port``, and bin the data.
+
+        LightGBM bins when its network is there: every machine then finds the thresholds of some
+        features, in the sample that they all have, and sends them to the others.
+        """
+        data = [part for *_, part in self._parts]
+        params = self._lightgbm_params(data)
+        bins = self._binned(data, params)
         n_machines = machines.count(",") + 1
         if n_machines > 1:
             params |= {
@@ -104,9 +103,10 @@ class TreeMachine:
                 "machines": machines,
                 "num_machines": n_machines,
                 "local_listen_port": port,
-                "time_out": _MINUTES_TO_MEET,
+                "time_out": _MINUTES_TO_WAIT,
             }
-        self._booster = lgb.Booster(params, self._bins)
+        self._booster = lightgbm().Booster(params, bins)
+        self._parts = []  # bins and bound losses are all that is needed
 
     def grow(
         self, first: int, rounds: int, with_text: bool
@@ -144,20 +144,21 @@ class TreeMachine:
         params["bin_construct_sample_cnt"] = max(BIN_ROWS, self._sample.shape[0])
         return params
 
-    def _binned(self, data: list[RankingData]) -> Any:
-        """Return the rows of all parts in the bins of the sample."""
+    def _binned(self, data: list[RankingData], params: dict[str, Any]) -> Any:
+        """Return the rows of all parts in the bins of the sample, to be made by a booster."""
         lgb = lightgbm()
-        categorical = self._params.pop("categorical_feature", "auto")
+        categorical = params.pop("categorical_feature", "auto")
+        scores = [self._start.running_scores(part.X, n_jobs=self._n_jobs) for part in data]
         bins = None
-        for rows in (_as_lightgbm([self._sample]), _as_lightgbm([part.X for part in data])):
-            n = rows.shape[0] if hasattr(rows, "shape") else sum(len(block) for block in rows)
+        for blocks, start in (([self._sample], None), ([part.X for part in data], scores)):
             bins = lgb.Dataset(
-                rows,
-                np.zeros(n, np.float32),
+                _as_lightgbm(blocks),
+                np.zeros(sum(block.shape[0] for block in blocks), np.float32),
                 reference=bins,
-                params=self._params,
+                init_score=None if start is None else np.concatenate(start),
+                params=dict(params),
                 categorical_feature=categorical,
-            ).construct()
+            )
         return bins
 
 
@@ -279,6 +280,7 @@ def main() -> None:
         sys.stdout.write(f"{listener.address[1]}\n")
         sys.stdout.flush()
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # LightGBM writes there too
+        lightgbm()  # imported while the worker has other things to do
         with listener.accept() as caller:
             answer_calls(caller)
 

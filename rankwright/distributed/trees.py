@@ -7,7 +7,7 @@ same tree. Labels never reach LightGBM, and lists may be of any length.
 
 What differs from one process:
 
-- bins come from 100,000 rows, sampled from all parts by their content, where there are more;
+- bins come from 65,536 rows, sampled from all parts by their content, where there are more;
 - gradients are rounded (equation (2) of `rankwright.models.boosting`) part by part;
 - rows and queries are sampled part by part, and so is the noise of losses; columns as ever;
 - with several workers LightGBM estimates the number of documents of a leaf from their curvature, so
@@ -30,6 +30,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from multiprocessing.connection import Client as Connection
 from secrets import token_bytes
 from typing import Any, NamedTuple, Protocol
@@ -220,8 +221,8 @@ def _at_zero(
 
 # --- processes beside the workers --------------------------------------------------------------
 # A Dask worker starts a process beside it (`rankwright.distributed.tree_machine`) and passes calls
-# on to it. `begin_machine`, `call_machine` and `end_machine` are tasks, which `TreeNetwork` sends
-# to all workers at once.
+# on to it. `start_machine`, `begin_machine`, `call_machine` and `end_machine` are tasks, which
+# `TreeNetwork` sends to all workers at once.
 
 
 class NetworkBrokenError(Exception):
@@ -239,6 +240,7 @@ class Machine:
     def __init__(self) -> None:
         key = token_bytes(32)
         self._calling = threading.Lock()
+        self._connection: Any = None
         self._process = subprocess.Popen(
             [sys.executable, "-m", "rankwright.distributed.tree_machine"],
             stdin=subprocess.PIPE,
@@ -246,20 +248,17 @@ class Machine:
             stderr=subprocess.DEVNULL,
         )
         assert self._process.stdin is not None
-        assert self._process.stdout is not None
         self._process.stdin.write(key)
         self._process.stdin.flush()
-        port = self._process.stdout.readline()
-        if not port:
-            self._end_process()
-            raise NetworkBrokenError("the process beside a worker did not start")
-        self._connection = Connection(("127.0.0.1", int(port)), authkey=key)
+        self._key = key
 
     def call(self, name: str, *args: Any) -> Any:
-        """Call a method of its `TreeMachine`."""
+        """Call a method of its `TreeMachine`; the first call waits for the process."""
         message = as_message((name, args))
         try:
             with self._calling:
+                if self._connection is None:
+                    self._connection = self._connected()
                 self._connection.send_bytes(message)
                 well, answer = self._connection.recv()
         except (EOFError, OSError):
@@ -272,7 +271,15 @@ class Machine:
         """Kill it, whatever it does; a call that waits for it ends too."""
         self._end_process()
         with self._calling:
-            self._connection.close()
+            if self._connection is not None:
+                self._connection.close()
+
+    def _connected(self) -> Any:
+        assert self._process.stdout is not None
+        port = self._process.stdout.readline()
+        if not port:
+            raise NetworkBrokenError("the process beside a worker did not start")
+        return Connection(("127.0.0.1", int(port)), authkey=self._key)
 
     def _end_process(self) -> None:
         self._process.kill()
@@ -282,10 +289,8 @@ class Machine:
                 pipe.close()
 
 
-def begin_machine(
-    run: str, plan: tuple[Any, ...], numbers: list[tuple[int, int]], parts: list[RankingData]
-) -> int:
-    """Start the process of a worker, give it its parts, and return its port."""
+def start_machine(run: str) -> None:
+    """Start the process of a worker; it comes up while the worker does other things."""
     machine = Machine()
     with _lock:
         late = run in _ended
@@ -294,6 +299,13 @@ def begin_machine(
     if late:
         machine.end()
         raise NetworkBrokenError("the network was given up before it began")
+
+
+def begin_machine(
+    run: str, plan: tuple[Any, ...], numbers: list[tuple[int, int]], parts: list[RankingData]
+) -> int:
+    """Give the process of a worker its parts, and return its port."""
+    machine = _machine(run)
     machine.call("begin", *plan)
     for (number, first), part in zip(numbers, parts, strict=True):
         machine.call("add", number, first, part)
@@ -303,10 +315,7 @@ def begin_machine(
 
 def call_machine(run: str, name: str, args: tuple[Any, ...]) -> Any:
     """Call a method of the `TreeMachine` beside this worker."""
-    machine = MACHINES.get((run, _worker_address()))
-    if machine is None:
-        raise NetworkBrokenError(f"the worker {_worker_address()} was started again")
-    return machine.call(name, *args)
+    return _machine(run).call(name, *args)
 
 
 def end_machine(run: str, dask_worker: Any) -> None:
@@ -316,6 +325,13 @@ def end_machine(run: str, dask_worker: Any) -> None:
         machine = MACHINES.pop((run, dask_worker.address), None)
     if machine is not None:
         machine.end()
+
+
+def _machine(run: str) -> Machine:
+    machine = MACHINES.get((run, _worker_address()))
+    if machine is None:
+        raise NetworkBrokenError(f"the worker {_worker_address()} was started again")
+    return machine
 
 
 def _worker_address() -> str:
@@ -378,7 +394,7 @@ class TreeNetwork:
         self._model, self._loss, self._data, self._seed = model, loss, data, seed
         self._n_jobs, self._largest = n_jobs, largest
         self._client = data.client
-        self._sample = _bin_sample(data)
+        self._sample: Any = None
         self._run: str | None = None
         self._workers: list[str] = []
         self._most = 0  # workers that there were at best
@@ -412,6 +428,9 @@ class TreeNetwork:
         threads = self._wait_for_workers()
         parts_of = self._assigned(list(threads))
         self._run, self._workers = uuid.uuid4().hex, list(parts_of)
+        self._together(start_machine, [()] * len(self._workers))
+        if self._sample is None:  # sampled while the processes come up
+            self._sample = _bin_sample(self._data)
         model, calls = grown.model(), []
         firsts = self._data.first_queries
         for worker, own in parts_of.items():
@@ -490,11 +509,12 @@ class TreeNetwork:
             for worker, own in zip(self._workers, args, strict=True)
         ]
         try:
-            while not all(future.done() for future in futures):
+            while waiting := [future for future in futures if not future.done()]:
                 self._check_workers(self._workers)
                 if any(future.status == "error" for future in futures):
                     break
-                _wait_a_little(distributed, futures)
+                with suppress(TimeoutError):
+                    distributed.wait(waiting, timeout=_LOOK, return_when="FIRST_COMPLETED")
             errors = [future.exception() for future in futures if future.status == "error"]
             for error in sorted(errors, key=_is_passing):  # the cause before what it brings about
                 raise NetworkBrokenError(f"{error}") if _is_passing(error) else error
@@ -504,14 +524,6 @@ class TreeNetwork:
             return found
         finally:
             self._client.cancel(futures, force=True)
-
-
-def _wait_a_little(distributed: Any, futures: list[Any]) -> None:
-    try:
-        distributed.wait(futures, timeout=_LOOK, return_when="FIRST_COMPLETED")
-    except TimeoutError:
-        return
-    time.sleep(_LOOK / 20)  # one is done already: look at the others now and then
 
 
 def _is_passing(error: Exception) -> bool:

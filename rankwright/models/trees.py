@@ -50,7 +50,7 @@ if TYPE_CHECKING:  # imported on use: scoring does without
     import lightgbm as lgb
 
 _MOST_LEAVES = 131_072  # of LightGBM
-BIN_ROWS = 100_000  # documents that thresholds come from, at most
+BIN_ROWS = 1 << 16  # documents that thresholds come from, at most: LightGBM's buffers double
 _PER_VALUE = 24  # bytes: a value as float64, its row, and the growth of both
 _PER_DOCUMENT = 100  # bytes: scores, gradients, curvatures and the rows of each leaf
 _PER_ROUND = 64  # bytes a document: gradients on their way to LightGBM

@@ -98,8 +98,10 @@ def test_a_process_that_does_not_start_is_not_left_behind(monkeypatch):
         return started[0]
 
     monkeypatch.setattr(trees.subprocess, "Popen", popen)
+    machine = trees.Machine()
     with pytest.raises(NetworkBrokenError, match="did not start"):
-        trees.Machine()
+        machine.call("listen")
+    machine.end()
     assert started[0].returncode is not None
 
 
@@ -120,7 +122,7 @@ def test_a_machine_that_comes_after_the_end_of_its_run_is_ended(monkeypatch):
     monkeypatch.setattr(trees, "_worker_address", lambda: "tcp://here:1")
     monkeypatch.setattr(trees, "_ended", set())
     with pytest.raises(NetworkBrokenError, match="given up before it began"):
-        trees.begin_machine("run", (), [], [])
+        trees.start_machine("run")
     assert made[0].ended
     assert trees.MACHINES == {}
 

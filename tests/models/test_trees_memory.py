@@ -1,4 +1,4 @@
-"""Trees within a bound on memory: bins from a sample by content, the same trees by column."""
+"""Trees in less memory: bins from a sample by content, the same trees by column."""
 
 from dataclasses import replace
 
@@ -11,6 +11,7 @@ from rankwright.core.memory import memory_limit
 from rankwright.data.synthetic_data import synthetic
 from rankwright.models import trees
 from rankwright.models.trees import plan_bins, tree_bytes
+from rankwright.persist.checkpoint import Checkpoint
 
 DATA = synthetic("mq2008", queries=60)
 SHUFFLED = np.random.default_rng(0).permutation(DATA.n_documents)
@@ -22,32 +23,29 @@ def text(data=DATA, **parameters):
     return LambdaMART(**given).fit(data).model_.text
 
 
-@pytest.fixture
-def small_sample(monkeypatch):
-    """Let 90 GB pay for thresholds from 299 of the documents."""
-    monkeypatch.setattr(trees, "_PER_VALUE", 90 * 10**9 // (4 * 46 * 300))
-    with memory_limit("90GB"):
+@pytest.fixture(params=["many documents", "a bound"])
+def small_sample(request, monkeypatch):
+    """Take thresholds from 299 of the documents, as there are many or 90 GB pay for no more."""
+    if request.param == "a bound":
+        monkeypatch.setattr(trees, "_PER_VALUE", 90 * 10**9 // (4 * 46 * 300))
+    else:
+        monkeypatch.setattr(trees, "BIN_ROWS", 299)
+    with memory_limit("90GB" if request.param == "a bound" else None):
         assert plan_bins(DATA.n_documents, 46, 255, 4).sample == 299 < DATA.n_documents / 2
         yield
 
 
 def test_thresholds_come_from_all_documents_or_a_sample_of_them():
-    assert plan_bins(3_771_125, 136, 255, 4) == (100_000, True)
+    assert plan_bins(3_771_125, 136, 255, 4) == (65_536, True)
     assert plan_bins(900, 136, 255, 4).sample >= 900
 
 
 def test_a_bound_decides_sample_and_layout():
     with memory_limit("90GB"):
-        assert plan_bins(3_771_125, 136, 255, 4) == (100_000, True)
+        assert plan_bins(3_771_125, 136, 255, 4) == (65_536, True)
         assert not plan_bins(377_112_500, 136, 255, 4).by_row
-    with memory_limit("1GB"):
-        assert plan_bins(3_771_125, 136, 255, 4).sample == 10**9 // (4 * 136 * 28) < 100_000
-
-
-def test_many_documents_are_sampled_without_a_bound(monkeypatch):
-    everything = text()
-    monkeypatch.setattr(trees, "BIN_ROWS", 299)
-    assert text() != everything
+    with memory_limit("500MB"):
+        assert plan_bins(3_771_125, 136, 255, 4).sample == 5 * 10**8 // (4 * 136 * 28) < 65_536
 
 
 def test_fewer_bins_take_less():
@@ -71,7 +69,7 @@ def test_bins_by_column_give_the_same_trees(monkeypatch):
 @pytest.mark.usefixtures("small_sample")
 def test_a_sample_gives_the_same_trees_for_any_threads_and_order_of_rows():
     sampled = text()
-    assert sampled == text(n_jobs=2)
+    assert sampled == text(n_jobs=2) == text(n_jobs=5)
     rows = np.concatenate(
         [SHUFFLED[DATA.query_of_row()[SHUFFLED] == q] for q in range(DATA.n_queries)]
     )
@@ -85,7 +83,26 @@ def test_a_sample_serves_sparse_features_too():
 
 
 @pytest.mark.usefixtures("small_sample")
-def test_a_sample_gives_other_thresholds():
+def test_a_sample_gives_other_thresholds(monkeypatch):
     sampled = text()
+    monkeypatch.setattr(trees, "BIN_ROWS", 1 << 16)
     with memory_limit(None):
         assert text() != sampled
+
+
+@pytest.mark.usefixtures("small_sample")
+def test_a_run_on_a_sample_is_resumed_to_the_same_file(tmp_path):
+    def made():
+        return LambdaMART(n_estimators=4, num_leaves=7, n_jobs=2)
+
+    def stop(t, _):
+        if t == 3:
+            raise InterruptedError
+
+    made().fit(DATA).save(tmp_path / "whole.rw")
+    with pytest.raises(InterruptedError):
+        made().fit(DATA, checkpoint=Checkpoint(tmp_path / "kept", every=1), progress=stop)
+    again = made().fit(DATA, checkpoint=Checkpoint(tmp_path / "kept", every=1, resume=True))
+    again.save(tmp_path / "resumed.rw")
+    assert again.resumed_from_ == 2
+    assert (tmp_path / "resumed.rw").read_bytes() == (tmp_path / "whole.rw").read_bytes()
