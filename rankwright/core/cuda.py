@@ -67,6 +67,11 @@ def _owns(i):  # type: ignore[no-untyped-def]
 
 
 @cuda.jit(device=True)
+def _member():  # type: ignore[no-untyped-def]
+    return cuda.threadIdx.x
+
+
+@cuda.jit(device=True)
 def _members():  # type: ignore[no-untyped-def]
     return cuda.blockDim.x
 
@@ -144,6 +149,7 @@ _over_team = cuda.jit(device=True)(_over_team_by_halves if SIMULATED else _over_
 
 _OF_TEAM = {
     one_member.owns: _owns,
+    one_member.member: _member,
     one_member.members: _members,
     one_member.once: _once,
     one_member.wait: _wait,

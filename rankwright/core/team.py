@@ -4,7 +4,7 @@ On the CPU one thread works through its queries alone. On a GPU (`rankwright.cor
 more threads than queries, and a kernel that is written for it gives each query to a team:
 
 - ``for i in shared_range(lo, hi)``: each member takes its part, and i is always the same member's;
-- ``owns(i)``: whether i is this member's;
+- ``owns(i)``: whether i is this member's; ``member()``: its number, of ``members()``;
 - ``team_sum(x)``, ``team_sums(x, y)``, ``team_max(x)``: over all members, known to all of them;
 - ``wait()``: until all are here, before members read what others have written.
 
@@ -53,6 +53,12 @@ class Scratch(NamedTuple):
 def owns(i):  # type: ignore[no-untyped-def]
     """Whether the index i is this member's."""
     return i == i
+
+
+@kernel
+def member():  # type: ignore[no-untyped-def]
+    """Return the number of this member of the team, from 0."""
+    return 0
 
 
 @kernel
