@@ -16,12 +16,14 @@ On the CPU a team has one member: `shared_range` is ``range``, and the others co
 
 A kernel that allocates takes ``scratch`` and gets its arrays from `new_floats` and `new_table`: new
 ones for the longest of its queries on the CPU, and on a GPU, where kernels allocate nothing, a part
-of the `Scratch` for each query.
+of the `Scratch` for each query. One that is no kernel of a team may allocate by ``np.empty``,
+``zeros``, ``ones`` and ``full`` as well, if its loss says how many bytes each query takes; see
+`rankwright.core.cuda`. One that returns arrays is marked by `returns_arrays`.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -36,6 +38,15 @@ class Lanes(int):
 
 
 LANES = Lanes(8)  # numbers that a core of the CPU computes at once
+
+
+RETURNS_ARRAYS: set[Any] = set()
+
+
+def returns_arrays(one: Any) -> Any:
+    """Mark a kernel that returns arrays: on a GPU it is compiled into its callers."""
+    RETURNS_ARRAYS.add(one)
+    return one
 
 
 class Scratch(NamedTuple):

@@ -55,7 +55,8 @@ class KernelLoss:
 
     With ``scratch``, the numbers that the kernel needs for queries of these sizes with so many
     lanes (`rankwright.core.team`), the kernels take a ``scratch`` after ``args`` to get arrays
-    from. With ``team`` they share a query among the threads of a GPU; without, each query has one.
+    from. ``heap()`` says how many bytes a kernel that allocates takes at most for each query. With
+    ``team`` they share a query among the threads of a GPU; without, each query has one.
 
     Where there is a ``score_limit``, the kernel never sees scores beyond it, or NaN, with which its
     search would not end: value, gradient and curvature are NaN then.
@@ -71,11 +72,12 @@ class KernelLoss:
         present: RankingData | None = None,
         score_limit: float | None = None,
         scratch: Callable[[I64, int], I64] | None = None,
+        heap: Callable[[], I64] | None = None,
         team: bool = False,
         n_jobs: int | None = None,
     ) -> None:
         self._kernel, self._hessian = kernel, hessian
-        self._scratch_floats, self._team = scratch, team
+        self._scratch_floats, self._heap, self._team = scratch, heap, team
         self._score_limit = score_limit
         self._indptr, self._ranges = data.indptr, query_ranges(data.indptr)
         self._present: tuple[I64, I64] | None = None  # rows, and where queries begin in the data
@@ -172,6 +174,7 @@ class KernelLoss:
             present=self._present,
             score_limit=self._score_limit,
             scratch=self._scratch_floats,
+            heap=self._heap,
             team=self._team,
         )
 
