@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rankwright.core.jit import kernel
 from rankwright.core.kernels import copy_values, take
 from rankwright.core.parallel import map_queries
-from rankwright.core.team import members, owns, shared_range, team_sum, wait
+from rankwright.core.team import members, owns, returns_arrays, shared_range, team_sum, wait
 from rankwright.core.types import F64, I64
 
 _RUN = 12  # longest run for insertion
@@ -111,11 +111,13 @@ def _merge_runs(lo, hi, s, key, plain, width, order, spare):  # type: ignore[no-
 
 
 @kernel
-def _sort_queries(lo, hi, indptr, s, key, order, spare):  # type: ignore[no-untyped-def]
+def sort_queries(lo, hi, indptr, s, key, order, spare):  # type: ignore[no-untyped-def]
+    """Write the ranking of each query to its places of ``order``."""
     for q in range(lo, hi):
         sort_query(indptr[q], indptr[q + 1], s, key, order, spare)
 
 
+@returns_arrays
 @kernel
 def in_order_of(number, documents):  # type: ignore[no-untyped-def]
     """Return ``documents`` from the lowest number to the highest, equal ones as they came."""
@@ -206,7 +208,7 @@ def ranking(s: F64, indptr: I64, *, key: F64 | None = None, n_jobs: int | None =
     spare = np.empty(len(s), np.int64)
     chosen = NO_KEY if key is None else np.ascontiguousarray(key, np.float64).view()
     chosen.flags.writeable = False
-    map_queries(_sort_queries, indptr, s, chosen, order, spare, n_jobs=n_jobs)
+    map_queries(sort_queries, indptr, s, chosen, order, spare, n_jobs=n_jobs)
     return order
 
 

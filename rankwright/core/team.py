@@ -4,7 +4,7 @@ On the CPU one thread works through its queries alone. On a GPU (`rankwright.cor
 more threads than queries, and a kernel that is written for it gives each query to a team:
 
 - ``for i in shared_range(lo, hi)``: each member takes its part, and i is always the same member's;
-- ``owns(i)``: whether i is this member's;
+- ``owns(i)``: whether i is this member's; ``member()``: its number, of ``members()``;
 - ``team_sum(x)``, ``team_sums(x, y)``, ``team_max(x)``: over all members, known to all of them;
 - ``wait()``: until all are here, before members read what others have written.
 
@@ -16,12 +16,14 @@ On the CPU a team has one member: `shared_range` is ``range``, and the others co
 
 A kernel that allocates takes ``scratch`` and gets its arrays from `new_floats` and `new_table`: new
 ones for the longest of its queries on the CPU, and on a GPU, where kernels allocate nothing, a part
-of the `Scratch` for each query.
+of the `Scratch` for each query. One that is no kernel of a team may allocate by ``np.empty``,
+``zeros``, ``ones`` and ``full`` as well, if its loss says how many bytes each query takes; see
+`rankwright.core.cuda`. One that returns arrays is marked by `returns_arrays`.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -36,6 +38,15 @@ class Lanes(int):
 
 
 LANES = Lanes(8)  # numbers that a core of the CPU computes at once
+
+
+RETURNS_ARRAYS: set[Any] = set()
+
+
+def returns_arrays(one: Any) -> Any:
+    """Mark a kernel that returns arrays: on a GPU it is compiled into its callers."""
+    RETURNS_ARRAYS.add(one)
+    return one
 
 
 class Scratch(NamedTuple):
@@ -53,6 +64,12 @@ class Scratch(NamedTuple):
 def owns(i):  # type: ignore[no-untyped-def]
     """Whether the index i is this member's."""
     return i == i
+
+
+@kernel
+def member():  # type: ignore[no-untyped-def]
+    """Return the number of this member of the team, from 0."""
+    return 0
 
 
 @kernel

@@ -25,7 +25,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from rankwright.core.jit import kernel
-from rankwright.core.kernels import clear_query
+from rankwright.core.kernels import clear_query, longest, take
 from rankwright.core.order import numbers_of_runs
 from rankwright.core.parameters import Part, check_above_zero
 from rankwright.core.types import F64, I64, BoundLoss, Traits
@@ -47,16 +47,20 @@ class _Terms(NamedTuple):
 @kernel
 def _queries(lo, hi, indptr, s, terms, weight, value, grad, curv):  # type: ignore[no-untyped-def]
     begin, row, grade, w, margin = terms
+    room = np.empty(longest(lo, hi, begin))
     for q in range(lo, hi):
         clear_query(q, indptr, value, grad, curv)
         if weight[q] == 0.0:
             continue
         at = slice(begin[q], begin[q + 1])
         rows, grades, weights = row[at], grade[at], w[at]
-        scores = s[rows]
+        scores = room[: len(rows)]
+        take(s, rows, scores)
         n_thresholds = grades[-1]  # grades are numbered from 0 and rows go up with them
+        first = 0
         for k in range(n_thresholds):
-            first = np.searchsorted(grades, k + 1)
+            while grades[first] <= k:
+                first += 1
             t = _best_threshold(first, scores, weights, margin)
             for i in range(len(rows)):
                 lead = scores[i] - t if i >= first else t - scores[i]
@@ -72,7 +76,11 @@ def _queries(lo, hi, indptr, s, terms, weight, value, grad, curv):  # type: igno
 @kernel
 def _best_threshold(first, s, w, margin):  # type: ignore[no-untyped-def]
     """Return the best threshold between the rows before ``first`` and those from it on."""
-    low, high = np.min(s) - margin, np.max(s) + margin
+    low = high = s[0]
+    for i in range(1, len(s)):  # NaN where one is
+        low = s[i] if s[i] < low or s[i] != s[i] else low
+        high = s[i] if s[i] > high or s[i] != s[i] else high
+    low, high = low - margin, high + margin
     t = 0.5 * (low + high)
     for _ in range(100):
         derivative, curvature, size = 0.0, 0.0, 0.0
@@ -132,4 +140,8 @@ class AllThreshold(Part):
         begin, row = rows_by_grade(data)
         grade, _ = numbers_of_runs(data.y[row], begin)
         terms = _Terms(begin, row, grade, document_weight(data)[row], float(self.margin))
-        return KernelLoss(_queries, data, terms, curvature=True, n_jobs=n_jobs)
+
+        def heap() -> I64:
+            return 8 * np.diff(begin)
+
+        return KernelLoss(_queries, data, terms, curvature=True, heap=heap, n_jobs=n_jobs)

@@ -62,6 +62,7 @@ from rankwright.metrics.base import AnyMetric
 FORMS = ("sampled", "exact")
 PROPOSALS = ("grades", "uniform")
 _MOST_EXACT = 6
+_ARRAYS = 6  # that the kernel allocates; each begins at a multiple of 16 bytes on a GPU
 
 
 class _Terms(NamedTuple):
@@ -316,7 +317,15 @@ class BoltzRank(Part):
             beta=float(self.pair_potential),
             divergence=float(self.divergence),
         )
-        return SampledLoss(random_key, _queries, data, lists, terms, curvature=True, n_jobs=n_jobs)
+
+        def heap() -> I64:
+            n, count = np.diff(lists.begin), max(terms.samples, len(every))
+            floats = 2 * count * n + 5 * count + 7 * n + (n * n if terms.beta != 0.0 else 0)
+            return 8 * floats + 16 * _ARRAYS
+
+        return SampledLoss(
+            random_key, _queries, data, lists, terms, curvature=True, heap=heap, n_jobs=n_jobs
+        )
 
     def _check(self) -> None:
         check_choice("boltzrank's form", self.form, FORMS)

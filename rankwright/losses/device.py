@@ -13,7 +13,7 @@ import numpy as np
 from numba.core.errors import NumbaError
 
 from rankwright.core import cuda
-from rankwright.core.cuda import DeviceMemory
+from rankwright.core.cuda import DeviceHeap, DeviceMemory, QueryTeams
 from rankwright.core.team import Scratch
 from rankwright.core.types import F64, I64, AnyArray
 from rankwright.errors import IncompatibleError
@@ -41,9 +41,11 @@ class DeviceLoss:
         present: tuple[I64, I64] | None,
         score_limit: float | None,
         scratch: Callable[[I64, int], I64] | None,
+        heap: Callable[[], I64] | None,
         team: bool,
     ) -> None:
-        _refuse_what_cannot_run(kernel, score_limit)
+        _refuse_what_cannot_run(kernel, heap)
+        self._score_limit = score_limit
         self.memory = DeviceMemory(torch)
         self._loss, self._kernel, self._hessian = loss, kernel, hessian
         self._copies: list[tuple[AnyArray, Any, Any]] = []  # arrays, tensors, and views of these
@@ -54,15 +56,13 @@ class DeviceLoss:
         if present is not None:
             self._present = self.memory.copy(present[0]), present[1]
         sizes = np.diff(indptr)
-        self._team_of = np.ones(len(sizes), np.int64)
-        for documents, threads in cuda.TEAMS if team else ():
-            self._team_of[sizes >= documents] = threads
-        self._runs: dict[tuple[int, int], list[tuple[int, Any]]] = {}
+        self._teams = QueryTeams(self.memory, indptr, team=team)
+        self._heap = None if heap is None else DeviceHeap(self.memory, heap())
         self._scratch_begin: I64 | None = None
         if scratch is not None:
             floats = np.zeros(len(sizes), np.int64)
-            for threads in np.unique(self._team_of).tolist():
-                own = self._team_of == threads
+            for threads in np.unique(self._teams.threads).tolist():
+                own = self._teams.threads == threads
                 floats[own] = scratch(sizes[own], cuda.lanes(threads))
             self._scratch_begin = np.append(0, np.cumsum(floats)).astype(np.int64)
             self._scratch_there = self._to_device(self._scratch_begin)
@@ -76,8 +76,16 @@ class DeviceLoss:
         ``s`` and ``out`` have one number (float64) for each document of the data.
         """
         seen, part = self._seen(lo, hi, s), self._scratch_for(out)
+        beyond = None
+        if self._score_limit is not None:  # the kernel would not end
+            own = slice(int(self._indptr[lo]), int(self._indptr[hi]))
+            beyond = ~(seen[own].abs() <= self._score_limit).all()
+            seen = seen.masked_fill(beyond, 0.0)
         views = (self._weight, cuda.view(self.per_query), cuda.view(part), self._nothing)
         self._launch(self._kernel, lo, hi, seen, *views)
+        if beyond is not None:
+            for found in (part[own], self.per_query[lo:hi]):
+                found.masked_fill_(beyond, np.nan)
         self._put(lo, hi, part, out)
 
     def hess_vec(self, s: Any, v: Any, out: Any) -> None:
@@ -159,22 +167,8 @@ class DeviceLoss:
             if len(self._floats) < needed:
                 self._floats = self.memory.zeros(needed)
             args = (*args[:-1], Scratch(cuda.view(self._floats), self._scratch_there, first))
-        every = (self._there, cuda.view(s), *args, *last)
-        stream = self.memory.stream()
-        for team, queries in self._queries(lo, hi):
-            cuda.launch(kernel, queries, every, team=team, stream=stream)
-
-    def _queries(self, lo: int, hi: int) -> list[tuple[int, Any]]:
-        """Return the queries lo:hi by the size of their teams, each from the longest on."""
-        if (lo, hi) not in self._runs:
-            found = np.arange(lo, hi)
-            found = found[np.argsort(-np.diff(self._indptr)[lo:hi], kind="stable")]
-            teams = np.unique(self._team_of[found])[::-1].tolist()
-            self._runs[lo, hi] = [
-                (team, cuda.view(self.memory.copy(found[self._team_of[found] == team])))
-                for team in teams
-            ]
-        return self._runs[lo, hi]
+        heap = None if self._heap is None else self._heap.part(lo, hi)
+        self._teams.launch(kernel, lo, hi, (self._there, cuda.view(s), *args, *last), heap)
 
     def _seen(self, lo: int, hi: int, s: Any) -> Any:
         """Return the scores as the kernels see them: of documents of positive weight."""
@@ -197,9 +191,6 @@ class DeviceLoss:
         out[rows[own]] = part[own]
 
 
-def _refuse_what_cannot_run(kernel: Callable[..., None], score_limit: float | None) -> None:
-    found = cuda.allocating(kernel)
-    if found is not None:
-        raise IncompatibleError(f"{found} allocates memory, which a GPU cannot.")
-    if score_limit is not None:
-        raise IncompatibleError("its kernels take no scores beyond a limit.")
+def _refuse_what_cannot_run(kernel: Callable[..., None], heap: Callable[[], I64] | None) -> None:
+    if cuda.allocates(kernel) and heap is None:
+        raise IncompatibleError("its kernels allocate memory, and it does not say how much.")

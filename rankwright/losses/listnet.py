@@ -31,6 +31,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -49,7 +50,13 @@ from rankwright.losses.base import (
     new_random_key,
     present_documents,
 )
-from rankwright.losses.top_k import MOST_ORDERS, TopKTerms, top_k_hessian, top_k_queries
+from rankwright.losses.top_k import (
+    MOST_ORDERS,
+    TopKTerms,
+    top_k_bytes,
+    top_k_hessian,
+    top_k_queries,
+)
 
 TARGETS = ("softmax", "gain")
 
@@ -150,7 +157,13 @@ class ListNet(Part):
             random_key = new_random_key(self.random_state)
             terms = TopKTerms(seen.y, w, int(self.k), int(self.samples), random_key)
             return SampledLoss(
-                random_key, top_k_queries, data, terms, hessian=top_k_hessian, **options
+                random_key,
+                top_k_queries,
+                data,
+                terms,
+                hessian=top_k_hessian,
+                heap=partial(top_k_bytes, seen.sizes, int(self.k)),
+                **options,
             )
         t = _softmax_shares(seen, w) if self.target == "softmax" else _gain_shares(seen, w)
         return KernelLoss(_queries, data, t, w, hessian=_hessian, team=True, **options)

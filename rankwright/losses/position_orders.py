@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from rankwright.core.jit import kernel
 from rankwright.core.kernels import copy_values
 from rankwright.core.order import NO_KEY, in_order_of, numbers_of_runs, sort_query
+from rankwright.core.team import returns_arrays
 from rankwright.core.types import F64, I64
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import UsageError
+from rankwright.errors import IncompatibleError, UsageError
 from rankwright.losses.assignment import (
     assign,
     assign_benches,
@@ -31,6 +32,8 @@ from rankwright.losses.topic_search import best_order, most_documents, search_to
 
 SORT, CLASSES, FIRST, ASSIGN, COST, GROUPS, BENCHES, TOPICS = range(8)
 _MOST_KINDS = 8
+_ARRAYS_OF_PLACES = 16  # that are allocated at a time for a query
+_MOST_ARRAYS = 40
 
 # --- kernels ---------------------------------------------------------------------------------
 
@@ -84,7 +87,10 @@ def refer_within_groups(sequence, s, block, group, n_groups, limit, top, c, out)
         for g in range(n_groups):
             seated += min(tied[g], seats[g])
         following = min(rank + seated, top)
-        mean = c[rank:following].sum() / seated if seated else 0.0
+        mean = 0.0
+        for place in range(rank, following):
+            mean += c[place]
+        mean = mean / seated if seated else 0.0
         for i in sequence[first:end]:
             out[i] = mean * min(1.0, seats[group[i]] / tied[group[i]])
         for g in range(n_groups):
@@ -310,9 +316,23 @@ def size_of_workspace(lists: Lists) -> tuple[int, int]:
     return states, ranks
 
 
+def heap_bytes(lists: Lists) -> I64:
+    """Return the bytes that the worst and the reference order of each query take at most."""
+    if (lists.method == TOPICS).any():
+        raise IncompatibleError("orders within overlapping topics are searched on the CPU.")
+    states, ranks = size_of_workspace(lists)
+    n, method = np.diff(lists.begin), lists.method
+    m, kinds, groups = np.minimum(lists.cut, n), np.diff(lists.gain_begin), lists.n_groups
+    floats = _ARRAYS_OF_PLACES * (n + 2) + 2 * m * groups + 3 * groups
+    floats += np.where(np.isin(method, (ASSIGN, COST, BENCHES)), n * n, 0)
+    floats += np.where(method == CLASSES, m * n + kinds * (2 * m + kinds * m + 6), 0)
+    return 8 * floats + (16 + ranks + 1) * states + 16 * _MOST_ARRAYS
+
+
 # --- worst and reference order of a query, by its method -------------------------------------
 
 
+@returns_arrays
 @kernel
 def sorted_places(first, end, scores, places):  # type: ignore[no-untyped-def]
     """Return the documents of a query by score, numbered from 0."""
@@ -340,7 +360,7 @@ def worst_order(  # type: ignore[no-untyped-def]
     if sort is not None and method == SORT:
         return lists.best[q] - _sort_by_lead(v, b, c, position, out)
     if first is not None and method == FIRST:
-        place = by_first_relevant(ranked, v, b > 0.0, cut, lists.best[q], c, position)
+        place = by_first_relevant(ranked, v, b, cut, lists.best[q], c, position)
         level = np.zeros(len(v))
         level[: place - 1], level[place - 1 : min(place, cut)] = 2.0, 1.0
         share(ranked, v, kind, level, c, position, out)
@@ -382,6 +402,7 @@ def _seats(q, lists, ranked, position):  # type: ignore[no-untyped-def]
         position[sequence[i]] = lists.seat[lists.begin[q] + i]
 
 
+@returns_arrays
 @kernel
 def _topics(q, lists):  # type: ignore[no-untyped-def]
     """Return the share of each group of a query in its topics."""
@@ -401,13 +422,18 @@ def _metric(a, b, position):  # type: ignore[no-untyped-def]
 @kernel
 def _sort_by_lead(v, b, c, position, out):  # type: ignore[no-untyped-def]
     """Order by v - b, where a = c; return the metric."""
-    lead = v - b
+    lead = np.empty(len(v))
+    for i in range(len(v)):
+        lead[i] = v[i] - b[i]
     ranked, spare = np.empty(len(v), np.int64), np.empty(len(v), np.int64)
     sort_query(0, len(v), lead, NO_KEY, ranked, spare)
     for rank in range(len(v)):
         position[ranked[rank]] = rank
     share(ranked, lead, np.zeros(len(v), np.int64), c, c, position, out)
-    return (out * b).sum()
+    total = 0.0
+    for i in range(len(v)):
+        total += out[i] * b[i]
+    return total
 
 
 @kernel
@@ -545,7 +571,9 @@ def by_classes(ranked, s, kind, gain, cut, a, c, worth, choice, position):  # ty
     for k in range(kinds):
         for i in range(min(size[k], m)):
             score[k, i] = s[ranked[member[k, i]]]
-    last = np.argmax(size)  # the largest kind is not counted: it has what the others leave
+    last = 0  # the largest kind is not counted: it has what the others leave
+    for k in range(1, kinds):
+        last = k if size[k] > size[last] else last
     stride, n_states = np.zeros(kinds, np.int64), 1
     for k in range(kinds):
         if k != last:
@@ -559,6 +587,7 @@ def by_classes(ranked, s, kind, gain, cut, a, c, worth, choice, position):  # ty
     _lay_out(m, count, ranked, member, stride, choice, position)
 
 
+@returns_arrays
 @kernel
 def _members(ranked, kind, kinds, m):  # type: ignore[no-untyped-def]
     """Return places in ``ranked`` of the first m documents of each kind, and how many it has."""
@@ -605,6 +634,7 @@ def _extend(t, score, gain, a, c, size, stride, last, old, new, choice):  # type
         total, index = _next(count, total, size, stride, last, t, index)
 
 
+@returns_arrays
 @kernel
 def _best_head(m, change, member, size, stride, last, worth):  # type: ignore[no-untyped-def]
     """Return the lengths of the prefixes in the first m ranks, what follows counted by (3)."""
@@ -631,6 +661,7 @@ def _best_head(m, change, member, size, stride, last, worth):  # type: ignore[no
     return best_count
 
 
+@returns_arrays
 @kernel
 def _numbers_above(member, size):  # type: ignore[no-untyped-def]
     """Return how many of the listed documents of each kind have a higher score than each."""
@@ -646,6 +677,7 @@ def _numbers_above(member, size):  # type: ignore[no-untyped-def]
     return above
 
 
+@returns_arrays
 @kernel
 def _changes(m, ranked, s, c):  # type: ignore[no-untyped-def]
     """Return P_x(r) - P_{x+1}(r + 1) of (3) for each x and place r; P_m(n) is common to all."""
@@ -685,39 +717,40 @@ def _lay_out(m, count, ranked, member, stride, choice, position):  # type: ignor
 
 
 @kernel
-def by_first_relevant(ranked, s, relevant, cut, scale, c, position):  # type: ignore[no-untyped-def]
+def by_first_relevant(ranked, s, gain, cut, scale, c, position):  # type: ignore[no-untyped-def]
     """Write the order that maximises sum_j c_j s_(j) - scale/f [f <= cut]; return its f.
 
-    f is the rank of the first relevant document, counted from 1; cut + 1 stands for all beyond.
+    Documents with a gain are relevant. f is the rank of the first relevant document, counted from 1; cut + 1 stands for all beyond.
     """
     n = len(ranked)
     others = 0
     for i in range(n):
-        others += not relevant[i]
+        others += not gain[i] > 0.0
     best, best_f = -np.inf, 0
     for f in range(1, min(cut, others) + 2):
         if f > cut + 1 or (f <= cut and f > others + 1):
             break
-        _lead_with_others(f, cut, ranked, relevant, position)
+        _lead_with_others(f, cut, ranked, gain, position)
         here = -scale / f if f <= cut else 0.0
         for i in range(n):
             here += c[position[i]] * s[i]
         if here > best:
             best, best_f = here, f
-    _lead_with_others(best_f, cut, ranked, relevant, position)
+    _lead_with_others(best_f, cut, ranked, gain, position)
     return best_f
 
 
 @kernel
-def _lead_with_others(f, cut, ranked, relevant, position):  # type: ignore[no-untyped-def]
+def _lead_with_others(f, cut, ranked, gain, position):  # type: ignore[no-untyped-def]
     """Put f - 1 irrelevant documents first, then (if f <= cut) a relevant one, then the rest."""
     led, found, rank = 0, f > cut, f if f <= cut else f - 1
     for place in range(len(ranked)):
         i = ranked[place]
-        if not relevant[i] and led < f - 1:
+        relevant = gain[i] > 0.0
+        if not relevant and led < f - 1:
             position[i] = led
             led += 1
-        elif relevant[i] and not found:
+        elif relevant and not found:
             position[i] = f - 1
             found = True
         else:

@@ -35,6 +35,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -42,7 +43,16 @@ import numpy as np
 from rankwright.core.jit import kernel, quick_kernel
 from rankwright.core.kernels import clear_query, longest
 from rankwright.core.parameters import Part, check_above_zero, check_choice, check_whole
-from rankwright.core.team import new_table, owns, shared_range, team_sum, wait, zero
+from rankwright.core.team import (
+    member,
+    members,
+    new_floats,
+    once,
+    shared_range,
+    team_sum,
+    wait,
+    zero,
+)
 from rankwright.core.types import F64, I64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import KernelLoss
@@ -53,6 +63,8 @@ FORMS = ("recursion", "exact")
 _ROOT_HALF = math.sqrt(0.5)
 _NEGLIGIBLE = 1e-17  # of a node's share: its chances are not worth computing
 _PEAK = 1.0 / math.sqrt(2.0 * math.pi)
+_LEAST_WORKERS = 4
+_ROOM = 1 << 20  # numbers that the workers of a query may take on a GPU, unless so few need more
 
 
 class _Terms(NamedTuple):
@@ -71,11 +83,14 @@ def _queries(lo, hi, indptr, s, lists, terms, scratch, weight, value, grad, curv
     most, depth = longest(lo, hi, lists.begin), 0
     for q in range(lo, hi):
         depth = max(depth, lists.cut[q])
-    pairs = new_table(scratch, lo, 0, 6, most)
-    ranks = new_table(scratch, lo, 6 * most, 4, depth + 2)
-    states = new_table(scratch, lo, 6 * most + 4 * (depth + 2), most + 1, depth + 1)
-    for row in range(most + 1):
-        zero(states[row])
+    size = _floats_of_worker(most, depth)
+    workers = min(members(), max(_LEAST_WORKERS, _ROOM // size))  # each with documents of its own
+    x, room = new_floats(scratch, lo, 0, most), new_floats(scratch, lo, most, workers * size)
+    zero(room)
+    own = room[min(member(), workers - 1) * size :]
+    pairs = own[: 5 * most].reshape((5, most))
+    ranks = own[5 * most : 5 * most + 4 * (depth + 2)].reshape((4, depth + 2))
+    states = own[size - (most + 1) * (depth + 1) : size].reshape((most + 1, depth + 1))
     for q in range(lo, hi):
         clear_query(q, indptr, value, grad, curv)
         if weight[q] == 0.0:
@@ -83,46 +98,69 @@ def _queries(lo, hi, indptr, s, lists, terms, scratch, weight, value, grad, curv
         row = lists.row[lists.begin[q] : lists.begin[q + 1]]
         gain = lists.gain[lists.begin[q] : lists.begin[q + 1]]
         n, k = len(row), lists.cut[q]
-        x, u, above, dense = pairs[0, :n], pairs[1, :n], pairs[2, :n], pairs[3, :n]
-        gradient, curvature = pairs[4, :n], pairs[5, :n]
         for j in shared_range(0, n):
-            x[j], gradient[j], curvature[j] = s[row[j]] / tau, 0.0, 0.0
+            x[j] = s[row[j]] / tau
         wait()
-        total = lists.best[q]
-        for i in range(n):
-            if gain[i] == 0.0:
-                continue
-            for m in range(len(nodes)):
-                _chances(i, x, nodes[m], len(grad) > 0, u, above, dense)
-                part = gain[i] * share[m]
-                total -= part * _expected(i, above, lists.discount, k, states)
-                if len(grad):
-                    _gradients(
-                        i, part, above, dense, u, lists.discount, k, states, ranks,
-                        gradient, curvature,
-                    )  # fmt: skip
-                if len(curv) and not (convex and k == n):
-                    mixed = _second(i, above, dense, lists.discount, k, ranks)
-                    curvature[i] += part * max(0.0, -mixed)
-        value[q] = weight[q] * total
+        gradient, curvature, u = pairs[0, :n], pairs[1, :n], pairs[2, :n]
+        above, dense = pairs[3, :n], pairs[4, :n]
+        total = once(lists.best[q])
+        if member() < workers:
+            for j in range(n):
+                gradient[j] = curvature[j] = 0.0
+            found = 0
+            for i in range(n):
+                if gain[i] == 0.0:
+                    continue
+                found += 1
+                if found % workers != member():
+                    continue
+                for m in range(len(nodes)):
+                    _chances(i, x[:n], nodes[m], len(grad) > 0, u, above, dense)
+                    part = gain[i] * share[m]
+                    total -= part * _expected(i, above, lists.discount, k, states)
+                    if len(grad):
+                        _gradients(
+                            i, part, above, dense, u, lists.discount, k, states, ranks,
+                            gradient, curvature,
+                        )  # fmt: skip
+                    if len(curv) and not (convex and k == n):
+                        mixed = _second(i, above, dense, lists.discount, k, ranks)
+                        curvature[i] += part * max(0.0, -mixed)
+        value[q] = weight[q] * team_sum(total)
+        wait()
         if len(grad):
             for j in shared_range(0, n):
-                grad[row[j]] = weight[q] * gradient[j] / tau
+                grad[row[j]] = weight[q] * _over_workers(j, workers, size, room) / tau
         if len(curv):
             for j in shared_range(0, n):
-                curv[row[j]] = weight[q] * curvature[j] / (tau * tau)
+                bent = _over_workers(most + j, workers, size, room)
+                curv[row[j]] = weight[q] * bent / (tau * tau)
+        wait()
+
+
+@kernel
+def _floats_of_worker(most, depth):  # type: ignore[no-untyped-def]
+    return 5 * most + 4 * (depth + 2) + (most + 1) * (depth + 1)
+
+
+@kernel
+def _over_workers(j, workers, size, room):  # type: ignore[no-untyped-def]
+    """Return the sum of the numbers j of all workers, in their order."""
+    total = room[j]
+    for worker in range(1, workers):
+        total += room[worker * size + j]
+    return total
 
 
 @quick_kernel
 def _chances(i, x, z, gradients, u, above, dense):  # type: ignore[no-untyped-def]
     """Write the chance of each document to stand above i, and its derivative."""
-    for j in shared_range(0, len(x)):
+    for j in range(len(x)):
         u[j] = x[j] - x[i] - z
         above[j] = 0.5 * math.erfc(-_ROOT_HALF * u[j])
     if gradients:
-        for j in shared_range(0, len(x)):
+        for j in range(len(x)):
             dense[j] = _PEAK * math.exp(-0.5 * u[j] * u[j])
-    wait()
 
 
 @quick_kernel
@@ -135,23 +173,21 @@ def _expected(i, above, discount, k, states):  # type: ignore[no-untyped-def]
         reach = min(k, j + 2)  # so far, no rank beyond can be reached
         if j + 2 <= k:
             before[reach] = 0.0
-        for r in shared_range(1, reach + 1):
+        for r in range(1, reach + 1):
             after[r] = before[r] + p * (before[r - 1] - before[r])  # (2)
-        wait()
     total = 0.0
-    for r in shared_range(0, k):
+    for r in range(k):
         total += discount[r] * states[len(above), r + 1]
-    return team_sum(total)
+    return total
 
 
 @quick_kernel
 def _gradients(i, part, above, dense, u, discount, k, states, ranks, gradient, curvature):  # type: ignore[no-untyped-def]
     """Take the gradient of ``part`` times E_i off ``gradient``, going back through (2)."""
     worth, before_j = ranks[0], ranks[1]  # of rank r to i, once the documents from j on have come
-    for r in shared_range(0, k):
+    for r in range(k):
         worth[r] = discount[r]
     worth[k] = before_j[k] = 0.0
-    wait()
     own = around = 0.0
     for j in range(len(above) - 1, -1, -1):
         if j == i:
@@ -159,22 +195,19 @@ def _gradients(i, part, above, dense, u, discount, k, states, ranks, gradient, c
         before, p = states[j], above[j]
         change = 0.0
         reach = min(k, j + 1)
-        for r in shared_range(0, reach):
+        for r in range(reach):
             change += before[r + 1] * (worth[r + 1] - worth[r])
-        for r in shared_range(0, reach):
+        for r in range(reach):
             before_j[r] = worth[r] + p * (worth[r + 1] - worth[r])
         worth, before_j = before_j, worth
-        pull = part * team_sum(change) * dense[j]
+        pull = part * change * dense[j]
         bent = abs(pull) * (1.0 + abs(u[j]))
-        if owns(j):
-            gradient[j] -= pull
-            curvature[j] += bent
+        gradient[j] -= pull
+        curvature[j] += bent
         own += pull
         around += bent
-    if owns(i):
-        gradient[i] += own
-        curvature[i] += around
-    wait()
+    gradient[i] += own
+    curvature[i] += around
 
 
 @kernel
@@ -239,11 +272,14 @@ class SoftRank(Part):
             share, tau = share / share.sum(), float(self.sigma)
         lists = gain_lists("softrank", self.metric, data)
         convex = bool((np.diff(lists.discount, 2) >= 0.0).all())
+        scratch = partial(_scratch_floats, int(lists.cut.max(initial=0)))
         args = (lists, _Terms(convex, nodes, share, tau))
         return KernelLoss(
-            _queries, data, *args, curvature=True, scratch=_scratch_floats, team=True, n_jobs=n_jobs
+            _queries, data, *args, curvature=True, scratch=scratch, team=True, n_jobs=n_jobs
         )
 
 
-def _scratch_floats(sizes: I64, _lanes: int) -> I64:
-    return 6 * sizes + 4 * (sizes + 2) + (sizes + 1) ** 2
+def _scratch_floats(deepest: int, sizes: I64, lanes: int) -> I64:
+    """Return what x and the workers of each query need, whose ranks go to ``deepest`` at most."""
+    size = 5 * sizes + 4 * (sizes + 2) + (sizes + 1) * (np.minimum(sizes, deepest) + 1)
+    return sizes + np.maximum(np.minimum(lanes * size, _ROOM), min(lanes, _LEAST_WORKERS) * size)

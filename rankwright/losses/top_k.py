@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from rankwright.core.jit import kernel
 from rankwright.core.kernels import hash_step, hash_uniform, longest, query_seed
-from rankwright.core.types import F64, AnyArray
+from rankwright.core.types import F64, I64, AnyArray
 
 MOST_ORDERS = 10_000
+_ARRAYS = 7  # that a kernel allocates; each begins at a multiple of 16 bytes on a GPU
 _TINY = 1e-250  # below, what is left of the exponentials is too little to be exact
 
 
@@ -42,6 +43,11 @@ class _Query(NamedTuple):
     left: NDArray[np.bool_]  # which documents are not sampled yet
 
 
+def top_k_bytes(sizes: I64, k: int) -> I64:
+    """Return the bytes that the kernels take for queries of these sizes."""
+    return 8 * (3 + k) * sizes + sizes + 16 * k + 16 * _ARRAYS
+
+
 # --- kernels ---------------------------------------------------------------------------------
 
 
@@ -54,8 +60,8 @@ def top_k_queries(lo, hi, indptr, s, terms, weight, value, grad, curv):  # type:
 @kernel
 def top_k_hessian(lo, hi, indptr, s, terms, weight, v, out):  # type: ignore[no-untyped-def]
     """Write the Hessian at ``s`` times ``v``."""
-    value, curv = np.empty(hi), np.empty(0)
-    _top_k(lo, hi, indptr, s, terms, weight, value, out, curv, v)
+    nothing = np.empty(0)
+    _top_k(lo, hi, indptr, s, terms, weight, nothing, out, nothing, v)
 
 
 @kernel
@@ -66,7 +72,8 @@ def _top_k(lo, hi, indptr, s, terms, weight, value, grad, curv, v):  # type: ign
     work, left = np.empty((3, most)), np.empty(most, np.bool_)
     shares, chance, chosen = np.empty((k, most)), np.ones(k), np.empty(k, np.int64)
     for q in range(lo, hi):
-        value[q] = 0.0
+        if len(value):
+            value[q] = 0.0
         start, end = indptr[q], indptr[q + 1]
         gradient = grad[start:end] if len(grad) else grad
         curvature = curv[start:end] if len(curv) else curv
@@ -87,9 +94,12 @@ def _top_k(lo, hi, indptr, s, terms, weight, value, grad, curv, v):  # type: ign
             total += _sampled_orders(seed, samples, steps, one, shares, gradient, curvature, along)
         else:
             total += _all_orders(steps, one, shares, chance, chosen, gradient, curvature, along)
-        value[q] = weight[q] * total
-        gradient *= weight[q]
-        curvature *= weight[q]
+        if len(value):
+            value[q] = weight[q] * total
+        for i in range(len(gradient)):
+            gradient[i] *= weight[q]
+        for i in range(len(curvature)):
+            curvature[i] *= weight[q]
 
 
 @kernel

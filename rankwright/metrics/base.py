@@ -24,7 +24,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -44,6 +44,23 @@ from rankwright.metrics.swap import LINEAR_SWAP, SwapForm
 from rankwright.registry import METRICS, plugins, resolve
 
 _HIGHEST = 1000.0  # 2^1024 is infinite, and a list may hold many
+
+
+class DeviceForm(NamedTuple):
+    """A metric on one data set as a kernel that gives each query its value.
+
+    ``kernel(lo, hi, indptr, x, ends, *args, out)`` is given ``x`` of each rank and where the tie
+    block of each rank ends, or no ``ends`` without ``ties``; what it writes is divided by
+    ``divisor``. It allocates at most ``floats`` numbers for each document of a query, and one more.
+    """
+
+    kernel: Callable[..., None]
+    x: F64  # of each row
+    args: tuple[Any, ...]
+    divisor: F64
+    ties: bool
+    floats: int = 0
+    single: bool = False  # values are rounded to single precision
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -177,8 +194,21 @@ class Metric(ABC):
                 self._mean_of_sampled_orders(ranked, out)
             else:
                 self.compute(ranked, mean, out)
-        out[self.nothing_to_find(ranked.judged)] = self.value_when_empty()
+        settled, values = self.settled(ranked.judged)
+        out[settled] = values[settled]
         return out
+
+    def settled(self, judged: Judged) -> tuple[Any, F64]:
+        """Return which queries have a value whatever the order, and the values of these."""
+        nothing = self.nothing_to_find(judged)
+        return nothing, np.full(len(nothing), self.value_when_empty())
+
+    def device_form(self, judged: Judged, mean: bool) -> DeviceForm | None:  # noqa: ARG002
+        """Return what it takes to compute the values on a GPU, or None where that is not known.
+
+        ``mean``: over the orders of tied documents.
+        """
+        return None
 
     def _mean_of_sampled_orders(self, ranked: Ranked, out: F64) -> None:
         first, *others = ranked.sampled_orders()
@@ -262,6 +292,10 @@ class PositionMetric(Metric):
         self._sums(ranked.judged, ranked.grades, ranked.blocks(mean), out, ranked.map)
         out /= self.scale(ranked.judged)
 
+    def device_form(self, judged: Judged, mean: bool) -> DeviceForm | None:  # noqa: D102
+        args = self._arguments(judged)
+        return DeviceForm(weighted_sums, judged.grades, args, self.scale(judged), ties=mean)
+
     def best_sums(self, judged: Judged) -> F64:
         """Return the sum of (1) for the best list."""
 
@@ -276,10 +310,12 @@ class PositionMetric(Metric):
     def _sums(
         self, judged: Judged, grades: F64, blocks: I64, out: F64, over: Callable[..., None]
     ) -> None:
+        over(weighted_sums, grades, blocks, *self._arguments(judged), out)
+
+    def _arguments(self, judged: Judged) -> tuple[int, F64, F64, I64]:
         kind, level = self.gain_rule(judged)
         levels = np.full(len(judged.sizes), level, np.float64)
-        args = (grades, blocks, kind, levels, self._table(judged), self.cut(judged), out)
-        over(weighted_sums, *args)
+        return kind, levels, self._table(judged), self.cut(judged)
 
     def nothing_to_find(self, judged: Judged) -> Any:  # noqa: D102
         kind, level = self.gain_rule(judged)
@@ -299,9 +335,11 @@ class PositionMetric(Metric):
 def checked_scores(s: Any, data: RankingData, *, caller_order: bool = False) -> F64:
     """Return scores as float64, one per row of ``data``, naming the first wrong one.
 
-    ``caller_order``: they come in the order of the rows that ``data`` was made from.
+    ``caller_order``: they come in the order of the rows that ``data`` was made from. A torch tensor
+    on a GPU stays there.
     """
-    scores = np.asarray(s)
+    on_gpu = is_on_gpu(s)
+    scores: Any = s.detach() if on_gpu else np.asarray(s)
     if scores.ndim == 2 and scores.shape[1] == 1:
         scores = scores[:, 0]
     if scores.shape != (data.n_documents,):
@@ -309,21 +347,27 @@ def checked_scores(s: Any, data: RankingData, *, caller_order: bool = False) -> 
         raise DataError(
             f"there must be one score per row: {data.n_documents} are expected, not {given}."
         )
-    if scores.dtype.kind not in "fiub":
+    if not on_gpu and scores.dtype.kind not in "fiub":
         raise DataError(f"scores must be numbers, not of type {scores.dtype}.")
-    scores = np.ascontiguousarray(scores, np.float64)
+    scores = scores.double().contiguous() if on_gpu else np.ascontiguousarray(scores, np.float64)
     moved = data.row if caller_order else None
     if moved is not None:
         scores = scores[moved]
-    missing = np.isnan(scores)
+    missing = scores != scores
     if missing.any():
-        row = int(missing.argmax())
+        row = int(missing.cpu().numpy().argmax() if on_gpu else missing.argmax())
         query = data.qid[np.searchsorted(data.indptr, row, side="right") - 1]
         shown = row if moved is None else int(moved[row])
         raise DataError(
             f"the score of row {shown} (query {query}) is NaN; it has no place in order."
         )
-    return scores
+    checked: F64 = scores
+    return checked
+
+
+def is_on_gpu(scores: Any) -> bool:
+    """Whether these are a torch tensor on a GPU."""
+    return bool(getattr(scores, "is_cuda", False))
 
 
 def refuse_beyond_exp2(highest: float, advice: str = "") -> None:

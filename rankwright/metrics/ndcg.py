@@ -11,7 +11,7 @@ its first k ranks. Under LETOR 4.0's convention NDCG without a cut-off is a mean
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from rankwright.core.jit import kernel
 from rankwright.core.types import F64
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError
+from rankwright.metrics.base import DeviceForm
 from rankwright.metrics.convention import SKIP
 from rankwright.metrics.dcg import DCG
 from rankwright.metrics.ranked import Judged, Ranked
@@ -63,11 +64,21 @@ class NDCG(DCG):
         if self.k is not None and self.convention.short_list == "zero":
             out[judged.sizes < self.k] = 0.0
 
-    def values(self, ranked: Ranked, *, mean: bool | None = None) -> F64:  # noqa: D102
-        out = super().values(ranked, mean=mean)
+    def settled(self, judged: Judged) -> tuple[Any, F64]:  # noqa: D102
+        mask, values = super().settled(judged)
         if self.convention.one_document == SKIP:
-            out[ranked.judged.best_sizes == 1] = np.nan
-        return out
+            single = judged.best_sizes == 1
+            values[single] = np.nan
+            mask = mask | single
+        return mask, values
+
+    def device_form(self, judged: Judged, mean: bool) -> DeviceForm | None:  # noqa: D102
+        form = super().device_form(judged, mean)
+        if form is None or self._is_mean_over_ranks:
+            return None
+        if self.k is not None and self.convention.short_list == "zero":
+            return form._replace(divisor=np.where(judged.sizes < self.k, np.inf, form.divisor))
+        return form
 
     def swap_form(self, data: RankingData) -> SwapForm:  # noqa: D102
         if self._is_mean_over_ranks:

@@ -121,7 +121,8 @@ def first_relevant(r, last, g, ends, min_grade):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _tie_ends(lo, hi, indptr, s, order, ends):  # type: ignore[no-untyped-def]
+def tie_ends(lo, hi, indptr, s, order, ends):  # type: ignore[no-untyped-def]
+    """Write where the tie block of each rank ends."""
     for q in range(lo, hi):
         r = indptr[q]
         while r < indptr[q + 1]:
@@ -144,7 +145,7 @@ def _mean_in_blocks(lo, hi, indptr, ends, values):  # type: ignore[no-untyped-de
 
 
 @kernel
-def _find_ties(lo, hi, indptr, grades, s, order, tied, matter):  # type: ignore[no-untyped-def]
+def find_ties(lo, hi, indptr, grades, s, order, tied, matter):  # type: ignore[no-untyped-def]
     """Whether two documents of the query have equal scores, and whether their grades differ."""
     for q in range(lo, hi):
         tied[q] = matter[q] = False
@@ -363,7 +364,7 @@ class Ranked:
                 s = s.astype(np.float32).astype(np.float64)
         self._s = s
         self._strict = strict
-        key = _tie_key(ties, judged) if isinstance(ties, str) else ties
+        key = tie_key(ties, judged) if isinstance(ties, str) else ties
         order = ranking(s, judged.data.indptr, key=key, n_jobs=judged.n_jobs)
         self.order = judged.listed(order)[0]
         self.indptr = judged.indptr
@@ -380,7 +381,7 @@ class Ranked:
         if self._strict:
             return np.arange(1, len(self.order) + 1)
         out = np.empty(len(self.order), np.int64)
-        self.map(_tie_ends, self._s, self.order, out)
+        self.map(tie_ends, self._s, self.order, out)
         return out
 
     def blocks(self, mean: bool) -> I64:
@@ -423,11 +424,12 @@ class Ranked:
     def _ties(self) -> tuple[AnyArray, AnyArray]:
         """Of each query, whether scores are tied, and whether so are different grades."""
         tied, matter = np.empty((2, len(self.indptr) - 1), np.bool_)
-        self.map(_find_ties, self.grades, self._s, self.order, tied, matter)
+        self.map(find_ties, self.grades, self._s, self.order, tied, matter)
         return tied, matter
 
 
-def _tie_key(ties: str, judged: Judged) -> F64 | None:
+def tie_key(ties: str, judged: Judged) -> F64 | None:
+    """Return what orders equal scores under a rule of `Convention.ties`, the least first."""
     if ties == "worst":
         return judged.grades
     if ties == "best":

@@ -25,7 +25,7 @@ from rankwright.core.parallel import map_ranges, query_ranges, row_ranges, threa
 from rankwright.core.parameters import Part
 from rankwright.core.products import one_blas_thread, transposed_times_vector
 from rankwright.core.rng import stream
-from rankwright.core.types import F64, I64, AnyArray, Callback, FloatMatrix, Loss
+from rankwright.core.types import F64, I64, AnyArray, Callback, FloatMatrix, Loss, Measured
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, IncompatibleError, UsageError
@@ -37,6 +37,7 @@ from rankwright.losses.base import (
     set_iteration,
 )
 from rankwright.models.linear import deviations, fill_values, filled
+from rankwright.models.network_device import DeviceFeatures, LayerPasses
 from rankwright.models.schema import FILL, Schema
 from rankwright.solvers.adam import Adam, Arrays, check_cuda, check_torch, host_array, load_torch
 from rankwright.solvers.choice import lacking
@@ -572,15 +573,18 @@ class Network(Part):
         threads, workspace = torch.get_num_threads(), os.environ.get(_WORKSPACE)
         products = torch.get_float32_matmul_precision()
         strict = torch.are_deterministic_algorithms_enabled()
+        fills = torch.utils.deterministic.fill_uninitialized_memory
         warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
         torch.set_num_threads(1)
         torch.set_float32_matmul_precision("high" if self.precision == "tf32" else "highest")
         if device == "cuda" and self.deterministic:
             os.environ.setdefault(_WORKSPACE, ":4096:8")  # what torch asks for
             torch.use_deterministic_algorithms(True)
+            torch.utils.deterministic.fill_uninitialized_memory = False  # all is written anyway
         try:
             yield device
         finally:
+            torch.utils.deterministic.fill_uninitialized_memory = fills
             torch.use_deterministic_algorithms(strict, warn_only=warn_only)
             torch.set_num_threads(threads)
             torch.set_float32_matmul_precision(products)
@@ -636,6 +640,7 @@ _CHUNK_WORK = 1 << 24  # multiplications of a forward pass: enough for a thread 
 _CHUNK_DOCUMENTS = 2_048, 16_384
 _MOST_RECORDED = 2_000  # batches
 _DOCUMENTS_AT_ONCE = 1 << 18  # of validation data on a GPU
+_SHARE_OF_GPU = 1 / 3  # of its free memory, that features may take; beyond they come in turn
 _KEPT_CELLS = 1 << 28  # scaled features are kept up to a gigabyte, and made anew each time beyond
 
 
@@ -681,6 +686,7 @@ class NetworkProblem:
         self._seed, self._n_jobs, self._device = seed, thread_count(n_jobs), device
         self._mixed = precision == "mixed" and device == "cuda"
         self._dtype = torch.float64 if precision == "double" else torch.float32
+        self._features_dtype = torch.bfloat16 if self._mixed else self._dtype
         self._all = [
             torch.tensor(array, dtype=self._dtype, device=device, requires_grad=True)
             for array in weights
@@ -690,44 +696,56 @@ class NetworkProblem:
         self.decayed = [p.ndim == 2 for p in self.parameters]
         work = max(1, sum(array.size for array in weights))
         per_chunk = int(np.clip(_CHUNK_WORK // work, *_CHUNK_DOCUMENTS))
-        self._cut(batch_size, len(rows) if device == "cuda" else per_chunk)
+        self._cut(batch_size, per_chunk if device == "cpu" and there is None else len(rows))
         self._there = there
+        self._passes: LayerPasses | None = None
         self._score: Any = np.zeros(len(rows))
         self._gradient: Any = np.zeros(len(rows))
         if there is not None:
             self._score = torch.zeros(len(rows), dtype=torch.float64, device=device)
             self._gradient = torch.zeros_like(self._score)
             self._found = [torch.zeros_like(p) for p in self.parameters]
+            if not design.heads and design.dropout == 0.0:
+                self._passes = LayerPasses(torch, design.activation, mixed=self._mixed)
             self._values = torch.zeros(self.n_batches, dtype=torch.float64, device=device)
             self._visited: set[int] = set()
             self._recorded: dict[int, Any] = {}
             if device == "cuda":  # batches follow each other in the same memory
                 self._graph_pool = torch.cuda.graph_pool_handle()
                 self._apart = torch.cuda.Stream()
-        self._kept: dict[int, Any] | None = {} if math.prod(X.shape) <= self._room() else None
-        self._watched: tuple[RankingData, Any] | None = None  # the callback's data, scaled
-        if device == "cuda" and self._kept is not None:
-            self._upload()
+        self._kept: dict[int, Any] | None = {} if math.prod(X.shape) <= _KEPT_CELLS else None
+        self._watched: tuple[RankingData, DeviceFeatures] | None = None
+        self._measure: Callable[[Any, Any], dict[str, Any]] | None = None
+        self._rows_there: Any = None
+        self._pending: dict[str, Any] = {}  # metrics that the GPU has been asked for
+        self._shown = Measured({})
+        self._uploaded: DeviceFeatures | None = None
+        if device == "cuda" or there is not None:
+            chunks = [rows[ordered.indptr[lo] : ordered.indptr[hi]] for lo, hi in self._chunks]
+            self._uploaded = self._upload(X, chunks)
         self._records = (
             device == "cuda"
-            and self._kept is not None
+            and self._uploaded is not None
+            and self._uploaded.resident
             and design.dropout == 0.0
             and self.n_batches <= _MOST_RECORDED
         )
 
-    def _room(self) -> int:
-        """Return how many scaled features are kept: on a GPU, in a third of what is free there."""
-        if self._device == "cpu":
-            return _KEPT_CELLS
-        free, _ = self._torch.cuda.mem_get_info()
-        return int(free // (3 * self._dtype.itemsize))
-
-    def _upload(self) -> None:
-        """Put the scaled features of all chunks on the GPU, which scales them."""
-        assert self._kept is not None
-        for chunk, (lo, hi) in enumerate(self._chunks):
-            rows = self._rows[self._indptr[lo] : self._indptr[hi]]
-            self._kept[chunk] = self._scaled(self._X[rows])
+    def _upload(self, X: FloatMatrix, chunks: Sequence[I64 | slice]) -> DeviceFeatures:
+        """Put features on the GPU, or let them come in turn where they take too much of it."""
+        room = float("inf")
+        if self._device == "cuda":
+            room = self._torch.cuda.mem_get_info()[0] * _SHARE_OF_GPU
+        needed = math.prod(X.shape) * self._features_dtype.itemsize
+        return DeviceFeatures(
+            self._torch,
+            self._device,
+            X,
+            chunks,
+            self._scaled,
+            resident=needed <= room,
+            n_jobs=self._n_jobs,
+        )
 
     def _cut(self, batch_size: int, chunk_documents: int) -> None:
         """Cut the queries into batches, and these into chunks."""
@@ -737,15 +755,23 @@ class NetworkProblem:
         self._chunks = [span for cut in cuts for span in pairwise(cut)]
         self._begin = np.concatenate(([0], np.cumsum([len(cut) - 1 for cut in cuts])))
 
-    def begin_epoch(self, t: int) -> None:
-        """Sample the noise of epoch ``t``, where the loss has any."""
+    def begin_epoch(self, t: int, order: Sequence[int]) -> None:
+        """Sample the noise of epoch ``t``, where the loss has any, and read ahead."""
         set_iteration(self._there or self._loss, t)
+        if self._uploaded is not None:
+            self._uploaded.expect(order)  # a batch is one chunk here
 
     def epoch_value(self, t: int, values: list[Any]) -> float:
-        """Return the sum of the losses of the batches; here a GPU is waited for."""
+        """Return the sum of the losses of the batches; here a GPU is waited for, once."""
+        pending, self._pending = self._pending, {}
         if self._there is not None:
-            *values, sum_of_scores = self._torch.stack([*values, self._score.sum()]).tolist()
+            found = self._torch.stack([*values, self._score.sum(), *pending.values()]).tolist()
+            values, (sum_of_scores, *means) = found[: len(values)], found[len(values) :]
             self._refuse_infinite(t, sum_of_scores)
+        else:
+            means = [float(mean) for mean in pending.values()]
+        if pending:
+            self._shown.means.update(zip(pending, means, strict=True))
         return math.fsum(values)
 
     def state(self) -> dict[str, AnyArray]:
@@ -789,34 +815,80 @@ class NetworkProblem:
             for k in range(len(self._all))
         )
 
-    def watched_scores(self, callback: Callback) -> tuple[F64 | None, F64 | None]:
-        """Return the scores on training and validation data that ``callback`` wants."""
+    def watched_scores(self, callback: Callback) -> tuple[F64 | None, F64 | Measured | None]:
+        """Return the scores on training and validation data that ``callback`` wants.
+
+        On a GPU the metric is computed there, where it can be, and `epoch_value` brings it here.
+        """
         if not callback.wants_train and callback.valid is None:
             return None, None
-        now = self._design.fitted(self.weights())
-        threads = self._n_jobs
-        there = None if callback.valid is None else self._scores_there(callback.valid)
+        valid = None if callback.valid is None else self._scores_there(callback.valid)
+        if valid is not None and self._measured_there(callback) is not None:
+            assert self._measure is not None
+            self._pending = self._measure(self._train_scores_there(), valid)
+            self._shown = Measured({})
+            return None, self._shown
+        now, threads = self._design.fitted(self.weights()), self._n_jobs
         train = now.scores_of(self._data, n_jobs=threads) if callback.wants_train else None
-        if callback.valid is None or there is not None:
-            return train, there
+        if callback.valid is None:
+            return train, None
+        if valid is not None:
+            return train, valid.cpu().numpy()
         return train, now.scores_of(callback.valid, n_jobs=threads)
 
-    def _scores_there(self, data: RankingData) -> F64 | None:
-        """Return scores found on the GPU, None where there is none or no room on it."""
-        if self._watched is None or self._watched[0] is not data:
-            if self._device == "cpu" or math.prod(data.X.shape) > self._room():
-                return None
-            self._watched = data, self._scaled(filled(data.X, self._design.fill, "network"))
-        scores = []
-        with self._torch.no_grad(), self._precision():
-            for lo, hi in pairwise(
-                runs_of_queries(data.indptr, 0, data.n_queries, _DOCUMENTS_AT_ONCE).tolist()
-            ):
-                begin, end = int(data.indptr[lo]), int(data.indptr[hi])
-                part = self._watched[1][begin:end]
-                scores.append(self.forward(part, data.indptr[lo : hi + 1] - begin).double())
-        found: F64 = self._torch.cat(scores).cpu().numpy() if scores else np.zeros(0)
+    def _measured_there(self, callback: Callback) -> Any:
+        """Return a function from scores on the GPU to metrics there, None where there is none."""
+        if self._measure is None and hasattr(callback, "on_device") and self._scores_all_that_matter:
+            self._measure = callback.on_device(self._torch)
+        return self._measure
+
+    @property
+    def _scores_all_that_matter(self) -> bool:
+        """Whether all queries that are in no batch have one grade, and so one value of a metric."""
+        absent = np.ones(self._data.n_documents, bool)
+        absent[self._rows] = False
+        query = self._data.query_of_row()
+        first = self._data.y[self._data.indptr[query]]
+        return bool((self._data.y[absent] == first[absent]).all())
+
+    def _train_scores_there(self) -> Any:
+        """Return the scores of the training data, in its own order; 0 where no batch has them."""
+        torch, uploaded = self._torch, self._uploaded
+        assert uploaded is not None
+        if self._rows_there is None:
+            self._rows_there = torch.as_tensor(self._rows, device=self._device)
+        found = torch.zeros(self._data.n_documents, dtype=torch.float64, device=self._device)
+        uploaded.expect(range(len(self._chunks)))
+        for chunk, (lo, hi) in enumerate(self._chunks):
+            begin, end = int(self._indptr[lo]), int(self._indptr[hi])
+            own = self._indptr[lo : hi + 1] - begin
+            found[self._rows_there[begin:end]] = self._scores_of(uploaded[chunk], own)
         return found
+
+    def _scores_there(self, data: RankingData) -> Any:
+        """Return scores as they are found on the GPU, None where there is none."""
+        if self._uploaded is None:
+            return None
+        bounds = runs_of_queries(data.indptr, 0, data.n_queries, _DOCUMENTS_AT_ONCE).tolist()
+        if self._watched is None or self._watched[0] is not data:
+            rows = [slice(*data.indptr[[lo, hi]].tolist()) for lo, hi in pairwise(bounds)]
+            X = filled(data.X, self._design.fill, "network")
+            self._watched = data, self._upload(X, rows)
+        features = self._watched[1]
+        features.expect(range(len(bounds) - 1))
+        scores = [self._torch.zeros(0, dtype=self._torch.float64, device=self._device)]
+        for number, (lo, hi) in enumerate(pairwise(bounds)):
+            own = data.indptr[lo : hi + 1] - data.indptr[lo]
+            scores.append(self._scores_of(features[number], own))
+        return self._torch.cat(scores)
+
+    def _scores_of(self, x: Any, indptr: I64) -> Any:
+        """Return the scores (float64) of features on the device, without a gradient."""
+        with self._torch.no_grad():
+            if self._passes is not None:
+                return self._passes.forward(self._all, x)[1].double()
+            with self._precision():
+                return self.forward(x, indptr).double()
 
     # --- a chunk -----------------------------------------------------------------------------
 
@@ -833,8 +905,7 @@ class NetworkProblem:
         if batch not in self._visited:  # libraries make ready what they need
             self._visited.add(batch)
             value, gradient = self._chunk_grad(t, batch)
-            for kept, found in zip(self._found, gradient, strict=True):
-                kept.copy_(found)
+            self._keep(gradient)
             return value, self._found
         if batch not in self._recorded:
             graph = torch.cuda.CUDAGraph()
@@ -848,6 +919,11 @@ class NetworkProblem:
         self._recorded[batch].replay()
         return self._values[batch], self._found
 
+    def _keep(self, gradient: Sequence[Any]) -> None:
+        for kept, found in zip(self._found, gradient, strict=True):
+            if kept is not found:
+                kept.copy_(found)
+
     def _record(self, t: int, batch: int, graph: Any) -> None:
         """Record a batch; its loss and gradient are left in the same places each time."""
         torch = self._torch
@@ -858,19 +934,24 @@ class NetworkProblem:
             try:
                 value, gradient = self._chunk_grad(t, batch)
                 self._values[batch].copy_(value)
-                for kept, found in zip(self._found, gradient, strict=True):
-                    kept.copy_(found)
+                self._keep(gradient)
             finally:
                 graph.capture_end()
         here.wait_stream(apart)
 
     def close(self) -> None:
-        """Give back the memory of what was recorded."""
+        """Give back the memory of what was recorded, and end what reads ahead."""
+        for features in (self._uploaded, self._watched and self._watched[1]):
+            if features is not None:
+                features.close()
         if self._there is not None and self._recorded:
             self._recorded.clear()
             self._torch.cuda.empty_cache()
 
-    def _chunk_grad(self, t: int, chunk: int) -> tuple[float, tuple[Any, ...]]:
+    def _chunk_grad(self, t: int, chunk: int) -> tuple[Any, Sequence[Any]]:
+        if self._passes is not None:
+            with self._torch.no_grad():
+                return self._grad_by_passes(self._passes, chunk)
         torch = self._torch
         lo, hi = self._chunks[chunk]
         rows = slice(int(self._indptr[lo]), int(self._indptr[hi]))
@@ -882,15 +963,29 @@ class NetworkProblem:
             s = self.forward(self._features(chunk), self._indptr[lo : hi + 1] - rows.start, noise)
         value: Any
         if self._there is not None:
-            self._score[rows] = s.detach()
-            self._there.grad_queries(lo, hi, self._score, self._gradient)
-            value, g = self._there.per_query[lo:hi].sum(), self._gradient[rows].to(s.dtype)
+            value, g = self._loss_there(lo, hi, s.detach())
         else:
             self._score[rows] = s.detach().to("cpu", torch.float64).numpy()
             self._refuse_infinite(t, self._score[rows].sum())
             value = self._loss_of(lo, hi)
             g = torch.from_numpy(self._gradient[rows]).to(self._device, s.dtype)
         return value, torch.autograd.grad(s, self.parameters, g)  # (1)
+
+    def _grad_by_passes(self, passes: LayerPasses, chunk: int) -> tuple[Any, list[Any]]:
+        """As `_chunk_grad`, without torch's record of operations."""
+        hidden, s = passes.forward(self._all, self._features(chunk))
+        value, g = self._loss_there(*self._chunks[chunk], s)
+        found = iter(self._found)
+        places = [None if k == self._fixed else next(found) for k in range(len(self._all))]
+        passes.backward(self._all, hidden, g, places)
+        return value, self._found
+
+    def _loss_there(self, lo: int, hi: int, s: Any) -> tuple[Any, Any]:
+        """Return the loss of the queries lo:hi and its gradient in their scores, on the GPU."""
+        rows = slice(int(self._indptr[lo]), int(self._indptr[hi]))
+        self._score[rows] = s
+        self._there.grad_queries(lo, hi, self._score, self._gradient)
+        return self._there.per_query[lo:hi].sum(), self._gradient[rows].to(s.dtype)
 
     @staticmethod
     def _refuse_infinite(t: int, sum_of_scores: float) -> None:
@@ -948,24 +1043,26 @@ class NetworkProblem:
 
     def _features(self, chunk: int) -> Any:
         """Return the scaled features of a chunk."""
+        if self._uploaded is not None:
+            return self._uploaded[chunk]
         if self._kept is not None and chunk in self._kept:
             return self._kept[chunk]
         lo, hi = self._chunks[chunk]
-        made = self._scaled(self._X[self._rows[self._indptr[lo] : self._indptr[hi]]])
+        part = self._X[self._rows[self._indptr[lo] : self._indptr[hi]]]
+        wide = part if isinstance(part, np.ndarray) else part.toarray()
+        made = self._scaled(self._torch.as_tensor(np.ascontiguousarray(wide)))
         if self._kept is not None:
             self._kept[chunk] = made
         return made
 
     def _scaled(self, part: Any) -> Any:
-        """Return features, scaled in double precision, as a tensor on the device."""
+        """Return features on the device, scaled in double precision."""
         torch = self._torch
-        wide = part if isinstance(part, np.ndarray) else part.toarray()
-        there = torch.as_tensor(np.ascontiguousarray(wide)).to(self._device, torch.float64)
         shift, deviation = (
             torch.as_tensor(array, device=self._device)
             for array in (self._design.shift, self._design.deviation)
         )
-        return ((there - shift) / deviation).to(self._dtype)
+        return ((part.to(torch.float64) - shift) / deviation).to(self._features_dtype)
 
     def _precision(self) -> AbstractContextManager[Any]:
         if not self._mixed:

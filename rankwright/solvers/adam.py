@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any, ClassVar, Protocol
@@ -27,7 +27,7 @@ import numpy as np
 from rankwright.core.openmp import passive_waiting
 from rankwright.core.parameters import Part
 from rankwright.core.rng import stream
-from rankwright.core.types import F64, AnyArray, Callback
+from rankwright.core.types import F64, AnyArray, Callback, Measured
 from rankwright.errors import MissingExtraError, UsageError
 from rankwright.solvers.oracle_log import memory_of, put_back
 
@@ -53,8 +53,8 @@ class BatchProblem(Protocol):
     decayed: list[bool]  # which of them weight decay pulls to 0
     n_batches: int
 
-    def begin_epoch(self, t: int) -> None:
-        """Sample the noise of epoch ``t``, counted from 0, where there is any."""
+    def begin_epoch(self, t: int, order: Sequence[int]) -> None:
+        """Sample the noise of epoch ``t``, counted from 0; its batches come in this order."""
 
     def batch_grad(self, t: int, batch: int) -> tuple[Any, list[Any]]:
         """Return the loss of a batch in epoch ``t`` and its gradient in each parameter."""
@@ -62,8 +62,11 @@ class BatchProblem(Protocol):
     def epoch_value(self, t: int, values: list[Any]) -> float:
         """Return the loss of epoch ``t`` from those of its batches."""
 
-    def watched_scores(self, callback: Callback) -> tuple[F64 | None, F64 | None]:
-        """Return the scores on training and validation data that ``callback`` wants."""
+    def watched_scores(self, callback: Callback) -> tuple[F64 | None, F64 | Measured | None]:
+        """Return the scores on training and validation data that ``callback`` wants.
+
+        What is `Measured` there is known once `epoch_value` was asked for.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +153,10 @@ class Adam(Part):
         first = state.epoch
         try:
             for t in range(first, self.epochs):
-                value, steps = self._epoch(problem, optimizer, t)
-                stop = callback.on_iteration(t + 1, value, *problem.watched_scores(callback))
+                values = self._epoch(problem, optimizer, t)
+                shown = problem.watched_scores(callback)  # of a GPU that is not waited for yet
+                stop = callback.on_iteration(t + 1, problem.epoch_value(t, values), *shown)
+                steps = len(values)
                 best = None if callback.best() == t + 1 else state.best
                 state = now = _state_of(problem, optimizer, t + 1, state.steps + steps, best)
                 if stop:
@@ -167,13 +172,13 @@ class Adam(Part):
         """Return the learning rate of epoch ``t``, counted from 0."""
         return self.learning_rate * SCHEDULES[self.schedule](t / self.epochs)
 
-    def _epoch(self, problem: BatchProblem, optimizer: Any, t: int) -> tuple[float, int]:
+    def _epoch(self, problem: BatchProblem, optimizer: Any, t: int) -> list[Any]:
         for group in optimizer.param_groups:
             group["lr"] = self.rate(t)
-        problem.begin_epoch(t)
         order = [0]
         if problem.n_batches > 1:
             order = stream(self.random_state, "adam", t).permutation(problem.n_batches).tolist()
+        problem.begin_epoch(t, order)
         values = []
         for batch in order:
             value, gradient = problem.batch_grad(t, batch)
@@ -181,7 +186,7 @@ class Adam(Part):
                 parameter.grad = own
             optimizer.step()
             values.append(value)
-        return problem.epoch_value(t, values), len(values)
+        return values
 
     def _optimizer(self, problem: BatchProblem) -> Any:
         torch = load_torch()

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from cases import each
 from simulated_gpu import DEVICE, small_teams, tensor
 from small_data import Onlooker, lists, small_data
 
@@ -16,8 +17,9 @@ from rankwright.errors import IncompatibleError
 from rankwright.losses.base import device_loss
 from rankwright.models import network
 
-ON_CPU = {"all_threshold", "boltzrank", "position_svm", "precision_svm"}  # these allocate
 SETTINGS = {
+    "boltzrank": {"samples": 4, "pair_potential": 0.3},
+    "precision_svm": {"n": 2},
     "softrank": {"metric": "ndcg@3"},
     "neural_ndcg": {"sinkhorn": 2},
     "retarget": {"divergence": "kl"},
@@ -35,9 +37,9 @@ def _loss(name, **settings):
     return losses.loss(name, **{**SETTINGS.get(name, {}), **settings})
 
 
-def _data(weighted=True):
+def _data(weighted=True, **columns):
     weight = stream(0, "weights").integers(0, 3, N).astype(float) if weighted else None
-    return lists(*GRADES, sample_weight=weight)
+    return lists(*GRADES, sample_weight=weight, **columns)
 
 
 def _scores():
@@ -55,23 +57,44 @@ def _on_device(bound, s):
 @pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")  # hashes, in Python
 @pytest.mark.parametrize("name", sorted(registry.names("losses")))
 def test_gradients_values_and_hessians_are_those_of_the_cpu(name):
-    data, s = _data(), _scores()
-    bound, gradient = _loss(name).bind(data, n_jobs=1), np.empty(N)
-    if name in ON_CPU:
-        with pytest.raises(IncompatibleError, match="allocates memory, which a GPU cannot"):
-            bound.on_device(torch)
-        return
+    _same_as_on_the_cpu(_loss(name), _data())
+
+
+FORMS = {
+    "lambdarank": ({"metric": "map"}, {"metric": "mrr"}, {"metric": "err@3", "truncation": None}),
+    "listnet": ({"k": 2}, {"k": 3, "samples": 3}),
+    "position_svm": (
+        {"metric": "mrr"},
+        {"metric": "p@2", "decay": "metric"},
+        {"metric": "ndcg", "ties": "score"},
+        {"cost": lambda grades: np.outer(1.0 + grades, np.arange(len(grades)) ** 1.5)},
+        {"per_group": 1},
+        {"per_group": 2},
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
+@each(("name", "settings"), [(name, form) for name, forms in FORMS.items() for form in forms])
+def test_so_they_are_in_every_form_of_a_loss(name, settings):
+    data = _data(group=np.arange(N) % 3)
+    assert _same_as_on_the_cpu(_loss(name, **settings), data)
+
+
+def _same_as_on_the_cpu(loss, data):
+    s, gradient = _scores(), np.empty(N)
+    bound = loss.bind(data, n_jobs=1)
     value = bound.grad(s, gradient)
     per_query = bound.per_query.copy()
-    there, out = _on_device(_loss(name).bind(data, n_jobs=1), s)
+    there, out = _on_device(loss.bind(data, n_jobs=1), s)
     np.testing.assert_allclose(out.cpu().numpy(), gradient, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(there.per_query.cpu().numpy(), per_query, rtol=1e-9, atol=1e-12)
-    assert np.isfinite(value)
-    if _loss(name).traits.hess_vec:
+    if loss.traits.hess_vec:
         v, turned = stream(0, "along").normal(size=N), np.empty(N)
         bound.hess_vec(v, turned)
         there.hess_vec(tensor(s), tensor(v), out)
         np.testing.assert_allclose(out.cpu().numpy(), turned, rtol=1e-9, atol=1e-12)
+    return np.isfinite(value)
 
 
 def test_a_part_of_the_queries_leaves_the_rows_of_the_others():
@@ -125,8 +148,11 @@ def test_the_state_comes_back_and_goes_on_elsewhere():
 
 def test_a_loss_that_stays_on_the_cpu_is_named_with_the_reason():
     data = _data(weighted=False)
+    topics = lists(*GRADES, group=np.arange(2 * N).reshape(N, 2) % 3 == 0)
+    overlapping = _loss("position_svm", per_group=1)
+    with pytest.warns(UserWarning, match="'position_svm' is computed on the CPU.* overlapping top"):
+        assert device_loss(overlapping, overlapping.bind(topics), torch) is None
     for loss, why in (
-        (_loss("position_svm"), r"'position_svm' is computed on the CPU.* allocates memory"),
         (losses.from_function(lambda s, y: (0.0, s - y)), "it is not computed by kernels"),
     ):
         with pytest.warns(UserWarning, match=why):
@@ -162,10 +188,18 @@ def test_a_network_learns_from_a_loss_on_the_gpu_what_it_learns_from_that_of_the
         np.testing.assert_allclose(d, b, rtol=1e-9, atol=1e-12)
 
 
+def test_scores_beyond_the_limit_of_a_search_make_nan_as_on_the_cpu():
+    data, s = _data(weighted=False), _scores()
+    s[7] = np.inf
+    there, out = _on_device(_loss("position_svm").bind(data, n_jobs=1), s)
+    assert torch.isnan(out).all()
+    assert torch.isnan(there.per_query).all()
+    _, out = _on_device(_loss("position_svm").bind(data, n_jobs=1), _scores())
+    assert torch.isfinite(out).all()
+
+
 def test_the_page_names_every_loss_where_it_runs():
     page = (Path(__file__).parents[2] / "docs/how-to/gpu.md").read_text(encoding="utf-8")
     rows = [line for line in page.splitlines() if line.startswith("| `") and "thread" in line]
     there = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
-    assert there == set(registry.names("losses")) - ON_CPU
-    (here,) = (line for line in page.splitlines() if "kernels allocate memory |" in line)
-    assert {name for name in ON_CPU if f"`{name}`" in here} == ON_CPU
+    assert there == set(registry.names("losses"))
