@@ -72,7 +72,7 @@ from rankwright.rankers.selection import Selection
 
 METHODS = ("doubly_robust", "ips")
 UNITS = ("document", "session")
-_CLIP = 0.3  # the least examination that doubly robust estimates divide by
+_CLIP = 0.05  # the least examination divided by: tools/choose_debiasing.py, on validation parts
 _LEAST = 1e-3  # of t in (6), which noise may bring to 0 or below
 
 Clicks = ClickLog | RankingData
@@ -106,7 +106,7 @@ def debias(
         queries from the other; or inverse propensity scoring, without clipping unbiased.
     clip : float or None, default None
         The least examination that is divided by: less variance, and for "ips" some bias. None is
-        0.3 for "doubly_robust" and no clipping for "ips".
+        0.05 for "doubly_robust" and no clipping for "ips".
     self_normalize : bool, default True
         For "ips": divide by the exposure of a document instead of its impressions.
     weighted : bool, default False
