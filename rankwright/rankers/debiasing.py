@@ -66,6 +66,7 @@ from rankwright.losses.dual_softmax import DualSoftmax
 from rankwright.losses.squared import Squared
 from rankwright.metrics.base import Metric
 from rankwright.metrics.base import metric as make_metric
+from rankwright.metrics.ndcg import NDCG
 from rankwright.models.linear import Linear
 from rankwright.models.trees import Trees
 from rankwright.rankers.selection import Selection
@@ -173,7 +174,7 @@ def weighed_by_ideal(objective: Any, data: RankingData) -> RankingData:
     if named is None or (callable(named) and not isinstance(named, Metric)):
         return data
     metric = make_metric(named, label_gain=getattr(objective, "label_gain", None))
-    if metric.key != "ndcg":
+    if not isinstance(metric, NDCG):
         return data
     scale = metric.swap_form(data).scale  # one over the ideal, 0 where nothing can be earned
     ideal = np.divide(1.0, scale, out=np.zeros(len(scale)), where=scale > 0.0)
