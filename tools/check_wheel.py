@@ -44,6 +44,7 @@ NEEDED = {
     "rankwright/comparison/templates/report.html",
     "rankwright/comparison/templates/report.css",
     "rankwright/comparison/templates/report.js",
+    "rankwright/comparison/templates/page.html",
     "rankwright/comparison/templates/page.js",
     "rankwright/clicks/templates/clicks.html",
     "rankwright/clicks/templates/clicks.css",

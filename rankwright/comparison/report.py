@@ -51,11 +51,11 @@ def write_report(comparison: Comparison, path: str | Path, *, title: str | None 
 
 
 def write_page(path: str | Path, package: str, template: str, **values: Any) -> None:
-    """Fill a template of ``package`` and write the page, whole or not at all."""
-    from jinja2 import Environment, PackageLoader, select_autoescape
+    """Fill a template of ``package``, which may extend ours, and write the page in one step."""
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, select_autoescape
 
     templates = Environment(
-        loader=PackageLoader(package),
+        loader=ChoiceLoader([PackageLoader(package), PackageLoader("rankwright.comparison")]),
         autoescape=select_autoescape(),
         trim_blocks=True,
         lstrip_blocks=True,
