@@ -12,13 +12,14 @@ from rankwright.data.streams import atomic_text
 def write_page(path: str | Path, package: str, name: str, **values: Any) -> None:
     """Fill the template ``name``.html of ``package`` and write the page, whole or not at all.
 
+    The template may extend ``page.html``, the frame of all pages.
     Style and script (theme and tips) of all pages come before ``name``.css and ``name``.js, where
     the package has them.
     """
-    from jinja2 import Environment, PackageLoader, select_autoescape
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, select_autoescape
 
     templates = Environment(
-        loader=PackageLoader(package),
+        loader=ChoiceLoader([PackageLoader(package), PackageLoader("rankwright")]),
         autoescape=select_autoescape(),
         trim_blocks=True,
         lstrip_blocks=True,

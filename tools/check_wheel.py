@@ -44,6 +44,7 @@ NEEDED = {
     "rankwright/comparison/templates/report.html",
     "rankwright/templates/page.css",
     "rankwright/comparison/templates/report.js",
+    "rankwright/templates/page.html",
     "rankwright/templates/page.js",
     "rankwright/clicks/templates/clicks.html",
     "rankwright/clicks/templates/clicks.css",

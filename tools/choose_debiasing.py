@@ -3,19 +3,17 @@
 ``python tools/choose_debiasing.py`` prints tables and what they choose. Clicks are simulated on the
 training parts of the official folds, with seeds that the benchmark (``python -m benchmarks
 unbiased``) does not use; what was learned from them is judged by true grades on the validation
-parts. Test parts are not looked at. In turn are chosen
+parts. Test parts are not looked at. Chosen are ``clip`` of
+`rankwright.clicks.debias` and the penalty ``l2`` of the benchmark's linear ranker together, by the
+highest mean NDCG@10 over sets, eta 1 and 2, folds, seeds and the three rankers of the benchmark.
+With both, penalties of `rankwright.rankers.debiasing.joint_propensity` are compared.
 
-1. ``clip`` of `rankwright.clicks.debias` together with the penalty ``l2`` of the benchmark's linear
-   ranker,
-2. the penalty of `rankwright.rankers.debiasing.joint_propensity`, with both,
-
-each by the highest mean NDCG@10 over sets, eta 1 and 2, folds, seeds and the three rankers of the
-benchmark. The synthetic set counts in no choice: it is there to see that what is chosen does no
-harm elsewhere. Beside each choice is what the validation part of each fold alone would have chosen:
-the five validation parts together hold the same queries as the five test parts do, so that only the
+The synthetic set counts in no choice: it is there to see that what is chosen does no harm
+elsewhere. Beside each choice is what the validation part of each fold alone would have chosen: the
+five validation parts together hold the same queries as the five test parts do, so that only the
 choice within a fold is blind to its test part.
 
-About ten minutes of one core. ``RANKWRIGHT_DATA`` names the folder of MQ2008 and OHSUMED.
+About five minutes of one core. ``RANKWRIGHT_DATA`` names the folder of MQ2008 and OHSUMED.
 """
 
 from __future__ import annotations

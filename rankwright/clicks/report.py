@@ -269,7 +269,10 @@ def plot_lines(lines: list[Line], label: str, *, logarithmic: bool = False) -> M
     low, high = _extent(shown, logarithmic)
     ticks = _ticks(low, high, logarithmic)
     bottom, top = ticks[0], ticks[-1]
-    place = (lambda v: math.log(max(v, bottom))) if logarithmic else (lambda v: float(v))
+
+    def place(value: float) -> float:
+        return math.log(max(value, bottom)) if logarithmic else value
+
     span = (place(top) - place(bottom)) or 1.0
 
     def x(position: int) -> float:

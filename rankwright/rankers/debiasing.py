@@ -66,13 +66,14 @@ from rankwright.losses.dual_softmax import DualSoftmax
 from rankwright.losses.squared import Squared
 from rankwright.metrics.base import Metric
 from rankwright.metrics.base import metric as make_metric
+from rankwright.metrics.ndcg import NDCG
 from rankwright.models.linear import Linear
 from rankwright.models.trees import Trees
 from rankwright.rankers.selection import Selection
 
 METHODS = ("doubly_robust", "ips")
 UNITS = ("document", "session")
-_CLIP = 0.3  # the least examination that doubly robust estimates divide by
+_CLIP = 0.05  # the least examination divided by: tools/choose_debiasing.py, on validation parts
 _LEAST = 1e-3  # of t in (6), which noise may bring to 0 or below
 
 Clicks = ClickLog | RankingData
@@ -106,7 +107,7 @@ def debias(
         queries from the other; or inverse propensity scoring, without clipping unbiased.
     clip : float or None, default None
         The least examination that is divided by: less variance, and for "ips" some bias. None is
-        0.3 for "doubly_robust" and no clipping for "ips".
+        0.05 for "doubly_robust" and no clipping for "ips".
     self_normalize : bool, default True
         For "ips": divide by the exposure of a document instead of its impressions.
     weighted : bool, default False
@@ -173,7 +174,7 @@ def weighed_by_ideal(objective: Any, data: RankingData) -> RankingData:
     if named is None or (callable(named) and not isinstance(named, Metric)):
         return data
     metric = make_metric(named, label_gain=getattr(objective, "label_gain", None))
-    if metric.key != "ndcg":
+    if not isinstance(metric, NDCG):
         return data
     scale = metric.swap_form(data).scale  # one over the ideal, 0 where nothing can be earned
     ideal = np.divide(1.0, scale, out=np.zeros(len(scale)), where=scale > 0.0)

@@ -8,8 +8,10 @@ from click_sessions import random_log
 from small_data import small_data
 from typer.testing import CliRunner
 
+import rankwright as rw
 from rankwright import RankSVM, clicks
 from rankwright.cli.clicks import app
+from rankwright.data.files import save
 from rankwright.errors import DataError, UsageError
 
 
@@ -35,12 +37,28 @@ def test_inspect_shows_positions_and_findings(log):
     assert found["impressions"] == random_log().impression_weights().sum()
 
 
+def with_features(folder):
+    """Write a log and the features of its documents; return both paths."""
+    data = rw.synthetic("mq2008", queries=6, seed=1)
+    names = np.array([f"d{row}" for row in range(data.n_documents)])
+    data = data._replace(doc_id=names)
+    clicks.save_log(clicks.simulate(data, 1, sessions=20, swaps="all"), folder / "log.csv")
+    save(data, folder / "features.csv")
+    return folder / "log.csv", folder / "features.csv"
+
+
 def test_inspect_writes_a_page(log, tmp_path):
     shown = run("inspect", log, "-o", tmp_path / "clicks.html")
     assert shown.exit_code == 0, shown.output
     text = (tmp_path / "clicks.html").read_text()
     assert "<h1>Clicks of log.csv</h1>" in text
     assert 'src="' not in text
+    shown, features = with_features(tmp_path)
+    done = run("inspect", shown, "-o", tmp_path / "clicks.html", "--features", features)
+    assert done.exit_code == 0, done.output
+    text = (tmp_path / "clicks.html").read_text()
+    assert "dual learning</th>" in text
+    assert "only 6 queries have clicks" in text
     error = run("inspect", log, "--features", "data.txt").exception
     assert isinstance(error, UsageError)
     assert "-o PAGE" in str(error)
