@@ -25,7 +25,13 @@ same without gains under the log, a click on d weighs A_d / B_d; trust offsets a
 
 The model of dr and cascade_dr is fitted to other sessions than those it predicts (cross-fitting).
 By default it is clicks over expected clicks: the rate of the position, times the clicks of the
-document over those that its positions would have brought, both plus 1.
+document over those that its positions would have brought, both plus 1. For cascade_dr rewards from
+a slot on are regressed on these predictions,
+
+    q_l = b_0 + b_1 m + b_2 s + b_3 m s                                                         (8)
+
+with m the predicted rate of the document and s the chance that nothing above it was clicked, slot
+by slot from the last, so that users who stop and users who do not are both within reach.
 """
 
 from __future__ import annotations
