@@ -617,10 +617,7 @@ class _Sessions:
             mean = by_slot[np.repeat(self.query, self._sizes), self.slot]
         else:
             mean = self._conditional(target, cells)[1]
-        passed = np.empty(len(rate))
-        multiply_down(self.indptr, 1.0 - rate, passed)
-        still = np.append(1.0, passed[:-1])
-        still[self.indptr[:-1][self._sizes > 0]] = 1.0
+        still = _none_above(rate, self.indptr)
         own, average = (
             np.stack((np.ones(len(rate)), one, still, one * still), axis=1) for one in (rate, mean)
         )
@@ -890,9 +887,14 @@ class _ClickModelRewards:
 
 def _first_of(click: F64, indptr: I64) -> F64:
     """Return probabilities of the first click, from those of a click without one above."""
-    still = np.empty(len(click))
-    multiply_down(indptr, 1.0 - click, still)
-    before = np.append(1.0, still[:-1])
-    before[indptr[:-1][np.diff(indptr) > 0]] = 1.0
-    found: F64 = click * before
+    found: F64 = click * _none_above(click, indptr)
     return found
+
+
+def _none_above(click: F64, indptr: I64) -> F64:
+    """Return the probability that nothing above each impression of a list is clicked."""
+    passed = np.empty(len(click))
+    multiply_down(indptr, 1.0 - click, passed)
+    before = np.append(1.0, passed[:-1])
+    before[indptr[:-1][np.diff(indptr) > 0]] = 1.0
+    return before
