@@ -40,7 +40,7 @@ bootstrap-t covered as often and took a hundred times as long.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,6 +52,7 @@ from rankwright.core.parameters import check_above_zero, check_choice
 from rankwright.core.types import F64, I64
 from rankwright.data.ranking_data import boundaries_of_sizes, checked_weights
 from rankwright.errors import DataError, UsageError
+from rankwright.figures import COLOURS, import_matplotlib, new_axes, plain_axes
 
 LEVEL = 0.95
 ESTIMATORS = (
@@ -536,3 +537,32 @@ def _interval(value: float, influence: F64, cluster: I64 | None) -> tuple[float,
 
 def _is_nan(value: Any) -> bool:
     return isinstance(value, float) and math.isnan(value)
+
+
+# --- plot ------------------------------------------------------------------------------------
+
+
+def plot_values(values: Mapping[str, PolicyValue], *, ax: Any = None) -> Any:
+    """Draw values with their intervals, a line for each; return the Axes.
+
+    Parameters
+    ----------
+    values : mapping from names to PolicyValue
+        Such as ``values`` of `compare_policies`, or one policy by several estimators.
+    ax : matplotlib Axes, optional
+        Where to draw; by default a new figure.
+    """
+    if not values:
+        raise UsageError("there is nothing to draw; give values={'name': value}.")
+    import_matplotlib()
+    ax = new_axes(ax, height=1.2 + 0.36 * len(values))
+    for place, one in enumerate(values.values()):
+        known = not math.isnan(one.low)
+        error = [[one.value - one.low], [one.high - one.value]] if known else None
+        ax.errorbar(one.value, place, xerr=error, fmt="o", color=COLOURS[0], capsize=3)
+    ax.set_yticks(range(len(values)), list(values))
+    ax.set_ylim(len(values) - 0.5, -0.5)
+    metrics = sorted({one.metric for one in values.values()})
+    ax.set_xlabel(f"{', '.join(metrics)}, estimated from a log, with 95 % interval")
+    ax.grid(axis="x", color="0.9", linewidth=0.6)
+    return plain_axes(ax)

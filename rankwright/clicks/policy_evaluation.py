@@ -25,7 +25,13 @@ same without gains under the log, a click on d weighs A_d / B_d; trust offsets a
 
 The model of dr and cascade_dr is fitted to other sessions than those it predicts (cross-fitting).
 By default it is clicks over expected clicks: the rate of the position, times the clicks of the
-document over those that its positions would have brought, both plus 1.
+document over those that its positions would have brought, both plus 1. For cascade_dr rewards from
+a slot on are regressed on these predictions,
+
+    q_l = b_0 + b_1 m + b_2 s + b_3 m s                                                         (8)
+
+with m the predicted rate of the document and s the chance that nothing above it was clicked, slot
+by slot from the last, so that users who stop and users who do not are both within reach.
 """
 
 from __future__ import annotations
@@ -576,28 +582,59 @@ class _Sessions:
         taken = limited(weight, "cascade_dr", self.options.limit)
         terms, found = np.empty(len(self.counts)), np.empty(len(self.counts))
         for fold, model in self._fitted_models():
-            predicted, expected = self._values_to_go(target, model)
+            if target.temperature == 0.0 and isinstance(model, _ClickModelRewards):
+                predicted = expected = self._modelled_to_go(target, model)
+            else:
+                predicted, expected = self._fitted_to_go(target, model, fold)
             add_up_cascade(self.indptr, taken, self.reward, predicted, expected, found)
             terms[fold] = found[fold]
         return terms, self._weights(weight)
 
-    def _values_to_go(self, target: _Target, model: _Model) -> tuple[F64, F64]:
-        """Return what a model expects from each slot on: of the document shown, and on average."""
-        gain, k = self.options.metric.gain, self.options.metric.k
-        query = np.repeat(self.query, self._sizes)
+    def _modelled_to_go(self, target: _Target, model: _Model) -> F64:
+        """Return what a click model expects from each slot of the target's list on.
+
+        Weights are 0 wherever another document stands.
+        """
+        rates = np.zeros((self.features.n_queries, self.options.metric.k))
+        lists = target.lists(np.unique(self.query))
+        rates[lists.query_of_impression, lists.slot] = model.of_lists(lists)
+        onward = np.cumsum((rates * self.options.metric.gain)[:, ::-1], axis=1)[:, ::-1]
+        found: F64 = onward[np.repeat(self.query, self._sizes), self.slot]
+        return found
+
+    def _fitted_to_go(self, target: _Target, model: _Model, fold: I64) -> tuple[F64, F64]:
+        """Return regressions of rewards from each slot on: for the document, and on average.
+
+        From the last slot up, the reward and what is expected below are regressed, over sessions
+        of other folds, on the predicted rate of the document, on the chance that nothing above was
+        clicked, and on their product (8). The mean over the target's documents at the slot needs
+        their mean rate alone.
+        """
+        cells = model.cells()
+        rate = cells[self.row, self.slot]
         if target.temperature == 0.0:
-            rates = np.zeros((self.features.n_queries, k))
-            lists = target.lists(np.unique(self.query))
-            rates[lists.query_of_impression, lists.slot] = model.of_lists(lists)
-            onward = np.cumsum((rates * gain)[:, ::-1], axis=1)[:, ::-1]
-            found = onward[query, self.slot]
-            return found, found  # weights are 0 wherever another document stands
-        rates = model.cells() * gain
-        by_slot = np.stack([self._by_query(slot) for slot in (target.slot * rates).T], axis=1)
-        later = np.cumsum(by_slot[:, ::-1], axis=1)[:, ::-1] - by_slot
-        expected = self._conditional(target, rates)[1]
-        onward = later[query, self.slot]
-        return rates[self.row, self.slot] + onward, expected + onward
+            by_slot = np.stack([self._by_query(one) for one in (target.slot * cells).T], axis=1)
+            mean = by_slot[np.repeat(self.query, self._sizes), self.slot]
+        else:
+            mean = self._conditional(target, cells)[1]
+        still = _none_above(rate, self.indptr)
+        own, average = (
+            np.stack((np.ones(len(rate)), one, still, one * still), axis=1) for one in (rate, mean)
+        )
+        train = np.ones(len(self.counts), bool)
+        train[fold] = len(fold) == len(train)
+        trained, c = np.repeat(train, self._sizes), np.repeat(self.counts, self._sizes)
+        predicted, expected = np.zeros(len(rate)), np.zeros(len(rate) + 1)
+        last = np.zeros(len(rate), bool)
+        last[self.indptr[1:][self._sizes > 0] - 1] = True
+        for slot in range(self.options.metric.k - 1, -1, -1):
+            at = np.flatnonzero(self.slot == slot)
+            onward = self.reward[at] + np.where(last[at], 0.0, expected[at + 1])
+            used = trained[at] & (c[at] > 0.0)
+            root = np.sqrt(c[at][used])
+            fitted = np.linalg.lstsq(own[at][used] * root[:, None], onward[used] * root)[0]  # (8)
+            predicted[at], expected[at] = own[at] @ fitted, average[at] @ fitted
+        return predicted, expected[:-1]
 
     def _pi(self, target: _Target) -> tuple[F64, Weights]:
         k = self.options.metric.k
@@ -850,9 +887,14 @@ class _ClickModelRewards:
 
 def _first_of(click: F64, indptr: I64) -> F64:
     """Return probabilities of the first click, from those of a click without one above."""
-    still = np.empty(len(click))
-    multiply_down(indptr, 1.0 - click, still)
-    before = np.append(1.0, still[:-1])
-    before[indptr[:-1][np.diff(indptr) > 0]] = 1.0
-    found: F64 = click * before
+    found: F64 = click * _none_above(click, indptr)
     return found
+
+
+def _none_above(click: F64, indptr: I64) -> F64:
+    """Return the probability that nothing above each impression of a list is clicked."""
+    passed = np.empty(len(click))
+    multiply_down(indptr, 1.0 - click, passed)
+    before = np.append(1.0, passed[:-1])
+    before[indptr[:-1][np.diff(indptr) > 0]] = 1.0
+    return before

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -229,14 +230,19 @@ def _resampled(shape: tuple[int, ...], temperature: float, rng: np.random.Genera
     return np.argsort(rank - noise, axis=1, kind="stable")
 
 
+@lru_cache(maxsize=64)
+def _slots_by_rank(n: int, shown: int, temperature: float) -> F64:
+    """Return the probability of the document of each rank, of n, at each place."""
+    scores = -np.log(np.arange(1, n + 1))
+    return slot_probabilities(scores, np.array([0, n]), shown, temperature)
+
+
 def _chances(rank: I64, positions: int, temperature: float, kind: str) -> F64:
     """Return the probability of the document of each rank at its place, or given those above."""
     n, shown = rank.shape[1], min(positions, rank.shape[1])
-    scores = -np.log(np.arange(1, n + 1))
     if kind == "slot":
-        by_rank = slot_probabilities(scores, np.array([0, n]), shown, temperature)
-        return by_rank[rank[:, :shown], np.arange(shown)]
-    rate = np.exp(scores / temperature)[rank]
+        return _slots_by_rank(n, shown, temperature)[rank[:, :shown], np.arange(shown)]
+    rate = (np.arange(1, n + 1) ** (-1.0 / temperature))[rank]
     left = np.cumsum(rate[:, ::-1], axis=1)[:, ::-1]
     found: F64 = (rate / left)[:, :shown]
     return found

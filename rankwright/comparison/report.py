@@ -467,9 +467,28 @@ def conclusion(comparison: Comparison) -> tuple[str, str]:
     best = order[0]
     if len(order) == 1:
         return _alone(comparison, best)
-    if best != comparison.baseline:
-        return _against_baseline(comparison, best, order)
-    return _baseline_is_best(comparison, order)
+    if best == comparison.baseline:
+        first, second = _baseline_is_best(comparison, order)
+    else:
+        first, second = _against_baseline(comparison, best, order)
+    return first, second + _clicks_disagree(comparison, best)
+
+
+def _clicks_disagree(comparison: Comparison, best: str) -> str:
+    """Return a sentence where the log puts another ranker above the best by grades."""
+    if comparison.clicks is None:
+        return ""
+    above = [
+        pair.logged
+        for pair in comparison.clicks.disagreements(comparison)
+        if pair.judged == best and pair.difference.significant
+    ]
+    if not above:
+        return ""
+    return (
+        f" But clicks disagree: by {comparison.clicks.metric} from the log {above[0]} is better "
+        f"than {best}; find out why before deciding."
+    )
 
 
 def _alone(comparison: Comparison, label: str) -> tuple[str, str]:

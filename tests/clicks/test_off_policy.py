@@ -177,3 +177,17 @@ def test_what_is_wrong_is_one_sentence():
     ):
         with pytest.raises(error, match=match):
             clicks.estimate_value(**{"reward": REWARD, "weight": WEIGHT, **given})
+
+
+def test_values_are_drawn_with_their_intervals():
+    rng = np.random.default_rng(0)
+    found = clicks.estimate_value(rng.random(200), rng.exponential(size=200), estimator="ips")
+    bare = clicks.estimate_value([1.0, 0.0], estimator="dm", expected=[0.5, 0.5])
+    ax = clicks.plot_values({"ips": found, "dm": bare})
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["ips", "dm"]
+    (line,) = [one for one in ax.containers if one.has_xerr]
+    (segment,) = line[2][0].get_segments()
+    assert segment[:, 0] == pytest.approx([found.low, found.high])
+    assert ax.get_xlabel().startswith("reward, estimated")
+    with pytest.raises(UsageError, match="nothing to draw"):
+        clicks.plot_values({})

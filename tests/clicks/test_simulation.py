@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from cases import each
+from small_data import small_data
 
 from rankwright import clicks
 from rankwright.data.ranking_data import RankingData
@@ -132,3 +133,31 @@ def test_what_makes_no_sense_is_refused(case):
 def test_grades_of_no_relevance_are_refused():
     with pytest.raises(DataError, match="all grades are 0"):
         clicks.simulate(one_query()._replace(y=np.zeros(3)), 1)
+
+
+def test_logged_probabilities_are_those_of_the_lists():
+    """Shares of many sessions come near them, and products of one kind sum to the other."""
+    data = small_data(queries=2, documents=4)
+    for more in ({"temperature": 0.7}, {"swaps": "all"}):
+        made = {
+            kind: clicks.simulate(data, 1, sessions=4000, positions=3, propensity=kind, **more)
+            for kind in ("slot", "conditional")
+        }
+        log = made["slot"]
+        place = log.row * 3 + log.position - 1
+        chance = np.zeros(data.n_documents * 3)
+        chance[place] = log.propensity
+        shares = np.bincount(place, minlength=len(chance)) / 4000
+        np.testing.assert_allclose(shares, chance, atol=0.03)
+        np.testing.assert_array_equal(made["conditional"].row, log.row)
+        first = log.position == 1
+        np.testing.assert_allclose(
+            made["conditional"].propensity[first], log.propensity[first], rtol=1e-8
+        )
+        whole = made["conditional"].propensity.reshape(-1, 3).prod(axis=1)
+        lists, at = np.unique(log.row.reshape(-1, 3), axis=0, return_index=True)
+        shown = [(log.row.reshape(-1, 3) == one).all(axis=1).mean() * 2 for one in lists]
+        np.testing.assert_allclose(shown, whole[at], atol=0.03)
+    for bad in ({}, {"temperature": 1.0, "swaps": "all"}, {"swaps": "first"}):
+        with pytest.raises(UsageError, match="propensity"):
+            clicks.simulate(data, 1, propensity="slot", **bad)

@@ -11,7 +11,7 @@ from small_data import small_data
 from rankwright import clicks
 from rankwright.comparison.clicks_column import log_of_tests
 from rankwright.comparison.compare import compare
-from rankwright.comparison.report import write_report
+from rankwright.comparison.report import conclusion, write_report
 from rankwright.errors import DataError, UsageError
 
 PROPENSITY = clicks.Propensity.power(1.0, positions=5)
@@ -75,6 +75,7 @@ def test_where_they_agree_it_says_so_and_small_differences_are_left_open(given, 
         data, {"good": data.y, "bad": -data.y}, folds=3, cache=tmp_path, log=log, **OPTIONS
     )
     assert "agree on the order of all 2 rankers" in str(same)
+    assert "clicks disagree" not in " ".join(conclusion(same))
     values = dict(found.clicks.values)
     wide = replace(values["bad"], influence=values["bad"].influence * 1e4)
     few = replace(found.clicks, values={**values, "bad": wide})
@@ -96,6 +97,8 @@ def test_the_page_has_the_column_and_the_disagreements(found, tmp_path):
     write_report(found, tmp_path / "report.html")
     with opened(tmp_path / "report.html") as page:
         assert page.errors == []
+        said = page.locator("section.conclusion").inner_text()
+        assert "But clicks disagree: by ctr@3 from the log bad is better than good" in said
         button = page.locator("#table thead button", has_text="ctr@3 (log)")
         button.click()
         rows = page.locator("#table tbody tr")
