@@ -312,5 +312,17 @@ def test_logs_without_what_credit_needs_are_refused():
         interleaving.method_of(bare)
     with pytest.raises(DataError, match="needs 2 numbers"):
         clicks.Probabilistic().credits(log._replace(credit=None))
+    for name, row in (
+        ("probabilistic", [0.5, 0.6]),
+        ("probabilistic", [-0.5, 1.5]),
+        ("optimised", [0.0, 0.5]),
+        ("optimised", [0.5, 2.0]),
+        ("balanced", [1.0, -1.0]),
+        ("pairwise", [0.0, 0.0, 1.0, 1.0]),
+        ("pairwise", [1.0, 2.0, 0.0, 1.0]),
+    ):
+        damaged = log._replace(credit=np.tile(np.array(row), (log.n_impressions, 1)))
+        with case(name, row), pytest.raises(DataError, match="impression 0; the log is damaged"):
+            interleaving.METHODS[name]().credits(damaged)
     with pytest.raises(DataError, match="has no teams"):
         clicks.TeamDraft().credits(log._replace(team=None))
