@@ -22,7 +22,7 @@ _IMPRESSIONS = b"".join(
 )
 _REPORTED = (
     b'{"session":"s","query":"a","documents":["x","y"],"teams":[0,1],'
-    b'"interleaving":{"method":"team_draft","rankers":["A","B"],"k":2}}\n'
+    b'"interleaving":{"method":"team_draft","rankers":["A","B"],"k":2},"clicked":[]}\n'
     b'{"session":"s","clicked":[2]}\n'
 )
 _UBI = (

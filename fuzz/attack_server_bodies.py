@@ -55,7 +55,11 @@ def write(folder: Path) -> Sequence[Path]:
             path.write_bytes(f"{json.dumps(head)}\n{json.dumps(body)}".encode())
             found.append(path)
         found += _binary(folder, name, data.X[:4])
-    return found
+    path = folder / "interleaved.request"
+    head = {"path": "/v1/interleave/rank", "content-type": "application/json"}
+    interleaved = {"query": "q", "documents": documents}
+    path.write_bytes(f"{json.dumps(head)}\n{json.dumps(interleaved)}".encode())
+    return [*found, path]
 
 
 def _binary(folder: Path, name: str, X: Any) -> list[Path]:
@@ -156,7 +160,14 @@ def _client(folder: Path) -> Any:
     from rankwright.serve.settings import Settings, parse_models
 
     files = sorted(map(str, folder.glob("*.rw")))
-    limits = Settings(reload_seconds=0, threads=1, max_body=1 << 20, seconds=60)
+    limits = Settings(
+        reload_seconds=0,
+        threads=1,
+        max_body=1 << 20,
+        seconds=60,
+        interleave="team_draft",
+        impressions=folder / "shown.jsonl",
+    )
     service = Service(ModelStore(parse_models(files)), limits)
     client = TestClient(service.middleware, raise_server_exceptions=False)
     return client.__enter__()  # one event loop for all requests

@@ -11,8 +11,8 @@ parquet   the same; also ``arrow``
 jsonl     an object for each impression, with the names of columns as keys; or for each session:
           ``{"query": ..., "documents": [...], "clicks": [0, 1, ...]}``, and of interleaved lists
           ``"interleaving": {"method": ..., "rankers": [...]}, "teams": [...], "credits": [[...]]``;
-          a session without clicks gets those of later lines ``{"session": ..., "clicked": [2]}``,
-          which name positions, as a server appends them
+          or ``{"session": ..., "query": ..., "documents": [...], "clicked": []}`` and, for
+          positions that are clicked later, lines ``{"session": ..., "clicked": [2]}``
 ubi       OpenSearch's indexes ``ubi_queries`` and ``ubi_events`` as JSON lines
 yandex    the relevance prediction challenge: lines ``session time Q query region documents...``
           and ``session time C document``; or a table that begins with ``#session``, with columns
@@ -544,11 +544,11 @@ def _json_sessions(
     reported: dict[Any, set[int]] | None = None
     for number, one in lines:
         found: dict[str, Any] = {}
-        if "clicks" not in one and "session" in one:
+        if "clicks" not in one and isinstance(one.get("clicked"), list):
             if reported is None:
                 reported = _reported_clicks(path)
-            clicked = reported.get(_held(one, "session", path, number), set())
-            one = _with_clicks(one, clicked)
+            own = _held(one, "session", path, number)
+            one = _with_clicks(one, reported.get(own, set()))  # a server may append meanwhile
         for key, role in several.items():
             if key in one or role in ("document", "click"):
                 found[role] = one.get(key)
@@ -575,13 +575,14 @@ def _is_report(one: dict[str, Any]) -> bool:
 
 
 def _reported_clicks(path: str | Path) -> dict[Any, set[int]]:
-    """Return the positions of each session that lines report as clicked."""
+    """Return the positions of each session that its lines name as clicked."""
     found: dict[Any, set[int]] = {}
     for number, one in _objects(path):
-        if _is_report(one):
-            if any(type(position) is not int or position < 1 for position in one["clicked"]):
+        clicked = one.get("clicked")
+        if isinstance(clicked, list):
+            if any(type(position) is not int or position < 1 for position in clicked):
                 raise _wrong(path, number, "reports clicks that are not positions, from 1")
-            found.setdefault(_held(one, "session", path, number), set()).update(one["clicked"])
+            found.setdefault(_held(one, "session", path, number), set()).update(clicked)
     return found
 
 

@@ -65,7 +65,7 @@ class Experiment:
                 if len(self._sessions) > _MOST_SESSIONS:
                     self._sessions.popitem(last=False)
             line = shown.to_json(str(asked.query), names, self.rankers)
-            self.log.append({"session": session, "time": _now(), **line})
+            self.log.append({"session": session, "time": _now(), **line, "clicked": []})
             self._metrics.impressions.inc()
         ranking = [
             {"rank": rank, "index": row, "id": asked.ids[row]}  # type: ignore[index]

@@ -350,8 +350,14 @@ def test_ubi_says_what_does_not_fit(tmp_path):
 
 
 SHOWN = (
-    {"session": "s1", "query": "shoes", "documents": ["a", "b"], "positions": [1, 2]},
-    {"session": "s2", "query": "hats", "documents": ["c"], "positions": [3]},
+    {
+        "session": "s1",
+        "query": "shoes",
+        "documents": ["a", "b"],
+        "positions": [1, 2],
+        "clicked": [],
+    },
+    {"session": "s2", "query": "hats", "documents": ["c"], "positions": [3], "clicked": []},
 )
 
 
@@ -364,6 +370,8 @@ def test_clicks_may_follow_their_lists_or_come_before(tmp_path):
     log = load_log(lines(tmp_path / "log.jsonl", *SHOWN, late))
     assert log.click.tolist() == [True, True, False]
     assert not load_log(lines(tmp_path / "log.jsonl", *SHOWN)).click.any()
+    own = ({**SHOWN[0], "clicked": [1]}, SHOWN[1])
+    assert load_log(lines(tmp_path / "log.jsonl", *own)).click.tolist() == [True, False, False]
 
 
 @each(
@@ -374,6 +382,7 @@ def test_clicks_may_follow_their_lists_or_come_before(tmp_path):
         ((*SHOWN, {"clicked": [1]}), "line 3 has no 'session'"),
         (({**SHOWN[0], "session": [1]}, {"session": "s1", "clicked": [1]}), "has no 'session'"),
         (({**SHOWN[0], "positions": 3},), "line 1 has no list 'clicks'"),
+        (({**SHOWN[0], "clicked": None}, SHOWN[1]), "line 1 has no list 'clicks'"),
         (({"session": "s1", "clicked": [1]},), "there are no sessions"),
     ],
 )

@@ -1,13 +1,16 @@
 """A server that interleaves models: its lists, its log, clicks, and the verdict on them."""
 
+import http.client
 import json
 import random
+import signal
 
 import numpy as np
 import pytest
 from cases import each
-from served import ARROW, NAMES, NPY, arrow, documents, npy, sentence, vectors
+from served import ARROW, BODY, NAMES, NPY, arrow, documents, npy, sentence, vectors
 from served import client as client_of
+from server_process import serving
 
 from rankwright import clicks
 from rankwright.errors import UsageError
@@ -62,6 +65,7 @@ def test_the_list_is_that_of_the_method_and_the_log_says_so(shop):
     assert line == {
         "session": found["session"],
         **expected.to_json("q", ids, ("linear", "other")),
+        "clicked": [],
     }
 
 
@@ -94,7 +98,7 @@ def test_a_click_by_document_or_position_counts_once(shop):
     recorded = [shop.post(CLICK, json=one).json()["recorded"] for one in (first, same, first)]
     assert recorded == [True, False, False]
     lines = log_of(shop)
-    assert [line.get("clicked") for line in lines] == [None, [2]]
+    assert [line["clicked"] for line in lines] == [[], [2]]
     text = shop.get("/metrics").text
     assert "rankwright_impressions_total 1.0" in text
     assert "rankwright_clicks_total 1.0" in text
@@ -254,3 +258,24 @@ def test_the_document_of_the_experiment(shop):
         "application/vnd.apache.arrow.stream",
     ]
     assert list(paths[CLICK]["post"]["requestBody"]["content"]) == ["application/json"]
+
+
+def test_a_server_that_stops_has_logged_every_list_that_it_gave(files, tmp_path):
+    shown = tmp_path / "shown.jsonl"
+    models = [files / "linear.rw", files / "other.rw"]
+    given = []
+    with serving(*models, "--interleave", "team_draft", "--impressions", shown) as server:
+        link = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+        for number in range(20):
+            link.request("POST", RANK, json.dumps(asked(5, f"q{number}")).encode(), BODY)
+            given.append(json.loads(link.getresponse().read())["session"])
+        report = json.dumps({"session": given[3], "position": 2}).encode()
+        link.request("POST", CLICK, report, BODY)
+        assert json.loads(link.getresponse().read())["recorded"]
+        link.close()
+        server.process.send_signal(signal.SIGTERM)
+        assert server.end() == 0
+    lines = [json.loads(line) for line in shown.read_text().splitlines()]
+    assert [line["session"] for line in lines] == [*given, given[3]]
+    log = clicks.load_log(shown)
+    assert (log.n_sessions, int(log.click.sum())) == (20, 1)
