@@ -33,7 +33,26 @@ from rankwright.rankers.selection import Selection
 
 
 class Recommendations(NamedTuple):
-    """The best items of each user, best first: a row for each user."""
+    """The best items of each user, best first: what `CofiRank.recommend_all` returns.
+
+    Attributes
+    ----------
+    users : (m,) array
+    items : (m, n) array
+        Items as they were in the ratings. At the end of a row, where fewer are left for a user,
+        None, or -1 where items are whole numbers.
+    scores : (m, n) float64
+        Their scores, -inf where there is no item.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankwright import Recommendations
+    >>> best = Recommendations(np.array(["ann"]), np.array([["tea"]]), np.array([[0.5]]))
+    >>> best.to_frame()
+      user  rank item  score
+    0  ann     1  tea    0.5
+    """
 
     users: AnyArray
     items: AnyArray
