@@ -17,6 +17,7 @@ _PUBLIC = {
     "QueryFolds": "rankwright.data.query_folds",
     "Ranking": "rankwright.data.rankings",
     "RankingData": "rankwright.data.ranking_data",
+    "Recommendations": "rankwright.rankers.ratings",
     "auto": "rankwright.comparison.auto",
     "cite": "rankwright.citation",
     "compare": "rankwright.comparison.compare",
@@ -104,6 +105,7 @@ if TYPE_CHECKING:
     from rankwright.rankers.ratings import MMMF as MMMF
     from rankwright.rankers.ratings import CofiRank as CofiRank
     from rankwright.rankers.ratings import JRank as JRank
+    from rankwright.rankers.ratings import Recommendations as Recommendations
     from rankwright.rankers.scorer import scorer as scorer
     from rankwright.rankers.selection import Iteration as Iteration
     from rankwright.rankers.structured import DORM as DORM

@@ -229,11 +229,19 @@ class AlternatingSquares:
                 reason = "stopped by the caller" if over else "J falls by less than tol"
                 break
         theta = problem.scaled(problem.views(state.x))
-        gradient = np.zeros(problem.size)
-        problem.grad(theta, gradient)
-        moving = [problem.part_of(users=side) for side in (True, False) if self._moves(side)]
-        steepest = max(float(np.abs(gradient[part]).max(initial=0.0)) for part in moving)
+        steepest = self._steepest(state.x, theta)
         return SolveResult(theta, state.value, steepest, len(curve), reason, curve)
+
+    def _steepest(self, x: F64, theta: F64) -> float:
+        """Return the largest part of the gradient in the scaled variables that move."""
+        problem, gradient = self._problem, np.zeros(self._problem.size)
+        if self._evaluated is not x:
+            self._evaluate(x)
+        U, _, V, _ = problem.views(x)
+        problem.pull(self._grad, U, V, gradient, users=self._users, items=self._items)
+        parts = [problem.part_of(users=users) for users in (True, False) if self._moves(users)]
+        sizes = (np.abs(gradient[part] + problem.l2 * theta[part]) for part in parts)
+        return max(float(size.max(initial=0.0)) for size in sizes)
 
     def _moves(self, users: bool) -> bool:
         return self._users if users else self._items

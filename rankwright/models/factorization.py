@@ -225,7 +225,7 @@ def items_of(data: RankingData) -> tuple[I64, I64]:
 METHODS = ("auto", "als", "joint", "alternating")
 SHARES = (0.9, 0.8, 0.65, 0.5, 0.4, 0.3, 0.2, 0.1)
 SETTINGS = {"lbfgs": (1e-6, 100), "bundle": (1e-3, 40), "als": (2e-5, 30)}  # tolerance and steps
-_HELD_TOL, _HELD_ROUNDS = 1e-8, 100  # at the most and least, where only users or items move
+_HELD_TOL, _HELD_ROUNDS = 1e-8, 100  # at the most and least, of users who are folded in
 _JOINT = frozenset({"smooth", "integrable"})  # what a solver may need of the whole problem
 _SQUARES = frozenset({"smooth", "integrable", "curvature"})
 _SERVED = {"joint": _JOINT, "alternating": _JOINT | {"convex_parts"}}
@@ -467,11 +467,18 @@ class _Way:
         steepest = float(np.abs(gradient).max(initial=0.0))
         return SolveResult(theta, value, steepest, len(curve), "the rounds are over", curve)
 
-    def solve_block(self, problem: FactorProblem, theta: F64, *, users: bool) -> F64:
-        """Return ``theta`` with the best users, or items, for the others as they are."""
+    def solve_block(
+        self, problem: FactorProblem, theta: F64, *, users: bool, rough: bool = False
+    ) -> F64:
+        """Return ``theta`` with the best users, or items, for the others as they are.
+
+        With ``rough`` no better than rounds of both would be.
+        """
         if self.method == "als":
             steps = AlternatingSquares(problem, users=users, items=not users)
-            tol, n_rounds = min(self.tol, _HELD_TOL), max(self.n_rounds, _HELD_ROUNDS)
+            tol, n_rounds = self.tol, self.n_rounds
+            if not rough:
+                tol, n_rounds = min(tol, _HELD_TOL), max(n_rounds, _HELD_ROUNDS)
             return steps.solve(theta, tol=tol, n_rounds=n_rounds).w
         block = BlockProblem(problem, theta, users=users)
         return block.at(self.solver.solve(block, block.start).w)
@@ -504,7 +511,7 @@ class _Task:
     def l2_max(self, way: _Way) -> float:
         """Return (1), to a few per cent."""
         problem, lists = self.problem(1.0), self.lists
-        theta = way.solve_block(problem, np.zeros(problem.size), users=False)
+        theta = way.solve_block(problem, np.zeros(problem.size), users=False, rough=True)
         gradient = np.empty(len(lists.user_of_row))
         self.loss.grad(problem.scores(theta), gradient)
         ones = np.arange(len(gradient) + 1)

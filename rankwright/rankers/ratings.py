@@ -33,7 +33,26 @@ from rankwright.rankers.selection import Selection
 
 
 class Recommendations(NamedTuple):
-    """The best items of each user, best first: a row for each user."""
+    """The best items of each user, best first: what `CofiRank.recommend_all` returns.
+
+    Attributes
+    ----------
+    users : (m,) array
+    items : (m, n) array
+        Items as they were in the ratings. At the end of a row, where fewer are left for a user,
+        None, or -1 where items are whole numbers.
+    scores : (m, n) float64
+        Their scores, -inf where there is no item.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankwright import Recommendations
+    >>> best = Recommendations(np.array(["ann"]), np.array([["tea"]]), np.array([[0.5]]))
+    >>> best.to_frame()
+      user  rank item  score
+    0  ann     1  tea    0.5
+    """
 
     users: AnyArray
     items: AnyArray
@@ -653,13 +672,24 @@ def _own_ids(data: RankingData) -> AnyArray:
     names = np.array(data.feature_names, object)
     if data.doc_id is None:
         return names
-    rated = set(data.doc_id.tolist())
+    rated = set(_one_of_each(data).tolist())
     own = {str(item): item for item in rated}
     if not own.keys() <= set(data.feature_names) or all(isinstance(item, str) for item in rated):
         return names
     whole = data.doc_id.dtype.kind in "iu"  # so are the items without ratings
     ids = [own.get(name, int(name) if whole and _is_whole(name) else name) for name in names]
     return np.array(ids, data.doc_id.dtype if all(map(_is_whole, names)) and whole else object)
+
+
+def _one_of_each(data: RankingData) -> AnyArray:
+    """Return the documents' ids, those of ratings once for each item: there may be millions."""
+    assert data.doc_id is not None
+    X: Any = data.X
+    if not sparse.issparse(X) or not (np.diff(X.indptr) == 1).all():
+        return data.doc_id
+    first = np.full(data.n_features, -1)
+    first[X.indices[::-1]] = np.arange(data.n_documents)[::-1]
+    return data.doc_id[first[first >= 0]]
 
 
 def _is_whole(name: str) -> bool:

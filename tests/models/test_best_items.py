@@ -78,6 +78,6 @@ def test_any_block_and_number_of_threads_makes_the_same_bytes(monkeypatch):
     assert len(set(found)) == 1
 
 
-def test_nobody_is_given_nothing():
+def test_no_users_are_given_no_items():
     item, score = best_items(np.empty(0, np.int64), 5, vectors())
     assert item.shape == score.shape == (0, 5)
