@@ -32,7 +32,10 @@ class Record:
 
 @dataclass(frozen=True)
 class Curve:
-    """Seconds of one contender at one task as one thing grows; ``slope`` is in log-log."""
+    """Seconds of one contender at one task as one thing grows; slopes are in log-log.
+
+    ``megabytes`` are what the work adds to the memory in use, where that was measured.
+    """
 
     task: str
     axis: str
@@ -42,6 +45,8 @@ class Curve:
     seconds: list[float]
     slope: float
     settings: str = ""
+    megabytes: list[float] = field(default_factory=list)
+    memory_slope: float | None = None
 
 
 @dataclass

@@ -14,8 +14,8 @@ from typing import Any
 from .findings import OURS, Curve, Findings, Record
 
 ORDER = ("quality", "start", "busy", "load", "logs", "metrics", "trees", "linear", "additive",
-         "networks", "gpu", "factorization", "ascent", "scoring", "imported", "training_memory",
-         "memory",
+         "networks", "gpu", "factorization", "ascent", "scoring", "batch", "imported",
+         "training_memory", "memory",
          "growth")  # fmt: skip
 CLOSE, CLOSE_QUALITY = 1.05, 0.001  # less than this apart is called equal
 HEAD = """# Benchmarks
@@ -43,6 +43,8 @@ def write(folder: Path) -> Path:
             draw_times(lists.records, folder / f"{area}.svg")
         for axis, curves in _by_axis(lists.curves):
             draw_curves(curves, folder / f"{area}-{_slug(axis)}.svg")
+            if with_memory := [one for one in curves if one.megabytes]:
+                draw_curves(with_memory, folder / f"{area}-{_slug(axis)}-memory.svg", memory=True)
     target = folder.with_name(f"{folder.name}.md")
     partial = target.with_name(f"{target.name}.part")
     partial.write_text(page(areas, folder.name), encoding="utf-8")
@@ -136,6 +138,8 @@ def _area(area: str, found: dict[str, Any], folder: str) -> list[str]:
         lines += [f"### Growth with {axis}", "", *_slopes(curves), ""]
         lines += [f"**{task}: {text}**\n" for task, text in slower_curves(curves)]
         lines += [f"![Seconds over {axis}]({folder}/{area}-{_slug(axis)}.svg)", ""]
+        if any(one.megabytes for one in curves):
+            lines += [f"![Megabytes over {axis}]({folder}/{area}-{_slug(axis)}-memory.svg)", ""]
     for peer, why in lists.absent.items():
         lines += [f"Not measured: {peer}, as {why}.", ""]
     for peer, why in lists.failed.items():
@@ -220,17 +224,19 @@ def _verdict(records: list[Record]) -> str:
 
 
 def _slopes(curves: list[Curve]) -> list[str]:
-    lines = [
-        "| task | contender | version | sizes | seconds | slope | settings |",
-        "|---|---|---|---|---|---|---|",
-    ]
+    with_memory = any(one.megabytes for one in curves)
+    heads = ["task", "contender", "version", "sizes", "seconds", "slope"]
+    heads += ["added MB", "slope of memory"] if with_memory else []
+    heads += ["settings"]
+    lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
     for one in curves:
         sizes = ", ".join(f"{size:g}" for size in one.sizes)
         seconds = ", ".join(_number(value) for value in one.seconds)
-        lines.append(
-            f"| {one.task} | {one.peer} | {one.version} | {sizes} | {seconds} | {one.slope:.2f} "
-            f"| {one.settings} |"
-        )
+        cells = [one.task, one.peer, one.version, sizes, seconds, f"{one.slope:.2f}"]
+        if with_memory:
+            fitted = "" if one.memory_slope is None else f"{one.memory_slope:.2f}"
+            cells += [", ".join(_number(value) for value in one.megabytes), fitted]
+        lines.append(f"| {' | '.join([*cells, one.settings])} |")
     return lines
 
 

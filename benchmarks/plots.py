@@ -51,10 +51,10 @@ def _panel_of_times(axis: Any, records: list[Record]) -> None:
     axis.tick_params(axis="x", labelsize=8)
 
 
-def draw_curves(curves: list[Curve], path: Path) -> None:
-    """Draw seconds over size in log-log, a panel per task, with the slopes in the legends."""
+def draw_curves(curves: list[Curve], path: Path, *, memory: bool = False) -> None:
+    """Draw seconds over size in log-log, or megabytes; a panel per task, slopes in the legends."""
     tasks = [(task, list(some)) for task, some in groupby(curves, key=lambda one: one.task)]
-    columns = min(2, len(tasks))
+    columns = min(2 if len(tasks) <= 4 else 3, len(tasks))
     rows = -(-len(tasks) // columns)
     figure = _figure(3.9 * columns, 0.4 + 2.8 * rows, path.stem)
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
@@ -62,27 +62,32 @@ def draw_curves(curves: list[Curve], path: Path) -> None:
         for number, one in enumerate(some):
             axis.plot(
                 one.sizes,
-                one.seconds,
+                one.megabytes if memory else one.seconds,
                 color=COLOURS.get(one.peer, OTHERS[number % len(OTHERS)]),
                 marker=MARKS[number % len(MARKS)],
                 markersize=4,
                 linewidth=1.6,
-                label=f"{one.peer}, slope {one.slope:.2f}",
+                label=_named(one, one.memory_slope if memory else one.slope),
             )
         axis.set_xscale("log")
         axis.set_yscale("log")
         axis.set_xticks(some[0].sizes, [f"{size:g}" for size in some[0].sizes])
         axis.minorticks_off()
-        axis.set_ylim(*_decades([value for one in some for value in one.seconds]))
+        shown = [one.megabytes if memory else one.seconds for one in some]
+        axis.set_ylim(*_decades([value for values in shown for value in values]))
         axis.yaxis.set_major_formatter("{x:g}")
         axis.set_title(task, loc="left", fontsize=9.5, fontweight="bold", color=INK)
         axis.set_xlabel(some[0].axis)
-        axis.set_ylabel("seconds")
+        axis.set_ylabel("megabytes added" if memory else "seconds")
         axis.grid(color=GRID, linewidth=0.6)
         axis.legend(fontsize=7.5, frameon=False)
     for spare in axes[len(tasks) :]:
         spare.set_axis_off()
     _save(figure, path)
+
+
+def _named(one: Curve, slope: float | None) -> str:
+    return one.peer if slope is None else f"{one.peer}, slope {slope:.2f}"
 
 
 def _decades(values: list[float]) -> tuple[float, float]:

@@ -5,7 +5,8 @@ score LightGBM's own trees, to the same last bit; XGBoost and scikit-learn score
 as many leaves of their own. CatBoost does so twice: with such trees, and with the symmetric trees
 that it is made for, of 64 leaves each. Features are in memory (float32) and converted where a tool
 must; trees of their own give scores of their own, which are not compared. Linear scores are timed
-against reading the features: NumPy's maximum of the same array.
+against reading the features, NumPy's maximum of the same array; sparse ones against SciPy's
+product.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 
 import lightgbm as lgb
 import numpy as np
+from scipy import sparse
 
 from rankwright.models.linear import FittedLinear
 from rankwright.models.trees import FittedTrees
@@ -44,7 +46,9 @@ def run() -> Findings:
         found.note_figure(f"one_query_of_{n}_vs_lightgbm", some.ratio("LightGBM", OURS))
         for peer in ("XGBoost", "CatBoost"):
             found.note_figure(f"one_query_of_{n}_vs_{peer.lower()}", some.ratio(peer, OURS))
-    found.figures["linear_vs_reading"] = linear_ratio(RUNS)
+    for name, read, score in linear_calls():
+        seconds = least({"reading": read, "ours": score}, RUNS)
+        found.figures[f"linear_{name}"] = seconds["reading"] / seconds["ours"]
     same = [
         ours.scores(some, n_jobs=1) - booster.predict(some, num_threads=1) for some in (X, wide)
     ]
@@ -82,13 +86,22 @@ def ratio(booster: lgb.Booster, ours: FittedTrees, X: np.ndarray, runs: int) -> 
     return seconds["theirs"] / seconds["ours"]
 
 
-def linear_ratio(runs: int) -> float:
-    """Return how many times as long as linear scores NumPy takes to read 300 MB of features."""
+def linear_calls() -> list[tuple[str, Callable[[], Any], Callable[[], Any]]]:
+    """Return names, what to compare with, and linear scores, of features of 300 MB each.
+
+    NumPy's maximum reads dense features; SciPy multiplies sparse ones by the same weights.
+    """
     rng = np.random.default_rng(2)
     X = rng.random((30 * ROWS, FEATURES), np.float32)
     model = FittedLinear(rng.normal(size=FEATURES), None, FEATURES)
-    seconds = least({"reading": X.max, "ours": lambda: model.scores(X, n_jobs=1)}, runs)
-    return seconds["reading"] / seconds["ours"]
+    wide = X[: 15 * ROWS].astype(np.float64)
+    some = sparse.random_array((15 * ROWS, 2000), density=0.02, dtype=np.float32, rng=rng)
+    csr, many = sparse.csr_array(some), FittedLinear(rng.normal(size=2000), None, 2000)
+    return [
+        ("vs_reading", X.max, lambda: model.scores(X, n_jobs=1)),
+        ("float64_vs_reading", wide.max, lambda: model.scores(wide, n_jobs=1)),
+        ("csr_vs_scipy", lambda: csr @ many.coef, lambda: many.scores(csr, n_jobs=1)),
+    ]
 
 
 def _contest(task: str, X: np.ndarray, scorers: list[tuple[Any, ...]], runs: int) -> Findings:

@@ -90,7 +90,7 @@ def rank(
     client = client_of(context, dask, n_parts)
     how: dict[str, Any] = {"per_group": per_group, "top": top, "tag": tag}
     if client is None:
-        ranked = _locally(model, data, options, threads, output, {"to": written, **how})
+        ranked = rank_file(model, data, options, threads, output, {"to": written, **how})
     else:
         ranked = _on_cluster(client, model, data, n_parts, options, output, how)
     if json:
@@ -101,22 +101,25 @@ def rank(
     print_peak(gauge)
 
 
-class _Ranked(NamedTuple):
+class Ranked(NamedTuple):
     """How much was ranked."""
 
     queries: int
     documents: int
 
 
-def _locally(
+def rank_file(
     model: Path,
     data: str,
     options: dict[str, Any],
     threads: int | None,
     output: str,
     how: dict[str, Any],
-) -> _Ranked:
-    """Rank in this process, part by part where the output is a file."""
+) -> Ranked:
+    """Rank in this process, part by part where the output is a file.
+
+    ``options`` are those of the reader, ``how`` those of `rankwright.data.rankings.open_ranking`.
+    """
     from rankwright.data.files import DocumentParts, document_parts, load_documents
     from rankwright.data.ranking_data import PartsDifferError
     from rankwright.model_files import is_ranklib, load_model
@@ -146,7 +149,7 @@ def _in_parts(
     scores_of: Callable[[RankingData], tuple[RankingData, F64]],
     output: str,
     how: dict[str, Any],
-) -> _Ranked:
+) -> Ranked:
     """Write the ranking of documents that come part by part; the next part is read meanwhile."""
     from rankwright.core.parallel import read_ahead
     from rankwright.data.rankings import open_ranking
@@ -162,7 +165,7 @@ def _in_parts(
             append(*scores_of(part))
             queries, done = queries + part.n_queries, done + part.n_documents
             update(done, "documents")
-    return _Ranked(queries, done)
+    return Ranked(queries, done)
 
 
 def _on_cluster(
@@ -173,7 +176,7 @@ def _on_cluster(
     options: dict[str, Any],
     output: str,
     how: dict[str, Any],
-) -> _Ranked:
+) -> Ranked:
     """Rank where the parts of the data are."""
     from rankwright.distributed.evaluation import write_run
     from rankwright.model_files import load_model
@@ -181,7 +184,7 @@ def _on_cluster(
     ranker = load_model(model)
     parts = on_workers(client, data, n_parts, options, ranker=ranker)
     write_run(ranker, parts, output, **how)
-    return _Ranked(parts.n_queries, parts.n_documents)
+    return Ranked(parts.n_queries, parts.n_documents)
 
 
 def _check_output(output: str) -> None:

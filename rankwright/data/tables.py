@@ -61,7 +61,7 @@ from rankwright.data.streams import display_name, open_bytes, open_target, reads
 from rankwright.errors import DataError, MissingExtraError, UsageError, quoted
 from rankwright.registry import EXTENSIONS, unknown
 
-_ROWS_PER_BATCH = 1 << 16
+_ROWS_PER_BATCH, _CELLS_PER_BATCH = 1 << 16, 1 << 22
 
 Source = Path | io.BytesIO
 
@@ -378,7 +378,8 @@ class Parquet(ArrowTable):
 
     def _batches(self, source: Source, wanted: list[str], plan: Plan) -> Iterator[Any]:  # noqa: ARG002
         file = self._open(source)
-        for batch in file.iter_batches(batch_size=_ROWS_PER_BATCH, columns=wanted):
+        rows = max(1, min(_ROWS_PER_BATCH, _CELLS_PER_BATCH // len(wanted)))
+        for batch in file.iter_batches(batch_size=rows, columns=wanted):
             yield _valid(_as_table(batch))
 
     def _sink(self, stream: BinaryIO) -> Any:

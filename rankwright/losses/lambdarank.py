@@ -31,6 +31,10 @@ and for i, j in one tie, times the mean of [a <= k] (d_a - d_b) over its ranks a
 For map, mrr and err the means are those of `rankwright.metrics.swap`. Documents equal in
 score, grade and weight get the same gradient to the last bit.
 
+A document among the first ``truncation`` is paired with all others, O(n x truncation) a query.
+Where scores are tied, as in boosting, all that are tied with such a one are; in lists of 2,048
+documents or more the CPU then adds up those of one score and one gain as one of their weight.
+
 **Weights**: ranks are held by whole documents; one of weight 0 is left out, of the metric too.
 """
 
@@ -79,6 +83,7 @@ from rankwright.losses.pair_sums import (
     total,
     unload,
 )
+from rankwright.losses.score_sums import LONG
 from rankwright.metrics.base import AnyMetric
 from rankwright.metrics.base import metric as make_metric
 from rankwright.metrics.swap import (
@@ -291,6 +296,71 @@ def _finish(ranked, sigma, normalize, weight, tiles, grad, curv):  # type: ignor
     return factor * total(n, VALUE, tiles)
 
 
+# --- kernels for long lists with ties --------------------------------------------------------
+
+
+@kernel
+def _any_length(  # type: ignore[no-untyped-def]
+    lo, hi, indptr, s, terms, order, scratch, weight, value, grad, curv
+):
+    begin = lo
+    for q in range(lo, hi):
+        if indptr[q + 1] - indptr[q] >= LONG and weight[q] > 0.0:
+            _sums_over_ranks(begin, q, indptr, s, terms, order, scratch, weight, value, grad, curv)
+            begin = q
+            if _long_query(q, indptr, s, terms, order, weight, value, grad, curv):
+                begin = q + 1
+    _sums_over_ranks(begin, hi, indptr, s, terms, order, scratch, weight, value, grad, curv)
+
+
+@kernel
+def _long_query(q, indptr, s, terms, order, weight, value, grad, curv):  # type: ignore[no-untyped-def]
+    """Do as `_sums_over_ranks`, with equal documents as one; return whether half of them are."""
+    _, gain, discount, cut, scale, _, w, sigma, truncation, normalize = terms
+    sort_query(indptr[q], indptr[q + 1], s, gain, order[0], order[1])
+    ranked = order[0, indptr[q] : indptr[q + 1]]
+    n, m = len(ranked), 0
+    kind, first = np.empty(n, np.int64), np.empty(n, np.int64)
+    for rank in range(n):
+        i, before = ranked[rank], ranked[max(rank - 1, 0)]
+        if rank == 0 or s[i] != s[before] or gain[i] != gain[before]:
+            first[m] = rank
+            m += 1
+        kind[rank] = m - 1
+    if 2 * m > n:
+        return False
+    tiles = np.zeros(tiles_size(q, q + 1, indptr))
+    reach, share, tied = np.empty(n), np.empty(n), np.empty(n)
+    depth = min(truncation, cut[q], n) if scale[q] > 0.0 else 0
+    rows = _mean_over_ties(ranked, s, depth, discount, cut[q], reach, share, tied, tiles)
+    score, gains, together = np.empty(m), np.empty(m), np.zeros(m)
+    take(s, ranked[first[:m]], score)
+    take(gain, ranked[first[:m]], gains)
+    for rank in range(n):
+        together[kind[rank]] += w[ranked[rank]]
+    every, few = np.arange(m), np.zeros(tiles_size(0, 1, np.array([0, m])))
+    wide = load_tiles(every, score, gains, scale[q], together, sigma, few)
+    for c in range(m):
+        few[place(c) + DISCOUNT] = tiles[place(first[c]) + DISCOUNT]
+    near, slope = _smoothing(normalize, score[0], score[m - 1])
+    for c in range(m - 1):
+        if first[c] >= rows:
+            break
+        if wide:
+            set_ratio(m, c, sigma, few)
+        change = (False, reach[first[c]], share[first[c]], tied[first[c]])
+        _add_row(m, c, change, (sigma, near, slope), few)
+    g, h = np.empty(m if len(grad) else 0), np.empty(m if len(curv) else 0)
+    value[q] = _finish(every, sigma, normalize, weight[q], few, g, h)
+    for rank in range(n):
+        i, c = ranked[rank], kind[rank]
+        if len(grad):
+            grad[i] = g[c] * w[i] / together[c]
+        if len(curv):
+            curv[i] = h[c] * w[i] / together[c]
+    return True
+
+
 # --- API -------------------------------------------------------------------------------------
 
 
@@ -360,6 +430,7 @@ class LambdaRank(Part):
             scratch=_scratch_floats,
             heap=None if over_ranks else partial(_heap_bytes, seen, form.gain),
             team=over_ranks,
+            cpu_kernel=_any_length if over_ranks and seen.sizes.max(initial=0) >= LONG else None,
             n_jobs=n_jobs,
         )
 

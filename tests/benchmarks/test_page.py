@@ -92,6 +92,25 @@ def test_page_and_plots_are_written_alike_each_time(tmp_path):
         assert link in target.read_text()
 
 
+def test_memory_has_a_curve_and_an_exponent_of_its_own(tmp_path):
+    sizes, seconds = [1.0, 10.0], [1.0, 10.0]
+    curves = [
+        Curve("Fit", "queries", "Rankwright", "1", sizes, seconds, 1.0, "", [2.0, 30.0], 1.18),
+        Curve("Rank", "queries", "Rankwright", "1", sizes, seconds, 1.0, "", [0.1, 0.2]),
+    ]
+    folder = tmp_path / "kept"
+    folder.mkdir()
+    (folder / "growth.json").write_text(json.dumps(result(Findings(curves=curves), "growth")))
+    text = write(folder).read_text()
+    assert "| seconds | slope | added MB | slope of memory | settings |" in text
+    assert "| 1, 10 | 1, 10 | 1.00 | 2, 30 | 1.18 |  |" in text
+    assert "| 1, 10 | 1, 10 | 1.00 | 0.1, 0.2 |  |  |" in text
+    assert "kept/growth-queries-memory.svg" in text
+    drawn = (folder / "growth-queries-memory.svg").read_text()
+    assert "megabytes added" in drawn
+    assert "slope 1.18" in drawn
+
+
 def test_areas_are_in_the_order_of_a_users_work(tmp_path):
     for area in ("scoring", "zebra", "load"):
         (tmp_path / f"{area}.json").write_text(json.dumps(result(Findings(), area)))
