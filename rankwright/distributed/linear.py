@@ -377,7 +377,8 @@ class PartitionedSums:
     def targets(self, w: F64, near: Any, rate: float) -> list[Any]:
         """Return the targets of each part, which stay where they are."""
         assert near is None or rate == 1.0, "fit_linear has refused other rates"
-        return self._held("targets", w)
+        columns = zip(*self._rows("targets", w), strict=True)
+        return self._parts.backend.call(call_part, *map(list, columns))
 
     def with_targets(self, r: list[Any]) -> FixedTargetSums:
         """Return the sums of coming near to fixed targets."""
@@ -389,35 +390,25 @@ class PartitionedSums:
 
         An argument that is a `PerPart` has its own value for each of these parts.
         """
-        return self._parts.backend.results(self._held(method, *args, only=only))
+        return self._parts.map_rows(call_part, self._rows(method, *args, only=only), only)
 
-    def _held(self, method: str, *args: Any, only: list[int] | None = None) -> list[Any]:
+    def _rows(
+        self, method: str, *args: Any, only: list[int] | None = None
+    ) -> list[tuple[Any, ...]]:
+        """Return the arguments of `call_part` for each part."""
         chosen = self._numbers if only is None else only
         columns = [arg.values if isinstance(arg, PerPart) else [arg] * len(chosen) for arg in args]
-        return self._parts.backend.call(
-            call_part,
-            [self._parts.parts[k] for k in chosen],
-            chosen,
-            [self._firsts[k] for k in chosen],
-            [self._spec] * len(chosen),
-            [self.round] * len(chosen),
-            [method] * len(chosen),
-            *columns,
-        )
+        call = self._spec, self.round, method
+        return [
+            (self._parts.parts[k], k, self._firsts[k], *call, *own)
+            for k, *own in zip(chosen, *columns, strict=True)
+        ]
 
     def each_with_targets(self, r: list[Any], turn: int, *call: Any) -> list[Any]:
         """Return the results of a method of the losses that are held to ``r``."""
-        constant = [self._spec, turn, *call]
-        n = len(self._numbers)
-        held = self._parts.backend.call(
-            call_part_with_targets,
-            self._parts.parts,
-            r,
-            self._numbers,
-            self._firsts,
-            *([value] * n for value in constant),
-        )
-        return self._parts.backend.results(held)
+        of_parts = zip(self._parts.parts, r, self._numbers, self._firsts, strict=True)
+        rows = [(*own, self._spec, turn, *call) for own in of_parts]
+        return self._parts.map_rows(call_part_with_targets, rows)
 
     def close(self) -> None:
         """Drop what workers keep for the problem."""

@@ -18,6 +18,7 @@ import math
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from itertools import accumulate
 from pathlib import Path
@@ -79,6 +80,7 @@ class Partitions:
         self.categories = shapes[0].categories
         self.n_queries = sum(len(shape.qid) for shape in shapes)
         self.n_documents = int(sum(shape.sizes.sum() for shape in shapes))
+        self._shares: list[tuple[list[int], int]] = []
 
     @property
     def client(self) -> Any:
@@ -118,7 +120,49 @@ class Partitions:
 
     def map(self, function: Callable[..., Any], *args: Any) -> list[Any]:
         """Return ``function(part, *args)`` for each part, in order of the parts."""
-        return self.backend.results(self.call(function, *args))
+        return self.map_rows(function, [(part, *args) for part in self.parts])
+
+    def map_rows(
+        self, function: Callable[..., Any], rows: Sequence[tuple[Any, ...]], only: Any = None
+    ) -> list[Any]:
+        """Return ``function(*row)`` for a row per part, or per part in ``only``, in their order.
+
+        What lies on one worker is one task on its threads: a message there and back may take as
+        long as a look at a part.
+        """
+        chosen = range(len(self)) if only is None else only
+        place = {part: k for k, part in enumerate(chosen)}
+        of_workers = [
+            ([place[part] for part in own if part in place], threads)
+            for own, threads in self._by_worker()
+        ]
+        shares, threads = zip(*(share for share in of_workers if share[0]), strict=True)
+        held = self.backend.call(
+            _on_rows, [function] * len(shares), [[rows[k] for k in own] for own in shares], threads
+        )
+        found: list[Any] = [None] * len(rows)
+        for own, values in zip(shares, self.backend.results(held), strict=True):
+            for k, value in zip(own, values, strict=True):
+                found[k] = value
+        return found
+
+    def _by_worker(self) -> list[tuple[list[int], int]]:
+        """Return the parts of each worker and its threads; each part alone while some are made."""
+        if self.client is None:
+            return [(list(range(len(self))), 1)]
+        if not self._shares:
+            lie, threads = self.client.who_has(self.parts), self.client.nthreads()
+            near = [[w for w in lie.get(part.key, ()) if w in threads] for part in self.parts]
+            if not all(near):
+                return [([part], 1) for part in range(len(self))]
+            load = dict.fromkeys(sorted(threads), 0.0)
+            shares: dict[str, list[int]] = {worker: [] for worker in load}
+            for part, sizes in enumerate(self.sizes):
+                worker = min(near[part], key=lambda w: load[w])
+                load[worker] += float(sizes.sum()) / threads[worker]
+                shares[worker].append(part)
+            self._shares = [(own, threads[worker]) for worker, own in shares.items() if own]
+        return self._shares
 
     def local(self) -> Partitions:
         """Return the same parts in this process, where no Dask takes part any more."""
@@ -311,6 +355,13 @@ def _numbered(what: str, raws: list[Any]) -> list[str]:
 
 
 # --- from raw parts to parts of whole queries --------------------------------------------------
+
+
+def _on_rows(function: Callable[..., Any], rows: list[tuple[Any, ...]], threads: int) -> list[Any]:
+    if min(threads, len(rows)) == 1:
+        return [function(*row) for row in rows]
+    with ThreadPoolExecutor(min(threads, len(rows))) as pool:
+        return list(pool.map(lambda row: function(*row), rows))
 
 
 _OPTIONAL = ("query_weight", *PER_DOCUMENT)

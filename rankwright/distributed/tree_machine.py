@@ -14,6 +14,7 @@ has come for a quarter of an hour.
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import socket
 import sys
@@ -280,7 +281,7 @@ def main() -> None:
         sys.stdout.write(f"{listener.address[1]}\n")
         sys.stdout.flush()
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # LightGBM writes there too
-        lightgbm()  # imported while the worker has other things to do
+        _import_lightgbm()  # while the worker has other things to do
         with listener.accept() as caller:
             answer_calls(caller)
 
@@ -290,25 +291,63 @@ def answer_calls(caller: Any) -> None:
     machine: TreeMachine | None = None
     while caller.poll(_IDLE):
         try:
-            name, args = caller.recv()
+            name, args = receive(caller)
             if name == "begin":
                 machine, answer = TreeMachine(*args), None
             else:
                 answer = getattr(machine, name)(*args)
-            message = as_message((True, answer))
+            answer = True, answer
         except EOFError:
             return
         except Exception as error:
-            message = as_message((False, error))
-        caller.send_bytes(message)
+            answer = False, error
+        send(caller, answer)
 
 
-def as_message(value: Any) -> bytes:
-    """Return what ``recv`` on the other side reads; losses may come from a user's own script."""
+def send(connection: Any, value: Any) -> None:
+    """Send what `receive` on the other side returns; losses may come from a user's own script.
+
+    Arrays follow the message as they lie in memory: parts of the data are large.
+    """
     import cloudpickle  # type: ignore[import-untyped]
 
-    message: bytes = cloudpickle.dumps(value)
-    return message
+    buffers: list[pickle.PickleBuffer] = []
+    message = cloudpickle.dumps(value, protocol=5, buffer_callback=buffers.append)
+    views = [buffer.raw() for buffer in buffers]
+    connection.send_bytes(pickle.dumps([view.nbytes for view in views]))
+    connection.send_bytes(message)
+    with socket.socket(fileno=os.dup(connection.fileno())) as stream:
+        for view in views:
+            stream.sendall(view)
+
+
+def receive(connection: Any) -> Any:
+    """Return what the other side sent."""
+    sizes, message = pickle.loads(connection.recv_bytes()), connection.recv_bytes()  # noqa: S301
+    buffers = [np.empty(size, np.uint8) for size in sizes]
+    with socket.socket(fileno=os.dup(connection.fileno())) as stream:
+        for buffer in buffers:
+            rest = memoryview(buffer)
+            while rest:
+                count = stream.recv_into(rest)
+                if count == 0:
+                    raise EOFError
+                rest = rest[count:]
+    return pickle.loads(message, buffers=buffers)  # noqa: S301
+
+
+def _import_lightgbm() -> None:
+    """Import LightGBM without the packages that its other interfaces import if they are there.
+
+    They take most of the time of a process that comes up. The loss may still import them.
+    """
+    hidden: Any = dict.fromkeys({"sklearn", "pandas", "pyarrow"} - sys.modules.keys())
+    sys.modules.update(hidden)
+    try:
+        lightgbm()
+    finally:
+        for name in hidden:
+            del sys.modules[name]
 
 
 def _end_with_worker() -> None:

@@ -44,7 +44,7 @@ from rankwright.data.content import content_sample
 from rankwright.data.ranking_data import RankingData, concatenate
 from rankwright.distributed.cluster import PATIENCE, ClusterError, import_distributed
 from rankwright.distributed.partitions import Partitions, largest_of_all
-from rankwright.distributed.tree_machine import as_message
+from rankwright.distributed.tree_machine import receive, send
 from rankwright.errors import RankwrightError, UsageError
 from rankwright.models.boosting import Boost
 from rankwright.models.tree_text import first_trees, join_trees, model_text, tree_blocks
@@ -254,13 +254,12 @@ class Machine:
 
     def call(self, name: str, *args: Any) -> Any:
         """Call a method of its `TreeMachine`; the first call waits for the process."""
-        message = as_message((name, args))
         try:
             with self._calling:
                 if self._connection is None:
                     self._connection = self._connected()
-                self._connection.send_bytes(message)
-                well, answer = self._connection.recv()
+                send(self._connection, (name, args))
+                well, answer = receive(self._connection)
         except (EOFError, OSError):
             raise NetworkBrokenError("the process beside a worker ended") from None
         if not well:

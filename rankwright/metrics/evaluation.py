@@ -137,7 +137,7 @@ class Evaluator:
         self.metrics = named_metrics(metrics, convention=self.convention)
         self._n_jobs = n_jobs
         self._judged: dict[Any, Judged] = {}
-        self._device_evaluator: DeviceEvaluator | None | Literal[False] = None
+        self._device_evaluator: DeviceEvaluator | Literal[False] | None = None
 
     def __call__(self, scores: Any) -> Evaluation:
         """Return the metrics of these scores."""

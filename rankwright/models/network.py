@@ -838,7 +838,11 @@ class NetworkProblem:
 
     def _measured_there(self, callback: Callback) -> Any:
         """Return a function from scores on the GPU to metrics there, None where there is none."""
-        if self._measure is None and hasattr(callback, "on_device") and self._scores_all_that_matter:
+        if (
+            self._measure is None
+            and hasattr(callback, "on_device")
+            and self._scores_all_that_matter
+        ):
             self._measure = callback.on_device(self._torch)
         return self._measure
 
