@@ -181,6 +181,8 @@ def _note(found: Findings, name: str, users: str, runs: Runs) -> None:
     found.figures[f"{key}_least_gain"] = min(gains)
     if "LightGBM position" in mean:
         found.figures[f"{key}_minus_lightgbm"] = best - mean["LightGBM position"]
+        alone = mean["LambdaMART"] - mean["LightGBM position"]
+        found.figures[f"{key}_lambdamart_minus_lightgbm"] = alone
 
 
 def _interval(gain: np.ndarray) -> str:
