@@ -9,6 +9,7 @@ Names load on first use; importing this package loads nothing else.
     model = clicks.PBM().fit(log)
     model.evaluate(later_log).perplexity
     ranker = rankwright.LambdaMART().fit(log, propensity=clicks.estimate_propensity(log))
+    print(clicks.evaluate_policy(later_log, ranker, "ctr@5"))
 """
 
 from __future__ import annotations
