@@ -1,8 +1,9 @@
 """Interleaved lists per second, and a test that is looked at every day: false winners, power.
 
 Lists of 10 from two rankings of 100 documents, ours on one thread, with the rankings made from
-scores and the log that is returned (lists per second are of processor time); mpkato/interleaving gets rankings as lists of ids. It is
-installed from its repository: the package of this name on PyPI is another one.
+scores and the log that is returned; lists per second are of processor time. mpkato/interleaving
+gets rankings as lists of ids. It is installed from its repository: the package of this name on PyPI
+is another one.
 
 False positives are the share of 1,000 experiments, of 20 days with 100 sessions each, that name a
 winner at any daily look where users click on positions without regard to documents. Power is the
