@@ -431,7 +431,7 @@ def _preference(better, worse, j):  # type: ignore[no-untyped-def]
     """Return 1 where ranker j has the first of two documents above the second, -1 below, else 0."""
     a = better[j] if better[j] > 0.0 else np.inf
     b = worse[j] if worse[j] > 0.0 else np.inf
-    return (a < b) - (a > b)
+    return int(a < b) - int(a > b)
 
 
 @kernel

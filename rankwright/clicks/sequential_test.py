@@ -17,7 +17,8 @@ with y = (x - m) / (1 + |m|), which is -1 or more, and psi(b) = -log(1 - b) - b,
     exp(b y - psi(b) y^2) <= 1 + b y     for 0 <= b < 1     (`fan2015exponential`)              (2)
 
 whose expectation is 1: the product over sessions is exp(b sum y - psi(b) sum y^2), and E(m) is its
-mean over b and -b on a grid (`waudbysmith2024estimating` discusses such bets).
+mean over b and -b, where b is half-normal with the deviation 0.2, on a grid up to 0.9
+(`waudbysmith2024estimating` discusses such bets).
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ from scipy import special
 from rankwright.core.types import F64
 
 _PRIOR = 20.0
-_BETS = 0.8 * 0.5 ** np.arange(8)
+_BETS = np.geomspace(0.9, 2e-3, 24)
+_SHARES = _BETS * np.exp(-0.5 * (_BETS / 0.2) ** 2)  # half-normal, on a grid of even ratios
+_SHARES /= _SHARES.sum()
 _COST = -np.log1p(-_BETS) - _BETS
 _HALVINGS = 40
 _AT_ONCE = 1 << 15
@@ -98,7 +101,7 @@ class MeanTest:
             here = slice(lo, lo + _AT_ONCE)
             won, cost = total[here, None] * _BETS, squares[here, None] * _COST
             each = np.logaddexp(won - cost, -won - cost)  # (2)
-            found[here] = special.logsumexp(each, axis=1) - math.log(2 * len(_BETS))
+            found[here] = special.logsumexp(each, axis=1, b=_SHARES) - math.log(2.0)
         return found if np.ndim(sums.total) or np.ndim(m) else found[0]
 
 
