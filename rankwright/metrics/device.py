@@ -35,7 +35,11 @@ class DeviceEvaluator:
         }
         memory = self._lists.memory
         self._weight = memory.copy(evaluator.query_weight())
-        self._counted = {name: memory.copy(evaluator.counted_weight(name)) for name in self._metrics}
+        self._counted = {
+            name: memory.copy(evaluator.counted_weight(name)) for name in self._metrics
+        }
+        with cuda.compiling():
+            self.per_query(memory.zeros(evaluator.data.n_documents))
 
     def per_query(self, s: Any) -> dict[str, Any]:
         """Return the value of each query by metric, for scores on the GPU; NaN: left out."""

@@ -137,7 +137,7 @@ class Evaluator:
         self.metrics = named_metrics(metrics, convention=self.convention)
         self._n_jobs = n_jobs
         self._judged: dict[Any, Judged] = {}
-        self._device_evaluator: DeviceEvaluator | None | Literal[False] = None
+        self._device_evaluator: DeviceEvaluator | Literal[False] | None = None
 
     def __call__(self, scores: Any) -> Evaluation:
         """Return the metrics of these scores."""
@@ -177,7 +177,7 @@ class Evaluator:
         return DeviceEvaluator(self, torch)
 
     def _there(self, s: Any) -> DeviceEvaluator | None:
-        """Return the metrics on the GPU that the scores are on, None where one has no form for it."""
+        """Return the metrics on the GPU that the scores are on, None where one cannot run there."""
         if not is_on_gpu(s):
             return None
         if self._device_evaluator is None:

@@ -82,9 +82,7 @@ class MAP(RelevanceMetric):
         together = self.own_ties and not mean
         args = (together, float(self.setting("min_grade")), self.cut(judged))
         divisor = self._divisor(judged)
-        return DeviceForm(
-            _average_precision, judged.grades, args, divisor, ties=mean or together
-        )
+        return DeviceForm(_average_precision, judged.grades, args, divisor, ties=mean or together)
 
     def swap_form(self, data: RankingData) -> SwapForm:
         """Return what it takes to know the effect of swapping two documents."""

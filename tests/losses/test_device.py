@@ -13,7 +13,6 @@ from small_data import Onlooker, lists, small_data
 
 from rankwright import losses, registry
 from rankwright.core.rng import stream
-from rankwright.errors import IncompatibleError
 from rankwright.losses.base import device_loss
 from rankwright.models import network
 

@@ -18,7 +18,7 @@ class Parabola:
         self.decayed = [True, False]
         self.n_batches, self.visited, self.begun = n_batches, [], []
 
-    def begin_epoch(self, t, order):  # noqa: ARG002
+    def begin_epoch(self, t, order):
         self.begun.append(t)
 
     def batch_grad(self, t, batch):
