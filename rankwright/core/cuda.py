@@ -241,7 +241,7 @@ def _simulated_numpy() -> Any:
         return array
 
     def empty(shape: Any, dtype: Any = np.float64) -> AnyArray:
-        return counted(np.full(shape, 77, dtype))  # nobody may rely on zeros
+        return counted(np.full(shape, 77, dtype))  # zeros are not to be relied on
 
     def zeros(shape: Any, dtype: Any = np.float64) -> AnyArray:
         return counted(np.zeros(shape, dtype))
