@@ -6,8 +6,8 @@ lists of a batch to the longest and computes its loss on whole tensors, as anyon
 padded features lie on the card before the clock starts. Figures are documents a second of the best
 epoch of several, in TF32 and in bfloat16; those of a loss that has no usual form in PyTorch are
 reported alone. NeuralNDCG is written as in its paper, with 10 rounds of scaling as here, and
-SoftRank's ranks as tensors by document. A second peer loops as allRank does: a DataLoader with
-eight workers pads the lists of each batch and sends them to the card. Losses alone are timed on
+SoftRank's ranks as tensors by document. A second peer loops as allRank does: a DataLoader in the
+same process pads the lists of each batch and sends them to the card. Losses alone are timed on
 2,000 lists of 120 against one core of the CPU beside the card, and metrics (NDCG@10, MAP, MRR and
 ERR) on 10,000 against 16 threads. The share of matrix products is what the products of the layers
 take by themselves, over the time of an epoch. Streamed features come from the host's memory in each
@@ -301,7 +301,7 @@ def _loops(data: RankingData) -> Findings:
     """Return epochs of the loop of allRank's kind."""
     found, lists = Findings(), BATCHES[0]
     loader = torch.utils.data.DataLoader(
-        _Lists(data), batch_size=lists, shuffle=True, num_workers=8, pin_memory=True
+        _Lists(data), batch_size=lists, shuffle=True, pin_memory=True
     )
     for name in LOOPED:
         task = f"{name}, lists of equal lengths, {lists:,} a batch, {PRECISIONS['tf32']}"
