@@ -5,9 +5,13 @@ or 2,000 lists: all of 120 documents, or of 1 to 1,250 as web search has them. T
 lists of a batch to the longest and computes its loss on whole tensors, as anyone writes it; its
 padded features lie on the card before the clock starts. Figures are documents a second of the best
 epoch of several, in TF32 and in bfloat16; those of a loss that has no usual form in PyTorch are
-reported alone. Losses alone are timed on 2,000 lists of 120 against one core of the CPU beside the
-card. The share of matrix products is what the products of the layers take by themselves, over the
-time of an epoch. NDCG@10 is on held-out queries after the same epochs on the card and on the CPU.
+reported alone. NeuralNDCG is written as in its paper, with 10 rounds of scaling as here, and
+SoftRank's ranks as tensors by document. A second peer loops as allRank does: a DataLoader in the
+same process pads the lists of each batch and sends them to the card. Losses alone are timed on
+2,000 lists of 120 against one core of the CPU beside the card, and metrics (NDCG@10, MAP, MRR and
+ERR) on 10,000 against 16 threads. The share of matrix products is what the products of the layers
+take by themselves, over the time of an epoch. Streamed features come from the host's memory in each
+epoch. NDCG@10 is on held-out queries after the same epochs on the card and on the CPU.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -24,7 +28,8 @@ import torch
 
 from rankwright import Ranker, RankingData
 from rankwright import losses as ours
-from rankwright.models import Network
+from rankwright.metrics.evaluation import Evaluator
+from rankwright.models import Network, network
 
 from .contest import version
 from .data_sets import NotHereError, ndcg, train_and_test
@@ -48,6 +53,7 @@ LOSSES: dict[str, Any] = {
     "dorm": ours.PositionSVM(),
 }
 SLOW = ("neural_ndcg", "softrank", "dorm")  # 1,000 equal lists in batches of 500 alone
+LOOPED = ("ranknet", "listnet")  # by the peer that loops as allRank does
 FORMULAS = ("ranknet", "lambdarank", "listnet", "listmle", "approx_ndcg", "neural_ndcg", "softrank")
 
 
@@ -67,7 +73,10 @@ def run() -> Findings:
                 found.add(_epochs(name, few, shape, lists))
         if shape == "equal":
             found.add(_shares_of_products(data))
+            found.add(_loops(data))
+            found.add(_streamed(data))
     found.add(_kernels())
+    found.add(_metrics())
     found.add(_quality())
     return found
 
@@ -194,6 +203,37 @@ def _soft_ranks(s: torch.Tensor, y: torch.Tensor, mask: torch.Tensor) -> torch.T
     return (1.0 - (gain / torch.log2(1.0 + rank)).sum(1) / ideal).sum()
 
 
+def _neural_sort(s: torch.Tensor, y: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """NeuralNDCG: the gains by a soft sort, scaled to rows and columns of sum 1, over the ideal."""
+    both = mask[:, :, None] & mask[:, None, :]
+    n = mask.sum(1)[:, None, None]
+    apart = ((s[:, :, None] - s[:, None, :]).abs() * both).sum(2)
+    rank = torch.arange(1, s.shape[1] + 1, device=s.device)[None, :, None]
+    z = (n + 1 - 2 * rank) * s[:, None, :] - apart[:, None, :]
+    sort = torch.softmax(z.masked_fill(~mask[:, None, :], -torch.inf), dim=2) * both
+    for _ in range(10):
+        sort = sort / sort.sum(1, keepdim=True).clamp(min=1e-10)
+        sort = sort / sort.sum(2, keepdim=True).clamp(min=1e-10)
+    gain = torch.where(mask, 2.0**y - 1.0, 0.0)
+    ideal = (gain.sort(1, descending=True)[0] / _log_ranks(s)).sum(1).clamp(min=1e-9)
+    return (1.0 - ((sort @ gain[:, :, None])[:, :, 0] / _log_ranks(s)).sum(1) / ideal).sum()
+
+
+def _noisy_ranks(s: torch.Tensor, y: torch.Tensor, mask: torch.Tensor, k: int = 10) -> torch.Tensor:
+    """SoftRank of NDCG@k: the distribution of each document's rank, one other at a time."""
+    gain = torch.where(mask, 2.0**y - 1.0, 0.0)
+    above = 0.5 * torch.erfc((s[:, :, None] - s[:, None, :]) / 2.0) * mask[:, None, :]
+    above = above * ~torch.eye(s.shape[1], dtype=torch.bool, device=s.device)
+    chance = torch.zeros((*s.shape, k), dtype=s.dtype, device=s.device)
+    chance[:, :, 0] = 1.0
+    for j in range(s.shape[1]):
+        p = above[:, :, j, None]
+        chance = (1.0 - p) * chance + p * torch.nn.functional.pad(chance, (1, 0))[:, :, :k]
+    discount = 1.0 / _log_ranks(s)[:k]
+    ideal = (gain.sort(1, descending=True)[0][:, :k] * discount).sum(1).clamp(min=1e-9)
+    return (1.0 - (gain * (chance * discount).sum(2)).sum(1) / ideal).sum()
+
+
 def _log_ranks(s: torch.Tensor) -> torch.Tensor:
     return torch.log2(torch.arange(s.shape[1], device=s.device) + 2.0)
 
@@ -204,13 +244,18 @@ _PADDED: dict[str, Callable[..., torch.Tensor]] = {
     "listnet": _softmax,
     "listmle": _likelihood,
     "approx_ndcg": _soft_ranks,
+    "neural_ndcg": _neural_sort,
+    "softrank": _noisy_ranks,
 }
 
 
 def _padded_epoch(
-    loss: Callable[..., torch.Tensor], batches: list[tuple[torch.Tensor, ...]], precision: str
+    loss: Callable[..., torch.Tensor],
+    batches: Iterable[tuple[torch.Tensor, ...]],
+    precision: str,
+    epochs: int = EPOCHS,
 ) -> float:
-    """Return the seconds of the quickest epoch of plain PyTorch."""
+    """Return the seconds of the quickest epoch of plain PyTorch, of batches on the card or not."""
     torch.set_float32_matmul_precision("high")
     layers: list[torch.nn.Module] = []
     for n_in, n_out in pairwise((FEATURES, *HIDDEN)):
@@ -218,10 +263,11 @@ def _padded_epoch(
     net = torch.nn.Sequential(*layers, torch.nn.Linear(HIDDEN[-1], 1)).cuda()
     adam = torch.optim.AdamW(net.parameters(), lr=0.001, weight_decay=0.0, fused=True)
     seconds = math.inf
-    for _ in range(EPOCHS):
+    for _ in range(epochs):
         torch.cuda.synchronize()
         began = time.perf_counter()
-        for x, y, mask in batches:
+        for batch in batches:
+            x, y, mask = (part.to("cuda", non_blocking=True) for part in batch)
             with torch.autocast("cuda", torch.bfloat16, enabled=precision == "mixed"):
                 s = net(x)[:, :, 0].float()
             adam.zero_grad()
@@ -231,6 +277,40 @@ def _padded_epoch(
         seconds = min(seconds, time.perf_counter() - began)
     torch.set_float32_matmul_precision("highest")
     return seconds
+
+
+class _Lists(torch.utils.data.Dataset):  # type: ignore[type-arg]
+    """Lists that are padded when they are asked for."""
+
+    def __init__(self, data: RankingData) -> None:
+        self._data, self._most = data, int(data.sizes.max())
+
+    def __len__(self) -> int:
+        return self._data.n_queries
+
+    def __getitem__(self, q: int) -> tuple[torch.Tensor, ...]:
+        rows = slice(*self._data.indptr[q : q + 2].tolist())
+        n = rows.stop - rows.start
+        x = np.zeros((self._most, FEATURES), np.float32)
+        y, mask = np.zeros(self._most, np.float32), np.zeros(self._most, bool)
+        x[:n], y[:n], mask[:n] = self._data.X[rows], self._data.y[rows], True
+        return torch.from_numpy(x), torch.from_numpy(y), torch.from_numpy(mask)
+
+
+def _loops(data: RankingData) -> Findings:
+    """Return epochs of the loop of allRank's kind."""
+    found, lists = Findings(), BATCHES[0]
+    loader = torch.utils.data.DataLoader(
+        _Lists(data), batch_size=lists, shuffle=True, pin_memory=True
+    )
+    for name in LOOPED:
+        task = f"{name}, lists of equal lengths, {lists:,} a batch, {PRECISIONS['tf32']}"
+        seconds = _padded_epoch(_PADDED[name], loader, "tf32", epochs=2)
+        ours = _our_epoch(name, data, lists, "tf32")
+        found.figures[f"{name}_equal_{lists}_tf32_vs_loader"] = seconds / ours
+        settings = f"padded lists from a DataLoader as in allRank, {HIDDEN}, AdamW"
+        found.records.append(Record(task, "PyTorch", version("torch"), settings, seconds))
+    return found
 
 
 # --- what else is asked --------------------------------------------------------------------------
@@ -271,6 +351,34 @@ def _products(hidden: tuple[int, ...], documents: int) -> float:
     return seconds
 
 
+def _streamed(data: RankingData) -> Findings:
+    """Return documents a second where features may not stay on the card."""
+    found, share = Findings(), network._SHARE_OF_GPU
+    network._SHARE_OF_GPU = 0.0
+    try:
+        seconds = _our_epoch("listnet", data, BATCHES[-1], "tf32")
+    finally:
+        network._SHARE_OF_GPU = share
+    found.figures["listnet_streamed_documents_per_second"] = data.n_documents / seconds
+    return found
+
+
+def _metrics() -> Findings:
+    """Return how many times as fast as 16 threads the metrics of scores on the card are."""
+    found, rng = Findings(), np.random.default_rng(2)
+    data = _data(np.full(10_000, 120), rng)
+    s = rng.normal(size=data.n_documents)
+    evaluator = Evaluator(data, "ndcg@10,map,mrr,err(max=4)", n_jobs=16)
+    there, on_card = evaluator.on_device(torch), torch.tensor(s, device="cuda")
+    means = list(evaluator.means(s).values())
+    worst = float(np.abs(there.means(on_card).cpu().numpy() - means).max())
+    threads = min(seconds_of(evaluator.means, s) for _ in range(3))
+    card = min(seconds_of(lambda: there.means(on_card).tolist()) for _ in range(5))
+    found.figures["metrics_vs_16_threads"] = threads / card
+    found.figures["metrics_largest_difference"] = worst
+    return found
+
+
 def _kernels() -> Findings:
     """Return how many times as fast as one core of the CPU the losses alone are."""
     found = Findings()
@@ -279,7 +387,7 @@ def _kernels() -> Findings:
     s = rng.normal(size=data.n_documents)
     there, out = torch.tensor(s, device="cuda"), torch.empty(len(s), device="cuda").double()
     gradient = np.empty(len(s))
-    for name in (*FORMULAS, "memr", "interval"):
+    for name in (*FORMULAS, "memr", "interval", "dorm"):
         bound = LOSSES[name].bind(data, n_jobs=1)
         bound.grad(s, gradient)
         core = min(seconds_of(bound.grad, s, gradient) for _ in range(3))
@@ -298,6 +406,7 @@ def _kernels() -> Findings:
             card = min(card, begin.elapsed_time(end) / 1000.0)
         worst = float(np.abs(out.cpu().numpy() - gradient).max() / np.abs(gradient).max())
         found.figures[f"{name}_kernel_vs_one_core"] = core / card
+        found.figures[f"{name}_kernel_milliseconds"] = 1000.0 * card
         found.figures[f"{name}_largest_difference"] = worst
     return found
 

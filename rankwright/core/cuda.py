@@ -19,18 +19,20 @@ import builtins
 import math
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 from numba import config, float64, int64
+from numba.core.errors import NumbaError
 
 from rankwright.core import team as one_member
 from rankwright.core.jit import CachedKernel
 from rankwright.core.team import LANES, RETURNS_ARRAYS, Lanes
 from rankwright.core.types import I64, AnyArray
-from rankwright.errors import MissingExtraError
+from rankwright.errors import IncompatibleError, MissingExtraError
 
 SIMULATED = bool(config.ENABLE_CUDASIM)
 TEAMS = ((0, 32), (256, 256))  # from so many documents on, so many threads: 32 times a power of 2
@@ -179,7 +181,17 @@ def _new_table(scratch, lo, begin, rows, columns):  # type: ignore[no-untyped-de
     return scratch.floats[at : at + rows * columns].reshape((rows, columns))
 
 
-_SCRATCH = {one_member.new_floats: _new_floats, one_member.new_table: _new_table}
+@cuda.jit(device=True, inline="always")
+def _own_table(room, begin, rows, columns, workers, worker):  # type: ignore[no-untyped-def]
+    part = room[begin * workers : (begin + rows * columns) * workers]
+    return part.reshape((rows, columns, workers))[:, :, worker]
+
+
+_SCRATCH = {
+    one_member.new_floats: _new_floats,
+    one_member.new_table: _new_table,
+    one_member.own_table: _own_table,
+}
 
 
 class Heap(NamedTuple):
@@ -229,7 +241,7 @@ def _simulated_numpy() -> Any:
         return array
 
     def empty(shape: Any, dtype: Any = np.float64) -> AnyArray:
-        return counted(np.full(shape, 77, dtype))  # nobody may rely on zeros
+        return counted(np.full(shape, 77, dtype))  # zeros are not to be relied on
 
     def zeros(shape: Any, dtype: Any = np.float64) -> AnyArray:
         return counted(np.zeros(shape, dtype))
@@ -263,7 +275,7 @@ def _compiled_numpy() -> Any:
         size = context.get_abi_sizeof(context.get_data_type(element))
         return context.get_constant(types.intp, size)
 
-    @intrinsic
+    @intrinsic  # type: ignore[untyped-decorator]
     def bytes_of(typingctx: Any, shape: Any, dtype: Any) -> Any:  # noqa: ARG001
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             size = item_size(context, dtype.dtype)
@@ -273,7 +285,7 @@ def _compiled_numpy() -> Any:
 
         return types.intp(shape, dtype), codegen
 
-    @intrinsic
+    @intrinsic  # type: ignore[untyped-decorator]
     def array_at(typingctx: Any, address: Any, shape: Any, dtype: Any) -> Any:  # noqa: ARG001
         made = array_type(shape, dtype.dtype)
 
@@ -296,7 +308,7 @@ def _compiled_numpy() -> Any:
 
         return made(types.int64, shape, dtype), codegen
 
-    @intrinsic
+    @intrinsic  # type: ignore[untyped-decorator]
     def type_of(typingctx: Any, value: Any) -> Any:  # noqa: ARG001
         kind = types.float64 if isinstance(types.unliteral(value), types.Float) else types.int64
         made = types.NumberClass(kind)
@@ -332,6 +344,11 @@ def _compiled_numpy() -> Any:
 
 class _NumpyOfHeap(ModuleType):
     """NumPy as kernels see it on a GPU: what makes arrays takes them from the heap."""
+
+    empty: Any
+    zeros: Any
+    ones: Any
+    full: Any
 
     def __getattr__(self, name: str) -> Any:
         return getattr(np, name)
@@ -424,6 +441,16 @@ def _all_names(one: Any) -> set[str]:
 
 def _is_kernel(function: Any, name: str) -> bool:
     return isinstance(function.__globals__.get(name), CachedKernel)
+
+
+@contextmanager
+def compiling() -> Iterator[None]:
+    """Raise `IncompatibleError` where Numba cannot compile a kernel for the GPU."""
+    try:
+        yield
+    except (NumbaError, KeyError, NotImplementedError) as error:
+        last = (str(error).strip() or type(error).__name__).splitlines()[-1]
+        raise IncompatibleError(f"it does not compile for a GPU ({last})") from error
 
 
 # --- launches --------------------------------------------------------------------------------

@@ -120,6 +120,15 @@ def new_table(scratch, lo, begin, rows, columns):  # type: ignore[no-untyped-def
 
 
 @kernel
+def own_table(room, begin, rows, columns, workers, worker):  # type: ignore[no-untyped-def]  # noqa: ARG001
+    """Return rows of numbers of one of several workers, from its own number ``begin`` on.
+
+    On a GPU the numbers of all workers take turns in ``room``: threads then read side by side.
+    """
+    return room[begin : begin + rows * columns].reshape((rows, columns))
+
+
+@kernel
 def zero(array):  # type: ignore[no-untyped-def]
     """Write zeros."""
     for i in shared_range(0, len(array)):

@@ -320,7 +320,8 @@ class BoltzRank(Part):
 
         def heap() -> I64:
             n, count = np.diff(lists.begin), max(terms.samples, len(every))
-            floats = 2 * count * n + 5 * count + 7 * n + (n * n if terms.beta != 0.0 else 0)
+            pairs = n * n if terms.beta != 0.0 else 0
+            floats: I64 = 2 * count * n + 5 * count + 7 * n + pairs
             return 8 * floats + 16 * _ARRAYS
 
         return SampledLoss(

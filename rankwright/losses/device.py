@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numba.core.errors import NumbaError
 
 from rankwright.core import cuda
 from rankwright.core.cuda import DeviceHeap, DeviceMemory, QueryTeams
@@ -123,11 +122,8 @@ class DeviceLoss:
         nothing, first = self.memory.zeros(int(self._indptr[-1])), min(1, len(self._indptr) - 1)
         views = (self._weight, cuda.view(self.per_query), cuda.view(nothing), self._nothing)
         kept = {name: array.copy() for name, array in self._loss.state().items()}
-        try:
+        with cuda.compiling():
             self._launch(self._kernel, 0, first, nothing, *views)
-        except NumbaError as error:
-            last = str(error).strip().splitlines()[-1]
-            raise IncompatibleError(f"it does not compile for a GPU ({last})") from error
         if kept:
             self.load_state(kept)
 

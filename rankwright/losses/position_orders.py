@@ -34,6 +34,7 @@ SORT, CLASSES, FIRST, ASSIGN, COST, GROUPS, BENCHES, TOPICS = range(8)
 _MOST_KINDS = 8
 _ARRAYS_OF_PLACES = 16  # that are allocated at a time for a query
 _MOST_ARRAYS = 40
+_LONGEST_ON_GPU = 256  # documents; all others would wait for the thread of a longer list
 
 # --- kernels ---------------------------------------------------------------------------------
 
@@ -320,6 +321,11 @@ def heap_bytes(lists: Lists) -> I64:
     """Return the bytes that the worst and the reference order of each query take at most."""
     if (lists.method == TOPICS).any():
         raise IncompatibleError("orders within overlapping topics are searched on the CPU.")
+    if np.diff(lists.begin).max(initial=0) > _LONGEST_ON_GPU:
+        raise IncompatibleError(
+            f"lists of more than {_LONGEST_ON_GPU} documents are searched on the CPU, where a "
+            "thread is faster."
+        )
     states, ranks = size_of_workspace(lists)
     n, method = np.diff(lists.begin), lists.method
     m, kinds, groups = np.minimum(lists.cut, n), np.diff(lists.gain_begin), lists.n_groups
@@ -720,7 +726,8 @@ def _lay_out(m, count, ranked, member, stride, choice, position):  # type: ignor
 def by_first_relevant(ranked, s, gain, cut, scale, c, position):  # type: ignore[no-untyped-def]
     """Write the order that maximises sum_j c_j s_(j) - scale/f [f <= cut]; return its f.
 
-    Documents with a gain are relevant. f is the rank of the first relevant document, counted from 1; cut + 1 stands for all beyond.
+    Documents with a gain are relevant. f is the rank of the first relevant document, counted from
+    1; cut + 1 stands for all beyond.
     """
     n = len(ranked)
     others = 0

@@ -48,6 +48,7 @@ from rankwright.core.team import (
     members,
     new_floats,
     once,
+    own_table,
     shared_range,
     team_sum,
     wait,
@@ -87,10 +88,11 @@ def _queries(lo, hi, indptr, s, lists, terms, scratch, weight, value, grad, curv
     workers = min(members(), max(_LEAST_WORKERS, _ROOM // size))  # each with documents of its own
     x, room = new_floats(scratch, lo, 0, most), new_floats(scratch, lo, most, workers * size)
     zero(room)
-    own = room[min(member(), workers - 1) * size :]
-    pairs = own[: 5 * most].reshape((5, most))
-    ranks = own[5 * most : 5 * most + 4 * (depth + 2)].reshape((4, depth + 2))
-    states = own[size - (most + 1) * (depth + 1) : size].reshape((most + 1, depth + 1))
+    worker, used = min(member(), workers - 1), 5 * most
+    pairs = own_table(room, 0, 5, most, workers, worker)
+    ranks = own_table(room, used, 4, depth + 2, workers, worker)
+    used += 4 * (depth + 2)
+    states = own_table(room, used, most + 1, depth + 1, workers, worker)
     for q in range(lo, hi):
         clear_query(q, indptr, value, grad, curv)
         if weight[q] == 0.0:
@@ -107,13 +109,8 @@ def _queries(lo, hi, indptr, s, lists, terms, scratch, weight, value, grad, curv
         if member() < workers:
             for j in range(n):
                 gradient[j] = curvature[j] = 0.0
-            found = 0
-            for i in range(n):
-                if gain[i] == 0.0:
-                    continue
-                found += 1
-                if found % workers != member():
-                    continue
+            i = _following(-1, member() + 1, gain)
+            while i < n:
                 for m in range(len(nodes)):
                     _chances(i, x[:n], nodes[m], len(grad) > 0, u, above, dense)
                     part = gain[i] * share[m]
@@ -126,16 +123,28 @@ def _queries(lo, hi, indptr, s, lists, terms, scratch, weight, value, grad, curv
                     if len(curv) and not (convex and k == n):
                         mixed = _second(i, above, dense, lists.discount, k, ranks)
                         curvature[i] += part * max(0.0, -mixed)
+                i = _following(i, workers, gain)
         value[q] = weight[q] * team_sum(total)
         wait()
         if len(grad):
             for j in shared_range(0, n):
-                grad[row[j]] = weight[q] * _over_workers(j, workers, size, room) / tau
+                grad[row[j]] = weight[q] * _over_workers(j, workers, room) / tau
         if len(curv):
             for j in shared_range(0, n):
-                bent = _over_workers(most + j, workers, size, room)
+                bent = _over_workers(most + j, workers, room)
                 curv[row[j]] = weight[q] * bent / (tau * tau)
         wait()
+
+
+@kernel
+def _following(i, steps, gain):  # type: ignore[no-untyped-def]
+    """Return which document with a gain is so many steps after i, or how many there are in all."""
+    while steps > 0:
+        i += 1
+        if i == len(gain):
+            return i
+        steps -= 1 if gain[i] != 0.0 else 0
+    return i
 
 
 @kernel
@@ -144,11 +153,11 @@ def _floats_of_worker(most, depth):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _over_workers(j, workers, size, room):  # type: ignore[no-untyped-def]
+def _over_workers(j, workers, room):  # type: ignore[no-untyped-def]
     """Return the sum of the numbers j of all workers, in their order."""
-    total = room[j]
+    total = room[j * workers]
     for worker in range(1, workers):
-        total += room[worker * size + j]
+        total += room[j * workers + worker]
     return total
 
 
@@ -282,4 +291,6 @@ class SoftRank(Part):
 def _scratch_floats(deepest: int, sizes: I64, lanes: int) -> I64:
     """Return what x and the workers of each query need, whose ranks go to ``deepest`` at most."""
     size = 5 * sizes + 4 * (sizes + 2) + (sizes + 1) * (np.minimum(sizes, deepest) + 1)
-    return sizes + np.maximum(np.minimum(lanes * size, _ROOM), min(lanes, _LEAST_WORKERS) * size)
+    most = np.maximum(np.minimum(lanes * size, _ROOM), min(lanes, _LEAST_WORKERS) * size)
+    floats: I64 = sizes + most
+    return floats

@@ -38,6 +38,8 @@ class DeviceEvaluator:
         self._counted = {
             name: memory.copy(evaluator.counted_weight(name)) for name in self._metrics
         }
+        with cuda.compiling():
+            self.per_query(memory.zeros(evaluator.data.n_documents))
 
     def per_query(self, s: Any) -> dict[str, Any]:
         """Return the value of each query by metric, for scores on the GPU; NaN: left out."""

@@ -177,7 +177,7 @@ class Evaluator:
         return DeviceEvaluator(self, torch)
 
     def _there(self, s: Any) -> DeviceEvaluator | None:
-        """Return the metrics on the GPU that the scores are on, None where one has no form for it."""
+        """Return the metrics on the GPU that the scores are on, None where one cannot run there."""
         if not is_on_gpu(s):
             return None
         if self._device_evaluator is None:

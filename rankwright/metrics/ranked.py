@@ -46,7 +46,7 @@ def gain_of(grade, kind, level):  # type: ignore[no-untyped-def]
         return 1.0 if grade >= level else 0.0
     if kind == ABOVE:
         return max(grade - level, 0.0)
-    if grade < 63.0 and np.floor(grade) == grade:
+    if grade < 63.0 and np.int64(grade) == grade:
         return np.float64((1 << np.int64(grade)) - 1)
     return 2.0**grade - 1.0
 

@@ -140,7 +140,7 @@ class _Silent:
         self.wants_train = self.interrupted = self.wants_state = False
         self.value = float("nan")
 
-    def on_iteration(self, t: int, value: float, train: F64 | None, valid: F64 | None) -> bool:  # noqa: ARG002
+    def on_iteration(self, _t: int, value: float, *_: Any) -> bool:
         self.value = value
         return False
 

@@ -706,7 +706,9 @@ class NetworkProblem:
             self._gradient = torch.zeros_like(self._score)
             self._found = [torch.zeros_like(p) for p in self.parameters]
             if not design.heads and design.dropout == 0.0:
-                self._passes = LayerPasses(torch, design.activation, mixed=self._mixed)
+                self._passes = LayerPasses(
+                    torch, design.activation, mixed=self._mixed, tf32=precision == "tf32"
+                )
             self._values = torch.zeros(self.n_batches, dtype=torch.float64, device=device)
             self._visited: set[int] = set()
             self._recorded: dict[int, Any] = {}

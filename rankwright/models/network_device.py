@@ -28,6 +28,7 @@ import numpy as np
 from rankwright.core.parallel import map_ranges, row_ranges
 from rankwright.core.types import I64, AnyArray, FloatMatrix
 
+_ALIGNED = 8  # rows of a product that the units for products take as they are
 _ROWS = 4_096  # that a thread gathers at once
 
 
@@ -39,12 +40,13 @@ class LayerPasses:
     torch
     activation
         Its name.
-    mixed
-        Whether products are in bfloat16.
+    mixed, tf32
+        Whether products are in bfloat16, or in TF32.
     """
 
-    def __init__(self, torch: Any, activation: str, *, mixed: bool) -> None:
+    def __init__(self, torch: Any, activation: str, *, mixed: bool, tf32: bool = False) -> None:
         self._torch, self._activation, self._mixed = torch, activation, mixed
+        self._sums_by_products = mixed or tf32
         self._typed_products = "dtype" in torch.ops.aten.mm.overloads()
 
     def forward(self, weights: Sequence[Any], x: Any) -> tuple[list[Any], Any]:
@@ -72,18 +74,21 @@ class LayerPasses:
         *layers, (weight, _) = self._pairs(weights)
         own, own_bias = out[2 * len(layers)], out[2 * len(layers) + 1]
         if self._mixed:
-            own.copy_(self._product(hidden[-1].T, self._halves(g)).sum(1, keepdim=True))
+            halves = self._halves(g)
+            own.copy_(self._product(hidden[-1].T, halves).sum(1, keepdim=True))
         else:
             torch.mm(hidden[-1].T, g[:, None], out=own)
         if own_bias is not None:
             own_bias.copy_(g.sum())
         if not layers:
             return
-        back = torch.empty_like(hidden[-1])
-        torch.mul(g[:, None], weight.T, out=back)
+        if self._mixed:
+            back = halves @ self._narrow(weight).T.expand(2, -1)
+        else:
+            back = g[:, None] * weight.T
         for number in range(len(layers) - 1, -1, -1):
             self._through_activation(back, hidden[number + 1])  # (1)
-            torch.sum(back, 0, dtype=g.dtype, out=out[2 * number + 1])
+            self._sum_rows(back, out[2 * number + 1])
             self._product(hidden[number].T, back, out=out[2 * number])  # (2)
             if number:
                 back = back @ self._narrow(layers[number][0]).T
@@ -111,6 +116,15 @@ class LayerPasses:
         if out is None:
             return torch.mm(a, b, out_dtype=torch.float32)
         return torch.mm(a, b, out_dtype=torch.float32, out=out)
+
+    def _sum_rows(self, back: Any, out: Any) -> None:
+        """Write the sum of the rows; by a product, which reads faster, in low precision."""
+        torch = self._torch
+        if not self._sums_by_products:
+            torch.sum(back, 0, out=out)
+            return
+        ones = torch.ones((_ALIGNED, len(back)), dtype=back.dtype, device=back.device)
+        out.copy_(self._product(ones, back)[0])
 
     def _through_activation(self, back: Any, h: Any) -> None:
         """Multiply by a'(h), in place."""
