@@ -25,7 +25,8 @@ SHARED = {
     "losses": "assignment base device domination_columns function gain_lists interval_qp "
     "pair_sampler pair_sums pav position_orders score_sums top_k topic_search",
     "models": "als best_items blend boosting callbacks factor_problem forest_scorer formula "
-    "imported_trees linear_problem network_device portable rules schema symmetric_trees tree_shap tree_text",
+    "imported_trees linear_problem network_device portable rules schema symmetric_trees tree_shap "
+    "tree_text",
     "solvers": "choice oracle_log",
 }
 """Modules beside those with one registered part each."""
