@@ -31,11 +31,17 @@ _UBI = (
 )
 _YANDEX = b"#session\tquery\tdocs\tclicked\n1\ta\tx,y\t2\n2\tb\tz\t\n"
 _CHALLENGE = b"7\t0\tQ\t5\t1\tx\ty\n7\t3\tC\ty\n8\t0\tQ\t5\t1\tx\ty\n"
+_INTERLEAVED = b"".join(
+    b'{"query":"%d","documents":["x","y"],"clicks":[0,1],"credits":[[1,2,2,2],[2,1,2,2]],'
+    b'"teams":[0,1],"interleaving":{"method":"pairwise","rankers":["A","B"]}}\n' % number
+    for number in range(2)
+)
 _LOGS = {
     "table.csv": _CSV,
     "sessions.jsonl": _SESSIONS,
     "impressions.jsonl": _IMPRESSIONS,
     "reported.jsonl": _REPORTED,
+    "interleaved.jsonl": _INTERLEAVED,
     "log.ubi": _UBI,
     "table.yandex": _YANDEX,
     "challenge.yandex": _CHALLENGE,
@@ -56,8 +62,10 @@ def damage_log(path: Path, target: Path, rng: random.Random) -> None:
 
 
 def use_log(path: Path) -> None:
-    """Read a log as a whole and in parts, look at it and fit a model to it."""
+    """Read a log as a whole and in parts, look at it, score it and fit a model to it."""
     log = clicks.load_log(path, format=path.suffix.lstrip("."))
+    if log.interleaving is not None:
+        clicks.score_interleaving(log)
     clicks.inspect_log(log)
     clicks.DBN(max_iter=2).fit(log).evaluate(log)
     clicks.PBM(max_iter=2).fit(clicks.open_log(path, format=path.suffix.lstrip(".")))

@@ -645,7 +645,18 @@ class _Method(Part):
                 f"the log was interleaved by {self.name}, whose credit needs {wide} numbers for "
                 f"each document; there are {found}. Keep what interleaving gave with the lists."
             )
+        bad = self._impossible(log.credit)
+        if bad.any():
+            at = int(np.flatnonzero(bad)[0])
+            raise DataError(
+                f"the log was interleaved by {self.name}, which never gives the credit "
+                f"{log.credit[at].tolist()} of impression {at}; the log is damaged."
+            )
         return log.credit
+
+    def _impossible(self, credit: F64) -> Any:
+        """Return which rows of credit this method cannot have written."""
+        return (credit < 0.0).any(axis=1)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -738,6 +749,9 @@ class Probabilistic(_Method):
     def _tau(self) -> float:
         return float(self.tau)
 
+    def _impossible(self, credit: F64) -> Any:
+        return (credit < 0.0).any(axis=1) | (np.abs(credit.sum(axis=1) - 1.0) > 1e-6)
+
     def outcomes(self, log: ClickLog, earned: F64, i: int, j: int) -> F64:  # noqa: ARG002
         """Return P(i has more of the clicks) - P(j has more) for each session."""
         return _pair_outcomes(_more_clicks, log, self._held(log), i, j)
@@ -791,6 +805,9 @@ class Optimised(_Method):
             out.credit[here] = programme.credit[chosen]
         return out
 
+    def _impossible(self, credit: F64) -> Any:
+        return ((credit <= 0.0) | (credit > 1.0)).any(axis=1)
+
     def distribution(self, rankings: _Rankings, query: int) -> _Programme:
         """Return the lists that may be shown for a query, and their probabilities."""
         here = slice(int(rankings.indptr[query]), int(rankings.indptr[query + 1]))
@@ -833,6 +850,11 @@ class PairwisePreference(_Method):
             _greatest_weight, row_ranges(len(most), 256), rankings, sizes, most, n_jobs=n_jobs
         )
         return most
+
+    def _impossible(self, credit: F64) -> Any:
+        ranks, counts = credit[:, :-2], credit[:, -2:]
+        known = (ranks > 0.0).any(axis=1)
+        return (ranks < 0.0).any(axis=1) | (counts < 1.0).any(axis=1) | ~known
 
     def credits(self, log: ClickLog, *, n_jobs: int | None = None) -> F64:
         """Return the sum of weighted preferences of each ranker in each session."""

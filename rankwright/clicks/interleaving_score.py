@@ -271,7 +271,8 @@ def _gathered(parts: Iterable[ClickLog], unit: str, n_jobs: int | None) -> _Sess
         assert how is not None
         earned = method.credits(part, n_jobs=n_jobs)
         outcomes = [
-            method.outcomes(part, earned, i, j) for i, j in combinations(range(len(how.rankers)), 2)
+            np.clip(method.outcomes(part, earned, i, j), -1.0, 1.0)
+            for i, j in combinations(range(len(how.rankers)), 2)
         ]
         clicked = np.bincount(part.session_of_impression()[part.click], minlength=len(part)) > 0
         weight = np.ones(len(part)) if part.weight is None else part.weight

@@ -256,7 +256,27 @@ def test_a_list_depends_on_seed_query_and_session_alone():
     assert again.document.tolist() == whole.document.tolist()
 
 
-def test_a_request_and_its_log(tmp_path):
+@each("name", METHODS)
+def test_sessions_are_sampled_from_the_distribution(name):
+    """20,000 lists, each as frequent as it should be within five deviations."""
+    rankings, n = (("a", "b", "c", "d"), ("b", "d", "a", "c")), 20_000
+    scores = [-np.array([one.index(d) for d in "abcd"], float) for one in rankings]
+    data = RankingData.from_arrays(np.zeros((4, 1)), np.zeros(4), group_sizes=[4])
+    log = clicks.interleave(data, scores, name, k=4, sessions=n)
+    lists = log.document.reshape(n, 4)
+    number = lists @ 4 ** np.arange(4)
+    for shown in {one for one, _, _ in lists_of(name, rankings, 4)}:
+        p = sum(float(q) for one, _, q in lists_of(name, rankings, 4) if one == shown)
+        code = sum("abcd".index(d) * 4**i for i, d in enumerate(shown))
+        found = (number == code).mean()
+        with case(name, shown):
+            assert abs(found - p) <= 5 * np.sqrt(p * (1 - p) / n) + 1e-12
+    repeats = (number[1:] == number[:-1]).mean()  # no memory from one session to the next
+    expected = (np.bincount(number) / n) @ (np.bincount(number) / n)
+    assert abs(repeats - expected) <= 5 * np.sqrt(expected / n)
+
+
+def test_a_request_and_its_log():
     scores = [np.array([0.1, 0.9, 0.5, np.nan]), np.array([0.3, 0.1, 0.2, 0.9])]
     lines = []
     for name in ("team_draft", "pairwise"):
@@ -312,5 +332,17 @@ def test_logs_without_what_credit_needs_are_refused():
         interleaving.method_of(bare)
     with pytest.raises(DataError, match="needs 2 numbers"):
         clicks.Probabilistic().credits(log._replace(credit=None))
+    for name, row in (
+        ("probabilistic", [0.5, 0.6]),
+        ("probabilistic", [-0.5, 1.5]),
+        ("optimised", [0.0, 0.5]),
+        ("optimised", [0.5, 2.0]),
+        ("balanced", [1.0, -1.0]),
+        ("pairwise", [0.0, 0.0, 1.0, 1.0]),
+        ("pairwise", [1.0, 2.0, 0.0, 1.0]),
+    ):
+        damaged = log._replace(credit=np.tile(np.array(row), (log.n_impressions, 1)))
+        with case(name, row), pytest.raises(DataError, match="impression 0; the log is damaged"):
+            interleaving.METHODS[name]().credits(damaged)
     with pytest.raises(DataError, match="has no teams"):
         clicks.TeamDraft().credits(log._replace(team=None))

@@ -74,6 +74,10 @@ def test_files_are_scored_in_parts(tmp_path, monkeypatch):
     assert len(list(file.parts())) > 5
     whole, parts = (clicks.score_interleaving(one) for one in (log, file))
     assert whole.to_dict() == parts.to_dict()
+    seen = []
+    clicks.score_interleaving(file, on_progress=lambda done, _text: seen.append(done))
+    assert seen[-1] == 50
+    assert len(seen) > 5
 
 
 def test_queries_that_repeat_count_once():
