@@ -149,7 +149,8 @@ def npy_matrix(body: bytes) -> AnyArray:
 def _checked(X: AnyArray, model: RuntimeModel, settings: Settings, where: str) -> AnyArray:
     """Return a matrix in the columns of a model, its values checked, and as the kernels are ready.
 
-    That is as doubles: they hold every single-precision number, and are scored alike.
+    That is as doubles, which hold every single-precision number and are scored alike, and as a copy
+    that may be written to: for a read-only array Numba would compile all kernels once more.
     """
     if X.shape[1] != model.n_features:
         raise RequestError(
@@ -169,7 +170,7 @@ def _checked(X: AnyArray, model: RuntimeModel, settings: Settings, where: str) -
             refuse_holes(model, X, where)
     for column, known in model.coded.items():
         _refuse_codes(model, X[:, column], column, len(known), where)
-    return np.ascontiguousarray(X, np.float64)
+    return np.array(X, np.float64, order="C")
 
 
 def _refuse_codes(

@@ -94,3 +94,22 @@ def test_a_server_with_keys_shows_its_models_after_the_key_only(folder):
         page.click("#key-use")
         page.locator("details[open]").wait_for()
         assert page.locator("#model option").all_inner_texts() == ["web", "web@default"]
+
+
+def test_the_page_of_an_experiment_interleaves(folder, tmp_path):
+    save_model(folder / "other.rw", seed=1)
+    shown = tmp_path / "shown.jsonl"
+    options = ("--interleave", "team_draft", "--impressions", shown)
+    with (
+        serving(folder / "web.rw", folder / "other.rw", *options) as server,
+        opened(f"http://127.0.0.1:{server.port}/docs") as page,
+    ):
+        title = page.get_by_text("/v1/interleave/rank", exact=True)
+        rank = page.locator("details", has=title)
+        rank.locator("summary").click()
+        rank.get_by_role("button", name="Send").click()
+        answer = rank.get_by_label("answer", exact=True)
+        answer.wait_for()
+        assert len(json.loads(answer.inner_text())["ranking"]) == 3
+        assert "may also be application/vnd.apache.arrow.stream" in rank.inner_text()
+        assert page.errors == []

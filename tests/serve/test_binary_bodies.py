@@ -11,8 +11,9 @@ from served import ARROW, NAMES, NPY, arrow, client, documents, npy, sentence, v
 
 import rankwright
 from rankwright.serve import binary_bodies
-from rankwright.serve.binary_bodies import address_fields, npy_matrix
+from rankwright.serve.binary_bodies import address_fields, arrow_lists, npy_lists, npy_matrix
 from rankwright.serve.schemas import RankBatch, RankRequest, RequestError, ScoreBatch, ScoreRequest
+from rankwright.serve.settings import Settings
 
 RANK, SCORE = "/v1/models/web/rank", "/v1/models/web/score"
 
@@ -50,6 +51,19 @@ def test_arrays_get_the_answers_of_json(trees, files, kind):
     assert post(trees, address, npy(np.asfortranarray(X)), NPY).json() == expected
     scores = rankwright.load_model(files / "trees.rw").predict(X).tolist()
     assert post(trees, SCORE, npy(X), NPY).json()["scores"] == scores
+
+
+def test_arrays_are_of_the_type_that_kernels_are_ready_for(trees):
+    """A first request for another type would wait for Numba to compile."""
+    model = trees.service.store.models[0].model
+    _, X = documents(3)
+    (matrix,) = npy_lists(RankRequest, npy(np.asfortranarray(X, np.float32)), b"")
+    (table,) = arrow_lists(RankRequest, arrow({"features": vectors(X)}), b"")
+    for asked in (matrix, table):
+        made = asked.features(model, Settings(), "")
+        assert made.dtype == np.float64
+        assert made.flags.writeable
+        assert made.flags.c_contiguous
 
 
 def test_many_lists_as_one_table(trees):
