@@ -684,12 +684,13 @@ def _own_ids(data: RankingData) -> AnyArray:
 def _one_of_each(data: RankingData) -> AnyArray:
     """Return the documents' ids, those of ratings once for each item: there may be millions."""
     assert data.doc_id is not None
-    X: Any = data.X
-    if not sparse.issparse(X) or not (np.diff(X.indptr) == 1).all():
+    X = data.X
+    if isinstance(X, np.ndarray) or not (np.diff(X.indptr) == 1).all():
         return data.doc_id
     first = np.full(data.n_features, -1)
     first[X.indices[::-1]] = np.arange(data.n_documents)[::-1]
-    return data.doc_id[first[first >= 0]]
+    once: AnyArray = data.doc_id[first[first >= 0]]
+    return once
 
 
 def _is_whole(name: str) -> bool:
