@@ -80,6 +80,7 @@ def tour(rankers: list[str]) -> None:
             attempt("metrics", metrics)
             attempt("clicks", clicks)
             attempt("interleaving", interleaving)
+            attempt("requests to a server", requests)
             attempt("compare", compare)
             attempt("demo", demo)
 
@@ -214,6 +215,13 @@ def interleaving() -> None:
         line = shown.to_json("q", ["a", "b", "c"]) | {"clicks": [0, 1, 0]}
         Path("lists.jsonl").write_text(json.dumps(line), encoding="utf-8")
         cli("interleave score lists.jsonl")
+
+
+def requests() -> None:
+    """Read the body of a request."""
+    from rankwright.serve.json_bodies import prepare_kernels
+
+    prepare_kernels()
 
 
 def compare() -> None:
