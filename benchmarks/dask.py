@@ -36,7 +36,7 @@ from .findings import OURS, Curve, Findings, Record
 from .timing import least, seconds_of, slope
 
 SHAPE, QUERIES, HELD_OUT, PARTS = "mslr30k", 31_531, 2_000, 32
-WORKERS, THREADS, TREES, STEPS = (8, 1, 4, 2), 2, 20, 10
+WORKERS, THREADS, TREES, STEPS = (8, 1, 4, 2), 2, 30, 10
 PEER = "LightGBM, DaskLGBMRanker"
 LINEAR: dict[str, Callable[[int], Ranker]] = {
     "Linear RankNet": lambda steps: Ranker("ranknet", Linear(max_iter=steps), solver="lbfgs"),

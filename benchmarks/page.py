@@ -15,8 +15,7 @@ from .findings import OURS, Curve, Findings, Record
 
 ORDER = ("quality", "start", "busy", "load", "logs", "metrics", "trees", "linear", "additive",
          "networks", "gpu", "factorization", "ascent", "scoring", "batch", "imported",
-         "training_memory", "memory",
-         "growth")  # fmt: skip
+         "training_memory", "memory", "growth", "dask")  # fmt: skip
 CLOSE, CLOSE_QUALITY = 1.05, 0.001  # less than this apart is called equal
 HEAD = """# Benchmarks
 

@@ -327,7 +327,7 @@ def receive(connection: Any) -> Any:
     buffers = [np.empty(size, np.uint8) for size in sizes]
     with socket.socket(fileno=os.dup(connection.fileno())) as stream:
         for buffer in buffers:
-            rest = memoryview(buffer)
+            rest = memoryview(buffer.data)
             while rest:
                 count = stream.recv_into(rest)
                 if count == 0:
