@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from dask.sizeof import sizeof
+from distributed import wait
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from small_data import small_data
@@ -279,3 +280,24 @@ def test_what_is_no_data_and_what_is_not_there_is_reported(client, tmp_path):
         partitions(tmp_path / "no-*.parquet")
     with pytest.raises(UsageError, match="y must be a Dask array"):
         partitions((arrays(DATA, 9)[0], DATA.y, DATA.y))
+
+
+def test_the_parts_of_a_worker_are_one_task_and_come_back_in_order(client):
+    parts = partitions(small_data(), client=client, n_parts=5)
+    wait(parts.parts)
+    calls = []
+    plain = parts.backend.call
+    parts.backend.call = lambda function, *columns: (
+        calls.append(len(columns[0])),
+        plain(function, *columns),
+    )[1]
+    firsts = [int(part.qid[0]) for part in parts.local().parts]
+    assert parts.map(_first_query) == firsts
+    rows = [(parts.parts[k],) for k in (3, 1)]
+    assert parts.map_rows(_first_query, rows, [3, 1]) == [firsts[3], firsts[1]]
+    assert calls[0] == len(parts._by_worker()) <= 2
+    assert sorted(part for own, _ in parts._by_worker() for part in own) == list(range(5))
+
+
+def _first_query(part):
+    return int(part.qid[0])

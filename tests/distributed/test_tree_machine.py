@@ -1,6 +1,9 @@
 """The process beside a worker that grows trees: the same trees, and no process left behind."""
 
+import pickle
+import threading
 from dataclasses import replace
+from multiprocessing import Pipe
 
 import numpy as np
 import pytest
@@ -9,7 +12,7 @@ from scipy import sparse
 from small_data import Onlooker, small_data
 
 from rankwright.distributed import trees
-from rankwright.distributed.tree_machine import TreeMachine
+from rankwright.distributed.tree_machine import TreeMachine, receive, send
 from rankwright.distributed.trees import NetworkBrokenError
 from rankwright.losses import loss
 from rankwright.models.tree_text import tree_blocks
@@ -52,3 +55,27 @@ def test_a_machine_ends_with_its_worker():
     with pytest.raises(NetworkBrokenError):
         machine.call("listen")
     machine.end()
+
+
+def test_a_message_arrives_with_its_arrays_as_they_were():
+    here, there = Pipe()
+    data = small_data()
+    sent = data.X, np.asfortranarray(data.X), data.X[::2], np.empty(0), data, "text"
+    sending = threading.Thread(target=send, args=(here, sent))
+    sending.start()
+    found = receive(there)
+    sending.join()
+    for array, own in zip(sent[:4], found[:4], strict=True):
+        np.testing.assert_array_equal(own, array)
+        assert own.flags.writeable
+    np.testing.assert_array_equal(found[4].X, data.X)
+    assert found[5] == "text"
+
+
+def test_a_message_that_breaks_off_is_the_end():
+    here, there = Pipe()
+    here.send_bytes(pickle.dumps([8]))
+    here.send_bytes(b"")
+    here.close()
+    with pytest.raises(EOFError):
+        receive(there)
