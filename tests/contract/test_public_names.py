@@ -21,6 +21,7 @@ FREE = {
     "QueryFolds",
     "Ranking",
     "RankingData",
+    "Recommendations",
     "auto",
     "cite",
     "compare",
