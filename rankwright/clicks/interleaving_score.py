@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rankwright.clicks.interleaving import Method, method_of
+from rankwright.clicks.interleaving import METHODS, Method, method_of
 from rankwright.clicks.sequential_test import (
     MeanTest,
     SignTest,
@@ -41,6 +41,10 @@ from rankwright.figures import add_legend, import_matplotlib, line_style, new_ax
 UNITS = ("session", "query", "user")
 _EQUAL = 1e-12  # credits that differ less are equal
 _POINTS = 120  # of a path
+_NOT_FAIR = (
+    "Warning: {} interleaving is not fair: users who click positions without looking may prefer a "
+    "ranker, and the level of the test does not hold for them; team_draft is fair."
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -153,8 +157,11 @@ class InterleavingScores:
         return None
 
     def verdict(self) -> list[str]:
-        """Return a sentence for each pair."""
-        return [_sentence(one, self.unit) for one in self.pairs]
+        """Return a sentence for each pair, and a warning where the method is not fair."""
+        found = [_sentence(one, self.unit) for one in self.pairs]
+        if not METHODS[self.interleaving.method].fair:
+            found.append(_NOT_FAIR.format(self.interleaving.method))
+        return found
 
     def to_dict(self) -> dict[str, Any]:
         """Return all but the paths, for JSON."""

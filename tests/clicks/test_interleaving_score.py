@@ -175,6 +175,14 @@ def test_clicks_at_random_name_no_winner(method):
     assert found.pairs[0].outcome_low < 0 < found.pairs[0].outcome_high
 
 
+def test_the_verdict_warns_of_a_method_that_is_not_fair():
+    for method, warned in (("balanced", True), ("team_draft", False)):
+        lists = clicks.interleave(graded(n_queries=3), [1, 2], method, k=5)
+        verdict = clicks.score_interleaving(clicks.simulate_clicks(lists)).verdict()
+        assert (f"Warning: {method} interleaving is not fair" in verdict[-1]) == warned
+        assert len(verdict) == 1 + warned
+
+
 def test_more_relevant_documents_are_clicked_in_every_model_of_users():
     lists = clicks.interleave(graded(), [1, 2], k=5, sessions=30)
     for model in ("pbm", "trust", "cascade", "dbn"):
