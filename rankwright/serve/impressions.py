@@ -54,7 +54,8 @@ class ImpressionLog:
         with suppress(queue.Full):
             self._waiting.put(None, timeout=5)
         self._thread.join(10)
-        os.close(self._file)
+        if not self._thread.is_alive():  # else a disk that hangs still has the descriptor
+            os.close(self._file)
 
     # --- the thread --------------------------------------------------------------------------
 
