@@ -56,7 +56,7 @@ def _on_device(bound, s):
 @pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")  # hashes, in Python
 @pytest.mark.parametrize("name", sorted(registry.names("losses")))
 def test_gradients_values_and_hessians_are_those_of_the_cpu(name):
-    _same_as_on_the_cpu(_loss(name), _data())
+    assert _same_as_on_the_cpu(_loss(name), _data())
 
 
 FORMS = {
