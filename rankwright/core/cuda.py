@@ -94,17 +94,17 @@ def _wait():  # type: ignore[no-untyped-def]
 
 @cuda.jit(device=True)
 def _team_sum(x):  # type: ignore[no-untyped-def]
-    return _over_team(float64(x), 0.0, False)[0]
+    return _over_team(float64(x), 0.0, False, False)[0]
 
 
 @cuda.jit(device=True)
 def _team_sums(x, y):  # type: ignore[no-untyped-def]
-    return _over_team(float64(x), float64(y), False)
+    return _over_team(float64(x), float64(y), True, False)
 
 
 @cuda.jit(device=True)
 def _team_max(x):  # type: ignore[no-untyped-def]
-    return _over_team(float64(x), 0.0, True)[0]
+    return _over_team(float64(x), 0.0, False, True)[0]
 
 
 @cuda.jit(device=True)
@@ -115,13 +115,22 @@ def _joined(mine, other, largest):  # type: ignore[no-untyped-def]
     return other if other > mine or other != other else mine
 
 
-def _over_team_by_warps(x, y, largest):  # type: ignore[no-untyped-def]
-    """Join x, and y, of all members: within warps, then over them, always in the same order."""
-    shared = cuda.shared.array(0, float64)  # as large as the launch says
-    lane, warp, warps = cuda.threadIdx.x % 32, cuda.threadIdx.x // 32, cuda.blockDim.x // 32
+@cuda.jit(device=True)
+def _over_warp(x, largest):  # type: ignore[no-untyped-def]
     for step in (16, 8, 4, 2, 1):
         x = _joined(x, cuda.shfl_xor_sync(-1, x, step), largest)
-        y = _joined(y, cuda.shfl_xor_sync(-1, y, step), largest)
+    return x
+
+
+def _over_team_by_warps(x, y, two, largest):  # type: ignore[no-untyped-def]
+    """Join x, and y if ``two``, of all members: in warps, then over them, in the same order."""
+    x, y = _over_warp(x, largest), _over_warp(y, largest) if two else y
+    warps = cuda.blockDim.x // 32
+    if warps == 1:
+        cuda.syncwarp()
+        return x, y
+    shared = cuda.shared.array(0, float64)  # as large as the launch says
+    lane, warp = cuda.threadIdx.x % 32, cuda.threadIdx.x // 32
     cuda.syncthreads()  # all have read what came of the last
     if lane == 0:
         shared[warp], shared[warps + warp] = x, y
@@ -129,13 +138,10 @@ def _over_team_by_warps(x, y, largest):  # type: ignore[no-untyped-def]
     x = y = -np.inf if largest else 0.0
     if lane < warps:
         x, y = shared[lane], shared[warps + lane]
-    for step in (16, 8, 4, 2, 1):
-        x = _joined(x, cuda.shfl_xor_sync(-1, x, step), largest)
-        y = _joined(y, cuda.shfl_xor_sync(-1, y, step), largest)
-    return x, y
+    return _over_warp(x, largest), _over_warp(y, largest) if two else y
 
 
-def _over_team_by_halves(x, y, largest):  # type: ignore[no-untyped-def]
+def _over_team_by_halves(x, y, two, largest):  # type: ignore[no-untyped-def]  # noqa: ARG001
     """As `_over_team_by_warps`, for Numba's simulator, which knows no warps."""
     shared = cuda.shared.array(0, float64)
     me, members, half = cuda.threadIdx.x, cuda.blockDim.x, cuda.blockDim.x // 2
