@@ -15,7 +15,8 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from rankwright import __version__, registry
 from rankwright.core.parameters import resolve_part
 from rankwright.core.types import F64
 from rankwright.data.streams import partial_beside, replace_folder
-from rankwright.errors import DataError, UsageError
+from rankwright.errors import DataError, RankwrightError, UsageError
 from rankwright.export.target import (
     SINGLE,
     EngineTarget,
@@ -144,11 +145,14 @@ def verify_export(
     """
     folder, about, target, vectors = _open_export(folder, target)
     if engine is None:
-        found, where, hint = target.scores(folder, about, vectors.X), str(folder), ""
+        with _as_parity_error(folder):
+            found = target.scores(folder, about, vectors.X)
+        where, hint = str(folder), ""
     else:
         name, _, version = engine.partition(":")
         release = _engine_target(target).release(name, version or None)
-        found = _engine_target(target).scores_on(release, folder, about, vectors.X)
+        with _as_parity_error(folder):
+            found = _engine_target(target).scores_on(release, folder, about, vectors.X)
         where = f"{folder} on {engine}"
         hint = f" Export the model to {name} with --engine-version {version or release.version}."
     found = np.asarray(found, np.float64)
@@ -184,7 +188,8 @@ def check_releases(folder: str | Path, target: Target | None = None) -> list[Rel
         newer[key] = release.version
         error = ""
         try:
-            scores = engine_target.scores_on(release, folder, about, vectors.X)
+            with _as_parity_error(folder):
+                scores = engine_target.scores_on(release, folder, about, vectors.X)
             wrong = int((~(np.abs(scores - vectors.scores) <= vectors.tolerance)).sum())
         except ParityError as refused:
             wrong, error = len(vectors.scores), str(refused)
@@ -201,6 +206,20 @@ def check_releases(folder: str | Path, target: Target | None = None) -> list[Rel
             )
         )
     return found
+
+
+@contextmanager
+def _as_parity_error(folder: Path) -> Iterator[None]:
+    """Raise `ParityError` where an evaluator does not find in a file what it reads."""
+    try:
+        yield
+    except RankwrightError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise ParityError(
+            f"{folder} has a file that its evaluator cannot read ({error!r}); export the model "
+            "again."
+        ) from error
 
 
 def _open_export(

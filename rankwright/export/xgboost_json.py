@@ -35,6 +35,11 @@ from rankwright.export.target import (
 from rankwright.models.portable import Forest, Linear, one_split_each
 
 _NO_PARENT = 2147483647
+_PLACES = ("left_children", "right_children", "split_indices")
+_OF_NODES = (
+    "base_weights", "default_left", "loss_changes", "parents", "split_conditions", "split_type",
+    "sum_hessian",
+)  # fmt: skip
 
 
 class XGBoostJson(Target):
@@ -77,6 +82,7 @@ class XGBoostJson(Target):
                 "xgboost", "xgboost", "verifying an export to XGBoost"
             ) from None
         path = folder / "model.json"
+        _check(path, len(about["features"]))
         try:
             booster = xgboost.Booster({"nthread": 1}, model_file=str(path))
             if booster.feature_names != [feature["name"] for feature in about["features"]]:
@@ -88,6 +94,38 @@ class XGBoostJson(Target):
         except (xgboost.core.XGBoostError, UnicodeDecodeError) as error:  # of its own message
             reason = str(error).splitlines()[0][:200]
             raise ParityError(f"XGBoost cannot read {path}: {reason}.") from None
+
+
+def _check(path: Path, n_features: int) -> None:
+    """Refuse a file that XGBoost would read past the end of."""
+    try:
+        booster = json.loads(path.read_bytes())["learner"]["gradient_booster"]
+        model = booster["model"]
+        if booster["name"] == "gblinear":
+            whole = np.shape(np.array(model["weights"], np.float64)) == (n_features + 1,)
+        else:
+            whole = booster["name"] == "gbtree" and all(
+                _is_whole(tree, n_features) for tree in model["trees"]
+            )
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError):
+        whole = False
+    if not whole:
+        raise ParityError(f"{path} is not the file of a model; export the model again.")
+
+
+def _is_whole(tree: Mapping[str, Any], n_features: int) -> bool:
+    """Whether children and features of a tree are within it."""
+    n = len(tree["left_children"])
+    kept = [np.array(tree[name], np.float64) for name in _OF_NODES]
+    left, right, feature = (np.array(tree[name], np.int64) for name in _PLACES)
+    inner = left >= 0
+    children = np.concatenate([left[inner], right[inner]])
+    return (
+        n > 0
+        and all(len(values) == n for values in (*kept, left, right, feature))
+        and bool(((children > np.tile(np.flatnonzero(inner), 2)) & (children < n)).all())
+        and bool(((feature >= 0) & (feature < n_features)).all())
+    )
 
 
 def _learner(booster: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:

@@ -39,6 +39,23 @@ def test_a_missing_or_empty_file_is_refused(tmp_path, name):
         verify_export(tmp_path / "out")
 
 
+def test_what_an_evaluator_needs_and_does_not_find_is_refused(tmp_path):
+    """Digests are of the files beside export.json: what it says itself may be anything."""
+    changes = [
+        ("solr", "engine", {"name": "solr"}),
+        ("solr", "engine", ["solr", "9.9"]),
+        ("vespa", "engine", {"version": "8"}),
+        ("solr", "upload", [{}, {}]),
+    ]
+    for to, key, value in changes:
+        export_model(of_weights([1.0, 2.0]), to, tmp_path / "out", force=True)
+        about = json.loads((tmp_path / "out" / ABOUT).read_text())
+        assert about[key] != value
+        (tmp_path / "out" / ABOUT).write_text(json.dumps({**about, key: value}))
+        with pytest.raises(ParityError, match="its evaluator cannot read"):
+            verify_export(tmp_path / "out")
+
+
 def test_what_a_killed_export_left_is_removed_by_the_next(tmp_path, monkeypatch):
     ranker = of_weights([1.0, 2.0])
     child = os.fork()

@@ -45,9 +45,23 @@ def test_children_that_are_not_neighbours_are_numbered_anew_for_xgboost(tmp_path
     assert found.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 6.0]
 
 
-def test_a_damaged_file_is_refused_though_xgboost_quotes_its_bytes(tmp_path):
-    _, about = scored(chain(2), "xgboost-json", tmp_path / "o", [[0.0, 0.0]])
-    path = tmp_path / "o" / "model.json"
-    path.write_bytes(path.read_bytes().replace(b'"learner"', b'"learner\xfa', 1))
-    with pytest.raises(ParityError, match="XGBoost cannot read"):
-        XGBoostJson().scores(tmp_path / "o", about, np.zeros((1, 2)))
+def test_a_damaged_file_is_refused_before_or_by_xgboost(tmp_path):
+    """XGBoost itself ends the process at places that lie outside a tree, or without weights."""
+    cases = [
+        ("trees", b'"learner"', b'"learner\xfa', "is not the file of a model"),
+        ("trees", b'"left_children": [1', b'"left_children": [999', "is not the file of a model"),
+        ("trees", b'"left_children": [1', b'"left_children": [0', "is not the file of a model"),
+        ("trees", b'"split_indices": [0', b'"split_indices": [999', "is not the file of a model"),
+        ("trees", b'"sum_hessian": [1.0, ', b'"sum_hessian": [', "is not the file of a model"),
+        ("trees", b'"rank:pairwise"', b'"rank:nothing"', "XGBoost cannot read"),
+        ("linear", b'"weights"', b'"weight{"', "is not the file of a model"),
+        ("linear", b'"weights": [', b'"weights": [1.0, ', "is not the file of a model"),
+    ]
+    for case, old, new, reason in cases:
+        export_model(fitted_rankers()[case], "xgboost-json", tmp_path / "o", force=True)
+        path = tmp_path / "o" / "model.json"
+        whole, about = path.read_bytes(), json.loads((tmp_path / "o" / "export.json").read_text())
+        assert old in whole, (case, old)
+        path.write_bytes(whole.replace(old, new, 1))
+        with pytest.raises(ParityError, match=reason):
+            XGBoostJson().scores(tmp_path / "o", about, np.zeros((1, len(about["features"]))))
