@@ -168,7 +168,7 @@ def _table(records: list[Record]) -> list[str]:
 
 
 def losses(records: list[Record]) -> list[str]:
-    """Return a sentence for each way in which a peer beats us at a task."""
+    """Return a sentence for each peer that beats us at a task, and in which ways."""
     ours = next((one for one in records if one.peer == OURS), None)
     if ours is None:
         return []
@@ -176,16 +176,19 @@ def losses(records: list[Record]) -> list[str]:
     for one in records:
         if one.peer.startswith(OURS):
             continue
+        ways = []
         ratio = _over(ours.seconds, one.seconds)
         if ratio > CLOSE:
-            reported.append(f"{one.peer} is {_times(ratio)}x faster here.")
+            ways.append(f"is {_times(ratio)}x faster")
         ratio = _over(ours.peak_megabytes, one.peak_megabytes)
         if ratio > CLOSE:
-            reported.append(f"{one.peer} needs {_times(ratio)}x less memory here.")
+            ways.append(f"needs {_times(ratio)}x less memory")
         if one.quality is not None and ours.quality is not None and not one.same:
             more = one.quality - ours.quality
             if more > CLOSE_QUALITY:
-                reported.append(f"{one.peer} is {more:.4f} better here ({one.measure}).")
+                ways.append(f"is {more:.4f} better ({one.measure})")
+        if ways:
+            reported.append(f"{one.peer} {' and '.join(ways)} here.")
     return reported
 
 

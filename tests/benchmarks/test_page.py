@@ -28,7 +28,7 @@ def test_a_faster_peer_is_said_to_be_faster():
 
 def test_a_better_peer_is_said_to_be_better_and_equal_is_no_loss():
     lost = losses([record("Rankwright", 1.0, 0.5), record("XGBoost", 1.04, 0.51)])
-    assert lost == ["XGBoost is 0.0100 better here (NDCG@10 on held-out queries)."]
+    assert lost == ["XGBoost is 0.0100 better (NDCG@10 on held-out queries) here."]
     assert losses([record("Rankwright", 1.0, 0.5), record("XGBoost", 0.99, 0.5005)]) == []
 
 
@@ -36,6 +36,8 @@ def test_less_memory_is_said():
     ours = record("Rankwright", 1.0, peak_megabytes=300.0)
     theirs = record("XGBoost", 2.0, peak_megabytes=100.0)
     assert losses([ours, theirs]) == ["XGBoost needs 3.0x less memory here."]
+    ours = record("Rankwright", 4.0, peak_megabytes=300.0)
+    assert losses([ours, theirs]) == ["XGBoost is 2.0x faster and needs 3.0x less memory here."]
 
 
 def test_our_own_variants_are_no_peers():
