@@ -125,6 +125,24 @@ def test_curves_of_a_network_come_from_metrics_on_the_gpu(monkeypatch):
         assert curves[1][name] == pytest.approx(curve, abs=1e-9), name
 
 
+def test_a_metric_of_the_cpu_is_tried_once_in_a_fit(monkeypatch):
+    if DEVICE == "cpu":
+        monkeypatch.setattr(network.Network, "_calm", lambda *_: network.nullcontext("cpu"))
+    train, valid = small_data(queries=3, documents=4), small_data(queries=2, documents=4, seed=1)
+    problem, asked = network.NetworkProblem, []
+    callback = Selection("auc", "standard", train, valid)
+    monkeypatch.setattr(callback, "on_device", asked.append)
+    monkeypatch.setattr(
+        network,
+        "NetworkProblem",
+        lambda *args, **options: problem(*args, **options | {"there": args[5].on_device(torch)}),
+    )
+    model = network.Network(epochs=3, device="auto" if DEVICE == "cpu" else "cuda")
+    model.fit(loss("listnet"), train, callback=callback, n_jobs=1)
+    assert asked == [torch]
+    assert len(callback.curve["valid auc"]) == 3
+
+
 def _record_what_is_shown(problem, shown):
     watched = problem.watched_scores
 
