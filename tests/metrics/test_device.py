@@ -15,6 +15,7 @@ from rankwright.errors import DataError, IncompatibleError
 from rankwright.losses import loss
 from rankwright.metrics import base, evaluation
 from rankwright.metrics.evaluation import Evaluator
+from rankwright.metrics.ndcg import NDCG
 from rankwright.models import network
 from rankwright.rankers.selection import Selection
 
@@ -69,6 +70,20 @@ def test_a_metric_without_a_form_for_the_gpu_is_named(name):
     data = _data(group=np.arange(N) % 3)
     with pytest.raises(IncompatibleError, match="is computed on the CPU alone"):
         Evaluator(data, name).on_device(torch)
+
+
+class LikeNDCG(NDCG):
+    """Half of NDCG, as the CPU computes it; nothing is said of GPUs."""
+
+    def compute(self, ranked, mean, out):
+        super().compute(ranked, mean, out)
+        out *= 0.5
+
+
+def test_a_metric_that_computes_something_else_is_not_taken_for_its_base():
+    assert Evaluator(_data(), NDCG(k=3)).on_device(torch)
+    with pytest.raises(IncompatibleError, match="is computed on the CPU alone"):
+        Evaluator(_data(), LikeNDCG(k=3)).on_device(torch)
 
 
 def test_evaluate_takes_scores_on_the_gpu_in_the_order_of_the_caller(monkeypatch):
