@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 import numpy as np
 from scipy import sparse
 
-from rankwright.core.parameters import part_name
+from rankwright.core.parameters import check_whole, part_name
 from rankwright.core.types import F64, I64, AnyArray, FittedModel, Loss
 from rankwright.data.frames import (
     checked_numbers,
@@ -203,8 +203,9 @@ class Recommender(Ranker):
     ) -> Recommendations:
         """Return the best ``n`` items of many users, best first.
 
-        It takes a matrix product and a partial sort, in blocks of users: a few megabytes a thread
-        beside the result. The result is that of `recommend` for each user, to the last bit.
+        It takes a matrix product and a partial sort, in blocks of users: a few megabytes and 32
+        bytes for each item a thread, beside the result. The result is that of `recommend` for each
+        user, to the last bit.
 
         Parameters
         ----------
@@ -223,9 +224,9 @@ class Recommender(Ranker):
         Returns
         -------
         Recommendations
-            ``users``, and ``items`` and ``scores`` with a row for each user. Where fewer than ``n``
-            items are left for a user, the scores at the end are -inf and the items None, or -1
-            where items are whole numbers.
+            ``users``, and ``items`` and ``scores`` with a row for each user and ``n`` columns, or
+            as many as there are items to choose from. Where fewer are left for a user, the scores
+            at the end are -inf and the items None, or -1 where items are whole numbers.
 
         Examples
         --------
@@ -237,12 +238,13 @@ class Recommender(Ranker):
         [[1], [2], [0]]
         """
         fitted = self._factors()
-        if n < 1:
-            raise UsageError(f"n must be 1 or more, not {n}.")
+        check_whole("n", n, 1)
         names = fitted.users if users is None else _as_ids("users", users)
         rows = np.arange(len(names)) if users is None else fitted.numbers_of(names)
         columns = self._columns_among(items, filter_items)
-        best, scores = fitted.best_items(rows, n, rated=rated, columns=columns, n_jobs=self.n_jobs)
+        best, scores = fitted.best_items(
+            rows, int(n), rated=rated, columns=columns, n_jobs=self.n_jobs
+        )
         known = getattr(self, "feature_names_in_", np.arange(fitted.n_features))
         own = getattr(self, "items_", known)
         if own.dtype.kind == "u" and int(own.max(initial=0)) <= np.iinfo(np.int64).max:
@@ -646,8 +648,10 @@ def _ratings(
 
 
 def _lowest(ratings: AnyArray) -> float:
-    """Return the lowest rating; where there are none, infinity, which whole numbers have not."""
-    return float(ratings.min()) if len(ratings) else np.inf
+    """Return the lowest rating."""
+    if not len(ratings):
+        raise DataError("there are no ratings.")
+    return float(ratings.min())
 
 
 def _names_items(X: Any) -> bool:

@@ -199,6 +199,20 @@ def test_items_can_be_chosen_from_and_left_out(fitted):
     assert ((found.items == -1) == (found.scores == -np.inf)).all()
 
 
+@each("n", [0, 2.5, "2", None])
+def test_a_number_of_items_that_is_none_is_reported(fitted, n):
+    with pytest.raises(UsageError, match=r"n must be .*1 or more, not "):
+        fitted.recommend_all(n=n)
+    assert fitted.recommend_all(["ann5"], 2.0).items.shape == (1, 2)
+
+
+@each("none", [sparse.csr_array((3, 4)), FRAME.iloc[:0]])
+def test_no_ratings_at_all_are_reported(fitted, none):
+    for learn in (CofiRank().fit, fitted.fold_in):
+        with pytest.raises(DataError, match="there are no ratings"):
+            learn(none)
+
+
 @each("many", ["users", "items", "filter_items"])
 @each("one", ["f3", 3, np.array("f3"), np.array([["f3"]])])
 def test_one_name_is_not_taken_for_a_list_of_letters(fitted, many, one):
