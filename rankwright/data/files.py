@@ -115,15 +115,31 @@ def document_parts(
         As for `load_documents`.
     """
     refuse_address(path)
-    given = {"feature_names": feature_names, "n_features": n_features, **options}
+
+    def whole() -> RankingData:
+        given = {"feature_names": feature_names, "n_features": n_features, **options}
+        return load_documents(path, format=format, **given)
+
     if not _goes_by_name(path, format) and Path(path).exists() and not Path(path).is_fifo():
         name = format or format_of(path)
         chosen = format_named(name)
         if hasattr(chosen, "row_count") and (rows := chosen.row_count(path)) != 0:
             wanted = _for_documents(chosen, path, feature_names, n_features, options)
             check_options(name, "read", chosen.read, wanted)
-            return DocumentParts(rows, chosen.read_parts(path, **wanted))
-    return DocumentParts(None, (load_documents(path, format=format, **given) for _ in range(1)))
+            return DocumentParts(rows, _parts_or(whole, chosen.read_parts(path, **wanted)))
+    return DocumentParts(None, _parts_or(whole, iter(())))
+
+
+def _parts_or(
+    whole: Callable[[], RankingData], parts: Iterator[RankingData]
+) -> Iterator[RankingData]:
+    """Yield the parts, or the whole where there are none: it says what is missing."""
+    none = True
+    for part in parts:
+        none = False
+        yield part
+    if none:
+        yield whole()
 
 
 def _goes_by_name(path: str | Path, format: str | None) -> bool:  # noqa: A002

@@ -156,7 +156,7 @@ def _long_query(q, indptr, s, lists, temperature, weight, value, grad, curv):  #
     n, ranked = len(row), 0
     x, ones = np.empty(n), np.ones(n)
     for i in range(n):
-        x[i] = s[row[i]] / temperature
+        x[i] = (s[row[i]] - s[row[0]]) / temperature  # a common level would cost digits
         ranked += gain[i] > 0.0
     count = count_cells(x, np.array([0, n]), float(n) * ranked, 3)
     if count == 0:

@@ -283,8 +283,8 @@ def _by_grade(q, indptr, s, terms):  # type: ignore[no-untyped-def]
     rows, start, of_query = terms.layout
     begin, n = indptr[q], indptr[q + 1] - indptr[q]
     x, w = np.empty(n), np.empty(n)
-    for p in range(n):
-        x[p], w[p] = terms.sigma * s[rows[begin + p]], terms.w[rows[begin + p]]
+    for p in range(n):  # a level that all scores have would cost digits of their differences
+        x[p], w[p] = terms.sigma * (s[rows[begin + p]] - s[begin]), terms.w[rows[begin + p]]
     return x, w, start[of_query[q] : of_query[q + 1] + 1] - begin
 
 

@@ -99,7 +99,7 @@ class _DeviceMetric:
     def __init__(self, metric: Metric, judged: Judged, lists: _Lists) -> None:
         mean = metric.averages_ties and not metric.own_ties
         whole = judged.max_per_group is None and judged.retrieved is None
-        form = metric.device_form(judged, mean) if whole else None
+        form = metric.device_form(judged, mean) if whole and _is_own_form(metric) else None
         if form is None:
             raise IncompatibleError(f"{metric!r} is computed on the CPU alone.")
         self._form, self._lists, memory = form, lists, lists.memory
@@ -134,3 +134,16 @@ class _DeviceMetric:
         if form.single:
             out = out.float().double()
         return self._values.where(self._settled, out)
+
+
+def _is_own_form(metric: Metric) -> bool:
+    """Return whether the form is of the class that computes the values, or of one derived of it.
+
+    A metric that computes something else than the class that it derives from has no form.
+    """
+    classes = type(metric).__mro__
+
+    def place(name: str) -> int:
+        return next(k for k, one in enumerate(classes) if name in vars(one))
+
+    return place("device_form") <= min(place("compute"), place("values"))

@@ -41,6 +41,7 @@ _BLOCK = 64  # ratings that are gathered at a time; their vectors fit the first 
 _MOMENTUM, _MOST = 0.2, 0.8
 _CALM = 5  # rounds without a restart after which kappa is halved
 _TRIALS = 60  # doublings of kappa, far beyond the steepest loss
+_ROUNDING = 1e-13  # share of a diagonal below which what is left of it is no number
 
 # --- kernels ---------------------------------------------------------------------------------
 
@@ -64,13 +65,17 @@ def _add_products(Z, g, c, count, A, r, scaled):  # type: ignore[no-untyped-def]
 
 
 @quick_kernel
-def _solve(A, r, n):  # type: ignore[no-untyped-def]
-    """Solve A d = r for the first ``n`` unknowns by Cholesky; d is left in r, the factor in A."""
+def _solve(A, r, n, size):  # type: ignore[no-untyped-def]
+    """Solve A d = r for the first ``n`` unknowns by Cholesky; d is left in r, the factor in A.
+
+    An unknown of which the others leave nothing but rounding of its ``size`` stays 0: a penalty
+    far below the curvatures does not keep A from being singular.
+    """
     for j in range(n):
         pivot = A[j, j]
         for k in range(j):
             pivot -= A[j, k] * A[j, k]
-        pivot = 1.0 / np.sqrt(pivot)
+        pivot = 1.0 / np.sqrt(pivot) if pivot > _ROUNDING * size[j] else 0.0
         A[j, j] = pivot
         for i in range(j + 1, n):
             total = A[i, j]
@@ -98,6 +103,7 @@ def _user_steps(  # type: ignore[no-untyped-def]
     """
     n = V.shape[1]
     A, r, weak = np.zeros((n + 1, n + 1)), np.zeros(n + 1), np.zeros(n + 1)
+    size = np.zeros(n + 1)
     Z, g, c, scaled = np.ones((n + 1, _BLOCK)), np.zeros(_BLOCK), np.zeros(_BLOCK), np.zeros(_BLOCK)
     for q in range(lo, hi):
         A[:] = 0.0
@@ -114,10 +120,12 @@ def _user_steps(  # type: ignore[no-untyped-def]
             A[f, f] += kappa * l2
             r[f] += l2 * U[q, f]
         lift, mass = 0.0, A[n, n]
+        A[n, n] += kappa * l2_level
+        for f in range(n + 1):
+            size[f] = A[f, f]
         if l2_level > 0.0:
-            A[n, n] += kappa * l2_level
             r[n] += l2_level * level[q]
-            _solve(A, r, n + 1)
+            _solve(A, r, n + 1, size)
             lift = r[n]
             level[q] -= lift
         else:
@@ -128,7 +136,7 @@ def _user_steps(  # type: ignore[no-untyped-def]
                 r[f] -= weak[f] * r[n]
                 for h in range(f + 1):
                     A[f, h] -= weak[f] * weak[h] * mass
-            _solve(A, r, n)
+            _solve(A, r, n, size)
             lift = free
             for f in range(n):
                 lift -= weak[f] * r[f]
@@ -146,7 +154,7 @@ def _user_steps(  # type: ignore[no-untyped-def]
 def _item_steps(lo, hi, begin, row, x, user, U, pairs, kappa, l2, l2_bias, V, b):  # type: ignore[no-untyped-def]
     """Take the step of the items lo:hi; ``l2_bias`` is 0 where they have no bias."""
     n = V.shape[1]
-    A, r = np.zeros((n + 1, n + 1)), np.zeros(n + 1)
+    A, r, size = np.zeros((n + 1, n + 1)), np.zeros(n + 1), np.zeros(n + 1)
     Z, g, c, scaled = np.ones((n + 1, _BLOCK)), np.zeros(_BLOCK), np.zeros(_BLOCK), np.zeros(_BLOCK)
     for k in range(lo, hi):
         A[:] = 0.0
@@ -166,7 +174,9 @@ def _item_steps(lo, hi, begin, row, x, user, U, pairs, kappa, l2, l2_bias, V, b)
             r[f] += l2 * V[k, f]
         A[n, n] += kappa * l2_bias
         r[n] += l2_bias * b[k]
-        _solve(A, r, n + 1 if l2_bias > 0.0 else n)
+        for f in range(n + 1):
+            size[f] = A[f, f]
+        _solve(A, r, n + 1 if l2_bias > 0.0 else n, size)
         for f in range(n):
             V[k, f] -= r[f]
         if l2_bias > 0.0:

@@ -39,7 +39,13 @@ from scipy import sparse
 
 from rankwright import registry
 from rankwright.core.checks import ArraySpec
-from rankwright.core.parameters import Part, part_name, resolve_part
+from rankwright.core.parameters import (
+    Part,
+    check_whole,
+    check_zero_or_more,
+    part_name,
+    resolve_part,
+)
 from rankwright.core.products import one_blas_thread, times_vector
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, AnyArray, Callback, FloatMatrix, Loss, SolveResult
@@ -361,13 +367,12 @@ class Factorization(Part):
         """Check the parameters; return how the loss is minimised on these documents."""
         self._check()
         if self._by_squares(loss, given, lists):
-            tol, max_iter = SETTINGS["als"]
-            return _Way(
-                "als",
-                None,
-                max_iter if self.max_iter == "auto" else int(self.max_iter),
-                tol if self.tol == "auto" else float(self.tol),
-            )
+            usual_tol, usual_rounds = SETTINGS["als"]
+            tol: Any = usual_tol if self.tol == "auto" else self.tol
+            max_iter: Any = usual_rounds if self.max_iter == "auto" else self.max_iter
+            check_zero_or_more("tol", tol)
+            check_whole("max_iter", max_iter, 1)
+            return _Way("als", None, int(max_iter), float(tol))
         kinks = not loss.traits.smooth
         if self.method == "joint" and kinks:
             raise IncompatibleError(

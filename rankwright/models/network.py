@@ -718,6 +718,7 @@ class NetworkProblem:
         self._kept: dict[int, Any] | None = {} if math.prod(X.shape) <= _KEPT_CELLS else None
         self._watched: tuple[RankingData, DeviceFeatures] | None = None
         self._measure: Callable[[Any, Any], dict[str, Any]] | None = None
+        self._asked_to_measure = False
         self._rows_there: Any = None
         self._pending: dict[str, Any] = {}  # metrics that the GPU has been asked for
         self._shown = Measured({})
@@ -840,12 +841,10 @@ class NetworkProblem:
 
     def _measured_there(self, callback: Callback) -> Any:
         """Return a function from scores on the GPU to metrics there, None where there is none."""
-        if (
-            self._measure is None
-            and hasattr(callback, "on_device")
-            and self._scores_all_that_matter
-        ):
-            self._measure = callback.on_device(self._torch)
+        if not self._asked_to_measure:  # once, whatever the answer
+            self._asked_to_measure = True
+            if hasattr(callback, "on_device") and self._scores_all_that_matter:
+                self._measure = callback.on_device(self._torch)
         return self._measure
 
     @property

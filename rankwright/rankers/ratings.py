@@ -7,14 +7,14 @@ Grades are ratings less the lowest one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
 
-from rankwright.core.parameters import part_name
+from rankwright.core.parameters import check_whole, part_name
 from rankwright.core.types import F64, I64, AnyArray, FittedModel, Loss
 from rankwright.data.frames import (
     checked_numbers,
@@ -203,8 +203,9 @@ class Recommender(Ranker):
     ) -> Recommendations:
         """Return the best ``n`` items of many users, best first.
 
-        It takes a matrix product and a partial sort, in blocks of users: a few megabytes a thread
-        beside the result. The result is that of `recommend` for each user, to the last bit.
+        It takes a matrix product and a partial sort, in blocks of users: a few megabytes and 32
+        bytes for each item a thread, beside the result. The result is that of `recommend` for each
+        user, to the last bit.
 
         Parameters
         ----------
@@ -223,9 +224,9 @@ class Recommender(Ranker):
         Returns
         -------
         Recommendations
-            ``users``, and ``items`` and ``scores`` with a row for each user. Where fewer than ``n``
-            items are left for a user, the scores at the end are -inf and the items None, or -1
-            where items are whole numbers.
+            ``users``, and ``items`` and ``scores`` with a row for each user and ``n`` columns, or
+            as many as there are items to choose from. Where fewer are left for a user, the scores
+            at the end are -inf and the items None, or -1 where items are whole numbers.
 
         Examples
         --------
@@ -237,15 +238,18 @@ class Recommender(Ranker):
         [[1], [2], [0]]
         """
         fitted = self._factors()
-        if n < 1:
-            raise UsageError(f"n must be 1 or more, not {n}.")
-        names = fitted.users if users is None else _as_ids(users)
+        check_whole("n", n, 1)
+        names = fitted.users if users is None else _as_ids("users", users)
         rows = np.arange(len(names)) if users is None else fitted.numbers_of(names)
         columns = self._columns_among(items, filter_items)
-        best, scores = fitted.best_items(rows, n, rated=rated, columns=columns, n_jobs=self.n_jobs)
+        best, scores = fitted.best_items(
+            rows, int(n), rated=rated, columns=columns, n_jobs=self.n_jobs
+        )
         known = getattr(self, "feature_names_in_", np.arange(fitted.n_features))
         own = getattr(self, "items_", known)
-        whole = own.dtype.kind in "iu"
+        if own.dtype.kind == "u" and int(own.max(initial=0)) <= np.iinfo(np.int64).max:
+            own = own.astype(np.int64)  # which has a -1
+        whole = own.dtype.kind == "i"
         found: AnyArray = (own if whole else own.astype(object))[best]
         found[best < 0] = -1 if whole else None
         return Recommendations(names, found, scores)
@@ -257,13 +261,13 @@ class Recommender(Ranker):
         known = getattr(self, "feature_names_in_", np.arange(self._factors().n_features))
         place = {str(name): number for number, name in enumerate(known.tolist())}
         chosen = np.full(len(place), items is None)
-        for item in () if items is None else _as_ids(items).tolist():
+        for item in () if items is None else _as_ids("items", items).tolist():
             if str(item) not in place:
                 raise DataError(
                     f"item {item!r} is not among the items of the ranker; leave it out of items."
                 )
             chosen[place[str(item)]] = True
-        for item in () if filter_items is None else _as_ids(filter_items).tolist():
+        for item in () if filter_items is None else _as_ids("filter_items", filter_items).tolist():
             chosen[place.get(str(item), [])] = False
         return np.flatnonzero(chosen)
 
@@ -608,10 +612,12 @@ class JRank(Recommender):
         return OrdinalHinge()
 
 
-def _as_ids(names: Any) -> AnyArray:
+def _as_ids(what: str, names: Any) -> AnyArray:
     """Return names as an array; mixed ones stay what they are."""
-    if isinstance(names, np.ndarray):
+    if isinstance(names, np.ndarray) and names.ndim == 1:
         return names
+    if isinstance(names, str | bytes | np.ndarray) or not isinstance(names, Iterable):
+        raise UsageError(f"{what} must be a list of names, not {names!r}.")
     names = list(names)
     same = len({type(name) for name in names}) == 1
     return np.array(names) if same else np.array(names, object)
@@ -628,17 +634,24 @@ def _ratings(
         return ranking_data(X, y, **grouping), np.nan
     if sparse.issparse(X):
         matrix: Any = X
-        shift = float(np.fmin(shift, matrix.tocsr().data.min(initial=np.inf)))
+        shift = float(np.fmin(shift, _lowest(matrix.tocsr().data)))
         return ratings_of_matrix(matrix, shift=shift), shift
     if frame_columns(X) is not None:
         rating = checked_numbers(columns_of_frame(X)("rating"), "rating", "rating")
-        shift = float(np.fmin(shift, np.min(rating, initial=np.inf)))
+        shift = float(np.fmin(shift, _lowest(rating)))
         return ratings_of_frame(X, shift=shift), shift
     raise UsageError(
         "give ratings as RankingData, as a frame with columns user, item and rating, or as a "
         "sparse matrix of users x items; a matrix of features requires y to be passed, but the "
         "target y is None."
     )
+
+
+def _lowest(ratings: AnyArray) -> float:
+    """Return the lowest rating."""
+    if not len(ratings):
+        raise DataError("there are no ratings.")
+    return float(ratings.min())
 
 
 def _names_items(X: Any) -> bool:

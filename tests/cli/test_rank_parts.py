@@ -113,3 +113,11 @@ def test_progress_is_said_in_lines_where_there_is_no_terminal(
     path = written(tmp_path, "parquet")
     said = run("rank", model, path, "-o", tmp_path / "run.txt").stderr
     assert re.search(rf"ranking: \d+ of {ROWS}, documents", said)
+
+
+@each("kind", ["parquet", "arrow"])
+def test_a_file_without_documents_is_reported(kind, model, tmp_path):
+    path = written(tmp_path, kind, FRAME.iloc[:0])
+    reported = sentence("rank", model, path, "-o", tmp_path / "out.run")
+    assert f"{path}: there are no rows." in reported
+    assert not (tmp_path / "out.run").exists()

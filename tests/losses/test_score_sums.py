@@ -69,6 +69,17 @@ def test_long_lists_are_what_their_pairs_add_up_to(kind, loss, module, weighted)
         np.testing.assert_allclose(out, out_2, rtol=0.0, atol=1e-12 * np.abs(out_2).max())
 
 
+@each("loss", [losses.RankNet(sigma=0.1), losses.Fidelity(), losses.ApproxNDCG(temperature=0.3)])
+def test_a_level_that_all_scores_have_costs_no_digits(loss):
+    y = np.floor(5.0 * rng.random(N) ** 2)
+    bound = loss.bind(RankingData.from_arrays(np.zeros((N, 1)), y, group_sizes=[N]))
+    s = np.round(2.0**20 * rng.normal(size=N)) / 2.0**20  # exact with the level as well
+    near, far = gradients(bound, s), gradients(bound, s + 2.0**30)
+    assert far[0] == pytest.approx(near[0], rel=1e-13)
+    for found, expected in zip(far[1:], near[1:], strict=True):
+        np.testing.assert_allclose(found, expected, rtol=0.0, atol=1e-12 * np.abs(expected).max())
+
+
 @each(("loss", "module"), PARTS)
 def test_what_cells_cannot_hold_is_added_up_pair_by_pair(loss, module):
     given = data()

@@ -15,6 +15,7 @@ from rankwright.errors import DataError, IncompatibleError
 from rankwright.losses import loss
 from rankwright.metrics import base, evaluation
 from rankwright.metrics.evaluation import Evaluator
+from rankwright.metrics.ndcg import NDCG
 from rankwright.models import network
 from rankwright.rankers.selection import Selection
 
@@ -71,6 +72,20 @@ def test_a_metric_without_a_form_for_the_gpu_is_named(name):
         Evaluator(data, name).on_device(torch)
 
 
+class LikeNDCG(NDCG):
+    """Half of NDCG, as the CPU computes it; nothing is said of GPUs."""
+
+    def compute(self, ranked, mean, out):
+        super().compute(ranked, mean, out)
+        out *= 0.5
+
+
+def test_a_metric_that_computes_something_else_is_not_taken_for_its_base():
+    assert Evaluator(_data(), NDCG(k=3)).on_device(torch)
+    with pytest.raises(IncompatibleError, match="is computed on the CPU alone"):
+        Evaluator(_data(), LikeNDCG(k=3)).on_device(torch)
+
+
 def test_evaluate_takes_scores_on_the_gpu_in_the_order_of_the_caller(monkeypatch):
     """With the simulator, whose tensors are those of the CPU, in place of the GPU."""
     if DEVICE == "cpu":
@@ -123,6 +138,24 @@ def test_curves_of_a_network_come_from_metrics_on_the_gpu(monkeypatch):
     assert list(curves[0]) == ["loss", "train ndcg@3", "other ndcg@3", "valid ndcg@3"]
     for name, curve in curves[0].items():
         assert curves[1][name] == pytest.approx(curve, abs=1e-9), name
+
+
+def test_a_metric_of_the_cpu_is_tried_once_in_a_fit(monkeypatch):
+    if DEVICE == "cpu":
+        monkeypatch.setattr(network.Network, "_calm", lambda *_: network.nullcontext("cpu"))
+    train, valid = small_data(queries=3, documents=4), small_data(queries=2, documents=4, seed=1)
+    problem, asked = network.NetworkProblem, []
+    callback = Selection("auc", "standard", train, valid)
+    monkeypatch.setattr(callback, "on_device", asked.append)
+    monkeypatch.setattr(
+        network,
+        "NetworkProblem",
+        lambda *args, **options: problem(*args, **options | {"there": args[5].on_device(torch)}),
+    )
+    model = network.Network(epochs=3, device="auto" if DEVICE == "cpu" else "cuda")
+    model.fit(loss("listnet"), train, callback=callback, n_jobs=1)
+    assert asked == [torch]
+    assert len(callback.curve["valid auc"]) == 3
 
 
 def _record_what_is_shown(problem, shown):

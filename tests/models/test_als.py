@@ -25,15 +25,15 @@ def ratings(seed=0, users=USERS, values=True):
     return RankingData.from_arrays(sparse.csr_array(X), y, qid=user)
 
 
-def problem_of(name, data, n_jobs=None, **params):
+def problem_of(name, data, n_jobs=None, *, l2=L2, l2_bias=L2_BIAS, **params):
     made = loss(name)
     return FactorProblem(
         Lists(data.X, data.indptr, n_jobs=n_jobs),
         made.bind(data, n_jobs=n_jobs),
         float(data.n_queries),
         n_factors=FACTORS,
-        l2=L2,
-        l2_bias=L2_BIAS,
+        l2=l2,
+        l2_bias=l2_bias,
         levels=not made.traits.shift_invariant,
         **params,
     )
@@ -134,3 +134,15 @@ def test_lists_longer_than_a_block_are_summed_up_whole():
     best = np.linalg.solve(Z.T @ Z + np.diag([L2] * FACTORS + [L2_BIAS]), Z.T @ (data.y - b))
     U, level, _, _ = problem.parts(found.w)
     assert [*U[0], level[0]] == pytest.approx(best)
+
+
+@each("name", ["squared", "query_offset", "ranknet"])
+def test_a_penalty_lost_in_rounding_leaves_a_fit(name):
+    """Without it the steps are least squares of deficient rank, which have a solution too."""
+    found = []
+    for l2 in (1e-7, 1e-18, 1e-200):
+        problem = problem_of(name, ratings(values=False), l2=l2, l2_bias=l2)
+        theta = problem.scaled([np.ones(p.shape) for p in problem.parts(np.zeros(problem.size))])
+        problem.views(theta)[2][:] = np.random.default_rng(1).normal(size=(ITEMS, FACTORS))
+        found.append(AlternatingSquares(problem).solve(theta, n_rounds=30, tol=0.0).value)
+    assert found[1:] == pytest.approx([found[0]] * 2, rel=0.2, abs=1e-3)

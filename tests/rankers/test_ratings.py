@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from cases import each
 from scipy import sparse
 
 from rankwright import MMMF, CofiRank, RankingData
@@ -196,6 +197,50 @@ def test_items_can_be_chosen_from_and_left_out(fitted):
     found = CofiRank(l2=0.3, n_factors=4).fit(number).recommend_all(n=20)
     assert found.items.dtype.kind == "i"
     assert ((found.items == -1) == (found.scores == -np.inf)).all()
+
+
+@each("n", [0, 2.5, "2", None])
+def test_a_number_of_items_that_is_none_is_reported(fitted, n):
+    with pytest.raises(UsageError, match=r"n must be .*1 or more, not "):
+        fitted.recommend_all(n=n)
+    assert fitted.recommend_all(["ann5"], 2.0).items.shape == (1, 2)
+
+
+@each("none", [sparse.csr_array((3, 4)), FRAME.iloc[:0]])
+def test_no_ratings_at_all_are_reported(fitted, none):
+    for learn in (CofiRank().fit, fitted.fold_in):
+        with pytest.raises(DataError, match="there are no ratings"):
+            learn(none)
+
+
+@each("many", ["users", "items", "filter_items"])
+@each("one", ["f3", 3, np.array("f3"), np.array([["f3"]])])
+def test_one_name_is_not_taken_for_a_list_of_letters(fitted, many, one):
+    with pytest.raises(UsageError, match=f"{many} must be a list of names, not "):
+        fitted.recommend_all(**{many: one})
+
+
+@each("kind", [np.uint8, np.uint64, np.int16])
+def test_items_of_any_whole_numbers_leave_a_place_for_none(kind):
+    ids = FRAME["item"].str[1:].astype(int).to_numpy()
+    top = np.iinfo(kind).max - 20 if kind == np.uint64 else 0
+    number = FRAME.assign(item=ids.astype(kind) + kind(top))
+    found = CofiRank(l2=0.3, n_factors=4).fit(number).recommend_all(n=20)
+    names = CofiRank(l2=0.3, n_factors=4).fit(FRAME.assign(item=ids)).recommend_all(n=20)
+    left = names.items >= 0
+    assert found.items[left].tolist() == [item + top for item in names.items[left].tolist()]
+    assert set(found.items[~left].tolist()) == {None if top else -1}
+
+
+@each("kind", [np.int64, np.int8, np.uint16])
+def test_a_matrix_of_whole_numbers_is_that_of_floats(kind):
+    stars = np.array([[3, 0, 5], [1, 4, 0], [2, 5, 1]])
+    of_whole = CofiRank(n_factors=1, l2=0.1).fit(sparse.csr_array(stars.astype(kind)))
+    of_floats = CofiRank(n_factors=1, l2=0.1).fit(sparse.csr_array(stars.astype(float)))
+    for found, expected in zip(of_whole.recommend_all(), of_floats.recommend_all(), strict=True):
+        assert found.tolist() == expected.tolist()
+    of_whole.fold_in(sparse.csr_array(np.array([[0, 2, 1]], kind)))
+    assert of_whole.recommend(0, 3)[0].tolist() == [0]
 
 
 def test_a_new_user_is_folded_in(kind):
