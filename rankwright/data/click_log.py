@@ -189,10 +189,11 @@ class Interleaving:
             not isinstance(method, str)
             or len(names) < 2
             or not all(isinstance(one, str) for one in names)
+            or len(set(names)) < len(names)
         ):
             raise DataError(
                 "interleaving must be an object with a method and the names of two or more "
-                f'rankers, such as {{"method": "team_draft", "rankers": ["A", "B"]}}, not '
+                f'different rankers, such as {{"method": "team_draft", "rankers": ["A", "B"]}}, not '
                 f"{quoted(str(held)[:80])}."
             )
         return cls(method, tuple(names), found)
