@@ -750,8 +750,8 @@ class Probabilistic(_Method):
         check_zero_or_more("tau", self.tau)
         if self.tau * math.log10(self.k) > _SMALLEST:
             raise UsageError(
-                f"tau must be {_SMALLEST / math.log10(self.k):g} or less for lists of {self.k}, not "
-                f"{self.tau:g}: less likely documents have no number."
+                f"tau must be {_SMALLEST / math.log10(self.k):g} or less for lists of {self.k}, "
+                f"not {self.tau:g}: less likely documents have no number."
             )
 
     def _tau(self) -> float:

@@ -193,8 +193,8 @@ class Interleaving:
         ):
             raise DataError(
                 "interleaving must be an object with a method and the names of two or more "
-                f'different rankers, such as {{"method": "team_draft", "rankers": ["A", "B"]}}, not '
-                f"{quoted(str(held)[:80])}."
+                'different rankers, such as {"method": "team_draft", "rankers": ["A", "B"]}, '
+                f"not {quoted(str(held)[:80])}."
             )
         return cls(method, tuple(names), found)
 
