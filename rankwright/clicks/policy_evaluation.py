@@ -87,11 +87,6 @@ UNITS = ("query", "session")
 _OF_SLOTS = ("ips", "snips", "dr")
 _OF_PREFIXES = ("rips", "cascade_dr", "sips")
 _OF_FIRST_CLICKS = ("rips", "cascade_dr", "sips", "dm")
-_USED_BY = {
-    "limit": (*_OF_SLOTS, *_OF_PREFIXES),
-    "propensity": ("pbm",),
-    "model": ("dr", "cascade_dr", "dm"),
-}
 _SAMPLES = 200  # lists of a query, for the direct method with a temperature
 _SIGNIFICANT = 3.0  # standard errors by which mean weights may miss
 _SHRINKAGE = 1.0  # clicks that are added, observed and expected ones
@@ -189,7 +184,7 @@ def evaluate_policy(
     temperature : float, default 0.0
         0 shows the best first; above, lists are sampled from Plackett-Luce with scores over it.
     propensity : Propensity
-        Of positions, for "pbm"; `estimate_propensity` estimates one.
+        Of positions, for "pbm" alone; `estimate_propensity` estimates one.
     model : ClickModel or str
         For "dm", "dr" and "cascade_dr": a fitted click model, or the name of one to fit; by default
         clicks over expected clicks.
@@ -340,12 +335,8 @@ def _check(options: _Options) -> None:
             "estimator='pbm' needs propensity=..., how much users look at each position; "
             "clicks.estimate_propensity(log) estimates it."
         )
-    for name, used_by in _USED_BY.items():
-        if getattr(options, name) is not None and estimator not in used_by:
-            raise UsageError(
-                f"estimator='{estimator}' does not use {name}=..., which is for "
-                f"{either([repr(one) for one in used_by])}; leave it out."
-            )
+    if options.limit is not None and estimator not in (*_OF_SLOTS, *_OF_PREFIXES):
+        raise UsageError(f"estimator='{estimator}' has no weights to limit; leave out limit=...")
 
 
 def _check_log(log: ClickLog, options: _Options) -> None:

@@ -166,14 +166,10 @@ def save_log(log: ClickLog, path: str | Path) -> None:
     path
         Its extension says how: .csv, .tsv, .parquet, .arrow or .jsonl.
     """
-    name = _format_of(path)
+    name = written_format(path)
     if name == "jsonl":
         _write_lines(json_lines(log), path)
         return
-    if name not in _TABLES:
-        raise UsageError(
-            f"{path}: click logs are written as .csv, .tsv, .parquet, .arrow or .jsonl."
-        )
     session = log.session_of_impression()
     columns: dict[str, AnyArray] = {
         "session": session,
@@ -199,11 +195,27 @@ def save_log(log: ClickLog, path: str | Path) -> None:
 
 
 def save_lists(log: ClickLog, path: str | Path) -> None:
-    """Write lists that are to be shown: as `save_log`, but lines of JSON have no clicks."""
-    if _format_of(path) == "jsonl":
+    """Write lists that are to be shown: as `save_log`, but lines of JSON have no clicks.
+
+    On standard output (``-``) these are JSON lines.
+    """
+    if str(path) == "-" or written_format(path) == "jsonl":
         _write_lines(json_lines(log, clicks=False), path)
     else:
         save_log(log, path)
+
+
+def written_format(path: str | Path) -> str:
+    """Return the format that the name of a file to be written says."""
+    try:
+        name = _format_of(path)
+    except UsageError:
+        name = ""
+    if name != "jsonl" and name not in _TABLES:
+        raise UsageError(
+            f"{path}: click logs are written as .csv, .tsv, .parquet, .arrow or .jsonl."
+        )
+    return name
 
 
 def _write_lines(lines: Iterable[str], path: str | Path) -> None:

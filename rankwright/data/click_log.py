@@ -226,7 +226,8 @@ class ClickLog:
     weight : (S,) float64 or None
         How often each session occurred; None stands for once.
     propensity : (n,) float64 or None
-        A probability that was logged with the impression, above 0.
+        The probability, above 0, with which the document was shown there, as `evaluate_policy`
+        takes it. It says nothing of whether users looked, so that learning does not use it.
     features : RankingData or None
         A table of features.
     row : (n,) int64 or None
@@ -351,7 +352,7 @@ class ClickLog:
         time, user, weight : array-like (n,) or (S,)
             As ``query``; see the attributes.
         propensity : array-like (n,)
-            A probability that was logged with the impression.
+            The probability with which each document was shown where it was.
         team, credit, interleaving
             Of interleaved lists: a team for each impression, a row of numbers for each, and the
             method; see the attributes.
