@@ -79,7 +79,7 @@ def test_pseudo_inverse_weights_are_right_for_sums_over_documents_and_slots():
     assert little < 0.6
 
 
-def test_rates_that_no_number_holds_are_told_apart():
+def test_rates_that_no_number_holds_stay_apart():
     """At a low temperature lists are those of the scores in order, and ties are even."""
     scores = np.array([-1000.0, 0.0, -3000.0, -2000.0, -2000.0])
     found = slot_probabilities(scores, np.array([0, 5]), 4, 1.0)

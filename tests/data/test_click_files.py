@@ -393,7 +393,7 @@ def test_reports_of_clicks_that_are_refused(tmp_path, some, why):
         load_log(lines(tmp_path / "log.jsonl", *some))
 
 
-def test_ids_are_told_apart_whatever_their_size(tmp_path):
+def test_ids_stay_apart_whatever_their_size(tmp_path):
     big = [2**63, 2**63 + 1, -1, 2**70, True, 1]
     shown = {"query": -5, "documents": big, "clicks": [0] * len(big)}
     log = load_log(lines(tmp_path / "log.jsonl", shown, {**shown, "query": 2**64 + 1}))
@@ -401,7 +401,7 @@ def test_ids_are_told_apart_whatever_their_size(tmp_path):
     assert sorted(log.query_ids.tolist()) == ["-5", str(2**64 + 1)]
 
 
-def test_ids_of_parts_are_told_apart(tmp_path, monkeypatch):
+def test_ids_of_parts_stay_apart(tmp_path, monkeypatch):
     monkeypatch.setattr(click_files, "IMPRESSIONS_PER_PART", 2)
     parts = ([1, 2], [2**63, 2**63 + 1], ["a", 3])
     shown = [{"query": "q", "documents": one, "clicks": [0, 0]} for one in parts]

@@ -366,7 +366,7 @@ def test_how_likely_documents_were_shown_does_not_enter_their_relevance():
 
 
 def test_positions_of_two_layouts_are_numbered_apart():
-    """Phones, where nobody looks below the first document, beside desktops."""
+    """Phones, where few look below the first document, beside desktops."""
     wide, narrow = whole_log(pbm), whole_log(lambda rows: lambda c: phone(rows, len(c)))
     both = clicks.concatenate_logs([wide, narrow._replace(position=narrow.position + SLOTS)])
     both = both._replace(features=wide.features, row=np.concatenate((wide.row, narrow.row)))
