@@ -206,6 +206,10 @@ def evaluate(
     from rankwright.data.click_files import load_log
     from rankwright.data.files import load
 
+    if click_model is not None and estimator not in ("dm", "dr", "cascade_dr"):
+        raise UsageError(
+            f"--click-model is for the estimators dm, dr and cascade_dr, not for {estimator}."
+        )
     rankers, data = open_with(models, lambda: load(features))
     names = models if len(set(models)) == len(models) else [
         f"{number}: {name}" for number, name in enumerate(models, 1)
@@ -223,7 +227,7 @@ def evaluate(
         unit=unit,
         min_support=min_support,
         n_jobs=threads,
-        **propensity_options(propensity),
+        **propensity_options(propensity, estimator),
     )
     if not found.values:
         raise SupportError(next(iter(found.refused.values())))

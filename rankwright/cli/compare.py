@@ -138,7 +138,7 @@ def compare(
             log=log,
             log_metric=log_metric,
             log_estimator=log_estimator,
-            log_options=propensity_options(propensity),
+            log_options=propensity_options(propensity, log_estimator),
             report=report,
             random_state=seed,
             n_jobs=threads,

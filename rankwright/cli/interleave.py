@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,9 +24,10 @@ from rankwright.key_values import parse_settings
 
 if TYPE_CHECKING:
     from rankwright.clicks.interleaving_score import InterleavingScores
-    from rankwright.data.click_log import ClickLog
     from rankwright.data.ranking_data import RankingData
     from rankwright.rankers.base import Ranker
+
+_PICTURES = ("png", "svg", "pdf")
 
 
 class _ListsByDefault(TyperGroup):
@@ -99,6 +99,7 @@ def lists(
     `rankwright interleave score` reads that.
     """
     from rankwright.clicks.interleaving import interleave, interleaving_method
+    from rankwright.data.click_files import save_lists, written_format
     from rankwright.data.streams import check_target
 
     if len(paths) < 3:
@@ -109,6 +110,7 @@ def lists(
     chosen = interleaving_method(method, k=k, **parse_settings(set_ or []))
     chosen.check(len(models))
     if output != "-":
+        written_format(output)
         check_target(output, "-o")
     rankers, documents = _opened(models, data, read_options(read, format=format))
     scores = {}
@@ -120,7 +122,7 @@ def lists(
     found = interleave(
         documents, scores, chosen, sessions=sessions, random_state=seed, n_jobs=threads
     )
-    _write(found, output)
+    save_lists(found, output)
     if json:
         assert found.interleaving is not None
         shape = {"sessions": found.n_sessions, "documents": found.n_impressions}
@@ -165,6 +167,8 @@ def score(
     from rankwright.data.streams import check_target
 
     check_target(plot, "--plot")
+    if plot is not None and _kind(plot) not in _PICTURES:
+        raise UsageError(f"{plot}: pictures are written as .png, .svg or .pdf.")
     file = open_log(log, **read_options(read, format=format))
     with console.round_progress("score", None) as update:
         found = score_interleaving(
@@ -201,28 +205,17 @@ def _names(models: list[str]) -> list[str]:
     return models
 
 
-def _write(found: ClickLog, output: str) -> None:
-    from rankwright.data.click_files import save_lists
-
-    if output == "-":
-        from rankwright.data.click_files import json_lines
-
-        for line in json_lines(found, clicks=False):
-            sys.stdout.write(line)
-    else:
-        save_lists(found, output)
+def _kind(path: Path) -> str:
+    return path.suffix.lower().lstrip(".")
 
 
 def _draw(found: InterleavingScores, path: Path) -> None:
     from rankwright.clicks.interleaving_score import plot_interleaving
     from rankwright.data.streams import atomic_path
 
-    kind = path.suffix.lower().lstrip(".")
-    if kind not in ("png", "svg", "pdf"):
-        raise UsageError(f"{path}: pictures are written as .png, .svg or .pdf.")
     figure = plot_interleaving(found).figure
     with atomic_path(path) as made:
-        figure.savefig(made, format=kind, bbox_inches="tight", dpi=150)
+        figure.savefig(made, format=_kind(path), bbox_inches="tight", dpi=150)
 
 
 def _print(found: InterleavingScores) -> None:

@@ -70,10 +70,12 @@ PropensityOption = Annotated[
 ]
 
 
-def propensity_options(path: str | None) -> dict[str, Any]:
+def propensity_options(path: str | None, estimator: str) -> dict[str, Any]:
     """Return the propensity of a file, as `evaluate_policy` takes it; nothing without a file."""
     if path is None:
         return {}
+    if estimator != "pbm":
+        raise UsageError(f"--propensity is for the estimator pbm, not for {estimator}.")
     from rankwright.data.propensity import Propensity
 
     return {"propensity": Propensity.load(path)}

@@ -62,6 +62,7 @@ is the sign too.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -73,6 +74,7 @@ from scipy import optimize
 
 from rankwright import registry
 from rankwright.clicks.simulation import scores_of
+from rankwright.core.dtypes import as_float_vector
 from rankwright.core.jit import kernel
 from rankwright.core.kernels import hash_step, hash_uniform
 from rankwright.core.order import ranking
@@ -96,6 +98,7 @@ I32 = NDArray[np.int32]
 _SESSIONS_PER_RANGE = 1024
 _FRESH = 1e-3  # a sum from which this share is left is added up anew, before rounding shows
 _HEAVIEST = 4.0  # pairs of more weight are left out of outcomes, which they would make small
+_SMALLEST = 250.0  # decimal places of the least r^-tau among the first k ranks
 _PENALTY = 1e4  # of a violation of (6), against sensitivities of about 0.1
 
 
@@ -745,6 +748,11 @@ class Probabilistic(_Method):
         """Raise unless the parameters are sound."""
         _Method.check(self, n_rankers)
         check_zero_or_more("tau", self.tau)
+        if self.tau * math.log10(self.k) > _SMALLEST:
+            raise UsageError(
+                f"tau must be {_SMALLEST / math.log10(self.k):g} or less for lists of {self.k}, "
+                f"not {self.tau:g}: less likely documents have no number."
+            )
 
     def _tau(self) -> float:
         return float(self.tau)
@@ -796,7 +804,7 @@ class Optimised(_Method):
         by_query = np.argsort(query, kind="stable")
         cuts = np.flatnonzero(np.diff(query[by_query])) + 1
         for sessions in np.split(by_query, cuts):
-            programme = self.distribution(rankings, int(query[sessions[0]]))
+            programme = _shown_lists(self._content(rankings, int(query[sessions[0]])))
             last = len(programme.total) - 1
             at = np.minimum(np.searchsorted(programme.total, u[sessions, 0], side="right"), last)
             chosen = programme.lists[at]
@@ -809,13 +817,19 @@ class Optimised(_Method):
         return ((credit <= 0.0) | (credit > 1.0)).any(axis=1)
 
     def distribution(self, rankings: _Rankings, query: int) -> _Programme:
-        """Return the lists that may be shown for a query, and their probabilities."""
+        """Return the lists that are allowed for a query, and their probabilities."""
+        return _programme(self._content(rankings, query))
+
+    def _content(self, rankings: _Rankings, query: int) -> _Content:
+        """Return what the programme of a query depends on."""
         here = slice(int(rankings.indptr[query]), int(rankings.indptr[query + 1]))
         order, rank = rankings.order[:, here], rankings.rank[:, here]
         length = rankings.length[:, query]
         size = min(int(rankings.size[query]), self.k)
-        content = tuple(np.ascontiguousarray(one).tobytes() for one in (order, rank, length))
-        return _programme(content, order.shape, size, int(self.max_lists))
+        orders, ranks, lengths = (
+            np.ascontiguousarray(one).tobytes() for one in (order, rank, length)
+        )
+        return (orders, ranks, lengths), (len(order), order.shape[1]), size, int(self.max_lists)
 
     def outcomes(self, log: ClickLog, earned: F64, i: int, j: int) -> F64:
         """Return the difference of credits, relative to the most of so many clicks."""
@@ -879,7 +893,7 @@ def interleaving_method(method: Any, **params: Any) -> _Method:
                 f"the parameters of {method!r} are given with it; leave out {', '.join(params)}."
             )
         return method
-    if method not in METHODS:
+    if not isinstance(method, str) or method not in METHODS:
         raise UsageError(registry.unknown("interleaving method", str(method), METHODS))
     kind = METHODS[method]
     known = params_of(kind())
@@ -935,11 +949,25 @@ class _Programme(NamedTuple):
     violation: float
 
 
+_Content = tuple[tuple[bytes, bytes, bytes], tuple[int, int], int, int]
+
+
 @lru_cache(maxsize=4096)
-def _programme(
-    content: tuple[bytes, bytes, bytes], shape: tuple[int, int], size: int, max_lists: int
-) -> _Programme:
-    order, rank, length = (np.frombuffer(one, np.int32) for one in content)
+def _shown_lists(content: _Content) -> _Programme:
+    """Return the programme with the lists that are ever shown, a dozen of perhaps thousands."""
+    whole = _programme(content)
+    kept = np.flatnonzero(whole.probability)
+    return whole._replace(
+        lists=whole.lists[kept],
+        probability=whole.probability[kept],
+        total=whole.total[kept],
+        sensitivity=whole.sensitivity[kept],
+    )
+
+
+def _programme(content: _Content) -> _Programme:
+    (orders, ranks, lengths), shape, size, max_lists = content
+    order, rank, length = (np.frombuffer(one, np.int32) for one in (orders, ranks, lengths))
     order, rank = order.reshape(shape), rank.reshape(shape)
     lists = np.zeros((max_lists, size), np.int32)
     count = _allowed_lists(order, length, size, lists, np.zeros_like(lists))
@@ -1028,6 +1056,11 @@ class InterleavedList(NamedTuple):
         rankers
             Names of the rankers.
         """
+        n = len(rankers)
+        if self.credit.shape[1] != self.method.columns(n) or self.team.max(initial=-1) >= n:
+            raise UsageError(f"the list is not of {n} rankers; give rankers=..., a name for each.")
+        if documents is None and len(self.documents) < len(self.order):
+            raise UsageError("give the ids of all documents that were scored: documents=...")
         shown = self.documents if documents is None else [documents[i] for i in self.order.tolist()]
         line: dict[str, Any] = {"query": query, "documents": shown, "teams": self.team.tolist()}
         if self.credit.shape[1]:
@@ -1067,7 +1100,7 @@ def interleave_scores(
     """
     chosen = interleaving_method(method)
     chosen.check(len(scores))
-    arrays = [np.asarray(one, np.float64) for one in scores]
+    arrays = [as_float_vector(one, "scores", np.size(one)) for one in scores]
     if any(one.shape != arrays[0].shape or one.ndim != 1 for one in arrays):
         raise UsageError(
             "every ranker gives one score to each document; the arrays have the shapes "
@@ -1120,15 +1153,18 @@ def interleave_rankings(
 def _one_list(
     rankings: _Rankings, method: _Method, session: int | str, random_state: Any, ids: list[Any]
 ) -> InterleavedList:
-    number = session if isinstance(session, int) else _number_of(session)
+    number = int(session) if isinstance(session, int | np.integer) else _number_of(session)
     query, numbers = np.zeros(1, np.int32), np.array([number % 2**64], np.uint64)
     out = method.lists(rankings, query, numbers, seed_of(random_state), 1)
     documents = [ids[i] for i in out.shown.tolist()] if ids else []
     return InterleavedList(out.shown, out.team, out.credit, method, documents)
 
 
-def _number_of(session: str) -> int:
-    return int.from_bytes(hashlib.sha256(session.encode()).digest()[:8], "little")
+def _number_of(session: Any) -> int:
+    if not isinstance(session, str):
+        raise UsageError(f"session is a whole number or a text, not {type(session).__name__}.")
+    text = session.encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.sha256(text).digest()[:8], "little")
 
 
 def _ranked(scores: Sequence[F64], indptr: I64, n_jobs: int | None) -> _Rankings:

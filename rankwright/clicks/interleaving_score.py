@@ -15,6 +15,7 @@ With several rankers, each pair is tested at alpha divided by the number of pair
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from itertools import combinations
@@ -219,6 +220,10 @@ def score_interleaving(
     check_choice("unit", unit, UNITS)
     if period is not None and not period > 0.0:
         raise UsageError(f"period must be above 0, not {period}.")
+    if period is not None and unit == "session":
+        raise UsageError(
+            "period is for unit='query' and unit='user'; with sessions every one is looked at."
+        )
     parts = log.parts() if isinstance(log, LogFile) else [log]
     found = _gathered(_reported(parts, on_progress), unit, n_jobs)
     pairs = list(combinations(range(len(found.interleaving.rankers)), 2))
@@ -229,7 +234,7 @@ def score_interleaving(
         unit=unit,
         sessions=total,
         clicked=float(found.weight @ found.clicked),
-        credit=found.weight @ found.credits / max(total, 1.0),
+        credit=found.weight @ found.credits / (total or 1.0),
         pairs=tuple(
             _pair_score(found, members, at, (i, j), alpha / len(pairs))
             for at, (i, j) in enumerate(pairs)
@@ -298,7 +303,15 @@ def _gathered(parts: Iterable[ClickLog], unit: str, n_jobs: int | None) -> _Sess
         time,
         codes_of_ids(np.concatenate(columns[5]))[0].astype(np.int64),
     )
-    return found if time is None else _in_order(found, np.argsort(time, kind="stable"))
+    return found if time is None else _in_order(found, _order_of(time))
+
+
+def _order_of(time: AnyArray) -> I64:
+    """Return the order of times; of texts that are no dates, the order of texts."""
+    try:
+        return np.argsort(_numbers(time), kind="stable")
+    except DataError:
+        return np.argsort(time, kind="stable")
 
 
 def _in_order(found: _Sessions, order: I64) -> _Sessions:
@@ -355,7 +368,11 @@ def _numbers(time: AnyArray) -> F64:
     """Return times as numbers; dates in days."""
     try:
         if time.dtype.kind in "OUSM":
-            dates = time.astype("datetime64[ms]")
+            with (
+                warnings.catch_warnings()
+            ):  # NumPy's, that it keeps no time zones: these are in UTC
+                warnings.simplefilter("ignore", UserWarning)
+                dates = time.astype("datetime64[ms]")
             return dates.astype(np.int64) / 86_400_000.0
         return time.astype(np.float64)
     except (TypeError, ValueError):

@@ -51,6 +51,7 @@ from rankwright.core.dtypes import as_float_vector, as_vector
 from rankwright.core.jit import kernel
 from rankwright.core.parameters import check_above_zero, check_choice
 from rankwright.core.types import F64, I64
+from rankwright.data.click_log import codes_of_ids
 from rankwright.data.ranking_data import boundaries_of_sizes, checked_weights
 from rankwright.errors import DataError, UsageError
 from rankwright.figures import COLOURS, import_matplotlib, new_axes, plain_axes
@@ -305,7 +306,7 @@ def estimate_value(
     0.375
     """
     check_choice("estimator", estimator, ESTIMATORS)
-    n = len(np.asarray(reward))
+    n = np.size(reward)
     if not n:
         raise DataError("there are no rewards to estimate a value from.")
     r = as_float_vector(reward, "reward", n)
@@ -339,7 +340,7 @@ def estimate_value(
     )
     codes = None
     if cluster is not None:
-        codes = np.unique(as_vector(cluster, "cluster", n_sessions), return_inverse=True)[1]
+        codes = codes_of_ids(as_vector(cluster, "cluster", n_sessions))[0].astype(np.int64)
     taken = limited(w, estimator, limit)
     terms = np.empty(n_sessions)
     if estimator == "cascade_dr":
@@ -376,7 +377,10 @@ def limited(weight: F64, estimator: str, limit: float | None) -> F64:
     if estimator == "sub_gaussian_ips":
         if not 0.0 <= limit <= 1.0:
             raise UsageError(f"limit of sub_gaussian_ips is from 0 to 1, not {limit}.")
-        return weight / (1.0 - limit + limit * weight)  # (9)
+        least = 1.0 - limit + limit * weight
+        return np.divide(weight, least, out=np.zeros(len(weight)), where=weight > 0.0)  # (9)
+    if estimator == "dm":
+        raise UsageError("estimator='dm' has no weights to limit; leave out limit=...")
     check_above_zero("limit", limit)
     if estimator == "switch_dr":
         return np.where(weight <= limit, weight, 0.0)  # (7)

@@ -30,36 +30,39 @@ import numpy as np
 from rankwright.core.jit import kernel
 from rankwright.core.types import F64, I64, AnyArray
 
-_EARLIEST, _STEP = -24.0, 0.15  # of log t in (3), with rates that add up to 1
-_LEAST_RATE = 1e-100  # relative to the sum: less likely documents are as likely as this
+_STEP = 0.15  # of log t in (3)
+_EARLY, _LATE = -24.0, 3.7  # log t at which a document of rate 1 has hardly arrived, and surely
 
 
 # --- kernels ---------------------------------------------------------------------------------
 
 
 @kernel
-def _arrival_counts(rate, t, slots, before, after, out):  # type: ignore[no-untyped-def]
-    """Add the time t of (3) to ``out[d, l]``; ``before`` and ``after`` are scratch (n + 1, slots).
+def _arrival_counts(log_rate, log_t, slots, before, after, out):  # type: ignore[no-untyped-def]
+    """Add a time t of (3) to ``out[d, l]``; ``before`` and ``after`` are scratch (n + 1, slots).
 
     ``before[d, k]`` is the probability that k of the documents ahead of d in the file arrived.
     """
-    n = len(rate)
+    n = len(log_rate)
     before[0, :] = 0.0
     before[0, 0] = 1.0
     for d in range(n):
-        late = np.exp(-rate[d] * t)
+        late = np.exp(-np.exp(log_rate[d] + log_t))
         for k in range(slots):
             arrived = before[d, k - 1] * (1.0 - late) if k > 0 else 0.0
             before[d + 1, k] = before[d, k] * late + arrived
     after[n, :] = 0.0
     after[n, 0] = 1.0
     for d in range(n - 1, -1, -1):
-        late = np.exp(-rate[d] * t)
+        late = np.exp(-np.exp(log_rate[d] + log_t))
         for k in range(slots):
             arrived = after[d + 1, k - 1] * (1.0 - late) if k > 0 else 0.0
             after[d, k] = after[d + 1, k] * late + arrived
     for d in range(n):
-        density = _STEP * rate[d] * t * np.exp(-rate[d] * t)  # in log t
+        grown = log_rate[d] + log_t
+        if grown > 2.0 * _LATE:
+            continue  # it has arrived long ago
+        density = _STEP * np.exp(grown - np.exp(grown))  # in log t
         for k in range(slots):
             both = 0.0
             for j in range(k + 1):
@@ -69,42 +72,52 @@ def _arrival_counts(rate, t, slots, before, after, out):  # type: ignore[no-unty
 
 @kernel
 def _slot_probabilities(lo, hi, scores, temperature, slots, out):  # type: ignore[no-untyped-def]
-    """Write (3) for documents lo:hi of one query, rates relative to their sum."""
+    """Write (3) for documents lo:hi of one query.
+
+    Rates may differ by more than numbers hold, so that logarithms stand for rates and times. The
+    first slots are filled by the time at which as many documents of the highest rates have arrived;
+    between the arrivals of two documents of far different rates there is nothing to add up.
+    """
     n = hi - lo
-    highest = scores[lo:hi].max()
-    rate = np.exp((scores[lo:hi] - highest) / temperature)
-    rate /= rate.sum()
-    rate = np.maximum(rate, _LEAST_RATE)
+    log_rate = (scores[lo:hi] - scores[lo:hi].max()) / temperature
+    falling = -np.sort(-log_rate)
     before = np.empty((n + 1, slots))
     after = np.empty((n + 1, slots))
     out[lo:hi, :] = 0.0
-    # by then so many have arrived that later ones are in none of these slots
-    latest = np.log(40.0 / np.sort(rate)[max(0, n - slots)])
-    for node in range(int((latest - _EARLIEST) / _STEP) + 1):
-        t = np.exp(_EARLIEST + _STEP * node)
-        _arrival_counts(rate, t, slots, before, after, out[lo:hi])
+    log_t = -np.inf
+    for d in range(min(n, slots)):
+        log_t = max(log_t, _EARLY - np.log(n) - falling[d])
+        while log_t <= _LATE - falling[d]:
+            _arrival_counts(log_rate, log_t, slots, before, after, out[lo:hi])
+            log_t += _STEP
 
 
 @kernel
 def _conditional(indptr, row, documents, query, scores, temperature, values, out, mean):  # type: ignore[no-untyped-def]
     """Write (1) of each impression given what stands above it, and the mean of ``values`` there."""
+    longest = 0
+    for q in query:
+        longest = max(longest, documents[q + 1] - documents[q])
+    used = np.zeros(longest, np.bool_)
     for s in range(len(indptr) - 1):
         lo, hi = documents[query[s]], documents[query[s] + 1]
-        highest = scores[lo:hi].max()
         first = indptr[s]
+        used[: hi - lo] = False
         for i in range(first, indptr[s + 1]):
+            highest = -np.inf  # of those left, which may all be far below those above
+            for d in range(lo, hi):
+                if not used[d - lo]:
+                    highest = max(highest, scores[d])
             left = total = 0.0
             for d in range(lo, hi):
-                used = False
-                for j in range(first, i):
-                    used = used or row[j] == d
-                if not used:
+                if not used[d - lo]:
                     own = np.exp((scores[d] - highest) / temperature)
                     left += own
                     total += own * values[d, i - first]
-            own = np.exp((scores[row[i]] - highest) / temperature)
-            out[i] = own / left if left > 0.0 else 0.0
+            here = row[i] - lo
+            out[i] = 0.0 if used[here] else np.exp((scores[row[i]] - highest) / temperature) / left
             mean[i] = total / left if left > 0.0 else 0.0
+            used[here] = True
 
 
 @kernel

@@ -39,6 +39,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from inspect import Parameter, signature
 from typing import Any, Protocol
 
 import numpy as np
@@ -65,10 +66,16 @@ from rankwright.clicks.policies import (
 )
 from rankwright.clicks.simulation import scores_of
 from rankwright.core.order import ranking
-from rankwright.core.parameters import check_choice, check_whole, check_zero_or_more, either
+from rankwright.core.parameters import (
+    check_choice,
+    check_whole,
+    check_zero_or_more,
+    either,
+    unknown_parameter,
+)
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, AnyArray
-from rankwright.data.click_log import ClickLog, codes_of_ids
+from rankwright.data.click_log import HIGHEST_POSITION, ClickLog, codes_of_ids
 from rankwright.data.propensity import Propensity
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError, quoted
@@ -83,7 +90,7 @@ _OF_FIRST_CLICKS = ("rips", "cascade_dr", "sips", "dm")
 _SAMPLES = 200  # lists of a query, for the direct method with a temperature
 _SIGNIFICANT = 3.0  # standard errors by which mean weights may miss
 _SHRINKAGE = 1.0  # clicks that are added, observed and expected ones
-_METRIC = re.compile(r"([a-z]+)@(\d+)")
+_METRIC = re.compile(r"([a-z]+)@([0-9]{1,9})")
 
 
 class SupportError(DataError):
@@ -101,10 +108,10 @@ class _Metric:
     @classmethod
     def of(cls, name: str) -> _Metric:
         found = _METRIC.fullmatch(str(name))
-        if not found or found[1] not in METRICS or int(found[2]) < 1:
+        if not found or found[1] not in METRICS or not 1 <= int(found[2]) <= HIGHEST_POSITION:
             raise UsageError(
                 f"{quoted(name)} is no metric of clicks: these are {either(list(METRICS))} with a "
-                "cut-off, such as ctr@5."
+                f"cut-off from 1 to {HIGHEST_POSITION:,}, such as ctr@5."
             )
         return cls(name, found[1], int(found[2]))
 
@@ -177,7 +184,7 @@ def evaluate_policy(
     temperature : float, default 0.0
         0 shows the best first; above, lists are sampled from Plackett-Luce with scores over it.
     propensity : Propensity
-        Of positions, for "pbm"; `estimate_propensity` estimates one.
+        Of positions, for "pbm" alone; `estimate_propensity` estimates one.
     model : ClickModel or str
         For "dm", "dr" and "cascade_dr": a fitted click model, or the name of one to fit; by default
         clicks over expected clicks.
@@ -211,13 +218,14 @@ def evaluate_policy(
     >>> bool(found.low < found.value < found.high)
     True
     """
-    options = _checked(
-        log,
-        _Options(
-            _Metric.of(metric), estimator, temperature, propensity, model,
-            None if log.propensity is None else logged, limit, unit, min_support, folds, n_jobs,
-        ),
+    options = _Options(
+        _Metric.of(metric), estimator, temperature, propensity, model, logged, limit, unit,
+        min_support, folds, n_jobs,
     )  # fmt: skip
+    _check(options)
+    if log.propensity is None:
+        options = replace(options, logged=None)
+    _check_log(log, options)
     assert log.features is not None
     name = str(getattr(ranker, "name", "")) or "the policy"
     return _Sessions.of(log, options).value(scores_of(ranker, log.features), name)
@@ -293,8 +301,23 @@ def _label(ranker: Any, number: int) -> str:
     return f"{getattr(ranker, 'name', type(ranker).__name__)} {number + 1}"
 
 
-def _checked(log: ClickLog, options: _Options) -> _Options:
-    check_choice("estimator", options.estimator, ESTIMATORS)
+def check_policy_options(metric: str, **options: Any) -> None:
+    """Refuse what `evaluate_policy` refuses with any log: before the work that a log is for."""
+    known = {
+        name: one.default
+        for name, one in signature(evaluate_policy).parameters.items()
+        if one.kind is Parameter.KEYWORD_ONLY
+    }
+    for name in options:
+        if name not in known:
+            raise unknown_parameter("evaluate_policy", name, known)
+    _check(_Options(metric=_Metric.of(metric), **(known | options)))
+
+
+def _check(options: _Options) -> None:
+    """Refuse options that fit no log."""
+    estimator = options.estimator
+    check_choice("estimator", estimator, ESTIMATORS)
     check_choice("unit", options.unit, UNITS)
     if options.logged is not None:
         check_choice("logged", options.logged, LOGGED)
@@ -302,20 +325,26 @@ def _checked(log: ClickLog, options: _Options) -> _Options:
     check_whole("folds", options.folds, 2)
     if not 0.0 <= options.min_support <= 1.0:
         raise UsageError(f"min_support is a share, from 0 to 1; it is {options.min_support}.")
-    if log.features is None or log.row is None:
-        raise DataError(
-            "the log has no features, so the ranker has nothing to rank; log.with_features(data) "
-            "adds them."
-        )
-    if options.metric.first and options.estimator not in _OF_FIRST_CLICKS:
+    if options.metric.first and estimator not in _OF_FIRST_CLICKS:
         raise UsageError(
             f"{options.metric.name} counts the first click alone, which depends on the documents "
             f"above: use estimator={either([repr(one) for one in _OF_FIRST_CLICKS])}."
         )
-    if options.estimator == "pbm" and options.propensity is None:
+    if estimator == "pbm" and options.propensity is None:
         raise UsageError(
             "estimator='pbm' needs propensity=..., how much users look at each position; "
             "clicks.estimate_propensity(log) estimates it."
+        )
+    if options.limit is not None and estimator not in (*_OF_SLOTS, *_OF_PREFIXES):
+        raise UsageError(f"estimator='{estimator}' has no weights to limit; leave out limit=...")
+
+
+def _check_log(log: ClickLog, options: _Options) -> None:
+    """Refuse a log that does not have what the options ask for."""
+    if log.features is None or log.row is None:
+        raise DataError(
+            "the log has no features, so the ranker has nothing to rank; log.with_features(data) "
+            "adds them."
         )
     needed = "slot" if options.estimator in _OF_SLOTS else "conditional"
     weighed = options.estimator in (*_OF_SLOTS, *_OF_PREFIXES)
@@ -324,7 +353,6 @@ def _checked(log: ClickLog, options: _Options) -> _Options:
             f"estimator='{options.estimator}' needs probabilities of the kind logged='{needed}', "
             f"and these are '{options.logged}'; logged=None takes shares of sessions instead."
         )
-    return options
 
 
 # --- sessions --------------------------------------------------------------------------------
@@ -349,7 +377,10 @@ class _Sessions:
 
     @classmethod
     def of(cls, log: ClickLog, options: _Options) -> _Sessions:
-        full = np.flatnonzero(log.sizes > 0)
+        counted = log.sizes > 0
+        if log.weight is not None:
+            counted &= log.weight > 0.0
+        full = np.flatnonzero(counted)
         if not len(full):
             raise DataError("the log has no impressions to estimate a value from.")
         log = log if len(full) == log.n_sessions else log.select(full)
@@ -365,9 +396,8 @@ class _Sessions:
         slot = log.position[top].astype(np.int64) - 1
         click = log.click[top].astype(np.float64)
         if metric.first:
-            before = np.cumsum(click) - click
-            start = before[np.minimum(indptr[:-1], max(0, len(click) - 1))]
-            click *= before == np.repeat(start, sizes)
+            before = np.append(0.0, np.cumsum(click))
+            click *= before[:-1] == np.repeat(before[indptr[:-1]], sizes)
         return cls(
             log=log,
             options=options,

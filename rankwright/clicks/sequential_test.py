@@ -88,7 +88,7 @@ class MeanTest:
 
     def estimate(self, sums: Sums) -> F64:
         """Return the mean outcome."""
-        return sums.total / np.maximum(sums.n, 1.0)
+        return sums.total / np.where(sums.n > 0.0, sums.n, 1.0)
 
     def log_e(self, sums: Sums, m: float | F64 = 0.0) -> F64:
         """Return log E(m)."""

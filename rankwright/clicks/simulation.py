@@ -242,9 +242,9 @@ def _chances(rank: I64, positions: int, temperature: float, kind: str) -> F64:
     n, shown = rank.shape[1], min(positions, rank.shape[1])
     if kind == "slot":
         return _slots_by_rank(n, shown, temperature)[rank[:, :shown], np.arange(shown)]
-    rate = (np.arange(1, n + 1) ** (-1.0 / temperature))[rank]
-    left = np.cumsum(rate[:, ::-1], axis=1)[:, ::-1]
-    found: F64 = (rate / left)[:, :shown]
+    log_rate = (-np.log(np.arange(1, n + 1)) / temperature)[rank]
+    log_left = np.logaddexp.accumulate(log_rate[:, ::-1], axis=1)[:, ::-1]
+    found: F64 = np.exp(log_rate - log_left)[:, :shown]
     return found
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rankwright.clicks.off_policy import PolicyDifference, PolicyValue
     from rankwright.comparison.result import Comparison
 
+METRIC, ESTIMATOR = "ctr@5", "dr"
 _SHOWN = 8  # disagreements that are written out
 
 
@@ -159,7 +160,7 @@ def _plural(unit: str) -> str:
 
 
 def clicks_column(
-    log: ClickLog | str | Path,
+    log: ClickLog,
     tests: Sequence[RankingData],
     scores: Mapping[str, Sequence[F64]],
     metric: str,
@@ -181,7 +182,7 @@ def clicks_column(
     """
     from rankwright.clicks.policy_evaluation import compare_policies
 
-    held = log_of_tests(log if isinstance(log, ClickLog) else load_log(log), tests)
+    held = log_of_tests(log, tests)
     found = compare_policies(
         held,
         {label: np.concatenate(list(parts)) for label, parts in scores.items()},
@@ -193,12 +194,27 @@ def clicks_column(
     return ClicksColumn(metric, estimator, float(sessions), found.values, found.refused)
 
 
-def check_log(log: Any) -> None:
-    """Refuse what is no log, before any ranker is fitted."""
+def checked_log(
+    log: Any, metric: str, estimator: str, options: Mapping[str, Any]
+) -> ClickLog | None:
+    """Return the log, read where it is a file; refuse what is wrong before any ranker is fitted."""
+    if log is None:
+        if (metric, estimator) != (METRIC, ESTIMATOR) or options:
+            raise UsageError(
+                "log_metric, log_estimator and log_options (--log-metric, --log-estimator, "
+                "--propensity) are about a log; give log=... (--log) too."
+            )
+        return None
     if not isinstance(log, ClickLog | str | Path):
         raise UsageError(f"log must be a ClickLog or a file of one, not {type(log).__name__}.")
-    if not isinstance(log, ClickLog) and not Path(log).exists():
+    from rankwright.clicks.policy_evaluation import check_policy_options
+
+    check_policy_options(metric, estimator=estimator, **options)
+    if isinstance(log, ClickLog):
+        return log
+    if not Path(log).exists():
         raise DataError(f"there is no file {quoted(log)} of a click log.")
+    return load_log(log)
 
 
 def log_of_tests(log: ClickLog, tests: Sequence[RankingData]) -> ClickLog:
@@ -230,7 +246,9 @@ def log_of_tests(log: ClickLog, tests: Sequence[RankingData]) -> ClickLog:
     there = np.array([number.get(str(features.qid[q]), -1) for q in used.tolist()])
     for q, other in zip(used.tolist(), there.tolist(), strict=True):
         own = features.y[features.indptr[q] : features.indptr[q + 1]]
-        if other < 0 or not np.array_equal(own, joined.y[joined.indptr[other] :][: len(own)]):
+        if other < 0 or not np.array_equal(
+            own, joined.y[joined.indptr[other] : joined.indptr[other + 1]]
+        ):
             raise DataError(
                 f"query {quoted(features.qid[q])} has other documents in the log than in the data; "
                 "load both with doc_id."

@@ -19,7 +19,7 @@ from typing import Any, overload
 import numpy as np
 from sklearn.base import clone
 
-from rankwright.comparison.clicks_column import check_log, clicks_column
+from rankwright.comparison.clicks_column import ESTIMATOR, METRIC, checked_log, clicks_column
 from rankwright.comparison.entries import FittedScorer, TestRows, called, entries_of, selection
 from rankwright.comparison.result import Comparison, Entry, PairedTest, Run
 from rankwright.comparison.run_cache import RunCache, StoredRun, fold_digest, run_key
@@ -80,8 +80,8 @@ def compare(
     cache: str | Path | None = None,
     jobs: int | None = None,
     log: Any = None,
-    log_metric: str = "ctr@5",
-    log_estimator: str = "dr",
+    log_metric: str = METRIC,
+    log_estimator: str = ESTIMATOR,
     log_options: Mapping[str, Any] | None = None,
     report: Report = lambda _: None,
     random_state: Any = 0,
@@ -151,8 +151,7 @@ def compare(
     _check_tests(labels, baseline, test, correction)
     evaluated = named_metrics(metrics, convention=convention)
     make_metric(select, convention=convention)  # as all of these, refused before anything is read
-    if log is not None:
-        check_log(log)
+    shown = checked_log(log, log_metric, log_estimator, log_options or {})
     seed = seed_of(random_state)
     name, parts = compared_folds(data, k=folds, seed=seed, read=read)
     common = {"convention": convention, "random_state": seed}
@@ -166,11 +165,10 @@ def compare(
     per_query = _evaluate(work.tests, runs, evaluated, n_jobs)
     maximise = {metric: found.maximise for metric, found in evaluated.items()}
     column = None
-    if log is not None:
+    if shown is not None:
         scored = {label: [run.scores for run in found] for label, found in runs.items()}
-        column = clicks_column(
-            log, work.tests, scored, log_metric, log_estimator, log_options or {}
-        )
+        options = {"n_jobs": n_jobs, **(log_options or {})}
+        column = clicks_column(shown, work.tests, scored, log_metric, log_estimator, options)
     return Comparison(
         name=name,
         entries=chosen,

@@ -166,14 +166,10 @@ def save_log(log: ClickLog, path: str | Path) -> None:
     path
         Its extension says how: .csv, .tsv, .parquet, .arrow or .jsonl.
     """
-    name = _format_of(path)
+    name = written_format(path)
     if name == "jsonl":
         _write_lines(json_lines(log), path)
         return
-    if name not in _TABLES:
-        raise UsageError(
-            f"{path}: click logs are written as .csv, .tsv, .parquet, .arrow or .jsonl."
-        )
     session = log.session_of_impression()
     columns: dict[str, AnyArray] = {
         "session": session,
@@ -199,11 +195,27 @@ def save_log(log: ClickLog, path: str | Path) -> None:
 
 
 def save_lists(log: ClickLog, path: str | Path) -> None:
-    """Write lists that are to be shown: as `save_log`, but lines of JSON have no clicks."""
-    if _format_of(path) == "jsonl":
+    """Write lists that are to be shown: as `save_log`, but lines of JSON have no clicks.
+
+    On standard output (``-``) these are JSON lines.
+    """
+    if str(path) == "-" or written_format(path) == "jsonl":
         _write_lines(json_lines(log, clicks=False), path)
     else:
         save_log(log, path)
+
+
+def written_format(path: str | Path) -> str:
+    """Return the format that the name of a file to be written says."""
+    try:
+        name = _format_of(path)
+    except UsageError:
+        name = ""
+    if name != "jsonl" and name not in _TABLES:
+        raise UsageError(
+            f"{path}: click logs are written as .csv, .tsv, .parquet, .arrow or .jsonl."
+        )
+    return name
 
 
 def _write_lines(lines: Iterable[str], path: str | Path) -> None:
@@ -297,7 +309,7 @@ class _Sessions:
     def log(self) -> ClickLog:
         """Return what was gathered."""
         columns: dict[str, Any] = {
-            name: _as_ids(values) if name in _IDS else _as_array(name, values)
+            name: _as_ids(name, values) if name in _IDS else _as_array(name, values)
             for name, values in self._columns.items()
         }
         if self._interleaving is not None:
@@ -323,16 +335,22 @@ def _in_parts(sessions: Iterable[dict[str, Any]], path: str | Path) -> Iterator[
 
 def _as_array(name: str, values: list[Any]) -> AnyArray:
     try:
-        return np.asarray(values)
+        array = np.asarray(values)
+        return _times(array) if name == "time" else array
     except ValueError:  # rows of different lengths
         raise DataError(f"{name} must be numbers, as many for each document.") from None
 
 
-def _as_ids(values: list[Any]) -> AnyArray:
-    if all(isinstance(one, str) for one in values):
+def _as_ids(name: str, values: list[Any]) -> AnyArray:
+    """Return ids as texts, or as whole numbers where all are, and int64 holds them."""
+    kinds = set(map(type, values))
+    if not kinds <= {str, int, float, bool}:
+        bad = next(one for one in values if not isinstance(one, str | int | float))
+        raise DataError(f"the id of a {name} must be a text or a number, not {quoted(str(bad))}.")
+    if kinds == {str}:
         return ids_of_text(values)
-    if all(isinstance(one, int) for one in values):
-        return np.array(values)
+    if kinds == {int} and -(2**63) <= min(values) <= max(values) < 2**63:
+        return np.array(values, np.int64)
     return np.array([str(one) for one in values])
 
 
@@ -471,7 +489,7 @@ class _SeenSessions:
             back = runs[int(np.flatnonzero(again)[0])] if again.any() else first_repeated(runs)
             raise DataError(
                 f"{self._name}: session {quoted(back)} comes back after others; sort the rows by "
-                "session, or read a table as a whole (load_log)."
+                "session, read a table as a whole (load_log), or leave out what is there twice."
             )
         self._hashes = np.concatenate((self._hashes, hashes))
 
@@ -542,13 +560,19 @@ def _json_sessions(
     several = {"documents": "document", "clicks": "click", "positions": "position"}
     several |= {"propensities": "propensity", "teams": "team", "credits": "credit"}
     reported: dict[Any, set[int]] | None = None
+    seen, waiting = _SeenSessions(display_name(path)), list[Any]()
+    keys: set[str] | None = None
     for number, one in lines:
         found: dict[str, Any] = {}
         if "clicks" not in one and isinstance(one.get("clicked"), list):
             if reported is None:
                 reported = _reported_clicks(path)
             own = _held(one, "session", path, number)
-            one = _with_clicks(one, reported.get(own, set()))  # a server may append meanwhile
+            waiting.append(own)
+            if len(waiting) == _SESSIONS_AT_ONCE:
+                seen.add(waiting)
+                waiting = []
+            one = _with_clicks(one, reported.get(own, set()), path, number)
         for key, role in several.items():
             if key in one or role in ("document", "click"):
                 found[role] = one.get(key)
@@ -565,8 +589,14 @@ def _json_sessions(
                 found[role] = _held(one, roles[role], path, number)
         if "interleaving" in one:
             found["interleaving"] = one["interleaving"]
+        keys = set(found) if keys is None else keys
+        if odd := sorted(keys ^ set(found)):
+            name = next((key for key, role in several.items() if role == odd[0]), odd[0])
+            has = "has no" if odd[0] in keys else "has"
+            raise _wrong(path, number, f"{has} {quoted(name)}, unlike the lines above")
         if found["document"]:
             yield found
+    seen.add(waiting)
 
 
 def _is_report(one: dict[str, Any]) -> bool:
@@ -582,17 +612,23 @@ def _reported_clicks(path: str | Path) -> dict[Any, set[int]]:
         if isinstance(clicked, list):
             if any(type(position) is not int or position < 1 for position in clicked):
                 raise _wrong(path, number, "reports clicks that are not positions, from 1")
-            found.setdefault(_held(one, "session", path, number), set()).update(clicked)
+            session = _held(one, "session", path, number)
+            if clicked:
+                found.setdefault(session, set()).update(clicked)
     return found
 
 
-def _with_clicks(one: dict[str, Any], clicked: set[int]) -> dict[str, Any]:
+def _with_clicks(
+    one: dict[str, Any], clicked: set[int], path: str | Path, number: int
+) -> dict[str, Any]:
     documents = one.get("documents")
     if not isinstance(documents, list):
         return one
     positions = one.get("positions", [*range(1, len(documents) + 1)])
     if not isinstance(positions, list):
         return one
+    if elsewhere := clicked - {at for at in positions if type(at) is int}:
+        raise _wrong(path, number, f"has no document at position {min(elsewhere)}, a click says")
     return {**one, "clicks": [int(type(at) is int and at in clicked) for at in positions]}
 
 

@@ -189,11 +189,12 @@ class Interleaving:
             not isinstance(method, str)
             or len(names) < 2
             or not all(isinstance(one, str) for one in names)
+            or len(set(names)) < len(names)
         ):
             raise DataError(
                 "interleaving must be an object with a method and the names of two or more "
-                f'rankers, such as {{"method": "team_draft", "rankers": ["A", "B"]}}, not '
-                f"{quoted(str(held)[:80])}."
+                'different rankers, such as {"method": "team_draft", "rankers": ["A", "B"]}, '
+                f"not {quoted(str(held)[:80])}."
             )
         return cls(method, tuple(names), found)
 
@@ -225,7 +226,8 @@ class ClickLog:
     weight : (S,) float64 or None
         How often each session occurred; None stands for once.
     propensity : (n,) float64 or None
-        A probability that was logged with the impression, above 0.
+        The probability, above 0, with which the document was shown there, as `evaluate_policy`
+        takes it. It says nothing of whether users looked, so that learning does not use it.
     features : RankingData or None
         A table of features.
     row : (n,) int64 or None
@@ -350,7 +352,7 @@ class ClickLog:
         time, user, weight : array-like (n,) or (S,)
             As ``query``; see the attributes.
         propensity : array-like (n,)
-            A probability that was logged with the impression.
+            The probability with which each document was shown where it was.
         team, credit, interleaving
             Of interleaved lists: a team for each impression, a row of numbers for each, and the
             method; see the attributes.

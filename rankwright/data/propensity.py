@@ -151,7 +151,10 @@ class Propensity:
     def load(cls, path: str | Path) -> Propensity:
         """Return the propensity of a file that `save` wrote."""
         try:
-            given = json.loads(Path(path).read_text(encoding="utf-8"))
+            try:
+                given = json.loads(Path(path).read_text(encoding="utf-8"))
+            except (ValueError, RecursionError):
+                raise DataError("this is no propensity: the file is not JSON.") from None
             if not isinstance(given, dict):
                 raise DataError("this is no propensity: a JSON object is expected.")
             return cls.from_dict(given)

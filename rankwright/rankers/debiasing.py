@@ -16,6 +16,11 @@ doubly robust estimate (`oosterhuis2023doubly`) is
 which stays close to m where few looked, and is right where m is, or where examination is above
 ``clip``. Without clipping it is (2) itself; a document that was never shown has r = m.
 
+The probability with which a document was shown at k, which a log may hold beside its clicks
+(``ClickLog.propensity``), is in none of these: given that it was shown, clicks depend on a_k alone,
+and n_k counts how often it was. Divided by that probability, rare placements would weigh more,
+which leaves the expectation of (2) as it is and adds variance; in place of a_k it would be wrong.
+
 The estimates are real-valued grades, one for each document of a query, so that any loss takes them
 with any model. Losses that are linear in the grade (dual_softmax, the gradient of squared and
 query_offset) then have the expectation that true relevance would give; others come close to it as
@@ -59,7 +64,7 @@ from rankwright.data.click_log import ClickLog, codes_of_ids
 from rankwright.data.content import query_prints
 from rankwright.data.propensity import Propensity
 from rankwright.data.ranking_data import RankingData, concatenate
-from rankwright.errors import DataError, UsageError
+from rankwright.errors import DataError, UsageError, quoted
 from rankwright.losses.approx_ndcg import ApproxNDCG
 from rankwright.losses.base import document_weight
 from rankwright.losses.dual_softmax import DualSoftmax
@@ -101,7 +106,9 @@ def debias(
         Of RankingData grades are clicks, or click rates, and ``sample_weight`` the impressions;
         rows with the same ``doc_id`` are one document.
     propensity : Propensity, or "joint"
-        How much positions are looked at; "joint" learns it from the same clicks.
+        How much positions are looked at; "joint" learns it from the same clicks. Probabilities in
+        the log (``ClickLog.propensity``) are those of showing a document, which no estimate of
+        relevance needs.
     method : {"doubly_robust", "ips"}, default "doubly_robust"
         The doubly robust estimate, with a regression on the features by trees, each half of the
         queries from the other; or inverse propensity scoring, without clipping unbiased.
@@ -206,8 +213,8 @@ def known_propensity(propensity: Any, clicks: Clicks, *, n_jobs: int | None = No
     if isinstance(propensity, str) and propensity == "joint":
         return joint_propensity(clicks, n_jobs=n_jobs)
     raise UsageError(
-        f"propensity is a Propensity, or 'joint', not {propensity!r}; "
-        "rankwright.clicks.estimate_propensity estimates one."
+        f"propensity is a Propensity, or 'joint', not {quoted(str(propensity)[:80])}; it is how "
+        "much users look at each position, which rankwright.clicks.estimate_propensity estimates."
     )
 
 

@@ -201,7 +201,7 @@ def arrow_lists(kind: type[Strict], body: bytes, query_string: bytes) -> list[As
     fields = address_fields(kind, query_string)
     table = arrow_table(body)
     if kind not in _MANY:
-        return [_asked(table, fields.pop("query", None), fields)]
+        return [_asked(table, _one_query(table, fields.pop("query", None)), fields)]
     if "query" not in table.schema.names:
         raise RequestError(422, "a batch needs a column 'query', the query of each document.")
     names = _names(table, "query")
@@ -214,6 +214,18 @@ def arrow_lists(kind: type[Strict], body: bytes, query_string: bytes) -> list[As
         _asked(table.slice(first, end - first), names[first], fields)
         for first, end in pairwise([*starts, len(names)])
     ]
+
+
+def _one_query(table: Any, given: str | None) -> Any:
+    """Return the query of a list: that of the address, or of the column 'query'."""
+    held = set(_names(table, "query")) if "query" in table.schema.names else set()
+    if len(held) > 1 or (held and given is not None and {given} != set(map(str, held))):
+        raise RequestError(
+            422,
+            "the column 'query' holds another query than the address, or several; send "
+            "several to the address that ends in /batch.",
+        )
+    return held.pop() if held and given is None else given
 
 
 def arrow_table(body: bytes) -> Any:

@@ -25,6 +25,7 @@ _MOST_WAITING = 10_000  # lines
 _MOST_AT_ONCE = 256
 _SECONDS_BETWEEN_WARNINGS = 10.0
 _TAIL = 1 << 20  # bytes in which the last line must end
+_BEGIN = b'{"session"'  # of every line
 
 
 class ImpressionLog:
@@ -74,7 +75,7 @@ class ImpressionLog:
             if self._size > self._most:
                 self._put_aside()
             written = self._write_whole(lines)
-        except OSError as error:
+        except (OSError, UsageError) as error:  # the next lines may be written again
             self._lose("disk", len(lines), str(error))
         else:
             if written < len(lines):
@@ -102,7 +103,8 @@ class ImpressionLog:
         while aside.exists():
             number += 1
             aside = self.path.with_name(f"{self.path.stem}-{when}-{number}{self.path.suffix}")
-        os.rename(self.path, aside)
+        with suppress(FileNotFoundError):  # somebody has moved it, or no new one could be opened
+            os.rename(self.path, aside)
         before = self._file
         self._file, self._size = _opened(self.path)
         os.close(before)
@@ -146,8 +148,11 @@ def _without_half_a_line(file: int, path: Path) -> int:
     size = os.fstat(file).st_size
     tail = os.pread(file, _TAIL, max(0, size - _TAIL)) if hasattr(os, "pread") else b"\n"
     half = len(tail) - (tail.rfind(b"\n") + 1)
-    if half == _TAIL:
-        raise UsageError(f"--impressions: {path} does not hold JSON lines; choose another file.")
+    begun = tail[len(tail) - half :][: len(_BEGIN)]
+    if half == _TAIL or not _BEGIN.startswith(begun):  # the end of something else is not cut off
+        raise UsageError(
+            f"--impressions: {path} does not end as a log of impressions does; choose another file."
+        )
     if half:
         os.ftruncate(file, size - half)
         log_event("half a line cut off", level=logging.WARNING, file=str(path), bytes=half)

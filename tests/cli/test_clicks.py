@@ -135,3 +135,14 @@ def test_evaluate_refuses_what_the_log_cannot_say(files):
     error = run("evaluate", files / "log.csv", files / "good.rw", *options).exception
     assert isinstance(error, clicks.SupportError)
     assert "use ctr@5" in str(error)
+
+
+def test_evaluate_refuses_options_that_its_estimator_does_not_use(files):
+    asked = ["evaluate", files / "log.csv", files / "good.rw", "--features", files / "data.csv"]
+    for words, why in (
+        (["--propensity", files / "propensity.json"], "--propensity is for the estimator pbm"),
+        (["--estimator", "ips", "--click-model", "pbm"], "--click-model is for the estimators dm"),
+    ):
+        error = run(*asked, *words).exception
+        assert isinstance(error, UsageError)
+        assert why in str(error)

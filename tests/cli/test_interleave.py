@@ -115,6 +115,16 @@ def test_it_runs_in_a_process_of_its_own(log):
     assert found["winner"] == "good"
 
 
+def test_lists_are_utf_8_whatever_the_locale_says(folder, tmp_path, monkeypatch):
+    data = graded()
+    rw.data.save(data._replace(doc_id=np.array([f"é{i}" for i in range(160)])), tmp_path / "é.csv")
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    models = folder / "good.rw", folder / "poor.rw"
+    done = run("interleave", *models, tmp_path / "é.csv", "--k", 2, alone=True)
+    assert {len(json.loads(line)["documents"]) for line in done.stdout.splitlines()} == {2}
+    assert "é" in done.stdout
+
+
 def test_what_is_wrong_is_one_sentence(folder, log, tmp_path):
     def refused(*words):
         return sentence("interleave", *words)
@@ -129,9 +139,10 @@ def test_what_is_wrong_is_one_sentence(folder, log, tmp_path):
     assert "no parameter 'tau'" in refused(good, poor, data, "--set", "tau=1")
     assert "share standard output" in refused(good, poor, data, "--json")
     assert "k must be 1 or more" in refused(good, poor, data, "--k", 0)
+    assert "are written as .csv" in refused("none.rw", "none.rw", "x", "-o", tmp_path / "a.txt")
     assert "missing.rw" in refused(good, tmp_path / "missing.rw", data)
     assert "unit must be" in refused("score", log, "--unit", "day")
-    assert ".png, .svg or .pdf" in refused("score", log, "--plot", tmp_path / "a.gif")
+    assert ".png, .svg or .pdf" in refused("score", "none.csv", "--plot", tmp_path / "a.gif")
     assert "no list 'clicks'" in refused("score", _unclicked(folder, tmp_path))
     plain = tmp_path / "plain.csv"
     plain.write_text("session,query,document,click\n1,q,a,0\n")

@@ -108,6 +108,20 @@ def test_more_lists_than_asked_for_are_sampled():
     assert {Coded(rankings).ids[one[0]] for one in made.lists} == best
 
 
+def test_of_the_lists_that_are_allowed_only_those_that_are_shown_are_kept():
+    """As many as the programme has equations, at most; a server holds many programmes."""
+    rng = np.random.default_rng(0)
+    rankings = interleaving._ranked(list(rng.normal(size=(2, 30))), np.array([0, 30]), 1)
+    content = clicks.Optimised(k=10)._content(rankings, 0)
+    kept, whole = interleaving._shown_lists(content), interleaving._programme(content)
+    assert len(kept.lists) <= 11 < len(whole.lists)
+    assert kept.probability.sum() == pytest.approx(1.0)
+    assert kept.total[-1] == pytest.approx(1.0)
+    assert kept.probability @ kept.sensitivity == pytest.approx(
+        whole.probability @ whole.sensitivity
+    )
+
+
 # --- credit ----------------------------------------------------------------------------------
 
 
@@ -243,6 +257,14 @@ def test_threads_and_ranges_give_the_same_lists(name):
     assert found[0].n_sessions == 29 * 70
 
 
+def test_sessions_are_numbers_of_any_kind_or_texts():
+    scores = np.random.default_rng(0).normal(size=(2, 20))
+    for session in (np.int64(3), np.uint8(3)):
+        again = clicks.interleave_scores(scores, session=session)
+        assert again.order.tolist() == clicks.interleave_scores(scores, session=3).order.tolist()
+    assert len(clicks.interleave_scores(scores, session="\ud800").order) == 10
+
+
 def test_a_list_depends_on_seed_query_and_session_alone():
     data = some_data()
     whole = clicks.interleave(data, [1, 2], sessions=5)
@@ -316,8 +338,23 @@ def test_bad_arguments_are_refused():
         clicks.interleave(data, [1, 2], k=0)
     with pytest.raises(UsageError, match="tau must be 0 or more"):
         clicks.interleave(data, [1, 2], "probabilistic", tau=-1.0)
+    with pytest.raises(UsageError, match="tau must be 250 or less for lists of 10"):
+        clicks.interleave(data, [1, 2], "probabilistic", tau=2000.0)
+    with pytest.raises(UsageError, match="no interleaving method"):
+        clicks.interleave(data, [1, 2], ["team_draft"])
     with pytest.raises(UsageError, match="shapes"):
         clicks.interleave_scores([[1.0], [1.0, 2.0]])
+    with pytest.raises(DataError, match="scores must be numbers; row 1"):
+        clicks.interleave_scores([[1.0, "x"], [1.0, 2.0]])
+    with pytest.raises(UsageError, match="session is a whole number or a text, not NoneType"):
+        clicks.interleave_scores([[1.0], [2.0]], session=None)
+    for method in ("team_draft", "probabilistic", "pairwise"):
+        shown = clicks.interleave_rankings([["a", "b", "c"], ["b", "c", "a"], ["c", "a"]], method)
+        with pytest.raises(UsageError, match="not of 2 rankers; give rankers"):
+            shown.to_json("q")
+        assert shown.to_json("q", rankers=("A", "B", "C"))["documents"] == shown.documents
+    with pytest.raises(UsageError, match="ids of all documents"):
+        clicks.interleave_scores([[1.0], [2.0]]).to_json("q")
     with pytest.raises(DataError, match="ranking 1 has a document twice"):
         clicks.interleave_rankings([["a"], ["b", "b"]])
     with pytest.raises(UsageError, match="two or more"):

@@ -1,5 +1,8 @@
 """The verdict on interleaved lists: counts, units, order, several rankers, simulated users."""
 
+import json
+import warnings
+
 import numpy as np
 import pytest
 from cases import each
@@ -48,6 +51,46 @@ def test_weights_count_as_so_many_sessions():
     repeated = clicks.score_interleaving(drafted([1, 1, 1, 0, 0], [0, 0, 0, 1, 1]))
     for name in ("wins", "losses", "preference", "low", "high", "units", "needed"):
         assert getattr(weighted.pairs[0], name) == getattr(repeated.pairs[0], name)
+
+
+def test_weights_below_one_leave_the_means_what_they_are():
+    few = clicks.score_interleaving(drafted([1, 1, 0], [0, 0, 1], weight=[0.01] * 3))
+    assert few.credit.tolist() == pytest.approx([2 / 3, 1 / 3])
+    assert few.pairs[0].outcome == pytest.approx(1 / 3)
+
+
+@each(
+    "times",
+    [
+        ["2024-05-01T12:00Z", "2024-05-01T12:30:00+02:00", "2024-05-01T11:00:00Z"],
+        ["10", "8", "9"],
+        [10, 8, 9],
+    ],
+)
+def test_sessions_count_in_order_of_time(times, tmp_path):
+    """The third, the second and the first to come are those of 10:30, 11 and 12 o'clock."""
+    path = tmp_path / "log.jsonl"
+    line = drafted([0], [0]).interleaving.to_dict()
+    path.write_text(
+        "".join(
+            json.dumps(
+                {
+                    "query": "q",
+                    "documents": ["a", "b"],
+                    "clicks": [n == 0, n == 1],
+                    "teams": [0, 1],
+                    "time": time,
+                    "interleaving": line,
+                }
+            )
+            + "\n"
+            for n, time in enumerate(times)
+        )
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        (one,) = clicks.score_interleaving(clicks.open_log(path)).pairs
+    assert one.path.estimate.tolist() == pytest.approx([0.0, 0.0, 0.5])
 
 
 def test_a_winner_is_named_and_stays_named():
@@ -204,6 +247,8 @@ def test_bad_arguments_are_refused():
         clicks.score_interleaving(log, unit="day")
     with pytest.raises(UsageError, match="period must be"):
         clicks.score_interleaving(log, unit="query", period=0)
+    with pytest.raises(UsageError, match="period is for unit='query'"):
+        clicks.score_interleaving(log, period=1)
     with pytest.raises(DataError, match="has no time"):
         clicks.score_interleaving(log, unit="query", period=1)
     with pytest.raises(DataError, match="has no users"):

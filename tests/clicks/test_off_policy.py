@@ -51,6 +51,10 @@ def test_limits_change_weights_as_their_equations_say():
     found = clicks.estimate_value(REWARD, WEIGHT, estimator="sub_gaussian_ips", limit=0.1)
     assert found.value == pytest.approx(np.mean(WEIGHT / (0.9 + 0.1 * WEIGHT) * REWARD))
     assert "bias" in str(found)
+    none_shown = clicks.estimate_value(
+        [1.0, 3.0], [0.0, 5.0], estimator="sub_gaussian_ips", limit=1
+    )
+    assert none_shown.value == pytest.approx((0.0 + 1.0 * 3.0) / 2)
 
 
 def test_a_limit_of_infinity_is_none_at_all():
@@ -98,6 +102,14 @@ def test_standard_errors_are_those_of_the_mean_and_of_sums_of_clusters():
     means = (reward * weight).reshape(50, 6).mean(axis=1)
     assert found.standard_error == pytest.approx(means.std(ddof=1) / math.sqrt(50))
     assert (found.units, found.unit) == (50, "cluster")
+
+
+def test_clusters_may_be_ids_of_any_kind():
+    reward, weight = np.arange(60.0), np.ones(60)
+    mixed = np.array([None, "a", 3] * 20, object)
+    for kinds in (mixed, np.tile([0, 1, 2], 20)):
+        found = clicks.estimate_value(reward, weight, estimator="ips", cluster=kinds)
+        assert found.units == 3
 
 
 def test_without_skewness_the_interval_is_students():
@@ -173,6 +185,7 @@ def test_what_is_wrong_is_one_sentence():
         ({"weight": -WEIGHT}, DataError, "weight must be finite and 0 or more; row 0"),
         ({"reward": REWARD * math.nan}, DataError, "reward must be finite"),
         ({"limit": -1}, UsageError, "limit must be above 0"),
+        ({"estimator": "dm", "expected": REWARD, "limit": 2}, UsageError, "no weights to limit"),
         ({"reward": [], "weight": []}, DataError, "no rewards"),
     ):
         with pytest.raises(error, match=match):

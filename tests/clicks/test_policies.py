@@ -77,3 +77,17 @@ def test_pseudo_inverse_weights_are_right_for_sums_over_documents_and_slots():
     np.testing.assert_allclose(again, weight, atol=1e-12)
     _, little = pseudo_inverse_weights(orders[:1], target)
     assert little < 0.6
+
+
+def test_rates_that_no_number_holds_stay_apart():
+    """At a low temperature lists are those of the scores in order, and ties are even."""
+    scores = np.array([-1000.0, 0.0, -3000.0, -2000.0, -2000.0])
+    found = slot_probabilities(scores, np.array([0, 5]), 4, 1.0)
+    expected = np.zeros((5, 4))
+    expected[1, 0] = expected[0, 1] = 1.0
+    expected[3:, 2:] = 0.5
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+    given, _ = conditional_probabilities(
+        np.array([0, 4]), np.array([1, 0, 4, 3]), np.array([0, 5]), np.array([0]), scores, 4, 1.0
+    )
+    np.testing.assert_allclose(given, [1.0, 1.0, 0.5, 1.0])

@@ -33,6 +33,13 @@ PROPENSITY = clicks.Propensity(EXAMINATION)
 MODEL = clicks.PBM().fit(random_log(documents=7, queries=2))  # wrong, but of other sessions
 
 
+def needed(estimator):
+    """Return the propensity or model that an estimator takes."""
+    if estimator == "pbm":
+        return {"propensity": PROPENSITY}
+    return {"model": MODEL} if estimator in ("dr", "cascade_dr") else {}
+
+
 @each("temperature", [0.0, 0.8])
 def test_estimates_are_exact_on_the_whole_distribution_of_a_log(temperature):
     """What each estimator assumes is true here: its expectation is the value."""
@@ -52,7 +59,7 @@ def test_estimates_are_exact_on_the_whole_distribution_of_a_log(temperature):
             for kind in kinds:
                 found = clicks.evaluate_policy(
                     log[kind or "slot"], NEW, metric, estimator=estimator, logged=kind,
-                    temperature=temperature, propensity=PROPENSITY, unit="session", model=MODEL,
+                    temperature=temperature, unit="session", **needed(estimator),
                 )  # fmt: skip
                 with case(metric, estimator, kind):
                     assert found.value == pytest.approx(true, rel=1e-6)
@@ -68,7 +75,7 @@ def test_users_who_go_from_the_top_are_for_estimators_of_prefixes(temperature, m
         for logged in ("conditional", None):
             found = clicks.evaluate_policy(
                 log, NEW, metric, estimator=estimator, temperature=temperature, logged=logged,
-                unit="session", model=MODEL,
+                unit="session", **needed(estimator),
             )  # fmt: skip
             with case(estimator, logged):
                 assert found.value == pytest.approx(true, rel=1e-6)
@@ -127,6 +134,45 @@ def test_trust_in_positions_is_taken_off():
         whole_log(trusting), NEW, "dcg@2", estimator="pbm", propensity=propensity
     )
     assert found.value == pytest.approx(value(NEW, trusting, GAINS["dcg@2"]), rel=1e-9)
+
+
+@each("estimator", ["ips", "snips", "dr", "rips", "cascade_dr", "sips", "pi", "pbm", "dm"])
+def test_sessions_without_weight_change_nothing(estimator):
+    """Some that the log has, and all of a query, which would be divided by nothing."""
+    log = whole_log(pbm)
+    session = np.arange(log.n_sessions)
+    weight = np.where((log.query == 0) | (session % 7 == 0), 0.0, log.weight)
+    found = [
+        clicks.evaluate_policy(
+            one, NEW, "ctr@2", estimator=estimator, logged=None, min_support=0.0,
+            **needed(estimator),
+        )
+        for one in (log._replace(weight=weight), log._replace(weight=weight).select(weight > 0.0))
+    ]  # fmt: skip
+    assert math.isfinite(found[0].value)
+    assert found[0].to_dict() == found[1].to_dict()
+
+
+def test_first_clicks_of_a_log_without_the_first_positions():
+    log = whole_log(pbm)
+    low = log._replace(position=log.position + 2)
+    with pytest.raises(clicks.SupportError, match="down to its position"):
+        clicks.evaluate_policy(low, NEW, "hit@2", estimator="rips", logged=None)
+    found = clicks.evaluate_policy(low, NEW, "hit@2", estimator="dm")
+    assert found.value == 0.0
+
+
+def test_low_temperatures_are_those_of_the_highest_scores_first():
+    log = whole_log(pbm)
+    for estimator in ("ips", "rips", "cascade_dr"):
+        best, sampled = (
+            clicks.evaluate_policy(
+                log, NEW * scale, "dcg@2", estimator=estimator, temperature=temperature,
+                logged=None, **needed(estimator),
+            ).value
+            for scale, temperature in ((1.0, 0.0), (1e6, 1.0))
+        )  # fmt: skip
+        assert sampled == pytest.approx(best, rel=1e-9)
 
 
 def test_a_limit_makes_weights_smaller():
@@ -218,6 +264,9 @@ def test_what_is_wrong_is_one_sentence():
     for given, error, match in (
         ({"metric": "ndcg@5"}, UsageError, "no metric of clicks"),
         ({"metric": "ctr"}, UsageError, "cut-off"),
+        ({"metric": "ctr@99999"}, UsageError, "from 1 to 10,000"),
+        ({"metric": "ctr@" + 5000 * "9"}, UsageError, "no metric of clicks"),
+        ({"estimator": "pi", "limit": 3.0}, UsageError, "no weights to limit"),
         ({"estimator": "drr"}, UsageError, "estimator must be"),
         ({"metric": "hit@2"}, UsageError, "first click"),
         ({"estimator": "pbm"}, UsageError, "estimate_propensity"),

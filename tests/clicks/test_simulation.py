@@ -161,3 +161,10 @@ def test_logged_probabilities_are_those_of_the_lists():
     for bad in ({}, {"temperature": 1.0, "swaps": "all"}, {"swaps": "first"}):
         with pytest.raises(UsageError, match="propensity"):
             clicks.simulate(data, 1, propensity="slot", **bad)
+
+
+def test_logged_probabilities_of_lists_that_hardly_vary_are_near_one():
+    data = small_data(queries=2, documents=60)
+    for kind in ("slot", "conditional"):
+        log = clicks.simulate(data, 1, positions=50, temperature=1e-3, propensity=kind)
+        assert log.propensity.min() > 0.9

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from browser import opened
+from cases import case
 from small_data import small_data
 
 from rankwright import clicks
@@ -122,15 +123,34 @@ def test_documents_are_found_by_their_ids(given):
     assert part.n_sessions == bare.n_sessions / 2
 
 
-def test_what_does_not_fit_is_one_sentence(given, tmp_path):
+def test_what_does_not_fit_is_one_sentence(given, tmp_path, monkeypatch):
     data, log = given
+    monkeypatch.delattr("rankwright.comparison.compare.Work.run")  # before any ranker is fitted
     with pytest.raises(UsageError, match="log must be a ClickLog"):
         compare(data, "ranksvm", log=3)
     with pytest.raises(DataError, match="no file"):
         compare(data, "ranksvm", log=tmp_path / "none.csv")
+    (tmp_path / "bad.csv").write_text("session,query\n1,2\n")
+    for change, error, why in (
+        ({"log": tmp_path / "bad.csv"}, DataError, "no column of the document"),
+        ({"log_metric": "ctr"}, UsageError, "no metric of clicks"),
+        ({"log_estimator": "drr"}, UsageError, "estimator must be"),
+        ({"log_options": {"limits": 3}}, UsageError, "no parameter 'limits'"),
+        ({"log_options": {"folds": 1}}, UsageError, "folds"),
+        ({"log_estimator": "pbm"}, UsageError, "needs propensity"),
+        ({"log": None, "log_metric": "ctr@3"}, UsageError, "--log"),
+        ({"log": None, "log_options": {"limit": 3.0}}, UsageError, "--log"),
+    ):
+        with case(change), pytest.raises(error, match=why):
+            compare(data, "ranksvm", **{"log": log, **change})
     with pytest.raises(DataError, match="query ids must be the same"):
         log_of_tests(log._replace(query_ids=np.arange(1000, 1030)), [data])
     with pytest.raises(DataError, match="load the data with doc_id"):
         log_of_tests(log._replace(features=None, row=None), [data])
     with pytest.raises(DataError, match="other documents in the log"):
         log_of_tests(log, [data._replace(y=data.y + 1.0)])
+    longer = small_data(queries=30, documents=9)
+    kept = longer.indptr[:-1][:, None] + np.arange(8)
+    longer.y[kept] = data.y.reshape(30, 8)
+    with pytest.raises(DataError, match="other documents in the log"):
+        log_of_tests(log, [longer])

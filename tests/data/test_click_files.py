@@ -384,11 +384,49 @@ def test_clicks_may_follow_their_lists_or_come_before(tmp_path):
         (({**SHOWN[0], "positions": 3},), "line 1 has no list 'clicks'"),
         (({**SHOWN[0], "clicked": None}, SHOWN[1]), "line 1 has no list 'clicks'"),
         (({"session": "s1", "clicked": [1]},), "there are no sessions"),
+        ((*SHOWN, {"session": "s1", "clicked": [3]}), "line 1 has no document at position 3"),
+        ((*SHOWN, SHOWN[0]), "session 's1' comes back after others"),
     ],
 )
 def test_reports_of_clicks_that_are_refused(tmp_path, some, why):
     with pytest.raises(DataError, match=why):
         load_log(lines(tmp_path / "log.jsonl", *some))
+
+
+def test_ids_stay_apart_whatever_their_size(tmp_path):
+    big = [2**63, 2**63 + 1, -1, 2**70, True, 1]
+    shown = {"query": -5, "documents": big, "clicks": [0] * len(big)}
+    log = load_log(lines(tmp_path / "log.jsonl", shown, {**shown, "query": 2**64 + 1}))
+    assert sorted(log.document_ids.tolist()) == sorted(map(str, big))
+    assert sorted(log.query_ids.tolist()) == ["-5", str(2**64 + 1)]
+
+
+def test_ids_of_parts_stay_apart(tmp_path, monkeypatch):
+    monkeypatch.setattr(click_files, "IMPRESSIONS_PER_PART", 2)
+    parts = ([1, 2], [2**63, 2**63 + 1], ["a", 3])
+    shown = [{"query": "q", "documents": one, "clicks": [0, 0]} for one in parts]
+    log = load_log(lines(tmp_path / "log.jsonl", *shown))
+    assert sorted(log.document_ids.tolist()) == sorted(str(one) for part in parts for one in part)
+
+
+@each(
+    ("change", "why"),
+    [
+        ({"documents": ["a", None]}, "the id of a document must be a text or a number, not 'None'"),
+        ({"documents": ["a", ["b"]]}, "the id of a document must be a text or a number"),
+        ({"teams": None}, "line 2 has no 'teams', unlike the lines above"),
+        ({"interleaving": None}, "line 2 has no 'interleaving', unlike the lines above"),
+        ({"positions": [1, 2]}, "line 2 has 'positions', unlike the lines above"),
+        ({"interleaving": {"method": "team_draft", "rankers": ["A", "A"]}}, "different"),
+    ],
+)
+def test_lines_that_do_not_fit_are_refused(tmp_path, change, why):
+    how = {"method": "team_draft", "rankers": ["A", "B"]}
+    line = {"query": "q", "documents": ["a", "b"], "clicks": [0, 1], "teams": [0, 1]}
+    line |= {"interleaving": how}
+    changed = {k: v for k, v in {**line, **change}.items() if v is not None}
+    with pytest.raises(DataError, match=why):
+        load_log(lines(tmp_path / "log.jsonl", line, changed))
 
 
 # --- Yandex -----------------------------------------------------------------------------------

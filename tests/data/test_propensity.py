@@ -39,9 +39,10 @@ def test_a_file_holds_all_of_it(tmp_path):
     "case",
     [
         ("[1]", "a JSON object"),
-        ("{", "Expecting"),
+        ("{", "is not JSON"),
         ('{"format": "x"}', "'format' must be"),
         ('{"format": "rankwright propensity 1"}', "'examination' is missing"),
+        ("session,query\n1,2\n", "no propensity: the file is not JSON"),
         ('{"format": "rankwright propensity 1", "examination": 3}', "must be a list"),
         ('{"format": "rankwright propensity 1", "examination": ["a"]}', "could not convert"),
         ('{"format": "rankwright propensity 1", "examination": [0]}', "above 0"),

@@ -4,6 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from listed_policies import ATTRACTION, EXAMINATION, SLOTS, pbm, whole_log
 from served import client
 
 import rankwright as rw
@@ -347,3 +348,35 @@ class Recorded:
     def bind(self, data, *, n_jobs=None):
         self.seen.append(data)
         return self.loss.bind(data, n_jobs=n_jobs)
+
+
+def test_how_likely_documents_were_shown_does_not_enter_their_relevance():
+    """On the whole distribution of a log estimates are exact, with and without probabilities."""
+    log = whole_log(pbm)
+    bare = log._replace(propensity=None)
+    for self_normalize in (True, False):
+        for one in (log, bare):
+            found = debias(
+                one, Propensity(EXAMINATION), method="ips", self_normalize=self_normalize
+            )
+            np.testing.assert_allclose(found.y[np.argsort(found.doc_id)], ATTRACTION, rtol=1e-9)
+    shown = log.impression_weights()
+    divided = np.bincount(log.row, shown * log.click / log.propensity) / np.bincount(log.row, shown)
+    assert np.abs(divided - ATTRACTION).min() > 0.02  # not what it would be in place of looks
+
+
+def test_positions_of_two_layouts_are_numbered_apart():
+    """Phones, where few look below the first document, beside desktops."""
+    wide, narrow = whole_log(pbm), whole_log(lambda rows: lambda c: phone(rows, len(c)))
+    both = clicks.concatenate_logs([wide, narrow._replace(position=narrow.position + SLOTS)])
+    both = both._replace(features=wide.features, row=np.concatenate((wide.row, narrow.row)))
+    known = Propensity(np.concatenate((EXAMINATION, PHONE)))
+    found = debias(both, known, method="ips")
+    np.testing.assert_allclose(found.y[np.argsort(found.doc_id)], ATTRACTION, rtol=1e-9)
+
+
+PHONE = np.array([0.9, 0.05])
+
+
+def phone(rows, slot):
+    return PHONE[slot] * ATTRACTION[rows[slot]]

@@ -78,6 +78,24 @@ def test_many_lists_as_one_table(trees):
         assert trees.post(RANK, json=body).json() == one
 
 
+def test_the_query_of_one_list_may_be_a_column(trees):
+    _, X = documents(2)
+    for held, address, query in (
+        (["p", "p"], "", "p"),
+        ([7, 7], "", 7),
+        ([7, 7], "?query=7", "7"),
+        (["p", "q"], "", None),
+        (["p", "p"], "?query=q", None),
+    ):
+        body = arrow({"query": pa.array(held), **by_name(X)})
+        answer = post(trees, RANK + address, body, ARROW)
+        if query is None:
+            assert answer.status_code == 422
+            assert "another query than the address, or several" in answer.json()["error"]
+        else:
+            assert answer.json()["query"] == query
+
+
 def test_an_empty_table_or_matrix_is_an_empty_list(trees):
     none = np.empty((0, 6))
     assert post(trees, RANK, npy(none), NPY).json()["ranking"] == []

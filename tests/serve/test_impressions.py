@@ -6,6 +6,7 @@ import os
 import time
 
 import pytest
+from cases import each
 
 from rankwright.errors import UsageError
 from rankwright.serve import impressions
@@ -47,18 +48,28 @@ def test_lines_are_appended_to_what_is_there(opened, lost):
 
 def test_half_a_line_of_a_crash_is_cut_off(opened, tmp_path):
     path = tmp_path / "shown.jsonl"
-    path.write_bytes(b'{"a": 1}\n{"a": ')
-    log = opened()
-    log.append({"a": 2})
-    log.close()
-    assert lines_of(path) == [{"a": 1}, {"a": 2}]
+    for half in (b'{"session": "x", "qu', b'{"se'):
+        path.write_bytes(b'{"session": "w"}\n' + half)
+        log = opened()
+        log.append({"session": "y"})
+        log.close()
+        assert lines_of(path) == [{"session": "w"}, {"session": "y"}]
+
+
+@each("content", [b"first line\nlast line", b'{"a": 1}\n{"a": 2}', b"PK\x03\x04\n\x00{"])
+def test_the_end_of_another_file_is_not_cut_off(opened, tmp_path, content):
+    path = tmp_path / "notes.txt"
+    path.write_bytes(content)
+    with pytest.raises(UsageError, match="does not end as a log of impressions"):
+        opened(path)
+    assert path.read_bytes() == content
 
 
 def test_a_file_without_lines_is_not_touched(opened, tmp_path, monkeypatch):
     monkeypatch.setattr(impressions, "_TAIL", 100)
     path = tmp_path / "shown.jsonl"
     path.write_bytes(b"x" * 1000)
-    with pytest.raises(UsageError, match="does not hold JSON lines"):
+    with pytest.raises(UsageError, match="does not end as a log of impressions"):
         opened()
     assert path.stat().st_size == 1000
 
@@ -86,6 +97,26 @@ def test_a_full_file_is_put_aside(opened, tmp_path):
     assert len(found) > 5
     numbers = [line["number"] for path in found for line in lines_of(path)]
     assert sorted(numbers) == list(range(30))
+
+
+def test_a_file_that_cannot_be_opened_anew_is_tried_again(opened, tmp_path, lost, monkeypatch):
+    """Such as for want of file descriptors, when the old one is full and was put aside."""
+    log = opened(most=10)
+    log._write([b'{"session": 1}\n'])
+
+    def refused(path):
+        raise UsageError(f"{path} cannot be written: Too many open files.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(impressions, "_opened", refused)
+        log._write([b'{"session": 2}\n'])
+    assert lost == [("disk", 1)]
+    log._write([b'{"session": 3}\n'])
+    assert lines_of(log.path) == [{"session": 3}]
+    log.path.rename(tmp_path / "moved")  # by somebody else
+    log._write([b'{"session": 4}\n'])
+    assert lines_of(log.path) == [{"session": 4}]
+    assert lost == [("disk", 1)]
 
 
 @pytest.mark.parametrize("taken", [0, 10, 25])
