@@ -3,10 +3,10 @@
 500 trees of 64 leaves over 136 features, 20,000 documents, and lists of 1,000 and 100 at a time. We
 score LightGBM's own trees, to the same last bit; XGBoost and scikit-learn score as many trees with
 as many leaves of their own. CatBoost does so twice: with such trees, and with the symmetric trees
-that it is made for, of 64 leaves each. Features are in memory (float32) and converted where a tool
-must; trees of their own give scores of their own, which are not compared. Linear scores are timed
-against reading the features, NumPy's maximum of the same array; sparse ones against SciPy's
-product.
+that it is made for, of 64 leaves each; those we import and score too, to the same last bit.
+Features are in memory (float32) and converted where a tool must; trees of their own give scores of
+their own, which are not compared. Linear scores are timed against reading the features, NumPy's
+maximum of the same array; sparse ones against SciPy's product.
 """
 
 from __future__ import annotations
@@ -18,15 +18,22 @@ import lightgbm as lgb
 import numpy as np
 from scipy import sparse
 
+import rankwright as rw
 from rankwright.models.linear import FittedLinear
 from rankwright.models.trees import FittedTrees
 
-from .contest import Contender, contest
+from .contest import Contender, contest, is_installed
 from .findings import OURS, Findings
 from .timing import least
 
 ROWS, FEATURES, TREES, LEAVES, RUNS = 20_000, 136, 500, 64, 7
 SIZE = f"{TREES} trees, {LEAVES} leaves, 1 thread"
+SYMMETRIC = "CatBoost, symmetric trees"
+OURS_SYMMETRIC = f"{OURS}, the same symmetric trees"
+SAME = {
+    "LightGBM": "the same scores, to the last bit",
+    OURS_SYMMETRIC: "CatBoost's scores, to the last bit",
+}
 Scorer = Callable[[Any], np.ndarray]
 
 
@@ -40,12 +47,15 @@ def run() -> Findings:
     found = Findings()
     all_rows = found.add(_contest(f"{ROWS:,} documents", X, scorers, RUNS))
     found.note_figure("forest_vs_lightgbm", all_rows.ratio("LightGBM", OURS))
+    found.note_figure("symmetric_vs_catboost", all_rows.ratio(SYMMETRIC, OURS_SYMMETRIC))
     found.figures["forest_float64_vs_lightgbm"] = ratio(booster, ours, wide, RUNS)
     for n, runs in ((1000, 10 * RUNS), (100, 100 * RUNS)):
         some = found.add(_contest(f"one list of {n:,} documents", X[:n], scorers, runs))
         found.note_figure(f"one_query_of_{n}_vs_lightgbm", some.ratio("LightGBM", OURS))
         for peer in ("XGBoost", "CatBoost"):
             found.note_figure(f"one_query_of_{n}_vs_{peer.lower()}", some.ratio(peer, OURS))
+        faster = some.ratio(SYMMETRIC, OURS_SYMMETRIC)
+        found.note_figure(f"symmetric_one_query_of_{n}_vs_catboost", faster)
     for name, read, score in linear_calls():
         seconds = least({"reading": read, "ours": score}, RUNS)
         found.figures[f"linear_{name}"] = seconds["reading"] / seconds["ours"]
@@ -53,6 +63,10 @@ def run() -> Findings:
         ours.scores(some, n_jobs=1) - booster.predict(some, num_threads=1) for some in (X, wide)
     ]
     found.figures["largest_difference"] = float(np.abs(same).max())
+    by_name = {peer: make for peer, _, _, make in scorers}
+    if OURS_SYMMETRIC in by_name:
+        apart = by_name[OURS_SYMMETRIC]()(X) - by_name[SYMMETRIC]()(X)
+        found.figures["symmetric_largest_difference"] = float(np.abs(apart).max())
     return found
 
 
@@ -114,7 +128,7 @@ def _contest(task: str, X: np.ndarray, scorers: list[tuple[Any, ...]], runs: int
                 package,
                 f"{what}{SIZE}",
                 lambda m=make: _call(m(), X),
-                same="the same scores, to the last bit" if peer == "LightGBM" else "",
+                same=SAME.get(peer, ""),
             )
             for peer, package, what, make in scorers
         ],
@@ -130,12 +144,13 @@ def _scorers(
     X: np.ndarray, y: np.ndarray, booster: lgb.Booster, ours: FittedTrees
 ) -> list[tuple[str, str, str, Callable[[], Scorer]]]:
     """Return name, package, settings, and what makes the scorer, of every tool."""
-    once: dict[str, Scorer] = {}
+    once: dict[str, Any] = {}
 
-    def kept(name: str, make: Callable[[], Scorer]) -> Callable[[], Scorer]:
+    def kept(name: str, make: Callable[[], Any]) -> Callable[[], Any]:
         return lambda: once[name] if name in once else once.setdefault(name, make())
 
-    return [
+    symmetric = kept("symmetric", lambda: trained_catboost(X, y, "SymmetricTree"))
+    scorers = [
         (OURS, "rankwright", "", lambda: lambda Z: ours.scores(Z, n_jobs=1)),
         ("LightGBM", "lightgbm", "predict, ", lambda: lambda Z: booster.predict(Z, num_threads=1)),
         ("XGBoost", "xgboost", "inplace_predict, ", kept("xgboost", lambda: _xgboost(X, y))),
@@ -143,14 +158,9 @@ def _scorers(
             "CatBoost",
             "catboost",
             "Lossguide trees, ",
-            kept("catboost", lambda: _catboost(X, y, "Lossguide")),
+            kept("catboost", lambda: _catboost(trained_catboost(X, y, "Lossguide"))),
         ),
-        (
-            "CatBoost, symmetric trees",
-            "catboost",
-            "SymmetricTree, depth 6, ",
-            kept("symmetric", lambda: _catboost(X, y, "SymmetricTree")),
-        ),
+        (SYMMETRIC, "catboost", "SymmetricTree, depth 6, ", lambda: _catboost(symmetric())),
         (
             "scikit-learn",
             "scikit-learn",
@@ -158,6 +168,11 @@ def _scorers(
             kept("sklearn", lambda: _sklearn(X, y)),
         ),
     ]
+    if is_installed("catboost"):
+        about = "CatBoost's model imported, "
+        imported = kept("imported", lambda: _imported(symmetric()))
+        scorers.append((OURS_SYMMETRIC, "rankwright", about, imported))
+    return scorers
 
 
 def trained_xgboost(X: np.ndarray, y: np.ndarray) -> Any:
@@ -191,9 +206,13 @@ def _xgboost(X: np.ndarray, y: np.ndarray) -> Scorer:
     return trained_xgboost(X, y).inplace_predict
 
 
-def _catboost(X: np.ndarray, y: np.ndarray, policy: str) -> Scorer:
-    model = trained_catboost(X, y, policy)
+def _catboost(model: Any) -> Scorer:
     return lambda Z: model.predict(Z, thread_count=1)
+
+
+def _imported(model: Any) -> Scorer:
+    ours = rw.import_model(model).model_
+    return lambda Z: ours.scores(Z, n_jobs=1)
 
 
 def _sklearn(X: np.ndarray, y: np.ndarray) -> Scorer:
