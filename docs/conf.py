@@ -10,6 +10,7 @@ from typing import Any
 from docutils import nodes
 from docutils.utils.math import latex2mathml
 from numpydoc.xref import DEFAULT_LINKS
+from pygments.lexers.shell import BashLexer, BashSessionLexer
 from sphinx import addnodes
 from sphinx.application import Sphinx
 
@@ -85,19 +86,33 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
     "pygments_light_style": "a11y-high-contrast-light",
-    "pygments_dark_style": "github-dark",
+    "pygments_dark_style": "a11y-high-contrast-dark",
 }
 
 
 def setup(app: Sphinx) -> None:
     """Add the role of single backticks, equations as MathML, and the docstrings' own markup."""
     app.add_role("name", name_role)
+    app.add_lexer("console", Console)
     app.add_html_math_renderer(
         "mathml", inline_renderers=(_inline_math, None), block_renderers=(_block_math, None)
     )
     app.connect("autodoc-process-docstring", _process_docstring, priority=100)
     app.connect("autodoc-process-signature", _process_signature)
     app.connect("autodoc-skip-member", _skip_member)
+
+
+# --- commands ---------------------------------------------------------------------------------
+
+
+class Console(BashSessionLexer):
+    """Commands after a prompt with what they print, or commands alone, which can be copied too."""
+
+    def get_tokens_unprocessed(self, text: str) -> Any:
+        """Return the tokens: of a script where no line has a prompt."""
+        if re.search(r"^\$ ", text, re.MULTILINE):
+            return super().get_tokens_unprocessed(text)
+        return BashLexer(**self.options).get_tokens_unprocessed(text)
 
 
 # --- equations: MathML, which browsers draw themselves ------------------------------------------
