@@ -10,6 +10,7 @@ from browser import opened, serious_violations
 from served import NAMES, save_model
 from server_process import serving
 
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("docs")
