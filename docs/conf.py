@@ -100,6 +100,7 @@ def setup(app: Sphinx) -> None:
     app.connect("autodoc-process-docstring", _process_docstring, priority=100)
     app.connect("autodoc-process-signature", _process_signature)
     app.connect("autodoc-skip-member", _skip_member)
+    app.connect("html-page-context", _parameters_without_list)
 
 
 # --- commands ---------------------------------------------------------------------------------
@@ -191,3 +192,20 @@ def _process_signature(_app: Sphinx, *about: Any) -> tuple[str, str] | None:
     if not signature:
         return None
     return re.sub(r"<function [^()=]*?>(?=[,)])", "...", signature), returns
+
+
+# Sphinx writes the parameters of a long signature as a list of definitions that define nothing,
+# which screen readers announce as such.
+_PARAMETERS = re.compile(r'(<span class="sig-paren">\(</span>\s*)<dl>(.*?)</dl>', re.DOTALL)
+
+
+def _parameters_without_list(
+    _app: Sphinx, _page: str, _template: str, context: dict[str, Any], _doctree: Any
+) -> None:
+    """Write parameters of a signature as plain lines."""
+    context["body"] = _PARAMETERS.sub(_as_lines, context.get("body", ""))
+
+
+def _as_lines(found: re.Match[str]) -> str:
+    lines = found[2].replace("<dd>", '<span class="sig-line">').replace("</dd>", "</span>")
+    return f"{found[1]}{lines}"

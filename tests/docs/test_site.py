@@ -205,7 +205,7 @@ def test_the_page_is_dark_where_the_reader_asks_for_it(site, browser):
     assert shades["dark"] < 200
 
 
-READ = ("index", "tutorial", "choose", "how-to/serve", "algorithms/dorm", "api/rankwright/auto")
+READ = ("index", "how-to/serve", "api/rankwright/auto")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
