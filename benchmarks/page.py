@@ -100,7 +100,7 @@ def _summary(areas: dict[str, dict[str, Any]]) -> list[str]:
         for axis, curves in _by_axis(lists.curves):
             reported = slower_curves(curves)
             lost += [f"- {task} over {axis} ([{area}](#{area})): {text}" for task, text in reported]
-        absent += [f"- {peer} ({area}): {why}." for peer, why in lists.absent.items()]
+        absent += [f"- {peer} ({area}): {why.rstrip('.')}." for peer, why in lists.absent.items()]
         failed += [f"- {peer} ({area}): {why}" for peer, why in lists.failed.items()]
         failed += [f"- {area}: {text}" for text in _missed(found)]
     lines = ["## Where Rankwright loses", "", *(lost or ["Nowhere in this run."]), ""]
@@ -118,8 +118,8 @@ def _missed(found: dict[str, Any]) -> list[str]:
         if value is not None and not (
             bounds.get("least", value) <= value <= bounds.get("most", value)
         ):
-            allowed = ", ".join(f"{kind} {limit}" for kind, limit in bounds.items())
-            missed.append(f"`{name}` is {value:.4g}, allowed is {allowed}.")
+            allowed = " and ".join(f"at {kind} {limit:g}" for kind, limit in bounds.items())
+            missed.append(f"`{name}` is {value:.4g}; it should be {allowed}.")
     return missed
 
 
@@ -140,7 +140,7 @@ def _area(area: str, found: dict[str, Any], folder: str) -> list[str]:
         if any(one.megabytes for one in curves):
             lines += [f"![Megabytes over {axis}]({folder}/{area}-{_slug(axis)}-memory.svg)", ""]
     for peer, why in lists.absent.items():
-        lines += [f"Not measured: {peer}, as {why}.", ""]
+        lines += [f"Not measured: {peer}, as {why.rstrip('.')}.", ""]
     for peer, why in lists.failed.items():
         lines += [f"Failed: {peer}: {why}", ""]
     if found["figures"]:

@@ -63,7 +63,7 @@ def draw_curves(curves: list[Curve], path: Path, *, memory: bool = False) -> Non
             axis.plot(
                 one.sizes,
                 one.megabytes if memory else one.seconds,
-                color=COLOURS.get(one.peer, OTHERS[number % len(OTHERS)]),
+                color=_colour(one.peer, number),
                 marker=MARKS[number % len(MARKS)],
                 markersize=4,
                 linewidth=1.6,
@@ -71,7 +71,7 @@ def draw_curves(curves: list[Curve], path: Path, *, memory: bool = False) -> Non
             )
         axis.set_xscale("log")
         axis.set_yscale("log")
-        axis.set_xticks(some[0].sizes, [f"{size:g}" for size in some[0].sizes])
+        axis.set_xticks(some[0].sizes, [_count(size) for size in some[0].sizes])
         axis.minorticks_off()
         shown = [one.megabytes if memory else one.seconds for one in some]
         axis.set_ylim(*_decades([value for values in shown for value in values]))
@@ -88,6 +88,20 @@ def draw_curves(curves: list[Curve], path: Path, *, memory: bool = False) -> Non
 
 def _named(one: Curve, slope: float | None) -> str:
     return one.peer if slope is None else f"{one.peer}, slope {slope:.2f}"
+
+
+def _colour(peer: str, number: int) -> str:
+    """Return a peer's colour, which "LightGBM, its variant" has too; ours is of one line alone."""
+    name = peer if peer.startswith(OURS) else peer.partition(",")[0]
+    return COLOURS.get(name, OTHERS[number % len(OTHERS)])
+
+
+def _count(size: float) -> str:
+    """Return a size as short as a tick allows: 2000, 104k, 1.2M."""
+    for unit, letter in ((1e6, "M"), (1e3, "k")):
+        if size >= 10_000 and size >= unit:
+            return f"{size / unit:.3g}{letter}"
+    return f"{size:g}"
 
 
 def _decades(values: list[float]) -> tuple[float, float]:

@@ -10,6 +10,7 @@ from typing import Any
 from docutils import nodes
 from docutils.utils.math import latex2mathml
 from numpydoc.xref import DEFAULT_LINKS
+from pygments.lexers.shell import BashLexer, BashSessionLexer
 from sphinx import addnodes
 from sphinx.application import Sphinx
 
@@ -85,19 +86,34 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
     "pygments_light_style": "a11y-high-contrast-light",
-    "pygments_dark_style": "github-dark",
+    "pygments_dark_style": "a11y-high-contrast-dark",
 }
 
 
 def setup(app: Sphinx) -> None:
     """Add the role of single backticks, equations as MathML, and the docstrings' own markup."""
     app.add_role("name", name_role)
+    app.add_lexer("console", Console)
     app.add_html_math_renderer(
         "mathml", inline_renderers=(_inline_math, None), block_renderers=(_block_math, None)
     )
     app.connect("autodoc-process-docstring", _process_docstring, priority=100)
     app.connect("autodoc-process-signature", _process_signature)
     app.connect("autodoc-skip-member", _skip_member)
+    app.connect("html-page-context", _parameters_without_list)
+
+
+# --- commands ---------------------------------------------------------------------------------
+
+
+class Console(BashSessionLexer):
+    """Commands after a prompt with what they print, or commands alone, which can be copied too."""
+
+    def get_tokens_unprocessed(self, text: str) -> Any:
+        """Return the tokens: of a script where no line has a prompt."""
+        if re.search(r"^\$ ", text, re.MULTILINE):
+            return super().get_tokens_unprocessed(text)
+        return BashLexer(**self.options).get_tokens_unprocessed(text)
 
 
 # --- equations: MathML, which browsers draw themselves ------------------------------------------
@@ -176,3 +192,20 @@ def _process_signature(_app: Sphinx, *about: Any) -> tuple[str, str] | None:
     if not signature:
         return None
     return re.sub(r"<function [^()=]*?>(?=[,)])", "...", signature), returns
+
+
+# Sphinx writes the parameters of a long signature as a list of definitions that define nothing,
+# which screen readers announce as such.
+_PARAMETERS = re.compile(r'(<span class="sig-paren">\(</span>\s*)<dl>(.*?)</dl>', re.DOTALL)
+
+
+def _parameters_without_list(
+    _app: Sphinx, _page: str, _template: str, context: dict[str, Any], _doctree: Any
+) -> None:
+    """Write parameters of a signature as plain lines."""
+    context["body"] = _PARAMETERS.sub(_as_lines, context.get("body", ""))
+
+
+def _as_lines(found: re.Match[str]) -> str:
+    lines = found[2].replace("<dd>", '<span class="sig-line">').replace("</dd>", "</span>")
+    return f"{found[1]}{lines}"

@@ -223,7 +223,7 @@ def _conclusion(
     known = found[method].examination
     last, times = len(known), known[0] / known[-1]
     first = (
-        f"Users look at position 1 {times:.3g} times as often as at position {last}, by "
+        f"Users look {times:,.1f} times as often at position 1 as at position {last}, by "
         f"{({**_OF_DOCUMENTS, **_OF_FEATURES})[method]}."
     )
     if gain is not None:

@@ -412,7 +412,7 @@ class About:
             used = int(np.count_nonzero(model.coef))
             self._kind = f"{used:,} of {len(model.coef):,} weights"
         elif hasattr(model, "n_trees"):
-            self._kind = f"{model.n_trees:,} trees"
+            self._kind = f"{model.n_trees:,} tree{'s' if model.n_trees != 1 else ''}"
 
     def add(self, parts: F64) -> None:
         """Add the documents of a query."""

@@ -4,6 +4,7 @@ import json
 
 from benchmarks.findings import Curve, Findings, Record
 from benchmarks.page import losses, page, read, write
+from benchmarks.plots import COLOURS, _colour, _count
 
 MACHINE = {"cpu": "Some CPU", "cores": 2, "memory_gigabytes": 8, "system": "Linux", "python": "3"}
 
@@ -58,7 +59,7 @@ def test_the_page_names_version_settings_machine_losses_and_absent_peers():
     assert "**LightGBM is 2.0x faster here.**" in text
     assert "- CatBoost (trees): catboost is not installed." in text
     assert "- XGBoost (trees): ValueError: no" in text
-    assert "- trees: `ratio` is 0.5, allowed is least 1.0." in text
+    assert "- trees: `ratio` is 0.5; it should be at least 1." in text
     assert "Nowhere in this run." not in text
 
 
@@ -121,3 +122,14 @@ def test_areas_are_in_the_order_of_a_users_work(tmp_path):
 
 def test_without_results_the_page_says_so():
     assert "`make bench` makes them" in page({})
+
+
+def test_sizes_on_an_axis_are_short():
+    shown = {16: "16", 2000: "2000", 8553: "8553", 103042: "103k", 3.77112e6: "3.77M"}
+    assert {size: _count(size) for size in shown} == shown
+
+
+def test_a_variant_has_the_colour_of_its_tool_but_ours_is_of_one_line():
+    assert _colour("LightGBM, DaskLGBMRanker", 1) == COLOURS["LightGBM"]
+    assert _colour("Rankwright", 0) == COLOURS["Rankwright"]
+    assert _colour("Rankwright, one thread", 1) != COLOURS["Rankwright"]

@@ -54,6 +54,8 @@ def test_it_opens_without_errors_or_network(page):
 def test_it_fits_a_phone(page):
     with opened(page, viewport={"width": 360, "height": 800}) as shown:
         assert shown.evaluate("document.documentElement.scrollWidth") <= 360
+        texts = shown.locator(".plot svg[role=img] text").all()
+        assert min(text.bounding_box()["height"] for text in texts) > 9
 
 
 def test_its_figures_are_those_of_the_log(page, log):

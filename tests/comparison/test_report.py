@@ -193,6 +193,42 @@ def test_nothing_runs_off_a_phone_or_a_desk(report, width):
         assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+def test_text_of_charts_is_legible_on_a_phone(report):
+    with opened(report, viewport={"width": 390, "height": 844}) as page:
+        for chart in ("#bars", "#cost-chart", "#curve-panels", "#feature-panels", "#grade-panels"):
+            heights = [box.bounding_box()["height"] for box in page.locator(f"{chart} text").all()]
+            assert min(heights) > 9, chart
+
+
+def test_names_stay_in_view_when_a_table_scrolls(report):
+    with opened(report, viewport={"width": 390, "height": 844}) as page:
+        name = page.locator("#table tbody th").first
+        at = name.bounding_box()
+        page.locator("#table").evaluate("table => table.parentElement.scrollTo(300, 0)")
+        assert name.bounding_box()["x"] == at["x"]
+        assert 60 < at["width"] < 200
+
+
+def test_it_is_printed_on_white_without_controls_and_says_what_was_selected(report):
+    with opened(report, color_scheme="dark") as page:
+        page.evaluate("setTheme('dark')")
+        paper = "getComputedStyle(document.body).backgroundColor"
+        assert page.evaluate(paper) != "rgb(255, 255, 255)"
+        page.emulate_media(media="print")
+        assert page.evaluate(paper) == "rgb(255, 255, 255)"
+        assert page.evaluate("getComputedStyle(document.body).color") == "rgb(29, 35, 43)"
+        for hidden in ("nav", "#theme", "#from", "#query", "#explanation"):
+            assert page.locator(hidden).is_hidden(), hidden
+        query = page.locator("#query option:checked").text_content()
+        said = page.locator("section[aria-labelledby=explorer] > p:visible").all_inner_texts()
+        assert said == [f"Rankings of query {query} by ranksvm and {page.input_value('#to')}."]
+        # Chromium leaves a button out of the head of a table that it repeats on the next page
+        heads = page.locator("#table thead button")
+        assert {head.evaluate("e => getComputedStyle(e).display") for head in heads.all()} == {
+            "contents"
+        }
+
+
 # --- content -------------------------------------------------------------------------------------
 
 

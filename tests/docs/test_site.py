@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 from inspect import signature
 
 import pytest
+from browser import serious_violations
 from code_blocks import ROOT
 
 import rankwright
@@ -202,3 +203,28 @@ def test_the_page_is_dark_where_the_reader_asks_for_it(site, browser):
         context.close()
     assert shades["light"] > 600
     assert shades["dark"] < 200
+
+
+READ = ("index", "how-to/serve", "api/rankwright/auto")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pages_are_accessible_and_fit_a_phone(site, browser, scheme):
+    context = browser.new_context(color_scheme=scheme, viewport={"width": 390, "height": 844})
+    page = context.new_page()
+    found = {}
+    for name in READ:
+        page.goto((site / f"{name}.html").as_uri())
+        wide = page.evaluate("document.documentElement.scrollWidth")
+        if problems := [*serious_violations(page), *([f"{wide} px"] if wide > 390 else [])]:
+            found[name] = problems
+    context.close()
+    assert found == {}
+
+
+def test_commands_without_a_prompt_are_copied_whole(site):
+    text = (site / "how-to/serve.html").read_text()
+    blocks = re.findall(r'<div class="highlight-console.*?</pre>', text, re.DOTALL)
+    assert len(blocks) > 5
+    for block in blocks:  # class "go" is output, which the copy button leaves out
+        assert 'class="go"' not in block or 'class="gp"' in block, block

@@ -4,15 +4,11 @@ import json
 import re
 import subprocess
 from importlib.resources import files
-from pathlib import Path
 
-import axe_core_python
 import pytest
-from browser import opened
+from browser import opened, serious_violations
 from served import NAMES, save_model
 from server_process import serving
-
-AXE = Path(axe_core_python.__file__).with_name("axe.min.js")
 
 
 @pytest.fixture(scope="module")
@@ -74,10 +70,7 @@ def test_the_page_is_accessible_and_fits_a_phone(server, scheme):
     with opened(f"{server}/docs", color_scheme=scheme, viewport=viewport, bypass_csp=True) as page:
         page.locator("details[open]").wait_for()
         assert page.evaluate("document.documentElement.scrollWidth") <= 360
-        page.evaluate(AXE.read_text())
-        found = page.evaluate("axe.run()")
-        serious = [v["id"] for v in found["violations"] if v["impact"] in ("serious", "critical")]
-        assert serious == []
+        assert serious_violations(page) == []
 
 
 def test_a_server_with_keys_shows_its_models_after_the_key_only(folder):

@@ -70,15 +70,17 @@ function showChanges() {
 }
 
 function bars(rows, label) {
-  const width = 960, height = 150, most = Math.max(1e-9, ...rows.map((row) => Math.abs(row.change)));
-  const x = scale(0, rows.length || 1, 30, width), y = scale(most, -most, 8, height - 8);
+  const width = Math.max(300, by("bars").clientWidth || 960), left = 42, height = 150;
+  const most = Math.max(0, ...rows.map((row) => row.change)), least = Math.min(0, ...rows.map((row) => row.change));
+  const y = most > least ? scale(most, least, 8, height - 8) : () => height / 2;
   const kept = rows.length > 960 ? rows.filter((_, k) => k % Math.ceil(rows.length / 960) === 0) : rows;
-  const wide = Math.max(0.6, (width - 30) / kept.length - 0.6), at = scale(0, kept.length || 1, 30, width);
+  const wide = Math.max(0.6, (width - left) / kept.length - 0.6), at = scale(0, kept.length || 1, left, width);
   const marks = kept.map((row, k) => drawing("rect", {
     x: at(k), width: wide, y: Math.min(y(0), y(row.change)), height: Math.max(0.5, Math.abs(y(row.change) - y(0))),
     class: row.gain < 0 ? "bad" : "good" }, drawing("title", {}, `query ${content.qid[row.q]}: ${signed(row.change)}`)));
-  return chart(width, height, label, line(30, y(0), x(rows.length || 1), y(0), "axis"),
-    text(0, 14, signed(most, 2)), text(0, height - 4, signed(-most, 2)), ...marks);
+  const ends = [[0, y(0) + 4], ...(most ? [[most, 14]] : []), ...(least ? [[least, height - 4]] : [])];
+  const apart = ends.filter(([value, at]) => !value || Math.abs(at - ends[0][1]) > 12);
+  return chart(width, height, label, line(left, y(0), width, y(0), "rule"), ...apart.map(([value, at]) => text(0, at, signed(value, 2))), ...marks);
 }
 
 // --- explorer -------------------------------------------------------------------------------------------
@@ -97,6 +99,7 @@ function showRankings() {
   const sides = [by("from").value, by("to").value], query = content.opened[current];
   by("left-name").textContent = sides[0];
   by("right-name").textContent = sides[1];
+  by("query-name").textContent = content.qid[current];
   const orders = sides.map((label) => query.documents.map((_, d) => d).sort((a, b) => query.ranks[label][a] - query.ranks[label][b]));
   const lists = orders.map((order, side) => element("ol", { "aria-label": `ranking by ${sides[side]}` }, ...order.map((d) => element("li", {}, pickButton(query, d, sides[side])))));
   by("rankings").replaceChildren(lists[0], moves(query, orders), lists[1]);
@@ -164,14 +167,14 @@ const panel = (label, note, drawn) => element("div", { class: "panel" }, element
 function curvePanel(ranker) {
   const curve = ranker.curve, width = 300, height = 150;
   if (!curve || curve.rounds.length < 2) return panel(ranker.label, `${ranker.kind}; no learning curve`, element("p", { class: "soft" }, "Trained in one step."));
-  const all = [...curve.valid, ...(curve.train || [])], x = scale(curve.rounds[0], curve.rounds.at(-1), 34, width - 6), y = scale(Math.min(...all), Math.max(...all), height - 22, 8);
+  const all = [...curve.valid, ...(curve.train || [])], x = scale(curve.rounds[0], curve.rounds.at(-1), 40, width - 6), y = scale(Math.min(...all), Math.max(...all), height - 22, 8);
   const path = (values, kind) => drawing("polyline", { class: kind, points: values.map((v, k) => `${x(curve.rounds[k])},${y(v)}`).join(" ") });
   const best = curve.best.reduce((a, b) => a + b, 0) / curve.best.length;
-  const drawn = chart(width, height, `${ranker.label}: ${curve.metric} by iteration`, line(34, height - 22, width - 6, height - 22, "axis"),
-    ...(curve.train ? [path(curve.train, "b")] : []), path(curve.valid, "a"), line(x(Math.min(best, curve.rounds.at(-1))), 8, x(Math.min(best, curve.rounds.at(-1))), height - 22, "axis"),
+  const drawn = chart(width, height, `${ranker.label}: ${curve.metric} by iteration`, line(40, height - 22, width - 6, height - 22, "axis"),
+    ...(curve.train ? [path(curve.train, "b")] : []), path(curve.valid, "a"), line(x(Math.min(best, curve.rounds.at(-1))), 8, x(Math.min(best, curve.rounds.at(-1))), height - 22, "rule"),
     text(0, 14, Math.max(...all).toFixed(3)), text(0, height - 24, Math.min(...all).toFixed(3)),
-    text(34, height - 6, String(curve.rounds[0])), text(width - 6, height - 6, String(curve.rounds.at(-1)), "end"));
-  return panel(ranker.label, `${curve.metric}: validation blue, training orange; iteration ${curve.best.join(", ")} selected; ${ranker.kind}`, drawn);
+    text(40, height - 6, String(curve.rounds[0])), text(width - 6, height - 6, String(curve.rounds.at(-1)), "end"));
+  return panel(ranker.label, `${curve.metric}: validation blue, training orange and dashed; iteration ${curve.best.join(", ")} selected; ${ranker.kind}`, drawn);
 }
 
 function costChart() {
@@ -192,7 +195,8 @@ function costChart() {
 // Names stand beside their points, on the side with more room; where two would overlap, the lower one
 // moves to the next free line, with a thin line back to its point.
 function pointNames(points, width, bottom) {
-  const taken = points.map((point) => ({ left: point.at - 6, right: point.at + 6, top: point.y - 6, bottom: point.y + 6 })), made = [];
+  const taken = points.flatMap((point) => [{ left: point.at - 6, right: point.at + 6, top: point.y - 6, bottom: point.y + 6 },
+    { left: point.at - 2, right: point.at + 2, top: point.high, bottom: point.low }]), made = [];
   for (const point of [...points].sort((a, b) => a.y - b.y)) {
     const name = point.ranker.label, long = Math.min(34, Math.max(8, Math.floor(width / 16)));
     const words = name.length > long ? `${name.slice(0, long - 1)}…` : name, wide = 6.4 * words.length;
@@ -214,7 +218,7 @@ function pointNames(points, width, bottom) {
 
 function costTable() {
   const metric = content.metrics[0], cells = (ranker) => [ranker.means[metric][0].toFixed(4), ranker.seconds === null ? "–" : ranker.seconds.toPrecision(3), ranker.bytes === null ? "–" : `${Math.round(ranker.bytes / 1000).toLocaleString("en")} kB`, ranker.kind];
-  return element("table", {}, element("thead", {}, element("tr", {}, ...["ranker", metric, "seconds", "file", "model"].map((word) => element("th", { scope: "col" }, word)))),
+  return element("table", { class: "names" }, element("thead", {}, element("tr", {}, ...["ranker", metric, "seconds", "file", "model"].map((word) => element("th", { scope: "col" }, word)))),
     element("tbody", {}, ...content.rankers.map((ranker) => element("tr", {}, element("th", { scope: "row" }, ranker.label), ...cells(ranker).map((cell) => element("td", {}, cell))))));
 }
 
@@ -231,10 +235,10 @@ function gradePanel(ranker) {
   const rows = ranker.grades.length > 12 ? ranker.grades.filter((_, k) => k % Math.ceil(ranker.grades.length / 12) === 0) : ranker.grades;
   const height = 24 * rows.length + 24, x = scale(Math.min(...rows.map((r) => r[1])), Math.max(...rows.map((r) => r[5])), 40, 292);
   const drawn = chart(300, height, `${ranker.label}: median score by grade ${rows.map((r) => `${r[0]}: ${r[3]}`).join(", ")}`,
-    ...rows.flatMap(([grade, low, first, middle, third, high], k) => [text(30, 24 * k + 18, `${grade}`, "end"), line(x(low), 24 * k + 14, x(high), 24 * k + 14, "axis"),
+    ...(x(0) > 40 && x(0) < 292 ? [line(x(0), 0, x(0), height - 16, "axis"), text(x(0), height - 2, "0", "middle")] : []),
+    ...rows.flatMap(([grade, low, first, middle, third, high], k) => [text(30, 24 * k + 18, `${grade}`, "end"), line(x(low), 24 * k + 14, x(high), 24 * k + 14, "rule"),
       drawing("rect", { x: x(first), width: Math.max(1, x(third) - x(first)), y: 24 * k + 8, height: 12, class: "a-fill", opacity: 0.55 }),
-      drawing("rect", { x: x(middle) - 1.5, width: 3, y: 24 * k + 5, height: 18, class: "b-fill" })]),
-    ...(x(0) > 40 && x(0) < 292 ? [line(x(0), 0, x(0), height - 16, "axis"), text(x(0), height - 2, "0", "middle")] : []));
+      drawing("rect", { x: x(middle) - 1.5, width: 3, y: 24 * k + 5, height: 18, class: "b-fill" })]));
   return panel(ranker.label, "grade, and scores in standard deviations", drawn);
 }
 
@@ -269,7 +273,7 @@ function start() {
   openQuery(opened[0]);
   by("curve-panels").append(...content.rankers.map(curvePanel));
   by("cost-chart").append(costChart());
-  addEventListener("resize", () => by("cost-chart").replaceChildren(costChart()));
+  addEventListener("resize", () => { by("cost-chart").replaceChildren(costChart()); showChanges(); });
   by("cost-table").append(costTable());
   by("feature-panels").append(...content.rankers.map(featurePanel));
   by("grade-panels").append(...content.rankers.map(gradePanel));
