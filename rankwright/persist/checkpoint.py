@@ -342,7 +342,7 @@ def check_same(folder: Path, there: Mapping[str, Any], here: Mapping[str, Any]) 
     """Refuse to go on with another run, and say what differs first."""
     made = {"rankwright": there.get("rankwright"), **_as_dict(there.get("libraries"))}
     now = {"rankwright": here["rankwright"], **here["libraries"]}
-    # Parameters of another release differ in their names and defaults, which nobody could set back.
+    # Parameters of another release differ in names and defaults, which a user cannot set back.
     _check_version(folder, "rankwright", made, now)
     for name in ("ranker", "parameters", "training data", "valid data", "start", "sample"):
         if there.get(name) != here.get(name):
