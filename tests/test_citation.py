@@ -68,6 +68,8 @@ def test_rankwright_itself_is_cited_as_the_citation_file_says():
     assert f"version = {{{reported['version']}}}" in entry
     assert entry.replace("{", "").replace("}", "").count(reported["title"]) == 1
     assert "The Rankwright developers" in entry
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"\n## {reported['version']} (" in changes
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import MISSING, fields, is_dataclass, replace
 from numbers import Integral, Real
 from typing import Any
@@ -174,6 +174,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
     "min_samples_leaf": ("min_child_samples",),
     "min_documents": ("min_child_samples",),
     "min_sum_hessian_in_leaf": ("min_child_weight",),
+    "min_curvature": ("min_child_weight",),
     "lambda_l2": ("reg_lambda", "l2"),
     "l2_leaf_reg": ("reg_lambda", "l2"),
     "l2_regularization": ("reg_lambda", "l2"),
@@ -218,30 +219,68 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
     "n_epochs": ("epochs",),
     "lr": ("learning_rate",),
     "batch_documents": ("batch_size",),
+    "batch_queries": ("batch_size",),
+    "solver": ("qp_solver",),
+    "inner_tolerance": ("inner_tol",),
+    "inner_iterations": ("inner_max_iter",),
+    "inner": ("loss",),
+    "inner_params": ("loss",),
+    "loss_params": ("loss",),
+    "select_metric": ("metric",),
     "truncation_level": ("truncation",),
     "lambdarank_truncation_level": ("truncation",),
 }
 """What other libraries, and Rankwright 0.1, call a parameter -> what it may be called here."""
 
 
-def unknown_parameter(owner: str, name: str, known: Any, model: Any = None) -> UsageError:
+def unknown_parameter(
+    owner: str, name: str, known: Any, model: Any = None, loss: str | None = None
+) -> UsageError:
     """Return the error for a parameter that ``owner`` lacks, with what it may be called here.
 
-    A parameter of the chosen ``model`` is given by the name of that model's parameter.
+    A parameter of the chosen ``model`` is given by the name of that model's parameter, one of
+    another model or of a solver with that part, and one of the fixed ``loss`` to a `Ranker` of it.
     """
     known = list(known)
-    for ours in ELSEWHERE.get(name, ()):
+    names = (name, *ELSEWHERE.get(name, ()))
+    for ours in names:
         if ours in known:
             return UsageError(f"{owner} has no parameter '{name}'; it is called {ours} here.")
     of_model = params_of(model)
-    for ours in (name, *ELSEWHERE.get(name, ())):
+    for ours in names:
         if ours in of_model:
             return UsageError(
                 f"{owner} has no parameter {quoted(name)}, its model has: write model__{ours} "
                 f"(on the command line --set model.{ours}=VALUE)."
             )
-    hint = registry.nearest(name, known)
+    hint = _where(names, known, loss) or registry.nearest(name, known)
     return UsageError(f"{owner} has no parameter {quoted(name)}; {hint}")
+
+
+def _where(names: Iterable[str], known: Collection[str], loss: str | None) -> str | None:
+    """Return which other part has a parameter and how to pass it; None where none has."""
+    for ours in names:
+        if loss is not None and ours in _field_names("losses", loss):
+            return (
+                f"its loss has {ours}: take the ranker named ranker with the loss {loss} "
+                f"(on the command line --set loss={loss} --set loss.{ours}=VALUE)."
+            )
+        for kind, those in (("solvers", registry.SOLVERS), ("models", _FOR_ANY_LOSS)):
+            part = registry.singular(kind)
+            having = [one for one in those if ours in _field_names(kind, one)]
+            if part in known and having:
+                return (
+                    f"{ours} is a parameter of the {part} {either(having)}: pass such a {part} "
+                    f"(on the command line --set {part}={having[0]} --set {part}.{ours}=VALUE)."
+                )
+    return None
+
+
+_FOR_ANY_LOSS = ("linear", "trees", "network", "kernel", "factorization")
+
+
+def _field_names(kind: str, name: str) -> set[str]:
+    return {field.name for field in fields(registry.resolve(kind, name))}
 
 
 # --- values that make no sense, refused ------------------------------------------------------

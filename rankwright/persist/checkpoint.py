@@ -340,6 +340,10 @@ def read_receipt(path: Path) -> dict[str, Any]:
 
 def check_same(folder: Path, there: Mapping[str, Any], here: Mapping[str, Any]) -> None:
     """Refuse to go on with another run, and say what differs first."""
+    made = {"rankwright": there.get("rankwright"), **_as_dict(there.get("libraries"))}
+    now = {"rankwright": here["rankwright"], **here["libraries"]}
+    # Parameters of another release differ in names and defaults, which a user cannot set back.
+    _check_version(folder, "rankwright", made, now)
     for name in ("ranker", "parameters", "training data", "valid data", "start", "sample"):
         if there.get(name) != here.get(name):
             what = _difference(name, there.get(name), here.get(name))
@@ -347,14 +351,18 @@ def check_same(folder: Path, there: Mapping[str, Any], here: Mapping[str, Any]) 
                 f"{folder} holds the checkpoint of another run: {what}; "
                 "run it as before, or choose another folder."
             )
-    made = {"rankwright": there.get("rankwright"), **_as_dict(there.get("libraries"))}
-    now = {"rankwright": here["rankwright"], **here["libraries"]}
     for name in sorted(made.keys() | now.keys()):
-        if made.get(name) != now.get(name):
-            raise UsageError(
-                f"{folder} was written with {name} {made.get(name)}, this is {now.get(name)}; "
-                "only the same versions can resume it. Choose another folder."
-            )
+        _check_version(folder, name, made, now)
+
+
+def _check_version(
+    folder: Path, name: str, made: Mapping[str, Any], now: Mapping[str, Any]
+) -> None:
+    if made.get(name) != now.get(name):
+        raise UsageError(
+            f"{folder} was written with {name} {made.get(name)}, this is {now.get(name)}; "
+            "only the same versions can resume it. Choose another folder."
+        )
 
 
 def _difference(name: str, there: Any, here: Any) -> str:

@@ -221,7 +221,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         for name, value in params.items():
             part, dots, field = name.partition("__")
             if part not in known or (dots and part not in _PARTS):
-                raise unknown_parameter(type(self).__name__, name, known, self._part_of("model"))
+                raise _unknown(type(self), name, known, self._part_of("model"))
             if dots:
                 nested[part][field] = value
             else:
@@ -836,6 +836,12 @@ def print_round(t: int, text: str) -> None:
     sys.stderr.write(f"{t:6d}  {text}\n")
 
 
+def _unknown(kind: type[Ranker], name: str, known: Sequence[str], model: Any) -> UsageError:
+    """Return the error for a parameter that a kind of ranker lacks."""
+    loss = None if "loss" in known else kind.loss_class
+    return unknown_parameter(kind.__name__, name, known, model, loss)
+
+
 def _named_parameters(init: Callable[..., None]) -> Callable[..., None]:
     """Return a constructor that answers an unknown parameter with what it is called here."""
     known = [name for name in inspect.signature(init).parameters if name != "self"]
@@ -846,7 +852,7 @@ def _named_parameters(init: Callable[..., None]) -> Callable[..., None]:
             if name not in known:
                 given = params.get("model")
                 model = resolve_part("models", type(self).model_class if given is None else given)
-                raise unknown_parameter(type(self).__name__, name, known, model)
+                raise _unknown(type(self), name, known, model)
         init(self, *args, **params)
 
     return checked
