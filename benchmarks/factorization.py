@@ -198,9 +198,7 @@ def _als(
         U, V = _alternating_least_squares(likes * alpha, factors, regularization)
     else:
         made = AlternatingLeastSquares(factors, regularization, alpha, random_state=0)
-        with threadpool_limits(1, "blas"):  # as implicit asks; its own threads do the work
-            made.fit(likes, show_progress=False)
-        U, V = made.user_factors, made.item_factors
+        U, V = _factors_of_implicit(made, likes)
     return _by_products(train, U, V)
 
 
@@ -212,10 +210,14 @@ def _bpr(train: RankingData, *, factors: int, regularization: float, rate: float
         U, V = _pairwise(likes, factors, regularization, rate)
     else:
         made = BayesianPersonalizedRanking(factors, rate, regularization, random_state=0)
-        with threadpool_limits(1, "blas"):  # as implicit asks; its own threads do the work
-            made.fit(likes, show_progress=False)
-        U, V = made.user_factors, made.item_factors
+        U, V = _factors_of_implicit(made, likes)
     return _by_products(train, U, V)
+
+
+def _factors_of_implicit(model: Any, likes: sparse.csr_matrix) -> tuple[np.ndarray, np.ndarray]:
+    with threadpool_limits(1, "blas"):  # as implicit asks; its own threads do the work
+        model.fit(likes, show_progress=False)
+    return model.user_factors, model.item_factors
 
 
 def _alternating_least_squares(
