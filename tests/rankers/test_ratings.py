@@ -145,6 +145,14 @@ def test_items_come_back_as_they_were_given(tmp_path):
     assert CofiRank(n_factors=1).fit(matrix).recommend(0, 3)[0].tolist() == [1]
 
 
+def test_a_matrix_of_whole_numbers_is_that_of_the_same_floats():
+    stars = np.array([[3, 0, 5], [1, 4, 0], [2, 5, 1]])
+    plain = CofiRank(n_factors=1).fit(sparse.csr_array(stars.astype(float)))
+    for kind in (np.int64, np.int8, np.uint8):
+        whole = CofiRank(n_factors=1).fit(sparse.csr_array(stars.astype(kind)))
+        assert whole.recommend(0, 3)[1].tobytes() == plain.recommend(0, 3)[1].tobytes()
+
+
 def test_recommendations_are_the_best_that_were_not_rated(fitted):
     items, scores = fitted.recommend("ann5", 4)
     rated = set(FRAME.item[FRAME.user == "ann5"])
