@@ -17,7 +17,7 @@ own model, of implicit's with the same vectors, and by a blocked float32 product
 ``argpartition``.
 
 ``RANKWRIGHT_DATA`` names the folder of Jester1; ``RANKWRIGHT_BENCH_USERS`` takes fewer users;
-``RANKWRIGHT_BENCH_LARGE=1`` adds a made-up shape of 100,000 users, 20,000 items and 10 million
+``RANKWRIGHT_BENCH_LARGE=1`` adds synthetic ratings of 100,000 users, 20,000 items and 10 million
 ratings, of which a tenth is left out, with the memory that a fit adds: each contender in a process
 of its own, two minutes and 4 GB in all. Penalties there were chosen on another draw.
 """
@@ -341,7 +341,7 @@ LARGE_SHAPE = 100_000, 20_000, 10_000_000
 def _large() -> Findings:
     found, seconds = Findings(), {}
     users, items, ratings = LARGE_SHAPE
-    task = f"Made-up ratings, {users:,} x {items:,}, {ratings:,}"
+    task = f"Synthetic ratings, {users:,} x {items:,}, {ratings:,}"
     values = {}
     for name in ("cofirank", "als") if _installed() else ("cofirank",):
         peer, package = WHO[name]
