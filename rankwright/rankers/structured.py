@@ -251,7 +251,7 @@ class SVMPrecision(Ranker):
     --------
     >>> import rankwright as rw
     >>> data = rw.load("digits/train", queries=8, documents=12)
-    >>> ranker = rw.SVMPrecision(n=3).fit(data)
+    >>> ranker = rw.SVMPrecision(n=5).fit(data)
     >>> rw.evaluate(data, ranker.predict(data), "ndcg@10")["ndcg@10"] > 0.6
     True
     """
