@@ -434,6 +434,12 @@ class Network(Part):
         on the CPU.
     deterministic : bool
         On a GPU, let torch take reproducible algorithms alone; on the CPU all are.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> rw.Ranker(loss="lambdarank", model=rw.models.Network(hidden_layer_sizes=(64, 32)))
+    Ranker(loss='lambdarank', model=Network(hidden_layer_sizes=(64, 32)))
     """
 
     # On validation data of three folds of OHSUMED and MQ2008, one seed, as good as or better than
