@@ -1,4 +1,4 @@
-"""Data that areas share: public sets by their folder, and made-up sets cut into train and test."""
+"""Data that areas share: public sets by their folder, synthetic ones cut into train and test."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ own model, of implicit's with the same vectors, and by a blocked float32 product
 ``argpartition``.
 
 ``RANKWRIGHT_DATA`` names the folder of Jester1; ``RANKWRIGHT_BENCH_USERS`` takes fewer users;
-``RANKWRIGHT_BENCH_LARGE=1`` adds a made-up shape of 100,000 users, 20,000 items and 10 million
+``RANKWRIGHT_BENCH_LARGE=1`` adds synthetic ratings of 100,000 users, 20,000 items and 10 million
 ratings, of which a tenth is left out, with the memory that a fit adds: each contender in a process
 of its own, two minutes and 4 GB in all. Penalties there were chosen on another draw.
 """
@@ -198,9 +198,7 @@ def _als(
         U, V = _alternating_least_squares(likes * alpha, factors, regularization)
     else:
         made = AlternatingLeastSquares(factors, regularization, alpha, random_state=0)
-        with threadpool_limits(1, "blas"):  # as implicit asks; its own threads do the work
-            made.fit(likes, show_progress=False)
-        U, V = made.user_factors, made.item_factors
+        U, V = _factors_of_implicit(made, likes)
     return _by_products(train, U, V)
 
 
@@ -212,10 +210,14 @@ def _bpr(train: RankingData, *, factors: int, regularization: float, rate: float
         U, V = _pairwise(likes, factors, regularization, rate)
     else:
         made = BayesianPersonalizedRanking(factors, rate, regularization, random_state=0)
-        with threadpool_limits(1, "blas"):  # as implicit asks; its own threads do the work
-            made.fit(likes, show_progress=False)
-        U, V = made.user_factors, made.item_factors
+        U, V = _factors_of_implicit(made, likes)
     return _by_products(train, U, V)
+
+
+def _factors_of_implicit(model: Any, likes: sparse.csr_matrix) -> tuple[np.ndarray, np.ndarray]:
+    with threadpool_limits(1, "blas"):  # as implicit asks; its own threads do the work
+        model.fit(likes, show_progress=False)
+    return model.user_factors, model.item_factors
 
 
 def _alternating_least_squares(
@@ -339,7 +341,7 @@ LARGE_SHAPE = 100_000, 20_000, 10_000_000
 def _large() -> Findings:
     found, seconds = Findings(), {}
     users, items, ratings = LARGE_SHAPE
-    task = f"Made-up ratings, {users:,} x {items:,}, {ratings:,}"
+    task = f"Synthetic ratings, {users:,} x {items:,}, {ratings:,}"
     values = {}
     for name in ("cofirank", "als") if _installed() else ("cofirank",):
         peer, package = WHO[name]

@@ -1,14 +1,14 @@
 """Networks against plain PyTorch on padded lists, and against RankLib's recorded times.
 
-The peer is the same net, loss and optimiser as anyone writes them in PyTorch: lists of a batch
+The peer is the same network, loss and optimiser as anyone writes them in PyTorch: lists of a batch
 padded to the longest, a mask, RankNet over all pairs of a list, ListNet as a masked softmax. Its
 batches are padded once, before the clock starts, and it has as many threads as we. Figures are of
 the best epoch, interleaved, on 1,000 queries of the mslr10k shape, with NDCG@10 on 300 others
 after the same number of epochs.
 
 RankLib 2.18 took 41.6 s for RankNet (100 epochs, one hidden layer of 10) and 11.6 s for ListNet
-(1,500 epochs, a linear net) on OHSUMED fold 1, on such a machine. Ours have the same nets and
-epochs, on data of that fold's size; compiling is left out.
+(1,500 epochs, a linear network) on OHSUMED fold 1, on such a machine. Ours have the same networks
+and epochs, on data of that fold's size; compiling is left out.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ _LOSSES = {"ranknet": _pairs, "listnet": _softmax}
 def _padded_epoch(
     loss: Callable[..., torch.Tensor], batches: list[tuple[torch.Tensor, ...]], n_features: int
 ) -> tuple[float, torch.nn.Module]:
-    """Return the seconds of the quickest epoch of plain PyTorch, and the net."""
+    """Return the seconds of the quickest epoch of plain PyTorch, and the network."""
     before = torch.get_num_threads()
     torch.set_num_threads(thread_count())
     layers: list[torch.nn.Module] = []

@@ -1,6 +1,6 @@
 """Rates of one core and sizes of messages, from which docs/scale.md reckons what a cluster takes.
 
-- a look at the data of a linear model: its scores, the loss and the gradient in the weights;
+- a pass over the data of a linear model: its scores, the loss and the gradient in the weights;
 - LambdaRank's gradients and curvatures of all documents;
 - one tree of 31 leaves and 255 bins from those, by LightGBM;
 - a round of messages to parts that lie on Dask workers and do nothing: seconds over parts.

@@ -24,6 +24,16 @@ def load_model(path: str | Path, *, n_features: int | None = None) -> Ranker:
     n_features : int or None, default None
         Number of features of the data, for a model of RankLib, whose text names only those that it
         uses.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> data = rw.load("digits/train", queries=8, documents=12)
+    >>> ranker = rw.MEMR().fit(data)
+    >>> ranker.save("model.rw")
+    >>> same = rw.load_model("model.rw").predict(data) == ranker.predict(data)
+    >>> bool(same.all())
+    True
     """
     if is_ranklib(path):
         from rankwright.ranklib.conversion import load_ranklib

@@ -176,7 +176,7 @@ def _grades(stories: Sequence[Story], topics: Sequence[str]) -> Any:
 
 
 # --- synthetic clicks ------------------------------------------------------------------------
-# Made-up image search: real-valued click counts on images, each described by a few visual words.
+# Synthetic image search: real-valued click counts on images, each described by a few visual words.
 #
 # The image set of `stevens2010domination` is not public, so it is made up in its shape: sparse
 # rows (200 of 10,000 words there, about 2 %), a ranking function per query over all images,

@@ -36,9 +36,9 @@ def scale_tables() -> str:
 
 def _measured(rates: Mapping[str, float]) -> str:
     rows = [
-        ("a look at the data, MEMR", f"{rates['memr_look_values_per_second']:.2g} values / s"),
+        ("a pass over the data, MEMR", f"{rates['memr_look_values_per_second']:.2g} values / s"),
         (
-            "a look at the data, RankNet",
+            "a pass over the data, RankNet",
             f"{rates['ranknet_look_values_per_second']:.2g} values / s",
         ),
         ("LambdaRank's gradients", f"{rates['lambdarank_documents_per_second']:.2g} documents / s"),

@@ -17,6 +17,7 @@ from rankwright.cli.options import (
     open_with,
     propensity_options,
     read_options,
+    set_option,
 )
 from rankwright.errors import UsageError
 from rankwright.key_values import parse_settings
@@ -121,12 +122,7 @@ def fit(
         str | None, typer.Option("--save", help="Write the model to this file.")
     ] = None,
     set_: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="KEY=VALUE",
-            help="A parameter of the model, such as smoothing=2; may be repeated.",
-        ),
+        list[str] | None, set_option("A parameter of the model, such as smoothing=2")
     ] = None,
     format: LogFormatOption = None,  # noqa: A002
     read: ReadOption = None,

@@ -18,6 +18,7 @@ from rankwright.cli.options import (
     features_of,
     open_with,
     read_options,
+    set_option,
 )
 from rankwright.errors import UsageError
 from rankwright.key_values import parse_settings
@@ -80,12 +81,7 @@ def lists(
     k: Annotated[int, typer.Option(help="Length of the lists.")] = 10,
     sessions: Annotated[int, typer.Option(help="Lists for each query.")] = 1,
     set_: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="KEY=VALUE",
-            help="Another parameter of the method, such as tau=1; may be repeated.",
-        ),
+        list[str] | None, set_option("Another parameter of the method, such as tau=1")
     ] = None,
     seed: SeedOption = 0,
     format: FormatOption = None,  # noqa: A002

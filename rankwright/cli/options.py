@@ -53,6 +53,12 @@ ReadOption = Annotated[
     ),
 ]
 
+
+def set_option(what: str) -> Any:
+    """Return the option ``--set``; ``what`` says whose parameters it sets."""
+    return typer.Option("--set", metavar="KEY=VALUE", help=f"{what}; may be repeated.")
+
+
 EstimatorOption = Annotated[
     str,
     typer.Option(

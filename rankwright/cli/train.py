@@ -33,6 +33,7 @@ from rankwright.cli.options import (
     ranker_settings,
     read_options,
     score_and_save,
+    set_option,
 )
 from rankwright.errors import UsageError
 
@@ -72,7 +73,7 @@ def train(
     ] = None,
     convention: ConventionOption = "standard",
     settings: Annotated[
-        list[str] | None, typer.Option("--set", help="A parameter, as key=value; repeatable.")
+        list[str] | None, set_option("A parameter of the ranker, such as n_estimators=200")
     ] = None,
     format: FormatOption = None,  # noqa: A002
     read: ReadOption = None,

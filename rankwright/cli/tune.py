@@ -27,6 +27,7 @@ from rankwright.cli.options import (
     ranker_settings,
     read_options,
     score_and_save,
+    set_option,
 )
 from rankwright.errors import UsageError
 from rankwright.key_values import parse_space
@@ -55,10 +56,7 @@ def tune(
         str | None, typer.Option(help="The metric to optimise and to score trials by.")
     ] = None,
     convention: ConventionOption = "standard",
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="A fixed parameter, as key=value; repeatable."),
-    ] = None,
+    settings: Annotated[list[str] | None, set_option("A parameter that is not searched")] = None,
     space: Annotated[
         list[str] | None,
         typer.Option(

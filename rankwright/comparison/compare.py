@@ -144,6 +144,14 @@ def compare(
     -------
     Comparison
         A ranker that cannot take the data is in its ``failures``; if all fail, that is an error.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> data = rw.load("digits/train", queries=12, documents=12)
+    >>> found = rw.compare(data, "memr,linear_regression", folds=3)
+    >>> [entry.label for entry in found.entries]
+    ['memr', 'linear_regression']
     """
     chosen = entries_of(rankers)
     labels = [entry.label for entry in chosen]

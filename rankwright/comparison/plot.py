@@ -117,12 +117,7 @@ def _metric_at_k(found: Comparison, metric: str, chosen: list[str], ks: list[int
     ax = new_axes(ax)
     for number, label in enumerate(chosen):
         ax.plot(ks, means[label], label=label, **line_style(number))
-    ax.set_xlabel("cut-off k")
-    ax.set_ylabel(f"{metric}@k, mean over {len(found.qid):,} test queries")
-    ax.xaxis.get_major_locator().set_params(integer=True)
-    ax.grid(color="0.9", linewidth=0.6)
-    add_legend(ax)
-    return plain_axes(ax)
+    return _with_legend(ax, "cut-off k", f"{metric}@k, mean over {len(found.qid):,} test queries")
 
 
 def _means_at(
@@ -170,8 +165,13 @@ def _curves(found: Comparison, metric: str | None, chosen: list[str], ax: Any) -
     if any("train" in curve for curve in drawn.values()):
         ax.plot([], [], color="0.4", linewidth=1.4, label="validation (solid)")
         ax.plot([], [], color="0.4", linewidth=1.0, linestyle=(0, (4, 1.6)), label="train (dashed)")
-    ax.set_xlabel("iteration")
-    ax.set_ylabel(f"{names.pop()}, mean over folds")
+    return _with_legend(ax, "iteration", f"{names.pop()}, mean over folds")
+
+
+def _with_legend(ax: Any, x: str, y: str) -> Any:
+    """Label the axes of curves over whole numbers and add their legend."""
+    ax.set_xlabel(x)
+    ax.set_ylabel(y)
     ax.xaxis.get_major_locator().set_params(integer=True)
     ax.grid(color="0.9", linewidth=0.6)
     add_legend(ax)

@@ -168,6 +168,15 @@ def tune(
         How many. The same number gives the same trials, however many workers there are.
     random_state
         Seed of the trials' samples.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> train = rw.load("digits/train", queries=8, documents=12)
+    >>> valid = rw.load("digits/test", queries=8, documents=12)
+    >>> tuned = rw.tune(rw.MEMR(), train, valid, space={"l2": [0.01, 1.0]}, trials=2)
+    >>> len(tuned.trials)
+    2
     """
     if at_once < 1 or (at_once > 1 and executor is None):
         raise UsageError(f"at_once must be 1, or more with an executor, not {at_once}.")

@@ -185,6 +185,13 @@ def memory_limit(limit: str | int | None) -> Iterator[Gauge]:
         If the bound was passed by more than `SLACK` of it. The run is interrupted as by Ctrl-C.
     UsageError
         In a thread other than the main one, which alone can be interrupted.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> data = rw.load("digits/train", queries=8, documents=12)
+    >>> with rw.memory_limit("8GB"):
+    ...     ranker = rw.MEMR().fit(data)
     """
     size = None if limit is None else parse_size(limit)
     if size is not None and threading.current_thread() is not threading.main_thread():

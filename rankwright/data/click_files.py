@@ -419,32 +419,8 @@ class _Table:
     def __init__(self, kind: str) -> None:
         self.kind = kind
 
-    def __call__(
-        self,
-        path: str | Path,
-        *,
-        session: str | None = None,
-        query: str | None = None,
-        document: str | None = None,
-        click: str | None = None,
-        position: str | None = None,
-        time: str | None = None,
-        propensity: str | None = None,
-        weight: str | None = None,
-        user: str | None = None,
-    ) -> Iterator[ClickLog]:
-        """Yield the parts of a table; options name columns."""
-        given = {
-            "session": session,
-            "query": query,
-            "document": document,
-            "click": click,
-            "position": position,
-            "time": time,
-            "propensity": propensity,
-            "weight": weight,
-            "user": user,
-        }
+    def parts(self, path: str | Path, given: Mapping[str, str | None]) -> Iterator[ClickLog]:
+        """Yield the parts of a table; ``given`` names columns."""
         seen = _SeenSessions(display_name(path))
         for roles, column in self._columns(path, given, run="session"):
             seen.add_rows(column(roles["session"]))
@@ -515,31 +491,8 @@ def _wrong(path: str | Path, line: int, what: str) -> DataError:
     return DataError(f"{display_name(path)}, line {line} {what}.")
 
 
-def _read_json(
-    path: str | Path,
-    *,
-    session: str | None = None,
-    query: str | None = None,
-    document: str | None = None,
-    click: str | None = None,
-    position: str | None = None,
-    time: str | None = None,
-    propensity: str | None = None,
-    weight: str | None = None,
-    user: str | None = None,
-) -> Iterator[ClickLog]:
-    """Yield the parts of JSON lines; options name keys."""
-    given = {
-        "session": session,
-        "query": query,
-        "document": document,
-        "click": click,
-        "position": position,
-        "time": time,
-        "propensity": propensity,
-        "weight": weight,
-        "user": user,
-    }
+def _json_parts(path: str | Path, given: Mapping[str, str | None]) -> Iterator[ClickLog]:
+    """Yield the parts of JSON lines; ``given`` names keys."""
     lines = (line for line in _objects(path) if not _is_report(line[1]))
     first = next(lines, None)
     if first is None:
@@ -829,9 +782,43 @@ def _yandex_events(
         yield from shown
 
 
+def _by_names(
+    parts: Callable[[str | Path, Mapping[str, str | None]], Iterator[ClickLog]],
+) -> Callable[..., Iterator[ClickLog]]:
+    """Return a reader whose options name the columns of a table or the keys of JSON lines."""
+
+    def read(
+        path: str | Path,
+        *,
+        session: str | None = None,
+        query: str | None = None,
+        document: str | None = None,
+        click: str | None = None,
+        position: str | None = None,
+        time: str | None = None,
+        propensity: str | None = None,
+        weight: str | None = None,
+        user: str | None = None,
+    ) -> Iterator[ClickLog]:
+        given = {
+            "session": session,
+            "query": query,
+            "document": document,
+            "click": click,
+            "position": position,
+            "time": time,
+            "propensity": propensity,
+            "weight": weight,
+            "user": user,
+        }
+        return parts(path, given)
+
+    return read
+
+
 READERS: dict[str, Callable[..., Iterator[ClickLog]]] = {
-    **{name: _Table(name) for name in _TABLES},
-    "jsonl": _read_json,
+    **{name: _by_names(_Table(name).parts) for name in _TABLES},
+    "jsonl": _by_names(_json_parts),
     "ubi": _read_ubi,
     "yandex": _read_yandex,
 }

@@ -48,6 +48,13 @@ def load(path: str | Path, *, format: str | None = None, **options: Any) -> Rank
         ``.group`` file XGBoost's.
     **options
         What the format's reader takes: ``dtype``, ``zero_based``, ``qid``, ``label``, ...
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> rw.load("digits/train", queries=8, documents=12).n_documents
+    96
+    >>> data = rw.load("train.csv", qid="query", label="grade")  # doctest: +SKIP
     """
     refuse_address(path)
     if format is None and _is_catalogued(path):

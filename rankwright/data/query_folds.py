@@ -43,6 +43,15 @@ class QueryFolds(BaseCrossValidator):  # type: ignore[misc]
         Deal the queries to the folds at random; otherwise in the order of their ids.
     random_state : int, numpy Generator or RandomState, or None
         Seed of the shuffle; None gives other folds at each call.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rankwright as rw
+    >>> qid = np.array([1, 1, 2, 2, 3, 3])
+    >>> folds = rw.QueryFolds(3, shuffle=False)
+    >>> [np.unique(qid[test]).tolist() for _, test in folds.split(qid, groups=qid)]
+    [[1], [2], [3]]
     """
 
     __metadata_request__split: ClassVar[dict[str, bool]] = {"qid": True, "groups": True}

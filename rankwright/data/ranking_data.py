@@ -184,6 +184,14 @@ class RankingData(ByQuery[Query]):
         The caller's row number of each row; None where the order was kept.
     categories : dict from feature names to Categories, or None
         Of the features that are categories: what their codes in ``X`` stand for.
+
+    Examples
+    --------
+    >>> from rankwright import RankingData
+    >>> X = [[0.1, 3.0], [0.7, 1.0], [0.4, 2.0]]
+    >>> data = RankingData.from_arrays(X, [0, 2, 1], qid=["a", "a", "b"])
+    >>> data.n_queries, data["a"].y.tolist()
+    (2, [0.0, 2.0])
     """
 
     instead_of_slices: ClassVar[str] = "select takes the numbers of queries"

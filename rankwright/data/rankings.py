@@ -86,6 +86,14 @@ class Ranking(ByQuery[RankedQuery]):
         The id of each document of ``order``, where the data has ids.
     place : (m,) int64
         The place of each document of ``order`` in its query before ranking, from 0.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> data = rw.load("digits/train", queries=8, documents=12)
+    >>> ranking = rw.MEMR().fit(data).rank(data, top=3)
+    >>> len(ranking), len(ranking.order)
+    (8, 24)
     """
 
     instead_of_slices: ClassVar[str] = "the row numbers are in its order"

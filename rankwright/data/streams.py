@@ -135,7 +135,7 @@ def missing_file(path: str | Path) -> str:
 
 
 def refuse_address(path: str | Path) -> None:
-    """Say that an address on the net is not a file."""
+    """Say that an address on the web is not a file."""
     if _ADDRESS.match(str(path)) and not Path(path).exists():
         raise DataError(
             f"{path} is an address, and files are read from this machine alone; "

@@ -63,6 +63,12 @@ def synthetic(
         hosts in ``group``) or ``rcv1`` (sparse; each of 101 topics is a query).
     queries
         How many queries to make instead of the shape's own number.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> rw.synthetic("mq2008", queries=30)
+    RankingData(30 queries, 501 documents, 46 features (float32), grades 0 to 2)
     """
     return synthetic_with_truth(shape, queries=queries, seed=seed, n_jobs=n_jobs).data
 

@@ -8,7 +8,7 @@ whatever the number of documents.
 
 How solvers go over parts:
 
-- lbfgs, tron, bundle, alternating: as over one data set; every look at the data is one round of
+- lbfgs, tron, bundle, alternating: as over one data set; every pass over the data is one round of
   messages.
 - sgd and column_generation: a round of messages for each step, which is slow.
 - online: in each pass every part walks its own queries from the same weights, and the ends are

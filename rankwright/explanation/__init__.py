@@ -41,6 +41,20 @@ def explain(
     Returns
     -------
     An explanation to print, with ``to_dict``.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> X, names = [[0.1, 3.0], [0.9, 1.0], [0.5, 2.0]], ["a", "b"]
+    >>> data = rw.RankingData.from_arrays(X, [0, 2, 1], qid=["q"] * 3, feature_names=names)
+    >>> ranker = rw.MEMR(l2=0.1).fit(data)
+    >>> print(rw.explain(ranker, data, query="q", docs=[2, 1]))
+    query q: 2 (rank 1, score 0.61..., grade 2)
+      ranks above 1 (rank 3, score -1.35..., grade 0)
+      by 1.96..., split over the features by weights:
+         +0.98...  a: 0.9 against 0.1
+         +0.98...  b: 1 against 3
+      they swap when a of 1 goes from 0.1 to 1.7 ...
     """
     from rankwright.errors import UsageError
     from rankwright.explanation.query import QueryView, explain_query, in_columns_of

@@ -49,6 +49,15 @@ def importance(
         Needed for SHAP and permutation; of a frame, columns are found as `rankwright.load` does.
     metric : str, Metric or callable
         By default the metric that selected the ranker.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> data = rw.RankingData.from_arrays(
+    ...     [[0.1, 5.0], [0.9, 5.0], [0.5, 5.0]], [0, 2, 1], qid=[1, 1, 1], feature_names=["a", "b"]
+    ... )
+    >>> list(rw.importance(rw.MEMR().fit(data), "shap", data=data))
+    ['a', 'b']
     """
     if kind not in KINDS:
         raise UsageError(f"importance is one of {', '.join(KINDS)}, not '{kind}'.")

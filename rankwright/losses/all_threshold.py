@@ -128,6 +128,12 @@ class AllThreshold(Part):
     ----------
     margin : float
         How far documents are to stand from every threshold.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> rw.Ranker(loss=rw.losses.AllThreshold(margin=0.5), model="linear")
+    Ranker(loss=AllThreshold(margin=0.5))
     """
 
     margin: float = 1.0

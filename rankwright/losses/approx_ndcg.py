@@ -210,6 +210,12 @@ class ApproxNDCG(Part):
     ----------
     temperature : float
         Difference in score at which one document is mostly above another.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> rw.Ranker(loss=rw.losses.ApproxNDCG(temperature=0.5), model="linear")
+    Ranker(loss=ApproxNDCG(temperature=0.5))
     """
 
     temperature: float = 0.1

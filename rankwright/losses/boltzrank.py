@@ -274,6 +274,12 @@ class BoltzRank(Part):
         Sample half of them near the order of the grades, or all evenly.
     random_state : int
         Of the samples.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> rw.Ranker(loss=rw.losses.BoltzRank(samples=64), model="linear")
+    Ranker(loss=BoltzRank(samples=64))
     """
 
     metric: AnyMetric = "ndcg"

@@ -191,6 +191,12 @@ class Domination(Part):
         Rising thresholds that sort grades into tiers, the grade at a threshold in the upper one; a
         document dominates those of lower tiers. None: every grade is a tier of its own. A query of
         one tier but several grades counts as a query, with loss 0.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> rw.Ranker(loss=rw.losses.Domination(margin_scale=0.5), model="linear")
+    Ranker(loss=Domination(margin_scale=0.5))
     """
 
     margin: str | tuple[float, ...] | None = None

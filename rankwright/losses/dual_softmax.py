@@ -87,6 +87,12 @@ class DualSoftmax(Part):
     ----------
     ridge : float
         Penalty on the effects, which keeps that of a position without clicks finite.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> rw.Ranker(loss=rw.losses.DualSoftmax(ridge=0.01), model="linear")
+    Ranker(loss=DualSoftmax(ridge=0.01))
     """
 
     takes_positions: ClassVar[bool] = True

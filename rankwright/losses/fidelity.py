@@ -213,6 +213,12 @@ class Fidelity(Part):
     normalize : bool
         Take the mean over the pairs of a query instead of the sum, so that long lists do not
         outweigh short ones.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> rw.Ranker(loss=rw.losses.Fidelity(confidence=0.9), model="linear")
+    Ranker(loss=Fidelity(confidence=0.9))
     """
 
     confidence: float = 1.0

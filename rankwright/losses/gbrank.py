@@ -140,6 +140,12 @@ class GBRank(Part):
         Weight of the squared error to the target, which fixes the level of the scores.
     targets : "linear", "gain" or a tuple
         Target score of a grade: the grade, 2^grade - 1, or a value per grade.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> rw.Ranker(loss=rw.losses.GBRank(lambda1=0.1), model="trees")
+    Ranker(loss=GBRank(lambda1=0.1), model='trees')
     """
 
     lambda1: float = 0.0

@@ -251,6 +251,12 @@ class Interval(Part):
         What a change of d costs a document.
     knee : float
         The change from which the two Huber penalties grow only linearly.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> rw.Ranker(loss=rw.losses.Interval(lambda1=0.5), model="trees")
+    Ranker(loss=Interval(lambda1=0.5), model='trees')
     """
 
     lambda1: float = 1.0

@@ -381,6 +381,12 @@ class LambdaRank(Part):
         Even out gradients within and between queries, as LightGBM's ``lambdarank_norm``.
     label_gain : sequence of float or None
         The gain of grade 0, 1, 2, ... in ndcg or dcg; None is that of the metric, 2^g - 1.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> rw.Ranker(loss=rw.losses.LambdaRank(truncation=10), model="trees")
+    Ranker(loss=LambdaRank(truncation=10), model='trees')
     """
 
     metric: AnyMetric = "ndcg"

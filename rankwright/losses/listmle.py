@@ -159,6 +159,12 @@ class ListMLE(Part):
         Weight of the squared error to the target, which fixes the level of the scores.
     targets : "linear", "gain" or a tuple
         Target score of a grade, used by the calibration alone.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> rw.Ranker(loss=rw.losses.ListMLE(calibration=0.1), model="trees")
+    Ranker(loss=ListMLE(calibration=0.1), model='trees')
     """
 
     calibration: float = 0.0

@@ -127,6 +127,12 @@ class ListNet(Part):
         For k above 1, how many orders are sampled in each round; 0 visits all.
     random_state : int
         Of the samples.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> rw.Ranker(loss=rw.losses.ListNet(k=2), model="linear")
+    Ranker(loss=ListNet(k=2))
     """
 
     target: str = "softmax"

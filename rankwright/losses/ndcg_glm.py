@@ -171,6 +171,12 @@ class NDCGGLM(Part):
     ----------
     divergence : "square" or "kl"
         Squared error up to a constant per query, or cross entropy against the shares.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> rw.Ranker(loss=rw.losses.NDCGGLM(divergence="kl"), model="linear")
+    Ranker(loss=NDCGGLM(divergence='kl'))
     """
 
     divergence: str = "square"

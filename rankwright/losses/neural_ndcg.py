@@ -301,6 +301,12 @@ class NeuralNDCG(Part):
         How soft the sort is; small values come close to the metric itself.
     sinkhorn : int
         Rounds of scaling by which every document is counted at one rank in all.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> rw.Ranker(loss=rw.losses.NeuralNDCG(temperature=0.5), model="linear")
+    Ranker(loss=NeuralNDCG(temperature=0.5))
     """
 
     metric: AnyMetric = "ndcg"

@@ -145,6 +145,12 @@ class OrdinalHinge(Part):
         How far documents are to stand from every threshold.
     balanced : bool
         Let both sides of each threshold weigh the same, however many documents they have.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> rw.Ranker(loss=rw.losses.OrdinalHinge(balanced=True), model="linear")
+    Ranker(loss=OrdinalHinge(balanced=True))
     """
 
     margin: float = 1.0

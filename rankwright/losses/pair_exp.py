@@ -191,6 +191,12 @@ class PairExp(Part):
     normalize : bool
         Take the mean over the pairs of a query instead of the sum, so that long lists do not
         outweigh short ones.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> rw.Ranker(loss=rw.losses.PairExp(normalize=True), model="linear")
+    Ranker(loss=PairExp(normalize=True))
     """
 
     normalize: bool = False

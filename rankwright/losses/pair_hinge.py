@@ -158,6 +158,12 @@ class PairHinge(Part):
     pairs : "uniform", "query" or "ir"
         Weight of a pair: 1; such that each query's pairs sum to 1; or IR-SVM's, by query and by
         what NDCG would lose.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> rw.Ranker(loss=rw.losses.PairHinge(pairs="query"), model="linear")
+    Ranker(loss=PairHinge(pairs='query'))
     """
 
     form: str = "squared"

@@ -180,6 +180,12 @@ class PositionSVM(Part):
     cost : callable or None
         ``cost(grades)``, grades best first, gives the cost of each document at each rank, in place
         of a metric.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> rw.Ranker(loss=rw.losses.PositionSVM(metric="mrr"), model="linear")
+    Ranker(loss=PositionSVM(metric='mrr'))
     """
 
     metric: AnyMetric = "ndcg@10"

@@ -32,6 +32,12 @@ class PrecisionSVM(Part):
         Ranks that count.
     min_grade : float
         Documents of this grade or higher are relevant.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> rw.Ranker(loss=rw.losses.PrecisionSVM(n=5), model="linear")
+    Ranker(loss=PrecisionSVM(n=5))
     """
 
     n: int = 10

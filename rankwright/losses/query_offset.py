@@ -73,6 +73,12 @@ class QueryOffset(Part):
     ----------
     targets : "linear", "gain" or a tuple
         Target score of a grade: the grade, 2^grade - 1, or a value per grade.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> rw.Ranker(loss=rw.losses.QueryOffset(targets="gain"), model="trees")
+    Ranker(loss=QueryOffset(targets='gain'), model='trees')
     """
 
     targets: str | tuple[float, ...] = "linear"

@@ -116,6 +116,12 @@ class RankCosine(Part):
     softening : float
         Added to the length of the scores, as the other side of a right angle; the paper's loss is
         the limit of 0.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> rw.Ranker(loss=rw.losses.RankCosine(centred=True), model="linear")
+    Ranker(loss=RankCosine(centred=True))
     """
 
     targets: str | tuple[float, ...] = "linear"

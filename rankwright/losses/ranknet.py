@@ -321,6 +321,12 @@ class RankNet(Part):
     normalize : bool
         Take the mean over the pairs of a query instead of the sum, so that long lists do not
         outweigh short ones.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> rw.Ranker(loss=rw.losses.RankNet(sigma=2.0), model="trees")
+    Ranker(loss=RankNet(sigma=2.0), model='trees')
     """
 
     sigma: float = 1.0

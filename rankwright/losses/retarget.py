@@ -559,6 +559,12 @@ class Retarget(Part):
         Pulls the scores toward 0, or toward their mean where their level is free.
     query_weight_exponent : float
         The loss of a query of n documents is multiplied by n^-exponent; 1 as printed.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> rw.Ranker(loss=rw.losses.Retarget(divergence="kl"), model="linear")
+    Ranker(loss=Retarget(divergence='kl'))
     """
 
     divergence: str = "square"

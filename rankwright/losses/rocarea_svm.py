@@ -24,6 +24,12 @@ class ROCAreaSVM(Part):
     ----------
     margin : float
         How far a better document is to lead a worse one.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> rw.Ranker(loss=rw.losses.ROCAreaSVM(margin=0.5), model="linear")
+    Ranker(loss=ROCAreaSVM(margin=0.5))
     """
 
     margin: float = 1.0

@@ -260,6 +260,12 @@ class SoftRank(Part):
     nodes : int
         Points of the quadrature of the exact form. 32 hold the value to 0.001 and more; long lists
         of nearly equal scores need more for the same precision in the gradient.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> rw.Ranker(loss=rw.losses.SoftRank(sigma=0.5), model="linear")
+    Ranker(loss=SoftRank(sigma=0.5))
     """
 
     metric: AnyMetric = "ndcg"

@@ -53,6 +53,12 @@ class Squared(Part):
     ----------
     targets : "linear", "gain" or a tuple
         Target score of a grade: the grade, 2^grade - 1, or a value per grade.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> rw.Ranker(loss=rw.losses.Squared(targets="gain"), model="trees")
+    Ranker(loss=Squared(targets='gain'), model='trees')
     """
 
     targets: str | tuple[float, ...] = "linear"

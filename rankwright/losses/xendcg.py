@@ -127,6 +127,12 @@ class XENDCG(Part):
         itself, 3 is what LightGBM's ``rank_xendcg`` boosts.
     random_state : int
         Of the noise.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> rw.Ranker(loss=rw.losses.XENDCG(sampled=False), model="trees")
+    Ranker(loss=XENDCG(sampled=False), model='trees')
     """
 
     sampled: bool = True

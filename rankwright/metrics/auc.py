@@ -41,7 +41,14 @@ def _auc(lo, hi, indptr, g, ends, min_grade, out):  # type: ignore[no-untyped-de
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class AUC(PairMetric):
-    """Share of pairs of a relevant and another document that stand in the right order."""
+    """Share of pairs of a relevant and another document that stand in the right order.
+
+    Examples
+    --------
+    >>> from rankwright import evaluate
+    >>> evaluate([2, 0, 1, 0], [0.1, 0.4, 0.3, 0.2], "auc", qid=[1] * 4)["auc"]
+    0.25
+    """
 
     key: ClassVar[str] = "auc"
 

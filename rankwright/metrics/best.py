@@ -55,7 +55,14 @@ def _mean_highest(ascending, slots, floor):  # type: ignore[no-untyped-def]
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Best(Metric):
-    """Highest grade in the first k ranks."""
+    """Highest grade in the first k ranks.
+
+    Examples
+    --------
+    >>> from rankwright import evaluate
+    >>> evaluate([2, 0, 1, 0], [0.1, 0.4, 0.3, 0.2], "best@2", qid=[1] * 4)["best@2"]
+    1.0
+    """
 
     key: ClassVar[str] = "best"
 

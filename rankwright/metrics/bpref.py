@@ -53,7 +53,14 @@ def _bpref(lo, hi, indptr, g, ends, min_grade, relevant, others_judged, out):  #
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class BPref(RelevanceMetric):
-    """Preference of relevant over non-relevant documents, cut at R of the latter."""
+    """Preference of relevant over non-relevant documents, cut at R of the latter.
+
+    Examples
+    --------
+    >>> from rankwright import evaluate
+    >>> evaluate([2, 0, 1, 0], [0.1, 0.4, 0.3, 0.2], "bpref", qid=[1] * 4)["bpref"]
+    0.25
+    """
 
     key: ClassVar[str] = "bpref"
     takes_k: ClassVar[bool] = False

@@ -79,6 +79,14 @@ class Convention:
         How precisely scores are compared: in float32, scores that are closer are tied.
     integer_grades : bool
         Whether grades are cut to whole numbers first.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> linear = rw.Convention(name="linear gains", gain="linear")
+    >>> grades, scores = [0, 3, 1], [0.2, 0.9, 0.4]
+    >>> rw.evaluate(grades, scores, "dcg@1", qid=[1, 1, 1], convention=linear)["dcg@1"]
+    3.0
     """
 
     name: str = "custom"

@@ -18,7 +18,14 @@ from rankwright.metrics.ranked import EXP2, LINEAR, Judged, rank_weights
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class DCG(PositionMetric):
-    """Discounted cumulative gain of the first k ranks."""
+    """Discounted cumulative gain of the first k ranks.
+
+    Examples
+    --------
+    >>> from rankwright import evaluate
+    >>> round(evaluate([2, 0, 1, 0], [0.1, 0.4, 0.3, 0.2], "dcg@3", qid=[1] * 4)["dcg@3"], 4)
+    0.6309
+    """
 
     key: ClassVar[str] = "dcg"
 

@@ -54,7 +54,15 @@ def _domination_error(lo, hi, indptr, g, ends, mean, bottom, out):  # type: igno
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class DominationError(PairMetric):
-    """Share of documents with a document of lower grade above them."""
+    """Share of documents with a document of lower grade above them.
+
+    Examples
+    --------
+    >>> from rankwright import evaluate
+    >>> grades, scores = [2, 0, 1, 0], [0.1, 0.4, 0.3, 0.2]
+    >>> evaluate(grades, scores, "domination_error", qid=[1] * 4)["domination_error"]
+    1.0
+    """
 
     key: ClassVar[str] = "domination_error"
     maximise: ClassVar[bool] = False

@@ -57,7 +57,14 @@ def _expected_reciprocal_rank(lo, hi, indptr, stop, ends, cut, out):  # type: ig
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class ERR(Metric):
-    """Expected reciprocal rank of the document a reader stops at; ``max``: the highest grade."""
+    """Expected reciprocal rank of the document a reader stops at; ``max``: the highest grade.
+
+    Examples
+    --------
+    >>> from rankwright import evaluate
+    >>> round(evaluate([2, 0, 1, 0], [0.1, 0.4, 0.3, 0.2], "err@3", qid=[1] * 4)["err@3"], 4)
+    0.0312
+    """
 
     key: ClassVar[str] = "err"
 

@@ -20,7 +20,14 @@ from rankwright.metrics.ranked import ABOVE, Judged
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class ERU(PositionMetric):
-    """Expected rank utility, with half-life alpha and neutral grade d."""
+    """Expected rank utility, with half-life alpha and neutral grade d.
+
+    Examples
+    --------
+    >>> from rankwright import evaluate
+    >>> round(evaluate([2, 0, 1, 0], [0.1, 0.4, 0.3, 0.2], "eru", qid=[1] * 4)["eru"], 4)
+    2.0301
+    """
 
     key: ClassVar[str] = "eru"
 

@@ -17,7 +17,14 @@ from rankwright.metrics.ranked import Judged
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class F1(Precision):
-    """Harmonic mean of precision and recall in the first k ranks."""
+    """Harmonic mean of precision and recall in the first k ranks.
+
+    Examples
+    --------
+    >>> from rankwright import evaluate
+    >>> evaluate([2, 0, 1, 0], [0.1, 0.4, 0.3, 0.2], "f1@2", qid=[1] * 4)["f1@2"]
+    0.5
+    """
 
     key: ClassVar[str] = "f1"
     when_empty: ClassVar[str] = "convention"

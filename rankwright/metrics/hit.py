@@ -37,7 +37,14 @@ def _hit(lo, hi, indptr, g, ends, min_grade, cut, out):  # type: ignore[no-untyp
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Hit(RelevanceMetric):
-    """Whether a relevant document stands in the first k ranks."""
+    """Whether a relevant document stands in the first k ranks.
+
+    Examples
+    --------
+    >>> from rankwright import evaluate
+    >>> evaluate([2, 0, 1, 0], [0.1, 0.4, 0.3, 0.2], "hit@2", qid=[1] * 4)["hit@2"]
+    1.0
+    """
 
     key: ClassVar[str] = "hit"
 

@@ -24,7 +24,14 @@ from rankwright.metrics.ranked import Ranked
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Kendall(PairMetric):
-    """Kendall's rank correlation tau-b between scores and grades."""
+    """Kendall's rank correlation tau-b between scores and grades.
+
+    Examples
+    --------
+    >>> from rankwright import evaluate
+    >>> round(evaluate([2, 0, 1, 0], [0.1, 0.4, 0.3, 0.2], "kendall", qid=[1] * 4)["kendall"], 4)
+    -0.5477
+    """
 
     key: ClassVar[str] = "kendall"
 

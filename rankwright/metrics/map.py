@@ -57,7 +57,14 @@ def _average_precision(lo, hi, indptr, g, ends, together, min_grade, cut, out): 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class MAP(RelevanceMetric):
-    """Average precision over the relevant documents, of the first k ranks."""
+    """Average precision over the relevant documents, of the first k ranks.
+
+    Examples
+    --------
+    >>> from rankwright import evaluate
+    >>> evaluate([2, 0, 1, 0], [0.1, 0.4, 0.3, 0.2], "map", qid=[1] * 4)["map"]
+    0.5
+    """
 
     key: ClassVar[str] = "map"
     when_empty: ClassVar[str] = "convention"

@@ -43,7 +43,14 @@ def _reciprocal_rank(lo, hi, indptr, g, ends, min_grade, cut, out):  # type: ign
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class MRR(RelevanceMetric):
-    """Reciprocal rank of the first relevant document."""
+    """Reciprocal rank of the first relevant document.
+
+    Examples
+    --------
+    >>> from rankwright import evaluate
+    >>> evaluate([2, 0, 1, 0], [0.1, 0.4, 0.3, 0.2], "mrr", qid=[1] * 4)["mrr"]
+    0.5
+    """
 
     key: ClassVar[str] = "mrr"
 

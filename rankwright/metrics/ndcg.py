@@ -45,7 +45,14 @@ def _mean_over_ranks(lo, hi, indptr, gains, ideal, weights, out):  # type: ignor
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class NDCG(DCG):
-    """Normalised discounted cumulative gain of the first k ranks."""
+    """Normalised discounted cumulative gain of the first k ranks.
+
+    Examples
+    --------
+    >>> from rankwright import evaluate
+    >>> round(evaluate([2, 0, 1, 0], [0.1, 0.4, 0.3, 0.2], "ndcg@3", qid=[1] * 4)["ndcg@3"], 4)
+    0.1738
+    """
 
     key: ClassVar[str] = "ndcg"
     when_empty: ClassVar[str] = "convention"

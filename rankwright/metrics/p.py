@@ -19,7 +19,14 @@ from rankwright.metrics.ranked import BINARY, Judged
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Precision(PositionMetric):
-    """Share of relevant documents in the first k ranks."""
+    """Share of relevant documents in the first k ranks.
+
+    Examples
+    --------
+    >>> from rankwright import evaluate
+    >>> evaluate([2, 0, 1, 0], [0.1, 0.4, 0.3, 0.2], "p@2", qid=[1] * 4)["p@2"]
+    0.5
+    """
 
     key: ClassVar[str] = "p"
 

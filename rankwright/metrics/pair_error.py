@@ -90,7 +90,14 @@ def pair_counts(ranked: Ranked) -> F64:
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class PairError(PairMetric):
-    """Share of pairs of different grade that stand in the wrong order."""
+    """Share of pairs of different grade that stand in the wrong order.
+
+    Examples
+    --------
+    >>> from rankwright import evaluate
+    >>> evaluate([2, 0, 1, 0], [0.1, 0.4, 0.3, 0.2], "pair_error", qid=[1] * 4)["pair_error"]
+    0.8
+    """
 
     key: ClassVar[str] = "pair_error"
     maximise: ClassVar[bool] = False

@@ -19,7 +19,14 @@ from rankwright.metrics.ranked import BINARY, LINEAR, Judged
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class RBP(PositionMetric):
-    """Rank-biased precision of a reader with persistence p."""
+    """Rank-biased precision of a reader with persistence p.
+
+    Examples
+    --------
+    >>> from rankwright import evaluate
+    >>> round(evaluate([2, 0, 1, 0], [0.1, 0.4, 0.3, 0.2], "rbp", qid=[1] * 4)["rbp"], 4)
+    0.2624
+    """
 
     key: ClassVar[str] = "rbp"
 

@@ -17,7 +17,14 @@ from rankwright.metrics.ranked import Judged
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Recall(Precision):
-    """Share of the relevant documents that stand in the first k ranks."""
+    """Share of the relevant documents that stand in the first k ranks.
+
+    Examples
+    --------
+    >>> from rankwright import evaluate
+    >>> evaluate([2, 0, 1, 0], [0.1, 0.4, 0.3, 0.2], "recall@2", qid=[1] * 4)["recall@2"]
+    0.5
+    """
 
     key: ClassVar[str] = "recall"
     when_empty: ClassVar[str] = "convention"

@@ -19,7 +19,14 @@ from rankwright.metrics.recall import Recall
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class RPrec(Recall):
-    """Precision at the rank that equals the number of relevant documents."""
+    """Precision at the rank that equals the number of relevant documents.
+
+    Examples
+    --------
+    >>> from rankwright import evaluate
+    >>> evaluate([2, 0, 1, 0], [0.1, 0.4, 0.3, 0.2], "rprec", qid=[1] * 4)["rprec"]
+    0.5
+    """
 
     key: ClassVar[str] = "rprec"
     takes_k: ClassVar[bool] = False

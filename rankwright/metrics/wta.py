@@ -41,7 +41,14 @@ def _own_cut_offs(lo, hi, indptr, ideal, out):  # type: ignore[no-untyped-def]
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class WTA(PositionMetric):
-    """Whether the first document is one of the best; ``modified``: DORM's mWTA."""
+    """Whether the first document is one of the best; ``modified``: DORM's mWTA.
+
+    Examples
+    --------
+    >>> from rankwright import evaluate
+    >>> evaluate([2, 0, 1, 0], [0.1, 0.4, 0.3, 0.2], "wta", qid=[1] * 4)["wta"]
+    0.0
+    """
 
     key: ClassVar[str] = "wta"
     takes_k: ClassVar[bool] = False

@@ -74,6 +74,12 @@ class Additive(Part):
         Share of each step that is taken.
     falling : bool
         Also take rules with a negative weight, where less is better; RankLib does not.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> rw.FRank(model=rw.models.Additive(n_rounds=100))
+    FRank(model=Additive(n_rounds=100))
     """
 
     n_rounds: int = 300

@@ -60,6 +60,12 @@ class Classifier(Part):
         What stands for a missing value; None refuses them.
     max_iter, tol
         When the solver stops; "auto": at its own default.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> rw.Classification(model=rw.models.Classifier(l2=0.1))
+    Classification(model=Classifier(l2=0.1))
     """
 
     takes_solver: ClassVar[bool] = True

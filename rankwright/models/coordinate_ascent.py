@@ -56,6 +56,12 @@ class CoordinateAscent(Part):
         Begin with weights that are equal for features of unit standard deviation.
     missing : None, "mean" or "zero"
         What stands for a missing value; None refuses them.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> rw.CoordinateAscent(model=rw.models.CoordinateAscent(n_restarts=1))
+    CoordinateAscent(model=CoordinateAscent(n_restarts=1))
     """
 
     n_restarts: int = 3

@@ -70,6 +70,12 @@ class Expression(Part):
         What stands for a missing value; None refuses them.
 
     Weights of queries count as they do in the metric, which knows no weights of documents.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> rw.RankGP(model=rw.models.Expression(population=100))
+    RankGP(model=Expression(population=100))
     """
 
     population: int = 400

@@ -265,6 +265,12 @@ class Factorization(Part):
         Rounds of als, "auto" being 30.
     n_rounds : int
         Turns of users and items with method "alternating".
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> rw.CofiRank(model=rw.models.Factorization(n_factors=5))
+    CofiRank(model=Factorization(n_factors=5))
     """
 
     takes_solver: ClassVar[bool] = True

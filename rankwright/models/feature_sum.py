@@ -58,6 +58,12 @@ class FeatureSum(Part):
         Add features up in units of their standard deviation, not as they are.
     missing : None, "mean" or "zero"
         What stands for a missing value; None refuses them.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> rw.RankBoost(model=rw.models.FeatureSum(n_rounds=100))
+    RankBoost(model=FeatureSum(n_rounds=100))
     """
 
     n_rounds: int = 500

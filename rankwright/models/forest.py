@@ -46,6 +46,12 @@ class Forest(Trees):
         Queries sampled for a bag, with replacement, as a share of all.
 
     The other parameters are those of `Trees`; by default a bag is one large tree.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> rw.RandomForest(model=rw.models.Forest(n_bags=50))
+    RandomForest(model=Forest(n_bags=50))
     """
 
     boosts: ClassVar[bool] = False

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -73,8 +73,6 @@ class ImportedTrees(Part):
 
     library: str = ""
     objective: str = ""
-
-    trainable: ClassVar[bool] = False
 
     def check(self) -> None:
         """Refuse to be fitted."""

@@ -200,6 +200,12 @@ class JRank(Part):
         How far a mistake moves a threshold; "auto": as far as it moves scores, on average.
     by_query : bool
         Visit ratings user after user; False: all in one order.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> rw.JRank(model=rw.models.JRank(n_factors=5))
+    JRank(model=JRank(n_factors=5))
     """
 
     users: Sequence[str] = ("all", "each")

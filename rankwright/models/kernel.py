@@ -306,6 +306,12 @@ class Kernel(Part):
         With this many documents or fewer, all are landmarks.
     n_landmarks : int
         How many are sampled where there are more.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> rw.Ranker(loss="pair_hinge", model=rw.models.Kernel(gamma=0.5))
+    Ranker(loss='pair_hinge', model=Kernel(gamma=0.5))
     """
 
     takes_solver: ClassVar[bool] = True

@@ -55,6 +55,12 @@ class LeastSquares(Part):
         Penalise weights as if all features had unit standard deviation.
     missing : None, "mean" or "zero"
         What stands for a missing value; None refuses them.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> rw.LinearRegression(model=rw.models.LeastSquares(l2=0.1))
+    LinearRegression(model=LeastSquares(l2=0.1))
     """
 
     l2: float | str = 1e-10

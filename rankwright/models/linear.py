@@ -80,6 +80,12 @@ class Linear(Part):
     device : "cpu" or "cuda"
         Where products with the features and the loss are computed; "cuda" takes dense features, and
         serves solvers that look at all the data at once, such as lbfgs and tron.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> rw.Ranker(loss="listnet", model=rw.models.Linear(l1=0.01))
+    Ranker(loss='listnet', model=Linear(l1=0.01))
     """
 
     takes_solver: ClassVar[bool] = True

@@ -1,6 +1,6 @@
 """Networks under any loss: layers of units between features and score, trained by Adam (torch).
 
-A net has any number of hidden layers, none for a linear score, and on demand a list context, by
+A network has any number of hidden layers, none for a linear score, and on demand a list context, by
 which documents see the others of their query. Features are standardised inside the model. Training
 sees queries in an order fixed by their content and the seed, so that shuffled rows and renamed
 queries change nothing. Torch trains; scoring needs NumPy alone.
@@ -434,10 +434,16 @@ class Network(Part):
         on the CPU.
     deterministic : bool
         On a GPU, let torch take reproducible algorithms alone; on the CPU all are.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> rw.Ranker(loss="lambdarank", model=rw.models.Network(hidden_layer_sizes=(64, 32)))
+    Ranker(loss='lambdarank', model=Network(hidden_layer_sizes=(64, 32)))
     """
 
     # On validation data of three folds of OHSUMED and MQ2008, one seed, as good as or better than
-    # the dozen other nets tried for ranknet and lambdarank: 10 to 64 units, rates 0.0003 to 0.01.
+    # a dozen others tried for ranknet and lambdarank: 10 to 64 units, rates 0.0003 to 0.01.
     hidden_layer_sizes: tuple[int, ...] = (32,)
     activation: str = "sigmoid"
     dropout: float = 0.0

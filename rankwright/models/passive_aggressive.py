@@ -48,6 +48,12 @@ class PassiveAggressiveLinear(Part):
         Answer with the mean of the weights over all steps; False: with the last.
     missing : None, "mean" or "zero"
         What stands for a missing value; None refuses them.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> rw.PAMIR(model=rw.models.PassiveAggressiveLinear(C=1.0))
+    PAMIR(model=PassiveAggressiveLinear(C=1.0))
     """
 
     C: float = 0.1

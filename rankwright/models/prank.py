@@ -107,6 +107,12 @@ class PRankLinear(Part):
         Take steps as if all features had unit standard deviation.
     missing : None, "mean" or "zero"
         What stands for a missing value; None refuses them.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> rw.PRank(model=rw.models.PRankLinear(n_passes=20))
+    PRank(model=PRankLinear(n_passes=20))
     """
 
     n_passes: int = 10

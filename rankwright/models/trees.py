@@ -103,6 +103,12 @@ class Trees(Part):
         Number of thresholds tried for a feature.
 
     What is "auto" depends on the size of the data; `resolve` says how.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> rw.LambdaMART(model=rw.models.Trees(max_bins=63))
+    LambdaMART(model=Trees(max_bins=63))
     """
 
     takes_categories: ClassVar[bool] = True

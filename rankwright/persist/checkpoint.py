@@ -60,9 +60,16 @@ class Checkpoint:
         Made where it is not there.
     every : int
         Rounds from one checkpoint to the next; the first round has one. A round is what the model
-        counts: a tree, an epoch, a pass, a generation; for a linear model, a look at the data.
+        counts: a tree, an epoch, a pass, a generation; for a linear model, a pass over the data.
     resume : bool
         Go on from the last checkpoint of the folder; where there is none, begin.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> data = rw.load("digits/train", queries=8, documents=12)
+    >>> kept = rw.Checkpoint("run", every=5, resume=True)
+    >>> ranker = rw.GBDT(n_estimators=20).fit(data, checkpoint=kept)
     """
 
     folder: str | Path

@@ -798,6 +798,12 @@ def ranker(name: str, /, **parameters: Any) -> Ranker:
     """Return the ranker called ``name``, such as ``lambdamart``, with the given parameters.
 
     Those of its parts go by ``model__num_leaves``, as for `Ranker.set_params`.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> rw.ranker("lambdamart", n_estimators=50, model__max_bins=63)
+    LambdaMART(model=Trees(n_estimators=50, max_bins=63))
     """
     own = {key: value for key, value in parameters.items() if "__" not in key}
     made: Ranker = registry.resolve("rankers", name)(**own)

@@ -53,6 +53,14 @@ class RankBoost(Ranker):
         same for any number.
     verbose : bool, default False
         Write a line per iteration to standard error.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> data = rw.load("digits/train", queries=8, documents=12)
+    >>> ranker = rw.RankBoost(n_rounds=50).fit(data)
+    >>> rw.evaluate(data, ranker.predict(data), "ndcg@10")["ndcg@10"] > 0.6
+    True
     """
 
     loss_class: ClassVar[str | None] = "pair_exp"
@@ -127,6 +135,14 @@ class FRank(Ranker):
         same for any number.
     verbose : bool, default False
         Write a line per iteration to standard error.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> data = rw.load("digits/train", queries=8, documents=12)
+    >>> ranker = rw.FRank(n_rounds=50).fit(data)
+    >>> rw.evaluate(data, ranker.predict(data), "ndcg@10")["ndcg@10"] > 0.6
+    True
     """
 
     loss_class: ClassVar[str | None] = "fidelity"
@@ -250,6 +266,14 @@ class AdaRank(MetricRanker):
         same for any number.
     verbose : bool, default False
         Write a line per iteration to standard error.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> data = rw.load("digits/train", queries=8, documents=12)
+    >>> ranker = rw.AdaRank(metric="map").fit(data)
+    >>> rw.evaluate(data, ranker.predict(data), "ndcg@10")["ndcg@10"] > 0.6
+    True
     """
 
     model_class: ClassVar[str | None] = "feature_sum"
@@ -340,6 +364,14 @@ class CoordinateAscent(MetricRanker):
         same for any number.
     verbose : bool, default False
         Write a line per iteration to standard error.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> data = rw.load("digits/train", queries=8, documents=12)
+    >>> ranker = rw.CoordinateAscent(n_restarts=1).fit(data)
+    >>> rw.evaluate(data, ranker.predict(data), "ndcg@10")["ndcg@10"] > 0.6
+    True
     """
 
     name: ClassVar[str] = "coordinate_ascent"
@@ -430,6 +462,14 @@ class RankGP(MetricRanker):
         same for any number.
     verbose : bool, default False
         Write a line per iteration to standard error.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> data = rw.load("digits/train", queries=8, documents=12)
+    >>> ranker = rw.RankGP(n_generations=5).fit(data)
+    >>> rw.evaluate(data, ranker.predict(data), "ndcg@10")["ndcg@10"] > 0.6
+    True
     """
 
     model_class: ClassVar[str | None] = "expression"

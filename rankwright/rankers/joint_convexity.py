@@ -49,6 +49,13 @@ def joint_convexity(ranker: Ranker, X: Any, y: Any = None, *, qid: Any = None) -
     -------
     JointConvexity
         ``holds``, ``l2`` and ``needed``, the least l2 that is enough; as text, a sentence.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> data = rw.load("digits/train", queries=8, documents=12)
+    >>> rw.joint_convexity(rw.MEMR(l2=1000.0), data).holds
+    True
     """
     data = ranking_data(X, y, qid).present()
     loss, model = ranker.make_loss(), ranker.make_model()

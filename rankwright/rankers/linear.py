@@ -83,6 +83,14 @@ class MEMR(Ranker):
         same for any number.
     verbose : bool, default False
         Write a line per iteration to standard error.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> data = rw.load("digits/train", queries=8, documents=12)
+    >>> ranker = rw.MEMR(l2=0.1).fit(data)
+    >>> rw.evaluate(data, ranker.predict(data), "ndcg@10")["ndcg@10"] > 0.6
+    True
     """
 
     loss_class: ClassVar[str | None] = "retarget"
@@ -195,6 +203,14 @@ class MR(Ranker):
         same for any number.
     verbose : bool, default False
         Write a line per iteration to standard error.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> data = rw.load("digits/train", queries=8, documents=12)
+    >>> ranker = rw.MR(l2=0.1).fit(data)
+    >>> rw.evaluate(data, ranker.predict(data), "ndcg@10")["ndcg@10"] > 0.6
+    True
     """
 
     loss_class: ClassVar[str | None] = "retarget"
@@ -300,6 +316,14 @@ class NDCGGLM(Ranker):
         same for any number.
     verbose : bool, default False
         Write a line per iteration to standard error.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> data = rw.load("digits/train", queries=8, documents=12)
+    >>> ranker = rw.NDCGGLM().fit(data)
+    >>> rw.evaluate(data, ranker.predict(data), "ndcg@10")["ndcg@10"] > 0.6
+    True
     """
 
     name: ClassVar[str] = "ndcg_glm"
@@ -387,6 +411,14 @@ class RankSVM(Ranker):
         same for any number.
     verbose : bool, default False
         Write a line per iteration to standard error.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> data = rw.load("digits/train", queries=8, documents=12)
+    >>> ranker = rw.RankSVM(l2=0.1).fit(data)
+    >>> rw.evaluate(data, ranker.predict(data), "ndcg@10")["ndcg@10"] > 0.6
+    True
     """
 
     loss_class: ClassVar[str | None] = "pair_hinge"
@@ -471,6 +503,14 @@ class IRSVM(Ranker):
         same for any number.
     verbose : bool, default False
         Write a line per iteration to standard error.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> data = rw.load("digits/train", queries=8, documents=12)
+    >>> ranker = rw.IRSVM(l2=0.1).fit(data)
+    >>> rw.evaluate(data, ranker.predict(data), "ndcg@10")["ndcg@10"] > 0.6
+    True
     """
 
     loss_class: ClassVar[str | None] = "pair_hinge"
@@ -556,6 +596,14 @@ class ListNet(Ranker):
         same for any number.
     verbose : bool, default False
         Write a line per iteration to standard error.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> data = rw.load("digits/train", queries=8, documents=12)
+    >>> ranker = rw.ListNet().fit(data)
+    >>> rw.evaluate(data, ranker.predict(data), "ndcg@10")["ndcg@10"] > 0.6
+    True
     """
 
     loss_class: ClassVar[str | None] = "listnet"
@@ -639,6 +687,14 @@ class ListMLE(Ranker):
         same for any number.
     verbose : bool, default False
         Write a line per iteration to standard error.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> data = rw.load("digits/train", queries=8, documents=12)
+    >>> ranker = rw.ListMLE().fit(data)
+    >>> rw.evaluate(data, ranker.predict(data), "ndcg@10")["ndcg@10"] > 0.6
+    True
     """
 
     loss_class: ClassVar[str | None] = "listmle"
@@ -722,6 +778,14 @@ class RankCosine(Ranker):
         same for any number.
     verbose : bool, default False
         Write a line per iteration to standard error.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> data = rw.load("digits/train", queries=8, documents=12)
+    >>> ranker = rw.RankCosine().fit(data)
+    >>> rw.evaluate(data, ranker.predict(data), "ndcg@10")["ndcg@10"] > 0.6
+    True
     """
 
     loss_class: ClassVar[str | None] = "rank_cosine"
@@ -798,6 +862,14 @@ class Classification(Ranker):
         same for any number.
     verbose : bool, default False
         Write a line per iteration to standard error.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> data = rw.load("digits/train", queries=8, documents=12)
+    >>> ranker = rw.Classification().fit(data)
+    >>> rw.evaluate(data, ranker.predict(data), "ndcg@10")["ndcg@10"] > 0.6
+    True
     """
 
     model_class: ClassVar[str | None] = "classifier"
@@ -871,6 +943,14 @@ class LinearRegression(Ranker):
         same for any number.
     verbose : bool, default False
         Write a line per iteration to standard error.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> data = rw.load("digits/train", queries=8, documents=12)
+    >>> ranker = rw.LinearRegression().fit(data)
+    >>> rw.evaluate(data, ranker.predict(data), "ndcg@10")["ndcg@10"] > 0.6
+    True
     """
 
     name: ClassVar[str] = "linear_regression"
@@ -958,6 +1038,14 @@ class Domination(Ranker):
         same for any number.
     verbose : bool, default False
         Write a line per iteration to standard error.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> data = rw.load("digits/train", queries=8, documents=12)
+    >>> ranker = rw.Domination(l2=0.1).fit(data)
+    >>> rw.evaluate(data, ranker.predict(data), "ndcg@10")["ndcg@10"] > 0.6
+    True
     """
 
     loss_class: ClassVar[str | None] = "domination"
@@ -1080,6 +1168,14 @@ class PAMIR(Ranker):
         same for any number.
     verbose : bool, default False
         Write a line per iteration to standard error.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> data = rw.load("digits/train", queries=8, documents=12)
+    >>> ranker = rw.PAMIR(n_steps=1000).fit(data)
+    >>> rw.evaluate(data, ranker.predict(data), "ndcg@10")["ndcg@10"] > 0.6
+    True
     """
 
     model_class: ClassVar[str | None] = "passive_aggressive"
@@ -1162,6 +1258,14 @@ class PRank(Ranker):
         same for any number.
     verbose : bool, default False
         Write a line per iteration to standard error.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> data = rw.load("digits/train", queries=8, documents=12)
+    >>> ranker = rw.PRank().fit(data)
+    >>> rw.evaluate(data, ranker.predict(data), "ndcg@10")["ndcg@10"] > 0.6
+    True
     """
 
     model_class: ClassVar[str | None] = "prank"

@@ -62,6 +62,14 @@ class RankNet(Ranker):
         same for any number.
     verbose : bool, default False
         Write a line per iteration to standard error.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> data = rw.load("digits/train", queries=8, documents=12)
+    >>> ranker = rw.RankNet(hidden_layer_sizes=(16,), epochs=20).fit(data)
+    >>> rw.evaluate(data, ranker.predict(data), "ndcg@10")["ndcg@10"] > 0.6
+    True
     """
 
     loss_class: ClassVar[str | None] = "ranknet"
@@ -169,6 +177,14 @@ class LambdaRank(Ranker):
         same for any number.
     verbose : bool, default False
         Write a line per iteration to standard error.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> data = rw.load("digits/train", queries=8, documents=12)
+    >>> ranker = rw.LambdaRank(hidden_layer_sizes=(16,), epochs=20).fit(data)
+    >>> rw.evaluate(data, ranker.predict(data), "ndcg@10")["ndcg@10"] > 0.6
+    True
     """
 
     loss_class: ClassVar[str | None] = "lambdarank"
@@ -282,6 +298,14 @@ class SoftRank(Ranker):
         same for any number.
     verbose : bool, default False
         Write a line per iteration to standard error.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> data = rw.load("digits/train", queries=8, documents=12)
+    >>> ranker = rw.SoftRank(hidden_layer_sizes=(16,), epochs=20).fit(data)
+    >>> rw.evaluate(data, ranker.predict(data), "ndcg@10")["ndcg@10"] > 0.6
+    True
     """
 
     loss_class: ClassVar[str | None] = "softrank"
@@ -394,6 +418,14 @@ class BoltzRank(Ranker):
         same for any number.
     verbose : bool, default False
         Write a line per iteration to standard error.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> data = rw.load("digits/train", queries=8, documents=12)
+    >>> ranker = rw.BoltzRank(hidden_layer_sizes=(16,), epochs=20).fit(data)
+    >>> rw.evaluate(data, ranker.predict(data), "ndcg@10")["ndcg@10"] > 0.6
+    True
     """
 
     loss_class: ClassVar[str | None] = "boltzrank"

@@ -374,6 +374,15 @@ class CofiRank(Recommender):
         same for any number.
     verbose : bool, default False
         Write a line per iteration to standard error.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> from rankwright import CofiRank
+    >>> stars = sparse.csr_array(np.array([[3, 0, 5], [1, 4, 0], [0, 5, 1]]))
+    >>> CofiRank(n_factors=1).fit(stars).recommend_all([0, 1, 2], n=1).items.tolist()
+    [[1], [2], [0]]
     """
 
     model_class: ClassVar[str | None] = "factorization"
@@ -475,6 +484,15 @@ class MMMF(Recommender):
         same for any number.
     verbose : bool, default False
         Write a line per iteration to standard error.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> from rankwright import MMMF
+    >>> stars = sparse.csr_array(np.array([[3, 0, 5], [1, 4, 0], [0, 5, 1]]))
+    >>> MMMF(n_factors=1).fit(stars).recommend_all([0, 1, 2], n=1).items.tolist()
+    [[1], [2], [0]]
     """
 
     loss_class: ClassVar[str | None] = "all_threshold"
@@ -566,6 +584,15 @@ class JRank(Recommender):
         same for any number.
     verbose : bool, default False
         Write a line per iteration to standard error.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rankwright import JRank
+    >>> columns = {"user": [1, 1, 2, 2], "item": ["x", "y", "x", "z"], "rating": [5, 1, 4, 2]}
+    >>> ratings = pd.DataFrame(columns)
+    >>> JRank().fit(ratings).predict(ratings).shape
+    (4,)
     """
 
     model_class: ClassVar[str | None] = "jrank"

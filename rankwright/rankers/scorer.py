@@ -36,6 +36,15 @@ def scorer(metrics: AnyMetrics, *, convention: str | Convention = "standard") ->
     Scorer
         Called as ``scorer(estimator, X, y, qid=qid)`` with anything that predicts. Higher is
         better: a metric that falls as rankings improve, such as ``pair_error``, is negated.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> data = rw.load("digits/train", queries=8, documents=12)
+    >>> qid = data.qid[data.query_of_row()]
+    >>> ranker = rw.MEMR().fit(data.X, data.y, qid=qid)
+    >>> rw.scorer("ndcg@10")(ranker, data.X, data.y, qid=qid) > 0.6
+    True
     """
     named_metrics(metrics, convention=convention)  # which says what is wrong with a name
     return Scorer(metrics, convention=convention)

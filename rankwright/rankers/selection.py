@@ -57,6 +57,16 @@ class Iteration:
         ``evals_result_``; empty without a validation set.
     best_iteration : int
         The best iteration so far on the validation set that selects; without one, this iteration.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> data = rw.load("digits/train", queries=8, documents=12)
+    >>> seen = []
+    >>> ranker = rw.GBDT(n_estimators=3)
+    >>> fitted = ranker.fit(data, callbacks=[lambda one: seen.append(one.number)])
+    >>> seen
+    [1, 2, 3]
     """
 
     number: int

@@ -67,6 +67,14 @@ class DORM(Ranker):
         same for any number.
     verbose : bool, default False
         Write a line per iteration to standard error.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> data = rw.load("digits/train", queries=8, documents=12)
+    >>> ranker = rw.DORM(metric="ndcg@10").fit(data)
+    >>> rw.evaluate(data, ranker.predict(data), "ndcg@10")["ndcg@10"] > 0.6
+    True
     """
 
     loss_class: ClassVar[str | None] = "position_svm"
@@ -150,6 +158,14 @@ class SVMROCArea(Ranker):
         same for any number.
     verbose : bool, default False
         Write a line per iteration to standard error.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> data = rw.load("digits/train", queries=8, documents=12)
+    >>> ranker = rw.SVMROCArea(l2=0.1).fit(data)
+    >>> rw.evaluate(data, ranker.predict(data), "ndcg@10")["ndcg@10"] > 0.6
+    True
     """
 
     name: ClassVar[str] = "svm_rocarea"
@@ -230,6 +246,14 @@ class SVMPrecision(Ranker):
         same for any number.
     verbose : bool, default False
         Write a line per iteration to standard error.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> data = rw.load("digits/train", queries=8, documents=12)
+    >>> ranker = rw.SVMPrecision(n=5).fit(data)
+    >>> rw.evaluate(data, ranker.predict(data), "ndcg@10")["ndcg@10"] > 0.6
+    True
     """
 
     name: ClassVar[str] = "svm_precision"
@@ -311,6 +335,14 @@ class OrdinalSVM(Ranker):
         same for any number.
     verbose : bool, default False
         Write a line per iteration to standard error.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> data = rw.load("digits/train", queries=8, documents=12)
+    >>> ranker = rw.OrdinalSVM(l2=0.1).fit(data)
+    >>> rw.evaluate(data, ranker.predict(data), "ndcg@10")["ndcg@10"] > 0.6
+    True
     """
 
     name: ClassVar[str] = "ordinal_svm"

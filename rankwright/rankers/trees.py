@@ -206,6 +206,14 @@ class IntervalRank(Ranker):
         same for any number.
     verbose : bool, default False
         Write a line per iteration to standard error.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> data = rw.load("digits/train", queries=8, documents=12)
+    >>> ranker = rw.IntervalRank(n_estimators=20, learning_rate=0.2).fit(data)
+    >>> rw.evaluate(data, ranker.predict(data), "ndcg@10")["ndcg@10"] > 0.6
+    True
     """
 
     loss_class: ClassVar[str | None] = "interval"
@@ -322,6 +330,14 @@ class GBDT(Ranker):
         same for any number.
     verbose : bool, default False
         Write a line per iteration to standard error.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> data = rw.load("digits/train", queries=8, documents=12)
+    >>> ranker = rw.GBDT(n_estimators=20, learning_rate=0.2).fit(data)
+    >>> rw.evaluate(data, ranker.predict(data), "ndcg@10")["ndcg@10"] > 0.6
+    True
     """
 
     loss_class: ClassVar[str | None] = "squared"
@@ -433,6 +449,14 @@ class GBRank(Ranker):
         same for any number.
     verbose : bool, default False
         Write a line per iteration to standard error.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> data = rw.load("digits/train", queries=8, documents=12)
+    >>> ranker = rw.GBRank(n_estimators=20, learning_rate=0.2).fit(data)
+    >>> rw.evaluate(data, ranker.predict(data), "ndcg@10")["ndcg@10"] > 0.6
+    True
     """
 
     loss_class: ClassVar[str | None] = "gbrank"
@@ -544,6 +568,14 @@ class XENDCG(Ranker):
         same for any number.
     verbose : bool, default False
         Write a line per iteration to standard error.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> data = rw.load("digits/train", queries=8, documents=12)
+    >>> ranker = rw.XENDCG(n_estimators=20, learning_rate=0.2).fit(data)
+    >>> rw.evaluate(data, ranker.predict(data), "ndcg@10")["ndcg@10"] > 0.6
+    True
     """
 
     loss_class: ClassVar[str | None] = "xendcg"
@@ -658,6 +690,14 @@ class RandomForest(Ranker):
         same for any number.
     verbose : bool, default False
         Write a line per iteration to standard error.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> data = rw.load("digits/train", queries=8, documents=12)
+    >>> ranker = rw.RandomForest(n_bags=20).fit(data)
+    >>> rw.evaluate(data, ranker.predict(data), "ndcg@10")["ndcg@10"] > 0.6
+    True
     """
 
     name: ClassVar[str] = "random_forest"

@@ -7,6 +7,7 @@ ListNet's convex problem is solved outright.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -80,10 +81,17 @@ def _mart(flags: Flags, metric: RankLibMetric) -> Recipe:  # noqa: ARG001
     return Recipe(parameters, log, [])
 
 
-def _lambdamart(flags: Flags, metric: RankLibMetric) -> Recipe:
-    parameters, log, notices = _mart(flags, metric)
-    pairs, more = _pairs(flags, metric)
-    return Recipe({**parameters, **pairs}, log, notices + more)
+def _with_pairs(
+    recipe: Callable[[Flags, RankLibMetric], Recipe],
+) -> Callable[[Flags, RankLibMetric], Recipe]:
+    """Return a recipe with the pairs of LambdaRank in addition."""
+
+    def of(flags: Flags, metric: RankLibMetric) -> Recipe:
+        parameters, log, notices = recipe(flags, metric)
+        pairs, more = _pairs(flags, metric)
+        return Recipe({**parameters, **pairs}, log, notices + more)
+
+    return of
 
 
 def _pairs(flags: Flags, metric: RankLibMetric) -> tuple[dict[str, Any], list[str]]:
@@ -209,12 +217,6 @@ def _ranknet(flags: Flags, metric: RankLibMetric) -> Recipe:  # noqa: ARG001
     return Recipe(parameters, log, [])
 
 
-def _lambdarank(flags: Flags, metric: RankLibMetric) -> Recipe:
-    parameters, log, notices = _ranknet(flags, metric)
-    pairs, more = _pairs(flags, metric)
-    return Recipe({**parameters, **pairs}, log, notices + more)
-
-
 def _listnet(flags: Flags, metric: RankLibMetric) -> Recipe:  # noqa: ARG001
     epochs, rate = _given(flags.epoch, 1500), _given(flags.lr, 1e-5)
     notices = []
@@ -252,8 +254,8 @@ _RECIPES = {
     "RankBoost": _rankboost,
     "AdaRank": _adarank,
     "Coordinate Ascent": _coordinate_ascent,
-    "LambdaRank": _lambdarank,
-    "LambdaMART": _lambdamart,
+    "LambdaRank": _with_pairs(_ranknet),
+    "LambdaMART": _with_pairs(_mart),
     "ListNet": _listnet,
     "Random Forests": _random_forests,
     "Linear Regression": _linear_regression,

@@ -23,7 +23,7 @@ import numpy as np
 from rankwright.core.types import AnyArray
 from rankwright.errors import quoted
 from rankwright.persist.runtime import RuntimeModel
-from rankwright.serve.json_bodies import number_of, refuse_holes
+from rankwright.serve.json_bodies import first_marked, number_of, refuse_holes
 from rankwright.serve.schemas import (
     MAX_COUNT,
     MAX_NAME,
@@ -160,11 +160,10 @@ def _checked(X: AnyArray, model: RuntimeModel, settings: Settings, where: str) -
     if not finite.all():
         infinite = np.isinf(X)
         if infinite.any():
-            row, column = divmod(int(infinite.argmax()), X.shape[1])
+            which, feature = first_marked(model, infinite, where)
             raise RequestError(
                 422,
-                f"{where}documents[{row}]: feature {quoted(list(model.columns)[column])} must be a "
-                "finite number; NaN is a missing value.",
+                f"{which}: feature {feature} must be a finite number; NaN is a missing value.",
             )
         if settings.missing == "error":
             refuse_holes(model, X, where)

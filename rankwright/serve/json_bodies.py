@@ -369,9 +369,16 @@ def refuse_holes(model: RuntimeModel, X: AnyArray, where: str, first: int = 0) -
     """Refuse documents that lack a feature; the first of them has the number ``first``."""
     holes = np.isnan(X)
     if holes.any():
-        row, column = divmod(int(holes.argmax()), X.shape[1])
+        which, feature = first_marked(model, holes, where, first)
         raise RequestError(
             422,
-            f"{where}documents[{first + row}] has no feature {quoted(list(model.columns)[column])};"
-            " send it, or start the server with --missing nan.",
+            f"{which} has no feature {feature}; send it, or start the server with --missing nan.",
         )
+
+
+def first_marked(
+    model: RuntimeModel, marked: AnyArray, where: str, first: int = 0
+) -> tuple[str, str]:
+    """Return the document and the feature of the first marked value, as messages name them."""
+    row, column = divmod(int(marked.argmax()), marked.shape[1])
+    return f"{where}documents[{first + row}]", quoted(list(model.columns)[column])

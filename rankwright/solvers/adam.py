@@ -128,6 +128,12 @@ class Adam(Part):
         How strongly matrices of weights are pulled to 0; biases are not.
     random_state
         Decides the order of the batches.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> rw.Ranker(loss="ranknet", solver=rw.solvers.Adam(epochs=20))
+    Ranker(solver=Adam(epochs=20))
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"queries"})

@@ -62,6 +62,12 @@ class Alternating(Part):
         eta of (3), from 0 to 1: how far targets go in a turn. 1: all the way, as (1) says.
     inner_tol, inner_max_iter
         When L-BFGS stops in (2).
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> rw.Ranker(loss="retarget", solver=rw.solvers.Alternating(learning_rate=0.5))
+    Ranker(loss='retarget', solver=Alternating(learning_rate=0.5))
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"smooth", "integrable", "targets"})

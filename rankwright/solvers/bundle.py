@@ -68,6 +68,12 @@ class Bundle(Part):
         Stop when the duality gap is below this share of the objective.
     max_iter
         Small problems solved, in all rounds together.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> rw.Ranker(loss="pair_hinge", solver=rw.solvers.Bundle(tol=0.0001))
+    Ranker(loss='pair_hinge', solver=Bundle(tol=0.0001))
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"convex_parts"})

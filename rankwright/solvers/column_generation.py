@@ -42,6 +42,12 @@ class ColumnGeneration(Part):
         A plane joins where it is violated by more than this.
     max_iter
         Passes over the queries.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> rw.Ranker(loss="position_svm", solver=rw.solvers.ColumnGeneration(max_iter=100))
+    Ranker(loss='position_svm', solver=ColumnGeneration(max_iter=100))
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"convex"})

@@ -62,6 +62,12 @@ class Coordinate(Part):
     step : str
         How the problem finds the length of a step; the domination loss knows "log1p", and "bound",
         as it was printed, which is much slower.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> rw.Ranker(loss="domination", solver=rw.solvers.Coordinate(max_iter=100))
+    Ranker(loss='domination', solver=Coordinate(max_iter=100))
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"columns"})

@@ -23,6 +23,12 @@ class LBFGS(Part):
     max_iter
     nonnegative
         Keep every variable at 0 or above.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> rw.Ranker(loss="listnet", solver=rw.solvers.LBFGS(max_iter=100))
+    Ranker(loss='listnet', solver=LBFGS(max_iter=100))
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"smooth", "integrable"})

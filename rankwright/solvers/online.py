@@ -83,6 +83,12 @@ class Online(Part):
         the last.
     random_state
         Decides the order of the queries in each pass.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> rw.Ranker(loss="precision_svm", solver=rw.solvers.Online(max_iter=10))
+    Ranker(loss='precision_svm', solver=Online(max_iter=10))
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"queries"})

@@ -1,8 +1,8 @@
 """A log of answers: how a run that was killed comes back to where it stood.
 
 A solver that draws nothing is a function of the answers it gets. So the answers are kept, and a run
-that goes on is given them again without a look at the data, until there are no more; from there on
-they come from the data. The solver, SciPy's included, knows nothing of it, and ends with the same
+that is resumed gets them again without a pass over the data, until there are no more; from there
+on they come from the data. The solver, SciPy's included, needs no change, and ends with the same
 bits. Each answer carries a checksum of what was asked, so that a run that comes another way (from
 other data, or on a machine that adds up otherwise) is refused rather than mixed with the first.
 

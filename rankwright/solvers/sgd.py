@@ -46,6 +46,12 @@ class SGD(Part):
         the last.
     random_state
         Decides the batches.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> rw.Ranker(loss="lambdarank", solver=rw.solvers.SGD(batch_size=32))
+    Ranker(loss='lambdarank', solver=SGD(batch_size=32))
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"queries"})

@@ -43,6 +43,12 @@ class TRON(Part):
     tol
         Stop when no component of the gradient exceeds this.
     max_iter
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> rw.Ranker(loss="pair_hinge", solver=rw.solvers.TRON(tol=1e-08))
+    Ranker(loss='pair_hinge', solver=TRON(tol=1e-08))
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"smooth", "integrable", "hess_vec"})

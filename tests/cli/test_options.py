@@ -6,7 +6,8 @@ import pytest
 from command import sentence
 from small_data import small_data
 
-from rankwright.cli.options import print_peak
+from rankwright.cli.options import checked_ranker, print_peak
+from rankwright.errors import UsageError
 from rankwright.rankers.base import ranker
 
 TRAIN = ("train", "gbdt", "--train", "absent.txt")
@@ -79,6 +80,16 @@ def test_the_flag_is_reported_and_not_the_file(folder, monkeypatch, arguments, w
     assert words in reported
     assert "absent.txt" not in reported
     assert [path.name for path in folder.iterdir()] == ["model.rw"]
+
+
+def test_each_part_of_a_ranker_is_checked():
+    for parameters, words in (
+        ({"loss": "listnets"}, "there is no loss 'listnets'; did you mean listnet?"),
+        ({"loss": "listnet", "model": "trees", "solver": "tron"}, "'trees' takes no solver"),
+        ({"loss": "listnet", "metric": "ncdg"}, "there is no metric 'ncdg'"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            checked_ranker("ranker", **parameters)
 
 
 def test_the_peak_is_printed_where_memory_was_bounded(capsys):

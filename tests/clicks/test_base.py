@@ -10,6 +10,7 @@ from safetensors.numpy import save as save_arrays
 from rankwright import clicks
 from rankwright.clicks.base import NotFittedClickModelError
 from rankwright.clicks.models import MODELS
+from rankwright.core.parallel import documents_per_range
 from rankwright.data import click_files
 from rankwright.errors import DataError, UsageError
 from rankwright.persist.container import ModelFileError, read_parts, write_parts
@@ -170,3 +171,19 @@ def test_damaged_files_are_refused(tmp_path):
         write_parts(path, {"click_model": "dbn", "parameters": receipt["parameters"]}, changed)
         with case(other_ids, *others), pytest.raises(ModelFileError, match="does not hold"):
             clicks.load_model(path)
+
+
+@each("kind", [clicks.DBN, clicks.CCM, clicks.PBM, clicks.UBM, clicks.TrustPBM])
+def test_threads_and_parts_do_not_change_the_model(kind):
+    log = random_log(sessions=400, documents=30, queries=20)
+    with documents_per_range(60):
+        first, *others = [kind(n_jobs=threads, max_iter=4).fit(log) for threads in (1, 2, 5)]
+    for other in others:
+        for name, value in first.parameters_.items():
+            assert value.tobytes() == other.parameters_[name].tobytes()
+            errors = first.standard_errors_[name], other.standard_errors_[name]
+            assert errors[0].tobytes() == errors[1].tobytes()
+    halves = kind(max_iter=4).fit([log.select(np.arange(200)), log.select(np.arange(200, 400))])
+    np.testing.assert_allclose(
+        halves.click_probabilities(log), first.click_probabilities(log), rtol=1e-12
+    )

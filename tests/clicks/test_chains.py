@@ -5,7 +5,6 @@ from click_sessions import listed, random_log
 from reference.click_models import chain_likelihood, chain_step, conditionals, marginals
 
 from rankwright.clicks import CCM, DBN, DCM, SDBN, Cascade, ClickLog
-from rankwright.core.parallel import documents_per_range
 
 LOG = random_log()
 
@@ -94,22 +93,6 @@ def test_counts_go_down_to_the_first_or_the_last_click():
     np.testing.assert_allclose(dcm["continuation"], [0.5, 1.0, 0.0, 0.5])
     sdbn = SDBN(smoothing=0.0).fit(log).parameters_
     np.testing.assert_allclose(sdbn["satisfaction"], [0.5, 0.0, 1.0, 0.5])
-
-
-@each("kind", [DBN, CCM])
-def test_threads_and_parts_do_not_change_the_model(kind):
-    log = random_log(sessions=400, documents=30, queries=20)
-    with documents_per_range(60):
-        first, *others = [kind(n_jobs=threads, max_iter=4).fit(log) for threads in (1, 2, 5)]
-    for other in others:
-        for name, value in first.parameters_.items():
-            assert value.tobytes() == other.parameters_[name].tobytes()
-            errors = first.standard_errors_[name], other.standard_errors_[name]
-            assert errors[0].tobytes() == errors[1].tobytes()
-    halves = kind(max_iter=4).fit([log.select(np.arange(200)), log.select(np.arange(200, 400))])
-    np.testing.assert_allclose(
-        halves.click_probabilities(log), first.click_probabilities(log), rtol=1e-12
-    )
 
 
 @each("kind", [DBN, CCM])

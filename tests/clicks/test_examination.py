@@ -11,7 +11,6 @@ from reference.click_models import (
 )
 
 from rankwright.clicks import PBM, UBM, ClickLog, TrustPBM
-from rankwright.core.parallel import documents_per_range
 from rankwright.errors import DataError
 
 LOG = random_log()
@@ -73,20 +72,6 @@ def test_probabilities_of_ubm_are_those_of_enumeration():
         likelihood = ubm_likelihood(alpha[lo:hi], gamma)
         np.testing.assert_allclose(given[lo:hi], conditionals(likelihood, LOG.click[lo:hi]))
         np.testing.assert_allclose(alone[lo:hi], marginals(likelihood))
-
-
-@each("kind", [PBM, UBM, TrustPBM])
-def test_threads_and_parts_do_not_change_the_model(kind):
-    log = random_log(sessions=400, documents=30, queries=20)
-    with documents_per_range(60):
-        first, *others = [kind(n_jobs=threads, max_iter=4).fit(log) for threads in (1, 2, 5)]
-    for other in others:
-        for name, value in first.parameters_.items():
-            assert value.tobytes() == other.parameters_[name].tobytes()
-    halves = kind(max_iter=4).fit([log.select(np.arange(200)), log.select(np.arange(200, 400))])
-    np.testing.assert_allclose(
-        halves.click_probabilities(log), first.click_probabilities(log), rtol=1e-12
-    )
 
 
 def many_sessions(model, n=4000, seed=1):

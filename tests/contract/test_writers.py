@@ -1,8 +1,7 @@
 """Commands that write on a full disk, in a read-only folder, or beside one another."""
 
-import os
-
 import numpy as np
+from forks import statuses_of_forks
 from small_data import small_data
 from writing_verbs import OBSTACLES, run_all
 
@@ -24,22 +23,14 @@ def test_what_cannot_be_written_is_a_sentence_and_leaves_what_was_there(tmp_path
 def test_processes_that_store_the_same_run_at_once_all_find_it_whole(tmp_path):
     ranker = rankwright.ranker("ranksvm").fit(small_data(queries=4, documents=5, features=2))
     scores = np.arange(20.0)
-    children = []
-    for _ in range(4):
-        child = os.fork()
-        if child == 0:
-            status = 1
-            try:
-                for key in range(20):
-                    cache = RunCache(tmp_path)
-                    cache.store(f"{key:064d}", ranker, scores, {"seconds": 1.0})
-                    found = cache.find(f"{key:064d}")
-                    assert found is not None
-                    assert np.array_equal(found.scores, scores)
-                status = 0
-            finally:
-                os._exit(status)
-        children.append(child)
-    statuses = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
-    assert statuses == [0] * 4
+
+    def store_and_find():
+        for key in range(20):
+            cache = RunCache(tmp_path)
+            cache.store(f"{key:064d}", ranker, scores, {"seconds": 1.0})
+            found = cache.find(f"{key:064d}")
+            assert found is not None
+            assert np.array_equal(found.scores, scores)
+
+    assert statuses_of_forks(4, store_and_find) == [0] * 4
     assert not list(tmp_path.glob(".*"))

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from rankwright.core import parallel
 from rankwright.core.parallel import (
+    documents_per_range,
     map_queries,
     map_ranges,
     ordered_sum,
@@ -28,6 +29,12 @@ def test_ranges_cover_every_query_once(sizes):
     assert bounds[0] == 0
     assert bounds[-1] == len(sizes)
     assert (np.diff(bounds) > 0).all()
+
+
+def test_queries_as_long_as_a_range_are_ranges_of_their_own():
+    with documents_per_range(10):
+        assert query_ranges(np.array([0, 10, 20, 30])).tolist() == [0, 1, 2, 3]
+        assert query_ranges(np.array([0, 5, 10, 15, 20])).tolist() == [0, 2, 4]
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])

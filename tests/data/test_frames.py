@@ -17,6 +17,7 @@ from rankwright.data.frames import (
     categories_from_json,
     choose_columns,
     column_of,
+    frame_columns,
     frame_of_data,
     ids_of_text,
 )
@@ -523,3 +524,10 @@ def test_a_store_with_damaged_categories_is_refused(data, tmp_path):
 def test_only_plain_values_are_read_from_json(held):
     with pytest.raises((ValueError, KeyError)):
         categories_from_json(held, ["a"])
+
+
+def test_only_frames_have_columns():
+    for frame in (pd.DataFrame({"a": [1]}), pl.DataFrame({"a": [1]}), pa.table({"a": [1]})):
+        assert frame_columns(frame) == ["a"]
+    for other in (np.ones((1, 1)), [[1.0]], sparse.eye_array(2), object(), "a", None):
+        assert frame_columns(other) is None

@@ -9,6 +9,7 @@ import sys
 
 import pyarrow as pa
 import pytest
+from forks import statuses_of_forks
 
 from rankwright.data import streams
 from rankwright.data.lightgbm import LightGBMText
@@ -160,23 +161,14 @@ def test_a_partial_that_another_writer_takes_for_a_leftover_is_made_anew(tmp_pat
 
 
 def test_folders_that_take_one_name_at_once_replace_each_other(tmp_path):
-    children = []
-    for _ in range(3):
-        child = os.fork()
-        if child == 0:
-            status = 1
-            try:
-                for _ in range(200):
-                    with streams.partial_beside(tmp_path / "it", folder=True) as partial:
-                        (made := partial / "made").mkdir()
-                        (made / "a.txt").write_text("whole")
-                        streams.replace_folder(made, tmp_path / "it")
-                status = 0
-            finally:
-                os._exit(status)
-        children.append(child)
-    statuses = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
-    assert statuses == [0] * 3
+    def replace():
+        for _ in range(200):
+            with streams.partial_beside(tmp_path / "it", folder=True) as partial:
+                (made := partial / "made").mkdir()
+                (made / "a.txt").write_text("whole")
+                streams.replace_folder(made, tmp_path / "it")
+
+    assert statuses_of_forks(3, replace) == [0] * 3
     assert (tmp_path / "it/a.txt").read_text() == "whole"
     assert len(list(tmp_path.iterdir())) == 1
 

@@ -10,22 +10,11 @@ import re
 
 import numpy as np
 import pytest
+from golden_files import RANKERS
 
 from rankwright.data.ranking_data import RankingData
 from rankwright.metrics.evaluation import evaluate
 
-RANKERS = [
-    "adarank",
-    "coordinate_ascent",
-    "lambdamart",
-    "lambdarank",
-    "linear_regression",
-    "listnet",
-    "mart",
-    "random_forests",
-    "rankboost",
-    "ranknet",
-]
 KS = range(1, 11)
 
 

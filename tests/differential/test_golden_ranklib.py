@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from golden_files import RANKERS
 
 import rankwright
 from rankwright.data.letor import Letor
@@ -11,18 +12,6 @@ from rankwright.ranklib.command import run
 from rankwright.ranklib.conversion import load_ranklib, ranker_of, text_of
 from rankwright.ranklib.model_text import parse_model_text, read_model_text
 
-RANKERS = (
-    "adarank",
-    "coordinate_ascent",
-    "lambdamart",
-    "lambdarank",
-    "linear_regression",
-    "listnet",
-    "mart",
-    "random_forests",
-    "rankboost",
-    "ranknet",
-)
 METRICS = ("NDCG@5", "NDCG@10", "DCG@10", "MAP", "P@5", "RR@10", "ERR@10")
 
 

@@ -114,7 +114,7 @@ def test_data_that_cannot_be_meant(reported, folder, did, name, content):
     ("did", "arguments"),
     [
         ("misspelt a file name", ("--train", "trian.txt")),
-        ("gave an address on the net", ("--train", "https://example.com/train.txt")),
+        ("gave an address on the web", ("--train", "https://example.com/train.txt")),
         ("gave a folder", ("--train", "kept")),
         ("gave validation data with columns that train lacks", ("--valid", "wide.txt")),
         ("misspelt a parameter", ("--set", "n_estimator=5")),

@@ -373,7 +373,7 @@ def test_a_misspelt_file(tmp_path):
 
 @pytest.mark.parametrize("read", [rw.load, rw.load_model])
 def test_an_address(read):
-    with reported("gave an address on the net"):
+    with reported("gave an address on the web"):
         read("https://example.com/train.txt")
 
 

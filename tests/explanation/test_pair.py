@@ -1,6 +1,7 @@
 """Why one document is above another: parts that sum to the lead, swaps that do swap."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from explained import DATA, RANKERS, fitted_of
 import rankwright
 from rankwright.data.ranking_data import RankingData
 from rankwright.explanation import explain
-from rankwright.explanation.pair import PairExplanation, Part, Swap
+from rankwright.explanation.pair import PairExplanation, Part, Swap, _nearer
 from rankwright.explanation.query import Place
 
 IN_FLOAT32 = replace(DATA, X=DATA.X.astype(np.float32))
@@ -144,3 +145,14 @@ def test_swaps_are_scaled_by_the_columns_of_the_names():
     fitted = rankwright.ranker("listmle").fit(data)
     pair = [explain(fitted, d, query=0, docs=[1, 2]).to_dict() for d in (data, turned)]
     assert pair[0] == pair[1]
+
+
+def test_bisection_ends_at_the_nearest_value_that_swaps():
+    """The lead is value - 2.5: it turns at 2.5, whichever side the present value is on."""
+    for present, far, sign in ((1.0, 8.0, 1.0), (7.0, -3.0, -1.0)):
+        view = SimpleNamespace(
+            X=np.array([[present]]), leads_with=lambda row, other, column, values: values - 2.5
+        )
+        found = _nearer(view, 0, 1, sign, 0, far)
+        assert sign * (found - 2.5) > 0.0
+        assert found == pytest.approx(2.5, abs=1e-6)

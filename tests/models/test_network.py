@@ -136,7 +136,7 @@ def test_standardised_features_make_their_units_and_levels_irrelevant():
 
 
 def test_without_standardising_a_network_takes_features_as_they_are():
-    """A linear net of one step: every weight moves by the rate, against its own gradient's sign."""
+    """One step of a linear network: each weight moves by the rate, against its gradient's sign."""
     one_step = {"hidden_layer_sizes": (), "epochs": 1, "precision": "double", "batch_size": 1000}
     plain = {**one_step, "standardize": False}
     first = fit(**{**plain, "learning_rate": 1e-300}).layers[0][0][:, 0]

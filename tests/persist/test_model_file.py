@@ -15,7 +15,7 @@ from rankwright.losses import Interval, ListNet
 from rankwright.metrics import NDCG
 from rankwright.models import Linear
 from rankwright.persist.container import ModelFileError, read_parts, write_parts
-from rankwright.persist.model_file import load_model
+from rankwright.persist.model_file import holds_all, kept_parameters, load_model
 from rankwright.rankers.base import NotFittedError, ranker
 from rankwright.solvers import TRON
 
@@ -154,3 +154,14 @@ def test_a_ranker_of_0_1_can_be_fitted_again_and_saved(name, tmp_path):
     again = rw.load_model(tmp_path / "again.rw")
     assert again.get_params(deep=False) == ranker.get_params(deep=False)
     assert again.predict(X, qid=QID).tolist() == ranker.predict(X, qid=QID).tolist()
+
+
+def test_parameters_are_whole_unless_one_is_only_a_name():
+    def own(grades, scores):
+        return 0.0
+
+    absent = kept_parameters(ranker("memr", metric=own))["metric"]
+    for whole in (1.0, "map", None, [], {}, [1, [2]], {"a": [1], "b": {"c": "d"}}):
+        assert holds_all(whole)
+    for lacking in (absent, [1, absent], {"a": 1, "b": absent}, {"a": {"b": [absent]}}):
+        assert not holds_all(lacking)

@@ -1,5 +1,7 @@
 """`out_of_fold` against loops written out by hand."""
 
+import time
+
 import numpy as np
 import pytest
 from sklearn.model_selection import GroupKFold
@@ -24,7 +26,9 @@ def by_hand(make, folds):
 
 def test_every_document_is_scored_by_the_fit_without_its_query():
     folds = deal_queries(DATA, 3, seed=4)
+    began = time.perf_counter()
     found = comparison.out_of_fold(rw.MEMR(l2=0.5), DATA, 3, random_state=4)
+    assert sum(fit.seconds for fit in found.fits) <= time.perf_counter() - began
     np.testing.assert_array_equal(found.scores, by_hand(lambda: rw.MEMR(l2=0.5), folds))
     assert [fit.queries.tolist() for fit in found.fits] == [test.tolist() for test in folds]
     assert [fit.n_fitted for fit in found.fits] == [8, 8, 8]

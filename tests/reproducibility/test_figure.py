@@ -3,7 +3,7 @@ import sys
 
 import numpy as np
 import pytest
-from tiny_experiment import FIGURE, TABLE, write_folds, write_toml
+from tiny_experiment import FIGURE, TABLE, drawn_curves, write_folds, write_toml
 
 from rankwright.errors import MissingExtraError, UsageError
 from rankwright.metrics.evaluation import evaluate
@@ -15,11 +15,7 @@ from reproducibility.folds_run import load_folds
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("tiny")
-    made = experiment(write_toml(folder / "figure0.toml", FIGURE))
-    folds = load_folds(made, write_folds(folder))
-    lines = []
-    return run_curves(made, folds, report=lines.append), folds, lines
+    return drawn_curves(tmp_path_factory.mktemp("tiny"), FIGURE)
 
 
 def test_a_curve_is_the_mean_over_test_queries_at_each_number_of_trees(run):

@@ -2,15 +2,15 @@
 
 import numpy as np
 import pytest
-from tiny_experiment import TABLE, write_folds, write_toml
+from tiny_experiment import TABLE, drawn_curves, write_toml
 
 from rankwright.errors import DataError
 from rankwright.metrics.evaluation import evaluate
 from rankwright.rankers.base import ranker
 from reproducibility.experiment import parameters
 from reproducibility.experiment_file import experiment
-from reproducibility.figure import draw, run_curves
-from reproducibility.folds_run import fits, load_folds, with_train_queries
+from reproducibility.figure import draw
+from reproducibility.folds_run import fits, with_train_queries
 
 STUDY = """
 [[studies]]
@@ -35,11 +35,7 @@ FIGURE = (TABLE + STUDY).replace('kind = "table"', 'kind = "figure"').replace(
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("tiny")
-    made = experiment(write_toml(folder / "figure0.toml", FIGURE))
-    folds = load_folds(made, write_folds(folder))
-    lines = []
-    return run_curves(made, folds, report=lines.append), folds, lines
+    return drawn_curves(tmp_path_factory.mktemp("tiny"), FIGURE)
 
 
 def test_smaller_training_sets_are_parts_of_larger_ones(run):

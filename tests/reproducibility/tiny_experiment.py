@@ -3,6 +3,9 @@
 from small_data import small_data
 
 from rankwright.data.files import save
+from reproducibility.experiment_file import experiment
+from reproducibility.figure import run_curves
+from reproducibility.folds_run import load_folds
 
 TABLE = """
 title = "Tiny, Table 0"
@@ -112,3 +115,11 @@ def write_toml(path, text=TABLE, **replaced):
         text = text.replace(old, new)
     path.write_text(text)
     return path
+
+
+def drawn_curves(folder, figure):
+    """Run a figure of the tiny data; return its result, the folds and the lines reported."""
+    made = experiment(write_toml(folder / "figure0.toml", figure))
+    folds = load_folds(made, write_folds(folder))
+    lines = []
+    return run_curves(made, folds, report=lines.append), folds, lines

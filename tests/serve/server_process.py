@@ -2,11 +2,14 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
 import time
 from contextlib import contextmanager
+
+import pytest
 
 
 class Server:
@@ -64,3 +67,14 @@ def serving(*arguments, **limits):
         if server.process.poll() is None:
             server.process.kill()
             server.end()
+
+
+def certificate(folder):
+    """Return the files of a key and of a certificate for 127.0.0.1, made in ``folder``."""
+    if shutil.which("openssl") is None:
+        pytest.skip("there is no openssl to make a certificate with")
+    key, cert = folder / "key.pem", folder / "cert.pem"
+    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 "
+    command += f"-subj /CN=localhost -addext subjectAltName=IP:127.0.0.1 -keyout {key} -out {cert}"
+    subprocess.run(command.split(), check=True, capture_output=True)
+    return key, cert

@@ -3,17 +3,15 @@
 import asyncio
 import http.client
 import json
-import shutil
 import socket
 import ssl
-import subprocess
 import time
 from contextlib import ExitStack
 from types import SimpleNamespace
 
 import pytest
 from served import save_model
-from server_process import serving
+from server_process import certificate, serving
 
 from rankwright.errors import UsageError
 from rankwright.serve.connections import Connections, JoinedWrites, connection_limit
@@ -154,12 +152,7 @@ def test_a_new_connection_is_refused_where_all_are_busy():
 
 
 def test_handshakes_that_do_not_end_do_not_keep_others_out(model, opened, tmp_path):
-    if shutil.which("openssl") is None:
-        pytest.skip("there is no openssl to make a certificate with")
-    key, cert = tmp_path / "key.pem", tmp_path / "cert.pem"
-    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 "
-    command += f"-subj /CN=localhost -addext subjectAltName=IP:127.0.0.1 -keyout {key} -out {cert}"
-    subprocess.run(command.split(), check=True, capture_output=True)
+    key, cert = certificate(tmp_path)
     tls = ("--tls-cert", cert, "--tls-key", key, "--header-seconds", 3)
     with serving(model, *tls, descriptors=128) as server:
         links = [opened(server.port) for _ in range(200)]

@@ -3,17 +3,15 @@
 import http.client
 import json
 import os
-import shutil
 import signal
 import socket
 import ssl
-import subprocess
 import threading
 import time
 
 import pytest
 from served import documents, save_model
-from server_process import serving
+from server_process import certificate, serving
 
 from rankwright.persist.container import read_parts, write_parts
 from rankwright.serve.server import _bound
@@ -164,12 +162,7 @@ def test_a_client_that_stops_sending_is_given_up(files):
 
 
 def test_https_with_a_certificate(files):
-    if shutil.which("openssl") is None:
-        pytest.skip("there is no openssl to make a certificate with")
-    key, cert = files / "key.pem", files / "cert.pem"
-    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 "
-    command += f"-subj /CN=localhost -addext subjectAltName=IP:127.0.0.1 -keyout {key} -out {cert}"
-    subprocess.run(command.split(), check=True, capture_output=True)
+    key, cert = certificate(files)
     with serving(files / "web.rw", "--tls-cert", cert, "--tls-key", key) as server:
         assert server.lines[0]["address"].startswith("https://127.0.0.1:")
         context = ssl.create_default_context(cafile=cert)
